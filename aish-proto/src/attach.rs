@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::Notice;
+use crate::conversation::ConversationNotice;
 use crate::id::{ConversationId, Epoch, Seq, SubscriptionId};
 use crate::method::{Empty, methods};
 
@@ -16,7 +16,7 @@ methods! {
 
 /// Where the replay begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
+pub enum ReplayStart {
     /// At the first event.
     Start,
     /// With no stored event but those to come.
@@ -41,7 +41,7 @@ pub struct AttachParams {
     pub id: ConversationId,
     #[schemars(schema_with = "crate::schema::since")]
     #[serde(with = "since_form")]
-    pub since: Since,
+    pub since: ReplayStart,
     /// Whether text is wanted while it is being written; the finished item comes anyway.
     #[serde(default = "yes")]
     pub deltas: bool,
@@ -57,7 +57,7 @@ pub struct AttachResult {
     pub subscription: SubscriptionId,
     /// As in the result of `conversation/create`; and that models propose facts to be remembered of other conversations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notices: Vec<Notice>,
+    pub notices: Vec<ConversationNotice>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -72,18 +72,18 @@ mod since_form {
     use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
     use serde_json::Value;
 
-    use super::{Cursor, Since};
+    use super::{Cursor, ReplayStart};
 
-    pub(super) fn serialize<S: Serializer>(since: &Since, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(since: &ReplayStart, to: S) -> Result<S::Ok, S::Error> {
         match since {
-            Since::Start => "start".serialize(to),
-            Since::Now => "now".serialize(to),
-            Since::Tail(n) => serde_json::json!({ "tail": n }).serialize(to),
-            Since::Cursor(cursor) => cursor.serialize(to),
+            ReplayStart::Start => "start".serialize(to),
+            ReplayStart::Now => "now".serialize(to),
+            ReplayStart::Tail(n) => serde_json::json!({ "tail": n }).serialize(to),
+            ReplayStart::Cursor(cursor) => cursor.serialize(to),
         }
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Since, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ReplayStart, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Tail {
@@ -91,15 +91,15 @@ mod since_form {
         }
         let value = Value::deserialize(from)?;
         match &value {
-            Value::String(word) if word == "start" => Ok(Since::Start),
-            Value::String(word) if word == "now" => Ok(Since::Now),
+            Value::String(word) if word == "start" => Ok(ReplayStart::Start),
+            Value::String(word) if word == "now" => Ok(ReplayStart::Now),
             Value::Object(fields) if fields.contains_key("tail") => {
                 let tail: Tail = serde_json::from_value(value).map_err(D::Error::custom)?;
-                Ok(Since::Tail(tail.tail))
+                Ok(ReplayStart::Tail(tail.tail))
             }
             Value::Object(_) => {
                 let cursor: Cursor = serde_json::from_value(value).map_err(D::Error::custom)?;
-                Ok(Since::Cursor(cursor))
+                Ok(ReplayStart::Cursor(cursor))
             }
             Value::String(_)
             | Value::Null
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(since: &str, expected: Option<Since>) {
+    fn check(since: &str, expected: Option<ReplayStart>) {
         let id = ConversationId::from_bytes([7; 16]);
         let line = format!(r#"{{"id":"{id}","since":{since}}}"#);
         let parsed = serde_json::from_str::<AttachParams>(&line).ok();
@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn since_reads_as_the_spec_writes_it() {
         let epoch = Epoch::from_bytes([1; 16]);
-        check(r#""start""#, Some(Since::Start));
-        check(r#""now""#, Some(Since::Now));
-        check(r#"{"tail":5}"#, Some(Since::Tail(5)));
+        check(r#""start""#, Some(ReplayStart::Start));
+        check(r#""now""#, Some(ReplayStart::Now));
+        check(r#"{"tail":5}"#, Some(ReplayStart::Tail(5)));
         check(
             &format!(r#"{{"epoch":"{epoch}","seq":9}}"#),
-            Some(Since::Cursor(Cursor { epoch, seq: Seq(9) })),
+            Some(ReplayStart::Cursor(Cursor { epoch, seq: Seq(9) })),
         );
         check(r#""then""#, None);
         check(r#"{"tail":5,"seq":1}"#, None);

@@ -9,16 +9,16 @@ use crate::method::methods;
 
 methods! {
     /// Records of the trail that fit a filter. A page may be empty and still have a next one.
-    List: "audit/list", Observer, Unordered, ListParams => ListResult;
+    List: "audit/list", Observer, Unordered, AuditListParams => AuditListResult;
     /// Whether the trail is what was written, and where it is not.
     Verify: "audit/verify", Observer, Unordered, VerifyParams => VerifyResult;
     /// The records as they were written, to be kept elsewhere.
-    Export: "audit/export", Observer, Unordered, ExportParams => ExportResult;
+    Export: "audit/export", Observer, Unordered, AuditExportParams => AuditExportResult;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ListParams {
+pub struct AuditListParams {
     /// Not older than this (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -52,7 +52,7 @@ pub enum AuditOrder {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
+pub struct AuditListResult {
     pub records: Vec<AuditRecord>,
     /// There may be more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,7 +217,7 @@ pub struct VerifyResult {
     /// Number and digest of the last record: `12:9f86d0…`.
     pub head: String,
     /// At most fifty.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// So many more.
     pub more: u64,
 }
@@ -225,7 +225,7 @@ pub struct VerifyResult {
 /// Something that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
+pub struct AuditFinding {
     /// The record's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<u64>,
@@ -239,7 +239,7 @@ pub struct Finding {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ExportParams {
+pub struct AuditExportParams {
     /// `nextCursor` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
@@ -250,7 +250,7 @@ pub struct ExportParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ExportResult {
+pub struct AuditExportResult {
     /// Each is `{"hash":"…","entry":…}`; the hash is SHA-256 over the bytes of `entry`.
     pub sealed: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

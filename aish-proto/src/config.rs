@@ -9,7 +9,7 @@ methods! {
     /// Every value in force, and where it was said.
     Show: "config/show", Observer, Unordered, ShowParams => ShowResult;
     /// Reads the files as they are now and says what is wrong, without taking them over.
-    Check: "config/check", Observer, Unordered, CheckParams => CheckResult;
+    Check: "config/check", Observer, Unordered, ConfigCheckParams => ConfigCheckResult;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub struct ShowParams {
 /// One value that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// Dotted.
     pub key: String,
     /// As TOML; of a secret only `(set)`.
@@ -35,7 +35,7 @@ pub struct Setting {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShowResult {
-    pub settings: Vec<Setting>,
+    pub settings: Vec<EffectiveSetting>,
     /// The user's file, whether it is there or not.
     pub file: Option<String>,
     /// It was named by hand, so that it has to be there.
@@ -50,11 +50,11 @@ pub struct ShowResult {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CheckParams {}
+pub struct ConfigCheckParams {}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CheckResult {
+pub struct ConfigCheckResult {
     /// `file:line:column: what is wrong`. With any of them, the files would not be taken over.
     pub errors: Vec<String>,
     pub warnings: Vec<String>,
@@ -63,32 +63,32 @@ pub struct CheckResult {
 /// How clients look, as configured; they read no files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Ui {
-    pub color: When,
-    pub markdown: When,
+pub struct UiConfig {
+    pub color: ColorChoice,
+    pub markdown: ColorChoice,
     pub theme: String,
     /// Empty: `$VISUAL`, then `$EDITOR`.
     pub editor: String,
-    pub keymap: Keymap,
-    pub notify: Notify,
+    pub keymap: KeymapName,
+    pub notify: NotifyConfig,
 }
 
-impl Default for Ui {
+impl Default for UiConfig {
     fn default() -> Self {
         Self {
-            color: When::Auto,
-            markdown: When::Auto,
+            color: ColorChoice::Auto,
+            markdown: ColorChoice::Auto,
             theme: "ansi".to_owned(),
             editor: String::new(),
-            keymap: Keymap::Emacs,
-            notify: Notify::default(),
+            keymap: KeymapName::Emacs,
+            notify: NotifyConfig::default(),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum When {
+pub enum ColorChoice {
     /// As the terminal is.
     #[default]
     Auto,
@@ -98,7 +98,7 @@ pub enum When {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Keymap {
+pub enum KeymapName {
     #[default]
     Emacs,
     Vi,
@@ -107,14 +107,14 @@ pub enum Keymap {
 /// What becomes of a question that waits while nobody looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Notify {
+pub struct NotifyConfig {
     pub when: NotifyWhen,
     pub method: NotifyMethod,
     /// How long it has to have waited.
     pub after_ms: u64,
 }
 
-impl Default for Notify {
+impl Default for NotifyConfig {
     fn default() -> Self {
         Self {
             when: NotifyWhen::Unattended,

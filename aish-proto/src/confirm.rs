@@ -4,21 +4,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{ConfirmRequested, ConfirmResolved};
-use crate::form::Content;
+use crate::form::FormContent;
 use crate::id::{ClientId, ConfirmId, ConversationId, SubscriptionId, TurnId};
 use crate::method::{Empty, methods};
 
 methods! {
     /// Every confirm that waits, oldest first.
-    List: "confirm/list", Observer, Unordered, ListParams => ListResult;
+    List: "confirm/list", Observer, Unordered, ConfirmListParams => ConfirmListResult;
     /// One confirm, also after its end.
     Get: "confirm/get", Observer, Unordered, ConfirmParams => ConfirmRecord;
     /// Follows the confirms of all conversations. After the reply come `confirmRequested` for each that waits and
     /// `replayComplete`, then what happens. `conversation/detach` ends it.
-    Watch: "confirm/watch", Observer, Unordered, Empty => WatchResult;
+    Watch: "confirm/watch", Observer, Unordered, Empty => ConfirmWatchResult;
     /// How the question would read with other arguments, before anybody answers it with `edit`: as the daemon judges them,
     /// with their digest. Nothing changes by it. What may not run at all is refused here, and the question stays.
-    Preview: "confirm/preview", Observer, Unordered, PreviewParams => PreviewResult;
+    Preview: "confirm/preview", Observer, Unordered, ConfirmPreviewParams => ConfirmPreviewResult;
     /// Answers. The first answer counts; a late one is told so in its result and changes nothing.
     Answer: "confirm/answer", Approver, Conversation, AnswerParams => AnswerResult;
 }
@@ -82,7 +82,7 @@ pub enum ConfirmState {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ListParams {
+pub struct ConfirmListParams {
     /// Absent: all conversations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
@@ -90,7 +90,7 @@ pub struct ListParams {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
+pub struct ConfirmListResult {
     pub confirms: Vec<ConfirmRecord>,
 }
 
@@ -117,7 +117,7 @@ pub struct ConfirmRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PreviewParams {
+pub struct ConfirmPreviewParams {
     pub confirm: ConfirmId,
     /// One JSON object, as text: what an `edit` would be answered with.
     pub arguments: String,
@@ -125,7 +125,7 @@ pub struct PreviewParams {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PreviewResult {
+pub struct ConfirmPreviewResult {
     /// The confirm as it would be asked. An answer to it is `edit` with its `arguments` and the digest of the confirm that
     /// waits, so that nothing else changed meanwhile.
     pub request: ConfirmRequested,
@@ -133,7 +133,7 @@ pub struct PreviewResult {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WatchResult {
+pub struct ConfirmWatchResult {
     pub subscription: SubscriptionId,
 }
 
@@ -153,7 +153,7 @@ pub struct AnswerParams {
     /// For `allowOnce` of a form: a value for each field that is filled in. What does not fit is refused, and the form
     /// stays open. It goes to the server and is kept nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<Content>,
+    pub content: Option<FormContent>,
 }
 
 /// What became of an answer.

@@ -10,7 +10,7 @@ use crate::turn::{Attachment, OnConfirm};
 
 methods! {
     /// The request that would be sent, byte for byte, by the builder of the real one; nothing is sent and nothing leaves.
-    Preview: "context/preview", Observer, Unordered, PreviewParams => PreviewResult;
+    Preview: "context/preview", Observer, Unordered, ContextPreviewParams => ContextPreviewResult;
     /// Exchanges that left the context, the newest first.
     Archive: "context/archive", Observer, Unordered, ArchiveParams => ArchiveResult;
     /// Puts an exchange that left back in its place, if there is room for it.
@@ -21,7 +21,7 @@ methods! {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PreviewParams {
+pub struct ContextPreviewParams {
     pub conversation: ConversationId,
     /// A question as if it were asked now; absent: with the conversation as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct PreviewParams {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PreviewResult {
+pub struct ContextPreviewResult {
     /// The preset.
     pub model: String,
     /// The body of the request, as text; its middle is cut, visibly, where it is longer than a line can be. Empty where it

@@ -7,16 +7,16 @@ use crate::event::Envelope;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::{Empty, methods};
 use crate::norris::NorrisRun;
-use crate::route::Routed;
+use crate::route::RoutedTurn;
 use crate::shell::RunningCommand;
 use crate::turn::Usage;
-use crate::usage::{Budget, SetBudgetParams};
+use crate::usage::{ConversationBudget, SetBudgetParams};
 
 methods! {
     /// Makes a conversation; returns once it is durable.
-    Create: "conversation/create", Driver, Conversation, CreateParams => CreateResult;
+    Create: "conversation/create", Driver, Conversation, ConversationCreateParams => CreateResult;
     /// The conversations, last used first.
-    List: "conversation/list", Observer, Unordered, ListParams => ListResult;
+    List: "conversation/list", Observer, Unordered, ConversationListParams => ConversationListResult;
     /// One conversation as it is now.
     StatusOf: "conversation/status", Observer, Unordered, ConversationParams => ConversationStatus;
     Rename: "conversation/rename", Driver, Conversation, RenameParams => SeqResult;
@@ -26,9 +26,9 @@ methods! {
     Archive: "conversation/archive", Driver, Conversation, ConversationParams => SeqResult;
     Unarchive: "conversation/unarchive", Driver, Conversation, ConversationParams => SeqResult;
     /// Removes it. Its bytes leave the journal at the next compaction.
-    Delete: "conversation/delete", Driver, Conversation, DeleteParams => Empty;
+    Delete: "conversation/delete", Driver, Conversation, ConversationDeleteParams => Empty;
     /// Stored events, oldest first, ending before `beforeSeq`.
-    History: "conversation/history", Observer, Unordered, HistoryParams => HistoryResult;
+    History: "conversation/history", Observer, Unordered, HistoryParams => ConversationHistoryResult;
     /// Messages whose text contains the query, ignoring case, those that left the context too.
     Search: "conversation/search", Observer, Unordered, SearchParams => SearchResult;
     /// The preset that answers from the next turn on.
@@ -41,7 +41,7 @@ methods! {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CreateParams {
+pub struct ConversationCreateParams {
     /// Absent: taken from the first message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -51,16 +51,16 @@ pub struct CreateParams {
     pub cwd: String,
     /// Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub constraints: Option<Limits>,
+    pub constraints: Option<ConversationLimits>,
     /// What it may take of models; absent: as much as it likes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<ConversationBudget>,
 }
 
 /// What a conversation is to keep itself from. Policy may deny more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Limits {
+pub struct ConversationLimits {
     /// Nothing that needs more than level 1.
     #[serde(default)]
     pub read_only: bool,
@@ -88,13 +88,13 @@ pub struct CreateResult {
     pub seq: Seq,
     /// What a person should know of the place: a configuration of the project that is not trusted, for one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notices: Vec<Notice>,
+    pub notices: Vec<ConversationNotice>,
 }
 
 /// Something that a person should know, once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Notice {
+pub struct ConversationNotice {
     pub text: String,
     /// What to type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,7 +120,7 @@ pub enum ListState {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ListParams {
+pub struct ConversationListParams {
     #[serde(default)]
     pub state: ListState,
     /// Only those with this title.
@@ -136,7 +136,7 @@ pub struct ListParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
+pub struct ConversationListResult {
     pub conversations: Vec<ConversationStatus>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
@@ -163,7 +163,7 @@ pub struct LastTurn {
     /// The preset by name.
     pub model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub routed: Option<Routed>,
+    pub routed: Option<RoutedTurn>,
     /// The preset that a request of it fell back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fell_back_to: Option<String>,
@@ -201,7 +201,7 @@ pub struct ConversationStatus {
     pub usage: Usage,
     /// What it may take of models; absent: as much as it likes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<ConversationBudget>,
     pub created_at: String,
     pub updated_at: String,
 }
@@ -231,7 +231,7 @@ pub struct ForkParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DeleteParams {
+pub struct ConversationDeleteParams {
     pub id: ConversationId,
     /// Its title, so that a wrong id deletes nothing.
     pub confirm_title: String,
@@ -249,7 +249,7 @@ pub struct HistoryParams {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HistoryResult {
+pub struct ConversationHistoryResult {
     pub events: Vec<Envelope>,
     /// Whether older ones exist.
     pub more: bool,
@@ -311,5 +311,5 @@ pub struct SetModelParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetConstraintsParams {
     pub id: ConversationId,
-    pub constraints: Limits,
+    pub constraints: ConversationLimits,
 }

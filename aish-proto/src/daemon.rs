@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Ui;
+use crate::config::UiConfig;
 use crate::id::{BlobId, ClientId, Epoch};
-use crate::limits::Limits;
-use crate::method::{Empty, Role, methods};
+use crate::limits::ProtocolLimits;
+use crate::method::{ClientRole, Empty, methods};
 use crate::version::ProtocolRange;
 
 methods! {
@@ -21,7 +21,7 @@ methods! {
     /// Begins the ordered stop; the reply comes before the daemon is gone.
     Shutdown: "daemon/shutdown", Driver, Unordered, ShutdownParams => ShutdownResult;
     /// Reads the configuration again; a bad file keeps the old one.
-    Reload: "daemon/reload", Driver, Unordered, Empty => ReloadResult;
+    Reload: "daemon/reload", Driver, Unordered, Empty => DaemonReloadResult;
     /// The JSON schema of every method and event.
     Schema: "daemon/schema", Observer, Unordered, Empty => serde_json::Value;
     /// Counters in the Prometheus text format.
@@ -55,7 +55,7 @@ pub struct ClientInfo {
 pub struct HelloParams {
     pub protocol: ProtocolRange,
     pub client: ClientInfo,
-    pub role: Role,
+    pub role: ClientRole,
     /// Values of environment variables that presets name as `key_env`; kept in memory only and never shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, String>,
@@ -104,7 +104,7 @@ pub struct HelloResult {
     pub client_id: ClientId,
     pub epoch: Epoch,
     pub features: Vec<String>,
-    pub limits: Limits,
+    pub limits: ProtocolLimits,
     /// Environment variables that presets name as `key_env` and that nobody has given yet.
     pub wanted_secrets: Vec<String>,
     /// Further environment variables that the daemon would take of this client for its commands. As with secrets, a
@@ -113,7 +113,7 @@ pub struct HelloResult {
     pub wanted_environment: Vec<String>,
     /// How clients look, as configured.
     #[serde(default)]
-    pub ui: Ui,
+    pub ui: UiConfig,
 }
 
 /// How the store is.
@@ -196,7 +196,7 @@ pub struct ShutdownResult {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ReloadResult {
+pub struct DaemonReloadResult {
     /// Dotted names of what is different now.
     pub changed: Vec<String>,
     /// Why the old configuration stays, if it does.

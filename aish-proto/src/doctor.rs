@@ -13,7 +13,7 @@ methods! {
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum CheckOutcome {
     Ok,
     /// It works, and somebody should know.
     Warn,
@@ -22,10 +22,10 @@ pub enum Outcome {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Check {
+pub struct DoctorCheck {
     /// What was looked at: `config`, `store`, `model fast`.
     pub check: String,
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     pub detail: String,
     /// What to do about it; null when there is nothing to do.
     pub fix: Option<String>,
@@ -34,5 +34,5 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DoctorResult {
-    pub checks: Vec<Check>,
+    pub checks: Vec<DoctorCheck>,
 }

@@ -15,22 +15,22 @@ use serde_json::Value;
 
 use crate::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
-use crate::form::Elicitation;
+use crate::form::ElicitationRequest;
 use crate::id::{ConfirmId, ResultId, Seq, TurnId};
 use crate::kept::{KeptBlock, KeptResult};
-use crate::mcp::ServerStatus;
+use crate::mcp::McpServerStatus;
 use crate::memory::ProposedMemory;
 use crate::model::ModelSource;
 use crate::norris::{
     NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun, NorrisSpent,
 };
-use crate::permission::Upgrade;
+use crate::permission::LevelUpgrade;
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
-use crate::sampling::Sampling;
+use crate::sampling::SamplingRequest;
 use crate::shell::{CommandAsked, ProposedCommand, RunningCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
-use crate::usage::{Budget, BudgetKind, Purpose, Usd};
+use crate::usage::{BudgetKind, ConversationBudget, RequestPurpose, Usd};
 
 pub use self::envelope::{Envelope, EventParams, NOTIFICATION};
 pub use self::part::{
@@ -151,11 +151,11 @@ events! {
         model: String,
         /// What its server was asked for.
         model_id: String,
-        purpose: Purpose,
+        purpose: RequestPurpose,
         usage: Usage,
     }
     /// The conversation may take another amount than before; null: as much as it likes.
-    BudgetChanged: "budgetChanged", true, { budget: Option<Budget>, by: Option<Answerer> }
+    BudgetChanged: "budgetChanged", true, { budget: Option<ConversationBudget>, by: Option<Answerer> }
     /// A request was not sent, because a budget is used up. Of the amounts there are those in tokens or those in money.
     BudgetReached: "budgetReached", true, {
         budget: BudgetKind,
@@ -210,17 +210,17 @@ events! {
         why: String,
         /// What a server asks, for an elicitation; `tool` and `arguments` are those of the call that runs meanwhile.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        elicitation: Option<Box<Elicitation>>,
+        elicitation: Option<Box<ElicitationRequest>>,
         /// What a server wants a model to be asked, for sampling; `tool` and `arguments` are those of the call that runs
         /// meanwhile.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        sampling: Option<Box<Sampling>>,
+        sampling: Option<Box<SamplingRequest>>,
         /// What is asked about a command; `tool` is then `shell__run`, and `arguments` have the command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shell: Option<Box<CommandAsked>>,
         /// The level that is asked for, for a permission.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        upgrade: Option<Box<Upgrade>>,
+        upgrade: Option<Box<LevelUpgrade>>,
         /// The fact that is proposed, for a memory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory: Option<Box<ProposedMemory>>,
@@ -527,7 +527,7 @@ events! {
         waits: Option<String>,
     }
     /// An MCP server connects, is ready, failed, or was switched off.
-    McpStatus: "mcpStatus", false, { server: ServerStatus }
+    McpStatus: "mcpStatus", false, { server: McpServerStatus }
     /// Tools came, went or changed; the names are `<alias>__<tool>`.
     ToolsChanged: "toolsChanged", false, {
         added: Vec<String>,

@@ -10,19 +10,19 @@ use serde_json::{Map, Value};
 /// What a server asks while a call runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Elicitation {
+pub struct ElicitationRequest {
     /// The alias of the server that asks.
     pub server: String,
     /// Its own words.
     pub message: String,
-    pub wanted: Wanted,
+    pub wanted: ElicitationContent,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "camelCase")]
-pub enum Wanted {
+pub enum ElicitationContent {
     /// To be filled in; an answer that allows carries `content`.
-    Form { fields: Vec<Field> },
+    Form { fields: Vec<FormField> },
     /// A page to be looked at, by the person and nobody else. An answer that allows says that it is; nothing opens it.
     Url {
         url: String,
@@ -33,7 +33,7 @@ pub enum Wanted {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Field {
+pub struct FormField {
     /// What its value is called in `content`.
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub struct Field {
     /// What fits and is meant to stand there; it is part of the content only if the answer says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    pub kind: Kind,
+    pub kind: FieldKind,
 }
 
 /// What a value has to be.
@@ -54,7 +54,7 @@ pub struct Field {
     rename_all = "camelCase",
     rename_all_fields = "camelCase"
 )]
-pub enum Kind {
+pub enum FieldKind {
     Text {
         /// Characters.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,11 +84,11 @@ pub enum Kind {
     Boolean,
     /// One of these.
     Choice {
-        options: Vec<Choice>,
+        options: Vec<FieldChoice>,
     },
     /// Some of these, each once.
     Choices {
-        options: Vec<Choice>,
+        options: Vec<FieldChoice>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         min_items: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ pub enum Kind {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Choice {
+pub struct FieldChoice {
     pub value: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -107,9 +107,9 @@ pub struct Choice {
 /// What a person filled in. Its `Debug` says how much and not what.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Content(pub Map<String, Value>);
+pub struct FormContent(pub Map<String, Value>);
 
-impl fmt::Debug for Content {
+impl fmt::Debug for FormContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Content({} fields)", self.0.len())
     }
@@ -117,23 +117,23 @@ impl fmt::Debug for Content {
 
 /// Why a value does not fit; it does not repeat the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit(String);
+pub struct FieldMisfit(String);
 
-impl fmt::Display for Misfit {
+impl fmt::Display for FieldMisfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// Whether this is what the form wants: every required field, no other than its own, each value of its kind.
-pub fn check(fields: &[Field], content: &Content) -> Result<(), Misfit> {
+pub fn check(fields: &[FormField], content: &FormContent) -> Result<(), FieldMisfit> {
     for field in fields {
         let fits = match content.0.get(&field.name) {
             Some(value) => field.kind.check(value),
             None if field.required => misfit("it has to be filled in"),
             None => Ok(()),
         };
-        fits.map_err(|it| Misfit(format!("{}: {it}", field.name)))?;
+        fits.map_err(|it| FieldMisfit(format!("{}: {it}", field.name)))?;
     }
     let unknown = |it: &&String| !fields.iter().any(|field| field.name == **it);
     match content.0.keys().find(unknown) {
@@ -142,8 +142,8 @@ pub fn check(fields: &[Field], content: &Content) -> Result<(), Misfit> {
     }
 }
 
-impl Kind {
-    pub fn check(&self, value: &Value) -> Result<(), Misfit> {
+impl FieldKind {
+    pub fn check(&self, value: &Value) -> Result<(), FieldMisfit> {
         match self {
             Self::Text {
                 min_length,
@@ -222,11 +222,11 @@ impl Kind {
     }
 }
 
-fn misfit<T>(why: impl Into<String>) -> Result<T, Misfit> {
-    Err(Misfit(why.into()))
+fn misfit<T>(why: impl Into<String>) -> Result<T, FieldMisfit> {
+    Err(FieldMisfit(why.into()))
 }
 
-fn within(number: f64, minimum: Option<f64>, maximum: Option<f64>) -> Result<(), Misfit> {
+fn within(number: f64, minimum: Option<f64>, maximum: Option<f64>) -> Result<(), FieldMisfit> {
     match (minimum, maximum) {
         (Some(least), _) if number < least => misfit(format!("at least {least}")),
         (_, Some(most)) if number > most => misfit(format!("at most {most}")),
@@ -239,7 +239,7 @@ fn is_whole(value: &Value) -> bool {
     value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|it| it.fract() == 0.0)
 }
 
-fn check_format(format: &str, text: &str) -> Result<(), Misfit> {
+fn check_format(format: &str, text: &str) -> Result<(), FieldMisfit> {
     let (fits, what) = match format {
         "email" => (is_email(text), "an address like name@example.org"),
         "uri" => (is_uri(text), "an address like https://example.org/page"),
@@ -327,8 +327,8 @@ mod tests {
     #[track_caller]
     fn check_value(kind: &Value, value: &Value, expected: Result<(), &str>) {
         let field = json!({"name": "it", "required": true, "kind": kind});
-        let field: Field = serde_json::from_value(field).unwrap();
-        let content = Content(Map::from_iter([("it".to_owned(), value.clone())]));
+        let field: FormField = serde_json::from_value(field).unwrap();
+        let content = FormContent(Map::from_iter([("it".to_owned(), value.clone())]));
         let said = check(std::slice::from_ref(&field), &content).map_err(|it| it.to_string());
         let expected = expected.map_err(|it| format!("it: {it}"));
         assert_eq!(expected, said, "{value} for {kind}");
@@ -419,7 +419,7 @@ mod tests {
             ),
             ("of their own", &["anything"], &[]),
         ] {
-            let kind = Kind::Text {
+            let kind = FieldKind::Text {
                 min_length: None,
                 max_length: None,
                 format: Some(format.to_owned()),
@@ -436,16 +436,16 @@ mod tests {
 
     #[test]
     fn what_is_required_is_there_and_nothing_else_is() {
-        let field = |name: &str, required| Field {
+        let field = |name: &str, required| FormField {
             name: name.to_owned(),
             title: None,
             description: None,
             required,
             default: None,
-            kind: Kind::Boolean,
+            kind: FieldKind::Boolean,
         };
         let fields = [field("must", true), field("may", false)];
-        let content = |json: Value| Content(json.as_object().unwrap().clone());
+        let content = |json: Value| FormContent(json.as_object().unwrap().clone());
         let said = |it| check(&fields, &content(it)).map_err(|it| it.to_string());
         assert_eq!(Ok(()), said(json!({"must": true})));
         assert_eq!(

@@ -8,12 +8,12 @@ use crate::confirm::Denial;
 use crate::conversation::ConversationStatus;
 use crate::id::{ConfirmId, ConversationId, TurnId};
 use crate::method::methods;
-use crate::permission::Permission;
+use crate::permission::ProviderPermission;
 use crate::turn::OnConfirm;
 
 methods! {
     /// Which capability an action means. Nothing runs; the choice is on the audit trail.
-    Route: "intent/route", Observer, Unordered, RouteParams => Routing;
+    Route: "intent/route", Observer, Unordered, RouteParams => IntentRouting;
     /// Does what an action means, if that is sure: as a turn of one call, which passes the gate like any other. Returns once
     /// the turn has ended, or a person has to be asked; then the turn goes on when that is answered. The turn takes its
     /// place among the changes of its conversation; what comes after it does not wait for its end.
@@ -40,7 +40,7 @@ pub struct RouteParams {
 /// What an action means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Routing {
+pub struct IntentRouting {
     pub outcome: RoutingOutcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
@@ -56,7 +56,7 @@ pub struct Routing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What may be meant, likeliest first; with `found`, the others.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<IntentCandidate>,
     /// With `unknown`: the tools with the nearest names.
     pub nearest: Vec<String>,
 }
@@ -73,7 +73,7 @@ pub enum RoutingOutcome {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Candidate {
+pub struct IntentCandidate {
     /// `<alias>__<tool>`.
     pub name: String,
     pub confidence: f64,
@@ -123,8 +123,8 @@ pub struct NegotiateResult {
     pub turn: Option<TurnId>,
     /// Absent: the daemon answered it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub routing: Option<Routing>,
-    pub alignment: Alignment,
+    pub routing: Option<IntentRouting>,
+    pub alignment: ActionAlignment,
     /// The call did not end well, or did not run though the turn did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
@@ -142,7 +142,7 @@ pub struct NegotiateResult {
 /// How an action stands to what the conversation keeps itself from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Alignment {
+pub struct ActionAlignment {
     pub class: AlignmentClass,
     /// Of a contradiction: the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ pub struct LifecycleStatus {
     /// The preset that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
-    pub providers: Vec<Permission>,
+    pub providers: Vec<ProviderPermission>,
     /// In the shared context.
     pub resources: u32,
 }

@@ -71,7 +71,7 @@ pub struct ReadResultResult {
     pub bytes: u64,
     /// Absent: `text` is the part itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub encoding: Option<Encoding>,
+    pub encoding: Option<BlockEncoding>,
     /// Of a block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
@@ -79,7 +79,7 @@ pub struct ReadResultResult {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Encoding {
+pub enum BlockEncoding {
     /// The standard alphabet, with padding, on one line.
     Base64,
 }

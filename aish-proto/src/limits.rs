@@ -33,7 +33,7 @@ pub const KEY_BYTES: usize = 128;
 /// What this daemon allows, as told at `daemon/hello`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Limits {
+pub struct ProtocolLimits {
     pub line_bytes: usize,
     pub input_bytes: usize,
     pub batch_calls: usize,

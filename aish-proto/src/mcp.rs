@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::conversation::CreateParams;
+use crate::conversation::ConversationCreateParams;
 use crate::id::ConversationId;
 use crate::method::{Empty, methods};
 use crate::turn::{OnConfirm, SendMode, SendResult};
 
 methods! {
     /// The servers as they are now.
-    List: "mcp/list", Observer, Unordered, Empty => ListResult;
+    List: "mcp/list", Observer, Unordered, Empty => McpListResult;
     /// The tools that can be called, without their schemas.
     Tools: "mcp/tools", Observer, Unordered, ToolsParams => ToolsResult;
     /// One tool's whole definition.
@@ -29,7 +29,7 @@ methods! {
     /// The newest 64 KiB that a server wrote to its standard error.
     Logs: "mcp/logs", Observer, Unordered, ServerParams => LogsResult;
     /// What the servers in another program's file would be here. Nothing is changed.
-    Import: "mcp/import", Driver, Unordered, ImportParams => ImportResult;
+    Import: "mcp/import", Driver, Unordered, McpImportParams => McpImportResult;
     /// What a server can be asked to read.
     Resources: "mcp/resources", Driver, Unordered, ServerParams => ResourcesResult;
     /// Reads one resource.
@@ -39,10 +39,10 @@ methods! {
     /// One prompt, filled in.
     GetPrompt: "mcp/getPrompt", Driver, Unordered, GetPromptParams => GetPromptResult;
     /// Keeps a resource in the context: each request has what it holds then.
-    Pin: "mcp/pin", Driver, Unordered, PinParams => PinnedResult;
-    Unpin: "mcp/unpin", Driver, Unordered, PinParams => PinnedResult;
+    Pin: "mcp/pin", Driver, Unordered, ResourcePinParams => PinnedResult;
+    Unpin: "mcp/unpin", Driver, Unordered, ResourcePinParams => PinnedResult;
     /// The resources that a conversation has pinned.
-    Pinned: "mcp/pinned", Observer, Unordered, ConversationParams => PinnedResult;
+    Pinned: "mcp/pinned", Observer, Unordered, McpConversationParams => PinnedResult;
     /// Asks the model what a prompt says. Returns once the question is durable; the answer comes as events, and
     /// `turn/wait` has it with model and usage.
     CallPrompt: "mcp/callPrompt", Driver, Unordered, CallPromptParams => SendResult;
@@ -50,10 +50,10 @@ methods! {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
+pub struct McpListResult {
     /// Grows whenever a tool came, went or changed.
     pub toolset: u64,
-    pub servers: Vec<ServerStatus>,
+    pub servers: Vec<McpServerStatus>,
     /// Files of other programs whose servers could be taken over (`mcp.import`); absent: the usual ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Vec<String>>,
@@ -61,9 +61,9 @@ pub struct ListResult {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServerStatus {
+pub struct McpServerStatus {
     pub alias: String,
-    pub transport: Transport,
+    pub transport: McpTransport,
     /// The URL, or the command with its arguments.
     pub endpoint: String,
     pub state: ServerState,
@@ -93,7 +93,7 @@ pub struct ServerStatus {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Transport {
+pub enum McpTransport {
     Http,
     Stdio,
 }
@@ -191,7 +191,7 @@ impl std::fmt::Debug for ConnectParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectResult {
-    pub server: ServerStatus,
+    pub server: McpServerStatus,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -226,14 +226,14 @@ pub struct LogsResult {
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ImportParams {
+pub struct McpImportParams {
     /// Where the text is from: its ending tells TOML from JSON, its folder is the workspace.
     pub path: String,
     pub text: String,
 }
 
 /// The text may hold tokens.
-impl std::fmt::Debug for ImportParams {
+impl std::fmt::Debug for McpImportParams {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ImportParams")
             .field("path", &self.path)
@@ -243,7 +243,7 @@ impl std::fmt::Debug for ImportParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ImportResult {
+pub struct McpImportResult {
     pub servers: Vec<ImportedServer>,
 }
 
@@ -267,16 +267,16 @@ pub struct ImportedServer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourcesResult {
-    pub resources: Vec<Resource>,
+    pub resources: Vec<McpResource>,
     /// Their URIs have names in braces that have to be filled in.
-    pub templates: Vec<Resource>,
+    pub templates: Vec<McpResource>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Resource {
+pub struct McpResource {
     pub uri: String,
     pub name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -304,12 +304,12 @@ pub struct ReadResourceResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptsResult {
-    pub prompts: Vec<Prompt>,
+    pub prompts: Vec<McpPrompt>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Prompt {
+pub struct McpPrompt {
     pub name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
@@ -337,7 +337,7 @@ pub struct GetPromptParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PinParams {
+pub struct ResourcePinParams {
     pub conversation: ConversationId,
     pub alias: String,
     pub uri: String,
@@ -345,7 +345,7 @@ pub struct PinParams {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ConversationParams {
+pub struct McpConversationParams {
     pub conversation: ConversationId,
 }
 
@@ -373,7 +373,7 @@ pub struct CallPromptParams {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new: Option<CreateParams>,
+    pub new: Option<ConversationCreateParams>,
     pub idempotency_key: String,
     #[serde(default)]
     pub mode: SendMode,

@@ -11,12 +11,12 @@ methods! {
     /// durable.
     Add: "memory/add", Driver, Unordered, AddParams => AddResult;
     /// All that is kept, the oldest first. What is proposed is in `confirm/list`.
-    List: "memory/list", Observer, Unordered, Empty => ListResult;
+    List: "memory/list", Observer, Unordered, Empty => MemoryListResult;
     /// Forgets a fact. Models are not told it any more; the journal's old lines of it go when it is
     /// compacted.
-    Remove: "memory/remove", Driver, Unordered, NameParams => Empty;
+    Remove: "memory/remove", Driver, Unordered, MemoryNameParams => Empty;
     /// Pins a fact, so that models are told it before others, or takes that back.
-    Pin: "memory/pin", Driver, Unordered, PinParams => Memory;
+    Pin: "memory/pin", Driver, Unordered, MemoryPinParams => MemoryFact;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,21 +34,21 @@ pub struct AddParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddResult {
-    pub memory: Memory,
+    pub memory: MemoryFact,
     /// Whether anything is different now.
     pub changed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NameParams {
+pub struct MemoryNameParams {
     /// As in `m3`.
     pub id: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PinParams {
+pub struct MemoryPinParams {
     /// As in `m3`.
     pub id: String,
     pub pinned: bool,
@@ -56,8 +56,8 @@ pub struct PinParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
-    pub memories: Vec<Memory>,
+pub struct MemoryListResult {
+    pub memories: Vec<MemoryFact>,
     /// The block of the system message as it would be sent now; absent: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<String>,
@@ -65,7 +65,7 @@ pub struct ListResult {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Memory {
+pub struct MemoryFact {
     pub id: String,
     pub kind: String,
     pub text: String,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Role {
+pub enum ClientRole {
     /// May only read.
     Observer,
     /// May read and answer confirms.
@@ -23,16 +23,16 @@ pub trait Method {
     /// `resource/verb`, the resource in singular.
     const NAME: &'static str;
     /// The least role that may call it.
-    const ROLE: Role;
+    const ROLE: ClientRole;
     /// What the call is ordered with.
-    const ORDER: Order;
+    const ORDER: MethodOrder;
     type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
     type Result: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
 }
 
 /// The order that a method promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum MethodOrder {
     /// It takes its place among the changes of its conversation; it returns when what it did is durable.
     Conversation,
     /// It reads what is there when it is served; it waits for nothing.
@@ -49,8 +49,8 @@ macro_rules! methods {
 
             impl $crate::method::Method for $name {
                 const NAME: &'static str = $wire;
-                const ROLE: $crate::method::Role = $crate::method::Role::$role;
-                const ORDER: $crate::method::Order = $crate::method::Order::$order;
+                const ROLE: $crate::method::ClientRole = $crate::method::ClientRole::$role;
+                const ORDER: $crate::method::MethodOrder = $crate::method::MethodOrder::$order;
                 type Params = $params;
                 type Result = $result;
             }

@@ -7,7 +7,7 @@ use crate::method::{Empty, methods};
 
 methods! {
     /// The presets, as configured or found.
-    List: "model/list", Observer, Unordered, Empty => ListResult;
+    List: "model/list", Observer, Unordered, Empty => ModelListResult;
     /// Asks each preset's server, and the usual local ones, what they serve. It never sends a prompt to a paid one.
     Probe: "model/probe", Observer, Unordered, Empty => ProbeResult;
 }
@@ -50,7 +50,7 @@ pub enum KeyStatus {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
+pub struct ModelListResult {
     pub models: Vec<ModelStatus>,
 }
 

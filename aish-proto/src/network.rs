@@ -24,7 +24,7 @@ pub fn is_network(name: &str) -> bool {
 }
 
 /// A value for people: without the name and the password that the URL of a proxy may hold.
-pub fn shown(value: &str) -> String {
+pub fn displayed(value: &str) -> String {
     let (scheme, rest) = match value.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), value),
@@ -51,7 +51,7 @@ mod tests {
 
     #[track_caller]
     fn check(value: &str, expected: &str, secret: Option<&str>) {
-        assert_eq!((expected, secret), (&*shown(value), password(value)));
+        assert_eq!((expected, secret), (&*displayed(value), password(value)));
     }
 
     #[test]

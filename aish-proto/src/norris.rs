@@ -15,11 +15,11 @@ methods! {
     Start: "norris/start", Driver, Conversation, StartParams => StartResult;
     /// Nothing new begins until `norris/resume`: no request to the model and no call. What has begun comes to its end. To
     /// pause twice changes nothing.
-    Pause: "norris/pause", Driver, Conversation, RunParams => NorrisRun;
+    Pause: "norris/pause", Driver, Conversation, NorrisRunParams => NorrisRun;
     /// Goes on with a paused run, also with one whose daemon ended.
-    Resume: "norris/resume", Driver, Conversation, RunParams => NorrisRun;
+    Resume: "norris/resume", Driver, Conversation, NorrisRunParams => NorrisRun;
     /// Ends the run now, like `turn/cancel`; it returns when that is in the log.
-    Halt: "norris/halt", Driver, Conversation, RunParams => HaltResult;
+    Halt: "norris/halt", Driver, Conversation, NorrisRunParams => HaltResult;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -78,7 +78,7 @@ pub struct StartResult {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RunParams {
+pub struct NorrisRunParams {
     pub conversation: ConversationId,
 }
 

@@ -11,19 +11,19 @@ use crate::method::{Empty, methods};
 
 methods! {
     /// The level of each provider in a conversation, and the tools that run unasked there.
-    List: "permission/list", Observer, Unordered, PermissionParams => ListResult;
+    List: "permission/list", Observer, Unordered, PermissionParams => PermissionListResult;
     /// Raises a provider's level in a conversation. It is no consent: calls are asked about as before.
     Set: "permission/set", Driver, Conversation, SetParams => ChangeResult;
     /// Gives a provider its first level back, and takes back what was always allowed of it in this conversation.
     Revoke: "permission/revoke", Driver, Conversation, RevokeParams => ChangeResult;
     /// Every change, oldest first. Each holds in this conversation: there is no other scope.
-    History: "permission/history", Observer, Unordered, PermissionParams => HistoryResult;
+    History: "permission/history", Observer, Unordered, PermissionParams => PermissionHistoryResult;
     /// Lets tools run unasked for as long as this client is attached to the conversation, in the place of what it let
     /// before. It is shown to all who are attached, is kept nowhere, and counts for calls that are judged from now on. A
     /// denial, a constraint, a maximal level and a changed definition stand above it.
     SetAutoApprove: "autoApprove/set", Driver, Conversation, AutoApproveParams => AutoApproveResult;
     /// What would be decided about a call of this tool, and by which rule. Nothing is asked and nothing runs.
-    Check: "policy/check", Observer, Unordered, CheckParams => CheckResult;
+    Check: "policy/check", Observer, Unordered, PermissionCheckParams => PermissionCheckResult;
     /// The rules of the configuration, in the order in which they count.
     Rules: "policy/list", Observer, Unordered, Empty => RulesResult;
 }
@@ -36,8 +36,8 @@ pub struct PermissionParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
-    pub permissions: Vec<Permission>,
+pub struct PermissionListResult {
+    pub permissions: Vec<ProviderPermission>,
     /// What attached clients let run unasked at the moment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auto_approves: Vec<ClientAutoApproves>,
@@ -97,7 +97,7 @@ pub struct AutoApproveResult {
 /// What one provider may do. Levels are 1 read, 2 write, 3 execute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Permission {
+pub struct ProviderPermission {
     pub provider: String,
     pub level: u8,
     /// No call may need more.
@@ -134,7 +134,7 @@ pub struct ChangeResult {
 /// A level that somebody wants a provider to have, as a person is asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Upgrade {
+pub struct LevelUpgrade {
     pub provider: String,
     /// The level when it was asked for.
     pub from: u8,
@@ -148,13 +148,13 @@ pub struct Upgrade {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HistoryResult {
-    pub changes: Vec<Change>,
+pub struct PermissionHistoryResult {
+    pub changes: Vec<PermissionChange>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Change {
+pub struct PermissionChange {
     pub seq: Seq,
     pub at: String,
     /// `*`: all of them, in what an older program wrote and where that was handed out.
@@ -171,7 +171,7 @@ pub struct Change {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CheckParams {
+pub struct PermissionCheckParams {
     pub conversation: ConversationId,
     /// Its whole name, e.g. `fs__read_file`.
     pub tool: String,
@@ -182,7 +182,7 @@ pub struct CheckParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CheckResult {
+pub struct PermissionCheckResult {
     pub verdict: PolicyVerdict,
     /// The rule that allows or denies, or why a person is asked.
     pub because: String,

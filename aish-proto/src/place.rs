@@ -13,7 +13,7 @@ pub const SOCKET_NAME: &str = "aishd.sock";
 
 /// The parts of the process's surroundings that decide the place.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct PlaceEnvironment {
     /// `--socket`.
     pub flag: Option<PathBuf>,
     /// `AISH_SOCKET`.
@@ -30,7 +30,7 @@ pub struct Surroundings {
 /// The socket's path: `--socket`, then `AISH_SOCKET`, then `$XDG_RUNTIME_DIR/aish` (`aish-UID` where
 /// that directory is not the user's own, as `/tmp`), then an owned
 /// `/run/user/UID/aish`, then `/tmp/aish-UID`. Empty and relative variables count as unset.
-pub fn socket(around: &Surroundings) -> PathBuf {
+pub fn socket(around: &PlaceEnvironment) -> PathBuf {
     if let Some(path) = &around.flag {
         return path.clone();
     }
@@ -65,14 +65,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(around: Surroundings, expected: &str) {
-        let around = Surroundings { uid: 7, ..around };
+    fn check(around: PlaceEnvironment, expected: &str) {
+        let around = PlaceEnvironment { uid: 7, ..around };
         assert_eq!(PathBuf::from(expected), socket(&around));
     }
 
     #[test]
     fn the_first_place_that_is_set_wins() {
-        let all = Surroundings {
+        let all = PlaceEnvironment {
             flag: Some("here.sock".into()),
             aish_socket: Some("/env.sock".into()),
             xdg_runtime_dir: Some("/run/user/9".into()),
@@ -81,26 +81,26 @@ mod tests {
             run_user_owned: true,
         };
         check(all.clone(), "here.sock");
-        let all = Surroundings { flag: None, ..all };
+        let all = PlaceEnvironment { flag: None, ..all };
         check(all.clone(), "/env.sock");
-        let all = Surroundings {
+        let all = PlaceEnvironment {
             aish_socket: Some("".into()),
             ..all
         };
         check(all.clone(), "/run/user/9/aish/aishd.sock");
-        let shared = Surroundings {
+        let shared = PlaceEnvironment {
             xdg_runtime_dir: Some("/tmp".into()),
             runtime_shared: true,
             ..all.clone()
         };
         check(shared, "/tmp/aish-7/aishd.sock");
-        let all = Surroundings {
+        let all = PlaceEnvironment {
             xdg_runtime_dir: Some("relative".into()),
             ..all
         };
         check(all.clone(), "/run/user/7/aish/aishd.sock");
         check(
-            Surroundings {
+            PlaceEnvironment {
                 run_user_owned: false,
                 ..all
             },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::CreateParams;
+use crate::conversation::ConversationCreateParams;
 use crate::id::ConversationId;
 use crate::method::{Empty, methods};
 use crate::turn::{OnConfirm, SendMode, SendResult};
@@ -14,10 +14,10 @@ methods! {
     /// Keeps a text under a name. Returns once it is on disk.
     Save: "prompt/save", Driver, Unordered, SaveParams => FileResult;
     /// All that are kept, in the order of their names, and what of them cannot be read.
-    List: "prompt/list", Observer, Unordered, Empty => ListResult;
+    List: "prompt/list", Observer, Unordered, Empty => PromptListResult;
     /// The text of one.
-    Get: "prompt/get", Observer, Unordered, NameParams => GetResult;
-    Remove: "prompt/remove", Driver, Unordered, NameParams => FileResult;
+    Get: "prompt/get", Observer, Unordered, PromptNameParams => PromptGetResult;
+    Remove: "prompt/remove", Driver, Unordered, PromptNameParams => FileResult;
     /// Asks what a prompt says, with its arguments in their places. As `turn/send`.
     Call: "prompt/call", Driver, Unordered, CallParams => SendResult;
 }
@@ -42,13 +42,13 @@ pub struct FileResult {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NameParams {
+pub struct PromptNameParams {
     pub name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
+pub struct PromptListResult {
     pub prompts: Vec<SavedPrompt>,
     /// A line for each that cannot be read.
     pub errors: Vec<String>,
@@ -66,7 +66,7 @@ pub struct SavedPrompt {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GetResult {
+pub struct PromptGetResult {
     pub text: String,
     pub arguments: Vec<String>,
 }
@@ -80,7 +80,7 @@ pub struct CallParams {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new: Option<CreateParams>,
+    pub new: Option<ConversationCreateParams>,
     pub idempotency_key: String,
     #[serde(default)]
     pub mode: SendMode,

@@ -10,7 +10,7 @@ const MARKER: &str = "CMD:";
 
 /// What a text proposes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proposed<'a> {
+pub struct TextProposal<'a> {
     /// In the order of the text, without the spaces around them; none is empty.
     pub commands: Vec<&'a str>,
     /// Lines that were passed over because they, or they all, were too many: [`MAX_COMMAND_BYTES`], [`MAX_COMMANDS`].
@@ -19,8 +19,8 @@ pub struct Proposed<'a> {
 
 /// The lines that begin with `CMD:` after optional spaces, outside fenced code. A command is one line. A fence that is
 /// never closed goes to the end, and where it is unclear whether one is closed, it is open.
-pub fn commands(text: &str) -> Proposed<'_> {
-    let mut proposed = Proposed::default();
+pub fn commands(text: &str) -> TextProposal<'_> {
+    let mut proposed = TextProposal::default();
     for line in outside_code(text) {
         let command = line.trim_start_matches(' ').strip_prefix(MARKER);
         let Some(command) = command.map(|it| it.trim_matches([' ', '\t'])) else {
@@ -40,7 +40,7 @@ pub fn commands(text: &str) -> Proposed<'_> {
 
 /// The lines of a text that stand outside fenced code, without those of the fences.
 pub fn outside_code(text: &str) -> impl Iterator<Item = &str> {
-    let mut open: Option<Fence<'_>> = None;
+    let mut open: Option<CodeFence<'_>> = None;
     text.lines().filter(move |line| {
         if let Some(fence) = &open {
             if fence.is_closed_by(line) {
@@ -48,19 +48,19 @@ pub fn outside_code(text: &str) -> impl Iterator<Item = &str> {
             }
             return false;
         }
-        open = Fence::opened_by(line);
+        open = CodeFence::opened_by(line);
         open.is_none()
     })
 }
 
 /// A run of backticks or tildes that opened a block of code.
-struct Fence<'a> {
+struct CodeFence<'a> {
     mark: &'a str,
     /// How many signs of a quotation stood before it.
     quoted: usize,
 }
 
-impl<'a> Fence<'a> {
+impl<'a> CodeFence<'a> {
     /// Wherever the line stands: indented, in a quotation, as the first line of an item of a list.
     fn opened_by(line: &'a str) -> Option<Self> {
         let mut rest = line.trim_start();
@@ -165,7 +165,7 @@ mod tests {
     fn there_are_limits_and_what_is_beyond_them_is_counted() {
         let long = format!("CMD: {}\nCMD: ok", "x".repeat(MAX_COMMAND_BYTES + 1));
         assert_eq!(
-            Proposed {
+            TextProposal {
                 commands: vec!["ok"],
                 left_out: 1
             },

@@ -10,15 +10,15 @@ use crate::method::methods;
 
 methods! {
     /// Makes a resource. One that is there already is an error. Returns once it is durable.
-    Create: "resource/create", Driver, Conversation, CreateParams => ChangedResult;
+    Create: "resource/create", Driver, Conversation, ResourceCreateParams => ChangedResult;
     /// A resource with its data.
-    Get: "resource/get", Observer, Unordered, GetParams => GetResult;
+    Get: "resource/get", Observer, Unordered, ResourceGetParams => ResourceGetResult;
     /// Replaces the data of a resource. Returns once that is durable.
     Update: "resource/update", Driver, Conversation, UpdateParams => ChangedResult;
     /// The resources of a conversation in the order of their names, without their data.
-    List: "resource/list", Observer, Unordered, ListParams => ListResult;
+    List: "resource/list", Observer, Unordered, ResourceListParams => ResourceListResult;
     /// Returns once it is durable.
-    Delete: "resource/delete", Driver, Conversation, DeleteParams => ChangedResult;
+    Delete: "resource/delete", Driver, Conversation, ResourceDeleteParams => ChangedResult;
     /// Checks a resource against a JSON Schema.
     Validate: "resource/validate", Observer, Unordered, ValidateParams => ValidateResult;
 }
@@ -45,7 +45,7 @@ pub enum ResourceChangeKind {
 /// What there is to say of a resource beside its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Resource {
+pub struct ResourceMetadata {
     pub name: String,
     pub revision: u64,
     /// Of its data as JSON without blanks.
@@ -58,7 +58,7 @@ pub struct Resource {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CreateParams {
+pub struct ResourceCreateParams {
     pub conversation: ConversationId,
     /// 1 to 128 letters, digits and `. _ - /`, not beginning with `-`.
     pub name: String,
@@ -110,21 +110,21 @@ pub struct ChangedResult {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct GetParams {
+pub struct ResourceGetParams {
     pub conversation: ConversationId,
     pub name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GetResult {
-    pub resource: Resource,
+pub struct ResourceGetResult {
+    pub resource: ResourceMetadata,
     pub data: Value,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ListParams {
+pub struct ResourceListParams {
     pub conversation: ConversationId,
     /// `nextCursor` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,8 +136,8 @@ pub struct ListParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
-    pub resources: Vec<Resource>,
+pub struct ResourceListResult {
+    pub resources: Vec<ResourceMetadata>,
     /// Of the whole conversation, which has 10,000 at most.
     pub total: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ pub struct ListResult {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DeleteParams {
+pub struct ResourceDeleteParams {
     pub conversation: ConversationId,
     pub name: String,
     /// Nothing happens unless the resource is at this revision.
@@ -169,13 +169,13 @@ pub struct ValidateResult {
     pub valid: bool,
     pub revision: u64,
     /// At most twenty.
-    pub errors: Vec<Mismatch>,
+    pub errors: Vec<SchemaMismatch>,
 }
 
 /// Where a resource is not as the schema says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Mismatch {
+pub struct SchemaMismatch {
     /// A JSON Pointer (RFC 6901) into the data; empty: all of it.
     pub path: String,
     pub message: String,

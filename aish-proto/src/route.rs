@@ -14,7 +14,7 @@ methods! {
     /// configuration; null takes it back. All who are attached are told.
     Set: "route/set", Driver, Unordered, SwitchParams => RouteState;
     /// What a text would come to, whether or not questions are routed now.
-    Check: "route/check", Observer, Unordered, CheckParams => CheckResult;
+    Check: "route/check", Observer, Unordered, RouteCheckParams => RouteCheckResult;
     /// The preset of each class.
     Classes: "route/classes", Observer, Unordered, ClassesParams => ClassesResult;
     /// Whether a request whose server looks down goes to another preset, once, before anything of an answer was shown.
@@ -37,7 +37,7 @@ pub struct RouteState {
     /// `routing.auto`.
     pub configured: bool,
     /// Null: nobody has switched it.
-    pub switched: Option<Switched>,
+    pub switched: Option<RoutingSwitched>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +47,7 @@ pub struct FallbackState {
     /// `routing.fallback`.
     pub configured: bool,
     /// Null: nobody has switched it.
-    pub switched: Option<Switched>,
+    pub switched: Option<RoutingSwitched>,
     /// `routing.fallback_model`.
     pub model: String,
     /// Whether there is such a preset.
@@ -57,7 +57,7 @@ pub struct FallbackState {
 /// A switch that was thrown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Switched {
+pub struct RoutingSwitched {
     pub on: bool,
     pub by: Answerer,
     pub at: String,
@@ -75,7 +75,7 @@ pub enum RouteClass {
 /// How a turn came to its preset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Routed {
+pub struct RoutedTurn {
     pub class: RouteClass,
     /// The name of what in the text made its class, such as `path`.
     pub rule: String,
@@ -87,7 +87,7 @@ pub struct Routed {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CheckParams {
+pub struct RouteCheckParams {
     pub text: String,
     /// Where it would be asked; absent: in a new conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub struct CheckParams {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CheckResult {
+pub struct RouteCheckResult {
     pub class: RouteClass,
     pub rule: String,
     pub why: String,

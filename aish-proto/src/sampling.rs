@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// One request to a model, whole: nothing else goes to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Sampling {
+pub struct SamplingRequest {
     /// The alias of the server that asks.
     pub server: String,
     /// The preset that answers.
@@ -18,7 +18,7 @@ pub struct Sampling {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// Oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<SamplingMessage>,
     /// The longest answer: what the server wants, or less.
     pub max_tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,20 +30,20 @@ pub struct Sampling {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Message {
-    pub role: Role,
+pub struct SamplingMessage {
+    pub role: SamplingRole,
     pub text: String,
 }
 
 /// Whose message it is said to be; the server wrote both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Role {
+pub enum SamplingRole {
     User,
     Assistant,
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for SamplingRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::User => "user",

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::event::{self, Envelope};
 use crate::id::Epoch;
-use crate::method::{Method, Order, Role};
+use crate::method::{ClientRole, Method, MethodOrder};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
     log, mcp, memory, model, norris, permission, prompt, resource, route, shell, tool, transfer,
@@ -17,8 +17,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct MethodSchema {
     pub name: &'static str,
-    pub role: Role,
-    pub order: Order,
+    pub role: ClientRole,
+    pub order: MethodOrder,
     pub params: Schema,
     pub result: Schema,
 }
@@ -194,7 +194,7 @@ pub fn document() -> Value {
     })
 }
 
-/// [`attach::Since`] as it is written.
+/// [`attach::ReplayStart`] as it is written.
 pub(crate) fn since(generator: &mut SchemaGenerator) -> Schema {
     let epoch = Epoch::json_schema(generator);
     json_schema!({

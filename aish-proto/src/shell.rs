@@ -13,9 +13,9 @@ methods! {
     /// Runs a command of the caller's own, without a question. Commands of a conversation run one after another, in the order
     /// in which they came: returns when its start is in the log, or at once where it waits for another. It goes on without the
     /// client. A process that the daemon started is refused.
-    Run: "shell/run", Driver, Conversation, RunParams => RunResult;
+    Run: "shell/run", Driver, Conversation, ShellRunParams => RunResult;
     /// Ends such a command and all that it started, or takes it back where it waits.
-    Cancel: "shell/cancel", Driver, Conversation, CancelParams => CancelResult;
+    Cancel: "shell/cancel", Driver, Conversation, CancelParams => ShellCancelResult;
 }
 
 /// Variables that a client gives unasked with `daemon/hello`, as far as it has them. The daemon says in its reply what else it
@@ -31,7 +31,7 @@ pub const USUAL_ENVIRONMENT: [&str; 6] = [
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RunParams {
+pub struct ShellRunParams {
     pub conversation: ConversationId,
     /// Read by the shell of the client, where that is sh, bash, zsh or fish, and else by `/bin/sh`.
     pub command: String,
@@ -75,7 +75,7 @@ pub struct CancelParams {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CancelResult {
+pub struct ShellCancelResult {
     /// False: it was over already.
     pub cancelled: bool,
 }

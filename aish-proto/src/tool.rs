@@ -4,29 +4,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::conversation::CreateParams;
+use crate::conversation::ConversationCreateParams;
 use crate::id::{ConversationId, SubscriptionId};
 use crate::method::{Empty, methods};
 use crate::turn::{OnConfirm, SendMode, SendResult};
 
 methods! {
     /// Every tool there is, of every provider, as it stands to a conversation; as many as a page holds.
-    List: "tool/list", Observer, Unordered, ListParams => ListResult;
+    List: "tool/list", Observer, Unordered, ToolListParams => ToolListResult;
     /// One of them.
-    Describe: "tool/describe", Observer, Unordered, DescribeParams => Tool;
+    Describe: "tool/describe", Observer, Unordered, DescribeParams => ToolDescription;
     /// A subscription to the set of tools: `toolsChanged` when it has changed, and `configReloaded` when rules may have. It
     /// ends with `conversation/detach`.
-    Watch: "tool/watch", Observer, Unordered, Empty => WatchResult;
+    Watch: "tool/watch", Observer, Unordered, Empty => ToolWatchResult;
     /// Runs a list of calls that depend on each other, as a turn that asks no model. Returns once the list is durable; the
     /// replies come as events.
-    Run: "tool/run", Driver, Conversation, RunParams => SendResult;
+    Run: "tool/run", Driver, Conversation, ToolRunParams => SendResult;
     /// Puts the manifest of a tool into the directory of tools, in place of the one of the same name. It counts when this
     /// returns.
     Register: "tool/register", Driver, Unordered, RegisterParams => RegisterResult;
     /// Takes the manifest of a tool out of the directory of tools.
     Unregister: "tool/unregister", Driver, Unordered, UnregisterParams => RegisterResult;
     /// Reads all manifests again. It is for where changes of files are not noticed.
-    Reload: "tool/reload", Driver, Unordered, Empty => ReloadResult;
+    Reload: "tool/reload", Driver, Unordered, Empty => ToolReloadResult;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +57,7 @@ pub struct RegisterResult {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ReloadResult {
+pub struct ToolReloadResult {
     /// Manifests that were read.
     pub read: u32,
     /// A line for each tool that came, went or changed.
@@ -68,7 +68,7 @@ pub struct ReloadResult {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RunParams {
+pub struct ToolRunParams {
     pub conversation: ConversationId,
     /// JSON-RPC requests, `tools/call` or `resources/read`, at most 128 and 512 KiB of them. Each has an `id`; an argument
     /// `{"$result": id}` is the text of that call's result, with `"pointer"` (RFC 6901) a part of it, and `after` names
@@ -76,7 +76,7 @@ pub struct RunParams {
     pub calls: Vec<Value>,
     /// As in `turn/send`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new: Option<CreateParams>,
+    pub new: Option<ConversationCreateParams>,
     /// As in `turn/send`: the same key with the same calls is the same turn.
     pub idempotency_key: String,
     /// `queue` or `reject`.
@@ -89,7 +89,7 @@ pub struct RunParams {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ListParams {
+pub struct ToolListParams {
     /// Whose levels and limits count; absent: those that a new conversation begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
@@ -100,11 +100,11 @@ pub struct ListParams {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ListResult {
+pub struct ToolListResult {
     /// Grows whenever a tool came, went or changed; pages of two versions are not of one list.
     pub toolset: u64,
     /// By name.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolDescription>,
     /// Absent: this was the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
@@ -123,7 +123,7 @@ pub struct DescribeParams {
 /// A tool, as its provider defines it and as it stands to a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Tool {
+pub struct ToolDescription {
     /// `<alias>__<tool>`.
     pub name: String,
     /// The name that models and MCP clients are told, where they would not take the other one: at most 64 letters, digits,
@@ -155,7 +155,7 @@ pub struct Tool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WatchResult {
+pub struct ToolWatchResult {
     pub subscription: SubscriptionId,
     /// As of which changes are told.
     pub toolset: u64,

@@ -10,14 +10,14 @@ use crate::method::methods;
 
 methods! {
     /// A page of what was said in a conversation, as of the moment in which its first page was asked for.
-    Export: "conversation/export", Observer, Unordered, ExportParams => ExportResult;
+    Export: "conversation/export", Observer, Unordered, ConversationExportParams => ConversationExportResult;
     /// A piece of a text of messages. With the last piece they become a conversation, whole or not at all.
-    Import: "conversation/import", Driver, Conversation, ImportParams => ImportResult;
+    Import: "conversation/import", Driver, Conversation, ConversationImportParams => ConversationImportResult;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ExportParams {
+pub struct ConversationExportParams {
     pub id: ConversationId,
     pub format: ExportFormat,
     /// Only exchanges that left the context, those that are back too.
@@ -39,7 +39,7 @@ pub enum ExportFormat {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ExportResult {
+pub struct ConversationExportResult {
     /// The last event that the export is about.
     pub through: Seq,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,7 +112,7 @@ pub struct ChatFunction {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ImportParams {
+pub struct ConversationImportParams {
     /// The id of the conversation to be, made by the client for this import alone. The last piece said again with it,
     /// because its reply was lost, is answered as the first time.
     pub id: ConversationId,
@@ -142,7 +142,7 @@ pub struct ImportedAs {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ImportResult {
+pub struct ConversationImportResult {
     /// Bytes of the text that have been taken.
     pub taken: u64,
     /// With the last piece: what has come of it.

@@ -5,17 +5,17 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::CreateParams;
+use crate::conversation::ConversationCreateParams;
 use crate::id::{BlobId, ConversationId, Seq, TurnId};
 use crate::method::methods;
-use crate::route::Routed;
+use crate::route::RoutedTurn;
 use crate::usage::Usd;
 
 methods! {
     /// Asks. Returns once the question is durable; the answer comes as events.
     Send: "turn/send", Driver, Conversation, SendParams => SendResult;
     /// Stops a turn, queued or running; what has been written of the answer is kept. Idempotent.
-    Cancel: "turn/cancel", Driver, Conversation, TurnParams => CancelResult;
+    Cancel: "turn/cancel", Driver, Conversation, TurnParams => TurnCancelResult;
     /// The record of a turn once it is finished; `timeout` when it is not by then.
     Wait: "turn/wait", Observer, Unordered, WaitParams => TurnRecord;
     /// The record of a turn as it is now.
@@ -68,7 +68,7 @@ pub struct SendParams {
     /// Makes the conversation with its first question, as one fact, if there is none of this id. The id is a ULID of
     /// the client's own, so that the same call again finds what the first one made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new: Option<CreateParams>,
+    pub new: Option<ConversationCreateParams>,
     /// The same key again is the same turn, for 24 hours, also after a restart.
     pub idempotency_key: String,
     #[serde(default)]
@@ -95,7 +95,7 @@ pub struct SendParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OnConfirm {
     #[serde(default)]
-    pub then: Then,
+    pub then: UnattendedAction,
     /// Tools that run unasked in this turn: exact names, or `alias__*`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
@@ -106,7 +106,7 @@ pub struct OnConfirm {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Then {
+pub enum UnattendedAction {
     #[default]
     Ask,
     /// Ask if a person is attached to the conversation, anywhere; else deny.
@@ -134,7 +134,7 @@ pub struct TurnParams {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CancelResult {
+pub struct TurnCancelResult {
     /// False: it was finished already.
     pub cancelled: bool,
 }
@@ -299,7 +299,7 @@ pub struct TurnRecord {
     pub model: Option<String>,
     /// How it came to that preset, where questions are routed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub routed: Option<Routed>,
+    pub routed: Option<RoutedTurn>,
     /// The preset that a request of it fell back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fell_back_to: Option<String>,

@@ -16,7 +16,7 @@ const MOST_NANOS: f64 = 9e15;
 
 methods! {
     /// What was taken of models, as sums by day, conversation or model. Days are of UTC.
-    Get: "usage/get", Observer, Unordered, GetParams => GetResult;
+    Get: "usage/get", Observer, Unordered, UsageGetParams => UsageGetResult;
 }
 
 /// An amount of money: on the wire a number of US dollars, here in whole billionths of one, so that sums are exact.
@@ -81,7 +81,7 @@ impl JsonSchema for Usd {
 /// What a conversation may take of models. Absent: as much as it likes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Budget {
+pub struct ConversationBudget {
     /// Of requests and their answers together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -95,7 +95,7 @@ pub struct Budget {
 pub struct SetBudgetParams {
     pub id: ConversationId,
     /// In place of the one before; null: none.
-    pub budget: Option<Budget>,
+    pub budget: Option<ConversationBudget>,
 }
 
 /// Which budget is used up.
@@ -113,7 +113,7 @@ pub enum BudgetKind {
 /// Why a model was asked where no answer of a turn came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Purpose {
+pub enum RequestPurpose {
     /// An answer that ended before its first word.
     Answer,
     /// Summing up what left the context.
@@ -129,7 +129,7 @@ pub enum Purpose {
 /// What sums are of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum By {
+pub enum UsageGrouping {
     #[default]
     Day,
     Conversation,
@@ -139,9 +139,9 @@ pub enum By {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct GetParams {
+pub struct UsageGetParams {
     #[serde(default)]
-    pub by: By,
+    pub by: UsageGrouping,
     /// Only from the day on (UTC) in which this time lies, such as 2026-11-21T10:00:00Z.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -153,7 +153,7 @@ pub struct GetParams {
 /// One sum. Of `day`, `conversation` and `model` it has what it is by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Row {
+pub struct UsageRow {
     /// Such as 2026-11-21.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day: Option<String>,
@@ -174,7 +174,7 @@ pub struct Row {
 /// Today, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Today {
+pub struct UsageToday {
     pub day: String,
     /// By the prices that are known.
     pub spent_usd: Usd,
@@ -186,19 +186,19 @@ pub struct Today {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GetResult {
-    pub by: By,
+pub struct UsageGetResult {
+    pub by: UsageGrouping,
     /// The first day of the sums, if not all days count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Days oldest first, all else the dearest first; at most 1000.
-    pub rows: Vec<Row>,
+    pub rows: Vec<UsageRow>,
     /// Whether there are more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
     /// Of all, those that are not among `rows` too.
     pub total: Usage,
-    pub today: Today,
+    pub today: UsageToday,
 }
 
 #[cfg(test)]

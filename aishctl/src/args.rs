@@ -7,22 +7,22 @@ use std::time::Duration;
 use aish_proto::turn::SendMode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::audit::Audit;
-use crate::config::Config;
-use crate::confirm::Confirm;
-use crate::context::Context;
+use crate::audit::AuditArgs;
+use crate::config::ConfigCommand;
+use crate::confirm::ConfirmCommand;
+use crate::context::ContextCommand;
 use crate::export::ExportArgs;
 use crate::import::ImportArgs;
-use crate::kept::Kept;
-use crate::memory::{Memory, Remember};
-use crate::norris::Norris;
-use crate::permission::Perm;
-use crate::resource::Resource;
-use crate::route::{Fallback, Route};
-use crate::saved_prompt::Prompt;
-use crate::screen::Looks;
-use crate::service::{self, Service};
-use crate::shell::{Propose, Shell};
+use crate::memory::{MemoryCommand, RememberArgs};
+use crate::norris::NorrisCommand;
+use crate::permission::PermissionCommand;
+use crate::resource::ResourceCommand;
+use crate::result::ResultsCommand;
+use crate::route::{FallbackCommand, RouteCommand};
+use crate::saved_prompt::SavedPromptCommand;
+use crate::screen::LookArgs;
+use crate::service::{self, ServiceCommand};
+use crate::shell::{ProposeArgs, ShellCommand};
 use crate::usage::{BudgetArgs, UsageArgs};
 use crate::{mcp, span, tools};
 
@@ -35,26 +35,26 @@ use crate::{mcp, span, tools};
     infer_long_args = false
 )]
 #[command(after_help = "Exit codes: aishctl help exit-codes")]
-pub struct Ctl {
+pub struct CtlArgs {
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<CtlCommand>,
 }
 
 /// Be a window on a conversation: lines in, answers out.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "aish", version)]
-pub struct Line {
+pub struct LineArgs {
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
     #[command(flatten)]
     pub attach: AttachArgs,
 }
 
 /// Options that every command takes.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Global {
+pub struct GlobalArgs {
     /// The conversation, by title or id (else AISH_CONVERSATION)
     #[arg(
         id = "in-conversation",
@@ -83,9 +83,9 @@ pub struct Global {
     #[arg(short, long, global = true)]
     pub verbose: bool,
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
-    pub color: Color,
+    pub color: ColorArg,
     #[command(flatten)]
-    pub looks: Looks,
+    pub looks: LookArgs,
     /// Never ask a person
     #[arg(long, global = true)]
     pub no_input: bool,
@@ -95,7 +95,7 @@ pub struct Global {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Color {
+pub enum ColorArg {
     #[default]
     Auto,
     Always,
@@ -105,23 +105,23 @@ pub enum Color {
 // Deferred: only the command that was given has its arguments made, not all of them at each start.
 #[derive(Clone, Debug, Subcommand)]
 #[command(defer = true)]
-pub enum Command {
+pub enum CtlCommand {
     /// One question; the answer on stdout
     Ask(AskArgs),
     /// Be a window on a conversation
     Attach(AttachArgs),
     /// One command for what stdin asks for: printed, never run
-    Propose(Propose),
+    Propose(ProposeArgs),
     /// What joins your shell with aish: eval "$(aishctl init bash)"
     Init {
         #[arg(value_enum)]
-        shell: Shell,
+        shell: ShellCommand,
     },
     /// Conversations: list, make, name, put away
     #[command(alias = "conversation")]
     Conv {
         #[command(subcommand)]
-        command: Conversation,
+        command: ConversationCommand,
     },
     /// The daemon at a glance
     Status {
@@ -134,38 +134,38 @@ pub enum Command {
         /// The preset that this conversation uses from its next turn on
         name: Option<String>,
         #[command(subcommand)]
-        command: Option<Model>,
+        command: Option<ModelCommand>,
     },
     /// Which preset answers what: switch it, look at the classes, try a text
     Route {
         #[command(subcommand)]
-        command: Option<Route>,
+        command: Option<RouteCommand>,
     },
     /// Whether another preset is asked when a server is down
     Fallback {
         #[command(subcommand)]
-        command: Option<Fallback>,
+        command: Option<FallbackCommand>,
     },
     /// Let a model work on its own towards a goal; lead such a run
-    Norris(Norris),
+    Norris(NorrisCommand),
     /// What waits for a person: look, allow, deny
     Confirm {
         #[command(subcommand)]
-        command: Option<Confirm>,
+        command: Option<ConfirmCommand>,
     },
     /// What tools may do in this conversation
     Perm {
         #[command(subcommand)]
-        command: Option<Perm>,
+        command: Option<PermissionCommand>,
     },
     /// What models took: tokens and money
     Usage(UsageArgs),
     /// What was decided about every effect, by whom, and what became of it
-    Audit(Audit),
+    Audit(AuditArgs),
     /// Turns that wait
     Queue {
         #[command(subcommand)]
-        command: Option<Queue>,
+        command: Option<QueueCommand>,
     },
     /// Ask the last question again
     Retry(AgainArgs),
@@ -184,15 +184,15 @@ pub enum Command {
     /// What the model is shown of a conversation, what has left that, and what is to come back
     Context {
         #[command(subcommand)]
-        command: Option<Context>,
+        command: Option<ContextCommand>,
     },
     /// What you keep for all conversations, and what models propose
     Memory {
         #[command(subcommand)]
-        command: Option<Memory>,
+        command: Option<MemoryCommand>,
     },
     /// Keep a fact for all conversations
-    Remember(Remember),
+    Remember(RememberArgs),
     /// Forget facts, by their ids in `memory`
     Forget {
         #[arg(required = true)]
@@ -203,25 +203,25 @@ pub enum Command {
     /// MCP servers: list, connect, look at what they offer
     Mcp {
         #[command(subcommand)]
-        command: Option<mcp::Mcp>,
+        command: Option<mcp::McpCommand>,
     },
     /// Tools: list, show, write down, call without a model
     #[command(alias = "tool")]
     Tools {
         #[command(subcommand)]
-        command: tools::Tools,
+        command: tools::ToolsCommand,
     },
     /// What is kept of tools' results: whole texts, images, files
-    Result(Kept),
+    Result(ResultsCommand),
     /// What the tools and people of a conversation share: JSON under names
     Resource {
         #[command(subcommand)]
-        command: Option<Resource>,
+        command: Option<ResourceCommand>,
     },
     /// Prompts that you keep: texts with places for arguments
     Prompt {
         #[command(subcommand)]
-        command: Option<Prompt>,
+        command: Option<SavedPromptCommand>,
     },
     /// Read the configuration again
     Reload,
@@ -234,12 +234,12 @@ pub enum Command {
     /// The daemon as a service of systemd's user manager
     Service {
         #[command(subcommand)]
-        command: Service,
+        command: ServiceCommand,
     },
     /// The configuration: check, show, explain, edit, trust
     Config {
         #[command(subcommand)]
-        command: Config,
+        command: ConfigCommand,
     },
     /// One raw call
     Rpc(RpcArgs),
@@ -278,7 +278,7 @@ pub struct AskArgs {
     pub detach: bool,
     /// When another turn runs: wait, fail, or join it
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
-    pub mode: Mode,
+    pub mode: SendModeArg,
     /// How confirms are answered: ask, deny, or allow:NAME
     #[arg(long, value_name = "HOW", value_parser = confirm)]
     pub confirm: Vec<String>,
@@ -299,19 +299,19 @@ pub(crate) fn confirm(text: &str) -> Result<String, String> {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
+pub enum SendModeArg {
     #[default]
     Queue,
     Reject,
     Steer,
 }
 
-impl From<Mode> for SendMode {
-    fn from(mode: Mode) -> Self {
+impl From<SendModeArg> for SendMode {
+    fn from(mode: SendModeArg) -> Self {
         match mode {
-            Mode::Queue => Self::Queue,
-            Mode::Reject => Self::Reject,
-            Mode::Steer => Self::Steer,
+            SendModeArg::Queue => Self::Queue,
+            SendModeArg::Reject => Self::Reject,
+            SendModeArg::Steer => Self::Steer,
         }
     }
 }
@@ -329,7 +329,7 @@ pub struct AttachArgs {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Conversation {
+pub enum ConversationCommand {
     /// The conversations, last used first
     #[command(alias = "list")]
     Ls {
@@ -428,7 +428,7 @@ pub struct AgainArgs {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Model {
+pub enum ModelCommand {
     /// The presets
     #[command(alias = "ls")]
     List,
@@ -437,7 +437,7 @@ pub enum Model {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Queue {
+pub enum QueueCommand {
     #[command(alias = "ls")]
     List { conversation: Option<String> },
     /// Take a waiting turn out, by position or id
@@ -475,14 +475,14 @@ mod tests {
 
     #[test]
     fn the_grammar_holds_together() {
-        Ctl::command().debug_assert();
-        Line::command().debug_assert();
+        CtlArgs::command().debug_assert();
+        LineArgs::command().debug_assert();
     }
 
     #[track_caller]
     fn check(line: &str, is: bool) {
         let words = line.split(' ').filter(|it| !it.is_empty());
-        let parsed = Ctl::try_parse_from(std::iter::once("aishctl").chain(words));
+        let parsed = CtlArgs::try_parse_from(std::iter::once("aishctl").chain(words));
         assert_eq!(is, parsed.is_ok(), "{line}: {parsed:?}");
     }
 

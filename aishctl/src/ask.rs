@@ -1,7 +1,7 @@
 //! `ask`: one question, its answer on stdout.
 
-mod beginning;
 mod sending;
+mod target;
 
 use std::io::Read;
 
@@ -13,41 +13,41 @@ use aish_proto::usage::Usd;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
-pub(crate) use self::beginning::{Place, may_prompt, on_confirm, place};
-pub(crate) use self::sending::put;
-use crate::args::{AskArgs, Global};
+pub(crate) use self::sending::put_blob;
+pub(crate) use self::target::{AskTarget, may_prompt, on_confirm, place};
+use crate::args::{AskArgs, GlobalArgs};
+use crate::ask_progress::{AskProgress, TurnBegin, or_stop};
+use crate::command_frame::CommandFrames;
+use crate::daemon_link::{DaemonLink, DaemonReach};
+use crate::directory_listing::DirectoryLister;
 use crate::exit::{self, Exit};
 use crate::failure::{self, Failure};
-use crate::follow::{Asks, Follow, Followed, Target};
-use crate::frame::Frames;
-use crate::hello::{Link, Reach};
+use crate::file_mention::PersonLocation;
+use crate::follow::{FollowAnswerer, FollowOptions, FollowOutcome, FollowTarget};
 use crate::input;
-use crate::listing::List;
-use crate::named_file::Here;
 use crate::norris;
 use crate::notice::Notices;
-use crate::output::{Form, Output, Report, ReportedError, ReportedFallback};
-use crate::receipt::{Begun, Progress, or_stop};
+use crate::output::{AnswerOutput, AskReport, OutputForm, ReportedError, ReportedFallback};
 use crate::route;
 use crate::screen;
-use crate::signals::Signals;
+use crate::signals::ClientSignals;
 
 /// What `ask`, `retry` and `continue` work with.
 #[derive(Debug)]
-pub struct Asker<'a, O> {
-    pub reach: &'a Reach,
-    pub global: &'a Global,
+pub struct AskContext<'a, O> {
+    pub reach: &'a DaemonReach,
+    pub global: &'a GlobalArgs,
     pub notices: &'a mut Notices,
-    pub output: &'a mut Output<O>,
-    pub signals: &'a mut Signals,
+    pub output: &'a mut AnswerOutput<O>,
+    pub signals: &'a mut ClientSignals,
     pub began: Instant,
     /// What lists directories that a question names.
-    pub list: Option<List>,
+    pub list: Option<DirectoryLister>,
 }
 
 /// Asks and prints the answer.
 pub async fn run<O: AsyncWrite + Unpin>(
-    mut asker: Asker<'_, O>,
+    mut asker: AskContext<'_, O>,
     args: &AskArgs,
     stdin: &mut dyn Read,
 ) -> Result<Exit, Failure> {
@@ -56,15 +56,15 @@ pub async fn run<O: AsyncWrite + Unpin>(
     done
 }
 
-impl<O: AsyncWrite + Unpin> Asker<'_, O> {
+impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
     async fn ask(&mut self, args: &AskArgs, stdin: &mut dyn Read) -> Result<Exit, Failure> {
         let mut given = input::read(args, stdin, self.reach.around.stdin_terminal)?;
         if !args.as_it_stands {
-            given.add_named(&Here::of(&self.reach.around, self.list))?;
+            given.add_named(&PersonLocation::of(&self.reach.around, self.list))?;
         }
         self.listen()?;
         let give_up = self.give_up();
-        let progress = Progress::default();
+        let progress = AskProgress::default();
         let asking = sending::begin(
             self.reach,
             self.global,
@@ -75,8 +75,8 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         );
         let begun = or_stop(self.signals, give_up, &progress, asking).await?;
         let (link, conversation, sent) = match begun {
-            Begun::Sent(sent) => *sent,
-            Begun::Stopped(exit) => return stopped_by(exit),
+            TurnBegin::Sent(sent) => *sent,
+            TurnBegin::Stopped(exit) => return stopped_by(exit),
         };
         if args.detach {
             return self.detached(conversation, &sent).await;
@@ -104,24 +104,24 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     ) -> Result<Exit, Failure> {
         let turn = sent.turn;
         let line = match self.output.form {
-            Form::Json | Form::Events => {
+            OutputForm::Json | OutputForm::Events => {
                 serde_json::json!({"v": 1, "conversation": conversation, "turn": turn, "position": sent.position}).to_string()
             }
-            Form::Text | Form::Code | Form::Commands | Form::Line | Form::Results => turn.to_string(),
+            OutputForm::Text | OutputForm::Code | OutputForm::Commands | OutputForm::Line | OutputForm::Results => turn.to_string(),
         };
         self.output
             .json_line(&line)
             .await
             .map_err(|it| Failure::output(&it))?;
         self.notices
-            .say(&format!("the answer: aishctl log {conversation}"));
+            .print(&format!("the answer: aishctl log {conversation}"));
         Ok(Exit::DONE)
     }
 
     /// Follows a turn that was sent and prints its answer.
     pub async fn answer(
         &mut self,
-        link: Link,
+        link: DaemonLink,
         conversation: ConversationId,
         sent: &SendResult,
     ) -> Result<Exit, Failure> {
@@ -132,12 +132,12 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     /// Follows a turn that was sent to its end.
     pub(crate) async fn follow(
         &mut self,
-        link: Link,
+        link: DaemonLink,
         conversation: ConversationId,
         sent: &SendResult,
-    ) -> Result<Followed, Failure> {
+    ) -> Result<FollowOutcome, Failure> {
         let before = Seq(sent.seq.0.saturating_sub(1));
-        let target = Target {
+        let target = FollowTarget {
             conversation,
             turn: sent.turn,
             cursor: Cursor {
@@ -147,7 +147,7 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         };
         let give_up = self.give_up();
         let asks = self.asks();
-        let follow = Follow {
+        let follow = FollowOptions {
             reach: self.reach,
             signals: self.signals,
             notices: self.notices,
@@ -155,7 +155,10 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             give_up,
             began: self.began,
             asks,
-            frames: Frames::drawn_with(screen::glyphs(self.global.looks, &self.reach.around)),
+            frames: CommandFrames::drawn_with(screen::glyphs(
+                self.global.looks,
+                &self.reach.around,
+            )),
         };
         let followed = follow.run(link, target).await;
         self.notices.settle();
@@ -166,20 +169,20 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         followed
     }
 
-    fn asks(&self) -> Asks {
+    fn asks(&self) -> FollowAnswerer {
         if may_prompt(&self.reach.around, self.global) {
-            Asks::Here
+            FollowAnswerer::Here
         } else {
-            Asks::Elsewhere
+            FollowAnswerer::Elsewhere
         }
     }
 
     async fn finish(
         &mut self,
         conversation: ConversationId,
-        followed: Followed,
+        followed: FollowOutcome,
     ) -> Result<Exit, Failure> {
-        let Followed {
+        let FollowOutcome {
             answer,
             stopped,
             stuck,
@@ -191,10 +194,12 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
         let error = ended.and_then(|it| it.error.as_ref());
         // Whoever wants commands to read wanted none of them to run.
         let denied = match self.output.form {
-            Form::Code | Form::Commands | Form::Line => {
+            OutputForm::Code | OutputForm::Commands | OutputForm::Line => {
                 answer.denied.saturating_sub(answer.commands_denied)
             }
-            Form::Text | Form::Json | Form::Events | Form::Results => answer.denied,
+            OutputForm::Text | OutputForm::Json | OutputForm::Events | OutputForm::Results => {
+                answer.denied
+            }
         };
         let done = match (stopped, ended) {
             (Some(exit), _) => stopped_by(exit),
@@ -213,9 +218,9 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             )),
         };
         let written = match self.output.form {
-            Form::Text | Form::Results => self.output.end_line().await.map(|()| true),
-            Form::Json => {
-                let report = Report {
+            OutputForm::Text | OutputForm::Results => self.output.end_line().await.map(|()| true),
+            OutputForm::Json => {
+                let report = AskReport {
                     conversation: Some(conversation),
                     turn: Some(answer.turn),
                     model: answer.model.as_deref(),
@@ -235,21 +240,13 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
                 };
                 self.print(&report).await.map(|()| true)
             }
-            Form::Events => Ok(true),
-            Form::Code | Form::Commands | Form::Line => self.output.extracted(answer.text()).await,
+            OutputForm::Events => Ok(true),
+            OutputForm::Code | OutputForm::Commands | OutputForm::Line => {
+                self.output.extracted(answer.text()).await
+            }
         };
         match written {
-            Ok(false) if done.is_ok() => {
-                let (problem, flag) = match self.output.form {
-                    Form::Code => ("the answer has no code block", "; ask again without --code"),
-                    Form::Line => ("the answer is not one plain line of code", ""),
-                    Form::Commands | Form::Text | Form::Json | Form::Events | Form::Results => {
-                        ("the answer has no CMD: line", "; ask again without --cmd")
-                    }
-                };
-                let hint = format!("aishctl log {conversation} shows it{flag}");
-                Err(Failure::new(Exit::FAILED, problem).hint(hint))
-            }
+            Ok(false) if done.is_ok() => Err(nothing_extracted(self.output.form, conversation)),
             Ok(_) => done,
             Err(error) => Err(Failure::output(&error)),
         }
@@ -258,27 +255,30 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
     /// A script that asked for JSON gets JSON, also where no turn came to be.
     pub async fn report_failure(&mut self, done: &Result<Exit, Failure>) {
         let Err(failure) = done else { return };
-        if self.output.form != Form::Json || self.output.open_line || failure.message.is_empty() {
+        if self.output.form != OutputForm::Json
+            || self.output.open_line
+            || failure.message.is_empty()
+        {
             return;
         }
         if self.output.reported {
             return;
         }
-        let report = Report {
+        let report = AskReport {
             error: Some(failed(failure)),
             ..self.blank(&[])
         };
         drop(self.print(&report).await);
     }
 
-    async fn print(&mut self, report: &Report<'_>) -> std::io::Result<()> {
+    async fn print(&mut self, report: &AskReport<'_>) -> std::io::Result<()> {
         self.output.reported = true;
         let line = serde_json::to_string(report)?;
         self.output.json_line(&line).await
     }
 
-    fn blank<'a>(&self, tool_calls: &'a [CalledTool]) -> Report<'a> {
-        Report {
+    fn blank<'a>(&self, tool_calls: &'a [CalledTool]) -> AskReport<'a> {
+        AskReport {
             v: 1,
             conversation: None,
             turn: None,
@@ -296,6 +296,21 @@ impl<O: AsyncWrite + Unpin> Asker<'_, O> {
             error: None,
         }
     }
+}
+
+/// An answer that has nothing of what was to be taken out of it.
+fn nothing_extracted(form: OutputForm, conversation: ConversationId) -> Failure {
+    let (problem, flag) = match form {
+        OutputForm::Code => ("the answer has no code block", "; ask again without --code"),
+        OutputForm::Line => ("the answer is not one plain line of code", ""),
+        OutputForm::Commands
+        | OutputForm::Text
+        | OutputForm::Json
+        | OutputForm::Events
+        | OutputForm::Results => ("the answer has no CMD: line", "; ask again without --cmd"),
+    };
+    let hint = format!("aishctl log {conversation} shows it{flag}");
+    Failure::new(Exit::FAILED, problem).hint(hint)
 }
 
 /// Of all requests of a turn, or nothing: a part of it would be taken for the whole.

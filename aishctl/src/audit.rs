@@ -1,18 +1,18 @@
 //! `audit`: what was decided about every effect, and whether that record of it is whole.
 
 use aish_proto::audit::{
-    AuditDecision, AuditKind, AuditOrder, AuditOutcome, AuditRecord, Export, ExportParams, Finding,
-    List, ListParams, Verify, VerifyParams,
+    AuditDecision, AuditExportParams, AuditFinding, AuditKind, AuditListParams, AuditOrder,
+    AuditOutcome, AuditRecord, Export, List, Verify, VerifyParams,
 };
 use aish_proto::confirm::Decision;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::since::{self, Since};
-use crate::{consent, resolve, safe, table};
+use crate::since::{self, PastTime};
+use crate::{conversation_choice, question, safe, table};
 
 const PAGE: u32 = 500;
 /// As much of the arguments stands in a row.
@@ -24,17 +24,17 @@ const NEWEST: usize = 100;
 
 #[derive(Args, Clone, Debug, Default)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Audit {
+pub struct AuditArgs {
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<AuditCommand>,
     /// Not older than this: 30m, 2h, 7d, or 2026-11-21T10:00:00Z
     #[arg(long, value_name = "T", value_parser = since::parse)]
-    pub since: Option<Since>,
+    pub since: Option<PastTime>,
     /// Of these tools; `*` stands for any characters: 'fs__*'
     #[arg(long, value_name = "GLOB")]
     pub tool: Option<String>,
     #[arg(long, value_enum, value_name = "DECISION")]
-    pub decision: Option<Wanted>,
+    pub decision: Option<AuditQuery>,
     /// The newest N (100 where there is no --since)
     #[arg(short = 'n', long, value_name = "N")]
     pub newest: Option<usize>,
@@ -44,7 +44,7 @@ pub struct Audit {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Command {
+pub enum AuditCommand {
     /// Whether all of it is what was written
     Verify {
         /// The end of an earlier check, noted elsewhere: it must still be there
@@ -56,7 +56,7 @@ pub enum Command {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Wanted {
+pub enum AuditQuery {
     Allow,
     Ask,
     Deny,
@@ -64,35 +64,35 @@ pub enum Wanted {
     Cancel,
 }
 
-impl From<Wanted> for AuditDecision {
-    fn from(wanted: Wanted) -> Self {
+impl From<AuditQuery> for AuditDecision {
+    fn from(wanted: AuditQuery) -> Self {
         match wanted {
-            Wanted::Allow => Self::Allow,
-            Wanted::Ask => Self::Ask,
-            Wanted::Deny => Self::Deny,
-            Wanted::Expire => Self::Expire,
-            Wanted::Cancel => Self::Cancel,
+            AuditQuery::Allow => Self::Allow,
+            AuditQuery::Ask => Self::Ask,
+            AuditQuery::Deny => Self::Deny,
+            AuditQuery::Expire => Self::Expire,
+            AuditQuery::Cancel => Self::Cancel,
         }
     }
 }
 
-pub async fn run(desk: &Desk, audit: &Audit) -> Result<Printed, Failure> {
+pub async fn run(desk: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput, Failure> {
     match &audit.command {
         None => list(desk, audit).await,
-        Some(Command::Verify { noted }) => verify(desk, noted.clone()).await,
-        Some(Command::Export) => export(desk).await,
+        Some(AuditCommand::Verify { noted }) => verify(desk, noted.clone()).await,
+        Some(AuditCommand::Export) => export(desk).await,
     }
 }
 
-async fn list(desk: &Desk, audit: &Audit) -> Result<Printed, Failure> {
+async fn list(desk: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput, Failure> {
     let (since, max_age_ms) = match &audit.since {
         None => (None, None),
-        Some(Since::Time(time)) => (Some(time.clone()), None),
-        Some(Since::Ago(ago)) => (None, u64::try_from(ago.as_millis()).ok()),
+        Some(PastTime::Time(time)) => (Some(time.clone()), None),
+        Some(PastTime::Ago(ago)) => (None, u64::try_from(ago.as_millis()).ok()),
     };
     let conversation = match desk.name(None) {
         Some(name) => Some(
-            resolve::meant(&desk.caller, &desk.around, Some(name))
+            conversation_choice::resolve(&desk.caller, &desk.around, Some(name))
                 .await?
                 .id,
         ),
@@ -107,7 +107,7 @@ async fn list(desk: &Desk, audit: &Audit) -> Result<Printed, Failure> {
     let mut cursor = None;
     while records.len() < most {
         let left = u32::try_from(most - records.len()).unwrap_or(PAGE);
-        let params = ListParams {
+        let params = AuditListParams {
             since: since.clone(),
             max_age_ms,
             tool: audit.tool.clone(),
@@ -131,7 +131,7 @@ async fn list(desk: &Desk, audit: &Audit) -> Result<Printed, Failure> {
     desk.print(&json!({ "records": records }), || rows(&records))
 }
 
-fn lines(records: &[AuditRecord]) -> Result<Printed, Failure> {
+fn lines(records: &[AuditRecord]) -> Result<CommandOutput, Failure> {
     let mut text = String::new();
     for record in records {
         let line = serde_json::to_string(record);
@@ -141,7 +141,7 @@ fn lines(records: &[AuditRecord]) -> Result<Printed, Failure> {
         text.push_str(&line);
         text.push('\n');
     }
-    Ok(Printed {
+    Ok(CommandOutput {
         text,
         json: true,
         exit: Exit::DONE,
@@ -251,15 +251,15 @@ fn who(it: &AuditRecord) -> String {
     match (&it.by, &it.arguments) {
         (Some(by), Some(arguments)) => {
             let arguments = table::cut(arguments, ARGUMENT_COLUMNS);
-            format!("{}: {arguments}", consent::who(by))
+            format!("{}: {arguments}", question::who(by))
         }
-        (Some(by), None) => consent::who(by),
+        (Some(by), None) => question::who(by),
         (None, Some(arguments)) => table::cut(arguments, ARGUMENT_COLUMNS),
         (None, None) => String::new(),
     }
 }
 
-async fn verify(desk: &Desk, noted: Option<String>) -> Result<Printed, Failure> {
+async fn verify(desk: &CommandContext, noted: Option<String>) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<Verify>(VerifyParams { noted }).await?;
     let mut printed = desk.print(&result, || {
         if result.whole {
@@ -270,7 +270,7 @@ async fn verify(desk: &Desk, noted: Option<String>) -> Result<Printed, Failure> 
         }
         let mut text = String::new();
         for finding in &result.findings {
-            text.push_str(&told(finding));
+            text.push_str(&finding_text(finding));
         }
         if result.more > 0 {
             text.push_str(&format!("and {} more\n", result.more));
@@ -283,7 +283,7 @@ async fn verify(desk: &Desk, noted: Option<String>) -> Result<Printed, Failure> 
     Ok(printed)
 }
 
-fn told(finding: &Finding) -> String {
+fn finding_text(finding: &AuditFinding) -> String {
     let n = finding.n.map(|it| format!("record {it}: "));
     let place = finding.file.as_ref().map(|file| {
         let offset = finding.offset.unwrap_or_default();
@@ -297,11 +297,11 @@ fn told(finding: &Finding) -> String {
     )
 }
 
-async fn export(desk: &Desk) -> Result<Printed, Failure> {
+async fn export(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let mut text = String::new();
     let mut cursor = None;
     loop {
-        let params = ExportParams {
+        let params = AuditExportParams {
             cursor,
             limit: None,
         };
@@ -315,7 +315,7 @@ async fn export(desk: &Desk) -> Result<Printed, Failure> {
             break;
         }
     }
-    Ok(Printed {
+    Ok(CommandOutput {
         text,
         json: true,
         exit: Exit::DONE,

@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitStatus, Stdio};
 
 use aish_proto::config::{Show, ShowParams, ShowResult};
-use aish_proto::daemon::{Reload, ReloadResult};
+use aish_proto::daemon::{DaemonReloadResult, Reload};
 use aish_proto::method::Empty;
 use clap::Subcommand;
 use serde::Deserialize;
 use tokio::net::UnixStream;
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::connect::Caller;
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::editor;
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Link, Reach, Wait};
 use crate::notice::{self, Notices};
 use crate::safe;
 use crate::spawn;
-use crate::surroundings::Surroundings;
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Config {
+pub enum ConfigCommand {
     /// All that is wrong with the files, with the places
     Check,
     /// Every value in force
@@ -66,51 +66,53 @@ pub enum Config {
 
 /// What such a command works with.
 #[derive(Debug)]
-pub struct Desk<'a> {
-    pub around: &'a Surroundings,
-    pub global: &'a Global,
-    pub reach: Reach,
+pub struct ConfigContext<'a> {
+    pub around: &'a ClientEnvironment,
+    pub global: &'a GlobalArgs,
+    pub reach: DaemonReach,
 }
 
 /// The daemon that runs, and where it keeps things.
-struct Running {
+struct RunningDaemon {
     caller: Caller,
     shown: ShowResult,
     /// Its events are not wanted; dropped, the connection would be over.
-    link: Link,
+    link: DaemonLink,
 }
 
 /// Runs it to its end.
-pub async fn run(desk: Desk<'_>, command: &Config) -> Result<Exit, Failure> {
+pub async fn run(desk: ConfigContext<'_>, command: &ConfigCommand) -> Result<Exit, Failure> {
     match command {
-        Config::Check => desk.check().await,
-        Config::Show { origin } => desk.show(*origin).await,
-        Config::Explain { key } => {
+        ConfigCommand::Check => desk.check().await,
+        ConfigCommand::Show { origin } => desk.show(*origin).await,
+        ConfigCommand::Explain { key } => {
             let mut args = vec!["explain"];
             args.extend(key.as_deref());
             let running = desk.running().await?;
-            desk.program(running.as_ref(), &args, Json::Asked)?
+            desk.program(running.as_ref(), &args, JsonSupport::Asked)?
                 .pass_on()
         }
-        Config::Path => {
+        ConfigCommand::Path => {
             let running = desk.running().await?;
             let args = ["path", "--project", &desk.around.cwd_text()];
-            desk.program(running.as_ref(), &args, Json::Asked)?
+            desk.program(running.as_ref(), &args, JsonSupport::Asked)?
                 .pass_on()
         }
-        Config::Schema => desk.program(None, &["schema"], Json::Never)?.pass_on(),
-        Config::Edit => desk.edit().await,
-        Config::Set { key, value } => desk.change(&["set", "--", key, value]).await,
-        Config::Trust { list: true, .. } => {
+        ConfigCommand::Schema => desk
+            .program(None, &["schema"], JsonSupport::Never)?
+            .pass_on(),
+        ConfigCommand::Edit => desk.edit().await,
+        ConfigCommand::Set { key, value } => desk.change(&["set", "--", key, value]).await,
+        ConfigCommand::Trust { list: true, .. } => {
             let running = desk.running().await?;
-            desk.program(running.as_ref(), &["trust", "--list"], Json::Never)?
+            desk.program(running.as_ref(), &["trust", "--list"], JsonSupport::Never)?
                 .pass_on()
         }
-        Config::Trust { path, .. } => {
+        ConfigCommand::Trust { path, .. } => {
             let place = desk.place(path.as_deref());
             desk.change(&["trust", "--", &place]).await
         }
-        Config::Untrust { path } => {
+        ConfigCommand::Untrust { path } => {
             let place = desk.place(path.as_deref());
             desk.change(&["untrust", "--", &place]).await
         }
@@ -119,15 +121,15 @@ pub async fn run(desk: Desk<'_>, command: &Config) -> Result<Exit, Failure> {
 
 /// Whether a command has a form for programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Json {
+enum JsonSupport {
     Asked,
     Never,
 }
 
 /// `aishd config …`, ready to run.
-struct Program(Process);
+struct ConfigProgram(Process);
 
-impl Program {
+impl ConfigProgram {
     /// Its output and its end are ours.
     fn pass_on(mut self) -> Result<Exit, Failure> {
         let status = self.0.status().map_err(|error| cannot_run(&error))?;
@@ -150,14 +152,14 @@ fn cannot_run(error: &io::Error) -> Failure {
     Failure::new(Exit::FAILED, format!("cannot run aishd: {error}"))
 }
 
-impl Desk<'_> {
+impl ConfigContext<'_> {
     /// The daemon, if one runs. One that does not answer is said, and the files speak for themselves.
-    async fn running(&self) -> Result<Option<Running>, Failure> {
-        let link = match self.reach.open(Wait::No).await {
+    async fn running(&self) -> Result<Option<RunningDaemon>, Failure> {
+        let link = match self.reach.open(DaemonWait::No).await {
             Ok(link) => link,
             Err(failure) => {
                 if UnixStream::connect(&self.reach.socket).await.is_ok() {
-                    self.notices().say(&failure.message);
+                    self.notices().print(&failure.message);
                 }
                 return Ok(None);
             }
@@ -169,7 +171,7 @@ impl Desk<'_> {
         let Ok(shown) = link.caller.call::<Show>(params).await else {
             return Ok(None);
         };
-        Ok(Some(Running {
+        Ok(Some(RunningDaemon {
             caller: link.caller.clone(),
             shown,
             link,
@@ -178,10 +180,10 @@ impl Desk<'_> {
 
     fn program(
         &self,
-        running: Option<&Running>,
+        running: Option<&RunningDaemon>,
         args: &[&str],
-        json: Json,
-    ) -> Result<Program, Failure> {
+        json: JsonSupport,
+    ) -> Result<ConfigProgram, Failure> {
         let daemon = spawn::daemon_beside(self.around).ok_or_else(|| {
             let message = "there is no aishd beside aishctl, which knows the configuration";
             Failure::new(Exit::NO_DAEMON, message).hint(".ci/dist of a checkout builds both")
@@ -194,11 +196,11 @@ impl Desk<'_> {
             }
         }
         command.arg("config").args(args);
-        if json == Json::Asked && (self.global.json || self.global.jsonl) {
+        if json == JsonSupport::Asked && (self.global.json || self.global.jsonl) {
             command.arg("--json");
         }
         command.env_clear().envs(&self.around.variables);
-        Ok(Program(command))
+        Ok(ConfigProgram(command))
     }
 
     fn place(&self, path: Option<&Path>) -> String {
@@ -215,11 +217,11 @@ impl Desk<'_> {
         let running = self.running().await?;
         let args = ["check", "--project", &self.around.cwd_text()];
         let exit = self
-            .program(running.as_ref(), &args, Json::Asked)?
+            .program(running.as_ref(), &args, JsonSupport::Asked)?
             .pass_on()?;
         if let Some(running) = running.filter(|it| !it.shown.restart_needed.is_empty()) {
             let keys = running.shown.restart_needed.join(", ");
-            self.notices().say(&format!("restart needed for {keys}"));
+            self.notices().print(&format!("restart needed for {keys}"));
         }
         Ok(exit)
     }
@@ -227,14 +229,14 @@ impl Desk<'_> {
     async fn show(&self, origin: bool) -> Result<Exit, Failure> {
         let Some(running) = self.running().await? else {
             self.notices()
-                .say("no daemon answers; this is what one would begin with");
+                .print("no daemon answers; this is what one would begin with");
             let mut args = vec!["show", "--project"];
             let cwd = self.around.cwd_text();
             args.push(&cwd);
             if origin {
                 args.push("--origin");
             }
-            return self.program(None, &args, Json::Asked)?.pass_on();
+            return self.program(None, &args, JsonSupport::Asked)?.pass_on();
         };
         let shown = &running.shown;
         if self.global.json || self.global.jsonl {
@@ -243,7 +245,7 @@ impl Desk<'_> {
             })?;
             print(&format!("{}\n", safe::json_pipe(&text)))?;
         } else {
-            let line = |it: &aish_proto::config::Setting| {
+            let line = |it: &aish_proto::config::EffectiveSetting| {
                 let (key, value) = (&it.key, &it.value);
                 if origin {
                     format!("{key} = {value}  # {}\n", it.origin)
@@ -256,12 +258,12 @@ impl Desk<'_> {
         }
         let mut notices = self.notices();
         if !shown.errors.is_empty() {
-            notices.say("the files are invalid now, and this is what was in force before:");
-            shown.errors.iter().for_each(|it| notices.say(it));
+            notices.print("the files are invalid now, and this is what was in force before:");
+            shown.errors.iter().for_each(|it| notices.print(it));
         }
         if !shown.restart_needed.is_empty() {
             let keys = shown.restart_needed.join(", ");
-            notices.say(&format!(
+            notices.print(&format!(
                 "the daemon goes on with other values until a restart: {keys}"
             ));
         }
@@ -272,7 +274,7 @@ impl Desk<'_> {
     async fn change(&self, args: &[&str]) -> Result<Exit, Failure> {
         let running = self.running().await?;
         let exit = self
-            .program(running.as_ref(), args, Json::Never)?
+            .program(running.as_ref(), args, JsonSupport::Never)?
             .pass_on()?;
         if exit != Exit::DONE {
             return Ok(exit);
@@ -283,7 +285,7 @@ impl Desk<'_> {
     /// Adds tables to the user's file, and lets the daemon take them over.
     pub async fn add(&self, tables: &str) -> Result<Exit, Failure> {
         let running = self.running().await?;
-        let mut program = self.program(running.as_ref(), &["add"], Json::Never)?;
+        let mut program = self.program(running.as_ref(), &["add"], JsonSupport::Never)?;
         let mut child = program
             .0
             .stdin(Stdio::piped())
@@ -305,20 +307,20 @@ impl Desk<'_> {
     }
 
     /// Says what the daemon makes of the files.
-    async fn take_over(&self, running: Option<&Running>) -> Result<Exit, Failure> {
+    async fn take_over(&self, running: Option<&RunningDaemon>) -> Result<Exit, Failure> {
         let Some(running) = running else {
             return Ok(Exit::DONE);
         };
-        let done: ReloadResult = running.caller.call::<Reload>(Empty {}).await?;
+        let done: DaemonReloadResult = running.caller.call::<Reload>(Empty {}).await?;
         let mut notices = self.notices();
         if !done.errors.is_empty() {
-            notices.say("the daemon goes on with the configuration before:");
-            done.errors.iter().for_each(|it| notices.say(it));
+            notices.print("the daemon goes on with the configuration before:");
+            done.errors.iter().for_each(|it| notices.print(it));
             return Ok(Exit::CONFIG);
         }
         if !done.restart_needed.is_empty() {
             let keys = done.restart_needed.join(", ");
-            notices.say(&format!("restart needed for {keys}"));
+            notices.print(&format!("restart needed for {keys}"));
         }
         Ok(Exit::DONE)
     }
@@ -333,7 +335,7 @@ impl Desk<'_> {
             )
         })?;
         let done = self.edit_until_valid(&file, running.as_ref());
-        if made == Made::Now && std::fs::metadata(&file).is_ok_and(|it| it.len() == 0) {
+        if made == FileCreation::Now && std::fs::metadata(&file).is_ok_and(|it| it.len() == 0) {
             // Nothing was written after all.
             drop(std::fs::remove_file(&file));
         }
@@ -342,18 +344,24 @@ impl Desk<'_> {
             exit => {
                 if running.is_some() {
                     self.notices()
-                        .say("the daemon goes on with the configuration before");
+                        .print("the daemon goes on with the configuration before");
                 }
                 Ok(exit)
             }
         }
     }
 
-    fn edit_until_valid(&self, file: &Path, running: Option<&Running>) -> Result<Exit, Failure> {
+    fn edit_until_valid(
+        &self,
+        file: &Path,
+        running: Option<&RunningDaemon>,
+    ) -> Result<Exit, Failure> {
         let configured = self.editor(running)?;
         loop {
             self.open_editor(file, &configured)?;
-            let exit = self.program(running, &["check"], Json::Never)?.pass_on()?;
+            let exit = self
+                .program(running, &["check"], JsonSupport::Never)?
+                .pass_on()?;
             let may_ask = self.around.stdin_terminal && !self.global.no_input;
             if exit == Exit::DONE || !may_ask || !edit_again() {
                 return Ok(exit);
@@ -362,7 +370,7 @@ impl Desk<'_> {
     }
 
     /// `ui.editor`, if it names one.
-    fn editor(&self, running: Option<&Running>) -> Result<String, Failure> {
+    fn editor(&self, running: Option<&RunningDaemon>) -> Result<String, Failure> {
         #[derive(Deserialize)]
         struct Value {
             key: String,
@@ -371,7 +379,7 @@ impl Desk<'_> {
         if let Some(running) = running {
             return Ok(running.link.hello.ui.editor.clone());
         }
-        let mut program = self.program(None, &["show", "--json"], Json::Never)?;
+        let mut program = self.program(None, &["show", "--json"], JsonSupport::Never)?;
         program.0.stdin(Stdio::null());
         // The file may be what has to be mended.
         program.0.stderr(Stdio::null());
@@ -385,16 +393,16 @@ impl Desk<'_> {
 
     fn open_editor(&self, file: &Path, configured: &str) -> Result<(), Failure> {
         let words = editor::program(self.around, configured)?;
-        editor::run(&words, file, &editor::Place::Ours)
+        editor::run(&words, file, &editor::EditorPlace::Ours)
     }
 
-    fn users_file(&self, running: Option<&Running>) -> Result<PathBuf, Failure> {
+    fn users_file(&self, running: Option<&RunningDaemon>) -> Result<PathBuf, Failure> {
         #[derive(Deserialize)]
         struct FileAt {
             path: PathBuf,
             layer: String,
         }
-        let mut program = self.program(running, &["path", "--json"], Json::Never)?;
+        let mut program = self.program(running, &["path", "--json"], JsonSupport::Never)?;
         program.0.stdin(Stdio::null());
         let (text, _status) = program.output()?;
         let files: Vec<FileAt> = serde_json::from_str(&text).unwrap_or_default();
@@ -411,13 +419,13 @@ impl Desk<'_> {
 
 /// Whether the file was there before.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Made {
+enum FileCreation {
     Now,
     Before,
 }
 
 /// An empty file for its owner alone where there is none: an editor would make one that others can read.
-fn make(file: &Path) -> io::Result<Made> {
+fn make(file: &Path) -> io::Result<FileCreation> {
     if let Some(directory) = file.parent() {
         DirBuilder::new()
             .recursive(true)
@@ -430,8 +438,8 @@ fn make(file: &Path) -> io::Result<Made> {
         .mode(0o600)
         .open(file);
     match made {
-        Ok(_) => Ok(Made::Now),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Made::Before),
+        Ok(_) => Ok(FileCreation::Now),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(FileCreation::Before),
         Err(error) => Err(error),
     }
 }

@@ -8,26 +8,29 @@ use std::io::{self, BufRead as _, Write as _};
 use std::time::Duration;
 
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, ConfirmState,
-    Decision, Get, List, ListParams,
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmListParams, ConfirmParams,
+    ConfirmRecord, ConfirmState, Decision, Get, List,
 };
 use aish_proto::conversation::{ConversationParams, StatusOf};
 use aish_proto::event::ConfirmRequested;
 use aish_proto::id::ConfirmId;
 use clap::Subcommand;
 
-use crate::consent::{self, Extent};
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::form::Given;
-use crate::{editor, fact, own_terminal, prompt, resolve, safe, table, upgrade};
+use crate::form_question::FormAnswers;
+use crate::question::{self, ArgumentExtent};
+use crate::{
+    controlling_terminal, conversation_choice, editor, level_question, memory_question, safe,
+    table, terminal_prompt,
+};
 
 /// What was typed before a question stood there is no answer to it.
 pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Confirm {
+pub enum ConfirmCommand {
     /// What waits, oldest first
     #[command(alias = "list")]
     Ls,
@@ -52,7 +55,7 @@ pub enum Confirm {
         #[arg(long, value_name = "PREFIX")]
         digest: Option<String>,
         #[command(flatten)]
-        given: Given,
+        given: FormAnswers,
     },
     /// Deny it; the rest is the reason
     #[command(alias = "no")]
@@ -75,18 +78,21 @@ pub enum Confirm {
     },
 }
 
-pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Failure> {
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&ConfirmCommand>,
+) -> Result<CommandOutput, Failure> {
     match command {
-        None | Some(Confirm::Ls) => list(desk).await,
-        Some(Confirm::Watch) => Err(Failure::new(
+        None | Some(ConfirmCommand::Ls) => list(desk).await,
+        Some(ConfirmCommand::Watch) => Err(Failure::new(
             Exit::USAGE,
             "watching has no end here; use it on a command line",
         )),
-        Some(Confirm::Show { id }) => {
+        Some(ConfirmCommand::Show { id }) => {
             let record = find(desk, id).await?;
-            desk.print(&record, || consent::whole(&record))
+            desk.print(&record, || question::full_card(&record))
         }
-        Some(Confirm::Allow {
+        Some(ConfirmCommand::Allow {
             id,
             always,
             provider,
@@ -105,10 +111,10 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
                     .hint(seen_with(&record)));
             }
             check_seen(desk, &record, digest.as_deref()).await?;
-            let decision = consent::meant(decision, &record.request);
+            let decision = question::decision_for(decision, &record.request);
             answer(desk, &record, decision, None, None).await
         }
-        Some(Confirm::Deny { id, reason, abort }) => {
+        Some(ConfirmCommand::Deny { id, reason, abort }) => {
             let record = find(desk, id).await?;
             let decision = if *abort {
                 Decision::Abort
@@ -118,43 +124,52 @@ pub async fn run(desk: &Desk, command: Option<&Confirm>) -> Result<Printed, Fail
             let reason = Some(reason.join(" ")).filter(|it| !it.is_empty());
             answer(desk, &record, decision, None, reason).await
         }
-        Some(Confirm::Edit {
+        Some(ConfirmCommand::Edit {
             id,
             arguments,
             digest,
-        }) => {
-            let record = find(desk, id).await?;
-            if record.request.upgrade.is_some() {
-                return Err(Failure::new(Exit::USAGE, "a level has nothing to edit")
-                    .hint(seen_with(&record)));
-            }
-            if record.request.memory.is_some() {
-                return Err(
-                    Failure::new(Exit::USAGE, "a proposed fact is kept as it is")
-                        .hint("aishctl remember TEXT, and aishctl confirm deny ID"),
-                );
-            }
-            if record.state != ConfirmState::Pending {
-                return answer(desk, &record, Decision::Edit, None, None).await;
-            }
-            let edited = match arguments {
-                Some(arguments) => arguments.clone(),
-                None => edit(desk, &record).await?,
-            };
-            let meant = prompt::judge(&desk.caller, record.request.confirm, edited).await?;
-            let edited = meant.arguments.clone();
-            // A digest is that of the confirm that waits; who is asked here is shown what would run.
-            let shown = match digest {
-                Some(_) => record.clone(),
-                None => ConfirmRecord {
-                    request: meant,
-                    ..record.clone()
-                },
-            };
-            check_seen(desk, &shown, digest.as_deref()).await?;
-            answer(desk, &record, Decision::Edit, Some(edited), None).await
-        }
+        }) => edit_arguments(desk, id, arguments.as_deref(), digest.as_deref()).await,
     }
+}
+
+/// `confirm edit`: the call runs with other arguments, which were shown before.
+async fn edit_arguments(
+    desk: &CommandContext,
+    id: &str,
+    arguments: Option<&str>,
+    digest: Option<&str>,
+) -> Result<CommandOutput, Failure> {
+    let record = find(desk, id).await?;
+    if record.request.upgrade.is_some() {
+        return Err(
+            Failure::new(Exit::USAGE, "a level has nothing to edit").hint(seen_with(&record))
+        );
+    }
+    if record.request.memory.is_some() {
+        return Err(
+            Failure::new(Exit::USAGE, "a proposed fact is kept as it is")
+                .hint("aishctl remember TEXT, and aishctl confirm deny ID"),
+        );
+    }
+    if record.state != ConfirmState::Pending {
+        return answer(desk, &record, Decision::Edit, None, None).await;
+    }
+    let edited = match arguments {
+        Some(arguments) => arguments.to_owned(),
+        None => edit(desk, &record).await?,
+    };
+    let meant = terminal_prompt::judge(&desk.caller, record.request.confirm, edited).await?;
+    let edited = meant.arguments.clone();
+    // A digest is that of the confirm that waits; who is asked here is shown what would run.
+    let shown = match digest {
+        Some(_) => record.clone(),
+        None => ConfirmRecord {
+            request: meant,
+            ..record.clone()
+        },
+    };
+    check_seen(desk, &shown, digest).await?;
+    answer(desk, &record, Decision::Edit, Some(edited), None).await
 }
 
 /// What the flags of `allow` say.
@@ -167,14 +182,14 @@ pub fn allowing(always: bool, provider: bool, raise: bool) -> Decision {
     }
 }
 
-async fn list(desk: &Desk) -> Result<Printed, Failure> {
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let conversation = match desk.name(None) {
-        Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
+        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
         None => None,
     };
     let result = desk
         .caller
-        .call::<List>(ListParams { conversation })
+        .call::<List>(ConfirmListParams { conversation })
         .await?;
     let mut rows = vec![];
     for record in &result.confirms {
@@ -185,7 +200,7 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
             .await;
         let title = status.map_or_else(|_| id.to_string(), |it| it.title);
         let request = &record.request;
-        let (what, more) = about(request);
+        let (what, more) = subject(request);
         rows.push(vec![
             format!("c{}", request.number),
             safe::visible(&title),
@@ -204,7 +219,7 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
 }
 
 /// What is asked, and with what, each in a few words for a list.
-fn about(request: &ConfirmRequested) -> (&str, String) {
+fn subject(request: &ConfirmRequested) -> (&str, String) {
     let begin = |text: &str| -> String { safe::visible(text).chars().take(60).collect() };
     if let Some(asked) = &request.elicitation {
         return (&request.title, begin(&asked.message));
@@ -214,27 +229,27 @@ fn about(request: &ConfirmRequested) -> (&str, String) {
         return (&request.title, begin(newest));
     }
     if let Some(asked) = &request.upgrade {
-        return (&request.tool, upgrade::in_short(asked));
+        return (&request.tool, level_question::in_short(asked));
     }
     if let Some(asked) = &request.memory {
-        return (&request.title, begin(&fact::in_short(asked)));
+        return (&request.title, begin(&memory_question::in_short(asked)));
     }
     let (bytes, arguments) = (request.arguments.len(), begin(&request.arguments));
     (&request.tool, format!("{arguments} ({bytes} bytes)"))
 }
 
 /// A confirm by its id, the end of its id, or its number: among those that wait, else the one that ended last.
-async fn find(desk: &Desk, name: &str) -> Result<ConfirmRecord, Failure> {
+async fn find(desk: &CommandContext, name: &str) -> Result<ConfirmRecord, Failure> {
     if let Ok(confirm) = name.to_uppercase().parse::<ConfirmId>() {
         return Ok(desk.caller.call::<Get>(ConfirmParams { confirm }).await?);
     }
     let conversation = match desk.global.conversation.as_deref() {
-        Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
+        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
         None => None,
     };
     let open = desk
         .caller
-        .call::<List>(ListParams { conversation })
+        .call::<List>(ConfirmListParams { conversation })
         .await?
         .confirms;
     let found = open.into_iter().filter(|it| is_called(it, name));
@@ -262,7 +277,7 @@ fn is_called(record: &ConfirmRecord, name: &str) -> bool {
 
 /// A yes counts from somebody who has seen all of it: the digest says so, or a person at this terminal.
 async fn check_seen(
-    desk: &Desk,
+    desk: &CommandContext,
     record: &ConfirmRecord,
     digest: Option<&str>,
 ) -> Result<(), Failure> {
@@ -315,9 +330,9 @@ fn seen_with(record: &ConfirmRecord) -> String {
 /// Shows all of it, and takes a yes that was typed afterwards.
 fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
     let mut stderr = io::stderr().lock();
-    let question = consent::question(&record.request, Extent::Whole);
+    let question = question::question(&record.request, ArgumentExtent::Whole);
     stderr.write_all(question.as_bytes())?;
-    let wanted = if consent::is_destructive(&record.request) {
+    let wanted = if question::is_destructive(&record.request) {
         "type yes to allow it: "
     } else {
         "allow it? [y/N] "
@@ -329,22 +344,22 @@ fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed)?;
     let typed = typed.trim();
-    Ok(typed == "yes" || (typed == "y" && !consent::is_destructive(&record.request)))
+    Ok(typed == "yes" || (typed == "y" && !question::is_destructive(&record.request)))
 }
 
 /// What was typed so far answers nothing.
 pub fn forget_typed() {
-    let keys = own_terminal::keys();
+    let keys = controlling_terminal::keys();
     let _no_terminal = rustix::termios::tcflush(keys, rustix::termios::QueueSelector::IFlush);
 }
 
 async fn answer(
-    desk: &Desk,
+    desk: &CommandContext,
     record: &ConfirmRecord,
     decision: Decision,
     arguments: Option<String>,
     reason: Option<String>,
-) -> Result<Printed, Failure> {
+) -> Result<CommandOutput, Failure> {
     let request = &record.request;
     let params = AnswerParams {
         confirm: request.confirm,
@@ -357,28 +372,32 @@ async fn answer(
     send(desk, request.number, params).await
 }
 
-async fn send(desk: &Desk, number: u32, params: AnswerParams) -> Result<Printed, Failure> {
+async fn send(
+    desk: &CommandContext,
+    number: u32,
+    params: AnswerParams,
+) -> Result<CommandOutput, Failure> {
     let decision = params.decision;
     let result = desk.caller.call::<Answer>(params).await?;
-    let (text, exit) = told(number, decision, &result);
+    let (text, exit) = answer_text(number, decision, &result);
     let mut printed = desk.print(&result, || format!("{text}\n"))?;
     printed.exit = exit;
     Ok(printed)
 }
 
 /// What came of an answer, in words and as an exit code.
-pub fn told(number: u32, decision: Decision, result: &AnswerResult) -> (String, Exit) {
+pub fn answer_text(number: u32, decision: Decision, result: &AnswerResult) -> (String, Exit) {
     match result.outcome {
         AnswerOutcome::Resolved => (
-            format!("c{number} {}", consent::decided(decision)),
+            format!("c{number} {}", question::decided(decision)),
             Exit::DONE,
         ),
         AnswerOutcome::AlreadyResolved => {
-            let how = result.decision.map_or("answered", consent::decided);
+            let how = result.decision.map_or("answered", question::decided);
             let by = result
                 .by
                 .as_ref()
-                .map_or(String::new(), |it| format!(" by {}", consent::who(it)));
+                .map_or(String::new(), |it| format!(" by {}", question::who(it)));
             let at = result
                 .at
                 .as_ref()
@@ -404,11 +423,11 @@ pub fn told(number: u32, decision: Decision, result: &AnswerResult) -> (String, 
 }
 
 /// The arguments as somebody leaves them in an editor.
-async fn edit(desk: &Desk, record: &ConfirmRecord) -> Result<String, Failure> {
+async fn edit(desk: &CommandContext, record: &ConfirmRecord) -> Result<String, Failure> {
     if !desk.may_prompt {
         return Err(Failure::new(Exit::USAGE, "no editor can be used here")
             .hint("say the new arguments: --arguments '{...}'"));
     }
     let words = editor::program(&desk.around, &desk.editor);
-    prompt::edit(words, record.request.arguments.clone()).await
+    terminal_prompt::edit(words, record.request.arguments.clone()).await
 }

@@ -39,14 +39,14 @@ const ENVELOPE_BYTES: usize = 256;
 
 /// One event, and its envelope as the daemon wrote it.
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct WireEvent {
     pub params: EventParams,
     /// The envelope unchanged, with fields that this build does not know.
     pub raw: Box<RawValue>,
 }
 
 /// Events in the order of the wire; `None` means that the connection is gone.
-pub type Events = mpsc::Receiver<Event>;
+pub type DaemonEvents = mpsc::Receiver<WireEvent>;
 
 /// Why a call gave no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,14 +65,14 @@ pub enum CallFailure {
 
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct CallError {
+pub struct RpcCallError {
     pub kind: CallFailure,
     pub message: String,
     pub hint: Option<String>,
     pub retryable: bool,
 }
 
-impl CallError {
+impl RpcCallError {
     fn ours(kind: CallFailure, message: String, hint: &str) -> Self {
         let hint = Some(hint.to_owned()).filter(|it| !it.is_empty());
         let retryable = matches!(kind, CallFailure::Lost | CallFailure::Deadline);
@@ -101,13 +101,13 @@ impl CallError {
 #[derive(Clone, Debug)]
 pub struct Caller {
     client: Arc<Client>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingCalls>,
     line_bytes: usize,
     deadline: Duration,
 }
 
 /// Connects without saying hello.
-pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, Events)> {
+pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, DaemonEvents)> {
     let stream = Stream::connect(socket.to_fs_name::<GenericFilePath>()?).await?;
     // Before a word is said: a socket in a directory of everybody's may be anybody's.
     let theirs = stream.peer_creds()?.euid();
@@ -116,9 +116,9 @@ pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, E
     }
     let stream = Arc::new(stream);
     let (into_events, events) = mpsc::channel(EVENTS_AHEAD);
-    let waiting = Arc::<Waiting>::default();
-    let receiver = Receiver {
-        lines: Lines {
+    let waiting = Arc::<PendingCalls>::default();
+    let receiver = EventReceiver {
+        lines: LineStream {
             stream: Arc::clone(&stream),
             page: Vec::with_capacity(PAGE_BYTES),
             unread: 0,
@@ -144,7 +144,7 @@ pub async fn connect(socket: &Path, deadline: Duration) -> io::Result<(Caller, E
 
 impl Caller {
     /// Calls with this connection's deadline.
-    pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, CallError> {
+    pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, RpcCallError> {
         self.call_within::<M>(params, Some(self.deadline)).await
     }
 
@@ -153,7 +153,7 @@ impl Caller {
         &self,
         params: M::Params,
         deadline: Option<Duration>,
-    ) -> Result<M::Result, CallError> {
+    ) -> Result<M::Result, RpcCallError> {
         let params = serde_json::value::to_raw_value(&params).map_err(|it| unreadable(&it))?;
         let result = self.raw(M::NAME, params, deadline).await?;
         serde_json::from_str(result.get()).map_err(|it| unreadable(&it))
@@ -165,26 +165,26 @@ impl Caller {
         method: &str,
         params: Box<RawValue>,
         deadline: Option<Duration>,
-    ) -> Result<Box<RawValue>, CallError> {
+    ) -> Result<Box<RawValue>, RpcCallError> {
         let bytes = params.get().len() + method.len() + ENVELOPE_BYTES;
         if bytes > self.line_bytes {
             let message = format!(
                 "the request is {bytes} bytes, the daemon takes {}",
                 self.line_bytes
             );
-            return Err(CallError::ours(CallFailure::TooLarge, message, ""));
+            return Err(RpcCallError::ours(CallFailure::TooLarge, message, ""));
         }
         let _place = self.waiting.place();
         // jsonrpsee's future is large, and every call would carry it.
         let call = self
             .client
-            .request::<Box<RawValue>, _>(method, Params(params));
+            .request::<Box<RawValue>, _>(method, RpcParams(params));
         let call = Box::pin(call);
         let answer = match deadline {
             None => call.await,
             Some(deadline) => tokio::time::timeout(deadline, call).await.map_err(|_| {
                 let message = format!("aishd does not answer {method} within {deadline:?}");
-                CallError::ours(CallFailure::Deadline, message, "aishctl status")
+                RpcCallError::ours(CallFailure::Deadline, message, "aishctl status")
             })?,
         };
         answer.map_err(|error| {
@@ -210,9 +210,9 @@ impl Caller {
     }
 }
 
-fn unreadable(error: &serde_json::Error) -> CallError {
+fn unreadable(error: &serde_json::Error) -> RpcCallError {
     let message = format!("aishd and this program do not understand each other: {error}");
-    CallError::ours(
+    RpcCallError::ours(
         CallFailure::Protocol(-32603),
         message,
         "restart aishd after an upgrade",
@@ -223,11 +223,11 @@ fn unreadable(error: &serde_json::Error) -> CallError {
     clippy::wildcard_enum_match_arm,
     reason = "every other error of jsonrpsee ends its client"
 )]
-fn translate(error: Error) -> CallError {
+fn translate(error: Error) -> RpcCallError {
     match error {
         Error::Call(error) => refused(error.code(), error.message(), error.data()),
         Error::ParseError(error) => unreadable(&error),
-        _ => CallError::ours(
+        _ => RpcCallError::ours(
             CallFailure::Lost,
             "lost the connection to aishd".to_owned(),
             "aishctl status",
@@ -235,23 +235,23 @@ fn translate(error: Error) -> CallError {
     }
 }
 
-fn refused(code: i32, message: &str, data: Option<&RawValue>) -> CallError {
+fn refused(code: i32, message: &str, data: Option<&RawValue>) -> RpcCallError {
     let data = data.and_then(|it| serde_json::from_str::<ErrorData>(it.get()).ok());
     let message = message.to_owned();
     match data {
-        Some(data) => CallError {
+        Some(data) => RpcCallError {
             kind: CallFailure::Refused(data.kind),
             message,
             hint: data.hint,
             retryable: data.retryable,
         },
-        None => CallError::ours(CallFailure::Protocol(code), message, ""),
+        None => RpcCallError::ours(CallFailure::Protocol(code), message, ""),
     }
 }
 
-struct Params(Box<RawValue>);
+struct RpcParams(Box<RawValue>);
 
-impl ToRpcParams for Params {
+impl ToRpcParams for RpcParams {
     fn to_rpc_params(self) -> Result<Option<Box<RawValue>>, serde_json::Error> {
         Ok(Some(self.0))
     }
@@ -270,40 +270,40 @@ impl TransportSenderT for LineSender {
 
 /// The calls whose replies are waited for.
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingCalls {
     calls: AtomicUsize,
     added: Notify,
     /// Why none will come, where the daemon said so.
-    turned_away: OnceLock<CallError>,
+    turned_away: OnceLock<RpcCallError>,
 }
 
-impl Waiting {
+impl PendingCalls {
     /// One more, until its place is dropped.
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> PendingCall<'_> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.added.notify_one();
-        Place(self)
+        PendingCall(self)
     }
 }
 
-struct Place<'a>(&'a Waiting);
+struct PendingCall<'a>(&'a PendingCalls);
 
-impl Drop for Place<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         self.0.calls.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-struct Receiver {
-    lines: Lines,
-    events: mpsc::Sender<Event>,
+struct EventReceiver {
+    lines: LineStream,
+    events: mpsc::Sender<WireEvent>,
     /// Events for which there is no room yet. They are forgotten with the connection: the next one begins behind the
     /// last that was taken.
-    ahead: VecDeque<Event>,
-    waiting: Arc<Waiting>,
+    ahead: VecDeque<WireEvent>,
+    waiting: Arc<PendingCalls>,
 }
 
-impl TransportReceiverT for Receiver {
+impl TransportReceiverT for EventReceiver {
     type Error = io::Error;
 
     /// The next reply. May be dropped: what was read is kept.
@@ -326,19 +326,19 @@ impl TransportReceiverT for Receiver {
                 () = self.waiting.added.notified(), if !may_read => continue,
             };
             match sort(&line) {
-                Line::Reply => return Ok(ReceivedMessage::Bytes(line)),
-                Line::TurnedAway(why) => {
+                WireLine::Reply => return Ok(ReceivedMessage::Bytes(line)),
+                WireLine::TurnedAway(why) => {
                     let _first = self.waiting.turned_away.set(*why);
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
-                Line::Event(event) => self.ahead.push_back(*event),
-                Line::Unknown => {}
+                WireLine::Event(event) => self.ahead.push_back(*event),
+                WireLine::Unknown => {}
             }
         }
     }
 }
 
-struct Lines {
+struct LineStream {
     stream: Arc<Stream>,
     page: Vec<u8>,
     /// From where on the page belongs to no line yet.
@@ -347,7 +347,7 @@ struct Lines {
     line: Vec<u8>,
 }
 
-impl Lines {
+impl LineStream {
     /// May be dropped: what was read is kept.
     async fn next(&mut self) -> io::Result<Vec<u8>> {
         loop {
@@ -377,16 +377,16 @@ impl Lines {
     }
 }
 
-enum Line {
+enum WireLine {
     Reply,
     /// An error that answers no request: nothing more will be answered.
-    TurnedAway(Box<CallError>),
-    Event(Box<Event>),
+    TurnedAway(Box<RpcCallError>),
+    Event(Box<WireEvent>),
     /// A notification of a later protocol, or an event in a form we cannot read.
     Unknown,
 }
 
-fn sort(line: &[u8]) -> Line {
+fn sort(line: &[u8]) -> WireLine {
     #[derive(Deserialize)]
     struct Peek<'a> {
         #[serde(borrow)]
@@ -407,7 +407,7 @@ fn sort(line: &[u8]) -> Line {
         return reply(line);
     };
     if method != event::NOTIFICATION {
-        return Line::Unknown;
+        return WireLine::Unknown;
     }
     let read = params.and_then(|it| {
         let params = serde_json::from_str::<EventParams>(it.get()).ok()?;
@@ -415,12 +415,12 @@ fn sort(line: &[u8]) -> Line {
             .ok()?
             .event
             .to_owned();
-        Some(Event { params, raw })
+        Some(WireEvent { params, raw })
     });
-    read.map_or(Line::Unknown, |it| Line::Event(Box::new(it)))
+    read.map_or(WireLine::Unknown, |it| WireLine::Event(Box::new(it)))
 }
 
-fn reply(line: &[u8]) -> Line {
+fn reply(line: &[u8]) -> WireLine {
     #[derive(Deserialize)]
     struct Unasked<'a> {
         #[serde(rename = "id")]
@@ -438,25 +438,25 @@ fn reply(line: &[u8]) -> Line {
     match serde_json::from_slice::<Unasked<'_>>(line) {
         Ok(Unasked { error, .. }) => {
             let why = refused(error.code, &error.message, error.data);
-            Line::TurnedAway(Box::new(why))
+            WireLine::TurnedAway(Box::new(why))
         }
-        Err(_is_asked_for) => Line::Reply,
+        Err(_is_asked_for) => WireLine::Reply,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use aish_proto::conversation::{self as conversation, ListParams};
+    use aish_proto::conversation::{self as conversation, ConversationListParams};
     use aish_proto::daemon::Ping;
     use aish_proto::method::Empty;
     use serde_json::json;
 
     use super::*;
-    use crate::peer::Peer;
+    use crate::test_daemon::GatewayPeer;
 
     #[tokio::test]
     async fn a_reply_comes_past_events_that_nobody_takes_and_they_keep_their_order_and_fields() {
-        let peer = Peer::new();
+        let peer = GatewayPeer::new();
         let (mut link, connected) =
             tokio::join!(peer.accept(), connect(&peer.socket, CALL_DEADLINE));
         let (caller, mut events) = connected.unwrap();
@@ -481,7 +481,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_keeps_kind_hint_and_retryable() {
-        let peer = Peer::new();
+        let peer = GatewayPeer::new();
         let (mut link, connected) =
             tokio::join!(peer.accept(), connect(&peer.socket, CALL_DEADLINE));
         let (caller, _events) = connected.unwrap();
@@ -491,7 +491,7 @@ mod tests {
                 .await;
         };
         let (answer, ()) = tokio::join!(
-            caller.call::<conversation::List>(ListParams::default()),
+            caller.call::<conversation::List>(ConversationListParams::default()),
             script
         );
         let error = answer.unwrap_err();
@@ -505,7 +505,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_silent_daemon_is_a_deadline_a_gone_one_is_lost_and_a_huge_request_is_not_sent() {
-        let peer = Peer::new();
+        let peer = GatewayPeer::new();
         let (mut link, connected) = tokio::join!(
             peer.accept(),
             connect(&peer.socket, Duration::from_millis(20))
@@ -514,9 +514,9 @@ mod tests {
         let error = caller.call::<Ping>(Empty {}).await.unwrap_err();
         assert_eq!(CallFailure::Deadline, error.kind);
 
-        let huge = ListParams {
+        let huge = ConversationListParams {
             title: Some("x".repeat(2 << 20)),
-            ..ListParams::default()
+            ..ConversationListParams::default()
         };
         let error = caller.call::<conversation::List>(huge).await.unwrap_err();
         assert_eq!(CallFailure::TooLarge, error.kind);
@@ -532,7 +532,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_over_the_limit_ends_the_connection_and_not_the_memory() {
-        let peer = Peer::new();
+        let peer = GatewayPeer::new();
         let (mut link, connected) =
             tokio::join!(peer.accept(), connect(&peer.socket, CALL_DEADLINE));
         let (_caller, mut events) = connected.unwrap();

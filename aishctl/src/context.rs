@@ -1,19 +1,19 @@
 //! `context`: what the model is shown of a conversation, what has left that, and what is to come back.
 
 use aish_proto::context::{
-    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Forget, ForgetParams,
-    Preview, PreviewParams, PreviewResult, Restore, RestoreParams,
+    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextPreviewParams,
+    ContextPreviewResult, ContextTurn, Forget, ForgetParams, Preview, Restore, RestoreParams,
 };
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aish_proto::turn::Attachment;
 use clap::Subcommand;
 
 use crate::args::AskArgs;
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::named_file::{self, Attached, Here};
-use crate::{ask, listing, resolve, safe, table};
+use crate::file_mention::{self, AttachedFile, PersonLocation};
+use crate::{ask, conversation_choice, directory_listing, safe, table};
 
 /// Sixteen of such texts fit into a line.
 const SHORT_BYTES: usize = 8 << 10;
@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 const TEXT_COLUMNS: usize = 60;
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Context {
+pub enum ContextCommand {
     /// The next request: what it holds, what would leave for it, and what would leave next
     Preview {
         /// A question, as if it were asked now, with what `@FILE` names in it
@@ -46,36 +46,39 @@ pub enum Context {
     Forget,
 }
 
-pub async fn run(desk: &Desk, command: Option<&Context>) -> Result<Printed, Failure> {
-    let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&ContextCommand>,
+) -> Result<CommandOutput, Failure> {
+    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
     match command {
         None => preview(desk, meant.id, &[], false).await,
-        Some(Context::Preview { text, body }) => preview(desk, meant.id, text, *body).await,
-        Some(Context::Archive { limit }) => {
+        Some(ContextCommand::Preview { text, body }) => preview(desk, meant.id, text, *body).await,
+        Some(ContextCommand::Archive { limit }) => {
             let limit = limit.and_then(|it| usize::try_from(it).ok());
             let archive = archived(desk, meant.id, limit.unwrap_or(usize::MAX)).await?;
             desk.print(&archive, || list(&archive))
         }
-        Some(Context::Restore { turn }) => restore(desk, meant.id, turn).await,
-        Some(Context::Forget) => forget(desk, meant.id).await,
+        Some(ContextCommand::Restore { turn }) => restore(desk, meant.id, turn).await,
+        Some(ContextCommand::Forget) => forget(desk, meant.id).await,
     }
 }
 
 /// The files and directories that a question names.
-async fn named(desk: &Desk, text: &str) -> Result<Vec<Attachment>, Failure> {
-    let here = Here::of(&desk.around, Some(listing::of));
+async fn attachments(desk: &CommandContext, text: &str) -> Result<Vec<Attachment>, Failure> {
+    let here = PersonLocation::of(&desk.around, Some(directory_listing::of));
     let mut attachments = vec![];
-    for Attached {
+    for AttachedFile {
         name,
         text,
         kind: _,
-    } in named_file::read(text, &here)?
+    } in file_mention::read(text, &here)?
     {
         let is_short = text.len() < SHORT_BYTES;
         let blob = if is_short {
             None
         } else {
-            Some(ask::put(&desk.caller, &text).await?)
+            Some(ask::put_blob(&desk.caller, &text).await?)
         };
         attachments.push(Attachment {
             name,
@@ -87,16 +90,16 @@ async fn named(desk: &Desk, text: &str) -> Result<Vec<Attachment>, Failure> {
 }
 
 async fn preview(
-    desk: &Desk,
+    desk: &CommandContext,
     conversation: ConversationId,
     text: &[String],
     body: bool,
-) -> Result<Printed, Failure> {
+) -> Result<CommandOutput, Failure> {
     let text = text.join(" ");
-    let attachments = named(desk, &text).await?;
+    let attachments = attachments(desk, &text).await?;
     let usual = AskArgs::default();
     let may_prompt = ask::may_prompt(&desk.around, &desk.global);
-    let params = PreviewParams {
+    let params = ContextPreviewParams {
         conversation,
         text: (!text.is_empty()).then_some(text),
         attachments,
@@ -111,15 +114,15 @@ async fn preview(
         );
     }
     if body {
-        return Ok(Printed {
+        return Ok(CommandOutput {
             json: true,
-            ..Printed::text(format!("{}\n", found.body))
+            ..CommandOutput::text(format!("{}\n", found.body))
         });
     }
     desk.print(&found, || overview(&found))
 }
 
-fn overview(found: &PreviewResult) -> String {
+fn overview(found: &ContextPreviewResult) -> String {
     let tokens = found.tokens;
     let room = tokens.limit.map_or_else(
         || "no limit of tokens is known".to_owned(),
@@ -182,7 +185,7 @@ fn line(turn: &ContextTurn) -> String {
 }
 
 async fn archived(
-    desk: &Desk,
+    desk: &CommandContext,
     conversation: ConversationId,
     limit: usize,
 ) -> Result<ArchiveResult, Failure> {
@@ -243,10 +246,10 @@ fn list(archive: &ArchiveResult) -> String {
 }
 
 async fn restore(
-    desk: &Desk,
+    desk: &CommandContext,
     conversation: ConversationId,
     named: &str,
-) -> Result<Printed, Failure> {
+) -> Result<CommandOutput, Failure> {
     let (turn, event) = match (named.parse::<TurnId>(), named.parse::<u64>()) {
         (Ok(turn), _) => (Some(turn), None),
         (Err(_), Ok(event)) => (None, Some(Seq(event))),
@@ -266,7 +269,10 @@ async fn restore(
     })
 }
 
-async fn forget(desk: &Desk, conversation: ConversationId) -> Result<Printed, Failure> {
+async fn forget(
+    desk: &CommandContext,
+    conversation: ConversationId,
+) -> Result<CommandOutput, Failure> {
     let done = desk
         .caller
         .call::<Forget>(ForgetParams { conversation })

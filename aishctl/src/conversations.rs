@@ -3,30 +3,33 @@
 use std::io::{BufRead as _, Write as _};
 
 use aish_proto::conversation::{
-    Activity, Archive, ConversationParams, ConversationStatus, Create, CreateParams, Delete,
-    DeleteParams, Fork, ForkParams, ListState, Rename, RenameParams, Search, SearchParams,
-    StatusOf, Unarchive,
+    Activity, Archive, ConversationCreateParams, ConversationDeleteParams, ConversationParams,
+    ConversationStatus, Create, Delete, Fork, ForkParams, ListState, Rename, RenameParams, Search,
+    SearchParams, StatusOf, Unarchive,
 };
 use aish_proto::id::Seq;
 use aish_proto::turn::{Wait, WaitParams};
 use serde_json::json;
 
-use crate::args::{Conversation, ForkArgs, SearchArgs};
-use crate::desk::{Desk, Printed};
+use crate::args::{ConversationCommand, ForkArgs, SearchArgs};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::{resolve, route, table, usage};
+use crate::{conversation_choice, route, table, usage};
 
 const TITLE_WIDTH: usize = 40;
 const EXCERPT_WIDTH: usize = 80;
 
-pub async fn run(desk: &Desk, command: &Conversation) -> Result<Printed, Failure> {
+pub async fn run(
+    desk: &CommandContext,
+    command: &ConversationCommand,
+) -> Result<CommandOutput, Failure> {
     match command {
-        Conversation::Ls { archived, all } => list(desk, *archived, *all).await,
-        Conversation::New { title } => new(desk, title.as_deref()).await,
-        Conversation::Status { conversation } => status(desk, conversation.as_deref()).await,
-        Conversation::Switch { conversation } => {
-            let found = resolve::named(&desk.caller, conversation).await?;
+        ConversationCommand::Ls { archived, all } => list(desk, *archived, *all).await,
+        ConversationCommand::New { title } => new(desk, title.as_deref()).await,
+        ConversationCommand::Status { conversation } => status(desk, conversation.as_deref()).await,
+        ConversationCommand::Switch { conversation } => {
+            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
             desk.print(&json!({"conversation": found.id, "title": found.title}), || {
                 format!(
                     "which conversation is used belongs to each client; for this shell:\n  export AISH_CONVERSATION={}\nor: aishctl attach {}\n",
@@ -34,11 +37,11 @@ pub async fn run(desk: &Desk, command: &Conversation) -> Result<Printed, Failure
                 )
             })
         }
-        Conversation::Rename {
+        ConversationCommand::Rename {
             conversation,
             title,
         } => {
-            let found = resolve::named(&desk.caller, conversation).await?;
+            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
             let params = RenameParams {
                 id: found.id,
                 title: title.clone(),
@@ -48,8 +51,8 @@ pub async fn run(desk: &Desk, command: &Conversation) -> Result<Printed, Failure
                 format!("{} is called {title} now\n", found.title)
             })
         }
-        Conversation::Archive { conversation } => {
-            let found = resolve::named(&desk.caller, conversation).await?;
+        ConversationCommand::Archive { conversation } => {
+            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
             let result = desk
                 .caller
                 .call::<Archive>(ConversationParams { id: found.id })
@@ -61,33 +64,33 @@ pub async fn run(desk: &Desk, command: &Conversation) -> Result<Printed, Failure
                 )
             })
         }
-        Conversation::Unarchive { conversation } => {
-            let found = resolve::named(&desk.caller, conversation).await?;
+        ConversationCommand::Unarchive { conversation } => {
+            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
             let result = desk
                 .caller
                 .call::<Unarchive>(ConversationParams { id: found.id })
                 .await?;
             desk.print(&result, || format!("{} is back\n", found.title))
         }
-        Conversation::Budget(args) => usage::budget(desk, args).await,
-        Conversation::Rm {
+        ConversationCommand::Budget(args) => usage::budget(desk, args).await,
+        ConversationCommand::Rm {
             conversation,
             yes,
             title,
         } => remove(desk, conversation, *yes, title.as_deref()).await,
-        Conversation::Wait { conversation } => wait(desk, conversation.as_deref()).await,
-        Conversation::Fork(args) => fork(desk, args).await,
-        Conversation::Search(args) => search(desk, args).await,
+        ConversationCommand::Wait { conversation } => wait(desk, conversation.as_deref()).await,
+        ConversationCommand::Fork(args) => fork(desk, args).await,
+        ConversationCommand::Search(args) => search(desk, args).await,
     }
 }
 
-async fn list(desk: &Desk, archived: bool, all: bool) -> Result<Printed, Failure> {
+async fn list(desk: &CommandContext, archived: bool, all: bool) -> Result<CommandOutput, Failure> {
     let state = match (archived, all) {
         (true, _) => ListState::Archived,
         (_, true) => ListState::All,
         (false, false) => ListState::Open,
     };
-    let found = resolve::list(&desk.caller, state, None).await?;
+    let found = conversation_choice::list(&desk.caller, state, None).await?;
     desk.print(&json!({"v": 1, "conversations": found}), || {
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
         table::columns(&["", "title", "turns", "model", "updated", "id"], &rows)
@@ -121,8 +124,8 @@ fn minute(time: &str) -> String {
         .map_or_else(|| time.to_owned(), |it| it.replace('T', " "))
 }
 
-async fn new(desk: &Desk, title: Option<&str>) -> Result<Printed, Failure> {
-    let params = CreateParams {
+async fn new(desk: &CommandContext, title: Option<&str>) -> Result<CommandOutput, Failure> {
+    let params = ConversationCreateParams {
         title: title.map(str::to_owned),
         model: desk.global.model.clone(),
         cwd: desk.around.cwd_text(),
@@ -133,8 +136,8 @@ async fn new(desk: &Desk, title: Option<&str>) -> Result<Printed, Failure> {
     desk.print(&made, || format!("{}\n", made.id))
 }
 
-async fn status(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
-    let it = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
+async fn status(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
+    let it = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name)).await?;
     desk.print(&it, || {
         let state = match it.state {
             Activity::Idle => "idle",
@@ -165,12 +168,12 @@ async fn status(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
 }
 
 async fn remove(
-    desk: &Desk,
+    desk: &CommandContext,
     name: &str,
     yes: bool,
     title: Option<&str>,
-) -> Result<Printed, Failure> {
-    let found = resolve::named(&desk.caller, name).await?;
+) -> Result<CommandOutput, Failure> {
+    let found = conversation_choice::by_name(&desk.caller, name).await?;
     let confirm_title = match title {
         Some(title) => title.to_owned(),
         None if yes => found.title.clone(),
@@ -197,7 +200,7 @@ async fn remove(
         )));
     }
     desk.caller
-        .call::<Delete>(DeleteParams {
+        .call::<Delete>(ConversationDeleteParams {
             id: found.id,
             confirm_title,
         })
@@ -227,9 +230,9 @@ fn typed(title: &str) -> Result<String, Failure> {
     Ok(line.trim_end_matches('\n').to_owned())
 }
 
-async fn wait(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
+async fn wait(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
     let mut exit = Exit::DONE;
-    let mut now = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
+    let mut now = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name)).await?;
     while let Some(turn) = now.turn {
         let params = WaitParams {
             turn,
@@ -249,11 +252,11 @@ async fn wait(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
         )));
     }
     let printed = desk.print(&now, String::new)?;
-    Ok(Printed { exit, ..printed })
+    Ok(CommandOutput { exit, ..printed })
 }
 
-pub async fn fork(desk: &Desk, args: &ForkArgs) -> Result<Printed, Failure> {
-    let found = resolve::meant(
+pub async fn fork(desk: &CommandContext, args: &ForkArgs) -> Result<CommandOutput, Failure> {
+    let found = conversation_choice::resolve(
         &desk.caller,
         &desk.around,
         desk.name(args.conversation.as_deref()),
@@ -272,9 +275,9 @@ pub async fn fork(desk: &Desk, args: &ForkArgs) -> Result<Printed, Failure> {
 /// Hits that are shown where nobody says how many.
 const SEARCH_PAGE: u32 = 50;
 
-pub async fn search(desk: &Desk, args: &SearchArgs) -> Result<Printed, Failure> {
+pub async fn search(desk: &CommandContext, args: &SearchArgs) -> Result<CommandOutput, Failure> {
     let id = match desk.global.conversation.as_deref() {
-        Some(name) => Some(resolve::named(&desk.caller, name).await?.id),
+        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
         None => None,
     };
     let wanted = args.limit.unwrap_or(SEARCH_PAGE);

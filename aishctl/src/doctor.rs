@@ -10,17 +10,17 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use aish_proto::daemon::{ClientKind, Status, StatusResult};
-use aish_proto::doctor::{Check, Doctor, Outcome};
-use aish_proto::method::{Empty, Role};
+use aish_proto::doctor::{CheckOutcome, Doctor, DoctorCheck};
+use aish_proto::method::{ClientRole, Empty};
 use aish_proto::version::{PROGRAM, PROTOCOL};
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
-use crate::args::Global;
-use crate::desk::{self, Printed};
+use crate::args::GlobalArgs;
+use crate::command_context::{self, CommandOutput};
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonStart, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Link, Reach, Start, Wait};
 use crate::{service, spawn};
 
 /// A daemon that lives says hello at once.
@@ -32,19 +32,19 @@ const LAST_WORDS_BYTES: u64 = 8 << 10;
 const PROGRAM_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Serialize)]
-struct Report {
+struct DoctorReport {
     v: u32,
     version: &'static str,
     protocol: u32,
     system: String,
-    checks: Vec<Check>,
+    checks: Vec<DoctorCheck>,
 }
 
-pub async fn run(reach: &Reach, global: &Global) -> Result<Printed, Failure> {
-    let reach = Reach {
-        start: Start::Forbidden,
+pub async fn run(reach: &DaemonReach, global: &GlobalArgs) -> Result<CommandOutput, Failure> {
+    let reach = DaemonReach {
+        start: DaemonStart::Forbidden,
         kind: ClientKind::Ctl,
-        role: Role::Driver,
+        role: ClientRole::Driver,
         deadline: HELLO_WITHIN,
         ..reach.clone()
     };
@@ -59,21 +59,29 @@ pub async fn run(reach: &Reach, global: &Global) -> Result<Printed, Failure> {
     checks.extend(keys_for_the_service(&reach));
     checks.push(service::check(&reach.around).await);
     checks.push(terminal(&reach).await);
-    let report = Report {
+    let report = DoctorReport {
         v: 1,
         version: PROGRAM,
         protocol: PROTOCOL,
         system: system(),
         checks,
     };
-    let failed = report.checks.iter().any(|it| it.outcome == Outcome::Fail);
-    let printed = desk::print(global, &report, || text(&report))?;
+    let failed = report
+        .checks
+        .iter()
+        .any(|it| it.outcome == CheckOutcome::Fail);
+    let printed = command_context::print(global, &report, || text(&report))?;
     let exit = if failed { Exit::FAILED } else { Exit::DONE };
-    Ok(Printed { exit, ..printed })
+    Ok(CommandOutput { exit, ..printed })
 }
 
-pub(crate) fn check(name: &str, outcome: Outcome, detail: String, fix: Option<&str>) -> Check {
-    Check {
+pub(crate) fn check(
+    name: &str,
+    outcome: CheckOutcome,
+    detail: String,
+    fix: Option<&str>,
+) -> DoctorCheck {
+    DoctorCheck {
         check: name.to_owned(),
         outcome,
         detail,
@@ -82,14 +90,14 @@ pub(crate) fn check(name: &str, outcome: Outcome, detail: String, fix: Option<&s
 }
 
 /// Whether the daemon answers, and the connection to it.
-async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
+async fn daemon(reach: &DaemonReach) -> (Vec<DoctorCheck>, Option<DaemonLink>) {
     let socket = reach.socket.display();
     if let Err(error) = tokio::net::UnixStream::connect(&reach.socket).await {
         let detail = format!("does not run: {socket} ({error})");
         if let Some((why, hint)) = last_words(reach) {
             let detail = format!("{detail}; the last one ended with: {why}");
             return (
-                vec![check("daemon", Outcome::Fail, detail, hint.as_deref())],
+                vec![check("daemon", CheckOutcome::Fail, detail, hint.as_deref())],
                 None,
             );
         }
@@ -99,11 +107,11 @@ async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
             "nothing: it starts with the first aishctl ask"
         };
         return (
-            vec![check("daemon", Outcome::Warn, detail, Some(fix))],
+            vec![check("daemon", CheckOutcome::Warn, detail, Some(fix))],
             None,
         );
     }
-    let opened = tokio::time::timeout(LOOK_WITHIN, reach.open(Wait::No)).await;
+    let opened = tokio::time::timeout(LOOK_WITHIN, reach.open(DaemonWait::No)).await;
     let link = match opened {
         Ok(Ok(link)) => link,
         Ok(Err(failure)) => {
@@ -111,7 +119,7 @@ async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
             let fix = fix.unwrap_or("aishctl service restart, or end it: kill -9 its process");
             let detail = format!("{socket}: {}{}", failure.message, holder(reach));
             return (
-                vec![check("daemon", Outcome::Fail, detail, Some(fix))],
+                vec![check("daemon", CheckOutcome::Fail, detail, Some(fix))],
                 None,
             );
         }
@@ -122,7 +130,7 @@ async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
             );
             let fix = "aishctl service restart, or end it: kill -9 its process";
             return (
-                vec![check("daemon", Outcome::Fail, detail, Some(fix))],
+                vec![check("daemon", CheckOutcome::Fail, detail, Some(fix))],
                 None,
             );
         }
@@ -134,7 +142,7 @@ async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
         Ok(status) => running(reach, &status),
         Err(error) => check(
             "daemon",
-            Outcome::Fail,
+            CheckOutcome::Fail,
             error.message,
             error.hint.as_deref(),
         ),
@@ -143,7 +151,7 @@ async fn daemon(reach: &Reach) -> (Vec<Check>, Option<Link>) {
 }
 
 /// Why the daemon that a client started last could not begin or go on, with what it said to do, if that is the end of its log.
-fn last_words(reach: &Reach) -> Option<(String, Option<String>)> {
+fn last_words(reach: &DaemonReach) -> Option<(String, Option<String>)> {
     let path = reach.around.state_directory()?.join("aishd.log");
     let mut file = File::open(path).ok()?;
     let from = file.metadata().ok()?.len().saturating_sub(LAST_WORDS_BYTES);
@@ -161,7 +169,7 @@ fn last_words(reach: &Reach) -> Option<(String, Option<String>)> {
 }
 
 /// The process that holds the socket's lock, for somebody who has to end it.
-fn holder(reach: &Reach) -> String {
+fn holder(reach: &DaemonReach) -> String {
     let lock = reach.socket.with_file_name("aishd.lock");
     let pid = std::fs::read_to_string(lock).unwrap_or_default();
     match pid.trim().parse::<u32>() {
@@ -170,7 +178,7 @@ fn holder(reach: &Reach) -> String {
     }
 }
 
-fn running(reach: &Reach, status: &StatusResult) -> Check {
+fn running(reach: &DaemonReach, status: &StatusResult) -> DoctorCheck {
     let server = &status.server;
     let mode = |path: &Path| std::fs::symlink_metadata(path).map_or(0, |it| it.mode() & 0o777);
     let directory = reach.socket.parent().unwrap_or(Path::new("/"));
@@ -184,7 +192,7 @@ fn running(reach: &Reach, status: &StatusResult) -> Check {
     );
     if (socket_mode | directory_mode) & 0o077 != 0 {
         let fix = format!("chmod 700 {}", directory.display());
-        return check("daemon", Outcome::Fail, detail, Some(&fix));
+        return check("daemon", CheckOutcome::Fail, detail, Some(&fix));
     }
     if server.version != PROGRAM {
         let detail = format!("{detail}; this aishctl is {PROGRAM}");
@@ -193,12 +201,12 @@ fn running(reach: &Reach, status: &StatusResult) -> Check {
         } else {
             "aishctl rpc daemon/shutdown; the next question starts the new one"
         };
-        return check("daemon", Outcome::Warn, detail, Some(fix));
+        return check("daemon", CheckOutcome::Warn, detail, Some(fix));
     }
-    check("daemon", Outcome::Ok, detail, None)
+    check("daemon", CheckOutcome::Ok, detail, None)
 }
 
-async fn from_daemon(link: &Link) -> Vec<Check> {
+async fn from_daemon(link: &DaemonLink) -> Vec<DoctorCheck> {
     let asked = link
         .caller
         .call_within::<Doctor>(Empty {}, Some(LOOK_WITHIN));
@@ -206,13 +214,18 @@ async fn from_daemon(link: &Link) -> Vec<Check> {
         Ok(result) => result.checks,
         Err(error) => {
             let hint = error.hint.as_deref();
-            vec![check("daemon/doctor", Outcome::Fail, error.message, hint)]
+            vec![check(
+                "daemon/doctor",
+                CheckOutcome::Fail,
+                error.message,
+                hint,
+            )]
         }
     }
 }
 
 /// What a daemon would begin with, where none can be asked: one that does not start has its reason there.
-async fn configuration(reach: &Reach) -> Option<Check> {
+async fn configuration(reach: &DaemonReach) -> Option<DoctorCheck> {
     #[derive(Deserialize)]
     struct Found {
         ok: bool,
@@ -240,14 +253,14 @@ async fn configuration(reach: &Reach) -> Option<Check> {
         None => format!("{}: {}", it.file, it.message),
     };
     Some(match found.problems.first() {
-        None => check("config", Outcome::Ok, "valid".to_owned(), None),
-        Some(first) if found.ok => check("config", Outcome::Warn, shown(first), fix),
-        Some(first) => check("config", Outcome::Fail, shown(first), fix),
+        None => check("config", CheckOutcome::Ok, "valid".to_owned(), None),
+        Some(first) if found.ok => check("config", CheckOutcome::Warn, shown(first), fix),
+        Some(first) => check("config", CheckOutcome::Fail, shown(first), fix),
     })
 }
 
 /// The store as it lies there, where no daemon can be asked: it may be why none starts.
-async fn store(reach: &Reach) -> Option<Check> {
+async fn store(reach: &DaemonReach) -> Option<DoctorCheck> {
     let program = spawn::daemon_beside(&reach.around)?;
     let asked = Command::new(program)
         .args(["store", "look"])
@@ -261,19 +274,19 @@ async fn store(reach: &Reach) -> Option<Check> {
 }
 
 /// The file with keys that the unit reads must be its owner's alone.
-fn keys_for_the_service(reach: &Reach) -> Option<Check> {
+fn keys_for_the_service(reach: &DaemonReach) -> Option<DoctorCheck> {
     let file = reach.around.config_home()?.join("aish/env");
     let mode = std::fs::metadata(&file).ok()?.mode() & 0o7777;
     let detail = format!("{} (mode {mode:04o})", file.display());
     Some(if mode & 0o077 == 0 {
-        check("keys", Outcome::Ok, detail, None)
+        check("keys", CheckOutcome::Ok, detail, None)
     } else {
         let fix = format!("chmod 600 {}", file.display());
-        check("keys", Outcome::Fail, detail, Some(&fix))
+        check("keys", CheckOutcome::Fail, detail, Some(&fix))
     })
 }
 
-async fn terminal(reach: &Reach) -> Check {
+async fn terminal(reach: &DaemonReach) -> DoctorCheck {
     let around = &reach.around;
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
@@ -288,10 +301,10 @@ async fn terminal(reach: &Reach) -> Check {
     }
     let lower = locale.to_lowercase();
     if lower.contains("utf-8") || lower.contains("utf8") {
-        check("terminal", Outcome::Ok, detail, None)
+        check("terminal", CheckOutcome::Ok, detail, None)
     } else {
         let fix = "export LANG=C.UTF-8, or the locale of your language in UTF-8";
-        check("terminal", Outcome::Warn, detail, Some(fix))
+        check("terminal", CheckOutcome::Warn, detail, Some(fix))
     }
 }
 
@@ -315,7 +328,7 @@ fn system() -> String {
     name.map_or_else(|| "Linux".to_owned(), |it| it.trim_matches('"').to_owned())
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &DoctorReport) -> String {
     let mut text = format!(
         "aish {} · protocol {} · {}\n",
         report.version, report.protocol, report.system
@@ -329,12 +342,12 @@ fn text(report: &Report) -> String {
     let (mut failed, mut warned) = (0, 0);
     for check in &report.checks {
         let word = match check.outcome {
-            Outcome::Ok => "ok",
-            Outcome::Warn => {
+            CheckOutcome::Ok => "ok",
+            CheckOutcome::Warn => {
                 warned += 1;
                 "warn"
             }
-            Outcome::Fail => {
+            CheckOutcome::Fail => {
                 failed += 1;
                 "fail"
             }
@@ -363,16 +376,16 @@ mod tests {
 
     #[test]
     fn a_report_is_one_line_a_check_with_its_remedy_below() {
-        let report = Report {
+        let report = DoctorReport {
             v: 1,
             version: "1",
             protocol: 1,
             system: "Debian".to_owned(),
             checks: vec![
-                check("daemon", Outcome::Ok, "pid 7".to_owned(), None),
+                check("daemon", CheckOutcome::Ok, "pid 7".to_owned(), None),
                 check(
                     "model x",
-                    Outcome::Fail,
+                    CheckOutcome::Fail,
                     "gone".to_owned(),
                     Some("start it"),
                 ),

@@ -8,14 +8,14 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::surroundings::Surroundings;
 
 const NAME_ONE: &str = "set VISUAL or EDITOR to a program that is there";
 
 /// `ui.editor`, then `$VISUAL`, then `$EDITOR`, then vi. Taken apart into words here; no shell sees it.
-pub fn program(around: &Surroundings, configured: &str) -> Result<Vec<String>, Failure> {
+pub fn program(around: &ClientEnvironment, configured: &str) -> Result<Vec<String>, Failure> {
     let names = ["VISUAL", "EDITOR"];
     let said = Some(configured).filter(|it| !it.is_empty());
     let said = said.or_else(|| names.iter().find_map(|it| around.variable(it)));
@@ -29,7 +29,7 @@ pub fn program(around: &Surroundings, configured: &str) -> Result<Vec<String>, F
 
 /// Where the program is seen and typed at.
 #[derive(Debug)]
-pub enum Place {
+pub enum EditorPlace {
     /// Where we are ourselves.
     Ours,
     On(File),
@@ -39,7 +39,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl EditorPlace {
     /// The terminal of this process, also where our output goes elsewhere.
     pub fn terminal() -> Self {
         let open = File::options().read(true).write(true).open("/dev/tty");
@@ -67,7 +67,7 @@ impl Place {
 }
 
 /// Starts it on a file and waits until it has ended well.
-pub fn run(words: &[String], file: &std::path::Path, at: &Place) -> Result<(), Failure> {
+pub fn run(words: &[String], file: &std::path::Path, at: &EditorPlace) -> Result<(), Failure> {
     let Some((program, args)) = words.split_first() else {
         return Err(Failure::new(Exit::USAGE, "no editor is named").hint(NAME_ONE));
     };
@@ -90,12 +90,12 @@ pub fn run(words: &[String], file: &std::path::Path, at: &Place) -> Result<(), F
 
 /// The arguments of a call in a file that nobody else can read, and that is gone with this value.
 #[derive(Debug)]
-pub struct Draft {
+pub struct ArgumentDraft {
     file: NamedTempFile,
     words: Vec<String>,
 }
 
-impl Draft {
+impl ArgumentDraft {
     /// With a member a line, for the program of these words.
     pub fn new(arguments: &str, words: Vec<String>) -> Result<Self, Failure> {
         let cannot = |error: io::Error| {
@@ -113,7 +113,7 @@ impl Draft {
     }
 
     /// Has them edited, and gives them back on one line. What is no JSON object any more is refused.
-    pub fn edit(&self, at: &Place) -> Result<String, Failure> {
+    pub fn edit(&self, at: &EditorPlace) -> Result<String, Failure> {
         run(&self.words, self.file.path(), at)?;
         let text = std::fs::read_to_string(self.file.path()).map_err(|error| {
             Failure::new(Exit::FAILED, format!("cannot read the arguments: {error}"))
@@ -141,8 +141,8 @@ mod tests {
     #[track_caller]
     fn check(script: &str, expected: Result<&str, &str>) {
         let words = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
-        let draft = Draft::new("{\"b\":1,\"a\":\"é\"}", words).unwrap();
-        let edited = draft.edit(&Place::Ours);
+        let draft = ArgumentDraft::new("{\"b\":1,\"a\":\"é\"}", words).unwrap();
+        let edited = draft.edit(&EditorPlace::Ours);
         match (&edited, expected) {
             (Ok(text), Ok(expected)) => assert_eq!(expected, text),
             (Err(failure), Err(expected)) => {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_program_is_words_and_no_shell_line() {
-        let mut around = Surroundings::default();
+        let mut around = ClientEnvironment::default();
         assert_eq!(vec!["vi"], program(&around, "").unwrap());
         around.variables.insert("EDITOR".into(), "code -w".into());
         assert_eq!(vec!["code", "-w"], program(&around, "").unwrap());

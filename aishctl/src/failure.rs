@@ -3,7 +3,7 @@
 use aish_proto::error::ErrorKind;
 use aish_proto::turn::TurnError;
 
-use crate::connect::{CallError, CallFailure};
+use crate::connect::{CallFailure, RpcCallError};
 use crate::exit::{self, Exit};
 use crate::safe;
 
@@ -65,8 +65,8 @@ impl Failure {
     }
 }
 
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
+impl From<RpcCallError> for Failure {
+    fn from(error: RpcCallError) -> Self {
         let exit = match error.kind {
             CallFailure::Refused(kind) => exit::of_refusal(kind),
             CallFailure::Protocol(_) => Exit::FAILED,

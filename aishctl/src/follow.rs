@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, Since};
+use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, ReplayStart};
 use aish_proto::confirm::{Answer as ConfirmAnswer, AnswerOutcome};
 use aish_proto::event::{ConfirmRequested, StatusLevel};
 use aish_proto::id::{ConfirmId, ConversationId, TurnId};
@@ -13,19 +13,19 @@ use tokio::io::AsyncWrite;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::connect::{CallError, Caller, Event};
+use crate::command_frame::CommandFrames;
+use crate::connect::{Caller, RpcCallError, WireEvent};
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::frame::Frames;
-use crate::hello::{Link, Reach, Wait};
 use crate::notice::{self, Notices};
-use crate::output::Output;
-use crate::prompt::{Prompter, Reaction};
-use crate::signals::{Signal, Signals};
+use crate::output::AnswerOutput;
+use crate::signals::{ClientSignals, TerminalSignal};
 use crate::spinner::Spinner;
-use crate::stream::{Answer, Step};
-use crate::waiting::Waiting;
-use crate::{confirm, consent, editor, own_terminal, wrap};
+use crate::terminal_prompt::{PromptReaction, Prompter};
+use crate::turn_stream::{StreamStep, StreamedAnswer};
+use crate::waiting_notice::WaitingNotice;
+use crate::{confirm, controlling_terminal, editor, question, wrap};
 
 /// How long a cancelled turn may take to end; what has been written is printed by then.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ const UNREAD_CANCEL_WITHIN: Duration = Duration::from_secs(2);
 
 /// A turn, and where its question stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+pub struct FollowTarget {
     pub conversation: ConversationId,
     pub turn: TurnId,
     /// Where to begin reading: just before the question.
@@ -43,24 +43,24 @@ pub struct Target {
 
 /// Who follows, and with what.
 #[derive(Debug)]
-pub struct Follow<'a, O> {
-    pub reach: &'a Reach,
-    pub signals: &'a mut Signals,
+pub struct FollowOptions<'a, O> {
+    pub reach: &'a DaemonReach,
+    pub signals: &'a mut ClientSignals,
     pub notices: &'a mut Notices,
-    pub output: &'a mut Output<O>,
+    pub output: &'a mut AnswerOutput<O>,
     /// When `--timeout` is over.
     pub give_up: Option<Instant>,
     /// When the person began to wait.
     pub began: Instant,
     /// Whether the person at this terminal is asked.
-    pub asks: Asks,
+    pub asks: FollowAnswerer,
     /// What its commands stand in.
-    pub frames: Frames,
+    pub frames: CommandFrames,
 }
 
 /// Who answers what a turn asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
+pub enum FollowAnswerer {
     /// The person at this terminal, or whoever is first.
     Here,
     /// Somebody at another terminal.
@@ -69,8 +69,8 @@ pub enum Asks {
 
 /// How the following ended.
 #[derive(Debug)]
-pub struct Followed {
-    pub answer: Answer,
+pub struct FollowOutcome {
+    pub answer: StreamedAnswer,
     /// We stopped it, and are to exit like this.
     pub stopped: Option<Exit>,
     /// The reader of our output does not read, and we were told to leave: write no more.
@@ -78,10 +78,10 @@ pub struct Followed {
 }
 
 /// Everything that may end the waiting.
-enum Wake {
-    Event(Option<Box<Event>>),
-    Record(Box<Result<TurnRecord, CallError>>),
-    Signal(Signal),
+enum FollowWake {
+    Event(Option<Box<WireEvent>>),
+    Record(Box<Result<TurnRecord, RpcCallError>>),
+    Signal(TerminalSignal),
     /// The person answered.
     Typed(String),
     /// `--timeout`, or the time that a cancelled turn gets.
@@ -89,8 +89,8 @@ enum Wake {
 }
 
 /// The part that works while a write waits for a slow reader.
-struct Control<'a> {
-    signals: &'a mut Signals,
+struct FollowControl<'a> {
+    signals: &'a mut ClientSignals,
     caller: Caller,
     turn: TurnId,
     until: Option<Instant>,
@@ -98,14 +98,18 @@ struct Control<'a> {
     /// A write was given up.
     stuck: bool,
     /// A record that came while a write waited.
-    record: Option<Box<Result<TurnRecord, CallError>>>,
+    record: Option<Box<Result<TurnRecord, RpcCallError>>>,
     /// Calls on their way; none of them is waited for before the events are read.
-    calls: JoinSet<Option<Result<TurnRecord, CallError>>>,
+    calls: JoinSet<Option<Result<TurnRecord, RpcCallError>>>,
 }
 
-impl<O: AsyncWrite + Unpin> Follow<'_, O> {
+impl<O: AsyncWrite + Unpin> FollowOptions<'_, O> {
     /// Follows the turn to its end.
-    pub async fn run(self, link: Link, target: Target) -> Result<Followed, Failure> {
+    pub async fn run(
+        self,
+        link: DaemonLink,
+        target: FollowTarget,
+    ) -> Result<FollowOutcome, Failure> {
         let Self {
             reach,
             signals,
@@ -116,7 +120,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             asks,
             frames,
         } = self;
-        let mut control = Control {
+        let mut control = FollowControl {
             signals,
             caller: link.caller.clone(),
             turn: target.turn,
@@ -126,14 +130,14 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             record: None,
             calls: JoinSet::new(),
         };
-        let mut following = Following {
+        let mut following = TurnFollower {
             reach,
             notices,
             output,
             target,
             link,
-            answer: Answer::new(target.turn),
-            waiting: Waiting::default(),
+            answer: StreamedAnswer::new(target.turn),
+            waiting: WaitingNotice::default(),
             told: false,
             resync: false,
             spinner: Spinner::new(began),
@@ -151,9 +155,9 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
         }
         loop {
             let wake = tokio::select! {
-                event = following.link.events.recv() => Wake::Event(event.map(Box::new)),
+                event = following.link.events.recv() => FollowWake::Event(event.map(Box::new)),
                 wake = control.wake() => wake,
-                typed = following.prompter.typed() => Wake::Typed(typed),
+                typed = following.prompter.typed() => FollowWake::Typed(typed),
                 () = following.spinner.turned() => {
                     following.spin();
                     continue;
@@ -161,12 +165,12 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
             };
             following.notices.settle();
             match wake {
-                Wake::Event(Some(event)) => following.event(&mut control, &event).await?,
-                Wake::Event(None) => following.reconnect(&mut control).await?,
-                Wake::Record(record) => following.record(&mut control, *record).await?,
-                Wake::Signal(signal) => control.signal(signal),
-                Wake::Typed(line) => following.typed(&line).await?,
-                Wake::Over => control.over(),
+                FollowWake::Event(Some(event)) => following.event(&mut control, &event).await?,
+                FollowWake::Event(None) => following.reconnect(&mut control).await?,
+                FollowWake::Record(record) => following.record(&mut control, *record).await?,
+                FollowWake::Signal(signal) => control.signal(signal),
+                FollowWake::Typed(line) => following.typed(&line).await?,
+                FollowWake::Over => control.over(),
             }
             if following.answer.ended.is_some() || control.left() {
                 break;
@@ -175,7 +179,7 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
         if control.stopped.is_some() {
             control.settle().await;
         }
-        Ok(Followed {
+        Ok(FollowOutcome {
             answer: following.answer,
             stopped: control.stopped,
             stuck: control.stuck,
@@ -183,32 +187,32 @@ impl<O: AsyncWrite + Unpin> Follow<'_, O> {
     }
 }
 
-struct Following<'a, O> {
-    reach: &'a Reach,
+struct TurnFollower<'a, O> {
+    reach: &'a DaemonReach,
     notices: &'a mut Notices,
-    output: &'a mut Output<O>,
-    target: Target,
-    link: Link,
-    answer: Answer,
-    waiting: Waiting,
+    output: &'a mut AnswerOutput<O>,
+    target: FollowTarget,
+    link: DaemonLink,
+    answer: StreamedAnswer,
+    waiting: WaitingNotice,
     /// What there is to know of the place has been said.
     told: bool,
     /// The replay does not begin where we left; the record will say how the turn stands.
     resync: bool,
     spinner: Spinner,
-    asks: Asks,
+    asks: FollowAnswerer,
     prompter: Prompter,
     /// What the confirms of this turn are called.
     numbers: HashMap<ConfirmId, u32>,
     /// Its commands.
-    frames: Frames,
+    frames: CommandFrames,
 }
 
-impl<O: AsyncWrite + Unpin> Following<'_, O> {
-    async fn attach(&mut self) -> Result<(), CallError> {
+impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
+    async fn attach(&mut self) -> Result<(), RpcCallError> {
         let params = AttachParams {
             id: self.target.conversation,
-            since: Since::Cursor(self.target.cursor),
+            since: ReplayStart::Cursor(self.target.cursor),
             deltas: true,
         };
         let attached = self.link.caller.call::<Attach>(params).await?;
@@ -218,7 +222,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
 
     fn tell_of_place(&mut self, attached: &AttachResult) {
         for notice in attached.notices.iter().filter(|_| !self.told) {
-            self.notices.say(&notice::of(notice));
+            self.notices.print(&notice::of(notice));
         }
         self.told = true;
     }
@@ -230,7 +234,11 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         self.notices.spin(&row);
     }
 
-    async fn event(&mut self, control: &mut Control<'_>, event: &Event) -> Result<(), Failure> {
+    async fn event(
+        &mut self,
+        control: &mut FollowControl<'_>,
+        event: &WireEvent,
+    ) -> Result<(), Failure> {
         let envelope = &event.params.event;
         if let Some(seq) = envelope.seq {
             if envelope.epoch == self.target.cursor.epoch && seq <= self.target.cursor.seq {
@@ -246,7 +254,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             self.written(control, written).await?;
         }
         let of_turn = envelope.turn.filter(|it| *it == self.answer.turn);
-        let begins = Frames::begins(envelope);
+        let begins = CommandFrames::begins(envelope);
         if let Some(rows) = of_turn.and_then(|_| self.frames.take(envelope)) {
             self.spinner.stop();
             // A row stands above a frame, and none in it.
@@ -260,8 +268,8 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
             rows.iter()
                 .for_each(|it| self.notices.raw(&format!("{it}\n")));
         }
-        if let Some(text) = self.waiting.told(envelope) {
-            self.notices.say(&text);
+        if let Some(text) = self.waiting.event_line(envelope) {
+            self.notices.print(&text);
         }
         let before = self.answer.item();
         let steps = self.answer.take(envelope);
@@ -273,46 +281,50 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         self.show(control, steps).await
     }
 
-    async fn show(&mut self, control: &mut Control<'_>, steps: Vec<Step>) -> Result<(), Failure> {
+    async fn show(
+        &mut self,
+        control: &mut FollowControl<'_>,
+        steps: Vec<StreamStep>,
+    ) -> Result<(), Failure> {
         for step in steps {
             match step {
-                Step::Text(text) => {
+                StreamStep::Text(text) => {
                     self.spinner.stop();
                     let written = control.guard(self.output.text(&text)).await;
                     self.written(control, written).await?;
                 }
-                Step::Notice(StatusLevel::Debug, text) => self.notices.debug(&text),
-                Step::Notice(StatusLevel::Info | StatusLevel::Warning, text) => {
-                    self.notices.say(&text);
+                StreamStep::Notice(StatusLevel::Debug, text) => self.notices.debug(&text),
+                StreamStep::Notice(StatusLevel::Info | StatusLevel::Warning, text) => {
+                    self.notices.print(&text);
                 }
-                Step::Rewritten => {
+                StreamStep::Rewritten => {
                     let written = control.guard(self.output.next_text()).await;
                     self.written(control, written).await?;
                     self.notices
-                        .say("the answer ended otherwise than it was shown; all of it follows");
+                        .print("the answer ended otherwise than it was shown; all of it follows");
                 }
-                Step::Resync => self.resync = true,
-                Step::ReplayComplete if self.resync => {
+                StreamStep::Resync => self.resync = true,
+                StreamStep::ReplayComplete if self.resync => {
                     self.resync = false;
                     control.ask_record();
                 }
-                Step::ReplayComplete => {}
-                Step::Asked(request) => {
+                StreamStep::ReplayComplete => {}
+                StreamStep::Asked(request) => {
                     self.spinner.stop();
                     // What the model said so far stands above the question.
                     let written = control.guard(self.output.next_text()).await;
                     self.written(control, written).await?;
                     self.notices.settle();
-                    self.asked(*request);
+                    self.on_question(*request);
                 }
-                Step::Settled(resolved) => {
+                StreamStep::Settled(resolved) => {
                     let number = self.numbers.get(&resolved.confirm).copied();
                     if self.prompter.settle(resolved.confirm) {
                         // Its line still waits for an answer.
                         self.notices.coloured("\n", "");
                     }
                     if let Some(number) = number {
-                        self.notices.say(&consent::ending(number, &resolved));
+                        self.notices.print(&question::ending(number, &resolved));
                     }
                 }
             }
@@ -321,16 +333,16 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
     }
 
     /// Puts the question to the person here, or says where it can be answered.
-    fn asked(&mut self, request: ConfirmRequested) {
+    fn on_question(&mut self, request: ConfirmRequested) {
         self.numbers.insert(request.confirm, request.number);
         match self.asks {
-            Asks::Here => {
+            FollowAnswerer::Here => {
                 let text = self.prompter.ask(request);
                 self.question(&text);
             }
-            Asks::Elsewhere => {
+            FollowAnswerer::Elsewhere => {
                 let number = request.number;
-                self.notices.say(&format!(
+                self.notices.print(&format!(
                     "c{number} needs approval — answer in any attached terminal, or: aishctl confirm allow c{number}"
                 ));
             }
@@ -338,21 +350,24 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
     }
 
     fn question(&mut self, text: &str) {
-        let colour = self.prompter.stands().map_or("", |(_, colour)| colour);
-        let text = wrap::exactly(text, own_terminal::columns());
+        let colour = self
+            .prompter
+            .open_question()
+            .map_or("", |(_, colour)| colour);
+        let text = wrap::exactly(text, controlling_terminal::columns());
         self.notices.coloured(&text, colour);
     }
 
     async fn typed(&mut self, line: &str) -> Result<(), Failure> {
         match self.prompter.take(line) {
-            Reaction::Say(text) => self.notices.coloured(&text, ""),
-            Reaction::Edit(arguments) => {
+            PromptReaction::Say(text) => self.notices.coloured(&text, ""),
+            PromptReaction::Edit(arguments) => {
                 let words = editor::program(&self.reach.around, &self.link.hello.ui.editor);
                 let caller = &self.link.caller;
                 let text = self.prompter.edit(caller, words, arguments).await;
                 self.question(&text);
             }
-            Reaction::Answer(params) => {
+            PromptReaction::Answer(params) => {
                 let (confirm, decision) = (params.confirm, params.decision);
                 match self.link.caller.call::<ConfirmAnswer>(*params).await {
                     Ok(result) if result.outcome == AnswerOutcome::Resolved => {
@@ -361,12 +376,12 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
                     Ok(result) => {
                         self.prompter.settle(confirm);
                         let number = self.numbers.get(&confirm).copied().unwrap_or_default();
-                        let (text, _) = confirm::told(number, decision, &result);
-                        self.notices.say(&text);
+                        let (text, _) = confirm::answer_text(number, decision, &result);
+                        self.notices.print(&text);
                     }
                     // The next connection offers the question again.
                     Err(error) if error.is_transient() => {
-                        let text = self.prompter.again();
+                        let text = self.prompter.ask_again();
                         self.question(&text);
                     }
                     Err(error) => return Err(error.into()),
@@ -379,7 +394,7 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
     /// Nobody reads on: stop paying for tokens, then say so by the exit code.
     async fn written(
         &mut self,
-        control: &mut Control<'_>,
+        control: &mut FollowControl<'_>,
         written: Option<io::Result<()>>,
     ) -> Result<(), Failure> {
         match written {
@@ -395,8 +410,8 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
 
     async fn record(
         &mut self,
-        control: &mut Control<'_>,
-        record: Result<TurnRecord, CallError>,
+        control: &mut FollowControl<'_>,
+        record: Result<TurnRecord, RpcCallError>,
     ) -> Result<(), Failure> {
         match record {
             Ok(record) => {
@@ -409,21 +424,21 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
         }
     }
 
-    async fn reconnect(&mut self, control: &mut Control<'_>) -> Result<(), Failure> {
+    async fn reconnect(&mut self, control: &mut FollowControl<'_>) -> Result<(), Failure> {
         self.notices
-            .say("lost the connection to aishd; trying again");
+            .print("lost the connection to aishd; trying again");
         loop {
             let opened = tokio::select! {
-                opened = self.reach.open(Wait::UntilBack) => opened.map_err(|failure| {
+                opened = self.reach.open(DaemonWait::UntilBack) => opened.map_err(|failure| {
                     let again = format!("aishctl log {}", self.target.conversation);
                     Failure { hint: Some(again), ..failure }
                 })?,
                 wake = control.wake() => {
                     match wake {
-                        Wake::Signal(signal) => control.signal(signal),
-                        Wake::Over => control.over(),
-                        Wake::Record(record) => self.record(control, *record).await?,
-                        Wake::Event(_) | Wake::Typed(_) => {}
+                        FollowWake::Signal(signal) => control.signal(signal),
+                        FollowWake::Over => control.over(),
+                        FollowWake::Record(record) => self.record(control, *record).await?,
+                        FollowWake::Event(_) | FollowWake::Typed(_) => {}
                     }
                     if self.answer.ended.is_some() {
                         return Ok(());
@@ -448,10 +463,10 @@ impl<O: AsyncWrite + Unpin> Following<'_, O> {
     }
 }
 
-impl Control<'_> {
-    async fn wake(&mut self) -> Wake {
+impl FollowControl<'_> {
+    async fn wake(&mut self) -> FollowWake {
         if let Some(record) = self.record.take() {
-            return Wake::Record(record);
+            return FollowWake::Record(record);
         }
         let until = self.until;
         let over = async {
@@ -463,13 +478,13 @@ impl Control<'_> {
         tokio::pin!(over);
         loop {
             tokio::select! {
-                signal = self.signals.next() => return Wake::Signal(signal),
+                signal = self.signals.next() => return FollowWake::Signal(signal),
                 Some(done) = self.calls.join_next() => {
                     if let Ok(Some(record)) = done {
-                        return Wake::Record(Box::new(record));
+                        return FollowWake::Record(Box::new(record));
                     }
                 }
-                () = &mut over => return Wake::Over,
+                () = &mut over => return FollowWake::Over,
             }
         }
     }
@@ -489,10 +504,10 @@ impl Control<'_> {
                     return Some(written);
                 }
                 wake = self.wake() => match wake {
-                    Wake::Signal(signal) => self.signal(signal),
-                    Wake::Over => self.over(),
-                    Wake::Record(came) => record = Some(came),
-                    Wake::Event(_) | Wake::Typed(_) => {}
+                    FollowWake::Signal(signal) => self.signal(signal),
+                    FollowWake::Over => self.over(),
+                    FollowWake::Record(came) => record = Some(came),
+                    FollowWake::Event(_) | FollowWake::Typed(_) => {}
                 },
             }
         }
@@ -500,7 +515,7 @@ impl Control<'_> {
         None
     }
 
-    fn signal(&mut self, signal: Signal) {
+    fn signal(&mut self, signal: TerminalSignal) {
         if self.stopped == Some(Exit::INTERRUPTED) || self.stopped == Some(Exit::TERMINATED) {
             self.leave();
         } else {

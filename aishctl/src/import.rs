@@ -6,18 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aish_proto::id::ConversationId;
-use aish_proto::transfer::{Import, ImportDone, ImportParams, ImportResult, ImportedAs};
+use aish_proto::transfer::{
+    ConversationImportParams, ConversationImportResult, Import, ImportDone, ImportedAs,
+};
 use clap::Args;
 use ulid::Ulid;
 
-use crate::args::Global;
-use crate::connect::{CallError, Caller};
-use crate::desk::{self, Desk, Printed};
+use crate::args::GlobalArgs;
+use crate::command_context::{self, CommandContext, CommandOutput};
+use crate::connect::{Caller, RpcCallError};
+use crate::daemon_link::{DaemonReach, DaemonWait};
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::file;
-use crate::hello::{Reach, Wait};
-use crate::surroundings::Surroundings;
 
 /// A piece waits for the disk of the daemon.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -32,7 +34,7 @@ pub struct ImportArgs {
 }
 
 /// Reads a text piece by piece, without ever cutting a character.
-struct Pieces<R> {
+struct TextPieces<R> {
     from: R,
     /// The beginning of a character whose end has not come.
     open: Vec<u8>,
@@ -42,7 +44,7 @@ struct Pieces<R> {
     column: u64,
 }
 
-impl<R: Read> Pieces<R> {
+impl<R: Read> TextPieces<R> {
     fn new(from: R, piece_bytes: usize) -> Self {
         Self {
             from,
@@ -90,33 +92,33 @@ impl<R: Read> Pieces<R> {
 
 /// On the command line.
 pub async fn run(
-    reach: &Reach,
-    global: &Global,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
     args: &ImportArgs,
-) -> Result<(Printed, Vec<String>), Failure> {
-    let link = reach.open(Wait::No).await?;
+) -> Result<(CommandOutput, Vec<String>), Failure> {
+    let link = reach.open(DaemonWait::No).await?;
     import(&link.caller, Some(reach), &reach.around, global, args).await
 }
 
 /// In a window.
-pub async fn at_desk(desk: &Desk, args: &ImportArgs) -> Result<Printed, Failure> {
+pub async fn at_desk(desk: &CommandContext, args: &ImportArgs) -> Result<CommandOutput, Failure> {
     let (around, global) = (&desk.around, &desk.global);
     let (printed, notes) = import(&desk.caller, None, around, global, args).await?;
     if printed.json {
         return Ok(printed);
     }
     let notes = notes.join("\n");
-    Ok(Printed::text(format!("{}{notes}\n", printed.text)))
+    Ok(CommandOutput::text(format!("{}{notes}\n", printed.text)))
 }
 
 /// What is printed, and what a person should know besides.
 pub async fn import(
     caller: &Caller,
-    again: Option<&Reach>,
-    around: &Surroundings,
-    global: &Global,
+    again: Option<&DaemonReach>,
+    around: &ClientEnvironment,
+    global: &GlobalArgs,
     args: &ImportArgs,
-) -> Result<(Printed, Vec<String>), Failure> {
+) -> Result<(CommandOutput, Vec<String>), Failure> {
     let name = file::name(&args.file);
     let in_file = |what: &str| {
         // The daemon speaks of its params, a person of the file.
@@ -125,8 +127,8 @@ pub async fn import(
     };
     let from = opened(&args.file)
         .map_err(|error| Failure::new(Exit::FAILED, in_file(&error.to_string())))?;
-    let mut pieces = Pieces::new(from, caller.line_bytes() / 8);
-    let mut params = ImportParams {
+    let mut pieces = TextPieces::new(from, caller.line_bytes() / 8);
+    let mut params = ConversationImportParams {
         id: ConversationId(Ulid::new()),
         offset: 0,
         text: String::new(),
@@ -137,7 +139,7 @@ pub async fn import(
             cwd: around.cwd_text(),
         }),
     };
-    let refused = |error: CallError| {
+    let refused = |error: RpcCallError| {
         let failure = Failure::from(error);
         let message = in_file(&failure.message);
         Failure { message, ..failure }
@@ -148,15 +150,15 @@ pub async fn import(
         params.end = piece.is_none();
         params.text = piece.unwrap_or_default();
         match send(caller, params.clone()).await {
-            Ok(ImportResult { taken, done: None }) => params.offset = taken,
-            Ok(ImportResult {
+            Ok(ConversationImportResult { taken, done: None }) => params.offset = taken,
+            Ok(ConversationImportResult {
                 done: Some(done), ..
             }) => return reported(global, &done),
             Err(error) => match again.filter(|_| error.is_transient() && params.end) {
                 // It may have been made: the next daemon knows.
                 Some(reach) => {
-                    let link = reach.open(Wait::UntilBack).await?;
-                    let last = ImportParams {
+                    let link = reach.open(DaemonWait::UntilBack).await?;
+                    let last = ConversationImportParams {
                         new: None,
                         ..params
                     };
@@ -177,7 +179,10 @@ pub async fn import(
     }
 }
 
-async fn send(caller: &Caller, params: ImportParams) -> Result<ImportResult, CallError> {
+async fn send(
+    caller: &Caller,
+    params: ConversationImportParams,
+) -> Result<ConversationImportResult, RpcCallError> {
     let deadline = Some(caller.deadline().max(DEADLINE));
     caller.call_within::<Import>(params, deadline).await
 }
@@ -189,8 +194,11 @@ fn opened(file: &Path) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(File::open(file)?))
 }
 
-fn reported(global: &Global, done: &ImportDone) -> Result<(Printed, Vec<String>), Failure> {
-    let printed = desk::print(global, done, || format!("{}\n", done.conversation))?;
+fn reported(
+    global: &GlobalArgs,
+    done: &ImportDone,
+) -> Result<(CommandOutput, Vec<String>), Failure> {
+    let printed = command_context::print(global, done, || format!("{}\n", done.conversation))?;
     let counted = |count: u64, what: &str| match count {
         1 => format!("1 {what}"),
         _ => format!("{count} {what}s"),
@@ -221,7 +229,7 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], piece_bytes: usize, expected: &[&str]) {
-        let mut pieces = Pieces::new(bytes, piece_bytes);
+        let mut pieces = TextPieces::new(bytes, piece_bytes);
         let mut read = vec![];
         loop {
             match pieces.next() {

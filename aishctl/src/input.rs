@@ -9,7 +9,7 @@ use aish_proto::limits::INPUT_BYTES;
 use crate::args::AskArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::named_file::{self, Here};
+use crate::file_mention::{self, PersonLocation};
 
 /// Who says more says it for ever.
 const ENDLESS_BYTES: u64 = 256 << 20;
@@ -22,33 +22,37 @@ const MARK_BYTES: usize = 48;
 
 /// What was given, before it is fitted to what the daemon takes.
 #[derive(Debug, Default)]
-pub struct Given {
-    question: Text,
+pub struct GivenInput {
+    question: InputText,
     /// The question is the words, so that a person has typed it.
     typed: bool,
-    attachments: Vec<(String, Text)>,
+    attachments: Vec<(String, InputText)>,
     /// What a person should know about it.
     pub notes: Vec<String>,
 }
 
 /// What is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Input {
+pub struct AskInput {
     pub question: String,
     pub attachments: Vec<(String, String)>,
 }
 
 /// A text, or its two ends with a count of the bytes between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Text {
+struct InputText {
     head: String,
     tail: String,
     left_out: u64,
 }
 
 /// Reads everything that goes along with a question.
-pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Result<Given, Failure> {
-    let mut given = Given::default();
+pub fn read(
+    args: &AskArgs,
+    stdin: &mut dyn Read,
+    stdin_terminal: bool,
+) -> Result<GivenInput, Failure> {
+    let mut given = GivenInput::default();
     let words = args.text.join(" ");
     let stdin_is_file = args.files.iter().any(|it| it == Path::new("-"));
     let stdin_is_question = words == "-" || (words.trim().is_empty() && !stdin_is_file);
@@ -76,7 +80,7 @@ pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Resul
         given.note_lossy(STDIN, lossy);
         text
     } else {
-        Text::default()
+        InputText::default()
     };
     if stdin_is_question {
         given.question = from_stdin;
@@ -97,7 +101,7 @@ pub fn read(args: &AskArgs, stdin: &mut dyn Read, stdin_terminal: bool) -> Resul
     Ok(given)
 }
 
-impl Given {
+impl GivenInput {
     /// The question as far as it is kept.
     pub fn question(&self) -> &str {
         &self.question.head
@@ -114,12 +118,12 @@ impl Given {
 
     /// Adds the files that the words name with an `@`. What came over a pipe names none: somebody else may have written
     /// it.
-    pub fn add_named(&mut self, here: &Here) -> Result<(), Failure> {
+    pub fn add_named(&mut self, here: &PersonLocation) -> Result<(), Failure> {
         if !self.typed {
             return Ok(());
         }
-        for attached in named_file::read(&self.question.head, here)? {
-            self.notes.push(named_file::note(&attached));
+        for attached in file_mention::read(&self.question.head, here)? {
+            self.notes.push(file_mention::note(&attached));
             self.add_text(attached.name, attached.text);
         }
         Ok(())
@@ -127,9 +131,9 @@ impl Given {
 
     /// A text that goes along.
     pub fn add_text(&mut self, name: String, text: String) {
-        let text = Text {
+        let text = InputText {
             head: text,
-            ..Text::default()
+            ..InputText::default()
         };
         self.attachments.push((name, text));
     }
@@ -165,7 +169,7 @@ impl Given {
 
     /// Fits everything into `limit` bytes. Each text that is too long loses its middle, the shorter
     /// ones stay whole; the notes say what was left out.
-    pub fn fit(self, limit: usize, strict: bool) -> Result<(Input, Vec<String>), Failure> {
+    pub fn fit(self, limit: usize, strict: bool) -> Result<(AskInput, Vec<String>), Failure> {
         let Self {
             question,
             typed: _,
@@ -180,7 +184,7 @@ impl Given {
             )
             .collect();
         let share = share(&lengths, limit);
-        let mut fit = |name: &str, text: Text, room: usize| {
+        let mut fit = |name: &str, text: InputText, room: usize| {
             let whole = text.bytes() as u64 + text.left_out;
             let text = text.fit(room);
             if text.left_out > 0 {
@@ -193,7 +197,7 @@ impl Given {
             text
         };
         let question = fit("the question", question, share);
-        let attachments: Vec<(String, Text)> = attachments
+        let attachments: Vec<(String, InputText)> = attachments
             .into_iter()
             .map(|(name, text)| {
                 let room = share.saturating_sub(name.len());
@@ -214,7 +218,7 @@ impl Given {
             .map(|(name, text)| (name, text.join()))
             .collect();
         Ok((
-            Input {
+            AskInput {
                 question: question.join(),
                 attachments,
             },
@@ -238,7 +242,7 @@ fn share(lengths: &[usize], limit: usize) -> usize {
     usize::MAX
 }
 
-impl Text {
+impl InputText {
     fn is_empty(&self) -> bool {
         self.left_out == 0 && self.head.trim().is_empty() && self.tail.is_empty()
     }
@@ -296,7 +300,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Reads to the end and keeps at most `INPUT_BYTES` of each end; true: some bytes were no text.
-fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
+fn swallow(from: &mut dyn Read) -> io::Result<(InputText, bool)> {
     let mut head = Vec::new();
     from.take(INPUT_BYTES as u64).read_to_end(&mut head)?;
     let mut tail: Vec<u8> = Vec::new();
@@ -326,9 +330,9 @@ fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
         let lossy = std::str::from_utf8(&head).is_err();
         let head = String::from_utf8_lossy(&head).into_owned();
         return Ok((
-            Text {
+            InputText {
                 head,
-                ..Text::default()
+                ..InputText::default()
             },
             lossy,
         ));
@@ -348,7 +352,7 @@ fn swallow(from: &mut dyn Read) -> io::Result<(Text, bool)> {
     tail.drain(..torn);
     left_out += torn as u64;
     let lossy = std::str::from_utf8(&head).is_err() || std::str::from_utf8(&tail).is_err();
-    let text = Text {
+    let text = InputText {
         head: String::from_utf8_lossy(&head).into_owned(),
         tail: String::from_utf8_lossy(&tail).into_owned(),
         left_out,
@@ -388,7 +392,7 @@ mod tests {
             .map(|(n, t)| ((*n).into(), (*t).into()))
             .collect();
         assert_eq!(
-            Input {
+            AskInput {
                 question: question.into(),
                 attachments: attached
             },
@@ -495,10 +499,10 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_given_fits(texts in proptest::collection::vec("[a日\u{1f642}]{0,400}", 1..5), limit in 300usize..2000) {
-            let mut given = Given::default();
+            let mut given = GivenInput::default();
             let total: usize = texts.iter().map(|it| it.len() + 1).sum();
             given.question.head = texts[0].clone();
-            given.attachments = texts[1..].iter().map(|it| ("n".to_owned(), Text { head: it.clone(), ..Text::default() })).collect();
+            given.attachments = texts[1..].iter().map(|it| ("n".to_owned(), InputText { head: it.clone(), ..InputText::default() })).collect();
             let (input, notes) = given.fit(limit, false).unwrap();
             let sent = input.question.len() + input.attachments.iter().map(|(n, t)| n.len() + t.len()).sum::<usize>();
             prop_assert!(sent <= limit.max(total));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use aish_proto::id::ConversationId;
 use serde::{Deserialize, Serialize};
 
-use crate::own_file;
+use crate::private_file;
 
 /// A file larger than this is cut to what is newest.
 const FILE_BYTES: u64 = 128 << 10;
@@ -15,7 +15,7 @@ const KEPT: usize = 500;
 
 /// One line of the file; a later one of the same project counts for more.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Use {
+struct ConversationUse {
     project: PathBuf,
     conversation: ConversationId,
 }
@@ -52,15 +52,15 @@ impl LastUsed {
         if self.of(project).first() == Some(&conversation) {
             return Ok(());
         }
-        let mut file = own_file::open(&self.path)?;
+        let mut file = private_file::open(&self.path)?;
         file.lock()?;
-        let now = Use {
+        let now = ConversationUse {
             project: project.to_owned(),
             conversation,
         };
-        let size = own_file::append(&mut file, &serde_json::to_string(&now)?)?;
+        let size = private_file::append(&mut file, &serde_json::to_string(&now)?)?;
         if size > FILE_BYTES {
-            let uses = uses_in(&own_file::tail(&mut file, FILE_BYTES)?);
+            let uses = uses_in(&private_file::tail(&mut file, FILE_BYTES)?);
             let mut text = String::new();
             for it in &uses[uses.len().saturating_sub(KEPT)..] {
                 text.push_str(&serde_json::to_string(it)?);
@@ -72,14 +72,14 @@ impl LastUsed {
         Ok(())
     }
 
-    fn uses(&self) -> io::Result<Vec<Use>> {
-        let mut file = own_file::open(&self.path)?;
-        Ok(uses_in(&own_file::tail(&mut file, FILE_BYTES)?))
+    fn uses(&self) -> io::Result<Vec<ConversationUse>> {
+        let mut file = private_file::open(&self.path)?;
+        Ok(uses_in(&private_file::tail(&mut file, FILE_BYTES)?))
     }
 }
 
 /// What is no record is passed over.
-fn uses_in(text: &str) -> Vec<Use> {
+fn uses_in(text: &str) -> Vec<ConversationUse> {
     let read = |line: &str| serde_json::from_str(line).ok();
     text.lines().filter_map(read).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use aish_proto::attach::{Attach, AttachParams, Cursor, Since};
+use aish_proto::attach::{Attach, AttachParams, Cursor, ReplayStart};
 use aish_proto::conversation::{History, HistoryParams};
 use aish_proto::event::{
     AssistantMessage, Envelope, EventData as _, ReplayComplete, TurnFinished, UserMessage,
@@ -11,44 +11,46 @@ use aish_proto::id::{ConversationId, Seq};
 use serde_json::json;
 use tokio::io::AsyncWrite;
 
-use crate::args::{Global, LogArgs};
+use crate::args::{GlobalArgs, LogArgs};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::connect::Caller;
-use crate::desk::{Desk, Printed};
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Link, Reach, Wait};
-use crate::output::{Form, Output};
-use crate::rows::{Row, Rows};
-use crate::{notice, resolve, screen};
+use crate::output::{AnswerOutput, OutputForm};
+use crate::rows::{ConversationRows, SafeRow};
+use crate::{conversation_choice, notice, screen};
 
 const PAGE_EVENTS: u32 = 500;
 /// What `:log` shows in attach without `-n`.
 const TURNS_IN_ATTACH: usize = 10;
 
 pub async fn run<O: AsyncWrite + Unpin>(
-    reach: &Reach,
-    global: &Global,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
     args: &LogArgs,
-    output: &mut Output<O>,
+    output: &mut AnswerOutput<O>,
 ) -> Result<Exit, Failure> {
-    let mut link = reach.open(Wait::No).await?;
+    let mut link = reach.open(DaemonWait::No).await?;
     let name = args
         .conversation
         .as_deref()
         .or(global.conversation.as_deref());
-    let conversation = resolve::meant(&link.caller, &reach.around, name).await?.id;
+    let conversation = conversation_choice::resolve(&link.caller, &reach.around, name)
+        .await?
+        .id;
     let mut since = match args.turns {
-        None => Since::Start,
+        None => ReplayStart::Start,
         Some(turns) => {
             let seq = start_of(&link.caller, conversation, turns).await?;
-            Since::Cursor(Cursor {
+            ReplayStart::Cursor(Cursor {
                 epoch: link.hello.epoch,
                 seq,
             })
         }
     };
     let glyphs = screen::glyphs(global.looks, &reach.around);
-    let mut rows = Rows::new(None, global.verbose).framed_with(glyphs);
+    let mut rows = ConversationRows::new(None, global.verbose).framed_with(glyphs);
     let mut whole = Vec::new();
     loop {
         let params = AttachParams {
@@ -70,9 +72,9 @@ pub async fn run<O: AsyncWrite + Unpin>(
             break;
         }
         // It ended before the replay did, or while we followed: go on from where we are.
-        link = reach.open(Wait::UntilBack).await?;
+        link = reach.open(DaemonWait::UntilBack).await?;
     }
-    if output.form == Form::Json {
+    if output.form == OutputForm::Json {
         let events: Vec<_> = whole.iter().map(|it| &**it).collect();
         let document = json!({"v": 1, "conversation": conversation, "events": events});
         output
@@ -85,35 +87,41 @@ pub async fn run<O: AsyncWrite + Unpin>(
 
 /// Prints what comes; true once all has been printed, false when the connection ended before.
 async fn read<O: AsyncWrite + Unpin>(
-    link: &mut Link,
+    link: &mut DaemonLink,
     follow: bool,
-    since: &mut Since,
-    rows: &mut Rows,
+    since: &mut ReplayStart,
+    rows: &mut ConversationRows,
     whole: &mut Vec<Box<serde_json::value::RawValue>>,
-    output: &mut Output<O>,
+    output: &mut AnswerOutput<O>,
 ) -> Result<bool, Failure> {
     while let Some(event) = link.events.recv().await {
         let envelope = &event.params.event;
         let shown = match output.form {
-            Form::Json => {
+            OutputForm::Json => {
                 if envelope.seq.is_some() {
                     whole.push(event.raw);
                 }
                 Ok(())
             }
-            Form::Events if envelope.seq.is_some() || follow => output.event(event.raw.get()).await,
-            Form::Events | Form::Code | Form::Commands | Form::Line | Form::Results => Ok(()),
-            Form::Text => show(output, &envelope.kind, &transcript(rows, envelope)).await,
+            OutputForm::Events if envelope.seq.is_some() || follow => {
+                output.event(event.raw.get()).await
+            }
+            OutputForm::Events
+            | OutputForm::Code
+            | OutputForm::Commands
+            | OutputForm::Line
+            | OutputForm::Results => Ok(()),
+            OutputForm::Text => show(output, &envelope.kind, &transcript(rows, envelope)).await,
         };
         shown.map_err(|it| Failure::output(&it))?;
         if let Some(seq) = envelope.seq {
-            *since = Since::Cursor(Cursor {
+            *since = ReplayStart::Cursor(Cursor {
                 epoch: envelope.epoch,
                 seq,
             });
         }
         if envelope.kind == ReplayComplete::KIND && !follow {
-            if output.form == Form::Text {
+            if output.form == OutputForm::Text {
                 let rest = show(output, AssistantMessage::KIND, &rows.rest()).await;
                 rest.map_err(|it| Failure::output(&it))?;
             }
@@ -124,7 +132,7 @@ async fn read<O: AsyncWrite + Unpin>(
 }
 
 /// The rows of an event in a transcript: what stands in the log, not who came and went meanwhile.
-fn transcript(rows: &mut Rows, envelope: &Envelope) -> Vec<Row> {
+fn transcript(rows: &mut ConversationRows, envelope: &Envelope) -> Vec<SafeRow> {
     if envelope.seq.is_none() {
         rows.learn_names(envelope);
         return Vec::new();
@@ -134,9 +142,9 @@ fn transcript(rows: &mut Rows, envelope: &Envelope) -> Vec<Row> {
 
 /// Shows the rows of an event of that kind. Lines of an answer are Markdown; those of a question are not.
 async fn show<O: AsyncWrite + Unpin>(
-    output: &mut Output<O>,
+    output: &mut AnswerOutput<O>,
     kind: &str,
-    rows: &[Row],
+    rows: &[SafeRow],
 ) -> io::Result<()> {
     let is_answer = [AssistantMessage::KIND, TurnFinished::KIND].contains(&kind);
     if output.markdown.is_none() || !is_answer {
@@ -144,8 +152,10 @@ async fn show<O: AsyncWrite + Unpin>(
     }
     for row in rows {
         match row {
-            Row::Text(text) | Row::Asked(_, text) => output.text(&format!("{text}\n")).await?,
-            Row::Notice(text) => {
+            SafeRow::Text(text) | SafeRow::Asked(_, text) => {
+                output.text(&format!("{text}\n")).await?;
+            }
+            SafeRow::Notice(text) => {
                 output.end_text().await?;
                 output.as_it_is(&notice::line(text, false)).await?;
             }
@@ -154,11 +164,11 @@ async fn show<O: AsyncWrite + Unpin>(
     output.end_text().await
 }
 
-fn text(rows: &[Row]) -> String {
+fn text(rows: &[SafeRow]) -> String {
     rows.iter()
         .map(|row| match row {
-            Row::Text(text) | Row::Asked(_, text) => format!("{text}\n"),
-            Row::Notice(text) => notice::line(text, false),
+            SafeRow::Text(text) | SafeRow::Asked(_, text) => format!("{text}\n"),
+            SafeRow::Notice(text) => notice::line(text, false),
         })
         .collect()
 }
@@ -192,9 +202,11 @@ async fn start_of(caller: &Caller, id: ConversationId, turns: usize) -> Result<S
 }
 
 /// `:log` in attach: the last turns as one text.
-pub async fn page(desk: &Desk, args: &LogArgs) -> Result<Printed, Failure> {
+pub async fn page(desk: &CommandContext, args: &LogArgs) -> Result<CommandOutput, Failure> {
     let name = desk.name(args.conversation.as_deref());
-    let id = resolve::meant(&desk.caller, &desk.around, name).await?.id;
+    let id = conversation_choice::resolve(&desk.caller, &desk.around, name)
+        .await?
+        .id;
     let from = start_of(&desk.caller, id, args.turns.unwrap_or(TURNS_IN_ATTACH)).await?;
     let mut before_seq = None;
     let mut pages = Vec::new();
@@ -215,14 +227,14 @@ pub async fn page(desk: &Desk, args: &LogArgs) -> Result<Printed, Failure> {
         }
     }
     let glyphs = screen::glyphs(desk.global.looks, &desk.around);
-    let mut rows = Rows::new(None, false).framed_with(glyphs);
+    let mut rows = ConversationRows::new(None, false).framed_with(glyphs);
     let events = pages
         .into_iter()
         .rev()
         .flatten()
         .filter(|it| it.seq > Some(from));
-    let shown: Vec<Row> = events.flat_map(|it| rows.take(&it)).collect();
-    Ok(Printed::text(text(&shown)))
+    let shown: Vec<SafeRow> = events.flat_map(|it| rows.take(&it)).collect();
+    Ok(CommandOutput::text(text(&shown)))
 }
 
 #[cfg(test)]
@@ -230,17 +242,17 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::hello::tests::reach;
-    use crate::peer::{self, Peer};
+    use crate::daemon_link::tests::reach;
+    use crate::test_daemon::{self, GatewayPeer};
 
     /// What `log` prints of these stored events.
-    async fn printed(form: Form, events: &[(&str, Value)]) -> String {
-        let peer = Peer::new();
+    async fn printed(form: OutputForm, events: &[(&str, Value)]) -> String {
+        let peer = GatewayPeer::new();
         let reach = reach(&peer.socket);
         let script = async {
             let mut link = peer.greet().await;
             let call = link.expect("conversation/status").await;
-            link.reply(&call, peer::status("t", 2)).await;
+            link.reply(&call, test_daemon::status("t", 2)).await;
             assert_eq!(
                 json!("start"),
                 link.attach(events.len() as u64, Value::Null).await
@@ -253,10 +265,10 @@ mod tests {
             link
         };
         let args = LogArgs {
-            conversation: Some(peer::conversation().to_string()),
+            conversation: Some(test_daemon::conversation().to_string()),
             ..LogArgs::default()
         };
-        let mut output = Output {
+        let mut output = AnswerOutput {
             markdown: None,
             begun: false,
             to: Vec::new(),
@@ -265,7 +277,7 @@ mod tests {
             open_line: false,
             reported: false,
         };
-        let global = Global::default();
+        let global = GlobalArgs::default();
         let (done, _link) = tokio::join!(run(&reach, &global, &args, &mut output), script);
         assert_eq!(Exit::DONE, done.unwrap());
         String::from_utf8(output.to).unwrap()
@@ -287,12 +299,12 @@ mod tests {
 
     #[tokio::test]
     async fn the_transcript_has_the_text_and_never_a_control() {
-        assert_eq!("› hi[2J\nyes\n", printed(Form::Text, &events()).await);
+        assert_eq!("› hi[2J\nyes\n", printed(OutputForm::Text, &events()).await);
     }
 
     #[tokio::test]
     async fn as_lines_it_is_the_stored_events_and_as_json_one_object() {
-        let lines = printed(Form::Events, &events()).await;
+        let lines = printed(OutputForm::Events, &events()).await;
         let kinds: Vec<Value> = lines
             .lines()
             .map(|it| serde_json::from_str::<Value>(it).unwrap()["kind"].clone())
@@ -301,7 +313,8 @@ mod tests {
             vec!["userMessage", "assistantMessage", "turnFinished"],
             kinds
         );
-        let whole: Value = serde_json::from_str(&printed(Form::Json, &events()).await).unwrap();
+        let whole: Value =
+            serde_json::from_str(&printed(OutputForm::Json, &events()).await).unwrap();
         assert_eq!(3, whole["events"].as_array().unwrap().len());
         assert!(!lines.contains('\u{1b}'));
     }

@@ -19,28 +19,28 @@ mod table;
 mod tilde;
 
 pub use painter::Painter;
-pub use row::Row;
-pub use style::{Code, Colours, Glyphs, Links, Style};
+pub use row::ScreenRow;
+pub use style::{CodeStyle, Colours, GlyphSet, LinkStyle, Style};
 
-use blocks::Blocks;
+use blocks::BlockStack;
 
 use crate::safe;
 
 /// Writes one text after the other.
 #[derive(Debug)]
-pub struct Writer {
-    blocks: Blocks,
+pub struct MarkdownWriter {
+    blocks: BlockStack,
 }
 
-impl Writer {
+impl MarkdownWriter {
     pub fn new(style: Style) -> Self {
         Self {
-            blocks: Blocks::new(style),
+            blocks: BlockStack::new(style),
         }
     }
 
     /// Takes the next piece of the text in; the rows that became final with it.
-    pub fn push(&mut self, text: &str) -> Vec<Row> {
+    pub fn push(&mut self, text: &str) -> Vec<ScreenRow> {
         for it in safe::screen(text).chars() {
             self.blocks.take(it);
         }
@@ -53,7 +53,7 @@ impl Writer {
     }
 
     /// The text is over: the rows that were still open. What is pushed afterwards is another text.
-    pub fn finish(&mut self) -> Vec<Row> {
+    pub fn finish(&mut self) -> Vec<ScreenRow> {
         self.blocks.finish()
     }
 

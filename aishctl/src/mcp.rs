@@ -8,15 +8,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aish_proto::mcp::{
-    Connect, ConnectParams, Disconnect, GetPrompt, GetPromptParams, List, Logs, Prompts,
-    ReadResource, ReadResourceParams, Refresh, RefreshParams, Resource, Resources, Restart,
-    ServerParams, ServerState, ServerStatus, Tool, ToolParams, Tools, ToolsParams, Transport,
+    Connect, ConnectParams, Disconnect, GetPrompt, GetPromptParams, List, Logs, McpResource,
+    McpServerStatus, McpTransport, Prompts, ReadResource, ReadResourceParams, Refresh,
+    RefreshParams, Resources, Restart, ServerParams, ServerState, Tool, ToolParams, Tools,
+    ToolsParams,
 };
 use aish_proto::method::Empty;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway::ServeArgs;
@@ -29,7 +30,7 @@ pub(crate) const ASK_DEADLINE: Duration = Duration::from_secs(130);
 const SUMMARY_COLUMNS: usize = 80;
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Mcp {
+pub enum McpCommand {
     /// The servers, and how they do
     #[command(alias = "ls")]
     List,
@@ -136,44 +137,47 @@ pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub async fn run(desk: &Desk, command: Option<&Mcp>) -> Result<Printed, Failure> {
-    match command.unwrap_or(&Mcp::List) {
-        Mcp::List => list(desk).await,
-        Mcp::Tools { alias } => tools(desk, alias.clone()).await,
-        Mcp::Tool { name } => tool(desk, name).await,
-        Mcp::Connect(args) => connect(desk, args).await,
-        Mcp::Disconnect { alias } => {
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&McpCommand>,
+) -> Result<CommandOutput, Failure> {
+    match command.unwrap_or(&McpCommand::List) {
+        McpCommand::List => list(desk).await,
+        McpCommand::Tools { alias } => tools(desk, alias.clone()).await,
+        McpCommand::Tool { name } => tool(desk, name).await,
+        McpCommand::Connect(args) => connect(desk, args).await,
+        McpCommand::Disconnect { alias } => {
             let done = desk.caller.call::<Disconnect>(of(alias)).await?;
             desk.print(&done, || format!("{alias} is disconnected\n"))
         }
-        Mcp::Restart { alias } => {
+        McpCommand::Restart { alias } => {
             let deadline = Some(desk.global.timeout.unwrap_or(CONNECT_DEADLINE));
             let restarted = desk.caller.call_within::<Restart>(of(alias), deadline);
             let done = restarted.await?;
             desk.print(&done, || format!("{alias} is connected again\n"))
         }
-        Mcp::Refresh { alias } => refresh(desk, alias.clone()).await,
-        Mcp::Logs { alias } => {
+        McpCommand::Refresh { alias } => refresh(desk, alias.clone()).await,
+        McpCommand::Logs { alias } => {
             let logs = desk.caller.call::<Logs>(of(alias)).await?;
             desk.print(&logs, || match logs.lost {
                 0 => logs.text.clone(),
                 lost => format!("[aish] {lost} bytes before this are gone\n{}", logs.text),
             })
         }
-        Mcp::Import {
+        McpCommand::Import {
             file: Some(file), ..
         } => import::print(desk, file).await,
-        Mcp::Import { file: None, .. } => import::usual(desk).await,
-        Mcp::Resources { alias } => resources(desk, alias).await,
-        Mcp::Read { alias, uri } => read(desk, alias, uri).await,
-        Mcp::Prompts { alias } => prompts(desk, alias).await,
-        Mcp::Pin { alias, uri } => pinned::pin(desk, alias, uri).await,
-        Mcp::Unpin { alias, uri } => pinned::unpin(desk, alias, uri).await,
-        Mcp::Pinned => pinned::list(desk).await,
-        Mcp::Ask(_) | Mcp::Serve(_) => {
+        McpCommand::Import { file: None, .. } => import::usual(desk).await,
+        McpCommand::Resources { alias } => resources(desk, alias).await,
+        McpCommand::Read { alias, uri } => read(desk, alias, uri).await,
+        McpCommand::Prompts { alias } => prompts(desk, alias).await,
+        McpCommand::Pin { alias, uri } => pinned::pin(desk, alias, uri).await,
+        McpCommand::Unpin { alias, uri } => pinned::unpin(desk, alias, uri).await,
+        McpCommand::Pinned => pinned::list(desk).await,
+        McpCommand::Ask(_) | McpCommand::Serve(_) => {
             Err(Failure::new(Exit::USAGE, "that command has its own output"))
         }
-        Mcp::Prompt {
+        McpCommand::Prompt {
             alias,
             name,
             arguments,
@@ -188,11 +192,11 @@ fn of(alias: &str) -> ServerParams {
 }
 
 /// How long a server may take for what it is asked now.
-fn patience(desk: &Desk) -> Duration {
+fn patience(desk: &CommandContext) -> Duration {
     desk.global.timeout.unwrap_or(ASK_DEADLINE)
 }
 
-async fn list(desk: &Desk) -> Result<Printed, Failure> {
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<List>(Empty {}).await?;
     desk.print(&result, || {
         if result.servers.is_empty() {
@@ -217,10 +221,10 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
     })
 }
 
-fn row(server: &ServerStatus) -> Vec<String> {
+fn row(server: &McpServerStatus) -> Vec<String> {
     let kind = match server.transport {
-        Transport::Http => "http",
-        Transport::Stdio => "stdio",
+        McpTransport::Http => "http",
+        McpTransport::Stdio => "stdio",
     };
     let state = match server.state {
         ServerState::Off => "off",
@@ -250,7 +254,7 @@ fn row(server: &ServerStatus) -> Vec<String> {
     ]
 }
 
-async fn tools(desk: &Desk, alias: Option<String>) -> Result<Printed, Failure> {
+async fn tools(desk: &CommandContext, alias: Option<String>) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<Tools>(ToolsParams { alias }).await?;
     desk.print(&result, || {
         let rows: Vec<Vec<String>> = result
@@ -271,7 +275,7 @@ async fn tools(desk: &Desk, alias: Option<String>) -> Result<Printed, Failure> {
     })
 }
 
-async fn tool(desk: &Desk, name: &str) -> Result<Printed, Failure> {
+async fn tool(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
     let name = name.to_owned();
     let tool = desk.caller.call::<Tool>(ToolParams { name }).await?;
     desk.print(&tool, || {
@@ -299,7 +303,7 @@ async fn tool(desk: &Desk, name: &str) -> Result<Printed, Failure> {
     })
 }
 
-async fn connect(desk: &Desk, args: &ConnectArgs) -> Result<Printed, Failure> {
+async fn connect(desk: &CommandContext, args: &ConnectArgs) -> Result<CommandOutput, Failure> {
     let is_url = args.target.starts_with("http://") || args.target.starts_with("https://");
     let (url, command) = if is_url {
         (Some(args.target.clone()), vec![])
@@ -333,7 +337,7 @@ async fn connect(desk: &Desk, args: &ConnectArgs) -> Result<Printed, Failure> {
     })
 }
 
-async fn refresh(desk: &Desk, alias: Option<String>) -> Result<Printed, Failure> {
+async fn refresh(desk: &CommandContext, alias: Option<String>) -> Result<CommandOutput, Failure> {
     let refreshed = desk
         .caller
         .call_within::<Refresh>(RefreshParams { alias }, Some(patience(desk)));
@@ -351,13 +355,13 @@ async fn refresh(desk: &Desk, alias: Option<String>) -> Result<Printed, Failure>
     Ok(printed)
 }
 
-async fn resources(desk: &Desk, alias: &str) -> Result<Printed, Failure> {
+async fn resources(desk: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
     let asked = desk
         .caller
         .call_within::<Resources>(of(alias), Some(patience(desk)));
     let result = asked.await?;
     desk.print(&result, || {
-        let row = |it: &Resource| {
+        let row = |it: &McpResource| {
             let kind = it.mime_type.clone().unwrap_or_else(|| "–".to_owned());
             let about = if it.description.is_empty() {
                 &it.name
@@ -376,7 +380,7 @@ async fn resources(desk: &Desk, alias: &str) -> Result<Printed, Failure> {
     })
 }
 
-async fn read(desk: &Desk, alias: &str, uri: &str) -> Result<Printed, Failure> {
+async fn read(desk: &CommandContext, alias: &str, uri: &str) -> Result<CommandOutput, Failure> {
     let params = ReadResourceParams {
         alias: alias.to_owned(),
         uri: uri.to_owned(),
@@ -416,7 +420,7 @@ fn placeholder(content: &Value, base64: &str) -> String {
     )
 }
 
-async fn prompts(desk: &Desk, alias: &str) -> Result<Printed, Failure> {
+async fn prompts(desk: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
     let asked = desk
         .caller
         .call_within::<Prompts>(of(alias), Some(patience(desk)));
@@ -443,11 +447,11 @@ async fn prompts(desk: &Desk, alias: &str) -> Result<Printed, Failure> {
 }
 
 async fn prompt(
-    desk: &Desk,
+    desk: &CommandContext,
     alias: &str,
     name: &str,
     arguments: &[(String, String)],
-) -> Result<Printed, Failure> {
+) -> Result<CommandOutput, Failure> {
     let params = GetPromptParams {
         alias: alias.to_owned(),
         name: name.to_owned(),

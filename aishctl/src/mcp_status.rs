@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aish_proto::mcp::{ServerState, ServerStatus};
+use aish_proto::mcp::{McpServerStatus, ServerState};
 
 /// Of a server that gives another reason each time, so many are said.
 const MOST_REASONS: usize = 8;
@@ -10,12 +10,16 @@ const MOST_REASONS: usize = 8;
 /// Servers that were said to be away, and the reasons that were said. Each is tried again and again, and one that is
 /// down may give one reason now and another then.
 #[derive(Debug, Default)]
-pub(crate) struct Servers(BTreeMap<String, BTreeSet<Option<String>>>);
+pub(crate) struct AwayServers(BTreeMap<String, BTreeSet<Option<String>>>);
 
-impl Servers {
+impl AwayServers {
     /// A server that came or went, once until there is something else to say; that it is being connected to is for the
     /// curious.
-    pub(crate) fn told(&mut self, server: &ServerStatus, is_curious: bool) -> Option<String> {
+    pub(crate) fn status_line(
+        &mut self,
+        server: &McpServerStatus,
+        is_curious: bool,
+    ) -> Option<String> {
         let alias = &server.alias;
         match server.state {
             ServerState::Ready => drop(self.0.remove(alias)),

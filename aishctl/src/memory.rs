@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use aish_proto::confirm;
 use aish_proto::memory::{
-    Add, AddParams, AddResult, List, ListResult, Memory as Fact, NameParams, Pin, PinParams, Remove,
+    Add, AddParams, AddResult, List, MemoryFact as Fact, MemoryListResult, MemoryNameParams,
+    MemoryPinParams, Pin, Remove,
 };
 use aish_proto::method::Empty;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{file, safe, table};
@@ -21,12 +22,12 @@ use crate::{file, safe, table};
 const FILE_BYTES: u64 = 16 << 20;
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Memory {
+pub enum MemoryCommand {
     /// What is kept
     #[command(alias = "list")]
     Ls,
     /// Keep a fact
-    Add(Remember),
+    Add(RememberArgs),
     /// Forget facts
     #[command(alias = "forget")]
     Rm {
@@ -50,7 +51,7 @@ pub enum Memory {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct Remember {
+pub struct RememberArgs {
     #[arg(required = true)]
     pub text: Vec<String>,
     /// What sort of fact it is, in a word; `fact` when it is not said
@@ -64,7 +65,7 @@ pub struct Remember {
 /// A line of `memory export`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct MemoryLine {
     #[serde(default)]
     kind: Option<String>,
     text: String,
@@ -75,20 +76,26 @@ struct Line {
     at: Option<String>,
 }
 
-pub async fn run(desk: &Desk, command: Option<&Memory>) -> Result<Printed, Failure> {
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&MemoryCommand>,
+) -> Result<CommandOutput, Failure> {
     match command {
-        None | Some(Memory::Ls) => list(desk).await,
-        Some(Memory::Add(remembered)) => remember(desk, remembered).await,
-        Some(Memory::Rm { ids }) => forget(desk, ids).await,
-        Some(Memory::Pin { id }) => pin(desk, id, true).await,
-        Some(Memory::Unpin { id }) => pin(desk, id, false).await,
-        Some(Memory::Export) => export(desk).await,
-        Some(Memory::Import { file }) => import(desk, file).await,
+        None | Some(MemoryCommand::Ls) => list(desk).await,
+        Some(MemoryCommand::Add(remembered)) => remember(desk, remembered).await,
+        Some(MemoryCommand::Rm { ids }) => forget(desk, ids).await,
+        Some(MemoryCommand::Pin { id }) => pin(desk, id, true).await,
+        Some(MemoryCommand::Unpin { id }) => pin(desk, id, false).await,
+        Some(MemoryCommand::Export) => export(desk).await,
+        Some(MemoryCommand::Import { file }) => import(desk, file).await,
     }
 }
 
-pub async fn remember(desk: &Desk, remembered: &Remember) -> Result<Printed, Failure> {
-    let Remember { text, kind, pin } = remembered;
+pub async fn remember(
+    desk: &CommandContext,
+    remembered: &RememberArgs,
+) -> Result<CommandOutput, Failure> {
+    let RememberArgs { text, kind, pin } = remembered;
     let params = AddParams {
         text: text.join(" "),
         kind: kind.clone(),
@@ -102,9 +109,9 @@ pub async fn remember(desk: &Desk, remembered: &Remember) -> Result<Printed, Fai
     })
 }
 
-pub async fn forget(desk: &Desk, ids: &[String]) -> Result<Printed, Failure> {
+pub async fn forget(desk: &CommandContext, ids: &[String]) -> Result<CommandOutput, Failure> {
     for id in ids {
-        let params = NameParams { id: id.clone() };
+        let params = MemoryNameParams { id: id.clone() };
         let Empty {} = desk.caller.call::<Remove>(params).await?;
     }
     desk.print(&json!({"forgotten": ids}), || {
@@ -116,27 +123,30 @@ pub async fn forget(desk: &Desk, ids: &[String]) -> Result<Printed, Failure> {
     })
 }
 
-async fn pin(desk: &Desk, id: &str, pinned: bool) -> Result<Printed, Failure> {
+async fn pin(desk: &CommandContext, id: &str, pinned: bool) -> Result<CommandOutput, Failure> {
     let id = id.to_owned();
-    let fact = desk.caller.call::<Pin>(PinParams { id, pinned }).await?;
+    let fact = desk
+        .caller
+        .call::<Pin>(MemoryPinParams { id, pinned })
+        .await?;
     desk.print(&fact, || {
         let how = if pinned { "pinned" } else { "not pinned" };
         format!("{} is {how}: {}\n", fact.id, line(&fact))
     })
 }
 
-async fn list(desk: &Desk) -> Result<Printed, Failure> {
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<List>(Empty {}).await?;
     let open = desk
         .caller
-        .call::<confirm::List>(confirm::ListParams::default());
+        .call::<confirm::List>(confirm::ConfirmListParams::default());
     let open = open.await?.confirms;
     let proposed = open.iter().filter(|it| it.request.memory.is_some());
     let proposed = proposed.count();
-    desk.print(&result, || shown(&result, proposed))
+    desk.print(&result, || table(&result, proposed))
 }
 
-fn shown(result: &ListResult, proposed: usize) -> String {
+fn table(result: &MemoryListResult, proposed: usize) -> String {
     let row = |it: &Fact| {
         let state = if it.pinned { "pinned" } else { "" };
         vec![it.id.clone(), state.to_owned(), line(it)]
@@ -161,11 +171,11 @@ fn line(fact: &Fact) -> String {
     format!("({}) {}", fact.kind, safe::one_line(&fact.text))
 }
 
-async fn export(desk: &Desk) -> Result<Printed, Failure> {
+async fn export(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<List>(Empty {}).await?;
     let mut text = String::new();
     for it in &result.memories {
-        let line = Line {
+        let line = MemoryLine {
             kind: Some(it.kind.clone()),
             text: it.text.clone(),
             pinned: it.pinned,
@@ -177,15 +187,15 @@ async fn export(desk: &Desk) -> Result<Printed, Failure> {
         text.push_str(&line);
         text.push('\n');
     }
-    Ok(Printed {
+    Ok(CommandOutput {
         json: true,
-        ..Printed::text(text)
+        ..CommandOutput::text(text)
     })
 }
 
 /// Every line is read before the first is kept; what is kept already is not kept twice, so an import that was cut short can
 /// be made again.
-async fn import(desk: &Desk, path: &Path) -> Result<Printed, Failure> {
+async fn import(desk: &CommandContext, path: &Path) -> Result<CommandOutput, Failure> {
     let bytes = file::read(path, FILE_BYTES)?;
     let wrong = |number: usize, why: &str| {
         let message = format!(
@@ -200,12 +210,12 @@ async fn import(desk: &Desk, path: &Path) -> Result<Printed, Failure> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let line: Line =
+        let line: MemoryLine =
             serde_json::from_slice(line).map_err(|error| wrong(number, &error.to_string()))?;
         lines.push(line);
     }
     let (mut new, all) = (0, lines.len());
-    for Line {
+    for MemoryLine {
         kind, text, pinned, ..
     } in lines
     {

@@ -6,23 +6,23 @@ use aish_proto::conversation::{SetModel, SetModelParams};
 use aish_proto::method::Empty;
 use aish_proto::model::{KeyStatus, List, ModelSource, Probe};
 
-use crate::args::Model;
-use crate::desk::{Desk, Printed};
+use crate::args::ModelCommand;
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{resolve, table};
+use crate::{conversation_choice, table};
 
 /// Slow servers are asked too.
 const PROBE_DEADLINE: Duration = Duration::from_secs(60);
 
 pub async fn run(
-    desk: &Desk,
+    desk: &CommandContext,
     name: Option<&str>,
-    command: Option<&Model>,
-) -> Result<Printed, Failure> {
+    command: Option<&ModelCommand>,
+) -> Result<CommandOutput, Failure> {
     match (name, command) {
-        (None, None | Some(Model::List)) => list(desk).await,
-        (None, Some(Model::Probe)) => probe(desk).await,
+        (None, None | Some(ModelCommand::List)) => list(desk).await,
+        (None, Some(ModelCommand::Probe)) => probe(desk).await,
         (Some(name), None) => choose(desk, name).await,
         (Some(_), Some(_)) => {
             Err(Failure::new(Exit::USAGE, "one model at a time").hint("aishctl model list"))
@@ -30,7 +30,7 @@ pub async fn run(
     }
 }
 
-async fn list(desk: &Desk) -> Result<Printed, Failure> {
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<List>(Empty {}).await?;
     desk.print(&result, || {
         let rows: Vec<Vec<String>> = result
@@ -65,7 +65,7 @@ async fn list(desk: &Desk) -> Result<Printed, Failure> {
     })
 }
 
-async fn probe(desk: &Desk) -> Result<Printed, Failure> {
+async fn probe(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let deadline = desk.global.timeout.unwrap_or(PROBE_DEADLINE);
     let result = desk
         .caller
@@ -92,8 +92,9 @@ async fn probe(desk: &Desk) -> Result<Printed, Failure> {
     })
 }
 
-async fn choose(desk: &Desk, name: &str) -> Result<Printed, Failure> {
-    let conversation = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+async fn choose(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+    let conversation =
+        conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
     let model = (name != "default").then(|| name.to_owned());
     let result = desk
         .caller

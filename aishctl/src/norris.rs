@@ -14,7 +14,7 @@ use aish_proto::event::{
 use aish_proto::id::ConversationId;
 use aish_proto::norris::{
     Halt, NorrisActivity, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun,
-    NorrisSpent, Pause, Resume, RunParams, Start, StartParams, StartResult,
+    NorrisRunParams, NorrisSpent, Pause, Resume, Start, StartParams, StartResult,
 };
 use aish_proto::turn::SendResult;
 use aish_proto::usage::Usd;
@@ -22,14 +22,14 @@ use clap::{Args, Subcommand};
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
-use crate::args::{AskArgs, Global};
-use crate::ask::{self, Asker, Place};
-use crate::desk::{Desk, Printed};
+use crate::args::{AskArgs, GlobalArgs};
+use crate::ask::{self, AskContext, AskTarget};
+use crate::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
+use crate::command_context::{CommandContext, CommandOutput};
+use crate::daemon_link::{DaemonReach, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Reach, Wait};
-use crate::receipt::{Begun, Progress, Sent, or_stop};
-use crate::{resolve, safe, span, usage};
+use crate::{conversation_choice, safe, span, usage};
 
 /// What to do where a limit has ended a run.
 const MORE: &str = "what it did is in the conversation (aishctl log), and the next run goes on from there; \
@@ -37,15 +37,15 @@ const MORE: &str = "what it did is in the conversation (aishctl log), and the ne
 
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Norris {
+pub struct NorrisCommand {
     #[command(subcommand)]
-    pub command: Option<Lead>,
+    pub command: Option<NorrisLead>,
     #[command(flatten)]
-    pub launch: Launch,
+    pub launch: NorrisLaunchArgs,
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Lead {
+pub enum NorrisLead {
     /// How the run of a conversation stands
     Status,
     /// Nothing new begins; what has begun comes to its end
@@ -57,7 +57,7 @@ pub enum Lead {
 }
 
 #[derive(Args, Clone, Debug, Default)]
-pub struct Launch {
+pub struct NorrisLaunchArgs {
     /// What is to be reached
     pub goal: Vec<String>,
     /// What runs unasked unless it is destructive: 1 reads, 2 writes; NAME=LEVEL for one provider, `shell` for commands. May be
@@ -87,9 +87,9 @@ pub struct Launch {
     pub in_window: bool,
 }
 
-impl Norris {
+impl NorrisCommand {
     /// What is to be launched and followed from here.
-    pub fn launches(&self) -> Option<&Launch> {
+    pub fn launches(&self) -> Option<&NorrisLaunchArgs> {
         let Self { command, launch } = self;
         let follows = command.is_none() && !launch.detach && !launch.in_window;
         (follows && !launch.goal.is_empty()).then_some(launch)
@@ -98,8 +98,8 @@ impl Norris {
 
 /// Launches a run and follows it to its end. Ctrl-C halts it.
 pub async fn follow<O: AsyncWrite + Unpin>(
-    mut asker: Asker<'_, O>,
-    launch: &Launch,
+    mut asker: AskContext<'_, O>,
+    launch: &NorrisLaunchArgs,
 ) -> Result<Exit, Failure> {
     let done = followed(&mut asker, launch).await;
     asker.report_failure(&done).await;
@@ -107,15 +107,15 @@ pub async fn follow<O: AsyncWrite + Unpin>(
 }
 
 async fn followed<O: AsyncWrite + Unpin>(
-    asker: &mut Asker<'_, O>,
-    launch: &Launch,
+    asker: &mut AskContext<'_, O>,
+    launch: &NorrisLaunchArgs,
 ) -> Result<Exit, Failure> {
     // The launch is agreed to by a line of stdin.
     let around = &asker.reach.around;
     let may_prompt = around.stdin_terminal && ask::may_prompt(around, asker.global);
     let levels = agreed(launch, may_prompt)?;
     asker.listen()?;
-    let progress = Progress::default();
+    let progress = AskProgress::default();
     let notices = RefCell::default();
     let launching = begin(
         asker.reach,
@@ -126,25 +126,26 @@ async fn followed<O: AsyncWrite + Unpin>(
     );
     let give_up = asker.give_up();
     match or_stop(asker.signals, give_up, &progress, launching).await? {
-        Begun::Sent(sent) => {
+        TurnBegin::Sent(sent) => {
             let (link, conversation, sent) = *sent;
             let notices = notices.into_inner();
-            notices.iter().for_each(|it| asker.notices.say(it));
+            notices.iter().for_each(|it| asker.notices.print(it));
             asker.answer(link, conversation, &sent).await
         }
-        Begun::Stopped(exit) => ask::stopped_by(exit),
+        TurnBegin::Stopped(exit) => ask::stopped_by(exit),
     }
 }
 
 async fn begin(
-    reach: &Reach,
-    global: &Global,
-    launch: &Launch,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
+    launch: &NorrisLaunchArgs,
     levels: NorrisLevels,
-    (progress, notices): (&Progress, &RefCell<Vec<String>>),
-) -> Result<Sent, Failure> {
-    let mut link = reach.open(Wait::No).await?;
-    let Place { id, new } = ask::place(reach, global, &link.caller, &AskArgs::default()).await?;
+    (progress, notices): (&AskProgress, &RefCell<Vec<String>>),
+) -> Result<SentTurn, Failure> {
+    let mut link = reach.open(DaemonWait::No).await?;
+    let AskTarget { id, new } =
+        ask::place(reach, global, &link.caller, &AskArgs::default()).await?;
     let id = match new {
         Some(new) => link.caller.call::<Create>(new).await?.id,
         None => id,
@@ -160,7 +161,7 @@ async fn begin(
             }
             // The key makes it the same run, whether or not it had arrived.
             Err(error) if error.is_transient() && !progress.is_stopped() => {
-                link = reach.open(Wait::UntilBack).await?;
+                link = reach.open(DaemonWait::UntilBack).await?;
             }
             Err(error) => return Err(error.into()),
         }
@@ -179,7 +180,7 @@ fn sent(started: &StartResult) -> SendResult {
 
 fn params(
     conversation: ConversationId,
-    launch: &Launch,
+    launch: &NorrisLaunchArgs,
     levels: NorrisLevels,
     model: Option<String>,
 ) -> StartParams {
@@ -225,31 +226,31 @@ pub fn concluded(run: &NorrisEnded, budget: bool) -> Option<Result<Exit, Failure
     }
 }
 
-pub async fn run(desk: &Desk, norris: &Norris) -> Result<Printed, Failure> {
-    let Norris { command, launch } = norris;
+pub async fn run(desk: &CommandContext, norris: &NorrisCommand) -> Result<CommandOutput, Failure> {
+    let NorrisCommand { command, launch } = norris;
     if command.is_none() && !launch.goal.is_empty() {
         return start(desk, launch).await;
     }
-    let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
     let conversation = meant.id;
-    let params = RunParams { conversation };
+    let params = NorrisRunParams { conversation };
     match command {
-        None | Some(Lead::Status) => {
+        None | Some(NorrisLead::Status) => {
             let shown = || match &meant.norris {
-                Some(run) => standing(run) + "\n",
+                Some(run) => status_line(run) + "\n",
                 None => "no autonomous run goes on here\n".to_owned(),
             };
             desk.print(&meant.norris, shown)
         }
-        Some(Lead::Pause) => {
+        Some(NorrisLead::Pause) => {
             let run = desk.caller.call::<Pause>(params).await?;
-            desk.print(&run, || standing(&run) + "\n")
+            desk.print(&run, || status_line(&run) + "\n")
         }
-        Some(Lead::Resume) => {
+        Some(NorrisLead::Resume) => {
             let run = desk.caller.call::<Resume>(params).await?;
-            desk.print(&run, || standing(&run) + "\n")
+            desk.print(&run, || status_line(&run) + "\n")
         }
-        Some(Lead::Halt) => {
+        Some(NorrisLead::Halt) => {
             let halted = desk.caller.call::<Halt>(params).await?;
             desk.print(&halted, || {
                 if halted.halted {
@@ -264,19 +265,19 @@ pub async fn run(desk: &Desk, norris: &Norris) -> Result<Printed, Failure> {
 }
 
 /// Launches one that goes on by itself.
-async fn start(desk: &Desk, launch: &Launch) -> Result<Printed, Failure> {
+async fn start(desk: &CommandContext, launch: &NorrisLaunchArgs) -> Result<CommandOutput, Failure> {
     let levels = agreed(launch, desk.may_prompt)?;
-    let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
     let params = params(meant.id, launch, levels, desk.global.model.clone());
     let started = desk.caller.call::<Start>(params).await?;
     if launch.in_window {
-        return Ok(Printed::text(started.notices.join("\n")));
+        return Ok(CommandOutput::text(started.notices.join("\n")));
     }
     desk.print(&started, || {
         let mut text = started
             .run
             .as_ref()
-            .map_or_else(|| "launched".to_owned(), standing);
+            .map_or_else(|| "launched".to_owned(), status_line);
         for notice in &started.notices {
             let _never_fails = write!(text, "\n{notice}");
         }
@@ -290,7 +291,7 @@ async fn start(desk: &Desk, launch: &Launch) -> Result<Printed, Failure> {
 }
 
 /// The levels of a launch that a person agreed to, having seen what it grants.
-fn agreed(launch: &Launch, may_prompt: bool) -> Result<NorrisLevels, Failure> {
+fn agreed(launch: &NorrisLaunchArgs, may_prompt: bool) -> Result<NorrisLevels, Failure> {
     let levels = levels(&launch.level)?;
     // Who types it in a window means it, and everybody there is told what it grants.
     if launch.yes || launch.in_window {
@@ -367,7 +368,7 @@ fn granted(levels: &NorrisLevels) -> String {
 const COMMAND: &str = "shell__run";
 
 /// A run in one line: `norris: step 3 of 25, 1200 tokens, 41 s, calls fs__write`.
-pub fn standing(run: &NorrisRun) -> String {
+pub fn status_line(run: &NorrisRun) -> String {
     let tool = run.tool.as_deref().map(|it| match it {
         COMMAND => "a command".into(),
         tool => safe::one_line(tool),
@@ -442,7 +443,7 @@ fn progress(step: u32, limits: Option<NorrisLimits>, spent: NorrisSpent) -> Stri
 }
 
 /// What an event of a run says to people.
-pub fn told(event: &Envelope) -> Option<String> {
+pub fn event_line(event: &Envelope) -> Option<String> {
     if let Some(launched) = event.read::<NorrisLaunched>() {
         let opinion = if launched.second_opinion {
             "with a second opinion"

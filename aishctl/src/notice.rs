@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use crate::args::{Color, Global};
-use crate::consent;
+use crate::args::{ColorArg, GlobalArgs};
+use crate::environment::ClientEnvironment;
+use crate::question;
 use crate::safe;
 use crate::spinner::ERASE;
-use crate::surroundings::Surroundings;
 use crate::wrap::NARROWEST;
 
 /// Where notices go, and which.
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Notices {
 }
 
 impl Notices {
-    pub fn new(to: Box<dyn Write + Send>, global: &Global, dim: bool) -> Self {
+    pub fn new(to: Box<dyn Write + Send>, global: &GlobalArgs, dim: bool) -> Self {
         Self {
             to,
             asks_at: None,
@@ -87,7 +87,7 @@ impl Notices {
     }
 
     /// One line, unless `-q`. That stderr is gone is no reason to stop.
-    pub fn say(&mut self, text: &str) {
+    pub fn print(&mut self, text: &str) {
         self.settle();
         if !self.quiet {
             drop(self.to.write_all(line(text, self.dim).as_bytes()));
@@ -130,13 +130,13 @@ impl Notices {
     /// A line that only `-v` shows.
     pub fn debug(&mut self, text: &str) {
         if self.verbose {
-            self.say(text);
+            self.print(text);
         }
     }
 }
 
 /// What the daemon has to say of a place, on one line.
-pub fn of(notice: &aish_proto::conversation::Notice) -> String {
+pub fn of(notice: &aish_proto::conversation::ConversationNotice) -> String {
     match &notice.hint {
         Some(hint) => format!("{}: {hint}", notice.text),
         None => notice.text.clone(),
@@ -159,7 +159,7 @@ pub fn reloaded(now: &aish_proto::event::ConfigReloaded) -> String {
             });
             let shown: Vec<String> = shown.collect();
             let by = now.by.as_ref();
-            let by = by.map(|it| format!(" (by {})", consent::who(it)));
+            let by = by.map(|it| format!(" (by {})", question::who(it)));
             let by = by.unwrap_or_default();
             format!("the configuration has changed: {}{by}", shown.join(", "))
         }
@@ -229,14 +229,14 @@ pub fn rows(text: &str, dim: bool, columns: Option<usize>) -> String {
 
 /// Whether a stream is coloured: `--color`, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then
 /// whether it is a terminal that can.
-pub fn is_coloured(color: Color, around: &Surroundings, terminal: bool) -> bool {
+pub fn is_coloured(color: ColorArg, around: &ClientEnvironment, terminal: bool) -> bool {
     let forced = |name| around.variable(name).is_some_and(|it| it != "0");
     match color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto if around.variable("NO_COLOR").is_some() => false,
-        Color::Auto if forced("FORCE_COLOR") || forced("CLICOLOR_FORCE") => true,
-        Color::Auto => {
+        ColorArg::Always => true,
+        ColorArg::Never => false,
+        ColorArg::Auto if around.variable("NO_COLOR").is_some() => false,
+        ColorArg::Auto if forced("FORCE_COLOR") || forced("CLICOLOR_FORCE") => true,
+        ColorArg::Auto => {
             terminal
                 && around.variable("TERM") != Some("dumb")
                 && around.variable("CLICOLOR") != Some("0")
@@ -266,8 +266,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(color: Color, variables: &[(&str, &str)], terminal: bool, expected: bool) {
-        let mut around = Surroundings::default();
+    fn check(color: ColorArg, variables: &[(&str, &str)], terminal: bool, expected: bool) {
+        let mut around = ClientEnvironment::default();
         for (name, value) in variables {
             around.variables.insert(name.into(), value.into());
         }
@@ -280,21 +280,21 @@ mod tests {
 
     #[test]
     fn the_flag_beats_the_environment_which_beats_the_terminal() {
-        check(Color::Auto, &[], true, true);
-        check(Color::Auto, &[], false, false);
-        check(Color::Never, &[("FORCE_COLOR", "1")], true, false);
-        check(Color::Always, &[("NO_COLOR", "1")], false, true);
+        check(ColorArg::Auto, &[], true, true);
+        check(ColorArg::Auto, &[], false, false);
+        check(ColorArg::Never, &[("FORCE_COLOR", "1")], true, false);
+        check(ColorArg::Always, &[("NO_COLOR", "1")], false, true);
         check(
-            Color::Auto,
+            ColorArg::Auto,
             &[("NO_COLOR", "1"), ("FORCE_COLOR", "1")],
             true,
             false,
         );
-        check(Color::Auto, &[("NO_COLOR", "")], true, true);
-        check(Color::Auto, &[("FORCE_COLOR", "1")], false, true);
-        check(Color::Auto, &[("CLICOLOR_FORCE", "1")], false, true);
-        check(Color::Auto, &[("CLICOLOR_FORCE", "0")], false, false);
-        check(Color::Auto, &[("TERM", "dumb")], true, false);
+        check(ColorArg::Auto, &[("NO_COLOR", "")], true, true);
+        check(ColorArg::Auto, &[("FORCE_COLOR", "1")], false, true);
+        check(ColorArg::Auto, &[("CLICOLOR_FORCE", "1")], false, true);
+        check(ColorArg::Auto, &[("CLICOLOR_FORCE", "0")], false, false);
+        check(ColorArg::Auto, &[("TERM", "dumb")], true, false);
     }
 
     #[test]

@@ -8,13 +8,13 @@ use aish_proto::turn::{StopReason, Usage};
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use crate::args::{AskArgs, Global};
-use crate::stream::Answered;
-use crate::{extract, safe, shell, surroundings};
+use crate::args::{AskArgs, GlobalArgs};
+use crate::turn_stream::AnswerAuthor;
+use crate::{environment, extract, safe, shell};
 
 /// What the output is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum OutputForm {
     /// The text as it comes.
     Text,
     /// One object at the end.
@@ -31,8 +31,8 @@ pub enum Form {
     Results,
 }
 
-impl Form {
-    pub fn of(args: &AskArgs, global: &Global) -> Self {
+impl OutputForm {
+    pub fn of(args: &AskArgs, global: &GlobalArgs) -> Self {
         match () {
             () if args.code => Self::Code,
             () if args.cmd => Self::Commands,
@@ -45,12 +45,12 @@ impl Form {
 
 /// Stdout, and whether a person looks at it.
 #[derive(Debug)]
-pub struct Output<O> {
+pub struct AnswerOutput<O> {
     pub to: O,
-    pub form: Form,
+    pub form: OutputForm,
     pub terminal: bool,
     /// How a person sees the answer; `None`: as the model wrote it.
-    pub markdown: Option<Box<dyn Typeset>>,
+    pub markdown: Option<Box<dyn TypesetAnswer>>,
     /// A row of it has been shown.
     pub begun: bool,
     /// The last text that was written did not end its line.
@@ -60,7 +60,7 @@ pub struct Output<O> {
 }
 
 /// Lays out an answer as it comes. Behind a trait, so that a program that never does need not hold what can.
-pub trait Typeset: std::fmt::Debug {
+pub trait TypesetAnswer: std::fmt::Debug {
     /// The terminal is so wide now.
     fn resize(&mut self, columns: usize);
     /// The rows that are whole with this piece.
@@ -71,14 +71,14 @@ pub trait Typeset: std::fmt::Debug {
 
 /// The object of `ask --json`. Unknown is null, never 0.
 #[derive(Debug, Serialize)]
-pub struct Report<'a> {
+pub struct AskReport<'a> {
     pub v: u32,
     pub conversation: Option<ConversationId>,
     pub turn: Option<TurnId>,
     pub model: Option<&'a str>,
     pub routed: Option<&'a str>,
     /// Who wrote the answer in the end; null: nobody did, or what is left of the turn does not say.
-    pub answered: Option<&'a Answered>,
+    pub answered: Option<&'a AnswerAuthor>,
     /// Who was asked before, in vain.
     pub fallback: Vec<ReportedFallback<'a>>,
     pub text: &'a str,
@@ -132,10 +132,10 @@ pub struct ReportedError {
     pub hint: Option<String>,
 }
 
-impl<O> Output<O> {
+impl<O> AnswerOutput<O> {
     /// The same output, to somewhere else.
-    pub fn to<P>(self, to: P) -> Output<P> {
-        Output {
+    pub fn to<P>(self, to: P) -> AnswerOutput<P> {
+        AnswerOutput {
             to,
             form: self.form,
             terminal: self.terminal,
@@ -147,15 +147,15 @@ impl<O> Output<O> {
     }
 }
 
-impl<O: AsyncWrite + Unpin> Output<O> {
+impl<O: AsyncWrite + Unpin> AnswerOutput<O> {
     /// A piece of the answer, where the form shows it as it comes.
     pub async fn text(&mut self, text: &str) -> io::Result<()> {
-        if self.form != Form::Text {
+        if self.form != OutputForm::Text {
             return Ok(());
         }
         if let Some(markdown) = &mut self.markdown {
             if self.terminal
-                && let Some(columns) = surroundings::stdout_columns()
+                && let Some(columns) = environment::stdout_columns()
             {
                 markdown.resize(columns);
             }
@@ -180,7 +180,7 @@ impl<O: AsyncWrite + Unpin> Output<O> {
 
     /// An event, where the form shows events.
     pub async fn event(&mut self, raw: &str) -> io::Result<()> {
-        if self.form != Form::Events {
+        if self.form != OutputForm::Events {
             return Ok(());
         }
         self.json_line(raw).await
@@ -205,7 +205,7 @@ impl<O: AsyncWrite + Unpin> Output<O> {
         self.rows(&rows).await
     }
 
-    /// [`Output::end_text`], and a row between the texts.
+    /// [`AnswerOutput::end_text`], and a row between the texts.
     pub async fn next_text(&mut self) -> io::Result<()> {
         self.end_text().await?;
         if self.begun {
@@ -231,10 +231,12 @@ impl<O: AsyncWrite + Unpin> Output<O> {
     /// What the forms that wait for the end show of the answer; false: there is nothing of that kind in it.
     pub async fn extracted(&mut self, text: &str) -> io::Result<bool> {
         let part = match self.form {
-            Form::Code => extract::code(text),
-            Form::Commands => extract::commands(text),
-            Form::Line => shell::line(text).unwrap_or_default(),
-            Form::Text | Form::Json | Form::Events | Form::Results => return Ok(true),
+            OutputForm::Code => extract::code(text),
+            OutputForm::Commands => extract::commands(text),
+            OutputForm::Line => shell::line(text).unwrap_or_default(),
+            OutputForm::Text | OutputForm::Json | OutputForm::Events | OutputForm::Results => {
+                return Ok(true);
+            }
         };
         let part = if self.terminal {
             safe::screen(&part)
@@ -261,9 +263,9 @@ mod tests {
 
     /// What comes out of texts that follow each other.
     async fn written(style: Option<Style>, texts: &[&str]) -> String {
-        let mut output = Output {
+        let mut output = AnswerOutput {
             to: Vec::new(),
-            form: Form::Text,
+            form: OutputForm::Text,
             terminal: false,
             markdown: style.map(Painter::boxed),
             begun: false,

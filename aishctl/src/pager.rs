@@ -7,20 +7,20 @@ use std::process::{Child, Command, Stdio};
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::surroundings::Surroundings;
+use crate::environment::ClientEnvironment;
 
 const DEFAULT: &str = "less -FRX";
 
 /// A pager that runs, and shows what is written to `to`.
 #[derive(Debug)]
-pub struct Pager {
+pub struct RunningPager {
     child: Child,
     /// Ctrl-C is for the pager: we must not end before it does.
     _interrupt: Option<Signal>,
 }
 
 /// The words that start the pager; none where there is nobody to page for.
-pub fn command(around: &Surroundings) -> Option<Vec<String>> {
+pub fn command(around: &ClientEnvironment) -> Option<Vec<String>> {
     if !around.stdout_terminal || around.variable("TERM") == Some("dumb") {
         return None;
     }
@@ -31,9 +31,9 @@ pub fn command(around: &Surroundings) -> Option<Vec<String>> {
     (!words.is_empty() && words != ["cat"]).then_some(words)
 }
 
-impl Pager {
+impl RunningPager {
     /// Starts it; `None` where it cannot be started, and the text goes straight to the terminal then.
-    pub fn start(words: &[String], around: &Surroundings) -> Option<(Self, pipe::Sender)> {
+    pub fn start(words: &[String], around: &ClientEnvironment) -> Option<(Self, pipe::Sender)> {
         let (program, args) = words.split_first()?;
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped());
@@ -64,9 +64,9 @@ mod tests {
 
     #[track_caller]
     fn check(variables: &[(&str, &str)], terminal: bool, expected: &[&str]) {
-        let mut around = Surroundings {
+        let mut around = ClientEnvironment {
             stdout_terminal: terminal,
-            ..Surroundings::default()
+            ..ClientEnvironment::default()
         };
         for (name, value) in variables {
             around.variables.insert(name.into(), value.into());

@@ -8,8 +8,8 @@ use std::ffi::OsString;
 
 use clap::{Parser as _, Subcommand};
 
-use crate::args::{AskArgs, Command, Ctl, Global, Line};
-use crate::run::Door;
+use crate::args::{AskArgs, CtlArgs, CtlCommand, GlobalArgs, LineArgs};
+use crate::run::ProgramName;
 
 #[derive(Debug, clap::Parser)]
 #[command(
@@ -19,36 +19,35 @@ use crate::run::Door;
 )]
 struct AskAlone {
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
     #[command(subcommand)]
-    command: Ask,
+    command: AskLine,
 }
 
 #[derive(Debug, Subcommand)]
-enum Ask {
+enum AskLine {
     Ask(AskArgs),
 }
 
 /// The command that these words say, the program's name being the first of them.
 pub(crate) fn parse(
-    door: Door,
+    door: ProgramName,
     args: &[OsString],
-) -> Result<(Global, Option<Command>), clap::Error> {
+) -> Result<(GlobalArgs, Option<CtlCommand>), clap::Error> {
     match door {
-        Door::Ctl => match ask_alone(args) {
-            Some((global, ask)) => Ok((global, Some(Command::Ask(ask)))),
-            None => Ctl::try_parse_from(args).map(|it| (it.global, it.command)),
+        ProgramName::Ctl => match ask_alone(args) {
+            Some((global, ask)) => Ok((global, Some(CtlCommand::Ask(ask)))),
+            None => CtlArgs::try_parse_from(args).map(|it| (it.global, it.command)),
         },
-        Door::Line => {
-            Line::try_parse_from(args).map(|it| (it.global, Some(Command::Attach(it.attach))))
-        }
+        ProgramName::Line => LineArgs::try_parse_from(args)
+            .map(|it| (it.global, Some(CtlCommand::Attach(it.attach)))),
     }
 }
 
-pub(crate) fn ask_alone(args: &[OsString]) -> Option<(Global, AskArgs)> {
+pub(crate) fn ask_alone(args: &[OsString]) -> Option<(GlobalArgs, AskArgs)> {
     args.iter().find(|it| *it == "ask")?;
     let AskAlone { global, command } = AskAlone::try_parse_from(args).ok()?;
-    let Ask::Ask(ask) = command;
+    let AskLine::Ask(ask) = command;
     Some((global, ask))
 }
 
@@ -60,8 +59,8 @@ mod tests {
     fn check(line: &str, alone: bool) {
         let args: Vec<OsString> = line.split(' ').map(Into::into).collect();
         assert_eq!(alone, ask_alone(&args).is_some(), "{line}");
-        let all = Ctl::try_parse_from(&args).map(|it| (it.global, it.command));
-        let ours = parse(Door::Ctl, &args);
+        let all = CtlArgs::try_parse_from(&args).map(|it| (it.global, it.command));
+        let ours = parse(ProgramName::Ctl, &args);
         match (all, ours) {
             (Ok(all), Ok(ours)) => assert_eq!(format!("{all:?}"), format!("{ours:?}"), "{line}"),
             (Err(all), Err(ours)) => assert_eq!(all.to_string(), ours.to_string(), "{line}"),

@@ -3,26 +3,27 @@
 use std::path::{Path, PathBuf};
 
 use aish_proto::conversation::{
-    Constraints, ConversationParams, ConversationStatus, Limits, SetConstraints,
+    Constraints, ConversationLimits, ConversationParams, ConversationStatus, SetConstraints,
     SetConstraintsParams, StatusOf,
 };
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::permission::{
-    Change, Check, CheckParams, History, List, Permission, PermissionParams, PolicyRule,
-    PolicyVerdict, ProviderLevels, Revoke, RevokeParams, RuleEffect, Rules, Set, SetParams,
+    Check, History, List, PermissionChange, PermissionCheckParams, PermissionParams, PolicyRule,
+    PolicyVerdict, ProviderLevels, ProviderPermission, Revoke, RevokeParams, RuleEffect, Rules,
+    Set, SetParams,
 };
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::desk::{Desk, Printed};
+use crate::auto_approve::{self, AutoArgs};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::unasked::{self, AutoArgs};
-use crate::{consent, resolve, safe, table};
+use crate::{conversation_choice, question, safe, table};
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Perm {
+pub enum PermissionCommand {
     /// The level of each provider
     #[command(alias = "list")]
     Ls,
@@ -55,17 +56,23 @@ pub enum Perm {
     Rules,
 }
 
-pub async fn run(desk: &Desk, command: Option<&Perm>) -> Result<Printed, Failure> {
-    if let Some(Perm::Rules) = command {
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&PermissionCommand>,
+) -> Result<CommandOutput, Failure> {
+    if let Some(PermissionCommand::Rules) = command {
         return rules(desk).await;
     }
-    if let Some(Perm::Auto(_)) = command {
-        return Err(unasked::only_in_a_window());
+    if let Some(PermissionCommand::Auto(_)) = command {
+        return Err(auto_approve::only_in_a_window());
     }
-    let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
     match command {
-        None | Some(Perm::Ls | Perm::Rules | Perm::Auto(_)) => list(desk, meant.id).await,
-        Some(Perm::Limit {
+        None
+        | Some(PermissionCommand::Ls | PermissionCommand::Rules | PermissionCommand::Auto(_)) => {
+            list(desk, meant.id).await
+        }
+        Some(PermissionCommand::Limit {
             read_only: false,
             no_network: false,
             roots,
@@ -74,7 +81,7 @@ pub async fn run(desk: &Desk, command: Option<&Perm>) -> Result<Printed, Failure
             let now = meant.constraints.clone().unwrap_or_default();
             desk.print(&now, || limits(&now))
         }
-        Some(Perm::Limit {
+        Some(PermissionCommand::Limit {
             read_only,
             no_network,
             roots,
@@ -82,25 +89,30 @@ pub async fn run(desk: &Desk, command: Option<&Perm>) -> Result<Printed, Failure
         }) => {
             let cwd = desk.around.cwd_text();
             let absolute = |it: &PathBuf| Path::new(&cwd).join(it).to_string_lossy().into_owned();
-            let limits = Limits {
+            let limits = ConversationLimits {
                 read_only: *read_only,
                 no_network: *no_network,
                 roots: roots.iter().map(absolute).collect(),
             };
             limit(desk, &meant, limits).await
         }
-        Some(Perm::Grant { provider, level }) => grant(desk, &meant, provider, *level).await,
-        Some(Perm::Revoke { provider }) => revoke(desk, &meant, provider).await,
-        Some(Perm::History) => history(desk, meant.id).await,
-        Some(Perm::Check { tool }) => check(desk, meant.id, tool).await,
+        Some(PermissionCommand::Grant { provider, level }) => {
+            grant(desk, &meant, provider, *level).await
+        }
+        Some(PermissionCommand::Revoke { provider }) => revoke(desk, &meant, provider).await,
+        Some(PermissionCommand::History) => history(desk, meant.id).await,
+        Some(PermissionCommand::Check { tool }) => check(desk, meant.id, tool).await,
     }
 }
 
-async fn list(desk: &Desk, conversation: ConversationId) -> Result<Printed, Failure> {
+async fn list(
+    desk: &CommandContext,
+    conversation: ConversationId,
+) -> Result<CommandOutput, Failure> {
     let params = PermissionParams { conversation };
     let result = desk.caller.call::<List>(params).await?;
     desk.print(&result, || {
-        let row = |it: &Permission| {
+        let row = |it: &ProviderPermission| {
             let always = it.always.join(" ");
             vec![
                 it.provider.clone(),
@@ -111,16 +123,16 @@ async fn list(desk: &Desk, conversation: ConversationId) -> Result<Printed, Fail
         };
         let rows: Vec<Vec<String>> = result.permissions.iter().map(row).collect();
         let table = table::columns(&["provider", "level", "max", "unasked"], &rows);
-        table + &unasked::lines(&result.auto_approves)
+        table + &auto_approve::lines(&result.auto_approves)
     })
 }
 
 async fn grant(
-    desk: &Desk,
+    desk: &CommandContext,
     meant: &ConversationStatus,
     provider: &str,
     wanted: u8,
-) -> Result<Printed, Failure> {
+) -> Result<CommandOutput, Failure> {
     let params = PermissionParams {
         conversation: meant.id,
     };
@@ -156,10 +168,10 @@ async fn grant(
 }
 
 async fn revoke(
-    desk: &Desk,
+    desk: &CommandContext,
     meant: &ConversationStatus,
     provider: &str,
-) -> Result<Printed, Failure> {
+) -> Result<CommandOutput, Failure> {
     let params = RevokeParams {
         conversation: meant.id,
         provider: provider.to_owned(),
@@ -176,10 +188,10 @@ async fn revoke(
 }
 
 async fn limit(
-    desk: &Desk,
+    desk: &CommandContext,
     meant: &ConversationStatus,
-    limits: Limits,
-) -> Result<Printed, Failure> {
+    limits: ConversationLimits,
+) -> Result<CommandOutput, Failure> {
     let params = SetConstraintsParams {
         id: meant.id,
         constraints: limits,
@@ -209,12 +221,15 @@ fn limits(now: &Constraints) -> String {
     lines
 }
 
-async fn history(desk: &Desk, conversation: ConversationId) -> Result<Printed, Failure> {
+async fn history(
+    desk: &CommandContext,
+    conversation: ConversationId,
+) -> Result<CommandOutput, Failure> {
     let params = PermissionParams { conversation };
     let result = desk.caller.call::<History>(params).await?;
     desk.print(&result, || {
-        let row = |it: &Change| {
-            let by = it.by.as_ref().map(consent::who).unwrap_or_default();
+        let row = |it: &PermissionChange| {
+            let by = it.by.as_ref().map(question::who).unwrap_or_default();
             let how = if it.revoked { "revoked" } else { "" };
             vec![
                 it.at.clone(),
@@ -229,8 +244,12 @@ async fn history(desk: &Desk, conversation: ConversationId) -> Result<Printed, F
     })
 }
 
-async fn check(desk: &Desk, conversation: ConversationId, tool: &str) -> Result<Printed, Failure> {
-    let params = CheckParams {
+async fn check(
+    desk: &CommandContext,
+    conversation: ConversationId,
+    tool: &str,
+) -> Result<CommandOutput, Failure> {
+    let params = PermissionCheckParams {
         conversation,
         tool: tool.to_owned(),
         arguments: None,
@@ -252,7 +271,7 @@ async fn check(desk: &Desk, conversation: ConversationId, tool: &str) -> Result<
     Ok(printed)
 }
 
-async fn rules(desk: &Desk) -> Result<Printed, Failure> {
+async fn rules(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<Rules>(Empty {}).await?;
     desk.print(&result, || {
         let rule = |it: &PolicyRule| {

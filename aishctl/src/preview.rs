@@ -39,7 +39,7 @@ pub fn diff(request: &ConfirmRequested) -> String {
         return "  this call names no file with its text; v shows all of it\n".to_owned();
     };
     let shown = safe::visible(&path.to_string_lossy());
-    let before = match held(&path) {
+    let before = match current_text(&path) {
         Ok(before) => before,
         Err(why) => return format!("  {shown} {why}; v shows the call\n"),
     };
@@ -84,7 +84,7 @@ fn written(request: &ConfirmRequested) -> Option<(PathBuf, String)> {
 }
 
 /// The text of a file, `None` where there is none, or why it is not compared.
-fn held(path: &Path) -> Result<Option<String>, &'static str> {
+fn current_text(path: &Path) -> Result<Option<String>, &'static str> {
     // Nothing waits for whoever holds the other end of a pipe.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = match open(path, flags, Mode::empty()) {
@@ -110,7 +110,7 @@ fn held(path: &Path) -> Result<Option<String>, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consent::tests::request;
+    use crate::question::tests::request;
 
     #[track_caller]
     fn check(held: Option<&[u8]>, arguments: &str, level: u8, expected: &[&str]) {

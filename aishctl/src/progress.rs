@@ -14,14 +14,14 @@ pub fn trouble(result: &ToolResult) -> Option<&str> {
 
 /// Remembers what was shown of the call that spoke last.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct ShownProgress {
     call: String,
     lines: u32,
     tenth: Option<u64>,
     message: Option<String>,
 }
 
-impl Shown {
+impl ShownProgress {
     /// The line, if this is worth one: each new tenth of the whole, or other words than before.
     pub fn line(&mut self, said: &ToolProgress) -> Option<String> {
         if self.call != said.call {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn however_often_a_call_speaks_it_has_few_lines() {
-        let mut shown = Shown::default();
+        let mut shown = ShownProgress::default();
         let lines = (0..=1000).filter_map(|it| {
             let progress = f64::from(it);
             shown.line(&said("1", Some(progress), Some(1000.0), "at it"))

@@ -10,39 +10,42 @@ use serde_json::json;
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
-use crate::args::{AgainArgs, Global, Queue};
-use crate::ask::{self, Asker};
+use crate::args::{AgainArgs, GlobalArgs, QueueCommand};
+use crate::ask::{self, AskContext};
+use crate::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::connect::Caller;
-use crate::desk::{Desk, Printed};
+use crate::daemon_link::{DaemonReach, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Reach, Wait};
-use crate::receipt::{Begun, Progress, Sent, or_stop};
-use crate::{resolve, table};
+use crate::{conversation_choice, table};
 
 const TEXT_WIDTH: usize = 60;
 
-pub async fn run(desk: &Desk, command: Option<&Queue>) -> Result<Printed, Failure> {
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&QueueCommand>,
+) -> Result<CommandOutput, Failure> {
     let name = match command {
-        Some(Queue::List { conversation } | Queue::Resume { conversation }) => {
+        Some(QueueCommand::List { conversation } | QueueCommand::Resume { conversation }) => {
             conversation.as_deref()
         }
-        Some(Queue::Remove { .. } | Queue::Move { .. }) | None => None,
+        Some(QueueCommand::Remove { .. } | QueueCommand::Move { .. }) | None => None,
     };
-    let conversation = resolve::meant(&desk.caller, &desk.around, desk.name(name))
+    let conversation = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name))
         .await?
         .id;
     let caller = &desk.caller;
     let list = || caller.call::<QueueList>(QueueParams { conversation });
     let result = match command {
-        None | Some(Queue::List { .. }) => list().await?,
-        Some(Queue::Remove { turn }) => {
+        None | Some(QueueCommand::List { .. }) => list().await?,
+        Some(QueueCommand::Remove { turn }) => {
             let turn = waiting(&list().await?, turn)?;
             caller
                 .call::<QueueRemove>(QueueTurnParams { conversation, turn })
                 .await?
         }
-        Some(Queue::Move { turn, position }) => {
+        Some(QueueCommand::Move { turn, position }) => {
             let turn = waiting(&list().await?, turn)?;
             caller
                 .call::<QueueMove>(QueueMoveParams {
@@ -52,16 +55,16 @@ pub async fn run(desk: &Desk, command: Option<&Queue>) -> Result<Printed, Failur
                 })
                 .await?
         }
-        Some(Queue::Resume { .. }) => {
+        Some(QueueCommand::Resume { .. }) => {
             caller
                 .call::<QueueResume>(QueueParams { conversation })
                 .await?
         }
     };
-    desk.print(&result, || shown(&result))
+    desk.print(&result, || table(&result))
 }
 
-fn shown(result: &QueueListResult) -> String {
+fn table(result: &QueueListResult) -> String {
     let mut text = if result.queue.is_empty() {
         "nothing waits\n".to_owned()
     } else {
@@ -99,8 +102,8 @@ fn waiting(list: &QueueListResult, name: &str) -> Result<TurnId, Failure> {
         })
 }
 
-pub async fn cancel(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure> {
-    let found = resolve::meant(&desk.caller, &desk.around, desk.name(name)).await?;
+pub async fn cancel(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
+    let found = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name)).await?;
     // A command ends only where no turn runs: that is what is meant while an answer is written.
     let command = found.command.as_ref().filter(|_| found.turn.is_none());
     let cancelled = match (found.turn, command) {
@@ -133,15 +136,15 @@ pub async fn cancel(desk: &Desk, name: Option<&str>) -> Result<Printed, Failure>
 
 /// Which of the two ways to ask again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RepeatKind {
     Retry,
     Continue,
 }
 
 /// Asks again and prints the answer.
-pub async fn again<O: AsyncWrite + Unpin>(
-    mut asker: Asker<'_, O>,
-    again: Again,
+pub async fn repeat<O: AsyncWrite + Unpin>(
+    mut asker: AskContext<'_, O>,
+    again: RepeatKind,
     args: &AgainArgs,
 ) -> Result<Exit, Failure> {
     let done = ask_again(&mut asker, again, args).await;
@@ -150,40 +153,40 @@ pub async fn again<O: AsyncWrite + Unpin>(
 }
 
 async fn ask_again<O: AsyncWrite + Unpin>(
-    asker: &mut Asker<'_, O>,
-    again: Again,
+    asker: &mut AskContext<'_, O>,
+    again: RepeatKind,
     args: &AgainArgs,
 ) -> Result<Exit, Failure> {
     asker.listen()?;
-    let progress = Progress::default();
+    let progress = AskProgress::default();
     let asking = begin(asker.reach, asker.global, again, args, &progress);
     match or_stop(asker.signals, asker.give_up(), &progress, asking).await? {
-        Begun::Sent(sent) => {
+        TurnBegin::Sent(sent) => {
             let (link, conversation, sent) = *sent;
             asker.answer(link, conversation, &sent).await
         }
-        Begun::Stopped(exit) => ask::stopped_by(exit),
+        TurnBegin::Stopped(exit) => ask::stopped_by(exit),
     }
 }
 
 async fn begin(
-    reach: &Reach,
-    global: &Global,
-    again: Again,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
+    again: RepeatKind,
     args: &AgainArgs,
-    progress: &Progress,
-) -> Result<Sent, Failure> {
+    progress: &AskProgress,
+) -> Result<SentTurn, Failure> {
     let turn = args.turn.as_deref().map(str::parse::<TurnId>).transpose();
     let turn = turn.map_err(|_| {
         Failure::new(Exit::USAGE, "that is no turn's id").hint("aishctl log --jsonl shows them")
     })?;
-    let mut link = reach.open(Wait::No).await?;
+    let mut link = reach.open(DaemonWait::No).await?;
     let name = args.conversation.as_deref();
     let name = name.or(global.conversation.as_deref());
     let key = Ulid::new().to_string();
     loop {
         let asking = async {
-            let found = resolve::meant(&link.caller, &reach.around, name).await?;
+            let found = conversation_choice::resolve(&link.caller, &reach.around, name).await?;
             let params = AgainParams {
                 conversation: found.id,
                 turn,
@@ -199,7 +202,7 @@ async fn begin(
             // The key makes it the same turn, whether or not it had arrived.
             Err(Failure {
                 transient: true, ..
-            }) if !progress.is_stopped() => link = reach.open(Wait::UntilBack).await?,
+            }) if !progress.is_stopped() => link = reach.open(DaemonWait::UntilBack).await?,
             Err(failure) => return Err(failure),
         }
     }
@@ -208,11 +211,11 @@ async fn begin(
 /// The call itself, for attach too.
 pub async fn send(
     caller: &Caller,
-    again: Again,
+    again: RepeatKind,
     params: AgainParams,
 ) -> Result<SendResult, Failure> {
     Ok(match again {
-        Again::Retry => caller.call::<Retry>(params).await?,
-        Again::Continue => caller.call::<Continue>(params).await?,
+        RepeatKind::Retry => caller.call::<Retry>(params).await?,
+        RepeatKind::Continue => caller.call::<Continue>(params).await?,
     })
 }

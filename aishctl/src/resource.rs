@@ -5,25 +5,26 @@ use std::path::{Path, PathBuf};
 use aish_proto::event::ResourceChanged;
 use aish_proto::id::ConversationId;
 use aish_proto::resource::{
-    self as wire, ChangedResult, Create, CreateParams, Delete, DeleteParams, Get, GetParams, List,
-    ListParams, ResourceAuthor, ResourceChangeKind, Update, UpdateParams,
+    self as wire, ChangedResult, Create, Delete, Get, List, ResourceAuthor, ResourceChangeKind,
+    ResourceCreateParams, ResourceDeleteParams, ResourceGetParams, ResourceListParams, Update,
+    UpdateParams,
 };
 use clap::Subcommand;
 use serde_json::Value;
 
 use crate::ask;
-use crate::connect::{CallError, Caller};
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
+use crate::connect::{Caller, RpcCallError};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{consent, file, resolve, safe, table};
+use crate::{conversation_choice, file, question, safe, table};
 
 const PAGE: u32 = 500;
 /// A file with blanks in it may be so long; what is left without them is the daemon's to judge.
 const FILE_BYTES: u64 = 8 << 20;
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Resource {
+pub enum ResourceCommand {
     /// Their names, without what they hold
     #[command(alias = "list")]
     Ls,
@@ -48,12 +49,15 @@ pub enum Resource {
     },
 }
 
-pub async fn run(desk: &Desk, command: Option<&Resource>) -> Result<Printed, Failure> {
-    let meant = resolve::meant(&desk.caller, &desk.around, desk.name(None)).await?;
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&ResourceCommand>,
+) -> Result<CommandOutput, Failure> {
+    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
     match command {
-        None | Some(Resource::Ls) => list(desk, meant.id).await,
-        Some(Resource::Get { name }) => get(desk, meant.id, name).await,
-        Some(Resource::Put {
+        None | Some(ResourceCommand::Ls) => list(desk, meant.id).await,
+        Some(ResourceCommand::Get { name }) => get(desk, meant.id, name).await,
+        Some(ResourceCommand::Put {
             name,
             file,
             revision,
@@ -62,8 +66,8 @@ pub async fn run(desk: &Desk, command: Option<&Resource>) -> Result<Printed, Fai
             let put = put(&desk.caller, meant.id, name, data, *revision).await;
             changed(desk, &put?)
         }
-        Some(Resource::Rm { name, revision }) => {
-            let params = DeleteParams {
+        Some(ResourceCommand::Rm { name, revision }) => {
+            let params = ResourceDeleteParams {
                 conversation: meant.id,
                 name: name.clone(),
                 expected_revision: *revision,
@@ -73,11 +77,14 @@ pub async fn run(desk: &Desk, command: Option<&Resource>) -> Result<Printed, Fai
     }
 }
 
-async fn list(desk: &Desk, conversation: ConversationId) -> Result<Printed, Failure> {
-    let mut all: Vec<wire::Resource> = vec![];
+async fn list(
+    desk: &CommandContext,
+    conversation: ConversationId,
+) -> Result<CommandOutput, Failure> {
+    let mut all: Vec<wire::ResourceMetadata> = vec![];
     let mut cursor = None;
     loop {
-        let params = ListParams {
+        let params = ResourceListParams {
             conversation,
             cursor,
             limit: Some(PAGE),
@@ -90,7 +97,7 @@ async fn list(desk: &Desk, conversation: ConversationId) -> Result<Printed, Fail
         }
     }
     desk.print(&all, || {
-        let row = |it: &wire::Resource| {
+        let row = |it: &wire::ResourceMetadata| {
             vec![
                 it.name.clone(),
                 it.revision.to_string(),
@@ -104,8 +111,12 @@ async fn list(desk: &Desk, conversation: ConversationId) -> Result<Printed, Fail
     })
 }
 
-async fn get(desk: &Desk, conversation: ConversationId, name: &str) -> Result<Printed, Failure> {
-    let params = GetParams {
+async fn get(
+    desk: &CommandContext,
+    conversation: ConversationId,
+    name: &str,
+) -> Result<CommandOutput, Failure> {
+    let params = ResourceGetParams {
         conversation,
         name: name.to_owned(),
     };
@@ -115,10 +126,10 @@ async fn get(desk: &Desk, conversation: ConversationId, name: &str) -> Result<Pr
     }
     let shown = serde_json::to_string_pretty(&result.data);
     let shown = shown.map_err(|error| Failure::new(Exit::FAILED, error.to_string()))?;
-    Ok(Printed {
+    Ok(CommandOutput {
         // As JSON it is shown with its escapes, and means the same.
         json: true,
-        ..Printed::text(format!("{shown}\n"))
+        ..CommandOutput::text(format!("{shown}\n"))
     })
 }
 
@@ -128,16 +139,16 @@ async fn put(
     name: &str,
     data: Value,
     revision: Option<u64>,
-) -> Result<ChangedResult, CallError> {
+) -> Result<ChangedResult, RpcCallError> {
     let text = data.to_string();
     let (data, blob) = if text.len() < caller.line_bytes() / 2 {
         (Some(data), None)
     } else {
-        (None, Some(ask::put(caller, &text).await?))
+        (None, Some(ask::put_blob(caller, &text).await?))
     };
     let name = name.to_owned();
     if revision == Some(0) {
-        let params = CreateParams {
+        let params = ResourceCreateParams {
             conversation,
             name,
             data,
@@ -165,12 +176,12 @@ fn json(path: &Path) -> Result<Value, Failure> {
     })
 }
 
-fn changed(desk: &Desk, result: &ChangedResult) -> Result<Printed, Failure> {
+fn changed(desk: &CommandContext, result: &ChangedResult) -> Result<CommandOutput, Failure> {
     desk.print(result, || {
         format!(
             "{} {}, revision {}\n",
             safe::one_line(&result.name),
-            word(result.change),
+            change_word(result.change),
             result.revision
         )
     })
@@ -181,13 +192,13 @@ pub fn line(changed: &ResourceChanged) -> String {
     format!(
         "resource {} {} by {} (revision {})",
         changed.name,
-        word(changed.change),
+        change_word(changed.change),
         author(&changed.by),
         changed.revision
     )
 }
 
-fn word(change: ResourceChangeKind) -> &'static str {
+fn change_word(change: ResourceChangeKind) -> &'static str {
     match change {
         ResourceChangeKind::Created => "created",
         ResourceChangeKind::Updated => "updated",
@@ -198,7 +209,7 @@ fn word(change: ResourceChangeKind) -> &'static str {
 fn author(by: &ResourceAuthor) -> String {
     match (&by.provider, &by.person) {
         (Some(provider), _) => provider.clone(),
-        (None, Some(person)) => consent::who(person),
+        (None, Some(person)) => question::who(person),
         (None, None) => "somebody".to_owned(),
     }
 }

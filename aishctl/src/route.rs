@@ -3,19 +3,19 @@
 use aish_proto::conversation::ConversationStatus;
 use aish_proto::method::Empty;
 use aish_proto::route::{
-    Check, CheckParams, CheckResult, ClassPreset, Classes, ClassesParams, ClassesResult,
-    FallbackGet, FallbackSet, FallbackState, Get, RouteClass, RouteState, Routed, Set,
-    SwitchParams, Switched,
+    Check, ClassPreset, Classes, ClassesParams, ClassesResult, FallbackGet, FallbackSet,
+    FallbackState, Get, RouteCheckParams, RouteCheckResult, RouteClass, RouteState, RoutedTurn,
+    RoutingSwitched, Set, SwitchParams,
 };
 use clap::Subcommand;
 
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{consent, resolve, safe, table};
+use crate::{conversation_choice, question, safe, table};
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Route {
+pub enum RouteCommand {
     /// Questions go to the preset of their class, in every conversation
     On,
     /// They do not
@@ -32,7 +32,7 @@ pub enum Route {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Fallback {
+pub enum FallbackCommand {
     /// A request whose server looks down goes to another preset, once
     On,
     /// It does not
@@ -42,32 +42,38 @@ pub enum Fallback {
 }
 
 /// Questions that are routed by their look.
-pub async fn run(desk: &Desk, command: Option<&Route>) -> Result<Printed, Failure> {
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&RouteCommand>,
+) -> Result<CommandOutput, Failure> {
     let set = match command {
         None => {
             let state = desk.caller.call::<Get>(Empty {}).await?;
             return desk.print(&state, || routing(&state));
         }
-        Some(Route::Classes) => return classes(desk).await,
-        Some(Route::Check { text }) => return check(desk, &text.join(" ")).await,
-        Some(Route::On) => Some(true),
-        Some(Route::Off) => Some(false),
-        Some(Route::Reset) => None,
+        Some(RouteCommand::Classes) => return classes(desk).await,
+        Some(RouteCommand::Check { text }) => return check(desk, &text.join(" ")).await,
+        Some(RouteCommand::On) => Some(true),
+        Some(RouteCommand::Off) => Some(false),
+        Some(RouteCommand::Reset) => None,
     };
     let state = desk.caller.call::<Set>(SwitchParams { on: set }).await?;
     desk.print(&state, || routing(&state))
 }
 
 /// Requests that go another way when a server looks down.
-pub async fn fallback(desk: &Desk, command: Option<&Fallback>) -> Result<Printed, Failure> {
+pub async fn fallback(
+    desk: &CommandContext,
+    command: Option<&FallbackCommand>,
+) -> Result<CommandOutput, Failure> {
     let set = match command {
         None => {
             let state = desk.caller.call::<FallbackGet>(Empty {}).await?;
             return desk.print(&state, || falling_back(&state));
         }
-        Some(Fallback::On) => Some(true),
-        Some(Fallback::Off) => Some(false),
-        Some(Fallback::Reset) => None,
+        Some(FallbackCommand::On) => Some(true),
+        Some(FallbackCommand::Off) => Some(false),
+        Some(FallbackCommand::Reset) => None,
     };
     let params = SwitchParams { on: set };
     let state = desk.caller.call::<FallbackSet>(params).await?;
@@ -86,7 +92,7 @@ fn routing(state: &RouteState) -> String {
     } = state;
     format!(
         "routing is {}{}\n",
-        word(*on),
+        on_or_off(*on),
         said_by(switched.as_ref(), *configured, "routing.auto")
     )
 }
@@ -105,37 +111,37 @@ fn falling_back(state: &FallbackState) -> String {
         (false, true) => format!("fallback is off; it would be to {model}"),
         (on, false) => format!(
             "fallback is {}, but there is no preset called {model} (routing.fallback_model)",
-            word(*on)
+            on_or_off(*on)
         ),
     };
     let by = said_by(switched.as_ref(), *configured, "routing.fallback");
     format!("{what}{by}\n")
 }
 
-fn word(on: bool) -> &'static str {
+fn on_or_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-fn said_by(switched: Option<&Switched>, configured: bool, key: &str) -> String {
+fn said_by(switched: Option<&RoutingSwitched>, configured: bool, key: &str) -> String {
     match switched {
         None => format!(" ({key})"),
         Some(switched) => format!(
             " (by {}, {}; {key} = {configured})",
-            consent::who(&switched.by),
+            question::who(&switched.by),
             switched.at
         ),
     }
 }
 
-async fn classes(desk: &Desk) -> Result<Printed, Failure> {
+async fn classes(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let params = ClassesParams {
         conversation: here(desk).await?,
     };
     let result = desk.caller.call::<Classes>(params).await?;
-    desk.print(&result, || shown(&result))
+    desk.print(&result, || table(&result))
 }
 
-fn shown(result: &ClassesResult) -> String {
+fn table(result: &ClassesResult) -> String {
     let row = |it: &ClassPreset| {
         let model = match (&it.model, it.known) {
             (None, _) => "the active one".to_owned(),
@@ -162,16 +168,16 @@ fn disabled(enabled: bool, end: &'static str) -> &'static str {
 }
 
 /// The conversation, where one was named; a window names its own.
-async fn here(desk: &Desk) -> Result<Option<aish_proto::id::ConversationId>, Failure> {
+async fn here(desk: &CommandContext) -> Result<Option<aish_proto::id::ConversationId>, Failure> {
     let Some(name) = desk.name(None) else {
         return Ok(None);
     };
-    let found = resolve::named(&desk.caller, name).await?;
+    let found = conversation_choice::by_name(&desk.caller, name).await?;
     Ok(Some(found.id))
 }
 
-async fn check(desk: &Desk, text: &str) -> Result<Printed, Failure> {
-    let params = CheckParams {
+async fn check(desk: &CommandContext, text: &str) -> Result<CommandOutput, Failure> {
+    let params = RouteCheckParams {
         text: text.to_owned(),
         conversation: here(desk).await?,
     };
@@ -179,8 +185,8 @@ async fn check(desk: &Desk, text: &str) -> Result<Printed, Failure> {
     desk.print(&result, || verdict(&result))
 }
 
-fn verdict(result: &CheckResult) -> String {
-    let CheckResult {
+fn verdict(result: &RouteCheckResult) -> String {
+    let RouteCheckResult {
         class,
         rule: _,
         why,
@@ -224,7 +230,7 @@ pub fn last_turn(status: &ConversationStatus) -> String {
         return String::new();
     };
     let routed = last.routed.as_ref().map(|it| {
-        let Routed { class, why, .. } = it;
+        let RoutedTurn { class, why, .. } = it;
         format!(" · {} ({why})", name(*class))
     });
     let fell_back = last.fell_back_to.as_ref();
@@ -243,7 +249,7 @@ mod tests {
 
     #[track_caller]
     fn check(model: Option<&str>, known: bool, by_hand: bool, enabled: bool, expected: &str) {
-        let result = CheckResult {
+        let result = RouteCheckResult {
             class: RouteClass::Code,
             rule: "path".to_owned(),
             why: "a path".to_owned(),
@@ -300,7 +306,7 @@ mod tests {
         let state = FallbackState {
             on: true,
             configured: false,
-            switched: Some(Switched {
+            switched: Some(RoutingSwitched {
                 on: true,
                 by: serde_json::from_value(serde_json::json!({
                     "clientId": "00000000000000000000000001", "name": "aish", "tty": "pts/3", "pid": 1, "uid": 1000

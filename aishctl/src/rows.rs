@@ -14,19 +14,19 @@ use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::shell::ShellEnding;
 use aish_proto::turn::{FailureClass, StopReason};
 
-use crate::consent::{self, Extent};
-use crate::frame::Frames;
-use crate::markdown::{Colours, Glyphs, Style, Writer};
-use crate::mcp_status::Servers;
-use crate::stream::{Answer, Step};
-use crate::waiting::Waiting;
-use crate::{failure, norris, progress, resource, safe, unasked, usage};
+use crate::command_frame::CommandFrames;
+use crate::markdown::{Colours, GlyphSet, MarkdownWriter, Style};
+use crate::mcp_status::AwayServers;
+use crate::question::{self, ArgumentExtent};
+use crate::turn_stream::{StreamStep, StreamedAnswer};
+use crate::waiting_notice::WaitingNotice;
+use crate::{auto_approve, failure, norris, progress, resource, safe, usage};
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum SafeRow {
     /// A question.
-    Asked(Asker, String),
+    Asked(RowAsker, String),
     /// A piece of an answer.
     Text(String),
     /// Shown as `[aish] …`.
@@ -35,14 +35,14 @@ pub enum Row {
 
 /// Whose question it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum RowAsker {
     Us,
     Other,
 }
 
 /// What the rows are read by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reader {
+pub enum RowReader {
     /// A pipe, or a transcript.
     #[default]
     Plain,
@@ -55,47 +55,47 @@ const MOST_BESIDE: usize = 20;
 
 /// The conversation as far as it has been seen.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct ConversationRows {
     us: Option<ClientId>,
     /// What we were called on connections that are gone.
     former: Vec<ClientId>,
-    reader: Reader,
+    reader: RowReader,
     verbose: bool,
     /// Who is or was here, by the name that people know.
     names: BTreeMap<ClientId, String>,
     here: Vec<PresentClient>,
-    answer: Option<Answer>,
+    answer: Option<StreamedAnswer>,
     /// Questions that wait for the running turn. They are shown when theirs starts: deltas come to each window
     /// in their own time, and the rows of all windows shall be in one order.
-    waiting: Vec<(TurnId, Vec<Row>)>,
+    waiting: Vec<(TurnId, Vec<SafeRow>)>,
     /// The beginning of a line whose end has not come.
     open: String,
     /// Where answers are laid out.
-    writer: Option<(Writer, Colours)>,
+    writer: Option<(MarkdownWriter, Colours)>,
     /// Commands that run.
-    frames: Frames,
+    frames: CommandFrames,
     /// Rows of commands that wait for a block of the answer to end: code with another program's rows in it is no code.
-    beside: Vec<Row>,
-    unstored: Waiting,
+    beside: Vec<SafeRow>,
+    unstored: WaitingNotice,
     /// What confirms are called.
     numbers: BTreeMap<ConfirmId, u32>,
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
     past: Option<Vec<ConfirmId>>,
-    servers: Servers,
+    servers: AwayServers,
 }
 
 /// That somebody was asked, and about what.
-fn question(request: &ConfirmRequested) -> impl Iterator<Item = Row> {
-    let shown = consent::question(request, Extent::Whole);
-    let lines: Vec<Row> = shown
+fn question(request: &ConfirmRequested) -> impl Iterator<Item = SafeRow> {
+    let shown = question::question(request, ArgumentExtent::Whole);
+    let lines: Vec<SafeRow> = shown
         .lines()
         .take(2)
-        .map(|it| Row::Text(it.into()))
+        .map(|it| SafeRow::Text(it.into()))
         .collect();
     lines.into_iter()
 }
 
-impl Rows {
+impl ConversationRows {
     pub fn new(us: Option<ClientId>, verbose: bool) -> Self {
         Self {
             us,
@@ -104,20 +104,20 @@ impl Rows {
         }
     }
 
-    pub fn read_by(mut self, reader: Reader) -> Self {
+    pub fn read_by(mut self, reader: RowReader) -> Self {
         self.reader = reader;
         self
     }
 
     /// Answers are laid out like this.
     pub fn laid_out(mut self, style: Option<Style>) -> Self {
-        self.writer = style.map(|it| (Writer::new(it), it.colours));
+        self.writer = style.map(|it| (MarkdownWriter::new(it), it.colours));
         self
     }
 
     /// Commands stand in frames of these.
-    pub fn framed_with(mut self, glyphs: Glyphs) -> Self {
-        self.frames = Frames::drawn_with(glyphs);
+    pub fn framed_with(mut self, glyphs: GlyphSet) -> Self {
+        self.frames = CommandFrames::drawn_with(glyphs);
         self
     }
 
@@ -129,9 +129,9 @@ impl Rows {
     }
 
     /// The rows that an event adds. The same stored event must not come twice.
-    pub fn take(&mut self, event: &Envelope) -> Vec<Row> {
+    pub fn take(&mut self, event: &Envelope) -> Vec<SafeRow> {
         let mut rows = Vec::new();
-        rows.extend(self.unstored.told(event).map(|it| notice(&it)));
+        rows.extend(self.unstored.event_line(event).map(|it| notice(&it)));
         if event.kind == TurnStarted::KIND || event.kind == TurnFinished::KIND {
             self.no_longer_waiting(event.turn, &mut rows);
         }
@@ -172,21 +172,21 @@ impl Rows {
                 // A model's message is over when what it proposed runs.
                 self.close(&mut rows);
             }
-            self.beside.extend(frame.into_iter().map(Row::Text));
+            self.beside.extend(frame.into_iter().map(SafeRow::Text));
             let stopped = self.stopped_by(event).map(|it| notice(&it));
             self.beside.extend(stopped);
             let is_over = event.kind == ShellFinished::KIND;
             if is_over || self.beside.len() > MOST_BESIDE || !self.is_within_block() {
                 rows.append(&mut self.beside);
             }
-        } else if let Some(text) = self.told(event) {
+        } else if let Some(text) = self.event_line(event) {
             // Before a line that has begun: none of it is on the screen yet, and it stays whole.
             rows.push(notice(&text));
         } else if event.turn.is_none()
             && let Some(request) = event.read::<ConfirmRequested>()
         {
             // No turn waits for it, so that it breaks into none that is being shown.
-            self.asked(&request, &mut rows);
+            self.question_rows(&request, &mut rows);
         } else if event.turn.is_none()
             && let Some(resolved) = event.read::<ConfirmResolved>()
         {
@@ -218,7 +218,7 @@ impl Rows {
         self.us.is_some() && self.past.as_ref().is_none_or(waited)
     }
 
-    fn no_longer_waiting(&mut self, turn: Option<TurnId>, rows: &mut Vec<Row>) {
+    fn no_longer_waiting(&mut self, turn: Option<TurnId>, rows: &mut Vec<SafeRow>) {
         if let Some(at) = self.waiting.iter().position(|it| Some(it.0) == turn) {
             self.close(rows);
             rows.extend(self.waiting.remove(at).1);
@@ -226,7 +226,7 @@ impl Rows {
     }
 
     /// What waits still, for a transcript that ends here.
-    pub fn rest(&mut self) -> Vec<Row> {
+    pub fn rest(&mut self) -> Vec<SafeRow> {
         let waiting = std::mem::take(&mut self.waiting);
         let beside = std::mem::take(&mut self.beside);
         let waiting = waiting.into_iter().flat_map(|it| it.1);
@@ -264,37 +264,37 @@ impl Rows {
         format!("{} here: {}", names.len(), names.join(", "))
     }
 
-    fn question(&self, event: &Envelope, message: &UserMessage, rows: &mut Vec<Row>) {
+    fn question(&self, event: &Envelope, message: &UserMessage, rows: &mut Vec<SafeRow>) {
         let text = safe::screen(&message.text);
         let mut lines = text.lines();
         let name = self.name(event.client);
         let asker = match event.client {
-            Some(it) if Some(it) == self.us || self.former.contains(&it) => Asker::Us,
-            Some(_) | None => Asker::Other,
+            Some(it) if Some(it) == self.us || self.former.contains(&it) => RowAsker::Us,
+            Some(_) | None => RowAsker::Other,
         };
-        rows.push(Row::Asked(
+        rows.push(SafeRow::Asked(
             asker,
             format!("{name} › {}", lines.next().unwrap_or_default())
                 .trim_start()
                 .to_owned(),
         ));
-        rows.extend(lines.map(|it| Row::Asked(asker, format!("  {it}"))));
+        rows.extend(lines.map(|it| SafeRow::Asked(asker, format!("  {it}"))));
         for attached in &message.attachments {
             let size = attached.text.len();
             let name = safe::one_line(&attached.name);
-            rows.push(Row::Asked(asker, format!("  + {name} ({size} bytes)")));
+            rows.push(SafeRow::Asked(asker, format!("  + {name} ({size} bytes)")));
         }
     }
 
     /// Facts that are one line for people.
-    fn told(&mut self, event: &Envelope) -> Option<String> {
+    fn event_line(&mut self, event: &Envelope) -> Option<String> {
         if let Some(McpStatus { server }) = event.read() {
-            return self.servers.told(&server, self.verbose);
+            return self.servers.status_line(&server, self.verbose);
         }
         if let Some(Status { level, text }) = event.read() {
             return (level != StatusLevel::Debug || self.verbose).then_some(text);
         }
-        if let Some(told) = norris::told(event) {
+        if let Some(told) = norris::event_line(event) {
             return Some(told);
         }
         if let Some(TurnQueued { position }) = event.read() {
@@ -303,8 +303,8 @@ impl Rows {
                 .map(|it| format!(" from {}", self.you(it)))
                 .unwrap_or_default();
             let hint = match self.reader {
-                Reader::Plain => String::new(),
-                Reader::Person => format!(" — :queue to see, :queue drop {position}"),
+                RowReader::Plain => String::new(),
+                RowReader::Person => format!(" — :queue to see, :queue drop {position}"),
             };
             return Some(format!("queued #{position}{who}{hint}"));
         }
@@ -363,7 +363,7 @@ impl Rows {
         if let Some(changed) = event.read() {
             return crate::notice::tools(&changed);
         }
-        if let Some(budget) = usage::told(event) {
+        if let Some(budget) = usage::event_line(event) {
             return Some(budget);
         }
         event
@@ -371,10 +371,10 @@ impl Rows {
             .map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
     }
 
-    fn write(&mut self, turn: TurnId, event: &Envelope, rows: &mut Vec<Row>) {
+    fn write(&mut self, turn: TurnId, event: &Envelope, rows: &mut Vec<SafeRow>) {
         if self.answer.as_ref().is_none_or(|it| it.turn != turn) {
             self.close(rows);
-            self.answer = Some(Answer::new(turn));
+            self.answer = Some(StreamedAnswer::new(turn));
         }
         let steps = self
             .answer
@@ -383,24 +383,24 @@ impl Rows {
             .unwrap_or_default();
         for step in steps {
             match step {
-                Step::Text(text) => self.text(&text, rows),
-                Step::Rewritten => {
+                StreamStep::Text(text) => self.text(&text, rows),
+                StreamStep::Rewritten => {
                     self.close(rows);
                     rows.push(notice(
                         "the answer ended otherwise than it was shown; all of it follows",
                     ));
                 }
-                Step::Notice(level, text) => {
+                StreamStep::Notice(level, text) => {
                     if level != StatusLevel::Debug {
                         rows.push(notice(&text));
                     }
                 }
-                Step::Resync | Step::ReplayComplete => {}
-                Step::Asked(request) => {
+                StreamStep::Resync | StreamStep::ReplayComplete => {}
+                StreamStep::Asked(request) => {
                     self.close(rows);
-                    self.asked(&request, rows);
+                    self.question_rows(&request, rows);
                 }
-                Step::Settled(resolved) => self.settled(&resolved, rows),
+                StreamStep::Settled(resolved) => self.settled(&resolved, rows),
             }
         }
         if event.kind == AssistantMessage::KIND || event.kind == TurnFinished::KIND {
@@ -408,7 +408,7 @@ impl Rows {
         }
     }
 
-    fn asked(&mut self, request: &ConfirmRequested, rows: &mut Vec<Row>) {
+    fn question_rows(&mut self, request: &ConfirmRequested, rows: &mut Vec<SafeRow>) {
         // What waits is asked by the window itself.
         if !self.waits(request.confirm) {
             rows.extend(question(request));
@@ -416,13 +416,13 @@ impl Rows {
         self.numbers.insert(request.confirm, request.number);
     }
 
-    fn settled(&self, resolved: &ConfirmResolved, rows: &mut Vec<Row>) {
+    fn settled(&self, resolved: &ConfirmResolved, rows: &mut Vec<SafeRow>) {
         let number = self.numbers.get(&resolved.confirm);
         let number = number.copied().unwrap_or_default();
-        rows.push(notice(&consent::ending(number, resolved)));
+        rows.push(notice(&question::ending(number, resolved)));
     }
 
-    fn text(&mut self, text: &str, rows: &mut Vec<Row>) {
+    fn text(&mut self, text: &str, rows: &mut Vec<SafeRow>) {
         if self.beside.is_empty() {
             self.write_down(text, rows);
             return;
@@ -435,15 +435,19 @@ impl Rows {
         }
     }
 
-    fn write_down(&mut self, text: &str, rows: &mut Vec<Row>) {
+    fn write_down(&mut self, text: &str, rows: &mut Vec<SafeRow>) {
         if let Some((writer, colours)) = &mut self.writer {
             let finished = writer.push(text);
-            rows.extend(finished.iter().map(|it| Row::Text(it.painted(*colours))));
+            rows.extend(
+                finished
+                    .iter()
+                    .map(|it| SafeRow::Text(it.painted(*colours))),
+            );
             return;
         }
         for piece in safe::screen(text).split_inclusive('\n') {
             match piece.strip_suffix('\n') {
-                Some(end) => rows.push(Row::Text(std::mem::take(&mut self.open) + end)),
+                Some(end) => rows.push(SafeRow::Text(std::mem::take(&mut self.open) + end)),
                 None => self.open.push_str(piece),
             }
         }
@@ -458,18 +462,22 @@ impl Rows {
     }
 
     /// Shows the beginning of a line that will not go on here.
-    fn close(&mut self, rows: &mut Vec<Row>) {
+    fn close(&mut self, rows: &mut Vec<SafeRow>) {
         if let Some((writer, colours)) = &mut self.writer {
             let finished = writer.finish();
-            rows.extend(finished.iter().map(|it| Row::Text(it.painted(*colours))));
+            rows.extend(
+                finished
+                    .iter()
+                    .map(|it| SafeRow::Text(it.painted(*colours))),
+            );
         }
         if !self.open.is_empty() {
-            rows.push(Row::Text(std::mem::take(&mut self.open)));
+            rows.push(SafeRow::Text(std::mem::take(&mut self.open)));
         }
         rows.append(&mut self.beside);
     }
 
-    fn finish(&mut self, event: &Envelope, finished: &TurnFinished, rows: &mut Vec<Row>) {
+    fn finish(&mut self, event: &Envelope, finished: &TurnFinished, rows: &mut Vec<SafeRow>) {
         if finished.merged_into.is_some() {
             return;
         }
@@ -509,7 +517,7 @@ impl Rows {
         }
     }
 
-    fn presence(&mut self, clients: &[PresentClient], rows: &mut Vec<Row>) {
+    fn presence(&mut self, clients: &[PresentClient], rows: &mut Vec<SafeRow>) {
         let before = std::mem::take(&mut self.here);
         self.remember(clients);
         let count = self.here.len();
@@ -536,9 +544,9 @@ impl Rows {
     }
 
     /// What clients let run unasked, where that is another thing than before.
-    fn unasked(&self, before: &[PresentClient], rows: &mut Vec<Row>) {
+    fn unasked(&self, before: &[PresentClient], rows: &mut Vec<SafeRow>) {
         let name = |it| self.name(Some(it));
-        let said = unasked::told(before, &self.here, self.us, name);
+        let said = auto_approve::auto_approve_line(before, &self.here, self.us, name);
         rows.extend(said.iter().map(|it| notice(it)));
     }
 
@@ -574,8 +582,8 @@ impl Rows {
     }
 }
 
-fn notice(text: &str) -> Row {
-    Row::Notice(safe::one_line(text))
+fn notice(text: &str) -> SafeRow {
+    SafeRow::Notice(safe::one_line(text))
 }
 
 #[cfg(test)]
@@ -583,29 +591,29 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::peer;
+    use crate::test_daemon;
 
     /// The rows after a snapshot in which we are `pts/3`.
     #[track_caller]
     fn check(events: &[(&str, Value)], expected: &[&str]) {
         let us = ClientId::from_bytes([5; 16]);
-        let mut rows = Rows::new(Some(us), false);
+        let mut rows = ConversationRows::new(Some(us), false);
         rows.take(
-            &serde_json::from_value(peer::envelope(
+            &serde_json::from_value(test_daemon::envelope(
                 None,
                 "snapshot",
-                peer::snapshot(0, Value::Null),
+                test_daemon::snapshot(0, Value::Null),
             ))
             .unwrap(),
         );
         let mut shown = Vec::new();
         for (kind, data) in events {
-            let mut event = peer::envelope(None, kind, data.clone());
+            let mut event = test_daemon::envelope(None, kind, data.clone());
             event["client"] = json!(us);
             for row in rows.take(&serde_json::from_value(event).unwrap()) {
                 shown.push(match row {
-                    Row::Text(text) | Row::Asked(_, text) => text,
-                    Row::Notice(text) => format!("[aish] {text}"),
+                    SafeRow::Text(text) | SafeRow::Asked(_, text) => text,
+                    SafeRow::Notice(text) => format!("[aish] {text}"),
                 });
             }
         }
@@ -658,15 +666,15 @@ mod tests {
     #[test]
     fn a_command_beside_an_answer_does_not_cut_into_it() {
         let style = Style::plain(None);
-        let mut rows = Rows::new(None, false).laid_out(Some(style));
+        let mut rows = ConversationRows::new(None, false).laid_out(Some(style));
         let turn = json!(TurnId::from_bytes([1; 16]));
         let mut shown = |kind: &str, data: Value, turn: &Value| -> Vec<String> {
-            let mut event = peer::envelope(None, kind, data);
+            let mut event = test_daemon::envelope(None, kind, data);
             event["turn"] = turn.clone();
             let rows = rows.take(&serde_json::from_value(event).unwrap());
             rows.into_iter()
                 .map(|it| match it {
-                    Row::Text(text) | Row::Asked(_, text) | Row::Notice(text) => text,
+                    SafeRow::Text(text) | SafeRow::Asked(_, text) | SafeRow::Notice(text) => text,
                 })
                 .collect()
         };
@@ -748,10 +756,10 @@ mod tests {
     /// A turn that waits is shown where it starts, or where it is taken out.
     #[test]
     fn a_question_that_waits_is_shown_when_its_turn_starts() {
-        let mut rows = Rows::new(None, false);
+        let mut rows = ConversationRows::new(None, false);
         let other = serde_json::to_value(TurnId::from_bytes([9; 16])).unwrap();
         let mut take = |kind: &str, data: Value, waits: bool| {
-            let mut event = peer::envelope(None, kind, data);
+            let mut event = test_daemon::envelope(None, kind, data);
             if waits {
                 event["turn"] = other.clone();
             }
@@ -763,9 +771,12 @@ mod tests {
         take("turnStarted", json!({"model": "m", "attempt": 1}), false);
         assert!(take("userMessage", asked("later"), true).is_empty());
         let answered = take("turnFinished", ended, false);
-        assert_eq!(vec![Row::Text("two".into())], answered);
+        assert_eq!(vec![SafeRow::Text("two".into())], answered);
         let begun = take("turnStarted", json!({"model": "m", "attempt": 1}), true);
-        assert_eq!(vec![Row::Asked(Asker::Other, "› later".into())], begun);
+        assert_eq!(
+            vec![SafeRow::Asked(RowAsker::Other, "› later".into())],
+            begun
+        );
         assert!(rows.rest().is_empty());
     }
 

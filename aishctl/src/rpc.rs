@@ -6,8 +6,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::args::RpcArgs;
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::connect::CallFailure;
-use crate::desk::{Desk, Printed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -24,9 +24,9 @@ pub fn schema(pretty: bool) -> String {
     }
 }
 
-pub async fn run(desk: &Desk, args: &RpcArgs) -> Result<Printed, Failure> {
+pub async fn run(desk: &CommandContext, args: &RpcArgs) -> Result<CommandOutput, Failure> {
     let Some(method) = &args.method else {
-        return Ok(Printed {
+        return Ok(CommandOutput {
             text: schema(false),
             json: true,
             exit: Exit::DONE,
@@ -63,7 +63,7 @@ pub async fn run(desk: &Desk, args: &RpcArgs) -> Result<Printed, Failure> {
         Ok(value) if pretty => format!("{value:#}\n"),
         Ok(_) | Err(_) => format!("{}\n", result.get()),
     };
-    Ok(Printed {
+    Ok(CommandOutput {
         text,
         json: true,
         exit: Exit::DONE,

@@ -6,48 +6,48 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use aish_proto::daemon::ClientKind;
-use aish_proto::method::Role;
+use aish_proto::method::ClientRole;
 use clap::CommandFactory as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
-use crate::alone::{ALL, ALONE};
-use crate::args::{AttachArgs, Command, Conversation, Ctl, LogArgs};
-use crate::attach::look::Look;
-use crate::attach::{self, Window};
-use crate::confirm::{Confirm, watch};
-use crate::desk::{self, Desk, Printed};
+use crate::args::{AttachArgs, ConversationCommand, CtlArgs, CtlCommand, LogArgs};
+use crate::attach::look::WindowLook;
+use crate::attach::{self, WindowOptions};
+use crate::command_context::{self, CommandContext, CommandOutput};
+use crate::confirm::{ConfirmCommand, watch};
+use crate::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
+use crate::directory_listing;
 use crate::doctor;
+use crate::environment::ClientEnvironment;
 use crate::exit::{self, Exit};
-use crate::export::{ExportArgs, Sink};
+use crate::export::{ExportArgs, ExportSink};
 use crate::failure::Failure;
-use crate::hello::{Reach, Start, Wait};
+use crate::fast_path::{ALL, ALONE};
 use crate::import::ImportArgs;
-use crate::listing;
 use crate::markdown::Painter;
-use crate::mcp::Mcp;
-use crate::output::Form;
-use crate::pager::Pager;
+use crate::mcp::McpCommand;
+use crate::output::OutputForm;
+use crate::pager::RunningPager;
 use crate::parse::parse;
-use crate::program::{self, Program};
-use crate::prompted::{self, Prompted};
-use crate::service::{self, Service};
-use crate::shell::Propose;
-use crate::signals::Signals;
-use crate::stdout::Stdout;
-use crate::surroundings::Surroundings;
-use crate::tools::{self, Tools};
+use crate::program_context::{self, AskProgram};
+use crate::prompt_ask::{self, PromptRequest};
+use crate::service::{self, ServiceCommand};
+use crate::shell::ProposeArgs;
+use crate::signals::ClientSignals;
+use crate::stdout::AnswerSink;
+use crate::tools::{self, ToolsCommand};
 use crate::{ask, config, export, gateway, import, log, mcp, norris, pager, queue, rpc};
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ProgramName {
     Ctl,
     Line,
 }
 
-impl Door {
+impl ProgramName {
     /// `aishctl` becomes this program for all but a plain question, and keeps its name.
     fn of(args: &[OsString]) -> Self {
         let name = args.first().map(Path::new).and_then(Path::file_name);
@@ -69,9 +69,9 @@ impl Door {
 /// The whole program, by both its names.
 pub fn main() -> ExitCode {
     let began = Instant::now();
-    let around = Surroundings::ours();
+    let around = ClientEnvironment::ours();
     let args: Vec<OsString> = std::env::args_os().collect();
-    let door = Door::of(&args);
+    let door = ProgramName::of(&args);
     let (global, command) = match parse(door, &args) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -80,138 +80,138 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let program = Program {
+    let program = AskProgram {
         around,
         global,
         began,
         typeset: Some(Painter::boxed),
-        list: Some(listing::of),
+        list: Some(directory_listing::of),
     };
-    program::ended(door.program(), program.run(command))
+    program_context::ended(door.program(), program.run(command))
 }
 
-impl Program {
-    fn run(&self, command: Option<Command>) -> Result<Exit, Failure> {
+impl AskProgram {
+    fn run(&self, command: Option<CtlCommand>) -> Result<Exit, Failure> {
         let command = match command {
-            Some(Command::Help { topic }) => return print(&help(&topic)?),
-            Some(Command::Init { shell }) => return print(shell.script()),
-            Some(Command::Rpc(args)) if args.schema => {
+            Some(CtlCommand::Help { topic }) => return print(&help(&topic)?),
+            Some(CtlCommand::Init { shell }) => return print(shell.script()),
+            Some(CtlCommand::Rpc(args)) if args.schema => {
                 return print(&rpc::schema(self.around.stdout_terminal));
             }
             Some(command) => command,
             None if self.around.stdin_terminal && self.around.stdout_terminal => {
-                Command::Attach(AttachArgs {
+                CtlCommand::Attach(AttachArgs {
                     conversation: None,
                     read_only: false,
                     tail: 40,
                 })
             }
-            None => return print(&Ctl::command().render_help().to_string()),
+            None => return print(&CtlArgs::command().render_help().to_string()),
         };
         self.block_on(self.serve(command))
     }
 
     async fn gateway(&self, args: &gateway::ServeArgs) -> Result<Exit, Failure> {
-        let mut reach = self.reach(Start::Allowed, ClientKind::Script, Role::Driver);
+        let mut reach = self.reach(DaemonStart::Allowed, ClientKind::Script, ClientRole::Driver);
         // Whoever sees its stderr is asked nothing there.
         reach.around.tty = None;
-        let (stdin, mut signals) = (tokio::io::stdin(), Signals::default());
-        let stdout = Stdout::ours();
+        let (stdin, mut signals) = (tokio::io::stdin(), ClientSignals::default());
+        let stdout = AnswerSink::ours();
         gateway::serve(reach, &self.global, args, &mut signals, stdin, stdout).await
     }
 
-    async fn serve(&self, command: Command) -> Result<Exit, Failure> {
-        if let Some(prompted) = Prompted::of(&command) {
+    async fn serve(&self, command: CtlCommand) -> Result<Exit, Failure> {
+        if let Some(prompted) = PromptRequest::of(&command) {
             let mut parts = self.parts(self.form());
-            let reach = self.asking(Start::Forbidden, ClientKind::Ctl);
-            return prompted::run(parts.asker(&reach, self), &prompted).await;
+            let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
+            return prompt_ask::run(parts.asker(&reach, self), &prompted).await;
         }
-        if let Command::Norris(norris) = &command
+        if let CtlCommand::Norris(norris) = &command
             && let Some(launch) = norris.launches()
         {
             let mut parts = self.parts(self.form());
-            let reach = self.asking(Start::Forbidden, ClientKind::Ctl);
+            let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
             return norris::follow(parts.asker(&reach, self), launch).await;
         }
         self.carry_out(command).await
     }
 
-    async fn carry_out(&self, command: Command) -> Result<Exit, Failure> {
+    async fn carry_out(&self, command: CtlCommand) -> Result<Exit, Failure> {
         match command {
-            Command::Ask(args) => self.ask(&args).await,
-            Command::Propose(args) => self.propose(&args).await,
-            Command::Mcp {
-                command: Some(Mcp::Serve(args)),
+            CtlCommand::Ask(args) => self.ask(&args).await,
+            CtlCommand::Propose(args) => self.propose(&args).await,
+            CtlCommand::Mcp {
+                command: Some(McpCommand::Serve(args)),
             } => self.gateway(&args).await,
-            Command::Tools {
-                command: Tools::Run(args),
+            CtlCommand::Tools {
+                command: ToolsCommand::Run(args),
             } => {
-                let form = Some(self.form()).filter(|it| *it != Form::Text);
-                let form = form.unwrap_or(Form::Results);
+                let form = Some(self.form()).filter(|it| *it != OutputForm::Text);
+                let form = form.unwrap_or(OutputForm::Results);
                 let mut parts = self.parts(form);
-                let reach = self.asking(Start::Forbidden, ClientKind::Ctl);
+                let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
                 let mut stdin = io::stdin().lock();
                 tools::run(parts.asker(&reach, self), &args, &mut stdin).await
             }
-            Command::Mcp {
+            CtlCommand::Mcp {
                 command:
-                    Some(Mcp::Import {
+                    Some(McpCommand::Import {
                         file: Some(file),
                         write: true,
                     }),
             } => mcp::import::write(self.config_desk(), &file).await,
-            Command::Retry(args) => self.again(queue::Again::Retry, &args).await,
-            Command::Continue(args) => self.again(queue::Again::Continue, &args).await,
-            Command::Attach(args) => self.window(args).await,
-            Command::Log(args) => self.log(&args, self.form()).await,
-            Command::Export(args) => self.within(self.export(&args)).await,
-            Command::Import(args) => self.within(self.import(&args)).await,
-            Command::Doctor => {
+            CtlCommand::Retry(args) => self.again(queue::RepeatKind::Retry, &args).await,
+            CtlCommand::Continue(args) => self.again(queue::RepeatKind::Continue, &args).await,
+            CtlCommand::Attach(args) => self.window(args).await,
+            CtlCommand::Log(args) => self.log(&args, self.form()).await,
+            CtlCommand::Export(args) => self.within(self.export(&args)).await,
+            CtlCommand::Import(args) => self.within(self.import(&args)).await,
+            CtlCommand::Doctor => {
                 self.by_itself(doctor::run(&self.observing(), &self.global))
                     .await
             }
-            Command::Logs(args) => service::tail(&self.observing(), &self.global, args).await,
-            Command::Service {
-                command: Service::Logs(args),
+            CtlCommand::Logs(args) => service::tail(&self.observing(), &self.global, args).await,
+            CtlCommand::Service {
+                command: ServiceCommand::Logs(args),
             } => service::journal_or_tail(&self.observing(), &self.global, args).await,
-            Command::Service { command } => self.service(&command).await,
-            Command::Config { command } => config::run(self.config_desk(), &command).await,
-            Command::Confirm {
-                command: Some(Confirm::Watch),
+            CtlCommand::Service { command } => self.service(&command).await,
+            CtlCommand::Config { command } => config::run(self.config_desk(), &command).await,
+            CtlCommand::Confirm {
+                command: Some(ConfirmCommand::Watch),
             } => self.watch().await,
-            command @ (Command::Conv { .. }
-            | Command::Status { .. }
-            | Command::Model { .. }
-            | Command::Route { .. }
-            | Command::Fallback { .. }
-            | Command::Norris(_)
-            | Command::Queue { .. }
-            | Command::Tools { .. }
-            | Command::Confirm { .. }
-            | Command::Perm { .. }
-            | Command::Usage(_)
-            | Command::Audit(_)
-            | Command::Result(_)
-            | Command::Resource { .. }
-            | Command::Context { .. }
-            | Command::Memory { .. }
-            | Command::Remember(_)
-            | Command::Forget { .. }
-            | Command::Prompt { .. }
-            | Command::Cancel { .. }
-            | Command::Search(_)
-            | Command::Fork(_)
-            | Command::Mcp { .. }
-            | Command::Reload
-            | Command::Metrics
-            | Command::Init { .. }
-            | Command::Rpc(_)
-            | Command::Help { .. }) => self.within(self.at_desk(command)).await,
+            command @ (CtlCommand::Conv { .. }
+            | CtlCommand::Status { .. }
+            | CtlCommand::Model { .. }
+            | CtlCommand::Route { .. }
+            | CtlCommand::Fallback { .. }
+            | CtlCommand::Norris(_)
+            | CtlCommand::Queue { .. }
+            | CtlCommand::Tools { .. }
+            | CtlCommand::Confirm { .. }
+            | CtlCommand::Perm { .. }
+            | CtlCommand::Usage(_)
+            | CtlCommand::Audit(_)
+            | CtlCommand::Result(_)
+            | CtlCommand::Resource { .. }
+            | CtlCommand::Context { .. }
+            | CtlCommand::Memory { .. }
+            | CtlCommand::Remember(_)
+            | CtlCommand::Forget { .. }
+            | CtlCommand::Prompt { .. }
+            | CtlCommand::Cancel { .. }
+            | CtlCommand::Search(_)
+            | CtlCommand::Fork(_)
+            | CtlCommand::Mcp { .. }
+            | CtlCommand::Reload
+            | CtlCommand::Metrics
+            | CtlCommand::Init { .. }
+            | CtlCommand::Rpc(_)
+            | CtlCommand::Help { .. }) => self.within(self.at_desk(command)).await,
         }
     }
 
-    async fn service(&self, command: &Service) -> Result<Exit, Failure> {
-        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver);
+    async fn service(&self, command: &ServiceCommand) -> Result<Exit, Failure> {
+        let reach = self.reach(DaemonStart::Forbidden, ClientKind::Ctl, ClientRole::Driver);
         self.by_itself(service::run(&reach, &self.global, command))
             .await
     }
@@ -230,35 +230,35 @@ impl Program {
     }
 
     /// Asks for one command, and prints nothing but that.
-    async fn propose(&self, args: &Propose) -> Result<Exit, Failure> {
-        let asked = args.asked(&mut io::stdin().lock())?;
-        let mut parts = self.parts(Form::Line);
-        let reach = self.reach(Start::Allowed, ClientKind::Script, Role::Driver);
+    async fn propose(&self, args: &ProposeArgs) -> Result<Exit, Failure> {
+        let asked = args.ask_args(&mut io::stdin().lock())?;
+        let mut parts = self.parts(OutputForm::Line);
+        let reach = self.reach(DaemonStart::Allowed, ClientKind::Script, ClientRole::Driver);
         ask::run(parts.asker(&reach, self), &asked, &mut io::empty()).await
     }
 
     async fn window(&self, args: AttachArgs) -> Result<Exit, Failure> {
         let role = if args.read_only {
-            Role::Observer
+            ClientRole::Observer
         } else {
-            Role::Driver
+            ClientRole::Driver
         };
-        let window = Window {
-            reach: self.reach(Start::Allowed, ClientKind::Line, role),
+        let window = WindowOptions {
+            reach: self.reach(DaemonStart::Allowed, ClientKind::Line, role),
             global: self.global.clone(),
             args,
-            look: Look::of(&self.global, &self.around),
-            signals: Signals::default(),
+            look: WindowLook::of(&self.global, &self.around),
+            signals: ClientSignals::default(),
         };
         let stdin = tokio::io::BufReader::new(tokio::io::stdin());
         attach::run(window, stdin, tokio::io::stdout()).await
     }
 
-    fn config_desk(&self) -> config::Desk<'_> {
-        config::Desk {
+    fn config_desk(&self) -> config::ConfigContext<'_> {
+        config::ConfigContext {
             around: &self.around,
             global: &self.global,
-            reach: self.reach(Start::Forbidden, ClientKind::Ctl, Role::Driver),
+            reach: self.reach(DaemonStart::Forbidden, ClientKind::Ctl, ClientRole::Driver),
         }
     }
 
@@ -266,24 +266,32 @@ impl Program {
     async fn watch(&self) -> Result<Exit, Failure> {
         let asks = self.around.stdin_terminal && self.around.stdout_terminal;
         let form = match (self.global.json || self.global.jsonl, asks) {
-            (true, _) => watch::Form::Events,
-            (false, true) if !self.global.no_input => watch::Form::Asks,
-            (false, _) => watch::Form::Text,
+            (true, _) => watch::WatchFormat::Events,
+            (false, true) if !self.global.no_input => watch::WatchFormat::Asks,
+            (false, _) => watch::WatchFormat::Text,
         };
-        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Approver);
-        let mut notices = self.parts(Form::Text).notices;
+        let reach = self.reach(
+            DaemonStart::Forbidden,
+            ClientKind::Ctl,
+            ClientRole::Approver,
+        );
+        let mut notices = self.parts(OutputForm::Text).notices;
         let watching = watch::run(&reach, &self.global, &mut notices, form);
         self.within(watching).await
     }
 
-    fn observing(&self) -> Reach {
-        self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer)
+    fn observing(&self) -> DaemonReach {
+        self.reach(
+            DaemonStart::Forbidden,
+            ClientKind::Ctl,
+            ClientRole::Observer,
+        )
     }
 
     /// A command that needs no daemon to begin with, and prints once.
     async fn by_itself(
         &self,
-        work: impl Future<Output = Result<Printed, Failure>>,
+        work: impl Future<Output = Result<CommandOutput, Failure>>,
     ) -> Result<Exit, Failure> {
         let printed = match self.global.timeout {
             None => work.await?,
@@ -291,30 +299,30 @@ impl Program {
                 .await
                 .unwrap_or_else(|_| Err(time_is_over()))?,
         };
-        print(&printed.shown(self.around.stdout_terminal))?;
+        print(&printed.render(self.around.stdout_terminal))?;
         Ok(printed.exit)
     }
 
-    async fn at_desk(&self, command: Command) -> Result<Exit, Failure> {
+    async fn at_desk(&self, command: CtlCommand) -> Result<Exit, Failure> {
         let makes_one = matches!(
             &command,
-            Command::Conv {
-                command: Conversation::New { .. }
+            CtlCommand::Conv {
+                command: ConversationCommand::New { .. }
             }
         );
         let start = if makes_one {
-            Start::Allowed
+            DaemonStart::Allowed
         } else {
-            Start::Forbidden
+            DaemonStart::Forbidden
         };
-        let reach = self.reach(start, ClientKind::Ctl, Role::Driver);
-        let link = match reach.open(Wait::No).await {
+        let reach = self.reach(start, ClientKind::Ctl, ClientRole::Driver);
+        let link = match reach.open(DaemonWait::No).await {
             Ok(link) => link,
             // A status bar shows nothing where there is nothing.
-            Err(_) if desk::is_status_bar(&command) => return Ok(Exit::DONE),
+            Err(_) if command_context::is_status_bar(&command) => return Ok(Exit::DONE),
             Err(failure) => return Err(failure),
         };
-        let desk = Desk {
+        let desk = CommandContext {
             caller: link.caller,
             editor: link.hello.ui.editor,
             around: self.around.clone(),
@@ -322,8 +330,9 @@ impl Program {
             may_prompt: self.around.stdin_terminal && !self.global.no_input,
         };
         let printed = desk.run(&command).await?;
-        let shown = printed.shown(self.around.stdout_terminal);
-        let paged = matches!(&command, Command::Audit(audit) if !audit.no_pager && !printed.json);
+        let shown = printed.render(self.around.stdout_terminal);
+        let paged =
+            matches!(&command, CtlCommand::Audit(audit) if !audit.no_pager && !printed.json);
         match paged.then(|| self.pager()).flatten() {
             Some((pager, mut to)) => {
                 // The person may have read enough before the end.
@@ -338,16 +347,20 @@ impl Program {
         Ok(printed.exit)
     }
 
-    fn pager(&self) -> Option<(Pager, pipe::Sender)> {
+    fn pager(&self) -> Option<(RunningPager, pipe::Sender)> {
         let command = pager::command(&self.around)?;
-        Pager::start(&command, &self.around)
+        RunningPager::start(&command, &self.around)
     }
 
     /// The transcript, through a pager where a person reads it and it has an end.
-    async fn log(&self, args: &LogArgs, form: Form) -> Result<Exit, Failure> {
-        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
+    async fn log(&self, args: &LogArgs, form: OutputForm) -> Result<Exit, Failure> {
+        let reach = self.reach(
+            DaemonStart::Forbidden,
+            ClientKind::Ctl,
+            ClientRole::Observer,
+        );
         let mut output = self.parts(form).output;
-        let paged = form == Form::Text && !args.follow && !args.no_pager;
+        let paged = form == OutputForm::Text && !args.follow && !args.no_pager;
         let Some((pager, to)) = paged.then(|| self.pager()).flatten() else {
             return log::run(&reach, &self.global, args, &mut output).await;
         };
@@ -364,16 +377,20 @@ impl Program {
 
     /// A conversation in another form, through a pager where a person reads it.
     async fn export(&self, args: &ExportArgs) -> Result<Exit, Failure> {
-        let reach = self.reach(Start::Forbidden, ClientKind::Ctl, Role::Observer);
+        let reach = self.reach(
+            DaemonStart::Forbidden,
+            ClientKind::Ctl,
+            ClientRole::Observer,
+        );
         let terminal = self.around.stdout_terminal;
         let sink = args.sink(|| match (!args.no_pager).then(|| self.pager()).flatten() {
-            Some((pager, to)) => Sink::Pager(pager, to),
-            None => Sink::Out {
-                to: Stdout::ours(),
+            Some((pager, to)) => ExportSink::Pager(pager, to),
+            None => ExportSink::Out {
+                to: AnswerSink::ours(),
                 terminal,
             },
         })?;
-        let is_paged = matches!(sink, Sink::Pager(..));
+        let is_paged = matches!(sink, ExportSink::Pager(..));
         match export::run(&reach, &self.global, args, sink).await {
             // The person has read enough.
             Err(failure) if is_paged && failure.exit == Exit::BROKEN_PIPE => Ok(Exit::DONE),
@@ -382,31 +399,31 @@ impl Program {
     }
 
     async fn import(&self, args: &ImportArgs) -> Result<Exit, Failure> {
-        let reach = self.reach(Start::Allowed, ClientKind::Ctl, Role::Driver);
+        let reach = self.reach(DaemonStart::Allowed, ClientKind::Ctl, ClientRole::Driver);
         let (printed, notes) = import::run(&reach, &self.global, args).await?;
-        let mut notices = self.parts(Form::Text).notices;
+        let mut notices = self.parts(OutputForm::Text).notices;
         for note in notes {
-            notices.say(&note);
+            notices.print(&note);
         }
-        print(&printed.shown(self.around.stdout_terminal))
+        print(&printed.render(self.around.stdout_terminal))
     }
 
     async fn again(
         &self,
-        again: queue::Again,
+        again: queue::RepeatKind,
         args: &crate::args::AgainArgs,
     ) -> Result<Exit, Failure> {
-        let reach = self.asking(Start::Forbidden, ClientKind::Ctl);
+        let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
         let mut parts = self.parts(self.form());
-        queue::again(parts.asker(&reach, self), again, args).await
+        queue::repeat(parts.asker(&reach, self), again, args).await
     }
 
     /// Of a command whose output is an answer or a transcript.
-    fn form(&self) -> Form {
+    fn form(&self) -> OutputForm {
         match () {
-            () if self.global.jsonl => Form::Events,
-            () if self.global.json => Form::Json,
-            () => Form::Text,
+            () if self.global.jsonl => OutputForm::Events,
+            () if self.global.json => OutputForm::Json,
+            () => OutputForm::Text,
         }
     }
 }
@@ -430,7 +447,7 @@ pub fn help(topic: &[String]) -> Result<String, Failure> {
     if topic == ["exit-codes"] {
         return Ok(exit::table());
     }
-    let mut command = Ctl::command();
+    let mut command = CtlArgs::command();
     command.build();
     let mut at = &mut command;
     for word in topic {

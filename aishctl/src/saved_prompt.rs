@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use aish_proto::method::Empty;
-use aish_proto::prompt::{Get, List, NameParams, Remove, Save, SaveParams, SavedPrompt};
+use aish_proto::prompt::{Get, List, PromptNameParams, Remove, Save, SaveParams, SavedPrompt};
 use clap::{Args, Subcommand};
 
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::mcp::assignment;
@@ -16,7 +16,7 @@ use crate::{file, safe, table};
 const FILE_BYTES: u64 = 512 << 10;
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Prompt {
+pub enum SavedPromptCommand {
     /// Their names, and what they ask for
     #[command(alias = "list")]
     Ls,
@@ -49,18 +49,21 @@ pub struct AskSaved {
 }
 
 /// All but asking, which prints as it goes.
-pub async fn run(desk: &Desk, command: Option<&Prompt>) -> Result<Printed, Failure> {
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&SavedPromptCommand>,
+) -> Result<CommandOutput, Failure> {
     match command {
-        None | Some(Prompt::Ls) => list(desk).await,
-        Some(Prompt::Show { name }) => {
-            let params = NameParams { name: name.clone() };
+        None | Some(SavedPromptCommand::Ls) => list(desk).await,
+        Some(SavedPromptCommand::Show { name }) => {
+            let params = PromptNameParams { name: name.clone() };
             let result = desk.caller.call::<Get>(params).await?;
             // Escapes in it are shown, and mean nothing, where it is printed.
             desk.print(&result, || {
                 format!("{}\n", result.text.trim_end_matches('\n'))
             })
         }
-        Some(Prompt::Save {
+        Some(SavedPromptCommand::Save {
             name,
             file,
             replace,
@@ -73,21 +76,21 @@ pub async fn run(desk: &Desk, command: Option<&Prompt>) -> Result<Printed, Failu
             let result = desk.caller.call::<Save>(params).await?;
             desk.print(&result, || format!("{}\n", safe::one_line(&result.file)))
         }
-        Some(Prompt::Rm { name }) => {
-            let params = NameParams { name: name.clone() };
+        Some(SavedPromptCommand::Rm { name }) => {
+            let params = PromptNameParams { name: name.clone() };
             let result = desk.caller.call::<Remove>(params).await?;
             desk.print(&result, || {
                 format!("{} is removed\n", safe::one_line(&result.file))
             })
         }
-        Some(Prompt::Ask(_)) => Err(Failure::new(
+        Some(SavedPromptCommand::Ask(_)) => Err(Failure::new(
             Exit::USAGE,
             "a prompt is asked where its answer can be shown",
         )),
     }
 }
 
-async fn list(desk: &Desk) -> Result<Printed, Failure> {
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<List>(Empty {}).await?;
     desk.print(&result, || {
         let row =

@@ -2,24 +2,24 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::args::Color;
-use crate::markdown::{Code, Colours, Glyphs, Links, Style};
+use crate::args::ColorArg;
+use crate::environment::ClientEnvironment;
+use crate::markdown::{CodeStyle, Colours, GlyphSet, LinkStyle, Style};
 use crate::notice;
-use crate::surroundings::Surroundings;
 
 /// Flags about the looks, which every command takes.
 #[derive(Args, Clone, Copy, Debug, Default)]
-pub struct Looks {
+pub struct LookArgs {
     /// Lay out the Markdown of answers
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
-    pub markdown: Markdown,
+    pub markdown: MarkdownArg,
     /// Words instead of boxes and signs, for screen readers (else AISH_PLAIN=1)
     #[arg(long, global = true)]
     pub plain: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Markdown {
+pub enum MarkdownArg {
     /// Where a person looks at it
     #[default]
     Auto,
@@ -36,12 +36,12 @@ const LINKING_TERMS: [&str; 4] = ["xterm-kitty", "xterm-ghostty", "foot", "alacr
 const LINKING_VTE: u32 = 5001;
 
 /// How answers are laid out on stdout; `None`: as the model wrote them.
-pub fn markdown(looks: Looks, color: Color, around: &Surroundings) -> Option<Style> {
+pub fn markdown(looks: LookArgs, color: ColorArg, around: &ClientEnvironment) -> Option<Style> {
     let terminal = around.stdout_terminal;
     let wanted = match looks.markdown {
-        Markdown::Auto => terminal,
-        Markdown::Always => true,
-        Markdown::Never => false,
+        MarkdownArg::Auto => terminal,
+        MarkdownArg::Always => true,
+        MarkdownArg::Never => false,
     };
     if !wanted {
         return None;
@@ -55,40 +55,40 @@ pub fn markdown(looks: Looks, color: Color, around: &Surroundings) -> Option<Sty
         width: Some(columns(around)),
         colours,
         glyphs: if is_plain(looks, around) {
-            Glyphs::Words
+            GlyphSet::Words
         } else {
-            Glyphs::Drawn
+            GlyphSet::Drawn
         },
         links: if terminal && colours != Colours::None && opens_links(around) {
-            Links::Clickable
+            LinkStyle::Clickable
         } else {
-            Links::Written
+            LinkStyle::Written
         },
-        code: Code::Highlighted,
+        code: CodeStyle::Highlighted,
     })
 }
 
 /// Nothing is drawn: somebody listens, or the terminal could not show it.
-pub fn is_plain(looks: Looks, around: &Surroundings) -> bool {
+pub fn is_plain(looks: LookArgs, around: &ClientEnvironment) -> bool {
     wants_words(looks, around) || around.variable("TERM") == Some("dumb")
 }
 
-fn wants_words(looks: Looks, around: &Surroundings) -> bool {
+fn wants_words(looks: LookArgs, around: &ClientEnvironment) -> bool {
     let asked = around.variable("AISH_PLAIN").is_some_and(|it| it != "0");
     looks.plain || asked || !is_utf_8(around)
 }
 
 /// What commands stand in. A pipe may have a dull terminal behind it, and a bar is a letter like others.
-pub fn glyphs(looks: Looks, around: &Surroundings) -> Glyphs {
+pub fn glyphs(looks: LookArgs, around: &ClientEnvironment) -> GlyphSet {
     if wants_words(looks, around) {
-        Glyphs::Words
+        GlyphSet::Words
     } else {
-        Glyphs::Drawn
+        GlyphSet::Drawn
     }
 }
 
 /// A locale that says nothing is that of a container or a bare login, and their terminals have UTF-8.
-fn is_utf_8(around: &Surroundings) -> bool {
+fn is_utf_8(around: &ClientEnvironment) -> bool {
     let named = ["LC_ALL", "LC_CTYPE", "LANG"];
     let locale = named.iter().find_map(|it| around.variable(it));
     locale.is_none_or(|it| {
@@ -97,7 +97,7 @@ fn is_utf_8(around: &Surroundings) -> bool {
     })
 }
 
-fn columns(around: &Surroundings) -> usize {
+fn columns(around: &ClientEnvironment) -> usize {
     around
         .stdout_columns
         .or_else(|| around.variable("COLUMNS")?.parse().ok())
@@ -106,7 +106,7 @@ fn columns(around: &Surroundings) -> usize {
 }
 
 /// Terminals inside of others pass on what they know; these may not know links.
-fn opens_links(around: &Surroundings) -> bool {
+fn opens_links(around: &ClientEnvironment) -> bool {
     let term = around.variable("TERM").unwrap_or_default();
     let inside = around.variable("TMUX").is_some()
         || around.variable("STY").is_some()
@@ -128,11 +128,11 @@ mod tests {
     use super::*;
 
     /// On a terminal of 100 columns.
-    fn style(looks: Looks, color: Color, variables: &[(&str, &str)]) -> Option<Style> {
-        let mut around = Surroundings {
+    fn style(looks: LookArgs, color: ColorArg, variables: &[(&str, &str)]) -> Option<Style> {
+        let mut around = ClientEnvironment {
             stdout_terminal: true,
             stdout_columns: Some(100),
-            ..Surroundings::default()
+            ..ClientEnvironment::default()
         };
         for (name, value) in variables {
             around.variables.insert(name.into(), value.into());
@@ -141,8 +141,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(variables: &[(&str, &str)], colours: Colours, glyphs: Glyphs, links: Links) {
-        let style = style(Looks::default(), Color::Auto, variables).unwrap();
+    fn check(variables: &[(&str, &str)], colours: Colours, glyphs: GlyphSet, links: LinkStyle) {
+        let style = style(LookArgs::default(), ColorArg::Auto, variables).unwrap();
         assert_eq!(
             (Some(100), colours, glyphs, links),
             (style.width, style.colours, style.glyphs, style.links),
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn the_terminal_says_what_it_can() {
         use Colours::{None, Sixteen, True};
-        use Glyphs::{Drawn, Words};
-        use Links::{Clickable, Written};
+        use GlyphSet::{Drawn, Words};
+        use LinkStyle::{Clickable, Written};
         check(&[], Sixteen, Drawn, Written);
         check(&[("COLORTERM", "truecolor")], True, Drawn, Written);
         check(
@@ -192,29 +192,29 @@ mod tests {
 
     #[test]
     fn flags_beat_the_terminal() {
-        let never = Looks {
-            markdown: Markdown::Never,
+        let never = LookArgs {
+            markdown: MarkdownArg::Never,
             plain: false,
         };
-        assert_eq!(None, style(never, Color::Always, &[]));
-        let plain = Looks {
-            markdown: Markdown::Auto,
+        assert_eq!(None, style(never, ColorArg::Always, &[]));
+        let plain = LookArgs {
+            markdown: MarkdownArg::Auto,
             plain: true,
         };
-        let style = style(plain, Color::Always, &[("NO_COLOR", "1")]).unwrap();
+        let style = style(plain, ColorArg::Always, &[("NO_COLOR", "1")]).unwrap();
         assert_eq!(
-            (Glyphs::Words, Colours::Sixteen),
+            (GlyphSet::Words, Colours::Sixteen),
             (style.glyphs, style.colours)
         );
     }
 
     #[test]
     fn a_pipe_gets_the_text_unless_it_was_told() {
-        let mut around = Surroundings::default();
-        let pipe = |looks, around: &Surroundings| markdown(looks, Color::Auto, around);
-        assert_eq!(None, pipe(Looks::default(), &around));
-        let always = Looks {
-            markdown: Markdown::Always,
+        let mut around = ClientEnvironment::default();
+        let pipe = |looks, around: &ClientEnvironment| markdown(looks, ColorArg::Auto, around);
+        assert_eq!(None, pipe(LookArgs::default(), &around));
+        let always = LookArgs {
+            markdown: MarkdownArg::Always,
             plain: false,
         };
         let style = pipe(always, &around).unwrap();

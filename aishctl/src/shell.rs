@@ -16,13 +16,13 @@ const REQUEST_BYTES: u64 = 16 * 1024;
 const LINE_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
+pub enum ShellCommand {
     Bash,
     Zsh,
     Fish,
 }
 
-impl Shell {
+impl ShellCommand {
     /// The script for `eval "$(aishctl init SHELL)"`. It may be read twice.
     pub fn script(self) -> &'static str {
         match self {
@@ -42,16 +42,16 @@ impl Shell {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct Propose {
+pub struct ProposeArgs {
     /// The shell that the command is for
     #[arg(long, value_enum, default_value = "bash")]
-    pub shell: Shell,
+    pub shell: ShellCommand,
 }
 
-impl Propose {
+impl ProposeArgs {
     /// The question for what stands on stdin. The answer is asked for as code, so that no line of it is one that the
     /// daemon would ask to run; what a tool wants of a person is denied.
-    pub fn asked(&self, stdin: &mut dyn Read) -> Result<AskArgs, Failure> {
+    pub fn ask_args(&self, stdin: &mut dyn Read) -> Result<AskArgs, Failure> {
         let mut request = vec![];
         stdin
             .take(REQUEST_BYTES + 1)
@@ -139,9 +139,11 @@ mod tests {
 
     #[test]
     fn a_request_goes_into_the_question_as_it_is() {
-        let shell = Propose { shell: Shell::Fish };
+        let shell = ProposeArgs {
+            shell: ShellCommand::Fish,
+        };
         let text = "count `lines`; $(rm x)\n";
-        let asked = shell.asked(&mut text.as_bytes()).unwrap();
+        let asked = shell.ask_args(&mut text.as_bytes()).unwrap();
         assert!(asked.text[0].ends_with("\n\ncount `lines`; $(rm x)"));
         assert!(asked.text[0].contains("for fish"));
         assert_eq!(
@@ -149,7 +151,7 @@ mod tests {
             (asked.confirm, asked.no_stdin)
         );
         for text in ["", " \n", &"x".repeat(20_000)] {
-            assert!(shell.asked(&mut text.as_bytes()).is_err());
+            assert!(shell.ask_args(&mut text.as_bytes()).is_err());
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use tokio::signal::unix::{self, SignalKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub enum TerminalSignal {
     /// SIGINT: Ctrl-C.
     Interrupt,
     /// SIGTERM.
@@ -17,7 +17,7 @@ pub enum Signal {
     Continued,
 }
 
-impl Signal {
+impl TerminalSignal {
     /// How the program ends by it.
     pub fn exit(self) -> Exit {
         match self {
@@ -31,14 +31,14 @@ impl Signal {
 
 /// SIGINT and SIGTERM, and those of a terminal; until one listens they end the process by themselves.
 #[derive(Debug, Default)]
-pub struct Signals {
+pub struct ClientSignals {
     heard: Option<(unix::Signal, unix::Signal)>,
     of_terminal: Option<(unix::Signal, unix::Signal)>,
     #[cfg(test)]
-    scripted: Option<tokio::sync::mpsc::Receiver<Signal>>,
+    scripted: Option<tokio::sync::mpsc::Receiver<TerminalSignal>>,
 }
 
-impl Signals {
+impl ClientSignals {
     /// From here on the signals are ours to obey.
     pub fn listen(&mut self) -> io::Result<()> {
         if self.heard.is_none() {
@@ -58,7 +58,7 @@ impl Signals {
 
     /// Signals that a test sends.
     #[cfg(test)]
-    pub(crate) fn scripted() -> (tokio::sync::mpsc::Sender<Signal>, Self) {
+    pub(crate) fn scripted() -> (tokio::sync::mpsc::Sender<TerminalSignal>, Self) {
         let (sender, receiver) = tokio::sync::mpsc::channel(4);
         (
             sender,
@@ -71,7 +71,7 @@ impl Signals {
     }
 
     /// The next signal; nothing is lost when the wait is given up.
-    pub async fn next(&mut self) -> Signal {
+    pub async fn next(&mut self) -> TerminalSignal {
         #[cfg(test)]
         if let Some(scripted) = &mut self.scripted {
             return match scripted.recv().await {
@@ -86,14 +86,14 @@ impl Signals {
             match &mut self.of_terminal {
                 None => std::future::pending().await,
                 Some((hangup, continued)) => tokio::select! {
-                    _ = hangup.recv() => Signal::Hangup,
-                    _ = continued.recv() => Signal::Continued,
+                    _ = hangup.recv() => TerminalSignal::Hangup,
+                    _ = continued.recv() => TerminalSignal::Continued,
                 },
             }
         };
         tokio::select! {
-            _ = interrupt.recv() => Signal::Interrupt,
-            _ = terminate.recv() => Signal::Terminate,
+            _ = interrupt.recv() => TerminalSignal::Interrupt,
+            _ = terminate.recv() => TerminalSignal::Terminate,
             signal = of_terminal => signal,
         }
     }

@@ -15,10 +15,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service;
-use crate::surroundings::Surroundings;
 
 /// What aishd prints on stdout once it serves.
 const READY: &[u8] = b"ready\n";
@@ -34,14 +34,14 @@ const LOG_LINES: usize = 5;
 const LOG_TAIL_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Started {
+pub enum SpawnOutcome {
     ByUs,
     /// Another client or the service manager did it.
     Elsewhere,
 }
 
 /// Returns once a daemon serves at `socket`, or says why none does.
-pub async fn start(around: &Surroundings, socket: &Path) -> Result<Started, Failure> {
+pub async fn start(around: &ClientEnvironment, socket: &Path) -> Result<SpawnOutcome, Failure> {
     let directory = socket.parent().unwrap_or(Path::new("/"));
     own_directory(directory, around.uid)?;
     let lock = open_private(&directory.join("aishd.start")).map_err(|error| {
@@ -64,22 +64,22 @@ pub async fn start(around: &Surroundings, socket: &Path) -> Result<Started, Fail
         }
         tokio::time::sleep(LOCK_PAUSE).await;
         if serves(socket).await {
-            return Ok(Started::Elsewhere);
+            return Ok(SpawnOutcome::Elsewhere);
         }
     }
     // Whoever held the lock before us may have started it.
     if serves(socket).await {
-        return Ok(Started::Elsewhere);
+        return Ok(SpawnOutcome::Elsewhere);
     }
     if around.has_socket_unit()
         && let Some(begun) = service::begin(around).await
     {
-        return begun.map(|()| Started::Elsewhere);
+        return begun.map(|()| SpawnOutcome::Elsewhere);
     }
     let give_up = Instant::now() + GONE_WITHIN;
     loop {
         match run_beside_us(around).await {
-            Ok(()) => return Ok(Started::ByUs),
+            Ok(()) => return Ok(SpawnOutcome::ByUs),
             // The last one is on its way out: its socket is closed, its locks are not free yet.
             Err(NotStarted {
                 code: Some(TAKEN), ..
@@ -87,7 +87,7 @@ pub async fn start(around: &Surroundings, socket: &Path) -> Result<Started, Fail
             Err(NotStarted { failure, .. }) => return Err(failure),
         }
         if serves(socket).await {
-            return Ok(Started::Elsewhere);
+            return Ok(SpawnOutcome::Elsewhere);
         }
     }
 }
@@ -152,12 +152,12 @@ fn open_private(path: &Path) -> io::Result<File> {
 }
 
 /// The daemon's program, beside our own.
-pub fn daemon_beside(around: &Surroundings) -> Option<PathBuf> {
+pub fn daemon_beside(around: &ClientEnvironment) -> Option<PathBuf> {
     let beside = around.program.as_ref()?.parent()?.join("aishd");
     beside.is_file().then_some(beside)
 }
 
-async fn run_beside_us(around: &Surroundings) -> Result<(), NotStarted> {
+async fn run_beside_us(around: &ClientEnvironment) -> Result<(), NotStarted> {
     let daemon = daemon_beside(around).ok_or_else(|| {
         Failure::new(
             Exit::NO_DAEMON,
@@ -234,7 +234,7 @@ async fn is_ready(child: &mut Child) -> bool {
     ready
 }
 
-fn open_log(around: &Surroundings) -> Result<(PathBuf, File), Failure> {
+fn open_log(around: &ClientEnvironment) -> Result<(PathBuf, File), Failure> {
     let state = around.state_directory().ok_or_else(|| {
         Failure::new(Exit::NO_DAEMON, "cannot start aishd without a home")
             .hint("set HOME or XDG_STATE_HOME")
@@ -289,7 +289,7 @@ mod tests {
 
     struct World {
         directory: tempfile::TempDir,
-        around: Surroundings,
+        around: ClientEnvironment,
         socket: PathBuf,
     }
 
@@ -300,10 +300,10 @@ mod tests {
         let daemon = home.join("aishd");
         std::fs::write(&daemon, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&daemon, Permissions::from_mode(0o755)).unwrap();
-        let mut around = Surroundings {
+        let mut around = ClientEnvironment {
             uid: rustix::process::getuid().as_raw(),
             program: Some(home.join("aishctl")),
-            ..Surroundings::default()
+            ..ClientEnvironment::default()
         };
         for (name, value) in [
             ("HOME", home.to_str().unwrap()),
@@ -326,7 +326,7 @@ mod tests {
         let world =
             world(r#"env > "$HOME/env"; pwd > "$HOME/pwd"; echo "$@" > "$HOME/args"; echo ready"#);
         let started = start(&world.around, &world.socket).await.unwrap();
-        assert_eq!(Started::ByUs, started);
+        assert_eq!(SpawnOutcome::ByUs, started);
         let home = world.directory.path();
         let read = |it: &str| std::fs::read_to_string(home.join(it)).unwrap();
         assert_eq!(
@@ -361,7 +361,7 @@ mod tests {
         let script = r#"echo x >> "$HOME/tries"; test $(wc -l < "$HOME/tries") -gt 3 || exit 75; echo ready"#;
         let world = world(script);
         let started = start(&world.around, &world.socket).await.unwrap();
-        assert_eq!(Started::ByUs, started);
+        assert_eq!(SpawnOutcome::ByUs, started);
         let tries = std::fs::read_to_string(world.directory.path().join("tries")).unwrap();
         assert_eq!(4, tries.lines().count());
     }
@@ -382,8 +382,10 @@ mod tests {
         }
         let _listener = std::os::unix::net::UnixListener::bind(&world.socket).unwrap();
         let results = clients.join_all().await;
-        let by_us = results.iter().filter(|it| **it == Ok(Started::ByUs));
-        let elsewhere = results.iter().filter(|it| **it == Ok(Started::Elsewhere));
+        let by_us = results.iter().filter(|it| **it == Ok(SpawnOutcome::ByUs));
+        let elsewhere = results
+            .iter()
+            .filter(|it| **it == Ok(SpawnOutcome::Elsewhere));
         assert_eq!((1, 9), (by_us.count(), elsewhere.count()), "{results:?}");
         assert_eq!("started\n", std::fs::read_to_string(starts).unwrap());
     }
@@ -396,7 +398,7 @@ mod tests {
         std::fs::set_permissions(run, Permissions::from_mode(0o755)).unwrap();
         let failure = start(&world.around, &world.socket).await.unwrap_err();
         assert!(failure.hint.unwrap().starts_with("chmod 700"));
-        let stranger = Surroundings {
+        let stranger = ClientEnvironment {
             uid: world.around.uid + 1,
             ..world.around.clone()
         };

@@ -4,11 +4,14 @@ use aish_proto::daemon::{Metrics, Reload, RoutingStatus, Status};
 use aish_proto::method::Empty;
 
 use crate::args::StatusFormat;
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, Failure> {
+pub async fn run(
+    desk: &CommandContext,
+    format: Option<StatusFormat>,
+) -> Result<CommandOutput, Failure> {
     if format == Some(StatusFormat::Prometheus) {
         return metrics(desk).await;
     }
@@ -23,7 +26,7 @@ pub async fn run(desk: &Desk, format: Option<StatusFormat>) -> Result<Printed, F
             (waiting, 0) => format!("aish ?{waiting}\n"),
             (waiting, running) => format!("aish ?{waiting} ●{running}\n"),
         };
-        return Ok(Printed::text(text));
+        return Ok(CommandOutput::text(text));
     }
     desk.print(&status, || {
         let store = &status.store;
@@ -91,12 +94,12 @@ fn routing(routing: &RoutingStatus) -> String {
 }
 
 /// Counters in the text format of Prometheus.
-pub async fn metrics(desk: &Desk) -> Result<Printed, Failure> {
+pub async fn metrics(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<Metrics>(Empty {}).await?;
     desk.print(&result, || result.text.clone())
 }
 
-pub async fn reload(desk: &Desk) -> Result<Printed, Failure> {
+pub async fn reload(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let result = desk.caller.call::<Reload>(Empty {}).await?;
     let printed = desk.print(&result, || {
         let mut text = match (&result.errors[..], &result.changed[..]) {
@@ -115,5 +118,5 @@ pub async fn reload(desk: &Desk) -> Result<Printed, Failure> {
     } else {
         Exit::CONFIG
     };
-    Ok(Printed { exit, ..printed })
+    Ok(CommandOutput { exit, ..printed })
 }

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe;
 
 /// Where the answer goes.
 #[derive(Debug)]
-pub enum Stdout {
+pub enum AnswerSink {
     /// A description of its own of the same pipe: that of whoever started us must stay blocking for them.
     Pipe(pipe::Sender),
     /// A write to a file waits for nobody.
@@ -19,7 +19,7 @@ pub enum Stdout {
     Other(tokio::io::Stdout),
 }
 
-impl Stdout {
+impl AnswerSink {
     /// Needs a runtime.
     pub fn ours() -> Self {
         let kind = fstat(rustix::stdio::stdout()).map(|it| FileType::from_raw_mode(it.st_mode));
@@ -35,7 +35,7 @@ impl Stdout {
     }
 }
 
-impl AsyncWrite for Stdout {
+impl AsyncWrite for AnswerSink {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,32 +1,32 @@
 //! `tools`: the tools there are, those that are written down, and lists of calls that depend on each other, run without a model; their results on
 //! stdout.
 
-mod meant;
+mod intent;
+mod list;
+mod manifests;
 mod report;
-mod shown;
-mod written;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aish_proto::id::ConversationId;
-use aish_proto::tool::{Run, RunParams};
+use aish_proto::tool::{Run, ToolRunParams};
 use aish_proto::turn::SendResult;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
-use self::meant::NegotiateArgs;
-use crate::args::{AskArgs, Global, Mode, confirm};
-use crate::ask::{self, Asker, Place};
-use crate::connect::{CallError, CallFailure, Caller};
-use crate::desk::{Desk, Printed};
+use self::intent::NegotiateArgs;
+use crate::args::{AskArgs, GlobalArgs, SendModeArg, confirm};
+use crate::ask::{self, AskContext, AskTarget};
+use crate::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
+use crate::command_context::{CommandContext, CommandOutput};
+use crate::connect::{CallFailure, Caller, RpcCallError};
+use crate::daemon_link::{DaemonReach, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Reach, Wait};
-use crate::receipt::{Begun, Progress, Sent, or_stop};
 use crate::span;
 
 /// The daemon may wait for a server that it has never been connected to.
@@ -36,7 +36,7 @@ const MAX_FILE_BYTES: u64 = 900 << 10;
 const HELP: &str = "aishctl help tools run";
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Tools {
+pub enum ToolsCommand {
     /// Every tool there is, and whether it may be called in this conversation
     #[command(alias = "ls")]
     List {
@@ -75,16 +75,16 @@ pub enum Tools {
 }
 
 /// Prints what is no list of calls.
-pub async fn look(desk: &Desk, command: &Tools) -> Result<Printed, Failure> {
+pub async fn look(desk: &CommandContext, command: &ToolsCommand) -> Result<CommandOutput, Failure> {
     match command {
-        Tools::List { provider } => shown::list(desk, provider.as_deref()).await,
-        Tools::Show { name } => shown::show(desk, name).await,
-        Tools::Add { file } => written::add(desk, file).await,
-        Tools::Remove { name } => written::remove(desk, name).await,
-        Tools::Reload => written::reload(desk).await,
-        Tools::Route { action, tool } => meant::route(desk, action, tool.as_deref()).await,
-        Tools::Negotiate(args) => meant::negotiate(desk, args).await,
-        Tools::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
+        ToolsCommand::List { provider } => list::list(desk, provider.as_deref()).await,
+        ToolsCommand::Show { name } => list::show(desk, name).await,
+        ToolsCommand::Add { file } => manifests::add(desk, file).await,
+        ToolsCommand::Remove { name } => manifests::remove(desk, name).await,
+        ToolsCommand::Reload => manifests::reload(desk).await,
+        ToolsCommand::Route { action, tool } => intent::route(desk, action, tool.as_deref()).await,
+        ToolsCommand::Negotiate(args) => intent::negotiate(desk, args).await,
+        ToolsCommand::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
     }
 }
 
@@ -115,7 +115,7 @@ pub struct RunArgs {
     pub detach: bool,
     /// When another turn runs: wait, or fail
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
-    pub mode: Mode,
+    pub mode: SendModeArg,
     /// How confirms are answered: ask, deny, or allow:NAME
     #[arg(long, value_name = "HOW", value_parser = confirm)]
     pub confirm: Vec<String>,
@@ -140,28 +140,28 @@ impl RunArgs {
 
 /// Runs the list and prints what its calls gave.
 pub async fn run<O: AsyncWrite + Unpin>(
-    mut asker: Asker<'_, O>,
+    mut asker: AskContext<'_, O>,
     args: &RunArgs,
     stdin: &mut dyn Read,
 ) -> Result<Exit, Failure> {
-    let done = answered(&mut asker, args, stdin).await;
+    let done = run_list(&mut asker, args, stdin).await;
     asker.report_failure(&done).await;
     done
 }
 
-async fn answered<O: AsyncWrite + Unpin>(
-    asker: &mut Asker<'_, O>,
+async fn run_list<O: AsyncWrite + Unpin>(
+    asker: &mut AskContext<'_, O>,
     args: &RunArgs,
     stdin: &mut dyn Read,
 ) -> Result<Exit, Failure> {
-    let list = List::read(&args.file, stdin)?;
+    let list = ToolFile::read(&args.file, stdin)?;
     asker.listen()?;
-    let progress = Progress::default();
+    let progress = AskProgress::default();
     let asking = begin(asker.reach, asker.global, args, &list, &progress);
     let begun = or_stop(asker.signals, asker.give_up(), &progress, asking).await?;
     let (link, conversation, sent) = match begun {
-        Begun::Sent(sent) => *sent,
-        Begun::Stopped(exit) => return ask::stopped_by(exit),
+        TurnBegin::Sent(sent) => *sent,
+        TurnBegin::Stopped(exit) => return ask::stopped_by(exit),
     };
     if args.detach {
         return asker.detached(conversation, &sent).await;
@@ -171,18 +171,18 @@ async fn answered<O: AsyncWrite + Unpin>(
 }
 
 async fn begin(
-    reach: &Reach,
-    global: &Global,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
     args: &RunArgs,
-    list: &List,
-    progress: &Progress,
-) -> Result<Sent, Failure> {
-    let mut link = reach.open(Wait::No).await?;
+    list: &ToolFile,
+    progress: &AskProgress,
+) -> Result<SentTurn, Failure> {
+    let mut link = reach.open(DaemonWait::No).await?;
     let usual = args.as_ask();
     let place = ask::place(reach, global, &link.caller, &usual).await?;
     let on_confirm = ask::on_confirm(&usual, ask::may_prompt(&reach.around, global));
     let conversation = place.id;
-    let params = RunParams {
+    let params = ToolRunParams {
         on_confirm: Some(on_confirm),
         ..params(list, place, args.mode)
     };
@@ -194,7 +194,7 @@ async fn begin(
             Ok(sent) => return Ok((link, conversation, sent)),
             // The key makes it the same turn, whether or not it had arrived.
             Err(error) if error.is_transient() && !progress.is_stopped() => {
-                link = reach.open(Wait::UntilBack).await?;
+                link = reach.open(DaemonWait::UntilBack).await?;
             }
             Err(error) => return Err(list.refused(error)),
         }
@@ -207,8 +207,8 @@ pub async fn send(
     conversation: ConversationId,
     args: &RunArgs,
 ) -> Result<SendResult, Failure> {
-    let list = List::read(&args.file, &mut std::io::empty())?;
-    let place = Place {
+    let list = ToolFile::read(&args.file, &mut std::io::empty())?;
+    let place = AskTarget {
         id: conversation,
         new: None,
     };
@@ -217,8 +217,8 @@ pub async fn send(
     sent.await.map_err(|error| list.refused(error))
 }
 
-fn params(list: &List, place: Place, mode: Mode) -> RunParams {
-    RunParams {
+fn params(list: &ToolFile, place: AskTarget, mode: SendModeArg) -> ToolRunParams {
+    ToolRunParams {
         conversation: place.id,
         calls: list.calls.clone(),
         new: place.new,
@@ -229,13 +229,13 @@ fn params(list: &List, place: Place, mode: Mode) -> RunParams {
 }
 
 /// What a file holds; whether it can run is for the daemon to say.
-struct List {
+struct ToolFile {
     /// The file, as messages name it.
     name: String,
     calls: Vec<Value>,
 }
 
-impl List {
+impl ToolFile {
     fn read(file: &Path, stdin: &mut dyn Read) -> Result<Self, Failure> {
         let is_stdin = file == Path::new("-");
         let name = if is_stdin {
@@ -276,7 +276,7 @@ impl List {
     }
 
     /// What is wrong with the list, and where to look it up.
-    fn refused(&self, error: CallError) -> Failure {
+    fn refused(&self, error: RpcCallError) -> Failure {
         const INVALID_PARAMS: i32 = -32602;
         let wrong = error.kind == CallFailure::Protocol(INVALID_PARAMS);
         let failure = Failure::from(error);
@@ -300,7 +300,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Result<&[&str], &str>) {
-        let read = List::read(Path::new("-"), &mut text.as_bytes());
+        let read = ToolFile::read(Path::new("-"), &mut text.as_bytes());
         match (read, expected) {
             (Ok(list), Ok(ids)) => assert_eq!(ids, list.ids()),
             (Err(failure), Err(why)) => {
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
-        let read = List::read(Path::new("/no/such.json"), &mut std::io::empty());
+        let read = ToolFile::read(Path::new("/no/such.json"), &mut std::io::empty());
         let failure = read.err().unwrap();
         assert_eq!(Exit::USAGE, failure.exit);
         assert!(failure.message.starts_with("cannot read /no/such.json: "));

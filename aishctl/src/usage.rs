@@ -3,13 +3,16 @@
 use aish_proto::conversation::{ConversationStatus, SetBudget};
 use aish_proto::event::{BudgetChanged, BudgetReached, Envelope};
 use aish_proto::turn::Usage;
-use aish_proto::usage::{Budget, By, Get, GetParams, GetResult, Row, SetBudgetParams, Usd};
+use aish_proto::usage::{
+    ConversationBudget, Get, SetBudgetParams, UsageGetParams, UsageGetResult, UsageGrouping,
+    UsageRow, Usd,
+};
 use clap::{Args, ValueEnum};
 
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::failure::Failure;
-use crate::since::{self, Since};
-use crate::{consent, resolve, table};
+use crate::since::{self, PastTime};
+use crate::{conversation_choice, question, table};
 
 const TITLE_WIDTH: usize = 40;
 
@@ -17,14 +20,14 @@ const TITLE_WIDTH: usize = 40;
 pub struct UsageArgs {
     /// What the sums are of
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
-    pub by: Sums,
+    pub by: UsageTotals,
     /// Only from the day on (UTC) in which this was: 7d, 2026-11-21, 2026-11-21T10:00:00Z
     #[arg(long, value_name = "T", value_parser = day)]
-    pub since: Option<Since>,
+    pub since: Option<PastTime>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Sums {
+pub enum UsageTotals {
     #[default]
     Day,
     Conv,
@@ -47,14 +50,14 @@ pub struct BudgetArgs {
 }
 
 /// As other times, and a date alone.
-fn day(text: &str) -> Result<Since, String> {
+fn day(text: &str) -> Result<PastTime, String> {
     let is_date = text.len() == 10
         && text.bytes().enumerate().all(|(at, it)| match at {
             4 | 7 => it == b'-',
             _ => it.is_ascii_digit(),
         });
     if is_date {
-        return Ok(Since::Time(format!("{text}T00:00:00Z")));
+        return Ok(PastTime::Time(format!("{text}T00:00:00Z")));
     }
     since::parse(text)
 }
@@ -67,27 +70,27 @@ pub fn usd(text: &str) -> Result<Usd, String> {
         .ok_or_else(|| format!("`{text}` is no amount of US dollars (try 0.50)"))
 }
 
-pub async fn run(desk: &Desk, args: &UsageArgs) -> Result<Printed, Failure> {
+pub async fn run(desk: &CommandContext, args: &UsageArgs) -> Result<CommandOutput, Failure> {
     let (since, max_age_ms) = match &args.since {
         None => (None, None),
-        Some(Since::Time(time)) => (Some(time.clone()), None),
-        Some(Since::Ago(ago)) => (None, u64::try_from(ago.as_millis()).ok()),
+        Some(PastTime::Time(time)) => (Some(time.clone()), None),
+        Some(PastTime::Ago(ago)) => (None, u64::try_from(ago.as_millis()).ok()),
     };
-    let params = GetParams {
+    let params = UsageGetParams {
         by: match args.by {
-            Sums::Day => By::Day,
-            Sums::Conv => By::Conversation,
-            Sums::Model => By::Model,
+            UsageTotals::Day => UsageGrouping::Day,
+            UsageTotals::Conv => UsageGrouping::Conversation,
+            UsageTotals::Model => UsageGrouping::Model,
         },
         since,
         max_age_ms,
     };
     let result = desk.caller.call::<Get>(params).await?;
-    desk.print(&result, || shown(&result))
+    desk.print(&result, || table(&result))
 }
 
-fn shown(result: &GetResult) -> String {
-    let GetResult {
+fn table(result: &UsageGetResult) -> String {
+    let UsageGetResult {
         by,
         since,
         rows,
@@ -96,9 +99,9 @@ fn shown(result: &GetResult) -> String {
         today,
     } = result;
     let what = match by {
-        By::Day => "day (UTC)",
-        By::Conversation => "conversation",
-        By::Model => "model",
+        UsageGrouping::Day => "day (UTC)",
+        UsageGrouping::Conversation => "conversation",
+        UsageGrouping::Model => "model",
     };
     let mut lines: Vec<Vec<String>> = rows.iter().map(|it| line(name(it), &it.usage)).collect();
     lines.push(line("total".to_owned(), total));
@@ -135,8 +138,8 @@ fn requests(count: u64) -> String {
     format!("{count} request{plural}")
 }
 
-fn name(row: &Row) -> String {
-    let Row {
+fn name(row: &UsageRow) -> String {
+    let UsageRow {
         day,
         conversation,
         title,
@@ -179,15 +182,15 @@ fn cost(usage: &Usage) -> String {
 }
 
 /// Shows what a conversation may take, or changes that.
-pub async fn budget(desk: &Desk, args: &BudgetArgs) -> Result<Printed, Failure> {
+pub async fn budget(desk: &CommandContext, args: &BudgetArgs) -> Result<CommandOutput, Failure> {
     let name = desk.name(args.conversation.as_deref());
-    let found = resolve::meant(&desk.caller, &desk.around, name).await?;
+    let found = conversation_choice::resolve(&desk.caller, &desk.around, name).await?;
     let before = found.budget.unwrap_or_default();
     if !args.off && args.tokens.is_none() && args.usd.is_none() {
         let shown = serde_json::json!({"conversation": found.id, "budget": found.budget, "usage": found.usage});
         return desk.print(&shown, || format!("{}: {}\n", found.title, amounts(&found)));
     }
-    let after = Budget {
+    let after = ConversationBudget {
         tokens: args.tokens.or(before.tokens),
         usd: args.usd.or(before.usd),
     };
@@ -229,13 +232,13 @@ pub fn amounts(status: &ConversationStatus) -> String {
 }
 
 /// What an event says of budgets, in one line.
-pub fn told(event: &Envelope) -> Option<String> {
+pub fn event_line(event: &Envelope) -> Option<String> {
     if let Some(BudgetReached { text, hint, .. }) = event.read() {
         return Some(format!("{text}; {hint}"));
     }
     let BudgetChanged { budget, by } = event.read()?;
-    let by = by.map_or_else(String::new, |it| format!(" ({})", consent::who(&it)));
-    let Budget { tokens, usd } = budget.unwrap_or_default();
+    let by = by.map_or_else(String::new, |it| format!(" ({})", question::who(&it)));
+    let ConversationBudget { tokens, usd } = budget.unwrap_or_default();
     let tokens = tokens.map(|it| format!("{it} tokens"));
     let usd = usd.map(|it| it.to_string());
     let amounts: Vec<String> = tokens.into_iter().chain(usd).collect();
@@ -255,7 +258,7 @@ mod tests {
 
     #[test]
     fn days_and_money_are_read_as_people_write_them() {
-        let time = |it: &str| Ok(Since::Time(it.to_owned()));
+        let time = |it: &str| Ok(PastTime::Time(it.to_owned()));
         assert_eq!(time("2026-11-21T00:00:00Z"), day("2026-11-21"));
         assert_eq!(time("2026-11-21T10:00:00Z"), day("2026-11-21T10:00:00Z"));
         assert!(day("7d").is_ok() && day("2026-1-2").is_err() && day("today").is_err());
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn sums_say_what_is_believed_and_what_they_leave_out() {
-        let result: GetResult = serde_json::from_value(serde_json::json!({
+        let result: UsageGetResult = serde_json::from_value(serde_json::json!({
             "by": "model", "since": "2026-11-20",
             "rows": [
                 {"preset": "cloud", "model": "large", "usage": {"inputTokens": 1000, "outputTokens": 200,
@@ -290,6 +293,6 @@ since 2026-11-20
 + without 1 request of presets that have no price (models.NAME.price)
 today, 2026-11-22 UTC: $0.0126 of $5.00 (limits.daily_spend_usd)
 ";
-        assert_eq!(expected, shown(&result));
+        assert_eq!(expected, table(&result));
     }
 }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use aishd_config::command::Command;
+use aishd_config::command::ConfigAction;
 
 /// The daemon that holds aish's conversations.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "aishd", version)]
-pub struct Args {
+pub struct DaemonArgs {
     /// Stay attached to the terminal and log to it (the default)
     #[arg(long, conflicts_with = "detach")]
     pub foreground: bool,
@@ -29,28 +29,28 @@ pub struct Args {
     #[arg(short = 'c', global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     #[command(subcommand)]
-    pub command: Option<Offline>,
+    pub command: Option<OfflineCommand>,
 }
 
 /// What prints and exits instead of serving.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Offline {
+pub enum OfflineCommand {
     /// The configuration; used by `aishctl config`
     #[command(hide = true)]
     Config {
         #[command(subcommand)]
-        command: Command,
+        command: ConfigAction,
     },
     /// The store as it lies there; used by `aishctl doctor`
     #[command(hide = true)]
     Store {
         #[command(subcommand)]
-        command: Looking,
+        command: LookArguments,
     },
 }
 
 #[derive(Clone, Copy, Debug, Subcommand)]
-pub enum Looking {
+pub enum LookArguments {
     /// Read it and change nothing
     Look,
 }

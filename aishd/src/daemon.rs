@@ -3,15 +3,15 @@
 
 mod boundary;
 mod configuration;
-mod levels;
-mod look;
+mod migrate_levels;
 mod notify;
 mod registry;
+mod rule_audit;
 mod rules;
 mod sessions;
 mod stop;
+mod store_look;
 mod watch;
-mod witness;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::limits::{BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, Limits, SUBSCRIPTIONS};
+use aish_proto::limits::{
+    BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, ProtocolLimits, SUBSCRIPTIONS,
+};
 use aish_proto::network;
 use anyhow::Context as _;
 use interprocess::local_socket::tokio::Listener;
@@ -29,36 +31,36 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::configuration::{ConfigFault, Configured};
-use self::stop::{Signals, Stops};
-use self::witness::Witness;
-use crate::args::{Args, Looking, Offline};
-use crate::service::{self, Pulse};
-use crate::socket::{self, Place, Socket, SocketError};
+use self::configuration::{ConfigFault, StartConfiguration};
+use self::rule_audit::StoreWitness;
+use self::stop::{DaemonSignals, StopTokens};
+use crate::args::{DaemonArgs, LookArguments, OfflineCommand};
+use crate::service::{self, StorePulse};
+use crate::socket::{self, ListeningSocket, SocketError, SocketFile};
 use aishd_broker::Broker;
-use aishd_config::command::{self, Desk};
-use aishd_config::live::Live;
+use aishd_config::command::{self, ActionContext};
+use aishd_config::live::LiveConfig;
+use aishd_config::manifest_store::ManifestStore;
 use aishd_config::paths::{self, PathError};
-use aishd_config::shelf::Shelf;
-use aishd_config::{Settings, env};
+use aishd_config::{Settings, environment_variables};
 use aishd_conversation::allowances::ClientAllowances;
-use aishd_conversation::definitions::Definitions;
-use aishd_conversation::directory::Directory;
-use aishd_conversation::memories::Book;
-use aishd_conversation::not_taken::NotTaken;
-use aishd_conversation::pending::Pending;
-use aishd_conversation::purse::Ledger;
-use aishd_conversation::routes::Routes;
-use aishd_conversation::tokens::Tokens;
-use aishd_conversation::warm::Warm;
-use aishd_conversation::{CaughtUp, Surroundings};
-use aishd_logging::{Logging, Redactor, Ring};
+use aishd_conversation::budget::Ledger;
+use aishd_conversation::directory::ConversationDirectory;
+use aishd_conversation::memory_book::MemoryBook;
+use aishd_conversation::model_limits::NotTaken;
+use aishd_conversation::pending_questions::PendingQuestions;
+use aishd_conversation::routing_book::RoutingBook;
+use aishd_conversation::token_counts::TokenCounts;
+use aishd_conversation::tool_definitions::ToolDefinitions;
+use aishd_conversation::warm_transcripts::WarmTranscripts;
+use aishd_conversation::{ActorServices, CaughtUp};
+use aishd_logging::{LogRing, Redactor, RunningLog};
 use aishd_mcp::hub::Hub;
 use aishd_platform::{clock, failpoint};
 use aishd_process::Children;
 use aishd_process::trampoline;
-use aishd_project::Folders;
-use aishd_rpc::{About, Parts, Server, listen};
+use aishd_project::ProjectCache;
+use aishd_rpc::{DaemonInfo, RpcServer, ServerParts, listen};
 use aishd_store::{Alive, OpenError, Store};
 
 /// Threads that serve. Conversations wait for networks and disks, not for processors, and with one thread nothing is
@@ -81,19 +83,19 @@ mod exit {
 }
 
 /// Runs the daemon to its end.
-pub fn main(args: &Args) -> ExitCode {
-    if let Some(Offline::Config { command }) = &args.command {
-        let desk = Desk {
-            place: &configuration::find(args, &env::read()),
-            is_set: &env::is_set,
+pub fn main(args: &DaemonArgs) -> ExitCode {
+    if let Some(OfflineCommand::Config { command }) = &args.command {
+        let desk = ActionContext {
+            place: &configuration::find(args, &environment_variables::read()),
+            is_set: &environment_variables::is_set,
         };
         return command::run(command, desk);
     }
-    if let Some(Offline::Store {
-        command: Looking::Look,
+    if let Some(OfflineCommand::Store {
+        command: LookArguments::Look,
     }) = &args.command
     {
-        return look::run(args);
+        return store_look::run(args);
     }
     match start(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -136,7 +138,7 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     }
 }
 
-fn start(args: &Args) -> anyhow::Result<()> {
+fn start(args: &DaemonArgs) -> anyhow::Result<()> {
     umask(Mode::from_raw_mode(0o077));
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("forbid core dumps")?;
     trampoline::keep_descriptors();
@@ -144,12 +146,12 @@ fn start(args: &Args) -> anyhow::Result<()> {
         // Fails for the leader of a process group, as a shell's job is; aishctl starts us as none.
         let _leader = setsid();
     }
-    let env = env::read();
+    let env = environment_variables::read();
     if let Some(text) = &env.aish_failpoint {
         failpoint::arm(text);
     }
     let configured = configuration::load(args, &env)?;
-    let logging = Logging::start(&configured.log(), env.journal_stream.as_deref());
+    let logging = RunningLog::start(&configured.log(), env.journal_stream.as_deref());
     let logging = logging.context("start the log")?;
     let _last_lines = logging.last_lines();
     configured.log_warnings();
@@ -159,7 +161,7 @@ fn start(args: &Args) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let around = Around {
+    let around = DaemonPaths {
         socket_path,
         state_dir: configured.state.clone(),
         is_managed: env.notify_socket.is_some(),
@@ -177,7 +179,7 @@ fn start(args: &Args) -> anyhow::Result<()> {
 
 /// Where we live.
 #[derive(Clone, Debug)]
-struct Around {
+struct DaemonPaths {
     socket_path: PathBuf,
     state_dir: PathBuf,
     /// A service manager started us, and listens to what we say.
@@ -185,11 +187,15 @@ struct Around {
 }
 
 /// Serves from the first to the last moment.
-async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow::Result<()> {
+async fn run(
+    configured: StartConfiguration,
+    logging: RunningLog,
+    around: DaemonPaths,
+) -> anyhow::Result<()> {
     let watchdog = service::watchdog();
-    let pulse = Arc::new(Pulse::new(watchdog));
+    let pulse = Arc::new(StorePulse::new(watchdog));
     // A stop may be asked for before there is anything to stop.
-    let mut signals = Signals::listen().context("listen to signals")?;
+    let mut signals = DaemonSignals::listen().context("listen to signals")?;
     let Some(Opened {
         listener,
         place,
@@ -199,14 +205,8 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
         tracing::info!("stopped before the store was open");
         return Ok(());
     };
-    let about = About {
-        epoch: store.epoch(),
-        started_at: clock::now(),
-        socket: around.socket_path.clone(),
-        state_dir: around.state_dir.clone(),
-        repairs: store.repairs(),
-    };
-    let (stops, children) = (Stops::default(), Children::new(env::of_children()));
+    let stops = StopTokens::default();
+    let children = Children::new(environment_variables::of_children());
     let keeper = children.keeper().context("become the keeper of children")?;
     let broker = broker(&logging, &store, children.clone());
     let ground = Arc::new(boundary::ground(&children, &configured, &around).await);
@@ -214,33 +214,33 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let hub = sessions::hub(&store, children.clone(), logging.redactor());
     let tools = registry::tools(&hub, &children, &around.state_dir, &redactor);
-    let witness = Witness::start(&store, &settings).await;
-    levels::hand_out(&store, &settings.policy).await;
+    let witness = StoreWitness::start(&store, &settings).await;
+    migrate_levels::hand_out(&store, &settings.policy).await;
     let live = configured.live(logging, witness.clone());
     let shelf = registry::shelf(live.clone(), &tools).await;
     let server = build(
-        about,
+        daemon_info(&store, &around),
         (hub.clone(), shelf.clone(), children.clone()),
         live.clone(),
         &settings,
         (ring, redactor),
-        Surroundings {
+        ActorServices {
             store: store.clone(),
             broker,
             models: live.models(),
             policy: live.policy(),
             tools,
-            pending: Pending::new(),
+            pending: PendingQuestions::new(),
             allowances: ClientAllowances::default(),
-            definitions: Definitions::new(&store),
-            routes: Routes::new(&store),
+            definitions: ToolDefinitions::new(&store),
+            routes: RoutingBook::new(&store),
             ledger: Ledger::new(&store),
-            book: Book::new(&store),
-            folders: Folders::default(),
+            book: MemoryBook::new(&store),
+            folders: ProjectCache::default(),
             ground,
-            tokens: Tokens::new(&store),
+            tokens: TokenCounts::new(&store),
             caught_up: CaughtUp::default(),
-            warm: Warm::default(),
+            warm: WarmTranscripts::default(),
             max_queue: settings.max_queue,
             draining: stops.draining.clone(),
             stopping: stops.stopping.clone(),
@@ -267,8 +267,18 @@ async fn run(configured: Configured, logging: Logging, around: Around) -> anyhow
     Ok(())
 }
 
+fn daemon_info(store: &Store, around: &DaemonPaths) -> DaemonInfo {
+    DaemonInfo {
+        epoch: store.epoch(),
+        started_at: clock::now(),
+        socket: around.socket_path.clone(),
+        state_dir: around.state_dir.clone(),
+        repairs: store.repairs(),
+    }
+}
+
 /// Goes on with what was unfinished, and says that it is there.
-fn begin(server: &Server, pulse: &Pulse) {
+fn begin(server: &RpcServer, pulse: &StorePulse) {
     let resumed = server.directory.resume().unwrap_or_else(|error| {
         tracing::error!(%error, "look for unfinished turns");
         0
@@ -280,7 +290,7 @@ fn begin(server: &Server, pulse: &Pulse) {
 
 /// Until the children are gone, but not for ever.
 async fn wait_for(children: &Children, until: Instant) {
-    let gone = tokio::time::timeout_at(until, children.gone()).await;
+    let gone = tokio::time::timeout_at(until, children.all_ended()).await;
     if gone.is_err() {
         tracing::warn!("children are still ending; their keepers go on without us");
     }
@@ -289,17 +299,17 @@ async fn wait_for(children: &Children, until: Instant) {
 /// What only one daemon can have.
 struct Opened {
     listener: Listener,
-    place: Option<Place>,
+    place: Option<SocketFile>,
     store: Store,
 }
 
 /// Takes the socket, then the store; nothing when the word to stop came first.
 async fn open(
-    around: &Around,
-    pulse: Arc<Pulse>,
-    signals: &mut Signals,
+    around: &DaemonPaths,
+    pulse: Arc<StorePulse>,
+    signals: &mut DaemonSignals,
 ) -> anyhow::Result<Option<Opened>> {
-    let Socket { listener, place } = match socket::adopt()? {
+    let ListeningSocket { listener, place } = match socket::adopt()? {
         Some(adopted) => adopted,
         None => {
             let path = &around.socket_path;
@@ -335,7 +345,7 @@ async fn open(
 }
 
 /// Gives up a socket that is ours.
-fn leave(place: Option<Place>) {
+fn leave(place: Option<SocketFile>) {
     if let Some(place) = place {
         place.remove();
     }
@@ -347,30 +357,32 @@ async fn close(store: Store) {
 }
 
 /// The broker, whose secrets the log learns before they are used.
-fn broker(logging: &Logging, store: &Store, children: Children) -> Broker {
+fn broker(logging: &RunningLog, store: &Store, children: Children) -> Broker {
     let redactor = logging.redactor();
-    for (_, value) in env::of_network() {
+    for (_, value) in environment_variables::of_network() {
         network::password(&value)
             .into_iter()
             .for_each(|it| redactor.learn(it));
     }
-    let broker = Broker::telling(env::key, children, move |secret| redactor.learn(secret));
+    let broker = Broker::telling(environment_variables::key, children, move |secret| {
+        redactor.learn(secret);
+    });
     broker.remember(NotTaken::new(store));
     broker
 }
 
 /// Puts the parts together.
 fn build(
-    about: About,
-    (hub, shelf, children): (Hub, Arc<Shelf>, Children),
-    config: Arc<Live>,
+    about: DaemonInfo,
+    (hub, shelf, children): (Hub, Arc<ManifestStore>, Children),
+    config: Arc<LiveConfig>,
     settings: &Settings,
-    (log, redactor): (Ring, Redactor),
-    surroundings: Surroundings,
+    (log, redactor): (LogRing, Redactor),
+    surroundings: ActorServices,
     closing: CancellationToken,
-) -> Arc<Server> {
-    Arc::new(Server::new(Parts {
-        directory: Directory::new(surroundings, settings.max_conversations_in_memory),
+) -> Arc<RpcServer> {
+    Arc::new(RpcServer::new(ServerParts {
+        directory: ConversationDirectory::new(surroundings, settings.max_conversations_in_memory),
         provider_among: Box::new(move |line| children.provider_among(line)?.parse().ok()),
         hub,
         shelf,
@@ -384,7 +396,7 @@ fn build(
     }))
 }
 
-async fn open_store(state_dir: &Path, pulse: Arc<Pulse>) -> anyhow::Result<Store> {
+async fn open_store(state_dir: &Path, pulse: Arc<StorePulse>) -> anyhow::Result<Store> {
     paths::private_dir(state_dir)?;
     let dir = state_dir.join("store");
     let alive = Alive::new(move || pulse.beat());
@@ -394,11 +406,11 @@ async fn open_store(state_dir: &Path, pulse: Arc<Pulse>) -> anyhow::Result<Store
 
 /// What goes on beside the serving, for whoever watches over us. It ends with the set.
 fn chores(
-    directory: &Directory,
+    directory: &ConversationDirectory,
     store: &Store,
     children: &Children,
     watchdog: Option<Duration>,
-    around: &Around,
+    around: &DaemonPaths,
 ) -> JoinSet<()> {
     let mut chores = JoinSet::new();
     let scratch = directory.ground().scratch.clone();
@@ -424,9 +436,9 @@ fn chores(
 /// Goes after the configuration as it changes.
 fn follow(
     chores: &mut JoinSet<()>,
-    live: Arc<Live>,
-    witness: Witness,
-    (directory, hub, shelf): (&Directory, Hub, Arc<Shelf>),
+    live: Arc<LiveConfig>,
+    witness: StoreWitness,
+    (directory, hub, shelf): (&ConversationDirectory, Hub, Arc<ManifestStore>),
 ) {
     chores.spawn(registry::follow(shelf, live.clone()));
     chores.spawn(witness.make_up_for(live.clone()));
@@ -440,8 +452,8 @@ fn follow(
     chores.spawn(watch::follow(live));
 }
 
-fn limits(settings: &Settings) -> Limits {
-    Limits {
+fn limits(settings: &Settings) -> ProtocolLimits {
+    ProtocolLimits {
         line_bytes: LINE_TO_DAEMON_BYTES,
         input_bytes: INPUT_BYTES,
         batch_calls: BATCH_CALLS,

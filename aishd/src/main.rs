@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use aishd::args::Args;
+use aishd::args::DaemonArgs;
 use aishd_process::trampoline;
 use clap::Parser as _;
 use tikv_jemalloc_ctl::background_thread;
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     if trampoline::is_asked_for(std::env::args_os()) {
         return trampoline::main();
     }
-    let args = Args::parse();
+    let args = DaemonArgs::parse();
     // Otherwise nothing goes back while nothing is allocated. A system without threads for it does without.
     let _none = background_thread::write(true);
     aishd::daemon::main(&args)

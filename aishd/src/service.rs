@@ -21,27 +21,27 @@ const BETWEEN_STATUSES: Duration = Duration::from_millis(250);
 
 /// We serve.
 pub fn ready() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
 /// We are going; what still runs has a little time.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+    notify(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
 }
 
 /// One line for `systemctl status`.
 fn status(text: &str) {
-    tell(&[NotifyState::Status(text)]);
+    notify(&[NotifyState::Status(text)]);
 }
 
 /// Reads the configuration again, between the words that let `systemctl reload` wait for it.
 pub fn reloading<T>(reload: impl FnOnce() -> T) -> T {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
         Err(error) => tracing::debug!(%error, "the monotonic clock"),
     }
     let done = reload();
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
     done
 }
 
@@ -78,7 +78,7 @@ pub async fn report<F: Future<Output = ()>>(
     }
 }
 
-fn tell(state: &[NotifyState<'_>]) {
+fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::debug!(%error, "tell the service manager");
     }
@@ -86,7 +86,7 @@ fn tell(state: &[NotifyState<'_>]) {
 
 /// Signs of life of the store, passed on: more time while it opens, the watchdog's food afterwards.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct StorePulse {
     began: Instant,
     ready: AtomicBool,
     sparing: Duration,
@@ -94,7 +94,7 @@ pub struct Pulse {
     last: AtomicU64,
 }
 
-impl Pulse {
+impl StorePulse {
     pub fn new(watchdog: Option<Duration>) -> Self {
         Self {
             began: Instant::now(),
@@ -120,11 +120,11 @@ impl Pulse {
         }
         self.last.store(now_ms, Ordering::Relaxed);
         if self.ready.load(Ordering::Relaxed) {
-            tell(&[NotifyState::Watchdog]);
+            notify(&[NotifyState::Watchdog]);
         } else if now > SHORT_START {
             let more = u32::try_from(MORE_TIME.as_micros()).unwrap_or(u32::MAX);
             let status = "reading the journal";
-            tell(&[
+            notify(&[
                 NotifyState::ExtendTimeoutUsec(more),
                 NotifyState::Status(status),
             ]);

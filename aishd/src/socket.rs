@@ -26,15 +26,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A listening socket, and what is needed to take it away again.
 #[derive(Debug)]
-pub struct Socket {
+pub struct ListeningSocket {
     pub listener: Listener,
     /// `None`: the service manager made the socket and keeps it.
-    pub place: Option<Place>,
+    pub place: Option<SocketFile>,
 }
 
 /// A socket file of ours.
 #[derive(Debug)]
-pub struct Place {
+pub struct SocketFile {
     path: PathBuf,
     inode: u64,
     /// Held for as long as we serve.
@@ -59,7 +59,7 @@ pub enum SocketError {
 }
 
 /// The socket that the service manager passed, if it passed one. Must be called on the runtime.
-pub fn adopt() -> Result<Option<Socket>, SocketError> {
+pub fn adopt() -> Result<Option<ListeningSocket>, SocketError> {
     let listener = listenfd::ListenFd::from_env()
         .take_unix_listener(0)
         .map_err(SocketError::Adopt)?;
@@ -67,7 +67,7 @@ pub fn adopt() -> Result<Option<Socket>, SocketError> {
         return Ok(None);
     };
     let listener = UdsListener::try_from(OwnedFd::from(listener)).map_err(SocketError::Adopt)?;
-    Ok(Some(Socket {
+    Ok(Some(ListeningSocket {
         listener: listener.into(),
         place: None,
     }))
@@ -75,7 +75,7 @@ pub fn adopt() -> Result<Option<Socket>, SocketError> {
 
 /// Makes the socket in its private directory. A dead one is replaced, a live one never. Must be called on
 /// the runtime.
-pub fn bind(path: &Path) -> Result<Socket, SocketError> {
+pub fn bind(path: &Path) -> Result<ListeningSocket, SocketError> {
     let lock = lock(path)?;
     clear(path)?;
     let io = |action| {
@@ -97,9 +97,9 @@ pub fn bind(path: &Path) -> Result<Socket, SocketError> {
     let inode = fs::symlink_metadata(path)
         .map_err(io("look at the socket"))?
         .ino();
-    Ok(Socket {
+    Ok(ListeningSocket {
         listener,
-        place: Some(Place {
+        place: Some(SocketFile {
             path: path.to_path_buf(),
             inode,
             _lock: lock,
@@ -107,7 +107,7 @@ pub fn bind(path: &Path) -> Result<Socket, SocketError> {
     })
 }
 
-impl Place {
+impl SocketFile {
     /// Removes the socket file, if it is still the one that we made.
     pub fn remove(self) {
         let ours = fs::symlink_metadata(&self.path).is_ok_and(|it| it.ino() == self.inode);

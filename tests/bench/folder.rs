@@ -10,8 +10,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aishd_model::trusted::Trusted;
-use aishd_project::Folders;
+use aishd_model::trusted_instructions::TrustedInstructions;
+use aishd_project::ProjectCache;
 
 const ROUNDS: usize = 200;
 /// A file system may give changes within so long the same time, and who looks meanwhile reads everything again.
@@ -42,7 +42,7 @@ fn main() {
         let place = tempfile::tempdir().unwrap();
         tree(place.path(), directories, files);
         let path = place.path().to_str().unwrap().to_owned();
-        let (folders, trusted) = (Folders::default(), Trusted::default());
+        let (folders, trusted) = (ProjectCache::default(), TrustedInstructions::default());
         std::thread::sleep(SETTLED);
         let look = || {
             let begun = Instant::now();

@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use aishd_log::access::Access;
 use aishd_log::constraints::Constraints;
-use aishd_log::grants::Grants;
+use aishd_log::grants::GrantList;
 use aishd_log::pattern::{Pattern, Patterns};
-use aishd_log::tool::{Network, Reach, Tool, Word};
+use aishd_log::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::ToolName;
-use aishd_mcp_messages::tool::{Mirroring, read};
-use aishd_rules::allowances::Allowances;
-use aishd_rules::binding::{Binding, By};
+use aishd_mcp_messages::tool::{HeaderMirroring, read};
+use aishd_rules::allowances::AllowanceList;
 use aishd_rules::catalog::Catalog;
-use aishd_rules::policy::{Policy, ProviderRule, Question, decide};
+use aishd_rules::policy::{Policy, PolicyQuestion, ProviderRule, decide};
+use aishd_rules::tool_binding::{Binding, BoundBy};
 use serde_json::{Map, Value, json};
 
 /// Rules of each kind: denials, automatic approvals, levels and grants are ten thousand together.
@@ -65,10 +65,10 @@ fn tool(at: usize) -> Tool {
         server: "npx some-server".into(),
         place: "npx some-server".into(),
         needs: Access::Read,
-        needs_by: Word::Servers,
+        needs_by: ClaimSource::Servers,
         reads_only: at.is_multiple_of(2),
-        reach: Reach::World,
-        network: Network::Stays,
+        reach: ToolReach::World,
+        network: NetworkUse::Stays,
         packages: Arc::default(),
         directory: None,
     }
@@ -94,8 +94,8 @@ fn policy() -> Policy {
     policy
 }
 
-fn grants(tools: &[Arc<Tool>]) -> Grants {
-    let mut grants = Grants::default();
+fn grants(tools: &[Arc<Tool>]) -> GrantList {
+    let mut grants = GrantList::default();
     for at in 0..RULES {
         let name: ToolName = name(at).parse().unwrap();
         let digest = tools[at % TOOLS].definition_digest();
@@ -105,7 +105,7 @@ fn grants(tools: &[Arc<Tool>]) -> Grants {
 }
 
 fn bound(tool: &Tool) -> (ToolName, Binding) {
-    let (digest, by) = (tool.definition_digest(), By::Rule);
+    let (digest, by) = (tool.definition_digest(), BoundBy::Rule);
     (tool.name.clone(), Binding { digest, by })
 }
 
@@ -126,11 +126,11 @@ fn told(what: &str, mut times: Vec<Duration>, limit: Option<Duration>) {
 fn main() {
     let tools: Vec<Arc<Tool>> = (0..TOOLS).map(|it| Arc::new(tool(it))).collect();
     let (policy, grants) = (policy(), grants(&tools));
-    let (nothing, nobody) = (Patterns::default(), Allowances::default());
+    let (nothing, nobody) = (Patterns::default(), AllowanceList::default());
     let (arguments, constraints) = (Map::new(), Constraints::default());
     let bound: BTreeMap<ToolName, Binding> = tools.iter().map(|it| bound(it)).collect();
     let times = (0..ROUNDS).map(|round| {
-        let question = Question {
+        let question = PolicyQuestion {
             tool: &tools[round % TOOLS],
             arguments: &arguments,
             constraints: &constraints,
@@ -164,7 +164,7 @@ fn main() {
     let list: Vec<Value> = (0..TOOLS).map(sent).collect();
     let parsed = (0..ROUNDS / 100).map(|_| {
         let started = Instant::now();
-        black_box(read(&list, "npx some-server", Mirroring::None));
+        black_box(read(&list, "npx some-server", HeaderMirroring::None));
         started.elapsed()
     });
     told(

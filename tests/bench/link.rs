@@ -5,11 +5,11 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use aish_proto::attach::{Attach, AttachParams, Since};
-use aish_proto::conversation::{Create, CreateParams};
+use aish_proto::attach::{Attach, AttachParams, ReplayStart};
+use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_proto::daemon::{ClientInfo, ClientKind, Hello, HelloParams};
 use aish_proto::id::ConversationId;
-use aish_proto::method::{Method, Role};
+use aish_proto::method::{ClientRole, Method};
 use aish_proto::turn::{Send, SendMode, SendParams};
 use aish_proto::version::ProtocolRange;
 use anyhow::Context as _;
@@ -36,7 +36,7 @@ impl Link {
                 kind: ClientKind::Script,
                 tty: None,
             },
-            role: Role::Driver,
+            role: ClientRole::Driver,
             secrets: BTreeMap::new(),
             environment: BTreeMap::new(),
             umask: None,
@@ -71,7 +71,7 @@ impl Link {
     pub(crate) fn create(&mut self) -> anyhow::Result<ConversationId> {
         let (title, model, cwd) = (None, None, "/".to_owned());
         Ok(self
-            .call::<Create>(&CreateParams {
+            .call::<Create>(&ConversationCreateParams {
                 title,
                 model,
                 cwd,
@@ -82,7 +82,7 @@ impl Link {
     }
 
     /// Attaches, and reads until everything that there was has come.
-    pub(crate) fn attach(&mut self, id: ConversationId, since: Since) -> anyhow::Result<()> {
+    pub(crate) fn attach(&mut self, id: ConversationId, since: ReplayStart) -> anyhow::Result<()> {
         let deltas = true;
         self.call::<Attach>(&AttachParams { id, since, deltas })?;
         while !self.line()?.contains("\"kind\":\"replayComplete\"") {}

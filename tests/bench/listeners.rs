@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use anyhow::Context as _;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -40,7 +40,7 @@ impl Audience {
         let conversation = asker.create()?;
         let attached = || {
             let mut link = Link::open(socket)?;
-            link.attach(conversation, Since::Now)?;
+            link.attach(conversation, ReplayStart::Now)?;
             Ok::<_, anyhow::Error>(link)
         };
         let deaf = (0..deaf)
@@ -48,7 +48,7 @@ impl Audience {
             .collect::<Result<Vec<_>, _>>()?;
         let listeners = (0..count).map(|_| attached().map(Link::into_stream));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
-        asker.attach(conversation, Since::Now)?;
+        asker.attach(conversation, ReplayStart::Now)?;
         let model = model.to_owned();
         let ask = move || {
             asker.send(conversation, &model)?;

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use aishd_config::layers::Where;
-use aishd_config::live::Live;
+use aishd_config::layers::LayerPaths;
+use aishd_config::live::LiveConfig;
 use aishd_config::load;
-use aishd_config::shelf::{Means, Shelf, Which};
+use aishd_config::manifest_store::{ManifestSelection, ManifestStore, ManifestStoreServices};
 use aishd_rules::catalog::Catalog;
-use aishd_rules::registry::Registry;
+use aishd_rules::registry::ManifestRegistry;
 
 const MANIFESTS: usize = 200;
 const CAPABILITIES: usize = 4;
@@ -55,22 +55,22 @@ fn told(what: &str, mut times: Vec<Duration>, limit: Duration) {
     println!("{what}: p50 {half:?}, p99 {late:?}; limit {limit:?} {held}");
 }
 
-fn live(folder: &Path) -> Arc<Live> {
+fn live(folder: &Path) -> Arc<LiveConfig> {
     let user = folder.join("config.toml");
     fs::write(&user, "").unwrap();
-    let place = Where {
+    let place = LayerPaths {
         user: Some(user),
-        ..Where::default()
+        ..LayerPaths::default()
     };
     let loaded = load::load(&place, &|_| false);
     let settings = loaded.settings.clone().unwrap();
     let apply = Box::new(|_: &_| Ok(()));
-    Arc::new(Live::new(place, settings, loaded, |_| false, apply))
+    Arc::new(LiveConfig::new(place, settings, loaded, |_| false, apply))
 }
 
 /// Each reading ends as in the daemon: with the catalog that the next request is offered.
-fn shelf(live: Arc<Live>, catalog: Arc<Mutex<Catalog>>) -> Shelf {
-    let before = Mutex::new(Registry::default());
+fn shelf(live: Arc<LiveConfig>, catalog: Arc<Mutex<Catalog>>) -> ManifestStore {
+    let before = Mutex::new(ManifestRegistry::default());
     let publish = move |manifests: Vec<_>, _faults: &[String]| {
         let mut before = before.lock().unwrap();
         let now = before.followed_by(manifests);
@@ -79,12 +79,12 @@ fn shelf(live: Arc<Live>, catalog: Arc<Mutex<Catalog>>) -> Shelf {
         *before = now;
         changes
     };
-    let means = Means {
+    let means = ManifestStoreServices {
         find: Box::new(|name| Some(PathBuf::from("/bin").join(name))),
         taken: Box::new(BTreeSet::new),
         publish: Box::new(publish),
     };
-    Shelf::new(live, means)
+    ManifestStore::new(live, means)
 }
 
 fn main() {
@@ -100,7 +100,7 @@ fn main() {
     let loads = (0..ROUNDS).map(|_| {
         let shelf = shelf(live.clone(), Arc::clone(&catalog));
         let started = Instant::now();
-        let report = shelf.read(Which::Changed);
+        let report = shelf.read(ManifestSelection::Changed);
         let took = started.elapsed();
         assert_eq!(
             (MANIFESTS, Vec::<String>::new()),
@@ -118,7 +118,7 @@ fn main() {
         catalog.lock().unwrap().iter().count()
     );
     let shelf = shelf(live, catalog);
-    shelf.read(Which::Changed);
+    shelf.read(ManifestSelection::Changed);
     let changes = (0..ROUNDS).map(|round| {
         let at = round % MANIFESTS;
         fs::write(
@@ -127,7 +127,7 @@ fn main() {
         )
         .unwrap();
         let started = Instant::now();
-        let report = shelf.read(Which::Changed);
+        let report = shelf.read(ManifestSelection::Changed);
         let took = started.elapsed();
         assert_eq!(
             (1, 1),

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use aish_proto::id::{ConversationId, TurnId};
+use aishd_log::budget::BudgetLimits;
 use aishd_log::constraints::Constraints;
-use aishd_log::event::{Event, Key, Origin, Record, Source, Stop};
-use aishd_log::purse::Budget;
-use aishd_log::state::State;
+use aishd_log::event::{Event, IdempotencyKey, PresetSource, Record, StopReason, TurnOrigin};
+use aishd_log::state::ConversationState;
 use aishd_platform::clock;
 use aishd_store::{Commit, Store};
 use anyhow::Context as _;
@@ -28,7 +28,7 @@ pub(crate) fn conversations(store: &Path, turns: &[usize]) -> anyhow::Result<Vec
 
 async fn conversation(store: &Store, turns: usize) -> anyhow::Result<ConversationId> {
     let id = ConversationId(clock::ulid());
-    let mut state = State::default();
+    let mut state = ConversationState::default();
     let created = Event::Created {
         title: None,
         model: None,
@@ -36,7 +36,7 @@ async fn conversation(store: &Store, turns: usize) -> anyhow::Result<Conversatio
         forked_from: None,
         importing: false,
         constraints: Constraints::default(),
-        budget: Budget::default(),
+        budget: BudgetLimits::default(),
     };
     let mut events = vec![(None, created)];
     for at in 0..turns {
@@ -75,7 +75,7 @@ fn exchange(at: usize) -> [Event; 4] {
         Event::UserMessage {
             text: question,
             attachments: vec![],
-            key: Some(Key {
+            key: Some(IdempotencyKey {
                 key: clock::ulid().to_string(),
                 body: "0".repeat(64),
             }),
@@ -84,12 +84,12 @@ fn exchange(at: usize) -> [Event; 4] {
             max_tool_depth: None,
             calls: None,
             environment: None,
-            origin: Origin::Asked,
+            origin: TurnOrigin::Asked,
         },
         Event::TurnStarted {
             model: "n1".to_owned(),
             model_id: "n1".to_owned(),
-            source: Source::Configured,
+            source: PresetSource::Configured,
         },
         Event::AssistantMessage {
             item: 0,
@@ -104,7 +104,7 @@ fn exchange(at: usize) -> [Event; 4] {
             payee: None,
         },
         Event::TurnFinished {
-            stop: Stop::End,
+            stop: StopReason::End,
             text: answer.into(),
             usage: None,
             error: None,

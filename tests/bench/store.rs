@@ -9,11 +9,13 @@
 use std::time::{Duration, Instant};
 
 use aish_proto::id::{ConversationId, TurnId};
-use aishd_log::audit::Draft;
-use aishd_log::event::{Event, Origin, Record, Source, Stop};
-use aishd_log::resource::{Action, Author as By, Checking, Data, ResourceChange};
-use aishd_log::state::State;
-use aishd_log::time::At;
+use aishd_log::audit::AuditDraft;
+use aishd_log::event::{Event, PresetSource, Record, StopReason, TurnOrigin};
+use aishd_log::resource::{
+    ChangeAuthor as By, ChangeCheck, ResourceAction, ResourceChange, ResourceData,
+};
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use aishd_store::{Commit, Store};
 use tokio::task::JoinSet;
@@ -31,14 +33,14 @@ const RESOURCE_ROUNDS: usize = 2000;
 /// One conversation that grows.
 struct Author {
     id: ConversationId,
-    state: State,
+    state: ConversationState,
 }
 
 impl Author {
     fn new() -> Self {
         Self {
             id: ConversationId(clock::ulid()),
-            state: State::default(),
+            state: ConversationState::default(),
         }
     }
 
@@ -47,12 +49,12 @@ impl Author {
         let records = events.into_iter().map(|(turn, event)| {
             let record = Record {
                 seq: self.state.last_seq.next(),
-                at: At(0),
+                at: Timestamp(0),
                 turn: Some(turn),
                 client: None,
                 event,
             };
-            audit.extend(Draft::of(self.id, &self.state, &record));
+            audit.extend(AuditDraft::of(self.id, &self.state, &record));
             self.state.apply(&record);
             record
         });
@@ -67,7 +69,7 @@ impl Author {
             attachments: vec![],
             key: None,
             model: None,
-            origin: Origin::Asked,
+            origin: TurnOrigin::Asked,
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
@@ -76,7 +78,7 @@ impl Author {
         let started = Event::TurnStarted {
             model: "m".to_owned(),
             model_id: "m".to_owned(),
-            source: Source::Configured,
+            source: PresetSource::Configured,
         };
         self.commit(vec![(turn, question), (turn, started)])
     }
@@ -95,7 +97,7 @@ impl Author {
             payee: None,
         };
         let end = Event::TurnFinished {
-            stop: Stop::End,
+            stop: StopReason::End,
             text: "a".repeat(300).into(),
             usage: None,
             error: None,
@@ -106,20 +108,25 @@ impl Author {
 }
 
 /// What the actor of a conversation does about one change: what there is, whether it may be, and the commit.
-async fn change(store: &Store, author: &mut State, id: ConversationId, wanted: ResourceChange) {
+async fn change(
+    store: &Store,
+    author: &mut ConversationState,
+    id: ConversationId,
+    wanted: ResourceChange,
+) {
     let by = By::Provider("data-tool".parse().unwrap());
-    let mut checking = Checking::new(&by, At(0), author.resources);
+    let mut checking = ChangeCheck::new(&by, Timestamp(0), author.resources);
     let changed = checking
         .check(wanted, |name| Ok(store.resource(id, name).unwrap()))
         .unwrap();
     let record = Record {
         seq: author.last_seq.next(),
-        at: At(0),
+        at: Timestamp(0),
         turn: None,
         client: None,
         event: Event::ResourceChanged(Box::new(changed)),
     };
-    let audit = Draft::of(id, author, &record).into_iter().collect();
+    let audit = AuditDraft::of(id, author, &record).into_iter().collect();
     author.apply(&record);
     let commit = Commit::new(id, vec![record], author.clone(), audit);
     store.commit(commit).await.unwrap();
@@ -128,16 +135,16 @@ async fn change(store: &Store, author: &mut State, id: ConversationId, wanted: R
 /// A durable change, a read and a page of names, each at ten thousand resources.
 async fn resources(store: &Store) {
     let id = ConversationId(clock::ulid());
-    let mut state = State::default();
+    let mut state = ConversationState::default();
     let name = |number: usize| format!("build/part-{number:05}").parse().unwrap();
     let data = |number: usize| {
         let text = "x".repeat(200);
-        Data::of(&serde_json::json!({"n": number, "text": text})).unwrap()
+        ResourceData::of(&serde_json::json!({"n": number, "text": text})).unwrap()
     };
     for number in 0..RESOURCES {
         let create = ResourceChange {
             name: name(number),
-            action: Action::Create(data(number)),
+            action: ResourceAction::Create(data(number)),
         };
         change(store, &mut state, id, create).await;
     }
@@ -146,7 +153,7 @@ async fn resources(store: &Store) {
         let number = (round * 7919) % RESOURCES;
         let update = ResourceChange {
             name: name(number),
-            action: Action::Update(data(round), None),
+            action: ResourceAction::Update(data(round), None),
         };
         let started = Instant::now();
         change(store, &mut state, id, update).await;

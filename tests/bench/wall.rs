@@ -9,56 +9,56 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use aishd_config::env;
-use aishd_log::environment::Environment;
-use aishd_model::norris_settings::Widened;
+use aishd_config::environment_variables;
+use aishd_log::environment::ClientVariables;
+use aishd_model::norris_settings::WidenedLimits;
 use aishd_process::Children;
-use aishd_process::spec::{Exit, Spec};
-use aishd_rules::boundary::{Boundary, Ground};
-use aishd_rules::setting::Setting;
-use aishd_tools::inside::wall;
+use aishd_process::spec::{ChildExit, ChildSpec};
+use aishd_rules::boundary::{Boundary, BoundaryGround};
+use aishd_rules::command_setting::CommandSetting;
+use aishd_tools::contained_command::wall;
 use tempfile::tempdir;
 
 const ROUNDS: usize = 300;
 /// What is demanded of Landlock.
 const LIMIT: Duration = Duration::from_micros(1_500);
 
-fn specs(world: &Path, children: &Children) -> [Spec; 2] {
+fn specs(world: &Path, children: &Children) -> [ChildSpec; 2] {
     let [work, home, state] = ["work", "home", "state"].map(|it| world.join(it));
     let scratch = state.join("scratch");
     for folder in [&work, &home, &scratch] {
         std::fs::create_dir_all(folder).unwrap();
     }
     let cwd = work.display().to_string();
-    let setting = Setting::new(Environment::default(), children.base(), &cwd, |it| {
+    let setting = CommandSetting::new(ClientVariables::default(), children.base(), &cwd, |it| {
         Path::new(it).exists()
     });
-    let ground = Ground {
+    let ground = BoundaryGround {
         missing: None,
         own: vec![state],
         home: Some(home),
         scratch: scratch.clone(),
     };
-    let boundary = Boundary::of_run(&ground, &Widened::default(), &[work], &setting).unwrap();
-    let free = Spec {
+    let boundary = Boundary::of_run(&ground, &WidenedLimits::default(), &[work], &setting).unwrap();
+    let free = ChildSpec {
         args: ["-c", ":"].map(str::to_owned).to_vec(),
         env: setting.variables,
-        ..Spec::new("/bin/sh", cwd)
+        ..ChildSpec::new("/bin/sh", cwd)
     };
-    let held = Spec {
+    let held = ChildSpec {
         wall: Some(Box::new(wall(&boundary, &scratch))),
         ..free.clone()
     };
     [free, held]
 }
 
-fn once(runtime: &tokio::runtime::Runtime, children: &Children, spec: &Spec) -> Duration {
+fn once(runtime: &tokio::runtime::Runtime, children: &Children, spec: &ChildSpec) -> Duration {
     let begun = Instant::now();
     let exit = runtime.block_on(async {
         let mut child = children.spawn(spec).await.unwrap();
         child.wait().await
     });
-    assert_eq!(Exit::Code(0), exit);
+    assert_eq!(ChildExit::Code(0), exit);
     begun.elapsed()
 }
 
@@ -69,7 +69,7 @@ fn main() {
         .build()
         .unwrap();
     let aishd = PathBuf::from(env!("CARGO_BIN_EXE_aishd"));
-    let children = Children::behind(aishd, env::of_children());
+    let children = Children::behind(aishd, environment_variables::of_children());
     let specs = specs(&world.path().canonicalize().unwrap(), &children);
     // By turns, so that what else the machine does meets both.
     let mut times: [Vec<Duration>; 2] = [vec![], vec![]];

@@ -1,7 +1,7 @@
 //! Commands on a screen and in a script: the question, the frame, `!COMMAND`, and what never approves one.
 
-use aish_proto::conversation::{List, ListParams};
-use aish_proto::shell::{Cancel, CancelParams, Run, RunParams};
+use aish_proto::conversation::{ConversationListParams, List};
+use aish_proto::shell::{Cancel, CancelParams, Run, ShellRunParams};
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer, Daemon, Screen, Upstream, World, built};
 use rustix::process::Signal;
@@ -370,8 +370,10 @@ fn a_command_that_waits_can_be_taken_back_and_an_ordered_stop_says_what_it_kept_
     let (_upstream, world, daemon) = world("CMD: true");
     let mut screen = bound(&world);
     let other = world.person("pts/9");
-    let listed = other.done::<List>(ListParams::default()).conversations;
-    let sleep = |seconds: &str| RunParams {
+    let listed = other
+        .done::<List>(ConversationListParams::default())
+        .conversations;
+    let sleep = |seconds: &str| ShellRunParams {
         conversation: listed[0].id,
         command: format!("sleep {seconds}"),
         cwd: None,

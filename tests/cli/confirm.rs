@@ -4,9 +4,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aish_proto::attach::Since;
-use aish_proto::confirm::{ConfirmRecord, List, ListParams};
-use aish_proto::conversation::{Create, CreateParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::confirm::{ConfirmListParams, ConfirmRecord, List};
+use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_testkit::pty::OnTerminal;
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer, Daemon, Upstream, World, built};
@@ -56,7 +56,10 @@ impl Scene {
     fn pending(&self) -> ConfirmRecord {
         let client = self.world.client();
         until("a confirm", PATIENCE, || {
-            client.done::<List>(ListParams::default()).confirms.pop()
+            client
+                .done::<List>(ConfirmListParams::default())
+                .confirms
+                .pop()
         })
     }
 
@@ -119,7 +122,7 @@ fn a_script_reaches_a_person_at_another_terminal() {
     let scene = Scene::new("{}");
     let client = scene.world.person("pts/9");
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     let mut asking = scene.world.ctl_spawn(&[
         "ask",
@@ -385,7 +388,7 @@ fn a_window_shows_the_question_and_takes_the_answer() {
     let client = scene.world.client();
     let cwd = "/".to_owned();
     let title = Some("here".to_owned());
-    client.done::<Create>(CreateParams {
+    client.done::<Create>(ConversationCreateParams {
         title,
         model: None,
         cwd,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aish_proto::confirm::{ConfirmRecord, List, ListParams};
+use aish_proto::confirm::{ConfirmListParams, ConfirmRecord, List};
 use aish_proto::mcp::List as ServerList;
 use aish_proto::method::Empty;
 use aish_testkit::pty::OnTerminal;
@@ -64,7 +64,10 @@ impl Scene {
     fn pending(&self) -> ConfirmRecord {
         let client = self.world.client();
         until("a confirm", PATIENCE, || {
-            client.done::<List>(ListParams::default()).confirms.pop()
+            client
+                .done::<List>(ConfirmListParams::default())
+                .confirms
+                .pop()
         })
     }
 

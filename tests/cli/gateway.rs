@@ -6,7 +6,7 @@ use std::fs;
 use aish_proto::confirm::Decision;
 use aish_proto::daemon::Reload;
 use aish_proto::method::Empty;
-use aish_proto::tool::{self, Tool};
+use aish_proto::tool::{self, ToolDescription};
 use aish_testkit::World;
 use aish_testkit::process::wait_gone;
 use aish_testkit::wait::until_true;
@@ -379,8 +379,14 @@ fn a_conversation_can_be_named_and_one_gateway_is_not_its_own_server() {
         logs.out()
             .contains("was started by the aishd that it would serve")
     });
-    let tools = client.done::<tool::List>(tool::ListParams::default()).tools;
-    assert!(tools.iter().all(|it: &Tool| it.provider != "self"));
+    let tools = client
+        .done::<tool::List>(tool::ToolListParams::default())
+        .tools;
+    assert!(
+        tools
+            .iter()
+            .all(|it: &ToolDescription| it.provider != "self")
+    );
     assert_eq!(0, daemon.terminate());
 }
 

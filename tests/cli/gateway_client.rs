@@ -1,6 +1,6 @@
 //! An MCP client's end of a gateway's pipes, and the worlds that gateways are tried in.
 
-use aish_proto::confirm::{Answer, AnswerParams, ConfirmRecord, Decision, List, ListParams};
+use aish_proto::confirm::{Answer, AnswerParams, ConfirmListParams, ConfirmRecord, Decision, List};
 use aish_proto::conversation::{self, ListState};
 use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{Client, Daemon, Running, World, repository};
@@ -162,7 +162,7 @@ impl Gateway {
 pub(crate) fn asked(client: &Client, count: usize) -> Vec<ConfirmRecord> {
     until("a question", PATIENCE, || {
         let found = client
-            .done::<List>(ListParams { conversation: None })
+            .done::<List>(ConfirmListParams { conversation: None })
             .confirms;
         (found.len() == count).then_some(found)
     })
@@ -192,9 +192,9 @@ pub(crate) fn text(answer: &Value) -> &str {
 }
 
 pub(crate) fn conversations(client: &Client) -> Vec<String> {
-    let params = conversation::ListParams {
+    let params = conversation::ConversationListParams {
         state: ListState::All,
-        ..conversation::ListParams::default()
+        ..conversation::ConversationListParams::default()
     };
     let list = client.done::<conversation::List>(params).conversations;
     list.into_iter().map(|it| it.title).collect()

@@ -1,7 +1,7 @@
 //! What a gateway offers besides the text of results: values that fit a promised schema, the shared context as resources,
 //! prompts; and what it does when its conversation is deleted.
 
-use aish_proto::conversation::{self, Delete, DeleteParams, ListState};
+use aish_proto::conversation::{self, ConversationDeleteParams, Delete, ListState};
 use aish_proto::id::ConversationId;
 use aish_proto::resource;
 use aish_testkit::{Client, Daemon, World};
@@ -104,9 +104,9 @@ fn a_tool_that_promises_a_value_gives_one_or_is_told_of_as_failed() {
 }
 
 fn all(client: &Client) -> Vec<(ConversationId, String)> {
-    let params = conversation::ListParams {
+    let params = conversation::ConversationListParams {
         state: ListState::All,
-        ..conversation::ListParams::default()
+        ..conversation::ConversationListParams::default()
     };
     let list = client.done::<conversation::List>(params).conversations;
     list.into_iter().map(|it| (it.id, it.title)).collect()
@@ -117,7 +117,7 @@ fn a_conversation_that_somebody_deletes_is_made_anew_unless_it_was_named() {
     let (world, _daemon) = world(&[PLAIN], "");
     let client = world.client();
     let delete = |(id, title): (ConversationId, String)| {
-        client.done::<Delete>(DeleteParams {
+        client.done::<Delete>(ConversationDeleteParams {
             id,
             confirm_title: title,
         });
@@ -194,7 +194,7 @@ fn the_shared_context_is_resources_and_changes_of_it_are_told() {
         read["result"]["contents"]
     );
     // What somebody else does there is told too; a change of what is listed already is none of the list.
-    client.done::<resource::Create>(resource::CreateParams {
+    client.done::<resource::Create>(resource::ResourceCreateParams {
         conversation,
         name: "a/b".to_owned(),
         data: Some(json!(7)),
@@ -202,7 +202,7 @@ fn the_shared_context_is_resources_and_changes_of_it_are_told() {
     });
     gateway.told("notifications/resources/list_changed");
     assert_eq!(2, list(&mut gateway, 5).len());
-    client.done::<resource::Delete>(resource::DeleteParams {
+    client.done::<resource::Delete>(resource::ResourceDeleteParams {
         conversation,
         name: "build-config".to_owned(),
         expected_revision: None,
@@ -210,7 +210,7 @@ fn the_shared_context_is_resources_and_changes_of_it_are_told() {
     gateway.told("notifications/resources/list_changed");
     // Those of other conversations are not for this client.
     let other = client.create();
-    client.done::<resource::Create>(resource::CreateParams {
+    client.done::<resource::Create>(resource::ResourceCreateParams {
         conversation: other,
         name: "secret".to_owned(),
         data: Some(json!(1)),
@@ -244,7 +244,7 @@ fn who_has_no_session_reads_and_is_told_of_the_shared_context_too() {
     let (world, _daemon) = world(&[PLAIN], "[tools]\nbuiltin = true\n");
     let client = world.client();
     let conversation = client.create();
-    client.done::<resource::Create>(resource::CreateParams {
+    client.done::<resource::Create>(resource::ResourceCreateParams {
         conversation,
         name: "a/b".to_owned(),
         data: Some(json!(7)),

@@ -1,7 +1,7 @@
 //! Answers on a terminal: laid out as they come, and only there.
 
-use aish_proto::attach::Since;
-use aish_proto::conversation::{List, ListParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::conversation::{ConversationListParams, List};
 use aish_proto::event::TextDelta;
 use aish_testkit::pty::OnTerminal;
 use aish_testkit::{Answer, Daemon, Upstream, World};
@@ -96,8 +96,10 @@ fn rows_come_as_they_are_finished_and_nothing_is_lost() {
     gate.text("# Title\nThese are words of a paragraph that is longer than a row ");
     asking.wait_for("# Title\nThese are words of a paragraph that is\n");
     let client = world.client();
-    let open = client.done::<List>(ListParams::default()).conversations;
-    let mut follow = client.attach(open[0].id, Since::Now);
+    let open = client
+        .done::<List>(ConversationListParams::default())
+        .conversations;
+    let mut follow = client.attach(open[0].id, ReplayStart::Now);
     follow.until_kind("replayComplete");
     gate.text("**of which");
     // The word to stop could be faster than the text.

@@ -1,7 +1,7 @@
 //! `aishctl memory`, `remember` and `forget`: facts that people keep for all conversations, and those that models
 //! propose.
 
-use aish_proto::confirm::{List, ListParams};
+use aish_proto::confirm::{ConfirmListParams, List};
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Screen, Upstream, World, built};
 
@@ -99,7 +99,11 @@ fn a_proposed_fact_is_listed_shown_allowed_and_denied_like_any_confirm() {
     let _ok = run("aishctl conv archive home").ok();
     let client = world.client();
     until_true("three proposals", || {
-        client.done::<List>(ListParams::default()).confirms.len() == 3
+        client
+            .done::<List>(ConfirmListParams::default())
+            .confirms
+            .len()
+            == 3
     });
     let listed = run("aishctl confirm ls").ok();
     for (number, fact) in [

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use aish_proto::attach::Since;
-use aish_proto::conversation::{List, ListParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::conversation::{ConversationListParams, List};
 use aish_proto::turn::{Get, StopReason, TurnParams};
 use aish_testkit::upstream::gate::Gate;
 use aish_testkit::wait::{PATIENCE, until, until_true};
@@ -34,7 +34,9 @@ fn begun(upstream: &Upstream, world: &World, args: &[&str]) -> (Gate, Running) {
 #[track_caller]
 fn end_of_turn(world: &World) -> StopReason {
     let client = world.client();
-    let conversations = client.done::<List>(ListParams::default()).conversations;
+    let conversations = client
+        .done::<List>(ConversationListParams::default())
+        .conversations;
     assert_eq!(1, conversations.len());
     let events = world.ctl(&["log", "--jsonl"]).run().ok();
     let turn = events
@@ -80,10 +82,12 @@ fn json_of_a_cancelled_turn_has_what_came() {
     let mut open = vec![];
     // The question may be at the model before it is on disk, and nobody sees it sooner than that.
     until_true("the conversation in the list", || {
-        open = client.done::<List>(ListParams::default()).conversations;
+        open = client
+            .done::<List>(ConversationListParams::default())
+            .conversations;
         !open.is_empty()
     });
-    let mut follow = client.attach(open[0].id, Since::Start);
+    let mut follow = client.attach(open[0].id, ReplayStart::Start);
     // As a delta, or in the snapshot of who comes later.
     follow.until(|it| it.data.to_string().contains("so far"));
     asking.signal(Signal::INT);

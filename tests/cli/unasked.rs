@@ -1,6 +1,6 @@
 //! A window lets tools run unasked for as long as it is there, and the others are told.
 
-use aish_proto::conversation::{Create, CreateParams};
+use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_testkit::process::kill9;
 use aish_testkit::{Answer, Daemon, Running, Upstream, World};
 
@@ -28,7 +28,7 @@ fn scene() -> Scene {
         }
     });
     let daemon = world.daemon().spawn();
-    world.client().done::<Create>(CreateParams {
+    world.client().done::<Create>(ConversationCreateParams {
         title: Some("here".to_owned()),
         model: None,
         cwd: "/".to_owned(),

@@ -17,11 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aishd_log::tool_name::{Alias, ToolName};
-use aishd_mcp::hub::{Ears, Hub, Parts};
-use aishd_mcp::{Elicitation, Elicited};
-use aishd_mcp_messages::offered::{Approved, offered};
-use aishd_mcp_messages::server::{ServerStatus, State};
-use aishd_mcp_messages::settings::{Auth, Endpoint, Http, Mcp, Server};
+use aishd_mcp::hub::{CallListener, Hub, HubParts};
+use aishd_mcp::{ElicitationAnswer, ElicitationCall};
+use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
+use aishd_mcp_messages::settings::{
+    BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings,
+};
+use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_process::Children;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -35,7 +37,7 @@ async fn main() -> ExitCode {
     let context = arguments.next().unwrap_or_default();
     let url = arguments.next().expect("the suite gives the URL");
     let (sender, forms) = mpsc::channel(4);
-    let hub = Hub::new(Parts {
+    let hub = Hub::new(HubParts {
         children: Children::new(BTreeMap::new()),
         environment: Box::new(|_name| None),
         recall: Box::new(|_key| None),
@@ -57,29 +59,29 @@ async fn main() -> ExitCode {
 }
 
 /// Whether everything could be done.
-async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicitation>) -> bool {
+async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<ElicitationCall>) -> bool {
     let alias: Alias = "suite".parse().unwrap();
-    let endpoint = Endpoint::Http(Http {
+    let endpoint = ServerEndpoint::Http(HttpServerSettings {
         url,
-        auth: Auth::None,
+        auth: BearerSource::None,
         headers: BTreeMap::new(),
     });
-    let server = Server {
+    let server = ServerSettings {
         endpoint,
         off: None,
         sampling: false,
     };
     let servers = BTreeMap::from([(alias.clone(), Arc::new(server))]);
-    let settings = Mcp {
+    let settings = McpSettings {
         servers,
-        ..Mcp::default()
+        ..McpSettings::default()
     };
     hub.configure(settings).await;
     let status = settled(hub, &alias).await;
     for remark in &*status.remarks {
         eprintln!("{remark}");
     }
-    if let State::Failed { why, .. } = &status.state {
+    if let ServerPhase::Failed { why, .. } = &status.state {
         eprintln!("{why}");
         return false;
     }
@@ -87,18 +89,21 @@ async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicita
     for (tool, arguments) in calls(&status, context) {
         let name = ToolName::new(alias.clone(), &tool).unwrap();
         let listed = status.tools.iter().find(|it| it.name == tool);
-        let Some(tool) = listed.and_then(|it| offered(&status, it)) else {
+        let Some(tool) = listed.and_then(|it| offered_tool(&status, it)) else {
             eprintln!("{name} is not listed");
             all = false;
             continue;
         };
         let never = CancellationToken::new();
-        let ears = Ears {
+        let ears = CallListener {
             notes: None,
             forms: Some(forms.clone()),
             models: None,
         };
-        match hub.call(Approved::of(&tool), arguments, ears, &never).await {
+        match hub
+            .call(ApprovedTool::of(&tool), arguments, ears, &never)
+            .await
+        {
             Ok(outcome) => eprintln!("{name}: {}", outcome.text),
             Err(error) => {
                 eprintln!("{name}: {error}");
@@ -109,17 +114,17 @@ async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicita
     all
 }
 
-async fn settled(hub: &Hub, alias: &Alias) -> Arc<ServerStatus> {
+async fn settled(hub: &Hub, alias: &Alias) -> Arc<ServerEntry> {
     let mut servers = hub.servers();
     let settled = servers.wait_for(|all| {
         let server = all.get(alias);
-        server.is_some_and(|it| matches!(it.state, State::Ready | State::Failed { .. }))
+        server.is_some_and(|it| matches!(it.state, ServerPhase::Ready | ServerPhase::Failed { .. }))
     });
     settled.await.unwrap().get(alias).unwrap().clone()
 }
 
 /// What is to be called: the scenario's own calls, or every tool once.
-fn calls(status: &ServerStatus, context: &str) -> Vec<(String, Map<String, Value>)> {
+fn calls(status: &ServerEntry, context: &str) -> Vec<(String, Map<String, Value>)> {
     let context: Value = serde_json::from_str(context).unwrap_or_default();
     if let Some(calls) = context["toolCalls"].as_array() {
         let calls = calls.iter().map(|it| {
@@ -162,7 +167,7 @@ fn required(schema: &Value) -> Map<String, Value> {
     each.collect()
 }
 
-async fn accept(mut forms: mpsc::Receiver<Elicitation>) {
+async fn accept(mut forms: mpsc::Receiver<ElicitationCall>) {
     while let Some(form) = forms.recv().await {
         let fields = form.params["requestedSchema"]["properties"].clone();
         let fields = fields.as_object().cloned().unwrap_or_default();
@@ -172,6 +177,9 @@ async fn accept(mut forms: mpsc::Receiver<Elicitation>) {
             Some((name, value?))
         });
         // Who asked may have left.
-        drop(form.answer.send(Elicited::Accepted(filled.collect())));
+        drop(
+            form.answer
+                .send(ElicitationAnswer::Accepted(filled.collect())),
+        );
     }
 }

@@ -4,18 +4,18 @@
 use std::fs;
 use std::num::NonZeroU32;
 
-use aish_proto::attach::{Detach, DetachParams, Since};
-use aish_proto::audit::{AuditKind, ListParams as AuditParams};
-use aish_proto::confirm::{Decision, List, ListParams};
+use aish_proto::attach::{Detach, DetachParams, ReplayStart};
+use aish_proto::audit::{AuditKind, AuditListParams as AuditParams};
+use aish_proto::confirm::{ConfirmListParams, Decision, List};
 use aish_proto::event::{Presence, PresentClient, Snapshot, ToolCall};
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{Restart, ServerParams};
-use aish_proto::method::Role;
+use aish_proto::method::ClientRole;
 use aish_proto::permission::{
-    self, AutoApproveParams, AutoApproveScope, Check, CheckParams, PermissionParams, PolicyVerdict,
-    SetAutoApprove,
+    self, AutoApproveParams, AutoApproveScope, Check, PermissionCheckParams, PermissionParams,
+    PolicyVerdict, SetAutoApprove,
 };
-use aish_proto::turn::{Cancel, OnConfirm, Send, StopReason, Then, TurnParams};
+use aish_proto::turn::{Cancel, OnConfirm, Send, StopReason, TurnParams, UnattendedAction};
 use aish_testkit::client::question;
 use aish_testkit::{Client, Follow};
 
@@ -37,7 +37,7 @@ pub(crate) fn wants(conversation: ConversationId, patterns: &[&str]) -> AutoAppr
 fn allowing(scene: &Scene, patterns: &[&str]) -> (Client, ConversationId, Follow) {
     let client = scene.world.person("pts/7");
     let conversation = client.create();
-    let follow = client.attach(conversation, Since::Start);
+    let follow = client.attach(conversation, ReplayStart::Start);
     let result = client.done::<SetAutoApprove>(wants(conversation, patterns));
     assert!(result.warnings.is_empty(), "{:?}", result.warnings);
     (client, conversation, follow)
@@ -96,7 +96,7 @@ fn what_a_client_allows_runs_unasked_and_says_by_whose_word() {
         rule.starts_with("allowed by pts/7, client ") && rule.ends_with(": aish__*"),
         "{rule}"
     );
-    let check = client.done::<Check>(CheckParams {
+    let check = client.done::<Check>(PermissionCheckParams {
         conversation,
         tool: "aish__time".to_owned(),
         arguments: None,
@@ -142,7 +142,7 @@ fn a_number_of_calls_is_used_up() {
     scene.model_calls(&["{}"]);
     let (client, conversation, _follow) = allowing(&scene, &["aish__time"]);
     let other = scene.world.client();
-    let mut others = other.attach(conversation, Since::Now);
+    let mut others = other.attach(conversation, ReplayStart::Now);
     let snapshot: Snapshot = others.until_kind("snapshot").read().unwrap();
     let whole = ("aish__time".to_owned(), None);
     assert_eq!(Some(whole), seen(&snapshot.presence));
@@ -191,13 +191,13 @@ fn who_allows_while_a_question_waits_does_not_answer_it() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/7");
     let (conversation, turn, confirm) = scene.asked(&client);
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     client.done::<SetAutoApprove>(AutoApproveParams {
         count: NonZeroU32::new(1),
         ..wants(conversation, &["aish__time"])
     });
-    let open = ListParams {
+    let open = ConfirmListParams {
         conversation: Some(conversation),
     };
     assert_eq!(1, client.done::<List>(open).confirms.len());
@@ -214,10 +214,10 @@ fn it_is_gone_with_its_client() {
     scene.model_calls(&["{}"]);
     let (client, conversation, follow) = allowing(&scene, &["aish__*"]);
     let other = scene.world.client();
-    let mut others = other.attach(conversation, Since::Now);
+    let mut others = other.attach(conversation, ReplayStart::Now);
     others.until_kind("replayComplete");
     // With its last place there, not with the first.
-    let again = client.attach(conversation, Since::Now);
+    let again = client.attach(conversation, ReplayStart::Now);
     let leave = |follow: &Follow| {
         let subscription = follow.subscription();
         client.done::<Detach>(DetachParams { subscription });
@@ -228,7 +228,7 @@ fn it_is_gone_with_its_client() {
     asks(&other, conversation);
     let refused = client.refused::<SetAutoApprove>(wants(conversation, &["aish__*"]));
     assert_eq!("notFound", refused.kind());
-    let back = client.attach(conversation, Since::Now);
+    let back = client.attach(conversation, ReplayStart::Now);
     asks(&other, conversation);
     client.done::<SetAutoApprove>(wants(conversation, &["aish__*"]));
     until_seen(&mut others, Some(("aish__*", None)));
@@ -248,7 +248,7 @@ fn it_is_gone_with_the_daemon() {
     scene.daemon.kill9();
     let _daemon = scene.world.daemon().spawn();
     let client = scene.world.person("pts/7");
-    let _follow = client.attach(conversation, Since::Start);
+    let _follow = client.attach(conversation, ReplayStart::Start);
     asks(&client, conversation);
 }
 
@@ -297,7 +297,7 @@ fn a_tool_that_was_approved_and_changed_is_asked_about() {
     fs::write(scene.world.path("work/marks.new"), "").unwrap();
     let alias = "c".to_owned();
     client.done::<Restart>(ServerParams { alias });
-    let _follow = client.attach(conversation, Since::Now);
+    let _follow = client.attach(conversation, ReplayStart::Now);
     client.done::<SetAutoApprove>(wants(conversation, &["c__*"]));
     let turn = client.ask(conversation, "and again");
     let again = pending(&client, conversation);
@@ -315,7 +315,7 @@ fn a_tool_that_was_approved_and_changed_is_asked_about() {
     // What the script of a turn allows is no more than that.
     let mut beforehand = question(conversation, "and for me");
     beforehand.on_confirm = Some(OnConfirm {
-        then: Then::Ask,
+        then: UnattendedAction::Ask,
         allow: vec!["c__look".to_owned()],
         timeout_ms: None,
     });
@@ -356,10 +356,10 @@ fn only_a_driver_allows_and_only_what_is_a_rule() {
         vec!["aish__time", "fs__*"],
         listed.auto_approves[0].auto_approves.patterns
     );
-    for role in [Role::Observer, Role::Approver] {
+    for role in [ClientRole::Observer, ClientRole::Approver] {
         let other = scene.world.stranger();
         other.hello_as("other", role);
-        let _follow = other.attach(conversation, Since::Now);
+        let _follow = other.attach(conversation, ReplayStart::Now);
         let refused = other.refused::<SetAutoApprove>(wants(conversation, &["aish__*"]));
         assert_eq!("forbiddenRole", refused.kind());
     }
@@ -371,10 +371,10 @@ fn who_says_hello_again_with_a_lower_role_has_allowed_nothing() {
     scene.model_calls(&["{}"]);
     let (client, conversation, _follow) = allowing(&scene, &["aish__*"]);
     runs(&client, conversation);
-    client.hello_as("aish", Role::Approver);
+    client.hello_as("aish", ClientRole::Approver);
     let other = scene.world.client();
     asks(&other, conversation);
     // Nor is it there again when the role is.
-    client.hello_as("aish", Role::Driver);
+    client.hello_as("aish", ClientRole::Driver);
     asks(&other, conversation);
 }

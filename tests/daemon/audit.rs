@@ -4,11 +4,11 @@
 use std::fs;
 
 use aish_proto::audit::{
-    AuditDecision, AuditKind, AuditOutcome, AuditRecord, Export, ExportParams, List, ListParams,
-    Verify, VerifyParams, VerifyResult,
+    AuditDecision, AuditExportParams, AuditKind, AuditListParams, AuditOutcome, AuditRecord,
+    Export, List, Verify, VerifyParams, VerifyResult,
 };
 use aish_proto::confirm::{Answer, AnswerOutcome, Decision};
-use aish_proto::conversation::{Delete, DeleteParams};
+use aish_proto::conversation::{ConversationDeleteParams, Delete};
 use aish_proto::daemon::Reload;
 use aish_proto::method::Empty;
 use aish_proto::permission::{self, RevokeParams, SetParams};
@@ -17,11 +17,11 @@ use aish_testkit::Client;
 use crate::consent::{Scene, pending, with};
 
 /// Everything that fits, read in small pages.
-pub(crate) fn records(client: &Client, filter: &ListParams) -> Vec<AuditRecord> {
+pub(crate) fn records(client: &Client, filter: &AuditListParams) -> Vec<AuditRecord> {
     let mut all = vec![];
     let mut cursor = None;
     loop {
-        let page = client.done::<List>(ListParams {
+        let page = client.done::<List>(AuditListParams {
             cursor,
             limit: Some(3),
             ..filter.clone()
@@ -35,7 +35,7 @@ pub(crate) fn records(client: &Client, filter: &ListParams) -> Vec<AuditRecord> 
 }
 
 fn all(client: &Client) -> Vec<AuditRecord> {
-    records(client, &ListParams::default())
+    records(client, &AuditListParams::default())
 }
 
 pub(crate) fn verify(client: &Client) -> VerifyResult {
@@ -63,9 +63,9 @@ fn a_call_that_a_person_allowed_is_told_from_the_question_to_the_outcome() {
     client.wait_turn(turn);
     let told = records(
         &client,
-        &ListParams {
+        &AuditListParams {
             conversation: Some(conversation),
-            ..ListParams::default()
+            ..AuditListParams::default()
         },
     );
     assert_eq!(
@@ -130,10 +130,10 @@ fn what_did_not_run_says_which_rule_forbade_it() {
     client.wait_turn(client.ask(client.create(), "x"));
     let denied = records(
         &client,
-        &ListParams {
+        &AuditListParams {
             decision: Some(AuditDecision::Deny),
             tool: Some("aish__*".to_owned()),
-            ..ListParams::default()
+            ..AuditListParams::default()
         },
     );
     let [denied] = &denied[..] else {
@@ -184,7 +184,7 @@ fn levels_rules_and_deletions_are_told_with_who_made_them() {
     let status = client.done::<aish_proto::conversation::StatusOf>(
         aish_proto::conversation::ConversationParams { id: conversation },
     );
-    client.done::<Delete>(DeleteParams {
+    client.done::<Delete>(ConversationDeleteParams {
         id: conversation,
         confirm_title: status.title,
     });
@@ -248,7 +248,7 @@ fn nothing_that_anybody_said_stands_in_it() {
             .then_call(1, "b", &format!("aish__{secret}"), "{}"),
     );
     client.wait_turn(client.ask(conversation, "and now?"));
-    let exported = client.done::<Export>(ExportParams::default()).sealed;
+    let exported = client.done::<Export>(AuditExportParams::default()).sealed;
     assert!(exported.len() > 6);
     assert!(!exported.concat().contains(secret), "{exported:#?}");
     let listed = serde_json::to_string(&all(&client)).unwrap();
@@ -282,9 +282,9 @@ fn an_end_that_was_noted_elsewhere_is_looked_for() {
         noted: Some("x".to_owned()),
     };
     assert_eq!(-32602, client.refused::<Verify>(nonsense).code);
-    let nonsense = ListParams {
+    let nonsense = AuditListParams {
         since: Some("yesterday".to_owned()),
-        ..ListParams::default()
+        ..AuditListParams::default()
     };
     assert_eq!(-32602, client.refused::<List>(nonsense).code);
 }

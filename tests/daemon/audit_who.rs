@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use aish_proto::audit::{AuditRecord, Export, ExportParams, ListParams};
+use aish_proto::audit::{AuditExportParams, AuditListParams, AuditRecord, Export};
 use aish_proto::confirm::{Answer, Decision, Watch};
-use aish_proto::conversation::{Create, CreateParams, Fork, ForkParams, Limits};
+use aish_proto::conversation::{
+    ConversationCreateParams, ConversationLimits, Create, Fork, ForkParams,
+};
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{CallPrompt, CallPromptParams, GetPrompt, GetPromptParams, Pin, Unpin};
 use aish_proto::method::Empty;
@@ -39,9 +41,9 @@ fn line(it: &AuditRecord) -> String {
 
 /// What is told of a conversation, without its questions and models.
 pub(crate) fn told(client: &Client, conversation: ConversationId) -> Vec<String> {
-    let filter = ListParams {
+    let filter = AuditListParams {
         conversation: Some(conversation),
-        ..ListParams::default()
+        ..AuditListParams::default()
     };
     let lines = records(client, &filter)
         .iter()
@@ -64,10 +66,10 @@ fn what_a_conversation_keeps_itself_from_is_told_with_who_said_so() {
         return;
     };
     let client = scene.world.person("pts/4");
-    let made = client.done::<Create>(CreateParams {
+    let made = client.done::<Create>(ConversationCreateParams {
         cwd: "/".to_owned(),
         constraints: Some(roots(&["/srv"])),
-        ..CreateParams::default()
+        ..ConversationCreateParams::default()
     });
     scene.model_calls(&[
         ("c__look", r#"{"path":"/hunter2"}"#),
@@ -77,7 +79,7 @@ fn what_a_conversation_keeps_itself_from_is_told_with_who_said_so() {
     let confirm = pending(&client, made.id);
     tools::answer(&client, &confirm, Decision::Deny);
     client.wait_turn(turn);
-    let limits = Limits {
+    let limits = ConversationLimits {
         read_only: true,
         ..roots(&["/opt"])
     };
@@ -96,7 +98,7 @@ fn what_a_conversation_keeps_itself_from_is_told_with_who_said_so() {
             "constraintsChanged +read only +root /opt -root /srv by pts/4",
         ],
     );
-    let exported = client.done::<Export>(ExportParams::default()).sealed;
+    let exported = client.done::<Export>(AuditExportParams::default()).sealed;
     assert!(!exported.concat().contains("hunter2"), "{exported:#?}");
     // A copy has them, and the trail says since when.
     let at_seq = None;
@@ -109,10 +111,10 @@ fn what_a_conversation_keeps_itself_from_is_told_with_who_said_so() {
     let limits = "constraintsChanged +read only +root /opt by pts/4";
     check(&client, copy, &[limits]);
     // One that its first question makes.
-    let new = CreateParams {
+    let new = ConversationCreateParams {
         cwd: "/".to_owned(),
         constraints: Some(roots(&["/srv"])),
-        ..CreateParams::default()
+        ..ConversationCreateParams::default()
     };
     let mut params = aish_testkit::client::question(ConversationId::from_bytes([7; 16]), "hello");
     params.new = Some(new);
@@ -142,7 +144,7 @@ fn an_edited_call_is_told_as_it_was_asked_and_as_it_ran() {
             "callEnded aish__time ok",
         ],
     );
-    let digests: Vec<Option<String>> = records(&client, &ListParams::default())
+    let digests: Vec<Option<String>> = records(&client, &AuditListParams::default())
         .into_iter()
         .filter(|it| it.tool.is_some())
         .map(|it| it.digest)
@@ -294,7 +296,7 @@ fn prompts_and_pinned_resources_are_told_with_who_wanted_them() {
             "resourceUnpinned n note://1 by pts/4",
         ],
     );
-    let prompts: Vec<AuditRecord> = records(&client, &ListParams::default())
+    let prompts: Vec<AuditRecord> = records(&client, &AuditListParams::default())
         .into_iter()
         .filter(|it| it.provider.as_deref() == Some("n"))
         .collect();
@@ -316,7 +318,7 @@ fn notices_are_told_with_the_program_that_gives_them() {
     client.done::<Answer>(with(&confirm, Decision::Deny));
     client.wait_turn(turn);
     whole(&client);
-    let rules: Vec<String> = records(&client, &ListParams::default())
+    let rules: Vec<String> = records(&client, &AuditListParams::default())
         .iter()
         .map(line)
         .filter(|it| it.starts_with("policyChanged"))

@@ -211,7 +211,7 @@ fn connections_and_subscriptions_have_limits() {
     let client = world.client();
     let conversation = client.create();
     let follows: Vec<_> = (0..SUBSCRIPTIONS)
-        .map(|_| client.attach(conversation, aish_proto::attach::Since::Now))
+        .map(|_| client.attach(conversation, aish_proto::attach::ReplayStart::Now))
         .collect();
     let attach = json!({"id": conversation, "since": "now"});
     let refused = client.call_raw("conversation/attach", &attach).unwrap_err();

@@ -2,12 +2,12 @@
 //! as long as there is the conversation.
 
 use aish_proto::conversation::{
-    ConversationParams, Delete, DeleteParams, Fork, ForkParams, StatusOf,
+    ConversationDeleteParams, ConversationParams, Delete, Fork, ForkParams, StatusOf,
 };
 use aish_proto::event::ToolResult;
 use aish_proto::id::{ConversationId, ResultId};
 use aish_proto::kept::{
-    BlockKind, Encoding, KeptBlock, ReadResult, ReadResultParams, ReadResultResult,
+    BlockEncoding, BlockKind, KeptBlock, ReadResult, ReadResultParams, ReadResultResult,
 };
 use aish_testkit::Client;
 use base64::Engine as _;
@@ -39,7 +39,7 @@ fn whole(client: &Client, conversation: ConversationId, block: &KeptBlock) -> Ve
         assert_eq!((from, block.bytes), (read.offset, read.bytes));
         assert_eq!(Some(&block.mime_type), read.mime_type.as_ref());
         match read.encoding {
-            Some(Encoding::Base64) => bytes.extend(BASE64_STANDARD.decode(read.text).unwrap()),
+            Some(BlockEncoding::Base64) => bytes.extend(BASE64_STANDARD.decode(read.text).unwrap()),
             None => bytes.extend(read.text.into_bytes()),
         }
     }
@@ -183,7 +183,7 @@ fn a_block_belongs_to_its_conversation() {
     });
     let delete = |id| {
         let title = client.done::<StatusOf>(ConversationParams { id }).title;
-        client.done::<Delete>(DeleteParams {
+        client.done::<Delete>(ConversationDeleteParams {
             id,
             confirm_title: title,
         });

@@ -1,15 +1,17 @@
 //! Budgets: what stops the next request, what people are told, and that it holds over restarts and for many at once.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{
-    ConversationParams, ConversationStatus, Create, CreateParams, SetBudget, StatusOf,
+    ConversationCreateParams, ConversationParams, ConversationStatus, Create, SetBudget, StatusOf,
 };
 use aish_proto::daemon::Reload;
 use aish_proto::event::{BudgetChanged, BudgetReached, Status};
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::turn::{Send, StopReason};
-use aish_proto::usage::{Budget, BudgetKind, Get, GetParams, SetBudgetParams, Usd};
+use aish_proto::usage::{
+    BudgetKind, ConversationBudget, Get, SetBudgetParams, UsageGetParams, Usd,
+};
 use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Client, Upstream, World};
@@ -21,21 +23,21 @@ use crate::usage::{PRICE, priced, said};
 /// Each answer that nothing else is said of takes 12 tokens, which cost this.
 const ONE: u64 = 64_000;
 
-fn tokens(tokens: u64) -> Budget {
-    Budget {
+fn tokens(tokens: u64) -> ConversationBudget {
+    ConversationBudget {
         tokens: Some(tokens),
         usd: None,
     }
 }
 
-fn nanos(nanos: u64) -> Budget {
-    Budget {
+fn nanos(nanos: u64) -> ConversationBudget {
+    ConversationBudget {
         tokens: None,
         usd: Some(Usd { nanos }),
     }
 }
 
-fn set(client: &Client, id: ConversationId, budget: Option<Budget>) {
+fn set(client: &Client, id: ConversationId, budget: Option<ConversationBudget>) {
     client.done::<SetBudget>(SetBudgetParams { id, budget });
 }
 
@@ -66,10 +68,10 @@ fn a_question_beyond_the_budget_is_refused_until_the_budget_is_raised() {
     let daemon = world.daemon().spawn();
     let client = world.client();
     let budget = tokens(20);
-    let id = client.done::<Create>(CreateParams {
+    let id = client.done::<Create>(ConversationCreateParams {
         cwd: "/".to_owned(),
         budget: Some(budget),
-        ..CreateParams::default()
+        ..ConversationCreateParams::default()
     });
     let id = id.id;
     assert_eq!(Some(budget), status(&client, id).budget);
@@ -190,7 +192,7 @@ fn a_summary_beyond_the_budget_is_not_made() {
     for _ in 0..4 {
         assert_eq!(Some(StopReason::End), asked(&client, id));
     }
-    let mut follow = client.attach(id, Since::Start);
+    let mut follow = client.attach(id, ReplayStart::Start);
     let told = follow.until(|it| {
         it.read::<Status>()
             .is_some_and(|it| it.text.contains("without a summary"))
@@ -232,7 +234,7 @@ fn a_day_has_one_budget_for_all_and_it_holds_over_restarts() {
     world.write_config(&capped(&upstream, "1"));
     client.done::<Reload>(Empty {});
     assert_eq!(Some(StopReason::End), asked(&client, other));
-    let today = client.done::<Get>(GetParams::default()).today;
+    let today = client.done::<Get>(UsageGetParams::default()).today;
     assert_eq!(
         (3 * ONE, Some(1_000_000_000)),
         (today.spent_usd.nanos, today.limit_usd.map(|it| it.nanos))
@@ -264,7 +266,7 @@ fn two_conversations_at_once_do_not_both_go_beyond_the_day() {
     assert_eq!(Some(StopReason::End), client.wait_turn(turn).stop_reason);
     // It was cheaper than that.
     assert_eq!(Some(StopReason::End), asked(&client, other));
-    let today = client.done::<Get>(GetParams::default()).today;
+    let today = client.done::<Get>(UsageGetParams::default()).today;
     assert_eq!(
         (2 * ONE, 0),
         (today.spent_usd.nanos, today.under_way_usd.nanos)
@@ -294,7 +296,7 @@ fn many_conversations_at_once_go_beyond_by_one_request_at_most() {
         }
     });
     let client = world.client();
-    let today = || client.done::<Get>(GetParams::default()).today;
+    let today = || client.done::<Get>(UsageGetParams::default()).today;
     until_true("nothing is under way", || today().under_way_usd.nanos == 0);
     let spent = today().spent_usd.nanos;
     assert!((cost..1_000_000 + cost).contains(&spent), "{spent}");

@@ -11,8 +11,8 @@ use aish_testkit::process::{kill9, wait_gone};
 use aish_testkit::wait::{until, until_true};
 use aish_testkit::{Daemon, World};
 use aishd_process::Children;
-use aishd_process::running::Extent;
-use aishd_process::spec::{Exit, Limits, Privileges, Spec, Stream};
+use aishd_process::child::OutputExtent;
+use aishd_process::spec::{ChildExit, ChildPrivileges, ChildSpec, KernelLimits, StandardStream};
 
 /// A tree that will not end when it is asked to: a program that ignores SIGTERM, a grandchild in a session of its own, and
 /// one that was forked twice.
@@ -37,8 +37,8 @@ fn children(world: &World) -> Children {
 }
 
 /// A shell with this script, in the world's working directory.
-fn sh(world: &World, script: &str) -> Spec {
-    let mut spec = Spec::new("sh", world.work());
+fn sh(world: &World, script: &str) -> ChildSpec {
+    let mut spec = ChildSpec::new("sh", world.work());
     spec.args = vec!["-c".to_owned(), script.to_owned()];
     spec
 }
@@ -55,7 +55,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// What the program printed, at most 64 KiB, and how it ended.
-fn output(world: &World, spec: &Spec) -> (String, Extent, Exit) {
+fn output(world: &World, spec: &ChildSpec) -> (String, OutputExtent, ChildExit) {
     run(async {
         let child = children(world).spawn(spec).await.unwrap();
         let output = child.output(64 << 10).await.unwrap();
@@ -74,22 +74,22 @@ fn none_left(world: &World, name: &str, limit: Duration) {
 fn a_program_ends_as_it_ends_and_says_what_it_says() {
     let world = World::new();
     #[track_caller]
-    fn check(world: &World, script: &str, printed: &str, exit: Exit) {
-        let expected = (printed.to_owned(), Extent::Whole, exit);
+    fn check(world: &World, script: &str, printed: &str, exit: ChildExit) {
+        let expected = (printed.to_owned(), OutputExtent::Whole, exit);
         assert_eq!(expected, output(world, &sh(world, script)), "{script}");
     }
-    check(&world, "", "", Exit::Code(0));
-    check(&world, "printf 'a\nb'; exit 3", "a\nb", Exit::Code(3));
-    check(&world, "kill -KILL $$", "", Exit::Signal(9));
-    check(&world, "kill 0", "", Exit::Signal(15));
+    check(&world, "", "", ChildExit::Code(0));
+    check(&world, "printf 'a\nb'; exit 3", "a\nb", ChildExit::Code(3));
+    check(&world, "kill -KILL $$", "", ChildExit::Signal(9));
+    check(&world, "kill 0", "", ChildExit::Signal(15));
     check(
         &world,
         "pwd",
         &format!("{}\n", world.work().display()),
-        Exit::Code(0),
+        ChildExit::Code(0),
     );
-    check(&world, "cat; echo end", "end\n", Exit::Code(0));
-    check(&world, "umask", "0077\n", Exit::Code(0));
+    check(&world, "cat; echo end", "end\n", ChildExit::Code(0));
+    check(&world, "umask", "0077\n", ChildExit::Code(0));
     none_left(&world, "sh", ALL_GONE);
 }
 
@@ -99,7 +99,7 @@ fn what_cannot_be_started_says_why() {
     world.write("plain", "no program");
     #[track_caller]
     fn check(world: &World, program: &str, cwd: &Path, expected: &str) {
-        let mut spec = Spec::new(program, cwd);
+        let mut spec = ChildSpec::new(program, cwd);
         spec.env.insert("SECRET".to_owned(), "s3cret".to_owned());
         let error = run(async { children(world).spawn(&spec).await }).unwrap_err();
         let cause = std::error::Error::source(&error).map(|it| format!(": {it}"));
@@ -137,7 +137,7 @@ fn a_hundred_megabytes_are_cut_and_the_program_does_not_hang() {
     let started = Instant::now();
     let script = "trap 'echo stopped >&2' PIPE; head -c 100000000 /dev/zero | tr '\\0' x";
     let (text, extent, _exit) = output(&world, &sh(&world, script));
-    assert_eq!((64 << 10, Extent::Cut), (text.len(), extent));
+    assert_eq!((64 << 10, OutputExtent::Cut), (text.len(), extent));
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
@@ -147,7 +147,7 @@ fn a_grandchild_that_holds_the_output_does_not_hold_us() {
     let world = World::new();
     let started = Instant::now();
     let script = "setsid sleep 7777 & echo done";
-    let expected = ("done\n".to_owned(), Extent::Held, Exit::Code(0));
+    let expected = ("done\n".to_owned(), OutputExtent::Held, ChildExit::Code(0));
     assert_eq!(expected, output(&world, &sh(&world, script)));
     assert!(started.elapsed() < Duration::from_secs(3));
     none_left(&world, "sleep", ALL_GONE);
@@ -163,7 +163,7 @@ fn the_environment_the_session_and_the_descriptors_are_clean() {
     );
     spec.env.insert("DECLARED".to_owned(), "1".to_owned());
     let (text, _, exit) = output(&world, &spec);
-    assert_eq!(Exit::Code(0), exit);
+    assert_eq!(ChildExit::Code(0), exit);
     let lines: Vec<&str> = text.lines().collect();
     // PWD is the shell's own; the fourth descriptor is the folder that `ls` reads.
     let names = "DECLARED HOME LANG PATH PWD SHELL TERM TZ XDG_CONFIG_DIRS XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR XDG_STATE_HOME";
@@ -191,7 +191,7 @@ fn the_trampoline_shows_no_secret() {
     spec.args.push("s3cret-argument".to_owned());
     spec.env
         .insert("S3CRET_NAME".to_owned(), "s3cret-value".to_owned());
-    spec.stdin = Stream::Piped;
+    spec.stdin = StandardStream::Piped;
     run(async {
         let child = children(&world).spawn(&spec).await.unwrap();
         let trampoline = parent_of(child.pid());
@@ -200,7 +200,7 @@ fn the_trampoline_shows_no_secret() {
         assert_eq!(b"aish-child\0--child\0", &read("cmdline")[..]);
         assert_eq!(b"aish-child\n", &read("comm")[..]);
         assert_eq!(b"", &read("environ")[..]);
-        assert_eq!(Exit::Code(0), child.end(ALL_GONE).await);
+        assert_eq!(ChildExit::Code(0), child.end(ALL_GONE).await);
     });
 }
 
@@ -217,14 +217,14 @@ fn limits_are_those_that_were_given() {
         &world,
         "ulimit -n; ulimit -t; grep NoNewPrivs /proc/$$/status; head -c 5000 /dev/zero >big; echo $?",
     );
-    spec.limits = Limits {
+    spec.limits = KernelLimits {
         open_files: Some(100),
         file_bytes: Some(4096),
         cpu_seconds: Some(7),
         processes: None,
         memory_bytes: None,
     };
-    spec.privileges = Privileges::NoNew;
+    spec.privileges = ChildPrivileges::NoNew;
     let (text, _, _) = output(&world, &spec);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(["100", "7", "NoNewPrivs:\t1"], lines[..3]);
@@ -237,9 +237,9 @@ fn limits_are_those_that_were_given() {
 fn a_child_is_asked_to_end_before_it_is_forced() {
     let world = World::new();
     #[track_caller]
-    fn check(world: &World, script: &str, exit: Exit, at_least_ms: u64, below_ms: u64) {
+    fn check(world: &World, script: &str, exit: ChildExit, at_least_ms: u64, below_ms: u64) {
         let mut spec = sh(world, &format!("echo up\n{script}"));
-        spec.stdin = Stream::Piped;
+        spec.stdin = StandardStream::Piped;
         run(async {
             let mut child = children(world).spawn(&spec).await.unwrap();
             let mut up = [0; 3];
@@ -259,28 +259,28 @@ fn a_child_is_asked_to_end_before_it_is_forced() {
         });
         assert_eq!(Vec::<u32>::new(), world.running("sleep"), "{script}");
     }
-    check(&world, "cat; exit 5", Exit::Code(5), 0, 1_500);
+    check(&world, "cat; exit 5", ChildExit::Code(5), 0, 1_500);
     check(
         &world,
         "trap 'exit 6' TERM; while :; do sleep 0.1; done",
-        Exit::Code(6),
+        ChildExit::Code(6),
         500,
         2_400,
     );
     check(
         &world,
         "trap '' TERM; while :; do sleep 1; done",
-        Exit::Signal(9),
+        ChildExit::Signal(9),
         2_500,
         5_000,
     );
-    check(&world, "kill -STOP $$", Exit::Signal(15), 500, 2_400);
-    check(&world, STUBBORN, Exit::Signal(9), 2_500, 5_000);
+    check(&world, "kill -STOP $$", ChildExit::Signal(15), 500, 2_400);
+    check(&world, STUBBORN, ChildExit::Signal(9), 2_500, 5_000);
     // The program ends at once, and what it left is ended too.
     check(
         &world,
         "setsid sleep 7777 & exit 0",
-        Exit::Code(0),
+        ChildExit::Code(0),
         0,
         2_400,
     );
@@ -344,10 +344,10 @@ fn fds_of(pid: u32) -> Vec<String> {
 
 /// A shell with this script and a limit of processes. The kernel counts them by user, and does not limit root: then they
 /// are another user's.
-fn limited(world: &World, processes: u64, user: u32, script: &str) -> Spec {
+fn limited(world: &World, processes: u64, user: u32, script: &str) -> ChildSpec {
     let mut spec = sh(world, script);
     if rustix::process::geteuid().is_root() {
-        spec = Spec::new("setpriv", "/");
+        spec = ChildSpec::new("setpriv", "/");
         let ids = [format!("--reuid={user}"), format!("--regid={user}")];
         let rest = ["--clear-groups", "sh", "-c", script].map(str::to_owned);
         spec.args = [&ids[..], &rest[..]].concat();
@@ -365,7 +365,11 @@ fn a_limit_of_processes_holds_and_what_it_held_ends() {
             .spawn(&limited(&world, 200, 39_771, many))
             .await
             .unwrap();
-        assert_eq!(Exit::Code(2), child.wait().await, "the shell cannot fork");
+        assert_eq!(
+            ChildExit::Code(2),
+            child.wait().await,
+            "the shell cannot fork"
+        );
         let left = world.running("sleep").len();
         assert!((10..200).contains(&left), "{left}");
         let _ended_before = child.end(Duration::ZERO).await;

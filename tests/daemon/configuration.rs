@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use aish_proto::attach::Since;
-use aish_proto::config::{Check, CheckParams, Keymap, Show, ShowParams, ShowResult};
+use aish_proto::attach::ReplayStart;
+use aish_proto::config::{Check, ConfigCheckParams, KeymapName, Show, ShowParams, ShowResult};
 use aish_proto::daemon::{Reload, Status, StatusResult};
 use aish_proto::event::ConfigReloaded;
 use aish_proto::id::TurnId;
@@ -24,7 +24,7 @@ fn preset(name: &str) -> String {
 fn attached(world: &World) -> (Client, Follow) {
     let client = world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     (client, follow)
 }
@@ -139,7 +139,7 @@ fn a_bad_file_changes_nothing_and_everybody_hears_why() {
     // SIGHUP and the call say the same of it, and nobody is told twice.
     assert_eq!(expected.to_vec(), client.done::<Reload>(Empty {}).errors);
     daemon.signal(Signal::HUP);
-    let checked = client.done::<Check>(CheckParams {});
+    let checked = client.done::<Check>(ConfigCheckParams {});
     assert_eq!(expected.to_vec(), checked.errors);
 
     world.write_config(&preset("good"));
@@ -161,7 +161,7 @@ fn each_client_is_told_once() {
     let _daemon = world.daemon().spawn();
     let (client, first) = attached(&world);
     let conversation = client.create();
-    let mut second = client.attach(conversation, Since::Now);
+    let mut second = client.attach(conversation, ReplayStart::Now);
     second.until_kind("replayComplete");
     let mut both = [first, second];
     let mut count = |limit: Duration| -> usize {
@@ -285,7 +285,7 @@ fn clients_are_handed_how_they_should_look() {
     let (client, mut follow) = attached(&world);
     let ui = client.hello().ui;
     assert_eq!(
-        (Keymap::Vi, "dark", "nano"),
+        (KeymapName::Vi, "dark", "nano"),
         (ui.keymap, ui.theme.as_str(), ui.editor.as_str())
     );
     world.write_config("");
@@ -295,7 +295,7 @@ fn clients_are_handed_how_they_should_look() {
         ["ui.keymap", "ui.theme"],
         *heard.values.keys().collect::<Vec<_>>()
     );
-    assert_eq!(Keymap::Emacs, client.hello().ui.keymap);
+    assert_eq!(KeymapName::Emacs, client.hello().ui.keymap);
 }
 
 #[test]

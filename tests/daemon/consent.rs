@@ -4,16 +4,18 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, ConfirmState,
-    Decision, Denial, Get, List, ListParams, Watch,
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmListParams, ConfirmParams,
+    ConfirmRecord, ConfirmState, Decision, Denial, Get, List, Watch,
 };
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
 use aish_proto::event::{ConfirmResolved, Snapshot, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
-use aish_proto::method::{Empty, Role};
-use aish_proto::turn::{Cancel, OnConfirm, Send, StopReason, Then, TurnParams, TurnStatus};
+use aish_proto::method::{ClientRole, Empty};
+use aish_proto::turn::{
+    Cancel, OnConfirm, Send, StopReason, TurnParams, TurnStatus, UnattendedAction,
+};
 use aish_testkit::client::question;
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World, surroundings};
@@ -74,7 +76,7 @@ pub(crate) fn call_id() -> String {
 /// The confirm that waits in a conversation, once there is one.
 #[track_caller]
 pub(crate) fn pending(client: &Client, conversation: ConversationId) -> ConfirmRecord {
-    let params = ListParams {
+    let params = ConfirmListParams {
         conversation: Some(conversation),
     };
     until("a confirm", PATIENCE, || {
@@ -145,7 +147,7 @@ fn a_call_waits_for_a_yes_and_then_runs_once() {
         (Some(StopReason::End), "So late already.", 0),
         (record.stop_reason, record.text.as_str(), record.denied)
     );
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     let recording = follow.recording();
     recording.assert_sound();
@@ -187,7 +189,7 @@ fn every_answer_has_its_own_effect() {
         assert_eq!(AnswerOutcome::Resolved, outcome);
         let record = client.wait_turn(turn);
         assert_eq!((Some(stop), denied), (record.stop_reason, record.denied));
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         let result = follow.until_kind("toolResult");
         let result: ToolResult = result.read().unwrap();
         assert!(result.content.starts_with(told_as), "{}", result.content);
@@ -264,11 +266,11 @@ fn who_asks_can_say_what_happens_where_a_person_would_be_asked() {
     };
     let conversation = client.create();
     for (on_confirm, denied) in [
-        (on(Then::Deny, &[]), 1),
-        (on(Then::AskAttended, &[]), 1),
-        (on(Then::Deny, &["aish__time"]), 0),
-        (on(Then::AskAttended, &["aish__*"]), 0),
-        (on(Then::Deny, &["aish__date", "fs__*"]), 1),
+        (on(UnattendedAction::Deny, &[]), 1),
+        (on(UnattendedAction::AskAttended, &[]), 1),
+        (on(UnattendedAction::Deny, &["aish__time"]), 0),
+        (on(UnattendedAction::AskAttended, &["aish__*"]), 0),
+        (on(UnattendedAction::Deny, &["aish__date", "fs__*"]), 1),
     ] {
         let shown = format!("{on_confirm:?}");
         let record = client.wait_turn(ask(conversation, on_confirm));
@@ -277,15 +279,15 @@ fn who_asks_can_say_what_happens_where_a_person_would_be_asked() {
     }
     // Somebody at a terminal can be asked.
     let person = scene.world.person("pts/7");
-    let mut follow = person.attach(conversation, Since::Now);
+    let mut follow = person.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
-    let turn = ask(conversation, on(Then::AskAttended, &[]));
+    let turn = ask(conversation, on(UnattendedAction::AskAttended, &[]));
     follow.until_kind("confirmRequested");
     let confirm = pending(&person, conversation);
     answer(&person, &confirm, Decision::AllowOnce);
     assert_eq!(0, client.wait_turn(turn).denied);
     let mut params = question(conversation, "x");
-    params.on_confirm = Some(on(Then::Ask, &["fs__r*"]));
+    params.on_confirm = Some(on(UnattendedAction::Ask, &["fs__r*"]));
     assert_eq!(-32602, client.refused::<Send>(params).code);
 }
 
@@ -350,7 +352,7 @@ fn a_cancel_takes_the_question_back() {
     assert_eq!(AnswerOutcome::Cancelled, late.outcome);
     assert!(
         client
-            .done::<List>(ListParams::default())
+            .done::<List>(ConfirmListParams::default())
             .confirms
             .is_empty()
     );
@@ -373,7 +375,7 @@ fn silence_is_a_no_in_the_end() {
     assert_eq!(vec!["[aish] denied: nobody answered in time"], told(&scene));
     // Who asks can be less patient, whoever is attached.
     let person = scene.world.person("pts/1");
-    let mut follow = person.attach(conversation, Since::Now);
+    let mut follow = person.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     scene.model_calls(&["{}"]);
     let mut params = question(conversation, "again");
@@ -400,7 +402,7 @@ fn a_question_outlives_its_daemon() {
     let client = scene.world.client();
     let after = pending(&client, conversation);
     assert_eq!(before, after);
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     let snapshot: Snapshot = follow.until_kind("snapshot").read().unwrap();
     assert_eq!(vec![before.clone()], snapshot.pending_confirms);
     assert_eq!(
@@ -444,7 +446,7 @@ fn all_confirms_can_be_watched_at_once() {
         (first.request.confirm, ConfirmState::Denied),
         (ended.confirm, ended.state)
     );
-    let listed = client.done::<List>(ListParams::default()).confirms;
+    let listed = client.done::<List>(ConfirmListParams::default()).confirms;
     assert_eq!(vec![second], listed);
 }
 
@@ -454,11 +456,11 @@ fn a_role_says_who_may_answer() {
     let scene = Scene::new("");
     let (_, _, confirm) = scene.asked(&scene.world.client());
     let observer = scene.world.stranger();
-    observer.hello_as("looks", Role::Observer);
+    observer.hello_as("looks", ClientRole::Observer);
     let refused = observer.refused::<Answer>(with(&confirm, Decision::AllowOnce));
     assert_eq!("forbiddenRole", refused.kind());
     let approver = scene.world.stranger();
-    approver.hello_as("answers", Role::Approver);
+    approver.hello_as("answers", ClientRole::Approver);
     for params in [
         json!({"confirm": confirm.request.confirm, "decision": "yes", "digest": confirm.request.digest}),
         json!({"confirm": confirm.request.confirm, "decision": "allowOnce", "digest": "abc"}),
@@ -499,7 +501,7 @@ fn of_two_answers_exactly_one_counts() {
         for race in first..first + count {
             run_race(&people, conversation, race);
         }
-        let mut follow = people[0].attach(conversation, Since::Start);
+        let mut follow = people[0].attach(conversation, ReplayStart::Start);
         follow.until_kind("replayComplete");
         let counted = |kind: &str, state: &Value| {
             let events = follow.events_so_far().iter();

@@ -7,11 +7,11 @@ use aish_proto::confirm::{Answer, AnswerOutcome, Decision};
 use aish_proto::daemon::Reload;
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{
-    Connect, ConnectParams, Disconnect, List, Restart, ServerParams, ServerStatus,
+    Connect, ConnectParams, Disconnect, List, McpServerStatus, Restart, ServerParams,
 };
 use aish_proto::method::Empty;
 use aish_proto::permission::{
-    Check, CheckParams, History, PermissionParams, PolicyVerdict, Set, SetParams,
+    Check, History, PermissionCheckParams, PermissionParams, PolicyVerdict, Set, SetParams,
 };
 use aish_testkit::Client;
 use aish_testkit::wait::until_true;
@@ -23,7 +23,7 @@ use crate::tools::{Scene, answer};
 const LOOK_WRITES: &str = "[permissions.needs]\nc__look = 2\n";
 
 fn verdict(client: &Client, conversation: ConversationId, tool: &str) -> PolicyVerdict {
-    let params = CheckParams {
+    let params = PermissionCheckParams {
         conversation,
         tool: tool.to_owned(),
         arguments: None,
@@ -120,7 +120,7 @@ fn another_server_under_the_same_name_is_seen_in_the_difference() {
     client.done::<Reload>(Empty {});
     until_true("the other server's tools", || {
         let servers = client.done::<List>(Empty {}).servers;
-        let other = |it: &ServerStatus| it.endpoint.contains("other") && it.tools > 0;
+        let other = |it: &McpServerStatus| it.endpoint.contains("other") && it.tools > 0;
         servers.iter().any(other)
     });
     client.ask(conversation, "look");

@@ -6,9 +6,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use aish_proto::attach::Since;
-use aish_proto::audit::{AuditKind, ListParams as ListParamsOfTrail};
-use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision, List, ListParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::audit::{AuditKind, AuditListParams as ListParamsOfTrail};
+use aish_proto::confirm::{
+    Answer, AnswerOutcome, ConfirmListParams, ConfirmRecord, Decision, List,
+};
 use aish_proto::event::{AssistantMessage, Envelope, ToolCall, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{Send, SendParams, StopReason, TurnStatus};
@@ -62,7 +64,7 @@ fn check_at(point: &Point) {
         let sent = client.done::<Send>(params);
         assert!(sent.duplicate, "{}: the question was stored", point.name);
         let turn = sent.turn;
-        let open = client.done::<List>(ListParams::default()).confirms;
+        let open = client.done::<List>(ConfirmListParams::default()).confirms;
         assert_eq!(usize::from(point.goes_on), open.len(), "{}", point.name);
         finish(&client, conversation, turn);
         let record = client.wait_turn(turn);
@@ -72,7 +74,7 @@ fn check_at(point: &Point) {
             StopReason::Interrupted
         };
         assert_eq!(Some(expected), record.stop_reason, "{}", point.name);
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         follow.until_kind("replayComplete");
         follow.recording().assert_sound();
         every_call_has_one_reply(follow.events_so_far());
@@ -92,7 +94,7 @@ fn until_it_dies(scene: &mut Scene) -> SendParams {
     let client = scene.world.client();
     let answering = scene.world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let params = question(conversation, "what time is it?");
     // The daemon may die before it has said that it took the question; what it had told by then is still read.
     let asking = scene.world.client();
@@ -114,7 +116,7 @@ fn next_question(follow: &mut Follow, client: &Client) -> Option<ConfirmRecord> 
         let event = follow.next()?;
         if event.kind == "confirmRequested" {
             let listed = catch_unwind(AssertUnwindSafe(|| {
-                client.call::<List>(ListParams::default())
+                client.call::<List>(ConfirmListParams::default())
             }));
             return listed.ok()?.ok()?.confirms.pop();
         }
@@ -125,7 +127,7 @@ fn next_question(follow: &mut Follow, client: &Client) -> Option<ConfirmRecord> 
 fn finish(client: &Client, conversation: ConversationId, turn: TurnId) {
     let get = || client.done::<aish_proto::turn::Get>(aish_proto::turn::TurnParams { turn });
     while get().status == TurnStatus::Running {
-        let params = ListParams {
+        let params = ConfirmListParams {
             conversation: Some(conversation),
         };
         let Some(confirm) = client.done::<List>(params).confirms.pop() else {

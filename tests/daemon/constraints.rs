@@ -3,12 +3,12 @@
 
 use aish_proto::confirm::Decision;
 use aish_proto::conversation::{
-    Constraints, ConversationParams, Create, CreateParams, Fork, ForkParams, Limits,
-    SetConstraints, SetConstraintsParams, StatusOf,
+    Constraints, ConversationCreateParams, ConversationLimits, ConversationParams, Create, Fork,
+    ForkParams, SetConstraints, SetConstraintsParams, StatusOf,
 };
 use aish_proto::event::{PolicyChanged, ToolResult};
 use aish_proto::id::ConversationId;
-use aish_proto::permission::{Check, CheckParams, PolicyVerdict};
+use aish_proto::permission::{Check, PermissionCheckParams, PolicyVerdict};
 use aish_testkit::Client;
 
 use crate::consent::pending;
@@ -18,14 +18,14 @@ use crate::tools::{Scene, answer, events};
 const FREE: &str =
     "[mcp.auto_approve]\n\"c__*\" = true\n[permissions.needs]\nc__look = 2\nc__fail = 1\n";
 
-pub(crate) fn set(client: &Client, id: ConversationId, constraints: Limits) {
+pub(crate) fn set(client: &Client, id: ConversationId, constraints: ConversationLimits) {
     client.done::<SetConstraints>(SetConstraintsParams { id, constraints });
 }
 
-pub(crate) fn roots(roots: &[&str]) -> Limits {
-    Limits {
+pub(crate) fn roots(roots: &[&str]) -> ConversationLimits {
+    ConversationLimits {
         roots: roots.iter().map(|it| (*it).to_owned()).collect(),
-        ..Limits::default()
+        ..ConversationLimits::default()
     }
 }
 
@@ -54,9 +54,9 @@ fn a_conversation_that_only_reads_denies_the_rest() {
     scene.model_calls(&[("c__count", "{}"), ("c__look", "{}"), ("c__fail", "{}")]);
     client.wait_turn(client.ask(conversation, "freely"));
     assert_eq!(1, scene.count());
-    let read_only = Limits {
+    let read_only = ConversationLimits {
         read_only: true,
-        ..Limits::default()
+        ..ConversationLimits::default()
     };
     set(&client, conversation, read_only);
     client.wait_turn(client.ask(conversation, "and now?"));
@@ -80,7 +80,7 @@ fn a_conversation_that_only_reads_denies_the_rest() {
     assert!(told.constraints.read_only);
     assert_eq!(Some("pts/3"), told.by.unwrap().tty.as_deref());
     // Not said again is not kept any more.
-    set(&client, conversation, Limits::default());
+    set(&client, conversation, ConversationLimits::default());
     client.wait_turn(client.ask(conversation, "freely again"));
     assert_eq!((2, None), (scene.count(), now(&client, conversation)));
     scene.upstream.finish();
@@ -94,9 +94,9 @@ fn a_hint_keeps_to_no_limit() {
     };
     let client = scene.world.person("pts/3");
     let conversation = client.create();
-    let read_only = Limits {
+    let read_only = ConversationLimits {
         read_only: true,
-        ..Limits::default()
+        ..ConversationLimits::default()
     };
     for limits in [read_only, roots(&["/srv"])] {
         set(&client, conversation, limits);
@@ -135,9 +135,9 @@ fn without_the_network_only_what_is_known_to_stay_here_runs() {
     };
     let client = scene.world.client();
     let conversation = client.create();
-    let no_network = Limits {
+    let no_network = ConversationLimits {
         no_network: true,
-        ..Limits::default()
+        ..ConversationLimits::default()
     };
     set(&client, conversation, no_network);
     scene.model_calls(&[("c__count", "{}")]);
@@ -163,7 +163,7 @@ fn paths_are_kept_to_directories() {
     let check = |arguments: &str| {
         let arguments = serde_json::from_str(arguments).unwrap();
         let tool = "c__look".to_owned();
-        let params = CheckParams {
+        let params = PermissionCheckParams {
             conversation,
             tool,
             arguments,
@@ -204,9 +204,9 @@ fn a_yes_comes_too_late_for_a_conversation_that_only_reads_now() {
     let Some(scene) = Scene::new("") else { return };
     let client = scene.world.person("pts/1");
     let (conversation, turn, confirm) = scene.asked(&client, "c__count");
-    let read_only = Limits {
+    let read_only = ConversationLimits {
         read_only: true,
-        ..Limits::default()
+        ..ConversationLimits::default()
     };
     set(&client, conversation, read_only);
     answer(&client, &confirm, Decision::AllowConversation);
@@ -221,10 +221,10 @@ fn constraints_stay() {
         return;
     };
     let client = scene.world.client();
-    let made = client.done::<Create>(CreateParams {
+    let made = client.done::<Create>(ConversationCreateParams {
         cwd: "/".to_owned(),
         constraints: Some(roots(&["/srv"])),
-        ..CreateParams::default()
+        ..ConversationCreateParams::default()
     });
     scene.model_calls(&[]);
     client.wait_turn(client.ask(made.id, "hello"));

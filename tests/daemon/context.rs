@@ -1,9 +1,9 @@
 //! What a model is shown of a conversation, what leaves that, and what comes back.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::context::{
-    Archive, ArchiveParams, ArchiveResult, Preview, PreviewParams, PreviewResult, Restore,
-    RestoreParams,
+    Archive, ArchiveParams, ArchiveResult, ContextPreviewParams, ContextPreviewResult, Preview,
+    Restore, RestoreParams,
 };
 use aish_proto::conversation::{Search, SearchParams};
 use aish_proto::event::{Envelope, Evicted, Status};
@@ -37,8 +37,8 @@ pub(crate) fn preview(
     client: &Client,
     conversation: ConversationId,
     text: Option<&str>,
-) -> PreviewResult {
-    client.done::<Preview>(PreviewParams {
+) -> ContextPreviewResult {
+    client.done::<Preview>(ContextPreviewParams {
         conversation,
         text: text.map(str::to_owned),
         attachments: vec![],
@@ -57,7 +57,7 @@ fn archive(client: &Client, conversation: ConversationId) -> ArchiveResult {
 
 /// The stored events so far.
 pub(crate) fn log(client: &Client, conversation: ConversationId) -> Vec<Envelope> {
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     follow.events_so_far().to_vec()
 }
@@ -141,7 +141,7 @@ fn the_preview_is_the_bytes_that_are_sent() {
     }
     // The second request of a turn, seen while a person is asked between the two.
     let turn = client.ask(conversation, "the time?");
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("confirmRequested");
     client.done::<aish_proto::turn::Cancel>(aish_proto::turn::TurnParams { turn });
     let after = preview(&client, conversation, Some("well?"));

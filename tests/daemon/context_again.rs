@@ -1,6 +1,6 @@
 //! What comes again: exchanges by any event of theirs, answers that go on, copies with what had left.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::context::{Restore, RestoreParams};
 use aish_proto::conversation::{Fork, ForkParams, Search, SearchHit, SearchParams};
 use aish_proto::id::{ConversationId, TurnId};
@@ -55,7 +55,7 @@ fn a_question_that_waited_has_not_left() {
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     let first = client.ask(conversation, "first pomelo");
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     gate.wait_request();
     let second = client.ask(conversation, "second pomelo");
     gate.text("done");

@@ -2,7 +2,7 @@
 //! from it.
 
 use aish_proto::confirm::{Answer as AnswerConfirm, Decision};
-use aish_proto::context::{Preview, PreviewParams};
+use aish_proto::context::{ContextPreviewParams, Preview};
 use aish_proto::conversation::{ConversationParams, StatusOf};
 use aish_proto::daemon::Reload;
 use aish_proto::id::ConversationId;
@@ -44,7 +44,7 @@ fn a_request_to_a_smaller_preset_takes_nothing_out_of_the_conversation() {
         model: Some("small".to_owned()),
         ..question(conversation, "for once")
     };
-    let before = client.done::<Preview>(PreviewParams {
+    let before = client.done::<Preview>(ContextPreviewParams {
         conversation,
         text: Some("for once".to_owned()),
         attachments: vec![],
@@ -128,7 +128,7 @@ fn a_preview_is_only_a_look() {
     ));
     let _daemon = world.daemon().spawn();
     let client = world.client();
-    let refused = client.refused::<Preview>(PreviewParams {
+    let refused = client.refused::<Preview>(ContextPreviewParams {
         conversation,
         text: Some(text.to_owned()),
         attachments: vec![],

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::context::{Archive, ArchiveParams, Forget, ForgetParams};
 use aish_proto::event::{Status, SummaryUpdated};
 use aish_proto::id::ConversationId;
@@ -81,7 +81,7 @@ fn what_left_is_summed_up_and_told_to_the_model() {
         .summarizer
         .answer(Answer::text("They counted apples and pears."));
     let conversation = scene.left(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     assert_eq!(
         "2 old turns summarised by fast (23 chars); originals archived — :context archive",
         told(&mut follow, "summarised")
@@ -138,7 +138,7 @@ fn a_summarizer_that_fails_or_talks_nonsense_hurts_nobody() {
     for answer in nonsense {
         scene.summarizer.answer(answer);
         let conversation = scene.left(&client);
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         let text = told(&mut follow, "without a summary");
         assert!(
             text.starts_with("2 old turns left the context without a summary (fast: "),
@@ -198,7 +198,7 @@ fn a_summary_that_is_too_long_is_compressed_and_then_cut() {
     scene.summarizer.answer(Answer::text(&long));
     scene.summarizer.answer(Answer::text("Short again."));
     let conversation = scene.left(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     told(&mut follow, "summarised by fast (12 chars)");
     let compress = task(&scene.summarizer.requests()[1]);
     assert!(compress.contains("at most 200 characters"), "{compress}");
@@ -229,7 +229,7 @@ fn a_crash_while_a_summary_is_stored_leaves_the_old_one() {
     let client = scene.world.client();
     scene.summarizer.answer(Answer::text("The old one."));
     let conversation = scene.left(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     told(&mut follow, "summarised");
     scene.summarizer.answer(Answer::text("The new one."));
     let _turn =
@@ -250,7 +250,7 @@ fn a_preset_that_is_not_there_is_said() {
     let scene = Scene::new("summarizer_model = \"nobody\"");
     let client = scene.world.client();
     let conversation = scene.left(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let text = told(&mut follow, "without a summary");
     assert!(text.contains("(nobody: there is no such preset)"), "{text}");
     assert_eq!(0, scene.summarizer.requests().len());
@@ -295,7 +295,7 @@ fn what_nobody_summed_up_is_summed_up_by_the_next_daemon() {
         );
     }
     let client = scene.world.client();
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     told(&mut follow, "summarised by fast (20 chars)");
     asked(&client, conversation, "more");
     assert!(
@@ -316,7 +316,7 @@ fn a_refusal_does_not_replace_the_summary() {
         .summarizer
         .answer(Answer::text("<think>Short.</think>They counted apples."));
     let conversation = scene.left(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     told(&mut follow, "summarised");
     let filtered = Answer::text("They").finish(Some("content_filter"));
     scene.summarizer.answer(filtered);
@@ -352,7 +352,7 @@ fn a_summary_can_be_forgotten() {
         .summarizer
         .answer(Answer::text("They counted apples."));
     let conversation = scene.left(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     told(&mut follow, "summarised");
     assert!(
         preview(&client, conversation, None)
@@ -379,7 +379,7 @@ fn a_summary_can_be_forgotten() {
     asked(&client, conversation, "five");
     assert!(!scene.system().contains(HEAD));
     asked(&client, conversation, "six");
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     told(&mut follow, "summarised by fast (19 chars)");
     let second = task(&scene.summarizer.requests()[1]);
     assert!(

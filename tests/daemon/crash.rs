@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::Duration;
 
-use aish_proto::attach::{Cursor, Since};
+use aish_proto::attach::{Cursor, ReplayStart};
 use aish_proto::event::{AssistantMessage, TurnFinished, UserMessage};
 use aish_proto::id::{ConversationId, Epoch, Seq, TurnId};
 use aish_proto::turn::{
@@ -50,7 +50,7 @@ impl Scene {
         };
         scene.ask(&client, "before everything").unwrap();
         let turn = scene.promised.turns[0].0;
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         follow.until_finished(turn);
         scene.note(&follow);
         assert_eq!(0, daemon.terminate());
@@ -98,7 +98,7 @@ impl Scene {
             .last()
             .and_then(|it| it.seq)
             .unwrap_or_default();
-        let since = Since::Cursor(Cursor {
+        let since = ReplayStart::Cursor(Cursor {
             epoch: self.epoch,
             seq: cursor,
         });
@@ -117,7 +117,7 @@ impl Scene {
             let record = client.wait_turn(*turn);
             assert_eq!(TurnStatus::Finished, record.status);
         }
-        let mut whole = client.attach(self.conversation, Since::Start);
+        let mut whole = client.attach(self.conversation, ReplayStart::Start);
         whole.until_kind("replayComplete");
         whole.recording().assert_sound();
         let stored: Vec<_> = whole
@@ -182,7 +182,7 @@ fn die(scene: &mut Scene, mut daemon: Daemon, chance: &mut Chance, time: Option<
         .upstream
         .answer_with(move |_request| Answer::words(words, rest));
     let client = scene.world.client();
-    let follow = client.attach(scene.conversation, Since::Start);
+    let follow = client.attach(scene.conversation, ReplayStart::Start);
     let asking = scene.world.client();
     let pid = daemon.pid();
     let killer = time.map(|time| {
@@ -289,7 +289,7 @@ fn the_text_of_an_interrupted_answer_is_kept_as_far_as_it_was_kept() {
         let (answer, gate) = Answer::by_hand();
         scene.upstream.answer(answer);
         let turn = scene.ask(&client, "tell me much").unwrap();
-        let mut follow = client.attach(scene.conversation, Since::Now);
+        let mut follow = client.attach(scene.conversation, ReplayStart::Now);
         follow.until_kind("replayComplete");
         // A piece is kept every 250 ms; more than one period passes while these come.
         for number in 0..8 {
@@ -308,7 +308,7 @@ fn the_text_of_an_interrupted_answer_is_kept_as_far_as_it_was_kept() {
             Some(StopReason::Interrupted),
             client.wait_turn(turn).stop_reason
         );
-        let mut whole = client.attach(scene.conversation, Since::Start);
+        let mut whole = client.attach(scene.conversation, ReplayStart::Start);
         whole.until_kind("replayComplete");
         let kept: AssistantMessage = whole
             .events_so_far()

@@ -3,14 +3,14 @@
 
 use std::fs;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{ConfirmRecord, Decision};
 use aish_proto::event::ToolCall;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::{List as ServerList, Restart, ServerParams};
 use aish_proto::method::Empty;
 use aish_proto::permission::SetAutoApprove;
-use aish_proto::turn::{OnConfirm, Send, Then};
+use aish_proto::turn::{OnConfirm, Send, UnattendedAction};
 use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer as Said, Client, Follow};
@@ -42,7 +42,7 @@ fn restart_server(client: &Client) {
 fn connected(client: &Client) {
     until_true("the server's tools", || {
         let servers = client.done::<ServerList>(Empty {}).servers;
-        let ready = |it: &aish_proto::mcp::ServerStatus| it.tools > 0 && it.connect_ms.is_some();
+        let ready = |it: &aish_proto::mcp::McpServerStatus| it.tools > 0 && it.connect_ms.is_some();
         servers.iter().any(ready)
     });
 }
@@ -141,7 +141,7 @@ fn an_always_of_another_conversation_and_a_later_rule_are_bound_too() {
     restart_server(&client);
     // A client's word, in another conversation.
     let other = client.create();
-    let _follow = client.attach(other, Since::Now);
+    let _follow = client.attach(other, ReplayStart::Now);
     client.done::<SetAutoApprove>(wants(other, &["c__*"]));
     let (turn, confirm) = is_asked(&client, other, ["Looks.", "Looks closer."]);
     answer(&client, &confirm, Decision::Deny);
@@ -150,7 +150,7 @@ fn an_always_of_another_conversation_and_a_later_rule_are_bound_too() {
     let third = client.create();
     let mut asked = question(third, "look");
     asked.on_confirm = Some(OnConfirm {
-        then: Then::Ask,
+        then: UnattendedAction::Ask,
         allow: vec!["c__look".to_owned()],
         timeout_ms: None,
     });
@@ -195,7 +195,7 @@ fn a_tool_that_changes_between_the_rule_and_its_first_call_is_asked_about() {
         None
     });
     is_asked_though_it_never_ran("", |_, client, conversation| {
-        let attached = client.attach(conversation, Since::Now);
+        let attached = client.attach(conversation, ReplayStart::Now);
         client.done::<SetAutoApprove>(wants(conversation, &["c__look"]));
         Some(attached)
     });
@@ -220,7 +220,7 @@ fn a_rule_of_a_turn_counts_from_its_beginning() {
     let conversation = client.create();
     let mut asked = question(conversation, "look");
     asked.on_confirm = Some(OnConfirm {
-        then: Then::Ask,
+        then: UnattendedAction::Ask,
         allow: vec!["c__look".to_owned()],
         timeout_ms: None,
     });

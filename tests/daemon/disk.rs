@@ -1,12 +1,13 @@
 //! A full disk: requests fail with a clear error, reading works, the daemon lives and goes on by itself.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{
-    ConversationParams, Create, CreateParams, Delete, DeleteParams, StatusOf,
+    ConversationCreateParams, ConversationDeleteParams, ConversationParams, Create, Delete,
+    StatusOf,
 };
 use aish_proto::daemon::Status;
 use aish_proto::method::Empty;
-use aish_proto::shell::{Run, RunParams, ShellEnding};
+use aish_proto::shell::{Run, ShellEnding, ShellRunParams};
 use aish_proto::turn::{Cancel, Send, StopReason, TurnParams};
 use aish_testkit::client::question;
 use aish_testkit::{Answer, Upstream, World, disk, wait};
@@ -34,7 +35,7 @@ fn a_full_disk_is_said_and_outlived() {
         !status.store.writable && status.store.problem.is_some(),
         "{status:?}"
     );
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     assert!(
         follow
@@ -58,10 +59,10 @@ fn a_full_disk_is_said_and_outlived() {
     });
 }
 
-fn create() -> CreateParams {
-    CreateParams {
+fn create() -> ConversationCreateParams {
+    ConversationCreateParams {
         cwd: "/".to_owned(),
-        ..CreateParams::default()
+        ..ConversationCreateParams::default()
     }
 }
 
@@ -104,9 +105,9 @@ fn a_question_that_finds_no_room_ends_no_command() {
     let _daemon = world.daemon().spawn();
     let client = world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let command = "echo begun; while ! test -e go; do sleep 0.05; done; echo done";
-    let params = RunParams {
+    let params = ShellRunParams {
         conversation,
         command: command.to_owned(),
         cwd: Some(world.work().display().to_string()),
@@ -161,7 +162,7 @@ fn what_was_under_way_when_the_disk_became_full_is_ended() {
     );
     let refused = client.refused::<Send>(question(conversation, "no room"));
     assert_eq!("storage", refused.kind());
-    client.done::<Delete>(DeleteParams {
+    client.done::<Delete>(ConversationDeleteParams {
         id: conversation,
         confirm_title: "look".to_owned(),
     });
@@ -182,7 +183,7 @@ fn what_a_full_disk_held_back_is_said_and_stored_when_there_is_room() {
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     let turn = client.ask(conversation, "look twice");
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     gate.text("looking");
     // Or it would be cancelled before anything was said.
     let _said = follow.until_kind("textDelta");
@@ -194,7 +195,7 @@ fn what_a_full_disk_held_back_is_said_and_stored_when_there_is_room() {
     let waits = follow.until(|it| it.data["waits"].is_string());
     assert_eq!("state", waits.kind);
     // Who comes later is told too.
-    let mut late = client.attach(conversation, Since::Now);
+    let mut late = client.attach(conversation, ReplayStart::Now);
     let snapshot = late.until_kind("snapshot");
     assert!(snapshot.data["waits"].is_string(), "{}", snapshot.data);
     let refused = client.refused::<Cancel>(TurnParams { turn });
@@ -232,7 +233,7 @@ fn a_conversation_that_waits_for_room_can_be_deleted() {
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
     let _turn = client.ask(conversation, "much");
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     small.fill();
     // More than the reserve takes.
     for _ in 0..64 {
@@ -240,7 +241,7 @@ fn a_conversation_that_waits_for_room_can_be_deleted() {
     }
     gate.finish();
     let _waits = follow.until(|it| it.data["waits"].is_string());
-    client.done::<Delete>(DeleteParams {
+    client.done::<Delete>(ConversationDeleteParams {
         id: conversation,
         confirm_title: "much".to_owned(),
     });
@@ -274,7 +275,7 @@ fn an_interrupted_turn_is_ended_when_there_is_room() {
     let client = world.client();
     let params = ConversationParams { id: conversation };
     assert_eq!(1, client.done::<StatusOf>(params).turns, "reading works");
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     small.free();
     assert_eq!(
@@ -297,7 +298,7 @@ fn a_refused_delete_leaves_the_turn_alone() {
     let turn = client.ask(conversation, "keep me");
     gate.text("kept");
     fill_with_the_reserve(&small, &world);
-    let delete = || DeleteParams {
+    let delete = || ConversationDeleteParams {
         id: conversation,
         confirm_title: "keep me".to_owned(),
     };

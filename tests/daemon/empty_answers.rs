@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::event::Status;
 use aish_proto::method::Empty;
 use aish_proto::model::Probe;
@@ -84,7 +84,7 @@ fn lists_and_summaries_of_nothing_are_failures_too() {
     let daemon = world.daemon().spawn();
     let client = world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     for text in ["one", "two", "three", "four"] {
         asked(&client, conversation, text);
     }

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{ConversationParams, StatusOf};
 use aish_proto::daemon::Status;
 use aish_proto::event::{Envelope, FallbackUsed, TurnFinished};
@@ -55,7 +55,7 @@ pub(crate) struct Told {
 impl Told {
     pub(crate) fn of(client: &Client, model: Option<&str>) -> Self {
         let conversation = client.create();
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         let mut params = question(conversation, "hello");
         params.model = model.map(str::to_owned);
         let turn = client.done::<Send>(params).turn;

@@ -1,9 +1,9 @@
 //! Several clients on one conversation: the same facts, the same texts, and nobody waits for the slowest.
 
-use aish_proto::attach::{AttachParams, Since};
+use aish_proto::attach::{AttachParams, ReplayStart};
 use aish_proto::event::{Presence, Snapshot, TextDelta};
 use aish_proto::limits::LINE_FROM_DAEMON_BYTES;
-use aish_proto::method::Role;
+use aish_proto::method::ClientRole;
 use aish_testkit::{Answer, Upstream, World};
 
 /// Three from the beginning, a fourth in mid-stream.
@@ -18,7 +18,7 @@ fn everybody_records_the_same_facts_and_texts() {
     let conversation = clients[0].create();
     let mut follows: Vec<_> = clients
         .iter()
-        .map(|it| it.attach(conversation, Since::Start))
+        .map(|it| it.attach(conversation, ReplayStart::Start))
         .collect();
     let turn = clients[0].ask(conversation, "tell me");
     gate.wait_request();
@@ -30,7 +30,7 @@ fn everybody_records_the_same_facts_and_texts() {
             .is_some_and(|it| it.text.contains("piece 49"))
     });
     let late = world.client();
-    let mut late_follow = late.attach(conversation, Since::Start);
+    let mut late_follow = late.attach(conversation, ReplayStart::Start);
     let snapshot: Snapshot = late_follow.until_kind("snapshot").read().unwrap();
     assert!(
         snapshot
@@ -67,7 +67,7 @@ fn a_client_that_never_reads_changes_nothing_for_the_others() {
     let reader = world.client();
     let long = "0123456789abcdef".repeat(1 << 10);
     let answered = |conversation| {
-        let mut follow = reader.attach(conversation, Since::Start);
+        let mut follow = reader.attach(conversation, ReplayStart::Start);
         upstream.answer(Answer::pieces(std::iter::repeat_n(long.as_str(), 32)));
         let turn = reader.ask(conversation, "how long is it?");
         follow.until_finished(turn);
@@ -82,14 +82,14 @@ fn a_client_that_never_reads_changes_nothing_for_the_others() {
     let conversation = reader.create();
     // Half a megabyte is more than its socket holds.
     let silent = world.client();
-    let _subscription = silent.attach(conversation, Since::Start);
+    let _subscription = silent.attach(conversation, ReplayStart::Start);
     let silent = silent.stop_reading();
     let (follow, turn) = answered(conversation);
     let grown = daemon.rss_kib().saturating_sub(before);
     assert!(grown < 8 << 10, "the daemon grew by {grown} KiB");
     // It still gets everything once it reads.
     let silent = silent.read_again();
-    let mut again = silent.attach(conversation, Since::Start);
+    let mut again = silent.attach(conversation, ReplayStart::Start);
     again.until_finished(turn);
     again.recording().assert_same(&follow.recording());
 }
@@ -104,10 +104,10 @@ fn a_stalled_client_is_cut_and_told_why() {
     let _daemon = world.daemon().spawn();
     let silent = world.client();
     let conversation = silent.create();
-    let _subscription = silent.attach(conversation, Since::Start);
+    let _subscription = silent.attach(conversation, ReplayStart::Start);
     let silent = silent.stop_reading();
     let reader = world.client();
-    let mut follow = reader.attach(conversation, Since::Start);
+    let mut follow = reader.attach(conversation, ReplayStart::Start);
     let long = "x".repeat(64 << 10);
     upstream.answer(Answer::pieces(std::iter::repeat_n(long.as_str(), 40)));
     let turn = reader.ask(conversation, "more than a socket holds");
@@ -122,7 +122,7 @@ fn a_stalled_client_is_cut_and_told_why() {
     // The same process comes back on another connection.
     let _was_cut = silent;
     let back = world.client();
-    let mut again = back.attach(conversation, Since::Now);
+    let mut again = back.attach(conversation, ReplayStart::Now);
     let snapshot: Snapshot = again.until_kind("snapshot").read().unwrap();
     let notice = snapshot.notice.expect("it was cut and is told so");
     assert!(notice.contains("300 ms"), "{notice}");
@@ -138,7 +138,7 @@ fn without_deltas_the_finished_items_come_all_the_same() {
     let conversation = client.create();
     let mut follow = client.attach_with(AttachParams {
         id: conversation,
-        since: Since::Now,
+        since: ReplayStart::Now,
         deltas: false,
     });
     upstream.answer(Answer::pieces(["a", "b", "c"]));
@@ -161,14 +161,14 @@ fn a_cursor_goes_on_without_a_gap_or_a_double() {
     let client = world.client();
     let epoch = client.hello().epoch;
     let conversation = client.create();
-    let mut whole = client.attach(conversation, Since::Start);
+    let mut whole = client.attach(conversation, ReplayStart::Start);
     let first = client.ask(conversation, "one");
     let seq = whole.until_finished(first).seq.unwrap();
     let second = client.ask(conversation, "two");
     whole.until_finished(second);
     let cursor = aish_proto::attach::Cursor { epoch, seq };
     let check = |client: &aish_testkit::Client| {
-        let mut rest = client.attach(conversation, Since::Cursor(cursor));
+        let mut rest = client.attach(conversation, ReplayStart::Cursor(cursor));
         rest.until_kind("replayComplete");
         let seqs: Vec<_> = rest
             .events_so_far()
@@ -191,7 +191,7 @@ fn a_cursor_goes_on_without_a_gap_or_a_double() {
         seq,
     };
     let client = world.client();
-    let mut follow = client.attach(conversation, Since::Cursor(foreign));
+    let mut follow = client.attach(conversation, ReplayStart::Cursor(foreign));
     follow.until_kind("replayComplete");
     assert_eq!("resyncRequired", follow.events_so_far()[0].kind);
     follow.recording().assert_sound();
@@ -204,11 +204,11 @@ fn people_see_each_other_and_an_observer_only_watches() {
     let _daemon = world.daemon().spawn();
     let driver = world.client();
     let conversation = driver.create();
-    let mut follow = driver.attach(conversation, Since::Now);
+    let mut follow = driver.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     let observer = world.stranger();
-    observer.hello_as("watcher", Role::Observer);
-    let mut watching = observer.attach(conversation, Since::Now);
+    observer.hello_as("watcher", ClientRole::Observer);
+    let mut watching = observer.attach(conversation, ReplayStart::Now);
     let presence: Presence = follow.until_kind("presence").read().unwrap();
     let names: Vec<&str> = presence.clients.iter().map(|it| it.name.as_str()).collect();
     assert!(names.contains(&"watcher"), "{names:?}");

@@ -1,8 +1,10 @@
 //! A conversation that is made by its first question: one call and one commit, so
 //! that there is never a conversation without its question, nor two of them.
 
-use aish_proto::attach::Since;
-use aish_proto::conversation::{CreateParams, Delete, DeleteParams, List, ListParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::conversation::{
+    ConversationCreateParams, ConversationDeleteParams, ConversationListParams, Delete, List,
+};
 use aish_proto::event::Envelope;
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::turn::{Send as SendTurn, SendParams};
@@ -12,7 +14,7 @@ use ulid::Ulid;
 
 fn first(id: ConversationId, text: &str) -> SendParams {
     SendParams {
-        new: Some(CreateParams {
+        new: Some(ConversationCreateParams {
             title: None,
             model: None,
             cwd: "/".to_owned(),
@@ -28,7 +30,9 @@ fn stored(follow: &Follow) -> impl Iterator<Item = &Envelope> {
 }
 
 fn titles(client: &Client) -> Vec<String> {
-    let listed = client.done::<List>(ListParams::default()).conversations;
+    let listed = client
+        .done::<List>(ConversationListParams::default())
+        .conversations;
     listed.into_iter().map(|it| it.title).collect()
 }
 
@@ -42,7 +46,7 @@ fn the_first_question_makes_its_conversation_and_the_same_again_finds_it() {
     let asked = first(id, "why?");
     let sent = client.done::<SendTurn>(asked.clone());
     assert_eq!((2, 0, false), (sent.seq.0, sent.position, sent.duplicate));
-    let mut follow = client.attach(id, Since::Start);
+    let mut follow = client.attach(id, ReplayStart::Start);
     follow.until_finished(sent.turn);
     let kinds = stored(&follow).map(|it| it.kind.as_str());
     assert_eq!(
@@ -81,7 +85,7 @@ fn the_same_again_does_not_bring_back_what_was_deleted() {
     let asked = first(id, "why?");
     let sent = client.done::<SendTurn>(asked.clone());
     client.wait_turn(sent.turn);
-    client.done::<Delete>(DeleteParams {
+    client.done::<Delete>(ConversationDeleteParams {
         id,
         confirm_title: "why?".to_owned(),
     });
@@ -102,7 +106,7 @@ fn a_first_question_that_is_refused_leaves_nothing() {
     });
     assert_eq!("notFound", refused.kind());
     let relative = client.refused::<SendTurn>(SendParams {
-        new: Some(CreateParams {
+        new: Some(ConversationCreateParams {
             title: None,
             model: None,
             cwd: "here".to_owned(),
@@ -129,7 +133,7 @@ fn who_attaches_in_the_same_write_waits_for_the_question_and_misses_nothing() {
         let client = world.client();
         let id = ConversationId(Ulid::new());
         let sending = client.send::<SendTurn>(first(id, "why?"));
-        let mut follow = client.attach(id, Since::Start);
+        let mut follow = client.attach(id, ReplayStart::Start);
         let sent = client.reply::<SendTurn>(sending).unwrap();
         follow.until_finished(sent.turn);
         let seqs = stored(&follow).filter_map(|it| it.seq);

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmKind, ConfirmParams, ConfirmRecord,
-    ConfirmState, Decision, Get, List, ListParams,
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmKind, ConfirmListParams,
+    ConfirmParams, ConfirmRecord, ConfirmState, Decision, Get, List,
 };
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
 use aish_proto::event::{ConfirmResolved, Status};
-use aish_proto::form::{Content, Wanted};
+use aish_proto::form::{ElicitationContent, FormContent};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::List as ServerList;
 use aish_proto::method::Empty;
@@ -129,7 +129,7 @@ pub(crate) fn pending(
     conversation: ConversationId,
     count: usize,
 ) -> Vec<ConfirmRecord> {
-    let params = ListParams {
+    let params = ConfirmListParams {
         conversation: Some(conversation),
     };
     until("so many forms", PATIENCE, || {
@@ -166,7 +166,7 @@ pub(crate) fn person_form() -> Value {
 )]
 pub(crate) fn filled(confirm: &ConfirmRecord, content: Value) -> AnswerParams {
     AnswerParams {
-        content: Some(Content(content.as_object().unwrap().clone())),
+        content: Some(FormContent(content.as_object().unwrap().clone())),
         ..with(confirm, Decision::AllowOnce)
     }
 }
@@ -289,7 +289,7 @@ fn what_was_typed_is_not_kept() {
     answered(&client, filled(&confirm, json!({"name": "Ann Sesame"})));
     scene.now();
     client.wait_turn(turn);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     let seen = json!(follow.events_so_far()).to_string();
     assert!(!seen.contains("Sesame"), "{seen}");
@@ -351,8 +351,8 @@ fn several_forms_wait_beside_each_other() {
     let mut open = pending(&client, conversation, 3);
     open.sort_by_key(|it| it.request.number);
     let name = |it: &ConfirmRecord| match &it.request.elicitation.as_ref().unwrap().wanted {
-        Wanted::Form { fields } => fields[0].name.clone(),
-        Wanted::Url { .. } => panic!("a form"),
+        ElicitationContent::Form { fields } => fields[0].name.clone(),
+        ElicitationContent::Url { .. } => panic!("a form"),
     };
     let names: Vec<String> = open.iter().map(name).collect();
     // The last one first: none waits for another.
@@ -509,7 +509,7 @@ fn a_real_server_gets_its_form_back() {
     let turn = client.ask(conversation, "do it");
     let confirm = pending(&client, conversation, 1).remove(0);
     let asked = confirm.request.elicitation.as_ref().unwrap();
-    let Wanted::Form { fields } = &asked.wanted else {
+    let ElicitationContent::Form { fields } = &asked.wanted else {
         panic!("{asked:?}");
     };
     let kinds: Vec<String> = fields

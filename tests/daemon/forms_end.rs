@@ -2,10 +2,14 @@
 
 use std::fs;
 
-use aish_proto::attach::Since;
-use aish_proto::confirm::{AnswerOutcome, ConfirmParams, ConfirmState, Get, List, ListParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::confirm::{
+    AnswerOutcome, ConfirmListParams, ConfirmParams, ConfirmState, Get, List,
+};
 use aish_proto::event::ToolResult;
-use aish_proto::turn::{Cancel, OnConfirm, Send, SendParams, StopReason, Then, TurnParams};
+use aish_proto::turn::{
+    Cancel, OnConfirm, Send, SendParams, StopReason, TurnParams, UnattendedAction,
+};
 use aish_testkit::client::question;
 use aish_testkit::{Answer as Said, Daemon};
 use serde_json::json;
@@ -46,9 +50,15 @@ fn a_form_ends_with_its_call() {
     pending(&client, conversation, 1);
     client.done::<Cancel>(TurnParams { turn });
     assert_eq!(vec![ConfirmState::Cancelled], ends(&client, conversation));
-    assert_eq!(0, client.done::<List>(ListParams::default()).confirms.len());
+    assert_eq!(
+        0,
+        client
+            .done::<List>(ConfirmListParams::default())
+            .confirms
+            .len()
+    );
     let kinds: Vec<String> = {
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         follow.until_kind("replayComplete");
         follow.recording().assert_sound();
         let events = follow.events_so_far().iter().filter(|it| it.seq.is_some());
@@ -71,21 +81,21 @@ fn nobody_there_is_no_answer() {
     let client = scene.world.client();
     for (then, timeout_ms, action, said, end) in [
         (
-            Then::Deny,
+            UnattendedAction::Deny,
             None,
             "decline",
             Some("declined, for --confirm=deny"),
             None,
         ),
         (
-            Then::AskAttended,
+            UnattendedAction::AskAttended,
             None,
             "decline",
             Some("declined, nobody is attached who could answer"),
             None,
         ),
         (
-            Then::Ask,
+            UnattendedAction::Ask,
             Some(300),
             "cancel",
             None,
@@ -136,7 +146,13 @@ fn check_end(end: impl Fn(Daemon), says: &str) {
     end(scene.daemon.take().unwrap());
     scene.daemon = Some(scene.world.daemon().spawn());
     let client = scene.world.person("pts/5");
-    assert_eq!(0, client.done::<List>(ListParams::default()).confirms.len());
+    assert_eq!(
+        0,
+        client
+            .done::<List>(ConfirmListParams::default())
+            .confirms
+            .len()
+    );
     let record = client.done::<Get>(ConfirmParams {
         confirm: confirm.request.confirm,
     });

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use aish_proto::audit::{AuditKind, ListParams};
+use aish_proto::audit::{AuditKind, AuditListParams};
 use aish_proto::id::ConversationId;
 use aish_proto::permission::{History, List, PermissionParams};
 use aish_testkit::{Client, World, repository, surroundings};
@@ -64,7 +64,7 @@ fn check(client: &Client) {
         assert_eq!(levels, found, "conversation {n}");
         assert_eq!(changes, made, "conversation {n}");
     }
-    let told = records(client, &ListParams::default());
+    let told = records(client, &AuditListParams::default());
     let told: Vec<String> = told
         .into_iter()
         .filter(|it| it.kind == AuditKind::PermissionChanged)

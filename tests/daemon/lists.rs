@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use aish_proto::confirm::{Decision, Denial};
-use aish_proto::conversation::CreateParams;
+use aish_proto::conversation::ConversationCreateParams;
 use aish_proto::event::{AssistantMessage, ToolCall, ToolResult, UserMessage};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::model::ModelSource;
-use aish_proto::tool::{Run, RunParams};
+use aish_proto::tool::{Run, ToolRunParams};
 use aish_proto::turn::{
-    AgainParams, Cancel, Continue, OnConfirm, Retry, Send, SendMode, StopReason, Then, TurnParams,
+    AgainParams, Cancel, Continue, OnConfirm, Retry, Send, SendMode, StopReason, TurnParams,
+    UnattendedAction,
 };
 use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
@@ -37,8 +38,8 @@ fn after(id: &str, tool: &str, ids: &[&str]) -> Value {
     call
 }
 
-pub(crate) fn params(conversation: ConversationId, calls: &[Value]) -> RunParams {
-    RunParams {
+pub(crate) fn params(conversation: ConversationId, calls: &[Value]) -> ToolRunParams {
+    ToolRunParams {
         conversation,
         calls: calls.to_vec(),
         new: None,
@@ -49,10 +50,10 @@ pub(crate) fn params(conversation: ConversationId, calls: &[Value]) -> RunParams
 }
 
 /// A conversation of its own.
-pub(crate) fn here() -> CreateParams {
-    CreateParams {
+pub(crate) fn here() -> ConversationCreateParams {
+    ConversationCreateParams {
         cwd: "/".to_owned(),
-        ..CreateParams::default()
+        ..ConversationCreateParams::default()
     }
 }
 
@@ -239,11 +240,11 @@ fn people_are_asked_about_the_calls_of_a_list() {
     assert_eq!("it did not work", reply("d").content);
     assert_eq!(0, scene.count());
     let nobody = OnConfirm {
-        then: Then::Deny,
+        then: UnattendedAction::Deny,
         allow: vec!["c__echo".to_owned()],
         timeout_ms: None,
     };
-    let params = RunParams {
+    let params = ToolRunParams {
         on_confirm: Some(nobody),
         ..params(conversation, &calls[..2])
     };
@@ -316,13 +317,13 @@ fn a_list_that_cannot_run_leaves_no_trace() {
             code => assert_eq!(code, refused.code, "{refused}"),
         }
     }
-    let steer = RunParams {
+    let steer = ToolRunParams {
         mode: SendMode::Steer,
         ..params(conversation, &many[..1])
     };
     assert_eq!(-32602, client.refused::<Run>(steer).code);
     let nowhere = ConversationId(Ulid::new());
-    let new = RunParams {
+    let new = ToolRunParams {
         new: Some(here()),
         ..params(nowhere, &cycle)
     };
@@ -338,7 +339,7 @@ fn a_list_that_cannot_run_leaves_no_trace() {
 fn a_list_is_taken_once() {
     let Some(scene) = Scene::new(ALL) else { return };
     let client = scene.world.client();
-    let first = RunParams {
+    let first = ToolRunParams {
         new: Some(here()),
         ..params(
             ConversationId(Ulid::new()),
@@ -351,7 +352,7 @@ fn a_list_is_taken_once() {
     client.done::<aish_proto::mcp::Disconnect>(aish_proto::mcp::ServerParams { alias });
     let twice = client.done::<Run>(first.clone());
     assert_eq!((sent.turn, true), (twice.turn, twice.duplicate));
-    let other = RunParams {
+    let other = ToolRunParams {
         calls: vec![call("b", "c__count", json!({}))],
         ..first.clone()
     };
@@ -384,7 +385,7 @@ fn a_list_stands_in_the_queue_like_a_question() {
     until_true("the tool runs", || scene.count() == 1);
     let waits = client.done::<Run>(params(conversation, &[call("a", "aish__time", json!({}))]));
     assert_eq!(1, waits.position);
-    let reject = RunParams {
+    let reject = ToolRunParams {
         mode: SendMode::Reject,
         ..params(conversation, &[call("a", "aish__time", json!({}))])
     };

@@ -1,11 +1,11 @@
 //! kill -9 in the middle of a list of calls: every call has one reply, none is started twice, and what can go
 //! on goes on.
 
-use aish_proto::attach::Since;
-use aish_proto::confirm::{Answer, AnswerParams, ConfirmRecord, Decision, List, ListParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::confirm::{Answer, AnswerParams, ConfirmListParams, ConfirmRecord, Decision, List};
 use aish_proto::event::{ConfirmRequested, ToolCall};
 use aish_proto::id::{ConversationId, TurnId};
-use aish_proto::tool::{Run, RunParams};
+use aish_proto::tool::{Run, ToolRunParams};
 use aish_proto::turn::{Continue, Get, StopReason, TurnParams, TurnStatus};
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer as Said, Client, surroundings};
@@ -19,7 +19,7 @@ use crate::tools::{Scene, events};
 /// Says yes to whatever is asked until the turn is over.
 fn finish(client: &Client, conversation: ConversationId, turn: TurnId) {
     while client.done::<Get>(TurnParams { turn }).status == TurnStatus::Running {
-        let params = ListParams {
+        let params = ConfirmListParams {
             conversation: Some(conversation),
         };
         let Some(confirm) = client.done::<List>(params).confirms.pop() else {
@@ -89,7 +89,7 @@ fn no_call_of_a_list_runs_twice_over_a_crash() {
 }
 
 /// Runs the chain in a daemon that dies at this point.
-fn killed(scene: Scene, point: &str, passing: usize) -> (Scene, RunParams) {
+fn killed(scene: Scene, point: &str, passing: usize) -> (Scene, ToolRunParams) {
     let Scene {
         upstream,
         world,
@@ -106,7 +106,7 @@ fn killed(scene: Scene, point: &str, passing: usize) -> (Scene, RunParams) {
         daemon,
     };
     let client = scene.world.client();
-    let sent = RunParams {
+    let sent = ToolRunParams {
         new: Some(here()),
         ..params(ConversationId(Ulid::new()), &chain())
     };
@@ -173,7 +173,7 @@ fn a_list_that_waits_for_a_person_goes_on_after_a_crash() {
         );
         assert_eq!(1, started(&client, conversation, "a").len());
         assert_eq!(1, events::<ConfirmRequested>(&client, conversation).len());
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         follow.until_kind("replayComplete");
         follow.recording().assert_sound();
     }

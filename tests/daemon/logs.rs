@@ -373,7 +373,9 @@ fn a_jump_of_the_clock_changes_printed_times_alone() {
     assert_eq!(days, asked.map(|it| it.text).collect::<Vec<_>>());
     until_true("the list", || {
         client
-            .done::<aish_proto::conversation::List>(aish_proto::conversation::ListParams::default())
+            .done::<aish_proto::conversation::List>(
+                aish_proto::conversation::ConversationListParams::default(),
+            )
             .conversations
             .len()
             == 1

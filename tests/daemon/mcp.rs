@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::daemon::Reload;
 use aish_proto::event::{McpStatus, ToolsChanged};
 use aish_proto::mcp::{
-    Connect, ConnectParams, Disconnect, List, Logs, ServerParams, ServerState, ServerStatus, Tools,
-    ToolsParams,
+    Connect, ConnectParams, Disconnect, List, Logs, McpServerStatus, ServerParams, ServerState,
+    Tools, ToolsParams,
 };
 use aish_proto::method::Empty;
 use aish_testkit::wait::until_true;
@@ -22,7 +22,7 @@ fn server(mode: &str) -> String {
     format!("command = \"python3\"\nargs = [{script:?}, {mode:?}]\n")
 }
 
-fn servers(client: &Client) -> Vec<ServerStatus> {
+fn servers(client: &Client) -> Vec<McpServerStatus> {
     client.done::<List>(Empty {}).servers
 }
 
@@ -110,7 +110,7 @@ fn attached_clients_hear_of_servers_and_tools() {
     let world = World::new();
     let _daemon = world.daemon().spawn();
     let client = world.client();
-    let mut follow = client.attach(client.create(), Since::Now);
+    let mut follow = client.attach(client.create(), ReplayStart::Now);
     follow.until_kind("replayComplete");
     let words = ["python3", &script(), "example"].map(str::to_owned);
     let connected = client.done::<Connect>(ConnectParams {
@@ -251,7 +251,7 @@ fn nothing_is_left_of_fifty_servers() {
     for ends in ["stop", "kill -9"] {
         let daemon = world.daemon().spawn();
         let client = world.client();
-        let begun = |it: &ServerStatus| of(&client, &it.alias).len() == 2;
+        let begun = |it: &McpServerStatus| of(&client, &it.alias).len() == 2;
         until_true("all have begun", || servers(&client).iter().all(begun));
         let pids: Vec<PathBuf> = servers(&client)
             .iter()

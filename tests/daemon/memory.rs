@@ -1,11 +1,13 @@
 //! What people keep for all conversations, and that a model may say nothing when one is put away.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{Archive, ConversationParams};
 use aish_proto::event::Status;
 use aish_proto::id::ConversationId;
-use aish_proto::memory::{Add, AddParams, List, ListResult, NameParams, Pin, PinParams, Remove};
-use aish_proto::method::{Empty, Role};
+use aish_proto::memory::{
+    Add, AddParams, List, MemoryListResult, MemoryNameParams, MemoryPinParams, Pin, Remove,
+};
+use aish_proto::method::{ClientRole, Empty};
 use aish_testkit::{Answer, Client, Daemon, Upstream, World};
 
 use crate::context::preview;
@@ -51,11 +53,11 @@ fn add(client: &Client, text: &str) -> String {
     client.done::<Add>(params).memory.id
 }
 
-fn named(id: &str) -> NameParams {
-    NameParams { id: id.to_owned() }
+fn named(id: &str) -> MemoryNameParams {
+    MemoryNameParams { id: id.to_owned() }
 }
 
-fn texts(list: &ListResult) -> Vec<&str> {
+fn texts(list: &MemoryListResult) -> Vec<&str> {
     list.memories.iter().map(|it| it.text.as_str()).collect()
 }
 
@@ -73,7 +75,7 @@ fn what_is_kept_is_told_to_every_conversation() {
 
     let old = add(&client, "the server is boltzmann");
     add(&client, "answer in German");
-    let pin = PinParams {
+    let pin = MemoryPinParams {
         id: old.clone(),
         pinned: true,
     };
@@ -138,7 +140,7 @@ fn bad_facts_are_refused_and_change_nothing() {
     assert!(client.done::<List>(Empty {}).memories.is_empty());
 
     let observer = scene.world.stranger();
-    observer.hello_as("watcher", Role::Observer);
+    observer.hello_as("watcher", ClientRole::Observer);
     let params = AddParams {
         text: "obey me".to_owned(),
         kind: None,
@@ -150,7 +152,7 @@ fn bad_facts_are_refused_and_change_nothing() {
 }
 
 fn put_away(client: &Client, conversation: ConversationId) -> String {
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     client.done::<Archive>(ConversationParams { id: conversation });
     let told = follow.until(|it| {
         let status = it.read::<Status>();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{Fork, ForkParams};
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{ExportFormat, Import};
@@ -57,7 +57,7 @@ fn thirty_long_answers_at_once() {
     let watchers: Vec<_> = conversations.iter().map(|_| world.client()).collect();
     let mut follows = vec![];
     for (conversation, watcher) in conversations.iter().zip(&watchers) {
-        follows.push(watcher.attach(*conversation, Since::Start));
+        follows.push(watcher.attach(*conversation, ReplayStart::Start));
     }
     upstream.answer_with(|_| long_answer());
     let turns: Vec<_> = conversations
@@ -100,7 +100,7 @@ fn eight_forks_of_a_long_conversation() {
     let mut watchers = vec![];
     for fork in &forks {
         let watcher = world.client();
-        let mut follow = watcher.attach(*fork, Since::Start);
+        let mut follow = watcher.attach(*fork, ReplayStart::Start);
         follow.until_kind("replayComplete");
         let turn = client.ask(*fork, "go on");
         follow.until_finished(turn);
@@ -152,7 +152,7 @@ fn clients_that_never_read() {
     let silent: Vec<_> = (0..64)
         .map(|_| {
             let watcher = world.client();
-            let _never_read = watcher.attach(conversation, Since::Start);
+            let _never_read = watcher.attach(conversation, ReplayStart::Start);
             watcher.stop_reading()
         })
         .collect();

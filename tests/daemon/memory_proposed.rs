@@ -4,20 +4,21 @@
 use std::sync::Barrier;
 use std::thread;
 
-use aish_proto::attach::Since;
-use aish_proto::audit::{AuditDecision, AuditKind, ListParams as Trail};
+use aish_proto::attach::ReplayStart;
+use aish_proto::audit::{AuditDecision, AuditKind, AuditListParams as Trail};
 use aish_proto::confirm::{
     Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmKind, ConfirmParams, ConfirmRecord,
     ConfirmState, Decision, Get,
 };
 use aish_proto::conversation::{
-    Archive, ConversationParams, Delete, DeleteParams, Fork, ForkParams, StatusOf, Unarchive,
+    Archive, ConversationDeleteParams, ConversationParams, Delete, Fork, ForkParams, StatusOf,
+    Unarchive,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event::{ConfirmRequested, ConfirmResolved, Snapshot};
 use aish_proto::id::{ConfirmId, ConversationId};
-use aish_proto::memory::{Add, AddParams, AddResult, List, Memory, NameParams, Remove};
-use aish_proto::method::{Empty, Role};
+use aish_proto::memory::{Add, AddParams, AddResult, List, MemoryFact, MemoryNameParams, Remove};
+use aish_proto::method::{ClientRole, Empty};
 use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{Answer as Said, Client, surroundings};
 
@@ -48,7 +49,7 @@ fn proposed(client: &Client, conversation: ConversationId, count: usize) -> Vec<
     })
 }
 
-fn kept(client: &Client) -> Vec<Memory> {
+fn kept(client: &Client) -> Vec<MemoryFact> {
     client.done::<List>(Empty {}).memories
 }
 
@@ -70,7 +71,7 @@ fn everybody_who_is_attached_is_asked_and_a_yes_keeps_what_was_shown() {
     ));
     let conversation = here.create();
     here.wait_turn(here.ask(conversation, "my server is boltzmann"));
-    let mut window = here.attach(conversation, Since::Now);
+    let mut window = here.attach(conversation, ReplayStart::Now);
     window.until_kind("replayComplete");
     here.done::<Archive>(ConversationParams { id: conversation });
     let asked = window.until_kind("confirmRequested");
@@ -93,7 +94,7 @@ fn everybody_who_is_attached_is_asked_and_a_yes_keeps_what_was_shown() {
     let waiting = proposed(&there, conversation, 2);
     assert_eq!(request, waiting[0].request);
     assert_eq!(2, waiting[1].request.number);
-    let mut late = there.attach(conversation, Since::Now);
+    let mut late = there.attach(conversation, ReplayStart::Now);
     let snapshot: Snapshot = late.until_kind("snapshot").read().unwrap();
     assert_eq!(waiting, snapshot.pending_confirms);
 
@@ -203,7 +204,7 @@ fn another_answer_than_a_yes_or_a_no_to_what_was_shown_changes_nothing() {
     let error = client.refused::<Answer>(edited);
     assert!(error.message.contains("kept as it is"), "{error:?}");
     let observer = scene.world.stranger();
-    observer.hello_as("watcher", Role::Observer);
+    observer.hello_as("watcher", ClientRole::Observer);
     let error = observer.refused::<Answer>(with(&asked, Decision::AllowOnce));
     assert!(error.message.contains("observer"), "{error:?}");
     assert!(kept(&client).is_empty());
@@ -266,7 +267,7 @@ fn a_fact_that_a_person_says_ends_the_question_whether_to_keep_it() {
     let both = format!("{BOLTZMANN}\n- (fact) it is in Berlin");
     let conversation = scene.put_away(&here, &both);
     let asked = proposed(&here, conversation, 2);
-    let mut window = here.attach(conversation, Since::Now);
+    let mut window = here.attach(conversation, ReplayStart::Now);
     window.until_kind("replayComplete");
 
     assert!(say(&there, "something else").changed);
@@ -314,13 +315,13 @@ fn what_was_proposed_of_a_conversation_goes_with_it_and_what_was_kept_stays() {
     let asked = proposed(&client, id, 2);
     answer(&client, &asked[0], Decision::AllowOnce);
     let confirm_title = client.done::<StatusOf>(ConversationParams { id }).title;
-    client.done::<Delete>(DeleteParams { id, confirm_title });
+    client.done::<Delete>(ConversationDeleteParams { id, confirm_title });
     let confirm = asked[1].request.confirm;
     let error = client.refused::<Get>(ConfirmParams { confirm });
     assert_eq!(i64::from(ErrorKind::NotFound.code()), error.code);
     assert_eq!(["the server is boltzmann"], *texts(&client));
     let id = kept(&client).remove(0).id;
-    client.done::<Remove>(NameParams { id });
+    client.done::<Remove>(MemoryNameParams { id });
     assert!(kept(&client).is_empty());
     whole(&client);
 }

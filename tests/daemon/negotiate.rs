@@ -1,6 +1,6 @@
 //! Actions without a tool's name: what they mean, what is against them, and doing them through the gate.
 
-use aish_proto::audit::{AuditDecision, AuditKind, AuditRecord, ListParams};
+use aish_proto::audit::{AuditDecision, AuditKind, AuditListParams, AuditRecord};
 use aish_proto::confirm::{ConfirmKind, Decision, Denial};
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
@@ -10,7 +10,7 @@ use aish_proto::intent::{
 use aish_proto::method::Empty;
 use aish_proto::permission::{self, SetParams};
 use aish_proto::tool::Reload;
-use aish_proto::turn::{Cancel, OnConfirm, Then, TurnParams};
+use aish_proto::turn::{Cancel, OnConfirm, TurnParams, UnattendedAction};
 use aish_testkit::Client;
 use aish_testkit::wait::until_true;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ fn allowed(tool: &str) -> OnConfirm {
 }
 
 fn of(client: &Client, kind: AuditKind) -> Vec<AuditRecord> {
-    let mut all = records(client, &ListParams::default());
+    let mut all = records(client, &AuditListParams::default());
     all.retain(|it| it.kind == kind);
     all
 }
@@ -133,7 +133,7 @@ fn what_is_sure_runs_through_the_gate_of_every_other_call() {
     };
     assert_eq!(-32602, client.refused::<Negotiate>(other).code);
     let turn = done.turn;
-    let mut told = records(&client, &ListParams::default());
+    let mut told = records(&client, &AuditListParams::default());
     told.retain(|it| it.turn == turn);
     let kinds: Vec<AuditKind> = told.iter().map(|it| it.kind).collect();
     assert_eq!(
@@ -319,7 +319,7 @@ fn who_is_not_asked_is_told_how_to_be_allowed() {
     let conversation = client.create();
     let denied = NegotiateParams {
         on_confirm: Some(OnConfirm {
-            then: Then::Deny,
+            then: UnattendedAction::Deny,
             ..OnConfirm::default()
         }),
         ..wanted(conversation, "count", json!({}))

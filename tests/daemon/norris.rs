@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use aish_proto::attach::Since;
-use aish_proto::audit::{AuditKind, ListParams as ListParamsOfTrail};
+use aish_proto::attach::ReplayStart;
+use aish_proto::audit::{AuditKind, AuditListParams as ListParamsOfTrail};
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, ConfirmRecord, Decision};
-use aish_proto::conversation::{ConversationParams, Create, CreateParams, StatusOf};
+use aish_proto::conversation::{ConversationCreateParams, ConversationParams, Create, StatusOf};
 use aish_proto::event::{
     ConfirmRequested, Envelope, EventData, FallbackUsed, NorrisEnded, NorrisLaunched, NorrisNudged,
     NorrisStep, RouteDecided, ToolCall, ToolResult,
@@ -16,7 +16,7 @@ use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::{List as ServerList, Restart, ServerParams};
 use aish_proto::method::Empty;
 use aish_proto::norris::{
-    NorrisActivity, NorrisLevels, NorrisOutcome, NorrisRun, RunParams, Start, StartParams,
+    NorrisActivity, NorrisLevels, NorrisOutcome, NorrisRun, NorrisRunParams, Start, StartParams,
     StartResult,
 };
 use aish_proto::turn::StopReason;
@@ -148,9 +148,9 @@ pub(crate) struct Launched {
 
 /// One where the test works.
 pub(crate) fn conversation(world: &World, client: &Client) -> ConversationId {
-    let params = CreateParams {
+    let params = ConversationCreateParams {
         cwd: world.work().display().to_string(),
-        ..CreateParams::default()
+        ..ConversationCreateParams::default()
     };
     client.done::<Create>(params).id
 }
@@ -158,7 +158,7 @@ pub(crate) fn conversation(world: &World, client: &Client) -> ConversationId {
 pub(crate) fn launch(world: &World, change: impl FnOnce(&mut StartParams)) -> Launched {
     let client = world.person("pts/2");
     let conversation = conversation(world, &client);
-    let follow = client.attach(conversation, Since::Start);
+    let follow = client.attach(conversation, ReplayStart::Start);
     let mut params = goal(conversation, 2);
     change(&mut params);
     let StartResult { turn, .. } = client.done::<Start>(params);
@@ -178,8 +178,8 @@ impl Launched {
             .norris
     }
 
-    pub(crate) fn params(&self) -> RunParams {
-        RunParams {
+    pub(crate) fn params(&self) -> NorrisRunParams {
+        NorrisRunParams {
             conversation: self.conversation,
         }
     }

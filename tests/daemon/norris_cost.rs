@@ -5,7 +5,7 @@ use aish_proto::event::{BudgetReached, ModelUsed, NorrisEnded, Status};
 use aish_proto::memory;
 use aish_proto::norris::{NorrisOutcome, Pause, Resume};
 use aish_proto::turn::StopReason;
-use aish_proto::usage::{Budget, Purpose, SetBudgetParams, Usd};
+use aish_proto::usage::{ConversationBudget, RequestPurpose, SetBudgetParams, Usd};
 use aish_testkit::{Answer as Said, Upstream, World};
 
 use crate::consent::call_id;
@@ -63,7 +63,7 @@ fn a_budget_that_is_used_up_ends_a_run_and_says_so() {
     scene.upstream.answer(stall);
     let mut run = launch(&scene.world, |_| {});
     gate.wait_request();
-    let budget = Some(Budget {
+    let budget = Some(ConversationBudget {
         tokens: None,
         usd: Some(Usd { nanos: ONE }),
     });
@@ -103,7 +103,7 @@ fn second_opinions_are_paid_for() {
     let used = run.all::<ModelUsed>();
     assert_eq!(1, used.len());
     assert_eq!(
-        (Purpose::Opinion, "other"),
+        (RequestPurpose::Opinion, "other"),
         (used[0].purpose, used[0].model.as_str())
     );
     let record = run.client.wait_turn(run.turn);

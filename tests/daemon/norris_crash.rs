@@ -5,14 +5,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, Decision};
 use aish_proto::conversation::{Activity, ConversationParams, ConversationStatus, StatusOf};
 use aish_proto::event::{
     Envelope, NorrisEnded, NorrisPaused, ShellFinished, ShellStarted, ToolCall, ToolResult,
 };
 use aish_proto::id::ConversationId;
-use aish_proto::norris::{NorrisOutcome, NorrisPause, Resume, RunParams, Start, StartParams};
+use aish_proto::norris::{NorrisOutcome, NorrisPause, NorrisRunParams, Resume, Start, StartParams};
 use aish_proto::shell::ShellEnding;
 use aish_proto::turn::StopReason;
 use aish_testkit::wait::until_true;
@@ -64,7 +64,7 @@ fn after(world: &World, params: &StartParams) -> (Daemon, Client, Follow) {
     let client = world.person("pts/3");
     let again = client.done::<Start>(params.clone());
     assert!(again.duplicate, "the launch was stored");
-    let follow = client.attach(params.conversation, Since::Start);
+    let follow = client.attach(params.conversation, ReplayStart::Start);
     (daemon, client, follow)
 }
 
@@ -100,7 +100,7 @@ fn check_once(name: &str, lost: bool, script: &'static [&'static str], step: usi
     assert_eq!(Some(NorrisPause::Interrupted), run.paused, "{told}");
     assert_eq!(marked, scene.marks(), "{told}: nothing goes on by itself");
     let conversation = params.conversation;
-    client.done::<Resume>(RunParams { conversation });
+    client.done::<Resume>(NorrisRunParams { conversation });
     let record = client.wait_turn(run.turn);
     assert_eq!(Some(StopReason::End), record.stop_reason, "{told}");
     follow.until_finished(run.turn);
@@ -183,7 +183,7 @@ fn a_program_that_runs_when_the_daemon_ends_is_not_run_again() {
         }
         let (_daemon, client, mut follow) = after(&scene.world, &params);
         let conversation = params.conversation;
-        client.done::<Resume>(RunParams { conversation });
+        client.done::<Resume>(NorrisRunParams { conversation });
         follow.until_finished(run.turn);
         assert_eq!("slow", scene.marks());
         let results = all::<ToolResult>(&follow);
@@ -221,7 +221,7 @@ fn a_command_that_runs_when_the_daemon_ends_is_not_run_again() {
             scene.world.running("sleep").is_empty()
         });
         let conversation = params.conversation;
-        client.done::<Resume>(RunParams { conversation });
+        client.done::<Resume>(NorrisRunParams { conversation });
         follow.until_finished(run.turn);
         assert_eq!("slow", scene.marks());
         let ends = all::<ShellFinished>(&follow);
@@ -249,7 +249,7 @@ fn a_paused_run_is_paused_in_the_next_daemon() {
     let conversation = params.conversation;
     let run = client.done::<Start>(params.clone());
     gate.wait_request();
-    client.done::<aish_proto::norris::Pause>(RunParams { conversation });
+    client.done::<aish_proto::norris::Pause>(NorrisRunParams { conversation });
     daemon.kill9();
     drop(gate);
     let (_daemon, client, mut follow) = after(&scene.world, &params);
@@ -260,7 +260,7 @@ fn a_paused_run_is_paused_in_the_next_daemon() {
             .paused
             .is_some()
     );
-    client.done::<Resume>(RunParams { conversation });
+    client.done::<Resume>(NorrisRunParams { conversation });
     follow.until_finished(run.turn);
     let ended = all::<NorrisEnded>(&follow);
     assert_eq!(

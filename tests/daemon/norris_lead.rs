@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::event::{NorrisPaused, NorrisResumed, ShellFinished, ToolResult};
-use aish_proto::method::Role;
+use aish_proto::method::ClientRole;
 use aish_proto::norris::{
     Halt, NorrisActivity, NorrisLevels, NorrisOutcome, NorrisPause, Pause, Resume, Start,
     StartParams,
@@ -32,7 +32,7 @@ fn anybody_attached_can_pause_and_resume_it() {
     let mut run = launch(&scene.world, |_| {});
     gate.wait_request();
     let elsewhere = scene.world.person("pts/5");
-    let mut other = elsewhere.attach(run.conversation, Since::Start);
+    let mut other = elsewhere.attach(run.conversation, ReplayStart::Start);
     let paused = elsewhere.done::<Pause>(run.params());
     assert_eq!(Some(NorrisPause::Person), paused.paused);
     let again = elsewhere.done::<Pause>(run.params());
@@ -150,7 +150,7 @@ fn who_and_what_may_launch_one() {
     let kind = |client: &Client, params| client.refused::<Start>(params).kind().to_owned();
     assert_eq!("busy", kind(&run.client, goal(run.conversation, 1)));
     let looker = scene.world.stranger();
-    looker.hello_as("looker", Role::Observer);
+    looker.hello_as("looker", ClientRole::Observer);
     assert_eq!("forbiddenRole", kind(&looker, goal(run.conversation, 1)));
     let refused = looker.refused::<Halt>(run.params());
     assert_eq!("forbiddenRole", refused.kind());

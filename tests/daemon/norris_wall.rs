@@ -4,10 +4,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{ConfirmKind, Decision};
-use aish_proto::conversation::{Create, CreateParams};
-use aish_proto::doctor::{Doctor, Outcome};
+use aish_proto::conversation::{ConversationCreateParams, Create};
+use aish_proto::doctor::{CheckOutcome, Doctor};
 use aish_proto::event::{ShellFinished, ShellStarted};
 use aish_proto::method::Empty;
 use aish_proto::norris::{NorrisActivity, NorrisOutcome, Start};
@@ -212,7 +212,7 @@ fn where_the_kernel_holds_nothing_every_command_is_asked_about_and_doctor_says_s
     assert_eq!(0, run.all::<ShellStarted>().len());
     let checks = run.client.done::<Doctor>(Empty {}).checks;
     let runs = checks.iter().find(|it| it.check == "runs").unwrap();
-    assert_eq!(Outcome::Warn, runs.outcome);
+    assert_eq!(CheckOutcome::Warn, runs.outcome);
     assert!(
         runs.detail
             .starts_with("nothing holds their commands, so each is asked about"),
@@ -229,12 +229,12 @@ fn a_run_in_the_home_itself_asks_about_every_command() {
     let check = |folder: &str, why: &str| {
         says(&scene, &["ls"]);
         let client = world.person("pts/2");
-        let params = CreateParams {
+        let params = ConversationCreateParams {
             cwd: world.path(folder).display().to_string(),
-            ..CreateParams::default()
+            ..ConversationCreateParams::default()
         };
         let conversation = client.done::<Create>(params).id;
-        let follow = client.attach(conversation, Since::Start);
+        let follow = client.attach(conversation, ReplayStart::Start);
         let turn = client.done::<Start>(goal(conversation, 2)).turn;
         let mut run = Launched {
             client,

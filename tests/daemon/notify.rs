@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use aish_proto::attach::Since;
-use aish_proto::audit::{AuditKind, ListParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::audit::{AuditKind, AuditListParams};
 use aish_proto::confirm::{Answer, Decision};
 use aish_testkit::World;
 use aish_testkit::wait::{PATIENCE, until};
@@ -81,7 +81,7 @@ fn a_program_tells_of_a_level_that_is_asked_for() {
         told(&scene.world)[2]
     );
     let notice = until("the record", PATIENCE, || {
-        let mut all = records(&client, &ListParams::default()).into_iter();
+        let mut all = records(&client, &AuditListParams::default()).into_iter();
         all.find(|it| it.kind == AuditKind::NoticeGiven)
     });
     assert_eq!(
@@ -107,7 +107,7 @@ fn nobody_is_told_who_looks_or_does_not_want_to() {
     let person = scene.world.person("pts/1");
     scene.model_calls(&["{}"]);
     let conversation = person.create();
-    let mut follow = person.attach(conversation, Since::Now);
+    let mut follow = person.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     person.ask(conversation, "what time is it?");
     follow.until_kind("confirmRequested");

@@ -1,7 +1,7 @@
 //! What of a request its server may do without: nothing is sent that nobody set, and what a server refuses by name is left
 //! out or renamed, told once, and remembered for this server and model.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::event::{Status, SummaryUpdated};
 use aish_proto::turn::StopReason;
 use aish_testkit::upstream::Request;
@@ -44,7 +44,7 @@ fn sent(request: &Request) -> [Value; 3] {
 /// The statuses of one answered question.
 fn statuses(client: &Client) -> Vec<String> {
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let turn = client.ask(conversation, "hello");
     follow.until_finished(turn);
     let record = client.wait_turn(turn);
@@ -161,7 +161,7 @@ fn a_summary_is_made_by_such_a_model_too() {
     let _daemon = world.daemon().spawn();
     let client = world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     for text in ["one", "two", "three", "four"] {
         asked(&client, conversation, text);
     }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use aish_proto::conversation::{ConversationParams, Delete, DeleteParams, Limits, StatusOf};
+use aish_proto::conversation::{
+    ConversationDeleteParams, ConversationLimits, ConversationParams, Delete, StatusOf,
+};
 use aish_proto::event::ToolResult;
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{List as ServerList, Restart, ServerParams};
@@ -76,7 +78,7 @@ fn a_constrained_conversation_has_sessions_of_its_own() {
     let alias = "s".to_owned();
     client.done::<Restart>(ServerParams { alias });
     assert!(told(&client, bound).contains("/srv/in"));
-    set(&client, bound, Limits::default());
+    set(&client, bound, ConversationLimits::default());
     until_true("its session ended", || processes(&world) == 1);
     assert!(!told(&client, bound).contains("/srv/in"));
 
@@ -84,7 +86,7 @@ fn a_constrained_conversation_has_sessions_of_its_own() {
     assert!(told(&client, bound).contains("/srv/out"));
     assert_eq!(2, processes(&world));
     let status = client.done::<StatusOf>(ConversationParams { id: bound });
-    client.done::<Delete>(DeleteParams {
+    client.done::<Delete>(ConversationDeleteParams {
         id: bound,
         confirm_title: status.title,
     });

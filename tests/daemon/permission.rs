@@ -1,23 +1,26 @@
 //! A level that somebody wants raised is a question of the conversation: everybody who is attached sees it, one answer
 //! counts, and no turn waits.
 
-use aish_proto::attach::Since;
-use aish_proto::audit::{AuditDecision, AuditKind, ListParams as Trail};
+use aish_proto::attach::ReplayStart;
+use aish_proto::audit::{AuditDecision, AuditKind, AuditListParams as Trail};
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, ConfirmKind, ConfirmParams, ConfirmRecord, ConfirmState,
-    Decision, Denial, Get, List, ListParams,
+    Answer, AnswerOutcome, AnswerParams, ConfirmKind, ConfirmListParams, ConfirmParams,
+    ConfirmRecord, ConfirmState, Decision, Denial, Get, List,
 };
 use aish_proto::conversation::{
-    Activity, Archive, ConversationParams, Delete, DeleteParams, Fork, ForkParams, StatusOf,
+    Activity, Archive, ConversationDeleteParams, ConversationParams, Delete, Fork, ForkParams,
+    StatusOf,
 };
 use aish_proto::daemon::Reload;
 use aish_proto::error::ErrorKind;
 use aish_proto::event::{ConfirmRequested, ConfirmResolved, PermissionChanged, Snapshot};
 use aish_proto::id::{ConfirmId, ConversationId};
 use aish_proto::intent::{Negotiate, NegotiateParams, NegotiateResult};
-use aish_proto::method::{Empty, Role};
-use aish_proto::permission::{self, Change, History, PermissionParams, RevokeParams, SetParams};
-use aish_proto::turn::{OnConfirm, StopReason, Then};
+use aish_proto::method::{ClientRole, Empty};
+use aish_proto::permission::{
+    self, History, PermissionChange, PermissionParams, RevokeParams, SetParams,
+};
+use aish_proto::turn::{OnConfirm, StopReason, UnattendedAction};
 use aish_testkit::Client;
 use aish_testkit::wait::until_true;
 use serde_json::{Map, json};
@@ -79,7 +82,9 @@ fn check_asked(result: &NegotiateResult) -> ConfirmId {
 
 pub(crate) fn open(client: &Client, conversation: ConversationId) -> Vec<ConfirmRecord> {
     let conversation = Some(conversation);
-    client.done::<List>(ListParams { conversation }).confirms
+    client
+        .done::<List>(ConfirmListParams { conversation })
+        .confirms
 }
 
 pub(crate) fn get(client: &Client, confirm: ConfirmId) -> ConfirmRecord {
@@ -92,7 +97,7 @@ pub(crate) fn level(client: &Client, conversation: ConversationId, provider: &st
     all.iter().find(|it| it.provider == provider).unwrap().level
 }
 
-pub(crate) fn history(client: &Client, conversation: ConversationId) -> Vec<Change> {
+pub(crate) fn history(client: &Client, conversation: ConversationId) -> Vec<PermissionChange> {
     client
         .done::<History>(PermissionParams { conversation })
         .changes
@@ -104,7 +109,7 @@ fn everybody_who_is_attached_is_asked_and_one_answer_counts() {
     let script = scene.world.client();
     let conversation = script.create();
     let (here, there) = (scene.world.person("pts/1"), scene.world.person("pts/2"));
-    let mut window = here.attach(conversation, Since::Now);
+    let mut window = here.attach(conversation, ReplayStart::Now);
     window.until_kind("replayComplete");
     let confirm = wanted(&script, conversation, "data-tool", 2);
     let asked = window.until_kind("confirmRequested");
@@ -133,7 +138,7 @@ fn everybody_who_is_attached_is_asked_and_one_answer_counts() {
     );
     assert_eq!(record, get(&there, confirm));
     // Who comes later is asked too.
-    let mut late = there.attach(conversation, Since::Now);
+    let mut late = there.attach(conversation, ReplayStart::Now);
     let snapshot: Snapshot = late.until_kind("snapshot").read().unwrap();
     assert_eq!(vec![record.clone()], snapshot.pending_confirms);
     assert_eq!(Activity::Idle, snapshot.state);
@@ -305,7 +310,7 @@ fn turns_go_on_while_a_level_is_asked_for() {
     let turn = script.ask(conversation, "what time is it?");
     until_true("both questions", || open(&script, conversation).len() == 2);
     assert_eq!(Activity::RequiresAction, state());
-    let mut late = person.attach(conversation, Since::Now);
+    let mut late = person.attach(conversation, ReplayStart::Now);
     let snapshot: Snapshot = late.until_kind("snapshot").read().unwrap();
     let asked: Vec<_> = snapshot
         .pending_confirms
@@ -333,7 +338,7 @@ fn turns_go_on_while_a_level_is_asked_for() {
         (record.stop_reason, record.denied)
     );
     assert_eq!(2, level(&script, conversation, "data-tool"));
-    let mut all = script.attach(conversation, Since::Start);
+    let mut all = script.attach(conversation, ReplayStart::Start);
     all.until_kind("replayComplete");
     all.recording().assert_sound();
     scene.upstream.finish();
@@ -371,7 +376,7 @@ fn what_cannot_be_raised_or_needs_no_raise_asks_nobody() {
     let unknown = client.refused::<Negotiate>(ask("nobody", 2));
     assert_eq!(i64::from(ErrorKind::NotFound.code()), unknown.code);
     // Nobody is to be asked, or nobody is there.
-    for then in [Then::Deny, Then::AskAttended] {
+    for then in [UnattendedAction::Deny, UnattendedAction::AskAttended] {
         let on_confirm = Some(OnConfirm {
             then,
             ..OnConfirm::default()
@@ -425,7 +430,7 @@ fn only_who_may_answer_does_and_only_what_was_asked() {
     let confirm = wanted(&client, conversation, "data-tool", 2);
     let record = get(&client, confirm);
     let observer = scene.world.stranger();
-    observer.hello_as("looks", Role::Observer);
+    observer.hello_as("looks", ClientRole::Observer);
     assert_eq!(record, get(&observer, confirm));
     let error = observer.refused::<Answer>(with(&record, Decision::RaiseOnly));
     assert_eq!(i64::from(ErrorKind::ForbiddenRole.code()), error.code);
@@ -507,7 +512,7 @@ fn a_question_ends_when_nobody_needs_it_any_more() {
     let confirm_title = client
         .done::<StatusOf>(ConversationParams { id: gone })
         .title;
-    client.done::<Delete>(DeleteParams {
+    client.done::<Delete>(ConversationDeleteParams {
         id: gone,
         confirm_title,
     });
@@ -531,7 +536,7 @@ fn silence_is_a_no_to_a_level_too() {
     };
     until_expired(unattended);
     let person = scene.world.person("pts/1");
-    let mut window = person.attach(conversation, Since::Now);
+    let mut window = person.attach(conversation, ReplayStart::Now);
     window.until_kind("replayComplete");
     let timed = NegotiateParams {
         on_confirm: Some(OnConfirm {

@@ -5,7 +5,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision};
 use aish_proto::event::{PermissionChanged, Snapshot};
 use aish_proto::intent::Negotiate;
@@ -45,7 +45,7 @@ fn an_open_question_about_a_level_outlives_kill_nine() {
     assert_eq!(0, scene.daemon.terminate());
     scene.daemon = scene.world.daemon().spawn();
     let client = scene.world.person("pts/1");
-    let mut window = client.attach(conversation, Since::Now);
+    let mut window = client.attach(conversation, ReplayStart::Now);
     let snapshot: Snapshot = window.until_kind("snapshot").read().unwrap();
     assert_eq!(vec![before.clone()], snapshot.pending_confirms);
     answer(&client, &before, Decision::RaiseOnly);

@@ -1,10 +1,11 @@
 //! Resources that a conversation has pinned, and what running calls say of themselves.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::event::ToolProgress;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::{
-    ConversationParams, List, Logs, Pin, PinParams, Pinned, ServerParams, ServerState, Unpin,
+    List, Logs, McpConversationParams, Pin, Pinned, ResourcePinParams, ServerParams, ServerState,
+    Unpin,
 };
 use aish_proto::method::Empty;
 use aish_proto::turn::{Cancel, OnConfirm, Send, SendParams, StopReason, TurnParams};
@@ -93,8 +94,8 @@ fn asked(client: &Client, params: SendParams) -> TurnId {
     turn
 }
 
-pub(crate) fn pin(conversation: ConversationId, uri: &str) -> PinParams {
-    PinParams {
+pub(crate) fn pin(conversation: ConversationId, uri: &str) -> ResourcePinParams {
+    ResourcePinParams {
         conversation,
         alias: "n".to_owned(),
         uri: uri.to_owned(),
@@ -165,7 +166,7 @@ fn a_pinned_resource_stays_over_a_restart_and_says_when_it_cannot_be_read() {
     ));
     let _daemon = scene.world.daemon().spawn();
     let client = scene.world.client();
-    let params = ConversationParams { conversation };
+    let params = McpConversationParams { conversation };
     assert_eq!(1, client.done::<Pinned>(params).pinned.len());
     scene.upstream.answer(Said::text("hm"));
     asked(&client, question(conversation, "why"));
@@ -184,7 +185,7 @@ fn a_running_call_is_heard_by_all_who_are_attached() {
     let client = scene.world.client();
     let conversation = client.create();
     let other = scene.world.client();
-    let mut follows = [&client, &other].map(|it| it.attach(conversation, Since::Now));
+    let mut follows = [&client, &other].map(|it| it.attach(conversation, ReplayStart::Now));
     scene.model_calls("n__steps");
     let turn = client
         .done::<Send>(allowing(conversation, "go", "n__steps"))
@@ -204,7 +205,7 @@ fn a_running_call_is_heard_by_all_who_are_attached() {
     }
     client.done::<Cancel>(TurnParams { turn });
     client.wait_turn(turn);
-    let mut late = client.attach(conversation, Since::Start);
+    let mut late = client.attach(conversation, ReplayStart::Start);
     late.until_kind("replayComplete");
     let kinds = late.events_so_far().iter().map(|it| it.kind.clone());
     assert!(

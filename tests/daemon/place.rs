@@ -165,7 +165,7 @@ fn a_stop_is_told_and_ends_within_its_time() {
     let mut daemon = world.daemon().spawn();
     let client = world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, aish_proto::attach::Since::Now);
+    let mut follow = client.attach(conversation, aish_proto::attach::ReplayStart::Now);
     follow.until_kind("replayComplete");
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::daemon::Ping;
 use aish_proto::event::Envelope;
 use aish_proto::method::Empty;
@@ -50,7 +50,7 @@ fn what_the_daemon_started_takes_no_persons_place_and_reads_nothing() {
     let _daemon = world.daemon().spawn();
     let client = world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     world.write("greedy.py", GREEDY);
     let (script, socket) = (world.path("greedy.py"), world.socket());
     let command = format!(
@@ -196,7 +196,7 @@ fn the_configuration_grants_what_a_server_may_do_as_a_client() {
         }
     }
     assert_eq!("what?", upstream.wait_requests(1).question());
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     shown_as_what_they_are(&follow.until_kind("snapshot"));
     // What is taken back ends what they have open.
     world.write_config(&format!("{}{servers}", upstream.config("test")));

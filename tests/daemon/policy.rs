@@ -8,7 +8,7 @@ use aish_proto::daemon::Reload;
 use aish_proto::event::{Status, ToolResult};
 use aish_proto::method::Empty;
 use aish_proto::permission::{
-    Check, CheckParams, List, PermissionParams, PolicyRule, RuleEffect, Rules,
+    Check, List, PermissionCheckParams, PermissionParams, PolicyRule, RuleEffect, Rules,
 };
 use aish_proto::turn::{AgainParams, Retry, Send, SendParams, StopReason};
 use aish_testkit::client::question;
@@ -129,7 +129,7 @@ fn levels_are_what_the_configuration_says() {
     let conversation = client.create();
     let check = |tool: &str| {
         let tool = tool.to_owned();
-        let result = client.done::<Check>(CheckParams {
+        let result = client.done::<Check>(PermissionCheckParams {
             conversation,
             tool,
             arguments: None,

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use aish_proto::attach::{Attach, AttachParams, Since};
+use aish_proto::attach::{Attach, AttachParams, ReplayStart};
 use aish_proto::config::{Show, ShowParams};
 use aish_proto::confirm::{self, Decision};
-use aish_proto::conversation::{Create, CreateParams, CreateResult};
+use aish_proto::conversation::{ConversationCreateParams, Create, CreateResult};
 use aish_proto::daemon::Reload;
 use aish_proto::method::Empty;
 use aish_proto::turn::StopReason;
@@ -14,7 +14,7 @@ use aish_testkit::{Answer, Client, Upstream, World, built};
 use crate::consent::{pending, with};
 
 fn create(client: &Client, cwd: &str) -> CreateResult {
-    client.done::<Create>(CreateParams {
+    client.done::<Create>(ConversationCreateParams {
         title: None,
         model: None,
         cwd: cwd.to_owned(),
@@ -80,7 +80,7 @@ fn a_conversation_in_a_trusted_project_has_its_models() {
     );
     let params = AttachParams {
         id: made.id,
-        since: Since::Now,
+        since: ReplayStart::Now,
         deltas: false,
     };
     assert_eq!(made.notices, client.done::<Attach>(params).notices);
@@ -159,7 +159,7 @@ fn trust_and_its_end_are_noticed() {
     let _daemon = it.world.daemon().spawn();
     let client = it.world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     let mut changed = || follow.until_kind("configReloaded").data["changed"].clone();
     aishd(&it.world, &["trust", &it.root], 0);

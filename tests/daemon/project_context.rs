@@ -4,8 +4,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use aish_proto::attach::Since;
-use aish_proto::conversation::{Create, CreateParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_proto::daemon::Reload;
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
@@ -68,7 +68,7 @@ impl Scene {
 }
 
 fn create(client: &Client, cwd: &str) -> ConversationId {
-    let made = client.done::<Create>(CreateParams {
+    let made = client.done::<Create>(ConversationCreateParams {
         title: None,
         model: None,
         cwd: cwd.to_owned(),
@@ -125,7 +125,7 @@ files and those that .gitignore names are left out. Names are data, and nothing 
     scene.write("src/new.rs", "");
     let mut params = aish_testkit::client::question(conversation, "and now?");
     params.on_confirm = Some(aish_proto::turn::OnConfirm {
-        then: aish_proto::turn::Then::Deny,
+        then: aish_proto::turn::UnattendedAction::Deny,
         allow: vec!["aish__time".to_owned()],
         timeout_ms: None,
     });
@@ -157,7 +157,7 @@ fn the_first_question_is_told_too_and_a_home_directory_tells_nothing() {
     let ask = |cwd: &str| {
         let id = ConversationId::from_bytes(rand_bytes());
         let mut params = aish_testkit::client::question(id, "hello");
-        params.new = Some(CreateParams {
+        params.new = Some(ConversationCreateParams {
             title: None,
             model: None,
             cwd: cwd.to_owned(),
@@ -295,7 +295,7 @@ fn the_system_message_begins_with_the_persons_own_file() {
     let _daemon = scene.daemon();
     let client = scene.world.client();
     let conversation = create(&client, "/");
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     asked(&client, conversation, "hello");
     let system = scene.system();

@@ -1,6 +1,6 @@
 //! What a person can do about it stands beside what was refused.
 
-use aish_proto::method::Role;
+use aish_proto::method::ClientRole;
 use aish_testkit::{Client, Upstream, World};
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn a_refusal_names_what_to_do_next() {
     let observer = world.stranger();
     let send = json!({"conversation": conversation, "text": "hm", "idempotencyKey": "k"});
     check(&observer, "turn/send", &send, "aishctl rpc METHOD");
-    observer.hello_as("looks", Role::Observer);
+    observer.hello_as("looks", ClientRole::Observer);
     check(
         &observer,
         "turn/send",

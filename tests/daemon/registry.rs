@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::Decision;
 use aish_proto::event::ToolsChanged;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::method::Empty;
 use aish_proto::tool::{
-    Register, RegisterParams, Reload, Run, RunParams, Unregister, UnregisterParams,
+    Register, RegisterParams, Reload, Run, ToolRunParams, Unregister, UnregisterParams,
 };
 use aish_proto::turn::{OnConfirm, SendMode};
 use aish_testkit::daemon::DaemonBuilder;
@@ -59,7 +59,7 @@ pub(crate) fn started_by(world: &World, builder: DaemonBuilder<'_>) -> Daemon {
 }
 
 pub(crate) fn attached(client: &Client) -> Follow {
-    let mut follow = client.attach(client.create(), Since::Now);
+    let mut follow = client.attach(client.create(), ReplayStart::Now);
     follow.until_kind("replayComplete");
     follow
 }
@@ -106,10 +106,10 @@ fn sent(
     tool: &str,
     arguments: &Value,
 ) -> (Follow, TurnId) {
-    let follow = client.attach(conversation, Since::Start);
+    let follow = client.attach(conversation, ReplayStart::Start);
     let call =
         json!({"id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
-    let sent = client.done::<Run>(RunParams {
+    let sent = client.done::<Run>(ToolRunParams {
         conversation,
         calls: vec![call],
         new: None,
@@ -261,7 +261,7 @@ fn nothing_is_left_of_a_call_when_the_daemon_is_killed() {
     let calling = world.client();
     let conversation = calling.create();
     let call = json!({"id": 1, "method": "tools/call", "params": {"name": "note-tool__read", "arguments": {}}});
-    calling.done::<Run>(RunParams {
+    calling.done::<Run>(ToolRunParams {
         conversation,
         calls: vec![call],
         new: None,

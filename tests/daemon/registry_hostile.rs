@@ -9,23 +9,23 @@ use std::time::Duration;
 use aish_testkit::World;
 use aish_testkit::wait::until;
 use aishd_config::manifest;
-use aishd_config::source::{Access, Origin, Source};
+use aishd_config::source::{ConfigOrigin, FileExposure, SourceText};
 use aishd_process::Children;
 use aishd_rules::registry::Manifest;
-use aishd_tools::registry::{Context, Job, Means, Runner};
-use aishd_tools::{Output, Way};
+use aishd_tools::registry::{CallContext, ManifestRunner, RunnerJob, RunnerServices};
+use aishd_tools::{CallProgress, ToolOutput};
 
 /// What the kernel and a busy machine need to take away what was killed.
 const ALL_GONE: Duration = Duration::from_secs(6);
 
-fn runner(world: &World) -> Runner {
+fn runner(world: &World) -> ManifestRunner {
     let text = |it: std::ffi::OsString| it.into_string().unwrap();
     let base: BTreeMap<String, String> = world
         .env()
         .into_iter()
         .map(|(name, value)| (text(name), text(value)))
         .collect();
-    Runner::new(Means {
+    ManifestRunner::new(RunnerServices {
         children: Children::behind(PathBuf::from(env!("CARGO_BIN_EXE_aishd")), base),
         folder: world.path("state/tools"),
         environment: Box::new(|name| (name == "TOKEN").then(|| "s3same".to_owned())),
@@ -36,7 +36,11 @@ fn runner(world: &World) -> Runner {
 
 fn read(world: &World, text: &str) -> Arc<Manifest> {
     let file = world.path("config/aish/tools/t.toml");
-    let source = Source::new(Origin::File(file.clone()), Access::Private, text.to_owned());
+    let source = SourceText::new(
+        ConfigOrigin::File(file.clone()),
+        FileExposure::Private,
+        text.to_owned(),
+    );
     let find = |name: &str| Some(PathBuf::from("/bin").join(name));
     let read = manifest::read(&source, &file, &find);
     let faults: Vec<String> = read.faults.iter().map(|it| it.line()).collect();
@@ -45,7 +49,7 @@ fn read(world: &World, text: &str) -> Arc<Manifest> {
 }
 
 /// What came of one call of this shell script.
-fn run(world: &World, script: &str, more: &str) -> Output {
+fn run(world: &World, script: &str, more: &str) -> ToolOutput {
     world.write("config/aish/tools/t.sh", script);
     let manifest = read(
         world,
@@ -54,7 +58,7 @@ fn run(world: &World, script: &str, more: &str) -> Output {
              {more}\n[[capability]]\nname = \"go\"\n"
         ),
     );
-    let job = Job {
+    let job = RunnerJob {
         capability: manifest.capabilities[0].clone(),
         manifest,
         arguments: serde_json::from_str("{\"a\": \"b\"}").unwrap(),
@@ -64,7 +68,8 @@ fn run(world: &World, script: &str, more: &str) -> Output {
         .build()
         .unwrap();
     let work = world.work().display().to_string();
-    let output = runtime.block_on(async { runner(world).run(&job, &work, &Context::new()).await });
+    let output =
+        runtime.block_on(async { runner(world).run(&job, &work, &CallContext::new()).await });
     runtime.shutdown_background();
     output
 }
@@ -74,7 +79,7 @@ fn fails(world: &World, script: &str, more: &str, expected: &str) {
     let output = run(world, script, more);
     let expected = format!("[aish] tool t failed: {expected}");
     assert_eq!(
-        (expected, Way::Failed, false),
+        (expected, CallProgress::Failed, false),
         (output.text, output.way, output.ok),
         "{script}"
     );
@@ -118,7 +123,7 @@ fn a_program_is_told_one_line_and_answers_with_one() {
     says(&world, "echo 1; exec >&-; setsid sleep 7777 &", "", "1");
     let output = run(&world, "echo 7; exit 4", "");
     assert_eq!(
-        ("7", false, Way::Answered),
+        ("7", false, CallProgress::Answered),
         (output.text.as_str(), output.ok, output.way)
     );
     let left = std::fs::read_dir(world.path("state/tools/calls")).unwrap();

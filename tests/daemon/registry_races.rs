@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use aish_proto::conversation::Limits;
+use aish_proto::conversation::ConversationLimits;
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::permission::{Set, SetParams};
@@ -68,9 +68,9 @@ fn a_conversation_that_only_reads_is_not_written_to() {
     let client = world.client();
     let id = client.create();
     grant(&client, id);
-    let only_reads = Limits {
+    let only_reads = ConversationLimits {
         read_only: true,
-        ..Limits::default()
+        ..ConversationLimits::default()
     };
     constraints::set(&client, id, only_reads);
     assert_eq!(

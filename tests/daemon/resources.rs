@@ -1,22 +1,23 @@
 //! The shared context of a conversation: people change it over the wire, tools through the gate, and both see
 //! the same.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{Decision, Denial};
 use aish_proto::conversation::{
-    Delete as DeleteConversation, DeleteParams as Gone, Fork, ForkParams,
+    ConversationDeleteParams as Gone, Delete as DeleteConversation, Fork, ForkParams,
 };
 use aish_proto::daemon::{BlobPut, BlobPutParams};
 use aish_proto::event::{ResourceChanged, ToolResult};
 use aish_proto::id::{BlobId, ConversationId};
-use aish_proto::method::Role;
+use aish_proto::method::ClientRole;
 use aish_proto::permission::{Set, SetParams};
 use aish_proto::resource::{
-    ChangedResult, Create, CreateParams, Delete, DeleteParams, Get, GetParams, GetResult, List,
-    ListParams, ListResult, Update, UpdateParams, Validate, ValidateParams,
+    ChangedResult, Create, Delete, Get, List, ResourceCreateParams, ResourceDeleteParams,
+    ResourceGetParams, ResourceGetResult, ResourceListParams, ResourceListResult, Update,
+    UpdateParams, Validate, ValidateParams,
 };
-use aish_proto::tool::{Run, RunParams};
-use aish_proto::turn::{OnConfirm, Then};
+use aish_proto::tool::{Run, ToolRunParams};
+use aish_proto::turn::{OnConfirm, UnattendedAction};
 use aish_testkit::{Answer as Said, Client, Upstream, World};
 use serde_json::{Value, json};
 
@@ -26,8 +27,12 @@ use crate::consent::{Scene, call_id, pending};
 use crate::lists::{call, params, result, run};
 use crate::tools::{answer, events};
 
-pub(crate) fn creating(conversation: ConversationId, name: &str, data: Value) -> CreateParams {
-    CreateParams {
+pub(crate) fn creating(
+    conversation: ConversationId,
+    name: &str,
+    data: Value,
+) -> ResourceCreateParams {
+    ResourceCreateParams {
         conversation,
         name: name.to_owned(),
         data: Some(data),
@@ -46,22 +51,22 @@ fn updating(conversation: ConversationId, name: &str, data: Value) -> UpdatePara
     }
 }
 
-fn deleting(conversation: ConversationId, name: &str) -> DeleteParams {
-    DeleteParams {
+fn deleting(conversation: ConversationId, name: &str) -> ResourceDeleteParams {
+    ResourceDeleteParams {
         conversation,
         name: name.to_owned(),
         expected_revision: None,
     }
 }
 
-fn named(conversation: ConversationId, name: &str) -> GetParams {
-    GetParams {
+fn named(conversation: ConversationId, name: &str) -> ResourceGetParams {
+    ResourceGetParams {
         conversation,
         name: name.to_owned(),
     }
 }
 
-pub(crate) fn get(client: &Client, conversation: ConversationId, name: &str) -> GetResult {
+pub(crate) fn get(client: &Client, conversation: ConversationId, name: &str) -> ResourceGetResult {
     client.done::<Get>(named(conversation, name))
 }
 
@@ -70,8 +75,8 @@ fn list(
     conversation: ConversationId,
     limit: u32,
     cursor: Option<String>,
-) -> ListResult {
-    client.done::<List>(ListParams {
+) -> ResourceListResult {
+    client.done::<List>(ResourceListParams {
         conversation,
         cursor,
         limit: Some(limit),
@@ -84,10 +89,10 @@ pub(crate) fn names(client: &Client, conversation: ConversationId) -> Vec<String
 }
 
 /// The same list of calls, for which nobody has to be asked about these.
-pub(crate) fn allowed(conversation: ConversationId, calls: &[Value], allow: &str) -> RunParams {
-    RunParams {
+pub(crate) fn allowed(conversation: ConversationId, calls: &[Value], allow: &str) -> ToolRunParams {
+    ToolRunParams {
         on_confirm: Some(OnConfirm {
-            then: Then::Deny,
+            then: UnattendedAction::Deny,
             allow: vec![allow.to_owned()],
             timeout_ms: None,
         }),
@@ -170,7 +175,7 @@ fn people_create_read_update_list_and_delete() {
         ],
         changes(&client, id)
     );
-    let mut follow = client.attach(id, Since::Start);
+    let mut follow = client.attach(id, ReplayStart::Start);
     follow.until_kind("replayComplete");
     follow.recording().assert_sound();
 }
@@ -201,7 +206,7 @@ fn lists_come_in_pages_and_who_only_looks_changes_nothing() {
     }
     assert_eq!(vec![vec!["a", "b-3"], vec!["b/1", "b/2"], vec!["c"]], pages);
     let observer = scene.world.stranger();
-    observer.hello_as("looks", Role::Observer);
+    observer.hello_as("looks", ClientRole::Observer);
     assert_eq!(json!("a"), get(&observer, id, "a").data);
     for kind in [
         observer
@@ -240,7 +245,7 @@ fn a_mebibyte_fits_and_a_byte_more_does_not() {
         }
         blob.unwrap()
     };
-    let of = |bytes: usize| CreateParams {
+    let of = |bytes: usize| ResourceCreateParams {
         data: None,
         blob: Some(blob(&format!(" \"{}\"", "x".repeat(bytes - 2)))),
         ..creating(id, "large", Value::Null)
@@ -257,7 +262,7 @@ fn a_mebibyte_fits_and_a_byte_more_does_not() {
         format!("{}\"", "x".repeat((1 << 20) - 500_002)),
         Some(first),
     );
-    let params = CreateParams {
+    let params = ResourceCreateParams {
         data: None,
         blob: Some(whole),
         ..creating(id, "large", Value::Null)
@@ -267,7 +272,7 @@ fn a_mebibyte_fits_and_a_byte_more_does_not() {
     assert_eq!("notFound", used.kind(), "the blob is used up");
     let got = get(&client, id, "large");
     assert_eq!((1 << 20) - 2, got.data.as_str().unwrap().len());
-    let both = CreateParams {
+    let both = ResourceCreateParams {
         blob: Some(whole),
         ..creating(id, "both", json!(1))
     };
@@ -577,7 +582,7 @@ fn resources_are_there_after_a_restart_and_in_a_copy() {
             copied.resource.created_by.provider.as_deref()
         )
     );
-    assert_eq!(2, list_total(&client, copy));
+    assert_eq!(2, crate::resources::list(&client, copy, 1, None).total);
     client.done::<Update>(updating(copy, "a", json!("of the copy")));
     assert_eq!(before, get(&client, id, "a"));
     let title = client
@@ -592,8 +597,4 @@ fn resources_are_there_after_a_restart_and_in_a_copy() {
     assert_eq!("notFound", client.refused::<Get>(named(id, "a")).kind());
     assert_eq!(json!("of the copy"), get(&client, copy, "a").data);
     drop((upstream, daemon));
-}
-
-fn list_total(client: &Client, conversation: ConversationId) -> u32 {
-    list(client, conversation, 1, None).total
 }

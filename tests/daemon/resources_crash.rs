@@ -3,7 +3,7 @@
 use aish_proto::event::ResourceChanged;
 use aish_proto::id::ConversationId;
 use aish_proto::resource::Create;
-use aish_proto::tool::{Run, RunParams};
+use aish_proto::tool::{Run, ToolRunParams};
 use aish_testkit::surroundings;
 use aish_testkit::wait::{PATIENCE, until};
 use serde_json::json;
@@ -38,7 +38,7 @@ fn a_change_and_the_result_of_its_call_are_both_there_or_neither_is() {
             let mut daemon = world.daemon().failpoint(&format!("{point}=kill")).spawn();
             let write = json!({"name": "build-config", "data": {"n": 1}});
             let calls = [call("w", "data-tool__create-resource", write)];
-            let sent = RunParams {
+            let sent = ToolRunParams {
                 new: Some(here()),
                 ..allowed(ConversationId(Ulid::new()), &calls, "data-tool__*")
             };

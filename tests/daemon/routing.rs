@@ -1,18 +1,18 @@
 //! A question goes to the preset of its class, once decided for its whole turn, and people are told.
 
-use aish_proto::attach::Since;
-use aish_proto::audit::{AuditKind, ListParams as ListParamsOfTrail};
+use aish_proto::attach::ReplayStart;
+use aish_proto::audit::{AuditKind, AuditListParams as ListParamsOfTrail};
 use aish_proto::config::{Show, ShowParams};
 use aish_proto::confirm::{Answer as AnswerConfirm, Decision};
 use aish_proto::conversation::{
-    ConversationParams, Create, CreateParams, SetModel, SetModelParams, StatusOf,
+    ConversationCreateParams, ConversationParams, Create, SetModel, SetModelParams, StatusOf,
 };
 use aish_proto::daemon::Status as DaemonStatus;
 use aish_proto::event::{ConfigReloaded, Envelope, RouteDecided, Status};
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::route::{
-    Check, CheckParams, Classes, ClassesParams, Get, RouteClass, Set, SwitchParams,
+    Check, Classes, ClassesParams, Get, RouteCheckParams, RouteClass, Set, SwitchParams,
 };
 use aish_proto::turn::{AgainParams, Continue, Retry, Send, StopReason};
 use aish_testkit::client::question;
@@ -48,7 +48,7 @@ impl Scene {
 }
 
 fn events(client: &Client, conversation: ConversationId) -> Vec<Envelope> {
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     follow.events_so_far().to_vec()
 }
@@ -128,7 +128,7 @@ fn it_is_off_until_somebody_switches_it_on_and_everybody_is_told() {
 
     // Each connection is told once, in one of its subscriptions.
     let watcher = scene.world.client();
-    let mut follow = watcher.attach(conversation, Since::Now);
+    let mut follow = watcher.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     let state = person.done::<Set>(SwitchParams { on: Some(true) });
     assert!(state.on && !state.configured, "{state:?}");
@@ -181,7 +181,7 @@ fn a_model_that_was_named_by_hand_beats_it() {
     });
     client.wait_turn(client.ask(conversation, CODE));
     assert_eq!((2, 0), scene.counts());
-    let check = CheckParams {
+    let check = RouteCheckParams {
         text: CODE.to_owned(),
         conversation: Some(conversation),
     };
@@ -283,7 +283,7 @@ fn a_class_whose_preset_is_not_there_keeps_the_active_one_and_says_so_once() {
         told[0].contains("routing.classes.code names \"dep\""),
         "{told:?}"
     );
-    let checked = client.done::<Check>(CheckParams {
+    let checked = client.done::<Check>(RouteCheckParams {
         text: CODE.to_owned(),
         conversation: None,
     });
@@ -307,7 +307,7 @@ fn a_text_can_be_tried_without_asking_it() {
         (CODE, RouteClass::Code, "sourceFile", Some("deep")),
         ("hello", RouteClass::Default, "none", None),
     ] {
-        let checked = client.done::<Check>(CheckParams {
+        let checked = client.done::<Check>(RouteCheckParams {
             text: text.to_owned(),
             conversation: None,
         });
@@ -348,7 +348,7 @@ fn a_conversation_of_a_model_is_not_routed() {
     let _daemon = scene.world.daemon().spawn();
     let client = scene.world.client();
     let conversation = client
-        .done::<Create>(CreateParams {
+        .done::<Create>(ConversationCreateParams {
             title: None,
             model: Some("fast".to_owned()),
             cwd: "/".to_owned(),

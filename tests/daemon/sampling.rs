@@ -4,7 +4,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use aish_proto::audit::{AuditKind, ListParams};
+use aish_proto::audit::{AuditKind, AuditListParams};
 use aish_proto::confirm::{
     AnswerOutcome, AnswerResult, ConfirmKind, ConfirmRecord, ConfirmState, Decision,
 };
@@ -130,9 +130,9 @@ fn a_real_server_gets_an_answer_that_a_person_allowed() {
     // Who allowed what to whom.
     let trail = records(
         &client,
-        &ListParams {
+        &AuditListParams {
             conversation: Some(conversation),
-            ..ListParams::default()
+            ..AuditListParams::default()
         },
     );
     let of = |kind| trail.iter().find(|it| it.kind == kind).unwrap();

@@ -3,18 +3,18 @@
 use std::sync::Barrier;
 use std::thread;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, ConfirmKind, ConfirmRecord, Decision, Denial, List, ListParams, Preview,
-    PreviewParams,
+    Answer, AnswerOutcome, ConfirmKind, ConfirmListParams, ConfirmPreviewParams, ConfirmRecord,
+    Decision, Denial, List, Preview,
 };
-use aish_proto::conversation::{Create, CreateParams};
+use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_proto::event::{
     AssistantMessage, ConfirmResolved, Envelope, ShellFinished, ShellOutput, ShellStarted,
 };
 use aish_proto::id::{ConversationId, TurnId};
-use aish_proto::shell::{Run, RunParams, ShellEnding};
-use aish_proto::turn::{AgainParams, OnConfirm, Retry, Send, StopReason, Then};
+use aish_proto::shell::{Run, ShellEnding, ShellRunParams};
+use aish_proto::turn::{AgainParams, OnConfirm, Retry, Send, StopReason, UnattendedAction};
 use aish_testkit::client::question;
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer as Said, Client, Daemon, Follow, Upstream, World};
@@ -58,9 +58,9 @@ impl Scene {
     /// A conversation where the test works.
     pub(crate) fn conversation(&self, client: &Client) -> ConversationId {
         let cwd = self.world.work().display().to_string();
-        let params = CreateParams {
+        let params = ConversationCreateParams {
             cwd,
-            ..CreateParams::default()
+            ..ConversationCreateParams::default()
         };
         client.done::<Create>(params).id
     }
@@ -88,8 +88,8 @@ pub(crate) fn allow(client: &Client, confirm: &ConfirmRecord) {
     assert_eq!(AnswerOutcome::Resolved, answered.outcome);
 }
 
-pub(crate) fn own(conversation: ConversationId, command: &str) -> RunParams {
-    RunParams {
+pub(crate) fn own(conversation: ConversationId, command: &str) -> ShellRunParams {
+    ShellRunParams {
         conversation,
         command: command.to_owned(),
         cwd: None,
@@ -98,7 +98,7 @@ pub(crate) fn own(conversation: ConversationId, command: &str) -> RunParams {
 }
 
 /// Runs a person's own command, and waits for its end.
-pub(crate) fn run(client: &Client, follow: &mut Follow, params: RunParams) -> ShellFinished {
+pub(crate) fn run(client: &Client, follow: &mut Follow, params: ShellRunParams) -> ShellFinished {
     let began = client.done::<Run>(params);
     finished(follow, &began.call)
 }
@@ -163,7 +163,7 @@ fn a_line_is_asked_about_runs_as_approved_and_its_output_goes_with_the_next_ques
     allow(&client, &confirm);
     let record = client.wait_turn(turn);
     assert_eq!(Some(StopReason::End), record.stop_reason);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     let kinds: Vec<&str> = follow
         .events_so_far()
@@ -211,9 +211,9 @@ fn commands_are_taken_from_nothing_but_answers_that_ended_properly() {
         scene.upstream.answer(answer);
         let conversation = scene.conversation(&client);
         client.wait_turn(client.ask(conversation, "CMD: touch mine"));
-        let open = client.done::<List>(ListParams::default()).confirms;
+        let open = client.done::<List>(ConfirmListParams::default()).confirms;
         assert_eq!(0, open.len());
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         follow.until_kind("replayComplete");
         let proposed = follow.events_so_far().iter();
         let proposed = proposed.filter_map(|it| it.read::<AssistantMessage>());
@@ -317,13 +317,13 @@ fn no_pattern_approves_a_command_and_nobody_means_no() {
     }
     let mut params = question(conversation, "do it");
     params.on_confirm = Some(OnConfirm {
-        then: Then::AskAttended,
+        then: UnattendedAction::AskAttended,
         ..OnConfirm::default()
     });
     let turn = client.done::<Send>(params).turn;
     let record = client.wait_turn(turn);
     assert_eq!(1, record.denied);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     let end = ends(follow.events_so_far()).remove(0);
     assert_eq!(
@@ -368,7 +368,7 @@ fn another_command_in_its_place_is_what_runs() {
     client.wait_turn(turn);
     assert!(scene.world.work().join("mine").exists());
     assert!(!scene.world.work().join("theirs").exists());
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     let started = follow
         .events_so_far()
@@ -388,7 +388,7 @@ fn a_command_in_the_place_of_another_is_judged_before_it_is_allowed() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo orig");
-    let preview = |arguments: &str| PreviewParams {
+    let preview = |arguments: &str| ConfirmPreviewParams {
         confirm: confirm.request.confirm,
         arguments: arguments.to_owned(),
     };
@@ -459,8 +459,8 @@ fn what_a_person_runs_runs_at_once_streams_and_waits_for_the_question() {
     let client = scene.world.person("pts/5");
     let other = scene.world.person("pts/6");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
-    let mut looks = other.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
+    let mut looks = other.attach(conversation, ReplayStart::Start);
     let began = client.done::<Run>(own(conversation, "echo out; echo err >&2; cat"));
     for follow in [&mut follow, &mut looks] {
         let end = finished(follow, &began.call);
@@ -475,7 +475,7 @@ fn what_a_person_runs_runs_at_once_streams_and_waits_for_the_question() {
             .collect();
         assert_eq!("out\nerr\n", printed);
     }
-    let quiet = RunParams {
+    let quiet = ShellRunParams {
         into_context: false,
         ..own(conversation, "echo secret")
     };
@@ -494,7 +494,7 @@ fn outputs_wait_over_a_restart_and_go_with_a_retry_again() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     run(
         &client,
         &mut follow,
@@ -536,7 +536,7 @@ fn answers_come_in_order_before_anything_starts() {
     let (conversation, turn, confirm) = scene.asked(&client, "CMD: true");
     allow(&client, &confirm);
     client.wait_turn(turn);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     let seq = |kind: &str| {
         let events = follow.events_so_far();

@@ -1,7 +1,7 @@
 //! Where an output of a command goes: with the next genuine question, once, whatever is asked again or copied.
 
-use aish_proto::attach::Since;
-use aish_proto::context::{Preview, PreviewParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::context::{ContextPreviewParams, Preview};
 use aish_proto::conversation::{Fork, ForkParams, Search, SearchParams};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{AgainParams, Continue, FailureClass, Retry, StopReason};
@@ -30,7 +30,7 @@ fn a_retry_leaves_what_waits_and_the_next_question_takes_it_once() {
     let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo proposed");
     allow(&client, &confirm);
     client.wait_turn(turn);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     run(&client, &mut follow, own(conversation, "echo mine"));
     scene.upstream.answer_with(|_| Said::text("I see."));
     let both = ["proposed", "mine"];
@@ -69,7 +69,7 @@ fn a_continuation_leaves_what_waits() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     scene.upstream.answer_with(|_| Said::text("I see."));
     let turn = client.ask(conversation, "begin");
     client.wait_turn(turn);
@@ -101,7 +101,7 @@ fn a_search_knows_where_the_question_is_that_took_an_output_along() {
     let scene = Scene::new("[context]\nmax_turns = 3\n");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     scene.upstream.answer_with(|_| Said::text("I see."));
     let ask = |text: &str| {
         let turn = client.ask(conversation, text);
@@ -144,12 +144,12 @@ fn long_outputs_are_shortened_and_a_retry_of_a_turn_that_failed_takes_them_along
     let scene = Scene::new("context_tokens = 8000\n");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     for number in ["one", "two"] {
         let command = format!("echo fir''st-{number}; seq 20000; echo la''st-{number}");
         run(&client, &mut follow, own(conversation, &command));
     }
-    let shown = client.done::<Preview>(PreviewParams {
+    let shown = client.done::<Preview>(ContextPreviewParams {
         conversation,
         text: Some("what was that?".to_owned()),
         attachments: vec![],
@@ -182,7 +182,7 @@ fn outputs_that_leave_no_room_are_named_and_the_next_question_goes_without_them(
     let scene = Scene::new("context_tokens = 2000\n");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     for _ in 0..12 {
         run(&client, &mut follow, own(conversation, "seq 200"));
     }

@@ -3,10 +3,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::Answer;
 use aish_proto::event::{Envelope, ShellFinished};
-use aish_proto::shell::{Run, RunParams, ShellEnding};
+use aish_proto::shell::{Run, ShellEnding, ShellRunParams};
 use aish_proto::turn::StopReason;
 use aish_testkit::surroundings;
 use aish_testkit::wait::until_true;
@@ -91,7 +91,7 @@ fn what_was_started_is_unknown_and_not_run_again() {
                 counter(&scene),
                 "{point}: it was killed before the start"
             );
-            let mut follow = client.attach(conversation, Since::Start);
+            let mut follow = client.attach(conversation, ReplayStart::Start);
             follow.until_kind("replayComplete");
             let ends = follow
                 .events_so_far()
@@ -115,7 +115,7 @@ fn a_kill_while_a_command_runs_leaves_nothing_of_it_and_runs_nothing_again() {
         let client = scene.world.person("pts/5");
         let (conversation, turn, confirm) =
             scene.asked(&client, "CMD: echo x >> counter; sleep 7021");
-        let mine = RunParams {
+        let mine = ShellRunParams {
             conversation,
             command: "echo x >> counter; sleep 7022".to_owned(),
             cwd: None,
@@ -141,7 +141,7 @@ fn a_kill_while_a_command_runs_leaves_nothing_of_it_and_runs_nothing_again() {
         until_true("nothing is left", || {
             scene.world.running("sleep").is_empty()
         });
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         follow.until_kind("replayComplete");
         let ends = follow
             .events_so_far()

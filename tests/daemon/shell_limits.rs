@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::event::CwdChanged;
 use aish_proto::kept::{ReadResult, ReadResultParams};
 use aish_proto::shell::{Cancel as CancelOwn, CancelParams, Run, ShellEnding};
@@ -28,7 +28,7 @@ fn a_command_has_the_environment_that_its_asker_may_give_and_no_terminal() {
     );
     assert_eq!(Vec::<String>::new(), wanted.wanted_environment);
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let end = run(
         &client,
         &mut follow,
@@ -52,7 +52,7 @@ fn settings_of_a_directory_that_is_no_repository_run_nothing() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let trap = "mkdir -p d/objects d/refs; echo 'ref: refs/heads/x' > d/HEAD; \
         printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = ./\\nfsmonitor = \"touch %s/sprung #\"\\n' \"$PWD\" > d/config; \
         git -C d status; test -e sprung && echo sprung; \
@@ -69,7 +69,7 @@ fn limits_end_what_does_not_end_and_nothing_is_left() {
     let scene = Scene::new("[shell]\ntimeout = \"1s\"\nmax_output_bytes = 65536\n");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let begun = Instant::now();
     let endless = run(&client, &mut follow, own(conversation, "yes"));
     assert_eq!((ShellEnding::Cut, 65536), (endless.ending, endless.bytes));
@@ -140,7 +140,7 @@ fn a_cancel_ends_a_command_and_keeps_what_it_printed() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let began = client.done::<Run>(own(conversation, "echo begun; sleep 7011"));
     follow.until_kind("shellOutput");
     let at = Instant::now();
@@ -161,7 +161,7 @@ fn a_cancel_ends_a_command_and_keeps_what_it_printed() {
     });
 
     let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo begun; sleep 7012");
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     allow(&client, &confirm);
     follow.until_kind("shellOutput");
     let at = Instant::now();
@@ -187,7 +187,7 @@ fn cd_alone_changes_the_directory_of_the_conversation() {
     std::os::unix::fs::symlink(work.join("sub"), work.join("link")).unwrap();
     fs::write(work.join("file"), "").unwrap();
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let here = |follow: &mut Follow| {
         let end = run(&client, follow, own(conversation, "pwd -L"));
         end.output.trim_end().to_owned()
@@ -235,7 +235,7 @@ fn a_flood_is_cut_and_costs_no_memory() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     run(&client, &mut follow, own(conversation, "true"));
     let before = scene.daemon.rss_kib();
     for (command, bytes) in [
@@ -275,7 +275,7 @@ fn programs_that_want_a_terminal_end_with_a_word_about_it() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     for command in [
         "vim file",
         "vi file",

@@ -1,11 +1,11 @@
 //! Commands of a conversation run one after another, in the order in which they came.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
 use aish_proto::daemon::{Shutdown, ShutdownParams, Status};
 use aish_proto::event::{Envelope, ShellFinished, ShellStarted, Snapshot, State};
 use aish_proto::method::Empty;
-use aish_proto::shell::{Cancel, CancelParams, Run, RunParams, RunningCommand, ShellEnding};
+use aish_proto::shell::{Cancel, CancelParams, Run, RunningCommand, ShellEnding, ShellRunParams};
 use aish_proto::turn::StopReason;
 use aish_testkit::Client;
 
@@ -25,7 +25,7 @@ fn course(events: &[Envelope]) -> Vec<String> {
     told.collect()
 }
 
-fn cancel(client: &Client, run: &RunParams, call: &str) -> bool {
+fn cancel(client: &Client, run: &ShellRunParams, call: &str) -> bool {
     let params = CancelParams {
         conversation: run.conversation,
         call: call.to_owned(),
@@ -46,7 +46,7 @@ fn lines_that_come_at_once_run_one_after_another_where_the_one_before_left_them(
     let client = scene.world.person("pts/5");
     std::fs::create_dir(scene.world.work().join("sub")).unwrap();
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let first = client.done::<Run>(own(conversation, HELD));
     assert!(first.seq.is_some());
     let lines = [
@@ -79,7 +79,7 @@ fn what_waits_can_be_taken_back_and_so_many_may_wait() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let held = own(conversation, HELD);
     let first = client.done::<Run>(held.clone());
     let waits = client.done::<Run>(own(conversation, "touch never"));
@@ -109,7 +109,7 @@ fn what_a_model_proposes_waits_for_a_persons_command_and_is_asked_about_anew_whe
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let (conversation, turn, confirm) = scene.asked(&client, "CMD: echo proposed");
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     client.done::<Run>(own(conversation, HELD));
     allow(&client, &confirm);
     follow.until_kind("shellOutput");
@@ -132,7 +132,7 @@ fn what_a_model_proposes_waits_for_a_persons_command_and_is_asked_about_anew_whe
     let cwd = scene.world.work().display().to_string();
     let turn = client.ask(conversation, "again");
     let first = pending(&client, conversation);
-    let elsewhere = RunParams {
+    let elsewhere = ShellRunParams {
         cwd: Some(cwd.clone()),
         ..own(conversation, HELD)
     };
@@ -155,7 +155,7 @@ fn a_turn_that_waits_for_a_command_can_be_cancelled_and_a_stop_ends_both() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let (conversation, turn, confirm) = scene.asked(&client, "CMD: touch proposed");
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     client.done::<Run>(own(conversation, HELD));
     allow(&client, &confirm);
     let params = aish_proto::turn::TurnParams { turn };
@@ -179,7 +179,7 @@ fn a_turn_that_waits_for_a_command_can_be_cancelled_and_a_stop_ends_both() {
     let client = world.person("pts/5");
     let record = client.wait_turn(turn);
     assert_eq!(Some(StopReason::Interrupted), record.stop_reason);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     let ended = ends(follow.events_so_far());
     let of = |call: &str| ended.iter().find(|it| it.call == call);
@@ -205,7 +205,7 @@ fn each_command_is_streamed_from_its_beginning() {
     let scene = Scene::new("[shell]\nconfirm = false\n");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     for word in ["first-and-long", "second"] {
         scene.model_says(&format!("CMD: echo {word}"));
         let before = follow.events_so_far().len();
@@ -225,7 +225,7 @@ fn a_running_command_of_a_person_is_named_by_the_state_and_ended_by_anybody() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let long = format!("sleep 7051  #{}", "é".repeat(200));
     let call = client.done::<Run>(own(conversation, &long)).call;
     let shown = RunningCommand {
@@ -245,7 +245,7 @@ fn a_running_command_of_a_person_is_named_by_the_state_and_ended_by_anybody() {
         (Activity::Running, None, Some(&shown)),
         (status.state, status.turn, status.command.as_ref())
     );
-    let mut late = other.attach(conversation, Since::Now);
+    let mut late = other.attach(conversation, ReplayStart::Now);
     let snapshot = late.until_kind("snapshot").read::<Snapshot>().unwrap();
     assert_eq!(Some(&shown), snapshot.command.as_ref());
     let daemon = other.done::<Status>(Empty {});

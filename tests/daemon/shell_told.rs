@@ -1,10 +1,10 @@
 //! What a model is told of commands: by the bytes that its server received.
 
 use aish_proto::confirm::Decision;
-use aish_proto::context::{Preview, PreviewParams};
-use aish_proto::conversation::{Limits, SetConstraints, SetConstraintsParams};
+use aish_proto::context::{ContextPreviewParams, Preview};
+use aish_proto::conversation::{ConversationLimits, SetConstraints, SetConstraintsParams};
 use aish_proto::id::ConversationId;
-use aish_proto::turn::{OnConfirm, Send, Then};
+use aish_proto::turn::{OnConfirm, Send, UnattendedAction};
 use aish_testkit::client::question;
 use aish_testkit::{Answer as Said, Client};
 
@@ -18,7 +18,7 @@ fn system(scene: &Scene) -> String {
     requests.last().unwrap().messages().remove(0).1
 }
 
-fn asked(client: &Client, conversation: ConversationId, then: Then) {
+fn asked(client: &Client, conversation: ConversationId, then: UnattendedAction) {
     let mut params = question(conversation, "what is here?");
     params.on_confirm = Some(OnConfirm {
         then,
@@ -29,7 +29,7 @@ fn asked(client: &Client, conversation: ConversationId, then: Then) {
 
 /// Whether a model is told, where an asker says this of questions to a person.
 #[track_caller]
-fn check(scene: &Scene, client: &Client, then: Then, told: bool) {
+fn check(scene: &Scene, client: &Client, then: UnattendedAction, told: bool) {
     asked(client, scene.conversation(client), then);
     let system = system(scene);
     assert_eq!(told, system.contains("CMD:"), "{then:?}: {system}");
@@ -46,7 +46,7 @@ fn a_model_is_told_how_to_propose_commands_and_of_shell_system_and_directory() {
         &[("SHELL", "/bin/bash"), ("PATH", "/usr/bin:/bin")],
     );
     let conversation = scene.conversation(&client);
-    asked(&client, conversation, Then::Ask);
+    asked(&client, conversation, UnattendedAction::Ask);
     let first = system(&scene);
     assert!(first.starts_with("You are aish, "), "{first}");
     for part in [
@@ -65,9 +65,9 @@ fn a_model_is_told_how_to_propose_commands_and_of_shell_system_and_directory() {
     );
 
     // A prompt cache holds it: the same bytes for the next question, and for one that nobody asks.
-    asked(&client, conversation, Then::Ask);
+    asked(&client, conversation, UnattendedAction::Ask);
     assert_eq!(first, system(&scene));
-    let preview = client.done::<Preview>(PreviewParams {
+    let preview = client.done::<Preview>(ContextPreviewParams {
         conversation,
         text: Some("and now?".to_owned()),
         attachments: vec![],
@@ -85,27 +85,31 @@ fn a_model_is_told_of_commands_only_where_one_can_run() {
     let scene = Scene::new("");
     scene.upstream.answer_with(|_| Said::text("I see."));
     let client = scene.world.client();
-    check(&scene, &client, Then::Ask, true);
-    check(&scene, &client, Then::AskAttended, false);
-    check(&scene, &client, Then::Deny, false);
+    check(&scene, &client, UnattendedAction::Ask, true);
+    check(&scene, &client, UnattendedAction::AskAttended, false);
+    check(&scene, &client, UnattendedAction::Deny, false);
 
     let conversation = scene.conversation(&client);
     client.done::<SetConstraints>(SetConstraintsParams {
         id: conversation,
-        constraints: Limits {
+        constraints: ConversationLimits {
             read_only: true,
-            ..Limits::default()
+            ..ConversationLimits::default()
         },
     });
-    asked(&client, conversation, Then::Ask);
+    asked(&client, conversation, UnattendedAction::Ask);
     assert!(!system(&scene).contains("CMD:"), "{}", system(&scene));
 
     for (config, then, told) in [
-        ("[permissions]\ndeny = [\"shell__run\"]", Then::Ask, false),
-        ("[shell]\nconfirm = false", Then::Deny, true),
+        (
+            "[permissions]\ndeny = [\"shell__run\"]",
+            UnattendedAction::Ask,
+            false,
+        ),
+        ("[shell]\nconfirm = false", UnattendedAction::Deny, true),
         (
             "[context]\nsystem_prompt = \"You are a pirate.\"",
-            Then::Ask,
+            UnattendedAction::Ask,
             true,
         ),
     ] {

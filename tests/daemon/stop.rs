@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
 use aish_proto::daemon::Reload;
 use aish_proto::event::Shutdown;
@@ -89,7 +89,7 @@ fn in_the_middle_of_a_stream() {
         let conversation = client.create();
         let (answer, gate) = Answer::by_hand();
         upstream.answer(answer);
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         client.ask(conversation, "how long?");
         gate.text("it takes");
         follow.until_kind("textDelta");
@@ -129,7 +129,7 @@ fn with_clients_that_are_attached_and_are_told() {
     check(|world, _, daemon| {
         let client = world.client();
         let conversation = client.create();
-        let mut follows = [(); 3].map(|()| client.attach(conversation, Since::Start));
+        let mut follows = [(); 3].map(|()| client.attach(conversation, ReplayStart::Start));
         for follow in &mut follows {
             follow.until_kind("replayComplete");
         }
@@ -148,7 +148,7 @@ fn with_a_client_that_never_reads() {
         let client = world.client();
         let conversation = client.create();
         let watcher = world.client();
-        watcher.attach(conversation, Since::Start);
+        watcher.attach(conversation, ReplayStart::Start);
         let silent = watcher.stop_reading();
         let text = "word ".repeat(100_000);
         upstream.answer(Answer::text(&text));
@@ -175,12 +175,12 @@ fn with_children_that_ignore_the_word_to_end() {
         let answering = client.create();
         let (answer, gate) = Answer::by_hand();
         upstream.answer(answer);
-        let mut follow = client.attach(answering, Since::Start);
+        let mut follow = client.attach(answering, ReplayStart::Start);
         client.ask(answering, "how long?");
         gate.text("it takes");
         follow.until_kind("textDelta");
         let running = client.create();
-        let mut follow = client.attach(running, Since::Start);
+        let mut follow = client.attach(running, ReplayStart::Start);
         let command =
             "trap '' TERM; setsid sh -c \"trap '' TERM; echo begun; sleep 7790\"; sleep 7791";
         client.done::<Run>(own(running, command));

@@ -1,8 +1,8 @@
 //! Thinking that a model writes into its answer: it is reasoning to everybody who follows, nothing in it is proposed, and no
 //! model is sent it again.
 
-use aish_proto::attach::Since;
-use aish_proto::confirm::{List, ListParams};
+use aish_proto::attach::ReplayStart;
+use aish_proto::confirm::{ConfirmListParams, List};
 use aish_proto::event::{AssistantMessage, Envelope, ReasoningDelta, ShellFinished};
 use aish_proto::id::ConversationId;
 use aish_testkit::{Answer as Said, Client, Follow, Upstream, World};
@@ -28,7 +28,7 @@ fn thinking_at_the_start_of_an_answer_is_reasoning_and_proposes_nothing() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     scene.upstream.answer(Said::pieces([
         "\n<th",
         "ink>I could look.\nCMD: touch ran\n</thi",
@@ -54,7 +54,7 @@ fn thinking_at_the_start_of_an_answer_is_reasoning_and_proposes_nothing() {
             .count()
     );
     let open = client
-        .done::<List>(ListParams { conversation: None })
+        .done::<List>(ConfirmListParams { conversation: None })
         .confirms;
     assert!(open.is_empty(), "{open:?}");
     assert!(!scene.world.work().join("ran").exists());
@@ -73,7 +73,7 @@ fn an_end_without_a_beginning_is_understood_and_learned() {
     let scene = Scene::new("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     scene
         .upstream
         .answer_with(|_| Said::pieces(["plan b\nCMD: touch ran", "\n</thi", "nk>\n\nYes"]));
@@ -82,7 +82,7 @@ fn an_end_without_a_beginning_is_understood_and_learned() {
         let (text, thought) = asked(&client, &mut follow, conversation);
         assert_eq!((&expected.0, expected.1), (&text, thought.trim_end()));
     }
-    let mut later = client.attach(conversation, Since::Start);
+    let mut later = client.attach(conversation, ReplayStart::Start);
     later.until_kind("replayComplete");
     let proposed = later.events_so_far().iter();
     assert_eq!(
@@ -119,7 +119,7 @@ fn a_preset_says_how_its_answers_begin() {
         let _daemon = world.daemon().spawn();
         let client = world.person("pts/5");
         let conversation = client.create();
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         upstream.answer(Said::text("<think>a</think>b"));
         let found = asked(&client, &mut follow, conversation);
         assert_eq!((text.to_owned(), thought.to_owned()), found, "{think}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision, Denial};
 use aish_proto::event::{EventData, PermissionChanged, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
@@ -12,8 +12,8 @@ use aish_proto::kept::{ReadResult, ReadResultParams};
 use aish_proto::mcp::{List as ServerList, Restart, ServerParams, ServerState};
 use aish_proto::method::Empty;
 use aish_proto::permission::{
-    self, Check, CheckParams, History, PermissionParams, PolicyVerdict, Revoke, RevokeParams,
-    SetParams,
+    self, Check, History, PermissionCheckParams, PermissionParams, PolicyVerdict, Revoke,
+    RevokeParams, SetParams,
 };
 use aish_proto::turn::{Cancel, StopReason, TurnParams};
 use aish_testkit::wait::{PATIENCE, until, until_true};
@@ -118,7 +118,7 @@ pub(crate) fn answer(client: &Client, confirm: &ConfirmRecord, decision: Decisio
 }
 
 pub(crate) fn events<E: EventData>(client: &Client, conversation: ConversationId) -> Vec<E> {
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_kind("replayComplete");
     let events = follow.events_so_far().iter();
     events.filter_map(|it| it.read()).collect()
@@ -197,7 +197,7 @@ fn levels_are_changed_by_hand_and_remembered() {
     assert_eq!("notFound", client.refused::<permission::Set>(nobody).kind());
     let check = |tool: &str| {
         let tool = tool.to_owned();
-        client.done::<Check>(CheckParams {
+        client.done::<Check>(PermissionCheckParams {
             conversation,
             tool,
             arguments: None,
@@ -343,7 +343,7 @@ fn a_tool_that_changed_while_its_server_was_away_does_not_run() {
     };
     assert!(scene.connected(), "its tools are remembered");
     let client = scene.world.client();
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     let turn = client.ask(conversation, "and again");
     follow.until_kind("toolCall");
     fs::remove_file(scene.world.path("work/marks.hold")).unwrap();

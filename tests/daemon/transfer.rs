@@ -1,17 +1,15 @@
 //! Conversations leave the daemon and come into it, page by page, whole or not at all.
 
-use aish_proto::audit::{
-    AuditKind, List as AuditList, ListParams as AuditListParams, Verify, VerifyParams,
-};
+use aish_proto::audit::{AuditKind, AuditListParams, List as AuditList, Verify, VerifyParams};
 use aish_proto::conversation::{
-    ConversationParams, ConversationStatus, List, ListParams, ListState, Search, SearchParams,
-    StatusOf,
+    ConversationListParams, ConversationParams, ConversationStatus, List, ListState, Search,
+    SearchParams, StatusOf,
 };
 use aish_proto::event::{Envelope, Imported, ToolCall};
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{
-    ChatRole, Export, ExportFormat, ExportParams, ExportedMessage, Import, ImportDone,
-    ImportParams, ImportedAs,
+    ChatRole, ConversationExportParams, ConversationImportParams, Export, ExportFormat,
+    ExportedMessage, Import, ImportDone, ImportedAs,
 };
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer, Client, Upstream, World, disk, surroundings};
@@ -34,7 +32,7 @@ pub(crate) fn pages(
     let (mut events, mut messages) = (vec![], vec![]);
     let mut cursor = None;
     loop {
-        let params = ExportParams {
+        let params = ConversationExportParams {
             id,
             format,
             archive,
@@ -55,8 +53,13 @@ fn texts(messages: &[ExportedMessage]) -> Vec<String> {
     messages.iter().map(text).collect()
 }
 
-pub(crate) fn piece(id: ConversationId, offset: u64, text: &str, end: bool) -> ImportParams {
-    ImportParams {
+pub(crate) fn piece(
+    id: ConversationId,
+    offset: u64,
+    text: &str,
+    end: bool,
+) -> ConversationImportParams {
+    ConversationImportParams {
         id,
         offset,
         text: text.to_owned(),
@@ -114,9 +117,9 @@ pub(crate) fn example(number: usize, bytes: usize) -> String {
 }
 
 fn all(client: &Client) -> Vec<ConversationStatus> {
-    let params = ListParams {
+    let params = ConversationListParams {
         state: ListState::All,
-        ..ListParams::default()
+        ..ConversationListParams::default()
     };
     client.done::<List>(params).conversations
 }
@@ -172,7 +175,7 @@ fn what_was_said_is_exported_and_the_archive_is_what_left() {
     );
     let (archived, _) = pages(&client, conversation, ExportFormat::Events, true);
     assert!(archived.iter().all(|it| it.turn.is_some()) && archived.len() < events.len());
-    let wrong = ExportParams {
+    let wrong = ConversationExportParams {
         id: conversation,
         format: ExportFormat::Events,
         archive: false,
@@ -190,7 +193,7 @@ fn an_export_is_of_the_moment_in_which_it_began() {
     let client = world.client();
     let long: String = (0..30).map(|it| example(it, 100_000)).collect();
     let id = imported(&client, &long, 100_000).conversation;
-    let first = client.done::<Export>(ExportParams {
+    let first = client.done::<Export>(ConversationExportParams {
         id,
         format: ExportFormat::Messages,
         archive: false,
@@ -201,7 +204,7 @@ fn an_export_is_of_the_moment_in_which_it_began() {
     let mut cursor = first.next_cursor;
     assert!(cursor.is_some());
     while let Some(next) = cursor {
-        let page = client.done::<Export>(ExportParams {
+        let page = client.done::<Export>(ConversationExportParams {
             id,
             format: ExportFormat::Messages,
             archive: false,
@@ -315,7 +318,7 @@ fn bad_input_leaves_nothing_behind() {
     assert!(gone.message.contains("deleted"), "{gone}");
     let lost = client.refused::<Import>(piece(ConversationId(Ulid::new()), 7, "x", true));
     assert_eq!("notFound", lost.kind());
-    let huge = client.refused::<Import>(ImportParams {
+    let huge = client.refused::<Import>(ConversationImportParams {
         new: None,
         ..piece(ConversationId(Ulid::new()), 0, "x", true)
     });
@@ -457,7 +460,7 @@ fn a_running_turn_is_exported_as_far_as_it_is() {
         Answer::stream().then_call(0, "c1", "data-tool__delete-resource", "{\"name\":\"x\"}")
     });
     let turn = client.ask(conversation, "delete it");
-    let mut follow = client.attach(conversation, aish_proto::attach::Since::Start);
+    let mut follow = client.attach(conversation, aish_proto::attach::ReplayStart::Start);
     follow.until_kind("confirmRequested");
     let said = messages(&client, conversation, false);
     let roles: Vec<_> = said.iter().map(|it| it.message.role).collect();

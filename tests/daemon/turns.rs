@@ -1,6 +1,6 @@
 //! Questions and answers: what is kept, what waits, what stops.
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{
     ConversationParams, Rename, RenameParams, SetModel, SetModelParams, StatusOf,
 };
@@ -175,7 +175,7 @@ fn a_cancel_drops_the_request_and_keeps_the_text() {
     let _daemon = world.daemon().spawn();
     let client = world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
@@ -355,7 +355,7 @@ fn a_model_that_calls_what_was_never_offered_is_told_so() {
             .finish(Some("tool_calls")),
     );
     upstream.answer(Answer::text("I cannot read files."));
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     let turn = client.ask(conversation, "read x");
     follow.until_finished(turn);
@@ -471,7 +471,7 @@ fn steering_joins_after_a_pause() {
     let _daemon = world.daemon().spawn();
     let client = world.client();
     let conversation = client.create();
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     upstream.answer(Answer::busy(1));
     client.ask(conversation, "first");
@@ -506,7 +506,7 @@ fn large_input_goes_ahead_in_pieces() {
         text: None,
         blob: Some(first.blob),
     }];
-    let mut follow = client.attach(conversation, Since::Now);
+    let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
     params.model = Some("none".to_owned());
     assert_eq!(

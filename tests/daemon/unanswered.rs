@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::shell::{Cancel as CancelOwn, CancelParams, Run, ShellEnding};
 use aish_proto::turn::{Cancel, StopReason, TurnParams};
@@ -37,7 +37,7 @@ fn stalled(more: &str) -> Scene {
 /// A turn that has begun to go to a directory, as a person allowed.
 fn goes_there(scene: &Scene, client: &Client) -> (ConversationId, TurnId) {
     let (conversation, turn, confirm) = scene.asked(client, "CMD: cd sub");
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     allow(client, &confirm);
     follow.until_kind("shellStarted");
     (conversation, turn)
@@ -48,7 +48,7 @@ fn a_directory_that_does_not_answer_holds_up_only_the_commands_behind_it() {
     let scene = stalled("");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let call = client.done::<Run>(own(conversation, "cd sub")).call;
     let behind = client.done::<Run>(own(conversation, "pwd"));
     assert_eq!(None, behind.seq, "it waits");
@@ -79,7 +79,7 @@ fn a_turn_that_goes_to_a_directory_that_does_not_answer_can_be_cancelled() {
     assert!(at.elapsed() < AT_ONCE, "{:?}", at.elapsed());
     let record = client.wait_turn(turn);
     assert_eq!(Some(StopReason::Cancelled), record.stop_reason);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     follow.until_finished(turn);
     assert_eq!(
         ShellEnding::Cancelled,
@@ -94,7 +94,7 @@ fn a_directory_that_does_not_answer_ends_the_command_when_its_time_is_over() {
     let scene = stalled("[shell]\ntimeout = \"1s\"\n");
     let client = scene.world.person("pts/5");
     let conversation = scene.conversation(&client);
-    let mut follow = client.attach(conversation, Since::Start);
+    let mut follow = client.attach(conversation, ReplayStart::Start);
     let end = run(&client, &mut follow, own(conversation, "cd sub"));
     assert_eq!(ShellEnding::TimedOut, end.ending);
     assert!(end.output.contains("it does not answer"), "{}", end.output);
@@ -117,7 +117,7 @@ fn the_daemon_stops_while_a_directory_does_not_answer() {
         assert!(at.elapsed() < Duration::from_secs(10), "{:?}", at.elapsed());
         let _daemon = scene.world.daemon().spawn();
         let client = scene.world.person("pts/5");
-        let mut follow = client.attach(conversation, Since::Start);
+        let mut follow = client.attach(conversation, ReplayStart::Start);
         let again = run(&client, &mut follow, own(conversation, "cd sub"));
         assert_eq!(Some(0), again.exit_code, "{}", again.output);
     }

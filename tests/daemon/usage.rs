@@ -3,17 +3,19 @@
 
 use std::fs;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{
-    Archive, ConversationParams, Delete, DeleteParams, Fork, ForkParams, List, ListParams, Rename,
-    RenameParams, StatusOf,
+    Archive, ConversationDeleteParams, ConversationListParams, ConversationParams, Delete, Fork,
+    ForkParams, List, Rename, RenameParams, StatusOf,
 };
 use aish_proto::daemon::Reload;
 use aish_proto::event::{AssistantMessage, ModelUsed, TurnFinished};
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::turn::{Cancel, StopReason, TurnParams, Usage};
-use aish_proto::usage::{By, Get, GetParams, GetResult, Purpose, Row, Usd};
+use aish_proto::usage::{
+    Get, RequestPurpose, UsageGetParams, UsageGetResult, UsageGrouping, UsageRow, Usd,
+};
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Client, Upstream, World};
 use serde_json::json;
@@ -31,10 +33,10 @@ pub(crate) fn priced(upstream: &Upstream, more: &str) -> World {
     world
 }
 
-fn get(client: &Client, by: By) -> GetResult {
-    client.done::<Get>(GetParams {
+fn get(client: &Client, by: UsageGrouping) -> UsageGetResult {
+    client.done::<Get>(UsageGetParams {
         by,
-        ..GetParams::default()
+        ..UsageGetParams::default()
     })
 }
 
@@ -52,8 +54,8 @@ pub(crate) fn said(usage: &Usage) -> String {
     )
 }
 
-fn rows(client: &Client, by: By) -> Vec<String> {
-    let name = |it: &Row| {
+fn rows(client: &Client, by: UsageGrouping) -> Vec<String> {
+    let name = |it: &UsageRow| {
         let id = it.conversation.map(|it| it.to_string());
         let preset = it.preset.clone();
         let title = it.title.clone();
@@ -105,7 +107,7 @@ fn a_request_costs_what_its_server_counted_and_one_that_is_not_counted_is_believ
     let nanos = 3_900_000 + believed.cost_usd.unwrap().nanos;
     let all = format!("~{}+{} {nanos} 3x 0", 2000 + input, 110 + output);
     assert_eq!(all, of(&client, id));
-    let result = get(&client, By::Day);
+    let result = get(&client, UsageGrouping::Day);
     assert_eq!(all, said(&result.total));
     assert_eq!(
         (Some(result.today.day.clone()), all.clone()),
@@ -114,9 +116,12 @@ fn a_request_costs_what_its_server_counted_and_one_that_is_not_counted_is_believ
     assert_eq!(Usd { nanos }, result.today.spent_usd);
     assert_eq!(
         vec![format!("hello {all}")],
-        rows(&client, By::Conversation)
+        rows(&client, UsageGrouping::Conversation)
     );
-    assert_eq!(vec![format!("paid {all}")], rows(&client, By::Model));
+    assert_eq!(
+        vec![format!("paid {all}")],
+        rows(&client, UsageGrouping::Model)
+    );
     upstream.finish();
 }
 
@@ -163,10 +168,16 @@ fn what_was_paid_stays_what_it_was_when_the_price_changes_or_goes() {
     assert_eq!("7+5 128000 1x 0", asked());
     preset("");
     assert_eq!("7+5 ? 1x 1", asked());
-    assert_eq!(vec!["paid 21+15 192000 3x 1"], rows(&client, By::Model));
+    assert_eq!(
+        vec!["paid 21+15 192000 3x 1"],
+        rows(&client, UsageGrouping::Model)
+    );
     preset("price = { input = 0, output = 0 }");
     assert_eq!("7+5 0 1x 0", asked());
-    assert_eq!(vec!["paid 28+20 192000 4x 1"], rows(&client, By::Model));
+    assert_eq!(
+        vec!["paid 28+20 192000 4x 1"],
+        rows(&client, UsageGrouping::Model)
+    );
 }
 
 #[test]
@@ -179,7 +190,10 @@ fn a_request_that_fell_back_is_of_who_answered_and_of_who_may_have_read_it() {
         "7+5 ? 1x 1",
         said(&Told::of(&client, None).record.usage.unwrap())
     );
-    assert_eq!(vec!["cloud 7+5 ? 1x 1"], rows(&client, By::Model));
+    assert_eq!(
+        vec!["cloud 7+5 ? 1x 1"],
+        rows(&client, UsageGrouping::Model)
+    );
     // This one took the whole request and said nothing.
     scene.local.answer(Answer::stream().then_stall());
     let told = Told::of(&client, None);
@@ -188,11 +202,11 @@ fn a_request_that_fell_back_is_of_who_answered_and_of_who_may_have_read_it() {
     let silent = told.all::<ModelUsed>();
     assert_eq!(1, silent.len());
     assert_eq!(
-        ("fast", Purpose::Answer),
+        ("fast", RequestPurpose::Answer),
         (silent[0].model.as_str(), silent[0].purpose)
     );
     assert!(told.place("modelUsed") < told.place("fallbackUsed"));
-    let by_model = rows(&client, By::Model);
+    let by_model = rows(&client, UsageGrouping::Model);
     assert_eq!(2, by_model.len(), "{by_model:?}");
     assert!(by_model.contains(&"cloud 14+10 ? 2x 2".to_owned()));
 }
@@ -206,7 +220,7 @@ fn an_answer_that_was_stopped_in_the_middle_is_paid_as_far_as_it_came() {
     let id = client.create();
     let (answer, gate) = Answer::by_hand();
     upstream.answer(answer);
-    let mut follow = client.attach(id, Since::Start);
+    let mut follow = client.attach(id, ReplayStart::Start);
     let turn = client.ask(id, "hello");
     gate.text(&"word ".repeat(30));
     follow.until_kind("textDelta");
@@ -248,16 +262,16 @@ fn what_was_under_way_at_a_kill_is_believed_once_and_nothing_is_counted_twice() 
     );
     let before = (
         of(&client, id),
-        rows(&client, By::Model),
-        get(&client, By::Day).today.spent_usd,
+        rows(&client, UsageGrouping::Model),
+        get(&client, UsageGrouping::Day).today.spent_usd,
     );
     assert_eq!(usage.cost_usd.unwrap().nanos + 64_000, before.2.nanos);
     daemon.kill9();
     let after = |client: &Client| {
         (
             of(client, id),
-            rows(client, By::Model),
-            get(client, By::Day).today.spent_usd,
+            rows(client, UsageGrouping::Model),
+            get(client, UsageGrouping::Day).today.spent_usd,
         )
     };
     let daemon = world.daemon().spawn();
@@ -298,7 +312,7 @@ fn a_kill_about_a_commit_loses_and_doubles_nothing() {
         daemon.wait_exit();
         let daemon = world.daemon().spawn();
         let client = world.client();
-        let states = client.done::<List>(ListParams::default());
+        let states = client.done::<List>(ConversationListParams::default());
         for listed in states.conversations {
             // It is read only when what the dead daemon left has been ended.
             let params = ConversationParams { id: listed.id };
@@ -307,16 +321,16 @@ fn a_kill_about_a_commit_loses_and_doubles_nothing() {
             let used: Vec<ModelUsed> = events(&client, status.id);
             let requests = messages.iter().filter(|it| it.usage.is_some()).count() + used.len();
             assert_eq!(requests as u64, status.usage.requests, "{point}");
-            let sums = rows(&client, By::Conversation);
+            let sums = rows(&client, UsageGrouping::Conversation);
             let expected =
                 (requests > 0).then(|| format!("{} {}", status.title, said(&status.usage)));
             assert_eq!(expected.into_iter().collect::<Vec<_>>(), sums, "{point}");
         }
-        let before = rows(&client, By::Day);
+        let before = rows(&client, UsageGrouping::Day);
         assert_eq!(0, daemon.terminate());
         fs::remove_dir_all(world.state().join("store/db")).unwrap();
         let _daemon = world.daemon().spawn();
-        assert_eq!(before, rows(&world.client(), By::Day), "{point}");
+        assert_eq!(before, rows(&world.client(), UsageGrouping::Day), "{point}");
     }
 }
 
@@ -336,10 +350,10 @@ fn a_summary_is_paid_by_its_conversation_at_the_price_of_its_own_preset() {
     for text in ["one", "two", "three", "four"] {
         client.wait_turn(client.ask(id, text));
     }
-    let mut follow = client.attach(id, Since::Start);
+    let mut follow = client.attach(id, ReplayStart::Start);
     let used: ModelUsed = follow.until_kind("modelUsed").read().unwrap();
     assert_eq!(
-        ("fast", Purpose::Summary),
+        ("fast", RequestPurpose::Summary),
         (used.model.as_str(), used.purpose)
     );
     assert_eq!("300+20 800000 1x 0", said(&used.usage));
@@ -347,7 +361,7 @@ fn a_summary_is_paid_by_its_conversation_at_the_price_of_its_own_preset() {
     assert_eq!("328+40 800000 5x 0", of(&client, id));
     assert_eq!(
         vec!["fast 300+20 800000 1x 0", "talk 28+20 0 4x 0"],
-        rows(&client, By::Model)
+        rows(&client, UsageGrouping::Model)
     );
 }
 
@@ -363,11 +377,11 @@ fn what_is_proposed_to_be_remembered_is_paid_by_the_conversation_that_was_put_aw
     let client = world.client();
     let id = client.create();
     client.wait_turn(client.ask(id, "hello"));
-    let mut follow = client.attach(id, Since::Now);
+    let mut follow = client.attach(id, ReplayStart::Now);
     client.done::<Archive>(ConversationParams { id });
     let used: ModelUsed = follow.until_kind("modelUsed").read().unwrap();
     assert_eq!(
-        (Purpose::Memory, "7+5 64000 1x 0"),
+        (RequestPurpose::Memory, "7+5 64000 1x 0"),
         (used.purpose, &*said(&used.usage))
     );
     assert_eq!("14+10 128000 2x 0", of(&client, id));
@@ -390,15 +404,18 @@ fn a_deleted_conversation_leaves_its_money_under_no_name_and_a_copy_costs_nothin
     assert_eq!("?+? ? 0x 0", of(&client, copy));
     assert_eq!(
         vec!["hello 7+5 64000 1x 0"],
-        rows(&client, By::Conversation)
+        rows(&client, UsageGrouping::Conversation)
     );
     let confirm_title = "hello".to_owned();
-    client.done::<Delete>(DeleteParams { id, confirm_title });
-    assert_eq!(vec!["- 7+5 64000 1x 0"], rows(&client, By::Conversation));
+    client.done::<Delete>(ConversationDeleteParams { id, confirm_title });
+    assert_eq!(
+        vec!["- 7+5 64000 1x 0"],
+        rows(&client, UsageGrouping::Conversation)
+    );
     client.wait_turn(client.ask(copy, "hello again"));
     let both = ["copy 7+5 64000 1x 0", "- 7+5 64000 1x 0"];
     let sorted = |client: &Client| {
-        let mut rows = rows(client, By::Conversation);
+        let mut rows = rows(client, UsageGrouping::Conversation);
         rows.sort();
         rows.reverse();
         rows
@@ -409,10 +426,13 @@ fn a_deleted_conversation_leaves_its_money_under_no_name_and_a_copy_costs_nothin
     let _daemon = world.daemon().spawn();
     let client = world.client();
     assert_eq!(both.to_vec(), sorted(&client));
-    assert_eq!(128_000, get(&client, By::Day).today.spent_usd.nanos);
-    let since = |text: &str| GetParams {
+    assert_eq!(
+        128_000,
+        get(&client, UsageGrouping::Day).today.spent_usd.nanos
+    );
+    let since = |text: &str| UsageGetParams {
         since: Some(text.to_owned()),
-        ..GetParams::default()
+        ..UsageGetParams::default()
     };
     assert_eq!(0, client.done::<Get>(since("2999-01-01")).total.requests);
     assert_eq!(
@@ -443,6 +463,9 @@ fn what_a_server_asks_of_a_model_is_paid_by_its_conversation() {
         .iter()
         .map(|it| (it.purpose, said(&it.usage)))
         .collect();
-    assert_eq!(vec![(Purpose::Sampling, "7+5 ? 1x 1".to_owned())], used);
+    assert_eq!(
+        vec![(RequestPurpose::Sampling, "7+5 ? 1x 1".to_owned())],
+        used
+    );
     until_true("its sums", || of(&client, id) == "21+15 ? 3x 3");
 }

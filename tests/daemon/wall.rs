@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use aish_testkit::World;
-use aishd_log::environment::Environment;
-use aishd_model::norris_settings::Widened;
+use aishd_log::environment::ClientVariables;
+use aishd_model::norris_settings::WidenedLimits;
 use aishd_process::Children;
-use aishd_process::running::Extent;
-use aishd_process::spec::{Exit, Spec, Stream};
-use aishd_rules::boundary::{Boundary, Ground};
-use aishd_rules::setting::Setting;
-use aishd_tools::inside::{remove, wall};
+use aishd_process::child::OutputExtent;
+use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
+use aishd_rules::boundary::{Boundary, BoundaryGround};
+use aishd_rules::command_setting::CommandSetting;
+use aishd_tools::contained_command::{remove, wall};
 
 /// Nobody's files but those that a test gives it.
 const ORDINARY: u32 = 65_534;
@@ -41,12 +41,12 @@ pub(crate) struct Place {
     pub(crate) world: World,
     pub(crate) user: User,
     pub(crate) more: BTreeMap<String, String>,
-    pub(crate) widened: Widened,
+    pub(crate) widened: WidenedLimits,
 }
 
 pub(crate) struct Ran {
     pub(crate) output: String,
-    pub(crate) exit: Exit,
+    pub(crate) exit: ChildExit,
 }
 
 impl Place {
@@ -59,7 +59,7 @@ impl Place {
             world,
             user,
             more: BTreeMap::new(),
-            widened: Widened::default(),
+            widened: WidenedLimits::default(),
         }
     }
 
@@ -106,9 +106,9 @@ impl Place {
         Children::behind(keeper, base)
     }
 
-    pub(crate) fn ground(&self) -> Ground {
+    pub(crate) fn ground(&self) -> BoundaryGround {
         let own = ["config/aish", "state/aish", "run/aish"];
-        Ground {
+        BoundaryGround {
             missing: None,
             own: own.map(|it| self.world.path(it)).to_vec(),
             home: Some(self.world.path("home")),
@@ -116,18 +116,18 @@ impl Place {
         }
     }
 
-    fn spec(&self, children: &Children, script: &str, within: Where) -> Spec {
+    fn spec(&self, children: &Children, script: &str, within: Where) -> ChildSpec {
         let work = self.world.work();
-        let setting = Setting::new(
-            Environment::default(),
+        let setting = CommandSetting::new(
+            ClientVariables::default(),
             children.base(),
             &work.display().to_string(),
             |it| Path::new(it).exists(),
         );
-        let mut spec = Spec::new("/bin/sh", &work);
+        let mut spec = ChildSpec::new("/bin/sh", &work);
         spec.args = vec!["-c".to_owned(), script.to_owned()];
         spec.umask = 0o022;
-        spec.stderr = Stream::Joined;
+        spec.stderr = StandardStream::Joined;
         let scratch = self.world.path("state/aish/scratch");
         let setting = match within {
             Where::Inside => {
@@ -164,7 +164,7 @@ impl Place {
             let children = Children::clone(&children);
             let child = children.spawn(&spec).await.unwrap();
             let output = child.output(256 << 10).await.unwrap();
-            assert_ne!(Extent::Cut, output.extent, "{script}");
+            assert_ne!(OutputExtent::Cut, output.extent, "{script}");
             (output.bytes, output.exit)
         });
         Ran {
@@ -337,7 +337,7 @@ fn cargo_builds_a_crate_inside() {
         "cargo init -q --vcs none --name tiny . && cargo build -q --offline && ./target/debug/tiny";
     let ran = place.run(script, Where::Inside);
     assert_eq!(
-        (Exit::Code(0), true),
+        (ChildExit::Code(0), true),
         (ran.exit, ran.output.contains("Hello")),
         "{}",
         ran.output
@@ -355,7 +355,7 @@ fn what_commands_leave_in_their_temporary_directory_is_removed_however_deep_and_
         let deep = "python3 -c 'import os\nos.chdir(os.environ[\"TMPDIR\"])\nfor _ in range(3000): os.mkdir(\"d\"); os.chdir(\"d\")'";
         for script in [locked, deep] {
             let ran = place.run(script, Where::Inside);
-            assert_eq!(Exit::Code(0), ran.exit, "{}", ran.output);
+            assert_eq!(ChildExit::Code(0), ran.exit, "{}", ran.output);
         }
         let scratch = place.world.path("state/aish/scratch");
         let left: Vec<PathBuf> = ["m", "d"].map(|it| scratch.join(it)).to_vec();
@@ -380,7 +380,7 @@ fn what_the_configuration_names_is_within_reach_and_no_more() {
         !before.contains("to be read") && !before.contains("new"),
         "{before}"
     );
-    place.widened = Widened {
+    place.widened = WidenedLimits {
         read: vec![read],
         write: vec![write],
     };

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use aishd_model::norris_settings::Widened;
+use aishd_model::norris_settings::WidenedLimits;
 
 use crate::wall::{Place, User, Where};
 
@@ -376,15 +376,15 @@ fn a_link_that_another_run_made_widens_nothing() {
     // One that runs may read or write: nothing runs, and why is said.
     let above = place.world.path("outside");
     for widened in [
-        Widened {
+        WidenedLimits {
             read: vec![],
             write: vec![shared.clone()],
         },
-        Widened {
+        WidenedLimits {
             read: vec![shared.clone()],
             write: vec![],
         },
-        Widened {
+        WidenedLimits {
             read: vec![],
             write: vec![shared, above],
         },

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use aish_proto::attach::{Attach, AttachParams, Since};
-use aish_proto::conversation::{Create, CreateParams};
+use aish_proto::attach::{Attach, AttachParams, ReplayStart};
+use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_proto::daemon::{ClientInfo, ClientKind, Hello, HelloParams, HelloResult};
 use aish_proto::id::{ConversationId, SubscriptionId, TurnId};
-use aish_proto::method::{Method, Role};
+use aish_proto::method::{ClientRole, Method};
 use aish_proto::turn::{Send as SendTurn, SendMode, SendParams, TurnRecord, Wait, WaitParams};
 use aish_proto::version::ProtocolRange;
 use serde_json::Value;
@@ -46,22 +46,22 @@ impl Client {
     /// Makes itself known as a script that may do all.
     #[track_caller]
     pub fn hello(&self) -> HelloResult {
-        self.hello_as("test", Role::Driver)
+        self.hello_as("test", ClientRole::Driver)
     }
 
     #[track_caller]
-    pub fn hello_as(&self, name: &str, role: Role) -> HelloResult {
+    pub fn hello_as(&self, name: &str, role: ClientRole) -> HelloResult {
         self.introduce(name, role, None)
     }
 
     /// Makes itself known as a person at a terminal.
     #[track_caller]
     pub fn hello_at(&self, tty: &str) -> HelloResult {
-        self.introduce("test", Role::Driver, Some(tty))
+        self.introduce("test", ClientRole::Driver, Some(tty))
     }
 
     #[track_caller]
-    fn introduce(&self, name: &str, role: Role, tty: Option<&str>) -> HelloResult {
+    fn introduce(&self, name: &str, role: ClientRole, tty: Option<&str>) -> HelloResult {
         self.introduce_with(name, role, tty, BTreeMap::new())
     }
 
@@ -70,14 +70,14 @@ impl Client {
     pub fn hello_with(&self, tty: &str, environment: &[(&str, &str)]) -> HelloResult {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let environment = environment.iter().map(own).collect();
-        self.introduce_with("test", Role::Driver, Some(tty), environment)
+        self.introduce_with("test", ClientRole::Driver, Some(tty), environment)
     }
 
     #[track_caller]
     fn introduce_with(
         &self,
         name: &str,
-        role: Role,
+        role: ClientRole,
         tty: Option<&str>,
         environment: BTreeMap<String, String>,
     ) -> HelloResult {
@@ -192,7 +192,7 @@ impl Client {
 
     /// Attaches with deltas.
     #[track_caller]
-    pub fn attach(&self, id: ConversationId, since: Since) -> Follow {
+    pub fn attach(&self, id: ConversationId, since: ReplayStart) -> Follow {
         self.attach_with(AttachParams {
             id,
             since,
@@ -208,7 +208,7 @@ impl Client {
     /// A new conversation.
     #[track_caller]
     pub fn create(&self) -> ConversationId {
-        let params = CreateParams {
+        let params = ConversationCreateParams {
             title: None,
             model: None,
             cwd: "/".to_owned(),

@@ -6,6 +6,7 @@
 )]
 
 mod figures;
+mod map;
 mod packages;
 mod places;
 mod protocol;

@@ -24,7 +24,7 @@ const TOP: &[&str] = &[
 ];
 
 /// The one file of the daemon that reads the environment.
-const DAEMON_ENV: &str = "aishd/config/src/env.rs";
+const DAEMON_ENV: &str = "aishd/config/src/environment_variables.rs";
 /// The one of the suites.
 const TESTS_ENV: &str = "tests/testkit/surroundings.rs";
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{ClientId, ConversationId, Seq, TurnId};
-use crate::method::Role;
+use crate::method::ClientRole;
 use crate::permission::AutoApproves;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +69,7 @@ pub struct PresentClient {
     pub tty: Option<String>,
     /// From the socket.
     pub pid: Option<u32>,
-    pub role: Role,
+    pub role: ClientRole,
     /// What it lets run unasked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_approves: Option<AutoApproves>,

@@ -3,22 +3,22 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use aish_proto::attach::{Attach, AttachParams, AttachResult, Since};
+use aish_proto::attach::{Attach, AttachParams, AttachResult, ReplayStart};
 use aish_proto::daemon::{BlobPut, BlobPutParams};
 use aish_proto::id::BlobId;
 use aish_proto::limits::INPUT_BYTES;
 use aish_proto::turn::{Attachment, OnConfirm, Send, SendParams, SendResult};
 use ulid::Ulid;
 
-use super::beginning::{Place, may_prompt, on_confirm, place, place_unasked};
-use crate::args::{AskArgs, Global};
-use crate::connect::{CallError, Caller};
+use super::target::{AskTarget, may_prompt, on_confirm, place, place_unasked};
+use crate::args::{AskArgs, GlobalArgs};
+use crate::ask_progress::{AskProgress, SentTurn};
+use crate::connect::{Caller, RpcCallError};
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::failure::Failure;
-use crate::hello::{Link, Reach, Wait};
-use crate::input::{Given, Input};
-use crate::mention;
+use crate::input::{AskInput, GivenInput};
 use crate::notice::Notices;
-use crate::receipt::{Progress, Sent};
+use crate::resource_mention;
 
 /// Follows a question that wants commands and nothing else.
 const IN_COMMANDS: &str = "\n\nAnswer with commands for this machine's shell: each on a line of its own that begins with \
@@ -26,16 +26,16 @@ const IN_COMMANDS: &str = "\n\nAnswer with commands for this machine's shell: ea
 
 /// Reaches the daemon, finds or makes the conversation, and asks.
 pub(super) async fn begin(
-    reach: &Reach,
-    global: &Global,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
     notices: &mut Notices,
     args: &AskArgs,
-    given: Given,
-    progress: &Progress,
-) -> Result<Sent, Failure> {
+    given: GivenInput,
+    progress: &AskProgress,
+) -> Result<SentTurn, Failure> {
     let key = Ulid::new().to_string();
     let on_confirm = on_confirm(args, may_prompt(&reach.around, global));
-    let question = |place, input| Question {
+    let question = |place, input| OutgoingAsk {
         place,
         input,
         key: &key,
@@ -45,7 +45,7 @@ pub(super) async fn begin(
     };
     if let Some(place) = place_unasked(reach, global, args)
         && given.is_short()
-        && !mention::may_be_in(given.question())
+        && !resource_mention::may_be_in(given.question())
     {
         // Nothing has to be known of the daemon: the question goes with the introduction.
         let (input, notes) = given.fit(INPUT_BYTES, args.strict)?;
@@ -56,29 +56,29 @@ pub(super) async fn begin(
             Box::pin(async move { send(&caller, question, progress).await })
         };
         let (link, first) = reach
-            .open_calling(Wait::No, first, || !progress.is_stopped())
+            .open_calling(DaemonWait::No, first, || !progress.is_stopped())
             .await?;
         say_started(&link, notices);
         for note in notes {
-            notices.say(&note);
+            notices.print(&note);
         }
         return sent(reach, link, &question, progress, first).await;
     }
-    let mut link = reach.open(Wait::No).await?;
+    let mut link = reach.open(DaemonWait::No).await?;
     say_started(&link, notices);
     let limit = link.hello.limits.input_bytes.min(INPUT_BYTES);
     let mut given = given;
-    for (name, text) in mention::read(&link.caller, given.question()).await? {
+    for (name, text) in resource_mention::read(&link.caller, given.question()).await? {
         given.add_text(name, text);
     }
     let (input, notes) = given.fit(limit, args.strict)?;
     for note in notes {
-        notices.say(&note);
+        notices.print(&note);
     }
     let place = loop {
         match place(reach, global, &link.caller, args).await {
             Ok(place) => break place,
-            Err(failure) if failure.transient => link = reach.open(Wait::UntilBack).await?,
+            Err(failure) if failure.transient => link = reach.open(DaemonWait::UntilBack).await?,
             Err(failure) => return Err(failure),
         }
     };
@@ -87,16 +87,16 @@ pub(super) async fn begin(
 }
 
 /// What the daemon said of a question that was sent.
-type Receipt = Result<(SendResult, Option<AttachResult>), CallError>;
+type AskReceipt = Result<(SendResult, Option<AttachResult>), RpcCallError>;
 
 /// Sends it until it is there; `first` is what became of it at the first attempt.
 async fn sent(
-    reach: &Reach,
-    mut link: Link,
-    question: &Question<'_>,
-    progress: &Progress,
-    mut first: Option<Receipt>,
-) -> Result<Sent, Failure> {
+    reach: &DaemonReach,
+    mut link: DaemonLink,
+    question: &OutgoingAsk<'_>,
+    progress: &AskProgress,
+    mut first: Option<AskReceipt>,
+) -> Result<SentTurn, Failure> {
     loop {
         let receipt = match first.take() {
             Some(receipt) => receipt,
@@ -109,23 +109,23 @@ async fn sent(
             }
             // The key makes it the same question, whether or not it had arrived.
             Err(error) if error.is_transient() && !progress.is_stopped() => {
-                link = reach.open(Wait::UntilBack).await?;
+                link = reach.open(DaemonWait::UntilBack).await?;
             }
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-fn say_started(link: &Link, notices: &mut Notices) {
+fn say_started(link: &DaemonLink, notices: &mut Notices) {
     if link.started {
-        notices.say(&format!("started aishd {}", link.hello.server.version));
+        notices.print(&format!("started aishd {}", link.hello.server.version));
     }
 }
 
 /// A question with all that belongs to it.
-struct Question<'a> {
-    place: Place,
-    input: &'a Input,
+struct OutgoingAsk<'a> {
+    place: AskTarget,
+    input: &'a AskInput,
     key: &'a str,
     args: &'a AskArgs,
     model: Option<&'a str>,
@@ -133,7 +133,7 @@ struct Question<'a> {
 }
 
 /// Sends a question; what is too large for one line goes ahead in pieces.
-async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> Receipt {
+async fn send(caller: &Caller, question: &OutgoingAsk<'_>, progress: &AskProgress) -> AskReceipt {
     // Six bytes is the longest that JSON makes of one; a control character, say.
     let line = caller.line_bytes().saturating_sub(16 << 10) / 2;
     let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
@@ -146,7 +146,7 @@ async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> 
         text.push_str(IN_COMMANDS);
     }
     if escaped(&text) > line {
-        let blob = put(caller, &text).await?;
+        let blob = put_blob(caller, &text).await?;
         attachments.push(Attachment {
             name: "question".to_owned(),
             text: None,
@@ -160,7 +160,7 @@ async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> 
         let blob = if inline {
             None
         } else {
-            Some(put(caller, content).await?)
+            Some(put_blob(caller, content).await?)
         };
         room -= if inline { size } else { 0 };
         attachments.push(Attachment {
@@ -169,7 +169,7 @@ async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> 
             blob,
         });
     }
-    let Place { id, new } = &question.place;
+    let AskTarget { id, new } = &question.place;
     let params = SendParams {
         conversation: *id,
         text,
@@ -191,7 +191,7 @@ async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> 
     // All that happens in a new conversation is ours, so it need not be known first where the question stands.
     let attaching = caller.call::<Attach>(AttachParams {
         id: *id,
-        since: Since::Start,
+        since: ReplayStart::Start,
         deltas: true,
     });
     let (mut sending, mut attaching) = (pin!(sending), pin!(attaching));
@@ -212,7 +212,7 @@ async fn send(caller: &Caller, question: &Question<'_>, progress: &Progress) -> 
 }
 
 /// Puts a text in pieces, each of which fits a line.
-pub(crate) async fn put(caller: &Caller, text: &str) -> Result<BlobId, CallError> {
+pub(crate) async fn put_blob(caller: &Caller, text: &str) -> Result<BlobId, RpcCallError> {
     let piece_bytes = caller.line_bytes() / 8;
     let mut blob = None;
     let mut rest = text;

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
 use super::*;
-use crate::hello::tests::reach;
-use crate::peer::{self, Link, Peer};
-use crate::signals::Signal;
+use crate::daemon_link::tests::reach;
+use crate::signals::TerminalSignal;
+use crate::test_daemon::{self, GatewayPeer, PeerLink};
 
 /// What was written to stderr.
 #[derive(Clone, Default)]
@@ -71,18 +71,18 @@ impl AsyncWrite for Stdout {
 }
 
 struct World {
-    peer: Peer,
-    global: Global,
+    peer: GatewayPeer,
+    global: GlobalArgs,
     args: AskArgs,
     stdin: Vec<u8>,
-    form: Form,
+    form: OutputForm,
     terminal: bool,
     reader_takes: usize,
     stuck: bool,
     shown: Arc<Notify>,
     variables: Vec<(&'static str, &'static str)>,
-    signals: Signals,
-    press: mpsc::Sender<Signal>,
+    signals: ClientSignals,
+    press: mpsc::Sender<TerminalSignal>,
 }
 
 struct Got {
@@ -94,16 +94,16 @@ struct Got {
 
 impl World {
     fn new() -> Self {
-        let (press, signals) = Signals::scripted();
+        let (press, signals) = ClientSignals::scripted();
         Self {
-            peer: Peer::new(),
-            global: Global::default(),
+            peer: GatewayPeer::new(),
+            global: GlobalArgs::default(),
             args: AskArgs {
                 text: vec!["why".into()],
                 ..AskArgs::default()
             },
             stdin: Vec::new(),
-            form: Form::Text,
+            form: OutputForm::Text,
             terminal: false,
             reader_takes: usize::MAX,
             stuck: false,
@@ -115,7 +115,10 @@ impl World {
     }
 
     /// Asks while the script plays the daemon.
-    async fn ask<S: AsyncFnOnce(&Peer, &mpsc::Sender<Signal>)>(mut self, script: S) -> Got {
+    async fn ask<S: AsyncFnOnce(&GatewayPeer, &mpsc::Sender<TerminalSignal>)>(
+        mut self,
+        script: S,
+    ) -> Got {
         let mut reach = reach(&self.peer.socket);
         for (name, value) in self.variables {
             reach.around.variables.insert(name.into(), value.into());
@@ -128,7 +131,7 @@ impl World {
             stuck: self.stuck,
             shown: self.shown.clone(),
         };
-        let mut output = Output {
+        let mut output = AnswerOutput {
             markdown: None,
             begun: false,
             to,
@@ -137,7 +140,7 @@ impl World {
             open_line: false,
             reported: false,
         };
-        let asker = Asker {
+        let asker = AskContext {
             reach: &reach,
             global: &self.global,
             notices: &mut notices,
@@ -172,7 +175,7 @@ impl World {
 }
 
 /// Hello, the question that makes its conversation, and the attach.
-async fn begin(peer: &Peer) -> Link {
+async fn begin(peer: &GatewayPeer) -> PeerLink {
     let mut link = peer.greet().await;
     let asked = link.sent(2, 0).await;
     assert_eq!(json!({"cwd": "/"}), asked["new"]);
@@ -191,7 +194,7 @@ async fn begin(peer: &Peer) -> Link {
     link
 }
 
-async fn delta(link: &mut Link, offset: u64, text: &str) {
+async fn delta(link: &mut PeerLink, offset: u64, text: &str) {
     link.event(
         None,
         "textDelta",
@@ -200,7 +203,7 @@ async fn delta(link: &mut Link, offset: u64, text: &str) {
     .await;
 }
 
-async fn finish(link: &mut Link, text: &str, reason: &str, error: Value) {
+async fn finish(link: &mut PeerLink, text: &str, reason: &str, error: Value) {
     link.event(
         Some(4),
         "assistantMessage",
@@ -243,7 +246,7 @@ async fn a_question_goes_with_the_introduction() {
             assert_eq!(true, hello.params["tentative"]);
             let send = link.expect("turn/send").await;
             let attach = link.expect("conversation/attach").await;
-            link.reply(&hello, peer::hello(&[])).await;
+            link.reply(&hello, test_daemon::hello(&[])).await;
             link.refuse(&attach, ErrorKind::NotFound, "no", None).await;
             link.refuse(&send, ErrorKind::Overloaded, "sixteen wait", None)
                 .await;
@@ -265,7 +268,7 @@ async fn a_question_waits_for_the_key_that_is_lent() {
         let hello = link.expect("daemon/hello").await;
         let early = link.expect("turn/send").await;
         let attach = link.expect("conversation/attach").await;
-        link.reply(&hello, peer::hello(&["A_KEY"])).await;
+        link.reply(&hello, test_daemon::hello(&["A_KEY"])).await;
         for call in [&early, &attach] {
             link.refuse(call, ErrorKind::NotInitialized, "hello comes first", None)
                 .await;
@@ -273,7 +276,7 @@ async fn a_question_waits_for_the_key_that_is_lent() {
         let hello = link.expect("daemon/hello").await;
         assert_eq!(json!({"A_KEY": "a"}), hello.params["secrets"]);
         assert!(hello.params.get("tentative").is_none());
-        link.reply(&hello, peer::hello(&[])).await;
+        link.reply(&hello, test_daemon::hello(&[])).await;
         let send = link.expect("turn/send").await;
         assert_eq!(early.params, send.params);
         link.refuse(&send, ErrorKind::Overloaded, "sixteen wait", None)
@@ -286,7 +289,7 @@ async fn a_question_waits_for_the_key_that_is_lent() {
 #[tokio::test]
 async fn json_is_one_object_with_the_exact_text() {
     let got = World {
-        form: Form::Json,
+        form: OutputForm::Json,
         ..World::new()
     }
     .ask(async |peer, _| {
@@ -299,7 +302,7 @@ async fn json_is_one_object_with_the_exact_text() {
     assert!(report["ms"].take().is_u64());
     let usage = json!({"input_tokens": 5, "output_tokens": null, "cached_input_tokens": null, "reasoning_tokens": null, "estimated": false});
     let made: ConversationId = serde_json::from_value(report["conversation"].clone()).unwrap();
-    let expected = json!({"v": 1, "conversation": made, "turn": peer::turn(), "model": "fast", "routed": null,
+    let expected = json!({"v": 1, "conversation": made, "turn": test_daemon::turn(), "model": "fast", "routed": null,
         "answered": {"preset": "fast", "model": "m"}, "fallback": [],
         "text": "a\u{1b}b", "tool_calls": [], "denied": 0, "usage": usage, "cost_usd": null, "ms": null, "stop_reason": "end", "error": null});
     assert_eq!(expected, report);
@@ -309,7 +312,7 @@ async fn json_is_one_object_with_the_exact_text() {
 #[tokio::test]
 async fn jsonl_is_the_events_unchanged() {
     let got = World {
-        form: Form::Events,
+        form: OutputForm::Events,
         ..World::new()
     }
     .ask(async |peer, _| {
@@ -340,7 +343,7 @@ async fn jsonl_is_the_events_unchanged() {
         kinds
     );
     assert_eq!(
-        peer::envelope(None, "laterKind", json!({"new": 1})),
+        test_daemon::envelope(None, "laterKind", json!({"new": 1})),
         events[4]
     );
 }
@@ -349,7 +352,7 @@ async fn jsonl_is_the_events_unchanged() {
 async fn a_refused_key_is_4_and_is_json_too() {
     let error = json!({"class": "unauthorized", "message": "api: 401"});
     let got = World {
-        form: Form::Json,
+        form: OutputForm::Json,
         ..World::new()
     }
     .ask(async |peer, _| finish(&mut begin(peer).await, "", "upstream", error).await)
@@ -412,7 +415,10 @@ async fn detach_prints_the_turn_and_leaves() {
             link.expect_end().await;
         })
         .await;
-    assert_eq!((0, format!("{}\n", peer::turn())), (got.code, got.out));
+    assert_eq!(
+        (0, format!("{}\n", test_daemon::turn())),
+        (got.code, got.out)
+    );
 }
 
 #[tokio::test]
@@ -472,7 +478,7 @@ async fn a_full_queue_is_7_and_a_missing_model_8() {
 async fn code_alone_is_printed_and_none_is_no_success() {
     for (answer, code, out) in [("a\n```\nx\n```\n", 0, "x\n"), ("only words", 1, "")] {
         let got = World {
-            form: Form::Code,
+            form: OutputForm::Code,
             ..World::new()
         }
         .ask(async |peer, _| finish(&mut begin(peer).await, answer, "end", Value::Null).await)

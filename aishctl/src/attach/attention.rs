@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aish_proto::config::{Notify, NotifyWhen};
+use aish_proto::config::{NotifyConfig, NotifyWhen};
 use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ const AWAY: Duration = Duration::from_secs(30);
 
 /// What the terminal says of itself; most say nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Focus {
+pub(crate) enum TerminalFocus {
     #[default]
     Unknown,
     Here,
@@ -22,14 +22,14 @@ pub(crate) enum Focus {
 
 /// When the person was last known to be there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Looked {
+pub(crate) struct LastSeen {
     pub(crate) keyed_at: Instant,
-    pub(crate) focus: Focus,
+    pub(crate) focus: TerminalFocus,
 }
 
 /// One that waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingQuestion {
     pub(super) confirm: ConfirmId,
     /// How long it waits until it is a no, if it has an end.
     pub(super) patience: Option<Duration>,
@@ -38,22 +38,22 @@ pub(super) struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Attention {
     /// When each is to be told of next, unless somebody looks; absent when there is no more to tell.
-    waiting: BTreeMap<ConfirmId, Plan>,
+    waiting: BTreeMap<ConfirmId, NotifyPlan>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Plan {
+struct NotifyPlan {
     next: Option<Instant>,
     reminder: Option<Instant>,
 }
 
 impl Attention {
     /// These wait now.
-    pub(super) fn waits(&mut self, open: &[Waiting], now: Instant, notify: Notify) {
+    pub(super) fn waits(&mut self, open: &[WaitingQuestion], now: Instant, notify: NotifyConfig) {
         self.waiting
             .retain(|id, _| open.iter().any(|it| it.confirm == *id));
         for it in open {
-            self.waiting.entry(it.confirm).or_insert(Plan {
+            self.waiting.entry(it.confirm).or_insert(NotifyPlan {
                 next: Some(now + Duration::from_millis(notify.after_ms)),
                 reminder: it.patience.map(|all| now + all / 2),
             });
@@ -61,13 +61,18 @@ impl Attention {
     }
 
     /// When there may be something to tell.
-    pub(super) fn due(&self, looked: Looked, notify: Notify) -> Option<Instant> {
+    pub(super) fn due(&self, looked: LastSeen, notify: NotifyConfig) -> Option<Instant> {
         let plans = self.waiting.values();
         plans.filter_map(|it| at(it.next?, looked, notify)).min()
     }
 
     /// Those that are to be told of now.
-    pub(super) fn take(&mut self, now: Instant, looked: Looked, notify: Notify) -> Vec<ConfirmId> {
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        looked: LastSeen,
+        notify: NotifyConfig,
+    ) -> Vec<ConfirmId> {
         let mut told = vec![];
         for (confirm, plan) in &mut self.waiting {
             let due = plan.next.and_then(|it| at(it, looked, notify));
@@ -81,11 +86,13 @@ impl Attention {
 }
 
 /// When something planned is done: not before somebody has been away for long enough.
-fn at(planned: Instant, looked: Looked, notify: Notify) -> Option<Instant> {
+fn at(planned: Instant, looked: LastSeen, notify: NotifyConfig) -> Option<Instant> {
     match (notify.when, looked.focus) {
         (NotifyWhen::Never, _) => None,
-        (NotifyWhen::Always, _) | (NotifyWhen::Unattended, Focus::Elsewhere) => Some(planned),
-        (NotifyWhen::Unattended, Focus::Unknown | Focus::Here) => {
+        (NotifyWhen::Always, _) | (NotifyWhen::Unattended, TerminalFocus::Elsewhere) => {
+            Some(planned)
+        }
+        (NotifyWhen::Unattended, TerminalFocus::Unknown | TerminalFocus::Here) => {
             Some(planned.max(looked.keyed_at + AWAY))
         }
     }
@@ -98,18 +105,24 @@ mod tests {
     /// A question comes at second 100, and has this many seconds; the last key was pressed at that second. Gives the
     /// seconds at which it is told of.
     #[track_caller]
-    fn check(when: NotifyWhen, focus: Focus, keyed: u64, patience: Option<u64>, expected: &[u64]) {
+    fn check(
+        when: NotifyWhen,
+        focus: TerminalFocus,
+        keyed: u64,
+        patience: Option<u64>,
+        expected: &[u64],
+    ) {
         let start = Instant::now();
         let second = |it: u64| start + Duration::from_secs(it);
-        let looked = Looked {
+        let looked = LastSeen {
             keyed_at: second(keyed),
             focus,
         };
-        let notify = Notify {
+        let notify = NotifyConfig {
             when,
-            ..Notify::default()
+            ..NotifyConfig::default()
         };
-        let open = [Waiting {
+        let open = [WaitingQuestion {
             confirm: ConfirmId::from_bytes([1; 16]),
             patience: patience.map(Duration::from_secs),
         }];
@@ -134,12 +147,30 @@ mod tests {
     #[test]
     fn each_question_is_told_of_once_and_brought_to_mind_once() {
         let unattended = NotifyWhen::Unattended;
-        check(unattended, Focus::Unknown, 0, None, &[102]);
-        check(unattended, Focus::Unknown, 90, None, &[120]);
-        check(unattended, Focus::Here, 100, Some(600), &[130, 400]);
-        check(unattended, Focus::Elsewhere, 100, Some(600), &[102, 400]);
-        check(unattended, Focus::Elsewhere, 100, Some(2), &[102, 103]);
-        check(NotifyWhen::Always, Focus::Here, 100, None, &[102]);
-        check(NotifyWhen::Never, Focus::Elsewhere, 0, Some(600), &[]);
+        check(unattended, TerminalFocus::Unknown, 0, None, &[102]);
+        check(unattended, TerminalFocus::Unknown, 90, None, &[120]);
+        check(unattended, TerminalFocus::Here, 100, Some(600), &[130, 400]);
+        check(
+            unattended,
+            TerminalFocus::Elsewhere,
+            100,
+            Some(600),
+            &[102, 400],
+        );
+        check(
+            unattended,
+            TerminalFocus::Elsewhere,
+            100,
+            Some(2),
+            &[102, 103],
+        );
+        check(NotifyWhen::Always, TerminalFocus::Here, 100, None, &[102]);
+        check(
+            NotifyWhen::Never,
+            TerminalFocus::Elsewhere,
+            0,
+            Some(600),
+            &[],
+        );
     }
 }

@@ -2,45 +2,49 @@
 
 use std::time::Duration;
 
-use aish_proto::conversation::{List, ListParams};
+use aish_proto::conversation::{ConversationListParams, List};
 use aish_proto::method::Empty;
-use aish_proto::shell::{Cancel as CancelOwn, CancelParams, Run, RunParams};
+use aish_proto::shell::{Cancel as CancelOwn, CancelParams, Run, ShellRunParams};
 use aish_proto::turn::AgainParams;
 use ulid::Ulid;
 
-use super::ui::{Names, Ui};
-use super::{Done, Open};
-use crate::args::{Command, Global};
-use crate::colon::{self, Said};
-use crate::desk::Desk;
+use super::ui::{CompletionNames, UserInterface};
+use super::{CompletedCall, OpenWindow};
+use crate::args::{CtlCommand, GlobalArgs};
+use crate::auto_approve;
+use crate::colon_line::{self, ColonLine};
+use crate::command_context::CommandContext;
+use crate::directory_listing;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::listing;
-use crate::named_file::{self, Attached, Here};
-use crate::permission::Perm;
-use crate::prompted::{self, Prompted};
-use crate::queue::{self, Again};
-use crate::tools::{self, Tools};
-use crate::unasked;
+use crate::file_mention::{self, AttachedFile, PersonLocation};
+use crate::permission::PermissionCommand;
+use crate::prompt_ask::{self, PromptRequest};
+use crate::queue::{self, RepeatKind};
+use crate::tools::{self, ToolsCommand};
 
 /// A disk that is far away does not hold up a window for long.
 const FILES_WITHIN: Duration = Duration::from_secs(2);
 /// Tab does not wait for a slow daemon.
 const NAMES_WITHIN: Duration = Duration::from_millis(100);
 
-impl<U: Ui> Open<U> {
+impl<U: UserInterface> OpenWindow<U> {
     pub(super) async fn line(&mut self, line: &str) -> Result<(), Failure> {
-        match colon::read(line, self.conversation) {
-            Said::Nothing => {}
-            Said::Leave => {
+        match colon_line::read(line, self.conversation) {
+            ColonLine::Nothing => {}
+            ColonLine::Leave => {
                 self.input_ended = true;
                 self.leaving = true;
             }
-            Said::Told(text) => self.display.tell(&text).await?,
-            Said::Question(_) | Said::Now(_) | Said::Run(_) if self.window.args.read_only => {
-                self.display.tell("this window is read-only").await?;
+            ColonLine::Told(text) => self.display.print_notice(&text).await?,
+            ColonLine::Question(_) | ColonLine::Now(_) | ColonLine::Run(_)
+                if self.window.args.read_only =>
+            {
+                self.display
+                    .print_notice("this window is read-only")
+                    .await?;
             }
-            Said::Question(text) => {
+            ColonLine::Question(text) => {
                 let Some(files) = self.files(&text).await? else {
                     return Ok(());
                 };
@@ -48,25 +52,27 @@ impl<U: Ui> Open<U> {
                     self.display.typed(&text);
                 }
                 if self.connection.is_lost() {
-                    self.display.tell("kept until aishd is back").await?;
+                    self.display
+                        .print_notice("kept until aishd is back")
+                        .await?;
                 }
                 self.outbox.put(self.conversation, text, files);
             }
-            Said::Run(command) => {
+            ColonLine::Run(command) => {
                 if self.has_editor() {
                     self.display.typed(&format!("!{command}"));
                 }
                 self.run_command(command);
             }
-            Said::Now(text) => {
+            ColonLine::Now(text) => {
                 let Some(files) = self.files(&text).await? else {
                     return Ok(());
                 };
                 self.cancel();
                 self.outbox.put_first(self.conversation, text, files);
             }
-            Said::Switch(name) => self.look_for(name),
-            Said::Command(parsed) => {
+            ColonLine::Switch(name) => self.look_for(name),
+            ColonLine::Command(parsed) => {
                 if !self.allowed(&parsed.1).await? {
                     self.command(parsed.0, parsed.1);
                 }
@@ -77,16 +83,16 @@ impl<U: Ui> Open<U> {
 
     /// A command of this person, run by the daemon where the conversation is.
     fn run_command(&mut self, command: String) {
-        self.own.asks();
+        self.own.submitted();
         let caller = self.connection.caller();
-        let params = RunParams {
+        let params = ShellRunParams {
             conversation: self.conversation,
             command: command.clone(),
             cwd: None,
             into_context: true,
         };
         self.calls
-            .spawn(async move { Done::Ran(command, caller.call::<Run>(params).await) });
+            .spawn(async move { CompletedCall::Ran(command, caller.call::<Run>(params).await) });
     }
 
     /// Ctrl-C ends the command of this person that runs, before anything of a model.
@@ -113,20 +119,21 @@ impl<U: Ui> Open<U> {
             call,
         };
         let caller = self.connection.caller();
-        self.calls
-            .spawn(async move { Done::Quiet(caller.call::<CancelOwn>(params).await.map(drop)) });
+        self.calls.spawn(async move {
+            CompletedCall::Quiet(caller.call::<CancelOwn>(params).await.map(drop))
+        });
     }
 
     /// What a question names with an `@`; `None`: it cannot be taken along, and a person was told why.
-    async fn files(&mut self, question: &str) -> Result<Option<Vec<Attached>>, Failure> {
+    async fn files(&mut self, question: &str) -> Result<Option<Vec<AttachedFile>>, Failure> {
         if !question.contains('@') {
             return Ok(Some(vec![]));
         }
         let (question, here) = (
             question.to_owned(),
-            Here::of(&self.window.reach.around, Some(listing::of)),
+            PersonLocation::of(&self.window.reach.around, Some(directory_listing::of)),
         );
-        let reading = tokio::task::spawn_blocking(move || named_file::read(&question, &here));
+        let reading = tokio::task::spawn_blocking(move || file_mention::read(&question, &here));
         let read = match tokio::time::timeout(FILES_WITHIN, reading).await {
             Ok(Ok(read)) => read,
             Ok(Err(_)) | Err(_) => Err(Failure::new(
@@ -138,7 +145,7 @@ impl<U: Ui> Open<U> {
         match read {
             Ok(files) => {
                 for file in &files {
-                    self.display.tell(&named_file::note(file)).await?;
+                    self.display.print_notice(&file_mention::note(file)).await?;
                 }
                 Ok(Some(files))
             }
@@ -146,13 +153,13 @@ impl<U: Ui> Open<U> {
         }
     }
 
-    fn command(&mut self, global: Global, command: Command) {
+    fn command(&mut self, global: GlobalArgs, command: CtlCommand) {
         let caller = self.connection.caller();
-        if let Command::Retry(args) | Command::Continue(args) = &command {
-            let again = if matches!(command, Command::Retry(_)) {
-                Again::Retry
+        if let CtlCommand::Retry(args) | CtlCommand::Continue(args) = &command {
+            let again = if matches!(command, CtlCommand::Retry(_)) {
+                RepeatKind::Retry
             } else {
-                Again::Continue
+                RepeatKind::Continue
             };
             let params = AgainParams {
                 conversation: self.conversation,
@@ -162,32 +169,32 @@ impl<U: Ui> Open<U> {
             };
             let conversation = self.conversation;
             self.calls.spawn(async move {
-                Done::Again(conversation, queue::send(&caller, again, params).await)
+                CompletedCall::Again(conversation, queue::send(&caller, again, params).await)
             });
             return;
         }
-        if let Some(prompted) = Prompted::of(&command) {
+        if let Some(prompted) = PromptRequest::of(&command) {
             let conversation = self.conversation;
             self.calls.spawn(async move {
-                let sent = prompted::send(&caller, conversation, &prompted, global.model);
-                Done::Again(conversation, sent.await)
+                let sent = prompt_ask::send(&caller, conversation, &prompted, global.model);
+                CompletedCall::Again(conversation, sent.await)
             });
             return;
         }
-        if let Command::Tools {
-            command: Tools::Run(args),
+        if let CtlCommand::Tools {
+            command: ToolsCommand::Run(args),
         } = command
         {
             let conversation = self.conversation;
             self.calls.spawn(async move {
-                Done::Again(
+                CompletedCall::Again(
                     conversation,
                     tools::send(&caller, conversation, &args).await,
                 )
             });
             return;
         }
-        let desk = Desk {
+        let desk = CommandContext {
             caller,
             around: self.window.reach.around.clone(),
             global,
@@ -196,15 +203,15 @@ impl<U: Ui> Open<U> {
         };
         self.calls.spawn(async move {
             // It is this window that stays.
-            let printed = if let Command::Perm {
-                command: Some(Perm::Auto(args)),
+            let printed = if let CtlCommand::Perm {
+                command: Some(PermissionCommand::Auto(args)),
             } = &command
             {
-                unasked::set(&desk, args).await
+                auto_approve::set(&desk, args).await
             } else {
                 desk.run(&command).await
             };
-            Done::Printed(printed)
+            CompletedCall::Printed(printed)
         });
     }
 
@@ -213,11 +220,11 @@ impl<U: Ui> Open<U> {
         let caller = self.connection.caller();
         self.calls.spawn(async move {
             let conversations =
-                caller.call_within::<List>(ListParams::default(), Some(NAMES_WITHIN));
+                caller.call_within::<List>(ConversationListParams::default(), Some(NAMES_WITHIN));
             let models =
                 caller.call_within::<aish_proto::model::List>(Empty {}, Some(NAMES_WITHIN));
             let (conversations, models) = tokio::join!(conversations, models);
-            let mut names = Names::default();
+            let mut names = CompletionNames::default();
             if let Ok(found) = conversations {
                 names.conversations = found.conversations.into_iter().map(|it| it.title).collect();
             }
@@ -230,7 +237,7 @@ impl<U: Ui> Open<U> {
                     .map(|it| it.name.clone());
                 names.models = found.models.into_iter().map(|it| it.name).collect();
             }
-            Done::Named(names, chosen)
+            CompletedCall::Named(names, chosen)
         });
     }
 }

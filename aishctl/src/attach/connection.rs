@@ -2,38 +2,40 @@
 
 use std::time::Duration;
 
-use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, Detach, DetachParams, Since};
+use aish_proto::attach::{
+    Attach, AttachParams, AttachResult, Cursor, Detach, DetachParams, ReplayStart,
+};
 use aish_proto::event::{Envelope, EventData as _, Shutdown};
 use aish_proto::id::{ConversationId, Seq, SubscriptionId};
 
-use super::ui::Ui;
-use super::{Done, Open};
-use crate::connect::{CallError, Caller};
+use super::ui::UserInterface;
+use super::{CompletedCall, OpenWindow};
+use crate::connect::{Caller, RpcCallError};
+use crate::conversation_choice;
+use crate::daemon_link::{DaemonLink, DaemonStart, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Link, Start, Wait};
 use crate::notice;
-use crate::resolve;
-use crate::rows::Row;
+use crate::rows::SafeRow;
 
 /// Between two attempts that both took their time; a daemon that cannot start is not started in a circle.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Replay {
+pub(super) enum ReplayProgress {
     First,
     Back,
 }
 
 /// How far events have come, and through what.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) link: Link,
+pub(super) struct WindowConnection {
+    pub(super) link: DaemonLink,
     pub(super) cursor: Cursor,
     /// Absent while we attach: nothing is read before the answer, which says whose events these are.
     subscription: Option<SubscriptionId>,
     /// The rows of a replay that is not complete, and what they are.
-    replay: Option<(Replay, Vec<Row>)>,
+    replay: Option<(ReplayProgress, Vec<SafeRow>)>,
     lost: bool,
     /// The daemon has said that it goes. Somebody stopped it, and does not want a window to start it again.
     going: bool,
@@ -43,8 +45,8 @@ pub(super) struct Connection {
     told: Option<String>,
 }
 
-impl Connection {
-    pub(super) fn new(link: Link) -> Self {
+impl WindowConnection {
+    pub(super) fn new(link: DaemonLink) -> Self {
         Self {
             cursor: Cursor {
                 epoch: link.hello.epoch,
@@ -103,7 +105,7 @@ impl Connection {
     }
 
     /// Keeps rows of a replay; gives back those that are to be shown now.
-    pub(super) fn hold(&mut self, rows: Vec<Row>) -> Option<Vec<Row>> {
+    pub(super) fn hold(&mut self, rows: Vec<SafeRow>) -> Option<Vec<SafeRow>> {
         match &mut self.replay {
             Some((_, held)) => {
                 held.extend(rows);
@@ -114,33 +116,33 @@ impl Connection {
     }
 
     /// The replay is complete; what was held of it.
-    pub(super) fn replayed(&mut self, through: Seq) -> Option<(Replay, Vec<Row>)> {
+    pub(super) fn replayed(&mut self, through: Seq) -> Option<(ReplayProgress, Vec<SafeRow>)> {
         self.cursor.seq = self.cursor.seq.max(through);
         self.replay.take()
     }
 }
 
-impl<U: Ui> Open<U> {
-    pub(super) fn attach(&mut self, replay: Replay) {
+impl<U: UserInterface> OpenWindow<U> {
+    pub(super) fn attach(&mut self, replay: ReplayProgress) {
         let connection = &mut self.connection;
         // Before the first replay is complete there is no place to go on from.
         let replay = match &connection.replay {
-            Some((Replay::First, _)) => Replay::First,
-            Some((Replay::Back, _)) | None => replay,
+            Some((ReplayProgress::First, _)) => ReplayProgress::First,
+            Some((ReplayProgress::Back, _)) | None => replay,
         };
         let since = match (replay, self.window.args.tail) {
-            (Replay::Back, _) => Since::Cursor(connection.cursor),
-            (Replay::First, 0) => Since::Now,
-            (Replay::First, rows) => Since::Tail(rows),
+            (ReplayProgress::Back, _) => ReplayStart::Cursor(connection.cursor),
+            (ReplayProgress::First, 0) => ReplayStart::Now,
+            (ReplayProgress::First, rows) => ReplayStart::Tail(rows),
         };
         // What was held of a replay that broke off is not sent again after its cursor.
         let held = match (replay, connection.replay.take()) {
-            (Replay::Back, Some((Replay::Back, held))) => held,
-            (Replay::Back | Replay::First, _) => Vec::new(),
+            (ReplayProgress::Back, Some((ReplayProgress::Back, held))) => held,
+            (ReplayProgress::Back | ReplayProgress::First, _) => Vec::new(),
         };
         connection.subscription = None;
         connection.replay = Some((replay, held));
-        if replay == Replay::First {
+        if replay == ReplayProgress::First {
             connection.cursor.seq = Seq(0);
             self.rows = self.new_rows();
         }
@@ -151,12 +153,12 @@ impl<U: Ui> Open<U> {
         };
         let caller = self.connection.caller();
         self.calls
-            .spawn(async move { Done::Attached(caller.call::<Attach>(params).await) });
+            .spawn(async move { CompletedCall::Attached(caller.call::<Attach>(params).await) });
     }
 
     pub(super) fn attached(
         &mut self,
-        attached: Result<AttachResult, CallError>,
+        attached: Result<AttachResult, RpcCallError>,
     ) -> Result<(), Failure> {
         match attached {
             Ok(attached) => {
@@ -179,7 +181,7 @@ impl<U: Ui> Open<U> {
     /// The connection is gone.
     pub(super) async fn lost(&mut self) -> Result<(), Failure> {
         self.display
-            .tell("lost the connection to aishd; trying again")
+            .print_notice("lost the connection to aishd; trying again")
             .await?;
         self.connection.lost = true;
         self.open_again(Duration::ZERO);
@@ -189,15 +191,18 @@ impl<U: Ui> Open<U> {
     fn open_again(&mut self, pause: Duration) {
         let mut reach = self.window.reach.clone();
         if self.connection.going {
-            reach.start = Start::Forbidden;
+            reach.start = DaemonStart::Forbidden;
         }
         self.calls.spawn(async move {
             tokio::time::sleep(pause).await;
-            Done::Opened(Box::new(reach.open(Wait::UntilBack).await))
+            CompletedCall::Opened(Box::new(reach.open(DaemonWait::UntilBack).await))
         });
     }
 
-    pub(super) async fn opened(&mut self, opened: Result<Link, Failure>) -> Result<(), Failure> {
+    pub(super) async fn opened(
+        &mut self,
+        opened: Result<DaemonLink, Failure>,
+    ) -> Result<(), Failure> {
         match opened {
             Ok(link) => {
                 self.rows.we_are(link.hello.client_id);
@@ -209,14 +214,16 @@ impl<U: Ui> Open<U> {
                 self.connection.lost = false;
                 self.connection.going = false;
                 self.connection.told = None;
-                self.attach(Replay::Back);
+                self.attach(ReplayProgress::Back);
                 Ok(())
             }
             // A person sees that it is not there and decides when to leave; a half-typed line is not thrown away.
             Err(failure) if self.has_editor() => {
                 if self.connection.told.as_ref() != Some(&failure.message) {
                     self.display.refuse(&failure).await?;
-                    self.display.tell("trying on; Ctrl-D leaves").await?;
+                    self.display
+                        .print_notice("trying on; Ctrl-D leaves")
+                        .await?;
                     self.connection.told = Some(failure.message);
                 }
                 self.open_again(PAUSE);
@@ -237,12 +244,12 @@ impl<U: Ui> Open<U> {
         }
         // What still comes of the old subscription is not shown; the replay has it.
         self.connection.subscription = Some(SubscriptionId::from_bytes([0; 16]));
-        self.connection.replay = Some((Replay::Back, Vec::new()));
+        self.connection.replay = Some((ReplayProgress::Back, Vec::new()));
         let caller = self.connection.caller();
         self.calls.spawn(async move {
             // Gone already, with the connection or with the subscription: it comes to the same.
             drop(caller.call::<Detach>(DetachParams { subscription }).await);
-            Done::Detached
+            CompletedCall::Detached
         });
     }
 
@@ -259,17 +266,17 @@ impl<U: Ui> Open<U> {
             let failure = Failure::new(Exit::NO_DAEMON, "there is no connection to aishd now")
                 .hint("it is made again by itself; aishctl status says what is wrong");
             self.calls
-                .spawn(std::future::ready(Done::Switched(Err(failure))));
+                .spawn(std::future::ready(CompletedCall::Switched(Err(failure))));
             return;
         };
         self.calls.spawn(async move {
             let found = async {
-                let found = resolve::named(&caller, &name).await?.id;
+                let found = conversation_choice::by_name(&caller, &name).await?.id;
                 // Gone already, as that of a conversation that was deleted: it comes to the same.
                 drop(caller.call::<Detach>(DetachParams { subscription }).await);
                 Ok(found)
             };
-            Done::Switched(found.await)
+            CompletedCall::Switched(found.await)
         });
     }
 
@@ -296,11 +303,11 @@ impl<U: Ui> Open<U> {
         self.window.uses(conversation);
         self.conversation = conversation;
         self.own.clear();
-        self.turns = super::Turns::default();
+        self.turns = super::TurnTracker::default();
         self.running_model = None;
         self.display.forget();
         // If the connection is lost here, the next one begins with this conversation.
-        self.connection.replay = Some((Replay::First, Vec::new()));
-        self.attach(Replay::First);
+        self.connection.replay = Some((ReplayProgress::First, Vec::new()));
+        self.attach(ReplayProgress::First);
     }
 }

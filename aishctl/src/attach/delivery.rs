@@ -5,16 +5,16 @@ use std::time::Duration;
 use aish_proto::id::ConversationId;
 use aish_proto::turn::SendResult;
 
-use super::ui::Ui;
-use super::{Done, Open, outbox};
-use crate::connect::{CallError, CallFailure};
+use super::ui::UserInterface;
+use super::{CompletedCall, OpenWindow, outbox};
+use crate::connect::{CallFailure, RpcCallError};
 use crate::failure::Failure;
 use crate::safe;
 
 /// Before a daemon that was silent is asked the same again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-impl<U: Ui> Open<U> {
+impl<U: UserInterface> OpenWindow<U> {
     pub(super) fn send_next(&mut self) {
         if self.connection.is_lost() || self.switching {
             return;
@@ -27,7 +27,7 @@ impl<U: Ui> Open<U> {
                 if let Some(pause) = pause {
                     tokio::time::sleep(pause).await;
                 }
-                Done::Sent(conversation, outbox::send(&caller, model, question).await)
+                CompletedCall::Sent(conversation, outbox::send(&caller, model, question).await)
             });
         }
     }
@@ -36,7 +36,7 @@ impl<U: Ui> Open<U> {
     pub(super) async fn delivered(
         &mut self,
         conversation: ConversationId,
-        sent: Result<SendResult, CallError>,
+        sent: Result<SendResult, RpcCallError>,
     ) -> Result<(), Failure> {
         match sent {
             Err(error) if error.is_transient() => {
@@ -47,7 +47,7 @@ impl<U: Ui> Open<U> {
             Err(error) if error.kind == CallFailure::Deadline => {
                 if self.outbox.late() {
                     self.display
-                        .tell("not answered yet; the line is kept")
+                        .print_notice("not answered yet; the line is kept")
                         .await?;
                 }
                 Ok(())
@@ -89,13 +89,15 @@ impl<U: Ui> Open<U> {
     pub(super) async fn tell_unsent(&mut self) -> Result<(), Failure> {
         let held = self.held.iter().map(String::as_str);
         for text in self.outbox.unsent().chain(held) {
-            self.display.tell(&format!("not sent: {text}")).await?;
+            self.display
+                .print_notice(&format!("not sent: {text}"))
+                .await?;
         }
         if self.connection.is_lost() {
             for command in self.own.waiting() {
                 let command = safe::one_line(command);
                 let text = format!("not known whether it will run, for it waited: !{command}");
-                self.display.tell(&text).await?;
+                self.display.print_notice(&text).await?;
             }
         }
         Ok(())
@@ -106,7 +108,7 @@ impl<U: Ui> Open<U> {
         for command in self.own.take_lost() {
             let command = safe::one_line(&command);
             let text = format!("not run: aishd ended before it began: !{command}");
-            self.display.tell(&text).await?;
+            self.display.print_notice(&text).await?;
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
-//! What a window shows: rows of the conversation and lines of aish itself, through the one [`Ui`].
+//! What a window shows: rows of the conversation and lines of aish itself, through the one [`UserInterface`].
 
 use std::collections::VecDeque;
 
-use super::look::Look;
-use super::ui::Ui;
+use super::look::WindowLook;
+use super::ui::UserInterface;
 use crate::failure::Failure;
 use crate::notice;
-use crate::rows::{Asker, Row};
+use crate::rows::{RowAsker, SafeRow};
 use crate::safe;
 
 /// Rows of one question that a person is shown; more is somebody's paste.
@@ -17,15 +17,15 @@ const COMMAND_ROWS: usize = 200;
 #[derive(Debug)]
 pub(super) struct Display<U> {
     pub(super) ui: U,
-    look: Look,
+    look: WindowLook,
     tail: usize,
     /// First lines of questions that stand on the screen as they were typed, and nothing of the conversation
     /// after them: they are not shown again.
     standing: VecDeque<String>,
 }
 
-impl<U: Ui> Display<U> {
-    pub(super) fn new(ui: U, look: Look, tail: u32) -> Self {
+impl<U: UserInterface> Display<U> {
+    pub(super) fn new(ui: U, look: WindowLook, tail: u32) -> Self {
         let tail = usize::try_from(tail).unwrap_or(usize::MAX);
         Self {
             ui,
@@ -51,7 +51,7 @@ impl<U: Ui> Display<U> {
     }
 
     /// One line of aish itself, or several.
-    pub(super) async fn tell(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) async fn print_notice(&mut self, text: &str) -> Result<(), Failure> {
         self.ui
             .show(notice::rows(
                 text,
@@ -67,10 +67,11 @@ impl<U: Ui> Display<U> {
             .as_ref()
             .map(|it| format!("\nhint: {it}"))
             .unwrap_or_default();
-        self.tell(&format!("{}{hint}", failure.message)).await
+        self.print_notice(&format!("{}{hint}", failure.message))
+            .await
     }
 
-    pub(super) async fn show(&mut self, rows: Vec<Row>) -> Result<(), Failure> {
+    pub(super) async fn show(&mut self, rows: Vec<SafeRow>) -> Result<(), Failure> {
         let dim = self.look.is_colored();
         let (bold, plain) = if dim {
             ("\u{1b}[1m", "\u{1b}[0m")
@@ -78,12 +79,12 @@ impl<U: Ui> Display<U> {
             ("", "")
         };
         let mut text = String::new();
-        let mut asked = Asked::default();
+        let mut asked = ShownQuestion::default();
         for row in rows {
             match row {
-                Row::Asked(asker, line) => {
+                SafeRow::Asked(asker, line) => {
                     if asked.rows == 0 {
-                        asked.stands = asker == Asker::Us && self.stands(&line);
+                        asked.stands = asker == RowAsker::Us && self.stands(&line);
                     }
                     asked.rows += 1;
                     if !asked.stands && (asked.rows <= QUESTION_ROWS || self.ui.columns().is_none())
@@ -92,17 +93,17 @@ impl<U: Ui> Display<U> {
                     }
                     continue;
                 }
-                Row::Text(line) => {
+                SafeRow::Text(line) => {
                     self.standing.clear();
                     text.push_str(&asked.rest(dim, self.ui.columns()));
                     text.push_str(&(line + "\n"));
                 }
-                Row::Notice(line) => {
+                SafeRow::Notice(line) => {
                     text.push_str(&asked.rest(dim, self.ui.columns()));
                     text.push_str(&notice::rows(&line, dim, self.ui.columns()));
                 }
             }
-            asked = Asked::default();
+            asked = ShownQuestion::default();
         }
         text.push_str(&asked.rest(dim, self.ui.columns()));
         if text.is_empty() {
@@ -112,7 +113,7 @@ impl<U: Ui> Display<U> {
     }
 
     /// The past: only the last of it.
-    pub(super) async fn show_tail(&mut self, mut rows: Vec<Row>) -> Result<(), Failure> {
+    pub(super) async fn show_tail(&mut self, mut rows: Vec<SafeRow>) -> Result<(), Failure> {
         rows.drain(..rows.len().saturating_sub(self.tail));
         self.show(rows).await
     }
@@ -125,7 +126,7 @@ impl<U: Ui> Display<U> {
             return self.ui.show(text.to_owned()).await;
         }
         let left_out = rows - COMMAND_ROWS;
-        self.tell(&format!(
+        self.print_notice(&format!(
             "{left_out} rows are left out; the same command of aishctl prints them all"
         ))
         .await?;
@@ -155,12 +156,12 @@ impl<U: Ui> Display<U> {
 
 /// A question while its rows come.
 #[derive(Default)]
-struct Asked {
+struct ShownQuestion {
     rows: usize,
     stands: bool,
 }
 
-impl Asked {
+impl ShownQuestion {
     /// What is said of the rows that were not shown.
     fn rest(&self, dim: bool, columns: Option<usize>) -> String {
         if self.stands || self.rows <= QUESTION_ROWS || columns.is_none() {

@@ -1,35 +1,35 @@
 //! How a window looks and which editor it has: flags before environment before what the daemon was configured with.
 
-use aish_proto::config::{Ui, When};
+use aish_proto::config::{ColorChoice, UiConfig};
 
-use super::ring::Rings;
-use super::terminal::{Glyphs, Keymap};
-use crate::args::{Color, Global};
+use super::bell::BellSupport;
+use super::terminal::{EditorKeymap, PromptGlyphs};
+use crate::args::{ColorArg, GlobalArgs};
+use crate::environment::ClientEnvironment;
 use crate::markdown::{Colours, Style};
 use crate::notice;
-use crate::screen::{self, Markdown};
-use crate::surroundings::Surroundings;
+use crate::screen::{self, MarkdownArg};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
-    pub color: Paint,
-    pub glyphs: Glyphs,
-    pub keymap: Keymap,
-    pub editor: Editor,
+pub struct WindowLook {
+    pub color: PaintSettings,
+    pub glyphs: PromptGlyphs,
+    pub keymap: EditorKeymap,
+    pub editor: EditorSettings,
     /// How answers are laid out; absent: as the model wrote them.
     pub answers: Option<Style>,
-    pub rings: Rings,
+    pub rings: BellSupport,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Paint {
+pub enum PaintSettings {
     Colored,
     #[default]
     Plain,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Editor {
+pub enum EditorSettings {
     /// Lines of stdin as they come.
     #[default]
     None,
@@ -39,84 +39,96 @@ pub enum Editor {
 
 /// What the daemon's configuration prefers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Preferred {
-    pub color: Option<Paint>,
+pub struct PreferredLook {
+    pub color: Option<PaintSettings>,
     /// Whether answers are laid out.
-    pub markdown: Option<Markdown>,
-    pub keymap: Option<Keymap>,
+    pub markdown: Option<MarkdownArg>,
+    pub keymap: Option<EditorKeymap>,
 }
 
-impl From<&Ui> for Preferred {
-    fn from(ui: &Ui) -> Self {
+impl From<&UiConfig> for PreferredLook {
+    fn from(ui: &UiConfig) -> Self {
         Self {
             color: match ui.color {
-                When::Auto => None,
-                When::Always => Some(Paint::Colored),
-                When::Never => Some(Paint::Plain),
+                ColorChoice::Auto => None,
+                ColorChoice::Always => Some(PaintSettings::Colored),
+                ColorChoice::Never => Some(PaintSettings::Plain),
             },
             markdown: match ui.markdown {
-                When::Auto => None,
-                When::Always => Some(Markdown::Always),
-                When::Never => Some(Markdown::Never),
+                ColorChoice::Auto => None,
+                ColorChoice::Always => Some(MarkdownArg::Always),
+                ColorChoice::Never => Some(MarkdownArg::Never),
             },
             keymap: Some(match ui.keymap {
-                aish_proto::config::Keymap::Emacs => Keymap::Emacs,
-                aish_proto::config::Keymap::Vi => Keymap::Vi,
+                aish_proto::config::KeymapName::Emacs => EditorKeymap::Emacs,
+                aish_proto::config::KeymapName::Vi => EditorKeymap::Vi,
             }),
         }
     }
 }
 
-impl Look {
+impl WindowLook {
     /// With what is preferred where no flag and no variable said anything, and the terminal can have it.
     pub fn preferring(
         mut self,
-        preferred: Preferred,
-        global: &Global,
-        around: &Surroundings,
+        preferred: PreferredLook,
+        global: &GlobalArgs,
+        around: &ClientEnvironment,
     ) -> Self {
         let variables = ["NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"];
         let said = variables
             .into_iter()
             .any(|it| around.variable(it).is_some());
-        if let (Color::Auto, false, Some(Paint::Plain)) = (global.color, said, preferred.color) {
-            self.color = Paint::Plain;
+        if let (ColorArg::Auto, false, Some(PaintSettings::Plain)) =
+            (global.color, said, preferred.color)
+        {
+            self.color = PaintSettings::Plain;
             if let Some(style) = &mut self.answers {
                 style.colours = Colours::None;
             }
         }
-        if (global.looks.markdown, preferred.markdown) == (Markdown::Auto, Some(Markdown::Never)) {
+        if (global.looks.markdown, preferred.markdown)
+            == (MarkdownArg::Auto, Some(MarkdownArg::Never))
+        {
             self.answers = None;
         }
         self.keymap = preferred.keymap.unwrap_or(self.keymap);
         self
     }
 
-    pub fn of(global: &Global, around: &Surroundings) -> Self {
+    pub fn of(global: &GlobalArgs, around: &ClientEnvironment) -> Self {
         let color = notice::is_coloured(global.color, around, around.stdout_terminal);
         let editor = around.stdin_terminal && around.stdout_terminal && moves_its_cursor(around);
         let answers = screen::markdown(global.looks, global.color, around).filter(|_| editor);
         Self {
             answers,
-            color: if color { Paint::Colored } else { Paint::Plain },
-            glyphs: if screen::is_plain(global.looks, around) {
-                Glyphs::Plain
+            color: if color {
+                PaintSettings::Colored
             } else {
-                Glyphs::Unicode
+                PaintSettings::Plain
             },
-            keymap: Keymap::Emacs,
-            rings: Rings::of(around, screen::is_plain(global.looks, around)),
-            editor: if editor { Editor::Line } else { Editor::None },
+            glyphs: if screen::is_plain(global.looks, around) {
+                PromptGlyphs::Plain
+            } else {
+                PromptGlyphs::Unicode
+            },
+            keymap: EditorKeymap::Emacs,
+            rings: BellSupport::of(around, screen::is_plain(global.looks, around)),
+            editor: if editor {
+                EditorSettings::Line
+            } else {
+                EditorSettings::None
+            },
         }
     }
 
     pub fn is_colored(self) -> bool {
-        self.color == Paint::Colored
+        self.color == PaintSettings::Colored
     }
 }
 
 /// A terminal that only ever writes on gets no editor.
-fn moves_its_cursor(around: &Surroundings) -> bool {
+fn moves_its_cursor(around: &ClientEnvironment) -> bool {
     let dull = ["dumb", "cons25", "emacs"];
     around
         .variable("TERM")
@@ -128,16 +140,16 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(variables: &[(&str, &str)], expected: (Editor, Glyphs, Paint)) {
-        let mut around = Surroundings {
+    fn check(variables: &[(&str, &str)], expected: (EditorSettings, PromptGlyphs, PaintSettings)) {
+        let mut around = ClientEnvironment {
             stdin_terminal: true,
             stdout_terminal: true,
-            ..Surroundings::default()
+            ..ClientEnvironment::default()
         };
         for (name, value) in variables {
             around.variables.insert(name.into(), value.into());
         }
-        let look = Look::of(&Global::default(), &around);
+        let look = WindowLook::of(&GlobalArgs::default(), &around);
         assert_eq!(
             expected,
             (look.editor, look.glyphs, look.color),
@@ -149,59 +161,85 @@ mod tests {
     fn the_surroundings_decide_what_nobody_said() {
         check(
             &[("TERM", "xterm"), ("LANG", "en_US.UTF-8")],
-            (Editor::Line, Glyphs::Unicode, Paint::Colored),
+            (
+                EditorSettings::Line,
+                PromptGlyphs::Unicode,
+                PaintSettings::Colored,
+            ),
         );
         check(
             &[("TERM", "xterm"), ("LC_ALL", "C"), ("LANG", "en_US.UTF-8")],
-            (Editor::Line, Glyphs::Plain, Paint::Colored),
+            (
+                EditorSettings::Line,
+                PromptGlyphs::Plain,
+                PaintSettings::Colored,
+            ),
         );
         check(
             &[("TERM", "xterm"), ("LANG", "C.utf8"), ("AISH_PLAIN", "1")],
-            (Editor::Line, Glyphs::Plain, Paint::Colored),
+            (
+                EditorSettings::Line,
+                PromptGlyphs::Plain,
+                PaintSettings::Colored,
+            ),
         );
         check(
             &[("TERM", "xterm"), ("LANG", "C.utf8"), ("NO_COLOR", "1")],
-            (Editor::Line, Glyphs::Unicode, Paint::Plain),
+            (
+                EditorSettings::Line,
+                PromptGlyphs::Unicode,
+                PaintSettings::Plain,
+            ),
         );
         check(
             &[("TERM", "dumb")],
-            (Editor::None, Glyphs::Plain, Paint::Plain),
+            (
+                EditorSettings::None,
+                PromptGlyphs::Plain,
+                PaintSettings::Plain,
+            ),
         );
     }
 
     #[test]
     fn what_is_configured_gives_way_to_flags_and_variables() {
-        let mut around = Surroundings {
+        let mut around = ClientEnvironment {
             stdin_terminal: true,
             stdout_terminal: true,
-            ..Surroundings::default()
+            ..ClientEnvironment::default()
         };
         around.variables.insert("TERM".into(), "xterm".into());
-        let preferred = Preferred {
-            color: Some(Paint::Plain),
-            markdown: Some(Markdown::Never),
-            keymap: Some(Keymap::Vi),
+        let preferred = PreferredLook {
+            color: Some(PaintSettings::Plain),
+            markdown: Some(MarkdownArg::Never),
+            keymap: Some(EditorKeymap::Vi),
         };
-        let mut global = Global::default();
-        let look = Look::of(&global, &around).preferring(preferred, &global, &around);
-        assert_eq!((Paint::Plain, Keymap::Vi), (look.color, look.keymap));
-        assert_eq!((Editor::Line, None), (look.editor, look.answers));
-        global.color = Color::Always;
-        global.looks.markdown = Markdown::Always;
-        let look = Look::of(&global, &around).preferring(preferred, &global, &around);
+        let mut global = GlobalArgs::default();
+        let look = WindowLook::of(&global, &around).preferring(preferred, &global, &around);
+        assert_eq!(
+            (PaintSettings::Plain, EditorKeymap::Vi),
+            (look.color, look.keymap)
+        );
+        assert_eq!((EditorSettings::Line, None), (look.editor, look.answers));
+        global.color = ColorArg::Always;
+        global.looks.markdown = MarkdownArg::Always;
+        let look = WindowLook::of(&global, &around).preferring(preferred, &global, &around);
         assert!(look.is_colored() && look.answers.is_some());
     }
 
     #[test]
     fn a_pipe_on_either_side_has_no_editor() {
         for (stdin, stdout) in [(true, false), (false, true)] {
-            let mut around = Surroundings {
+            let mut around = ClientEnvironment {
                 stdin_terminal: stdin,
                 stdout_terminal: stdout,
-                ..Surroundings::default()
+                ..ClientEnvironment::default()
             };
             around.variables.insert("TERM".into(), "xterm".into());
-            assert_eq!(Editor::None, Look::of(&Global::default(), &around).editor);
+            assert_eq!(
+                EditorSettings::None,
+                WindowLook::of(&GlobalArgs::default(), &around).editor
+            );
         }
     }
 }

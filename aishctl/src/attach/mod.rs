@@ -1,20 +1,20 @@
 //! `attach` and `aish`: a window on a conversation. Lines come in and rows go out through a `ui`; with a terminal
 //! on both sides it has a line editor, else lines are read and rows are written as they are.
 
-mod asked;
 mod attention;
+pub mod bell;
 mod commands;
 mod connection;
 mod delivery;
 mod display;
 pub mod look;
 mod outbox;
-mod own;
 mod plain;
-pub mod ring;
+mod questions;
 pub mod terminal;
 mod turns;
 mod ui;
+mod user_commands;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,79 +32,79 @@ use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::asked::Asked;
 use self::attention::Attention;
-use self::connection::{Connection, Replay};
+use self::connection::{ReplayProgress, WindowConnection};
 use self::display::Display;
-use self::look::{Editor, Look, Preferred};
-use self::outbox::Outbox;
-use self::own::Own;
-use self::plain::Plain;
+use self::look::{EditorSettings, PreferredLook, WindowLook};
+use self::outbox::AskOutbox;
+use self::plain::PlainWindow;
+use self::questions::OpenQuestions;
 use self::terminal::Terminal;
-use self::turns::Turns;
-use self::ui::{Head, Input, Names, State, Typed, Ui};
-use crate::args::{AttachArgs, Global};
-use crate::connect::{CallError, Event};
-use crate::desk::Printed;
+use self::turns::TurnTracker;
+use self::ui::{CompletionNames, HalfTyped, PromptHead, PromptState, UserInput, UserInterface};
+use self::user_commands::OwnCommands;
+use crate::args::{AttachArgs, GlobalArgs};
+use crate::command_context::CommandOutput;
+use crate::connect::{RpcCallError, WireEvent};
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
+use crate::directory_listing;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Link, Reach, Wait};
+use crate::file_mention::PersonLocation;
 use crate::last_used::LastUsed;
-use crate::listing;
-use crate::named_file::Here;
-use crate::rows::{Reader, Row, Rows};
-use crate::signals::{Signal, Signals};
-use crate::{resolve, screen};
+use crate::rows::{ConversationRows, RowReader, SafeRow};
+use crate::signals::{ClientSignals, TerminalSignal};
+use crate::{conversation_choice, screen};
 
 /// A second Ctrl-C within this time leaves.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a window is opened with.
 #[derive(Debug)]
-pub struct Window {
-    pub reach: Reach,
-    pub global: Global,
+pub struct WindowOptions {
+    pub reach: DaemonReach,
+    pub global: GlobalArgs,
     pub args: AttachArgs,
-    pub look: Look,
-    pub signals: Signals,
+    pub look: WindowLook,
+    pub signals: ClientSignals,
 }
 
 /// Everything that may happen.
-enum Wake {
-    Event(Option<Event>),
-    Input(Result<Input, Failure>),
-    Signal(Signal),
-    Done(Done),
+enum WindowWake {
+    Event(Option<WireEvent>),
+    Input(Result<UserInput, Failure>),
+    Signal(TerminalSignal),
+    Done(CompletedCall),
     /// Somebody may have to be told of a question.
     Attention,
 }
 
 /// A call that has come back.
-enum Done {
-    Opened(Box<Result<Link, Failure>>),
-    Attached(Result<AttachResult, CallError>),
+enum CompletedCall {
+    Opened(Box<Result<DaemonLink, Failure>>),
+    Attached(Result<AttachResult, RpcCallError>),
     /// Nobody listens to the old subscription any more; a new one begins where it ended.
     Detached,
-    Sent(ConversationId, Result<SendResult, CallError>),
+    Sent(ConversationId, Result<SendResult, RpcCallError>),
     Again(ConversationId, Result<SendResult, Failure>),
-    Printed(Result<Printed, Failure>),
+    Printed(Result<CommandOutput, Failure>),
     Switched(Result<ConversationId, Failure>),
-    Named(Names, Option<String>),
+    Named(CompletionNames, Option<String>),
     /// What other arguments would be, for the question that they belong to.
     Judged(ConfirmId, Box<Result<ConfirmRequested, Failure>>),
     /// What came of an answer to the confirm of this number.
-    Answered(u32, Decision, Result<AnswerResult, CallError>),
+    Answered(u32, Decision, Result<AnswerResult, RpcCallError>),
     /// A command of this window's person was begun, or not.
-    Ran(String, Result<RunResult, CallError>),
-    Quiet(Result<(), CallError>),
+    Ran(String, Result<RunResult, RpcCallError>),
+    Quiet(Result<(), RpcCallError>),
 }
 
-struct Open<U> {
-    window: Window,
+struct OpenWindow<U> {
+    window: WindowOptions,
     display: Display<U>,
-    connection: Connection,
+    connection: WindowConnection,
     conversation: ConversationId,
-    rows: Rows,
+    rows: ConversationRows,
     title: String,
     /// The preset that the conversation uses, if one was chosen.
     model: Option<String>,
@@ -114,16 +114,16 @@ struct Open<U> {
     named: bool,
     /// The one that the running turn uses.
     running_model: Option<String>,
-    turns: Turns,
-    asked: Asked,
+    turns: TurnTracker,
+    asked: OpenQuestions,
     attention: Attention,
-    own: Own,
-    outbox: Outbox,
+    own: OwnCommands,
+    outbox: AskOutbox,
     /// Another conversation is looked for: nothing is sent before it is known which one lines are for.
     switching: bool,
     /// Lines typed meanwhile.
     held: VecDeque<String>,
-    calls: JoinSet<Done>,
+    calls: JoinSet<CompletedCall>,
     interrupted_at: Option<Instant>,
     input_ended: bool,
     /// `:quit`: what was said is still sent, but no answer is waited for.
@@ -133,54 +133,56 @@ struct Open<U> {
 
 /// Opens the window and keeps it until it is left.
 pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
-    mut window: Window,
+    mut window: WindowOptions,
     stdin: R,
     out: O,
 ) -> Result<Exit, Failure> {
     let (link, conversation) = begin(&mut window).await?;
-    let preferred = Preferred::from(&link.hello.ui);
+    let preferred = PreferredLook::from(&link.hello.ui);
     window.look = window
         .look
         .preferring(preferred, &window.global, &window.reach.around);
-    if window.look.editor == Editor::Line {
+    if window.look.editor == EditorSettings::Line {
         let state = window.reach.around.state_directory();
         match Terminal::open(
             state.as_deref(),
             window.look,
-            Here::of(&window.reach.around, Some(listing::of)),
+            PersonLocation::of(&window.reach.around, Some(directory_listing::of)),
         ) {
             Ok(terminal) => {
                 window
                     .signals
                     .listen_to_terminal()
                     .map_err(|it| deaf(&it))?;
-                return Open::new(window, link, conversation, terminal)
+                return OpenWindow::new(window, link, conversation, terminal)
                     .await?
                     .run()
                     .await;
             }
             // Without a terminal of its own the editor cannot be; lines can still be read.
-            Err(_) => (window.look.editor, window.look.answers) = (Editor::None, None),
+            Err(_) => (window.look.editor, window.look.answers) = (EditorSettings::None, None),
         }
     }
-    Open::new(window, link, conversation, Plain::new(stdin, out))
+    OpenWindow::new(window, link, conversation, PlainWindow::new(stdin, out))
         .await?
         .run()
         .await
 }
 
 /// Reaches the daemon and finds the conversation.
-async fn begin(window: &mut Window) -> Result<(Link, ConversationId), Failure> {
-    let mut link = window.reach.open(Wait::No).await?;
+async fn begin(window: &mut WindowOptions) -> Result<(DaemonLink, ConversationId), Failure> {
+    let mut link = window.reach.open(DaemonWait::No).await?;
     let name = window
         .args
         .conversation
         .as_deref()
         .or(window.global.conversation.as_deref());
     let conversation = loop {
-        match resolve::to_attach(&link.caller, &window.reach.around, name).await {
+        match conversation_choice::to_attach(&link.caller, &window.reach.around, name).await {
             Ok(conversation) => break conversation,
-            Err(failure) if failure.transient => link = window.reach.open(Wait::UntilBack).await?,
+            Err(failure) if failure.transient => {
+                link = window.reach.open(DaemonWait::UntilBack).await?;
+            }
             Err(failure) => return Err(failure),
         }
     };
@@ -189,7 +191,7 @@ async fn begin(window: &mut Window) -> Result<(Link, ConversationId), Failure> {
     Ok((link, conversation))
 }
 
-impl Window {
+impl WindowOptions {
     /// The next window that is opened here without a name begins with it. Lines from a pipe are a script's, and who only
     /// reads uses nothing.
     fn uses(&self, conversation: ConversationId) {
@@ -208,10 +210,10 @@ fn deaf(error: &std::io::Error) -> Failure {
     Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"))
 }
 
-impl<U: Ui> Open<U> {
+impl<U: UserInterface> OpenWindow<U> {
     async fn new(
-        window: Window,
-        link: Link,
+        window: WindowOptions,
+        link: DaemonLink,
         conversation: ConversationId,
         ui: U,
     ) -> Result<Self, Failure> {
@@ -219,21 +221,21 @@ impl<U: Ui> Open<U> {
             .started
             .then(|| format!("started aishd {}", link.hello.server.version));
         let mut open = Self {
-            rows: Rows::default(),
+            rows: ConversationRows::default(),
             display: Display::new(ui, window.look, window.args.tail),
             window,
-            connection: Connection::new(link),
+            connection: WindowConnection::new(link),
             conversation,
             title: String::new(),
             model: None,
             default_model: None,
             named: false,
             running_model: None,
-            turns: Turns::default(),
-            asked: Asked::default(),
+            turns: TurnTracker::default(),
+            asked: OpenQuestions::default(),
             attention: Attention::default(),
-            own: Own::default(),
-            outbox: Outbox::default(),
+            own: OwnCommands::default(),
+            outbox: AskOutbox::default(),
             switching: false,
             held: VecDeque::new(),
             calls: JoinSet::new(),
@@ -243,9 +245,9 @@ impl<U: Ui> Open<U> {
             exit: Exit::DONE,
         };
         if let Some(started) = started {
-            open.display.tell(&started).await?;
+            open.display.print_notice(&started).await?;
         }
-        open.attach(Replay::First);
+        open.attach(ReplayProgress::First);
         Ok(open)
     }
 
@@ -273,7 +275,7 @@ impl<U: Ui> Open<U> {
     }
 
     /// Picks what happens next; nothing is lost when this is given up.
-    async fn select(&mut self) -> Wake {
+    async fn select(&mut self) -> WindowWake {
         // A line may be about the subscription. Keys may not wait for a daemon that hangs.
         let attached = self.connection.is_attached() || self.has_editor();
         let known = !self.switching || self.has_editor();
@@ -291,44 +293,46 @@ impl<U: Ui> Open<U> {
         };
         tokio::select! {
             biased;
-            signal = self.window.signals.next() => Wake::Signal(signal),
-            Some(Ok(done)) = self.calls.join_next() => Wake::Done(done),
-            input = self.display.ui.next(), if listens => Wake::Input(input),
-            event = self.connection.link.events.recv(), if reads => Wake::Event(event),
-            () = attention => Wake::Attention,
+            signal = self.window.signals.next() => WindowWake::Signal(signal),
+            Some(Ok(done)) = self.calls.join_next() => WindowWake::Done(done),
+            input = self.display.ui.next(), if listens => WindowWake::Input(input),
+            event = self.connection.link.events.recv(), if reads => WindowWake::Event(event),
+            () = attention => WindowWake::Attention,
         }
     }
 
     /// Whether the window is left at once.
-    async fn apply(&mut self, wake: Wake) -> Result<bool, Failure> {
+    async fn apply(&mut self, wake: WindowWake) -> Result<bool, Failure> {
         match wake {
-            Wake::Signal(signal) => self.signal(signal).await,
-            Wake::Done(done) => self.done(done).await.map(|()| false),
-            Wake::Event(Some(event)) => self
+            WindowWake::Signal(signal) => self.signal(signal).await,
+            WindowWake::Done(done) => self.done(done).await.map(|()| false),
+            WindowWake::Event(Some(event)) => self
                 .event(&event.params.event, event.params.subscription)
                 .await
                 .map(|()| false),
-            Wake::Event(None) => self.lost().await.map(|()| false),
-            Wake::Input(input) => self.input(input?).await,
-            Wake::Attention => Ok(false),
+            WindowWake::Event(None) => self.lost().await.map(|()| false),
+            WindowWake::Input(input) => self.input(input?).await,
+            WindowWake::Attention => Ok(false),
         }
     }
 
-    async fn input(&mut self, input: Input) -> Result<bool, Failure> {
+    async fn input(&mut self, input: UserInput) -> Result<bool, Failure> {
         match input {
-            Input::Line(line, _) if self.switching => self.held.push_back(line),
-            Input::Line(line, question) => {
-                if !self.answered(&line, question).await? {
+            UserInput::Line(line, _) if self.switching => self.held.push_back(line),
+            UserInput::Line(line, question) => {
+                if !self.on_answer(&line, question).await? {
                     self.line(&line).await?;
                 }
             }
-            Input::Answer(question, pressed) => self.answered_by_key(question, pressed).await?,
-            Input::Edited(question, edited) => self.edited(question, edited).await?,
-            Input::Interrupt(typed) => return self.interrupt(typed).await,
-            Input::End => self.input_ended = true,
-            Input::NamesWanted => self.look_up_names(),
-            Input::Room | Input::Turned => {}
-            Input::Broken => return Err(Failure::new(Exit::FAILED, "the line editor failed")),
+            UserInput::Answer(question, pressed) => self.answered_by_key(question, pressed).await?,
+            UserInput::Edited(question, edited) => self.edited(question, edited).await?,
+            UserInput::Interrupt(typed) => return self.interrupt(typed).await,
+            UserInput::End => self.input_ended = true,
+            UserInput::NamesWanted => self.look_up_names(),
+            UserInput::Room | UserInput::Turned => {}
+            UserInput::Broken => {
+                return Err(Failure::new(Exit::FAILED, "the line editor failed"));
+            }
         }
         Ok(false)
     }
@@ -384,13 +388,13 @@ impl<U: Ui> Open<U> {
         }
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PromptHead {
         let chosen = self.window.global.model.as_ref().or(self.model.as_ref());
         let running = self
             .running_model
             .as_ref()
             .filter(|_| self.turns.running.is_some());
-        Head {
+        PromptHead {
             conversation: self.title.clone(),
             // What was found answers when nothing is configured, and that is known once it did.
             model: running
@@ -399,30 +403,30 @@ impl<U: Ui> Open<U> {
                 .or(self.running_model.as_ref())
                 .cloned(),
             state: if self.connection.is_lost() {
-                State::Problem
+                PromptState::Problem
             } else {
                 self.turns.state()
             },
         }
     }
 
-    async fn replayed(&mut self, through: Seq, rows: Vec<Row>) -> Result<(), Failure> {
+    async fn replayed(&mut self, through: Seq, rows: Vec<SafeRow>) -> Result<(), Failure> {
         let Some((replay, mut held)) = self.connection.replayed(through) else {
             return Ok(());
         };
         held.extend(rows);
         match replay {
-            Replay::First => {
+            ReplayProgress::First => {
                 let greeting = format!("attached to {} ({})", self.title, self.rows.here());
-                self.display.tell(&greeting).await?;
+                self.display.print_notice(&greeting).await?;
                 for notice in std::mem::take(&mut self.connection.notices) {
-                    self.display.tell(&notice).await?;
+                    self.display.print_notice(&notice).await?;
                 }
                 self.display.show_tail(held).await?;
             }
-            Replay::Back => {
+            ReplayProgress::Back => {
                 self.display
-                    .tell(&format!("back (missed {} lines)", held.len()))
+                    .print_notice(&format!("back (missed {} lines)", held.len()))
                     .await?;
                 self.display.show(held).await?;
             }
@@ -430,40 +434,42 @@ impl<U: Ui> Open<U> {
         self.tell_lost().await
     }
 
-    async fn done(&mut self, done: Done) -> Result<(), Failure> {
+    async fn done(&mut self, done: CompletedCall) -> Result<(), Failure> {
         match done {
-            Done::Opened(opened) => self.opened(*opened).await,
-            Done::Attached(attached) => self.attached(attached),
-            Done::Detached => {
-                self.attach(Replay::Back);
+            CompletedCall::Opened(opened) => self.opened(*opened).await,
+            CompletedCall::Attached(attached) => self.attached(attached),
+            CompletedCall::Detached => {
+                self.attach(ReplayProgress::Back);
                 Ok(())
             }
-            Done::Sent(conversation, sent) => self.delivered(conversation, sent).await,
-            Done::Again(conversation, sent) => self.sent(conversation, sent).await,
-            Done::Printed(Ok(printed)) => self.display.print(&printed.shown(true)).await,
-            Done::Printed(Err(failure)) => self.display.refuse(&failure).await,
-            Done::Switched(found) => self.switched(found).await,
-            Done::Named(names, default_model) => {
+            CompletedCall::Sent(conversation, sent) => self.delivered(conversation, sent).await,
+            CompletedCall::Again(conversation, sent) => self.sent(conversation, sent).await,
+            CompletedCall::Printed(Ok(printed)) => self.display.print(&printed.render(true)).await,
+            CompletedCall::Printed(Err(failure)) => self.display.refuse(&failure).await,
+            CompletedCall::Switched(found) => self.switched(found).await,
+            CompletedCall::Named(names, default_model) => {
                 self.named = true;
                 self.default_model = default_model.or(self.default_model.take());
                 self.display.ui.names(names);
                 Ok(())
             }
-            Done::Judged(confirm, judged) => self.judged(confirm, *judged).await,
-            Done::Answered(number, decision, result) => self.told(number, decision, result).await,
-            Done::Ran(command, Ok(taken)) => {
-                if self.own.answered(command, Some(taken)) {
+            CompletedCall::Judged(confirm, judged) => self.judged(confirm, *judged).await,
+            CompletedCall::Answered(number, decision, result) => {
+                self.on_answer_result(number, decision, result).await
+            }
+            CompletedCall::Ran(command, Ok(taken)) => {
+                if self.own.on_result(command, Some(taken)) {
                     let text = "it begins when the commands before it have ended";
-                    self.display.tell(text).await?;
+                    self.display.print_notice(text).await?;
                 }
                 Ok(())
             }
-            Done::Ran(command, Err(error)) => {
-                self.own.answered(command, None);
+            CompletedCall::Ran(command, Err(error)) => {
+                self.own.on_result(command, None);
                 self.display.refuse(&error.into()).await
             }
-            Done::Quiet(Ok(())) => Ok(()),
-            Done::Quiet(Err(error)) => self.display.refuse(&error.into()).await,
+            CompletedCall::Quiet(Ok(())) => Ok(()),
+            CompletedCall::Quiet(Err(error)) => self.display.refuse(&error.into()).await,
         }
     }
 
@@ -473,39 +479,39 @@ impl<U: Ui> Open<U> {
         };
         let caller = self.connection.caller();
         self.calls.spawn(async move {
-            Done::Quiet(caller.call::<Cancel>(TurnParams { turn }).await.map(drop))
+            CompletedCall::Quiet(caller.call::<Cancel>(TurnParams { turn }).await.map(drop))
         });
         true
     }
 
-    async fn signal(&mut self, signal: Signal) -> Result<bool, Failure> {
+    async fn signal(&mut self, signal: TerminalSignal) -> Result<bool, Failure> {
         match signal {
-            Signal::Terminate | Signal::Hangup => {
+            TerminalSignal::Terminate | TerminalSignal::Hangup => {
                 self.exit = signal.exit();
                 Ok(true)
             }
-            Signal::Continued => {
+            TerminalSignal::Continued => {
                 self.display.ui.resumed();
                 self.catch_up();
                 Ok(false)
             }
             // From outside, for the keys of a terminal with an editor are no signals: it is to end.
-            Signal::Interrupt
+            TerminalSignal::Interrupt
                 if self.has_editor() && !self.turns.is_at_work() && self.own.is_empty() =>
             {
                 self.exit = signal.exit();
                 Ok(true)
             }
-            Signal::Interrupt if self.connection.is_lost() => {
+            TerminalSignal::Interrupt if self.connection.is_lost() => {
                 self.exit = signal.exit();
                 Ok(true)
             }
-            Signal::Interrupt => self.interrupt(Typed::Nothing).await,
+            TerminalSignal::Interrupt => self.interrupt(HalfTyped::Nothing).await,
         }
     }
 
     /// Ctrl-C.
-    async fn interrupt(&mut self, typed: Typed) -> Result<bool, Failure> {
+    async fn interrupt(&mut self, typed: HalfTyped) -> Result<bool, Failure> {
         let now = Instant::now();
         if self
             .interrupted_at
@@ -518,25 +524,25 @@ impl<U: Ui> Open<U> {
         if drives && (self.cancel_command() || self.cancel() || self.cancel_anybodys()) {
             self.interrupted_at = Some(now);
             self.display.ui.leaving_is_near();
-        } else if typed == Typed::Nothing {
+        } else if typed == HalfTyped::Nothing {
             self.display
-                .tell("Ctrl-D detaches; the conversation goes on")
+                .print_notice("Ctrl-D detaches; the conversation goes on")
                 .await?;
         }
         Ok(false)
     }
 
     fn has_editor(&self) -> bool {
-        self.window.look.editor == Editor::Line
+        self.window.look.editor == EditorSettings::Line
     }
 
-    fn new_rows(&self) -> Rows {
+    fn new_rows(&self) -> ConversationRows {
         let reader = if self.has_editor() {
-            Reader::Person
+            RowReader::Person
         } else {
-            Reader::Plain
+            RowReader::Plain
         };
-        Rows::new(
+        ConversationRows::new(
             Some(self.connection.link.hello.client_id),
             self.window.global.verbose,
         )

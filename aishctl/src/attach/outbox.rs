@@ -8,25 +8,25 @@ use aish_proto::turn::{Attachment, Send, SendMode, SendParams, SendResult};
 use ulid::Ulid;
 
 use crate::ask;
-use crate::connect::{CallError, Caller};
-use crate::mention;
-use crate::named_file::Attached;
+use crate::connect::{Caller, RpcCallError};
+use crate::file_mention::AttachedFile;
+use crate::resource_mention;
 
 /// Lines that wait to be sent; no more are read until one is.
 pub(super) const LINES: usize = 64;
 
 /// What was typed, and for which conversation: that is the one which the window was on then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct TypedAsk {
     pub(super) conversation: ConversationId,
     key: String,
     text: String,
     /// Read when it was typed, so that it is the same question each time it is sent.
-    files: Vec<Attached>,
+    files: Vec<AttachedFile>,
 }
 
-impl Question {
-    fn new(conversation: ConversationId, text: String, files: Vec<Attached>) -> Self {
+impl TypedAsk {
+    fn new(conversation: ConversationId, text: String, files: Vec<AttachedFile>) -> Self {
         Self {
             conversation,
             key: Ulid::new().to_string(),
@@ -37,16 +37,21 @@ impl Question {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
-    lines: VecDeque<Question>,
+pub(super) struct AskOutbox {
+    lines: VecDeque<TypedAsk>,
     sending: bool,
     /// The first was not answered in time.
     late: bool,
 }
 
-impl Outbox {
-    pub(super) fn put(&mut self, conversation: ConversationId, text: String, files: Vec<Attached>) {
-        let question = Question::new(conversation, text, files);
+impl AskOutbox {
+    pub(super) fn put(
+        &mut self,
+        conversation: ConversationId,
+        text: String,
+        files: Vec<AttachedFile>,
+    ) {
+        let question = TypedAsk::new(conversation, text, files);
         self.lines.push_back(question);
     }
 
@@ -55,15 +60,15 @@ impl Outbox {
         &mut self,
         conversation: ConversationId,
         text: String,
-        files: Vec<Attached>,
+        files: Vec<AttachedFile>,
     ) {
         let at = usize::from(self.sending).min(self.lines.len());
-        let question = Question::new(conversation, text, files);
+        let question = TypedAsk::new(conversation, text, files);
         self.lines.insert(at, question);
     }
 
     /// The next question to send, unless one is on its way.
-    pub(super) fn next(&mut self) -> Option<Question> {
+    pub(super) fn next(&mut self) -> Option<TypedAsk> {
         let next = self.lines.front().filter(|_| !self.sending).cloned();
         self.sending |= next.is_some();
         next
@@ -109,9 +114,9 @@ impl Outbox {
 pub(super) async fn send(
     caller: &Caller,
     model: Option<String>,
-    question: Question,
-) -> Result<SendResult, CallError> {
-    let Question {
+    question: TypedAsk,
+) -> Result<SendResult, RpcCallError> {
+    let TypedAsk {
         conversation,
         key,
         mut text,
@@ -119,9 +124,9 @@ pub(super) async fn send(
     } = question;
     let mut attachments = Vec::new();
     let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
-    let mentioned = mention::read(caller, &text).await?;
+    let mentioned = resource_mention::read(caller, &text).await?;
     if escaped(&text) > caller.line_bytes().saturating_sub(16 << 10) {
-        let blob = ask::put(caller, &text).await?;
+        let blob = ask::put_blob(caller, &text).await?;
         attachments.push(Attachment {
             name: "question".to_owned(),
             text: None,
@@ -135,7 +140,7 @@ pub(super) async fn send(
         let blob = if inline {
             None
         } else {
-            Some(ask::put(caller, &content).await?)
+            Some(ask::put_blob(caller, &content).await?)
         };
         attachments.push(Attachment {
             name,
@@ -168,7 +173,7 @@ mod tests {
             ConversationId::from_bytes([1; 16]),
             ConversationId::from_bytes([2; 16]),
         );
-        let mut outbox = Outbox::default();
+        let mut outbox = AskOutbox::default();
         outbox.put(here, "one".into(), vec![]);
         outbox.put(there, "two".into(), vec![]);
         let first = outbox.next().unwrap();

@@ -5,14 +5,14 @@ use aish_proto::id::ConfirmId;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-use super::attention::{Focus, Looked};
-use super::ui::{Head, Input, Lines, Names, Ui};
-use crate::editor::Draft;
+use super::attention::{LastSeen, TerminalFocus};
+use super::ui::{CompletionNames, LinePurpose, PromptHead, UserInput, UserInterface};
+use crate::editor::ArgumentDraft;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 #[derive(Debug)]
-pub(crate) struct Plain<R, O> {
+pub(crate) struct PlainWindow<R, O> {
     from: R,
     to: O,
     /// The beginning of a line whose end has not come.
@@ -20,7 +20,7 @@ pub(crate) struct Plain<R, O> {
     ended: bool,
 }
 
-impl<R, O> Plain<R, O> {
+impl<R, O> PlainWindow<R, O> {
     pub(crate) fn new(from: R, to: O) -> Self {
         Self {
             from,
@@ -31,10 +31,10 @@ impl<R, O> Plain<R, O> {
     }
 }
 
-impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> Ui for Plain<R, O> {
-    async fn next(&mut self) -> Result<Input, Failure> {
+impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> UserInterface for PlainWindow<R, O> {
+    async fn next(&mut self) -> Result<UserInput, Failure> {
         if self.ended {
-            return Ok(Input::End);
+            return Ok(UserInput::End);
         }
         let read = self
             .from
@@ -43,11 +43,11 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> Ui for Plain<R, O> {
             .map_err(|error| Failure::new(Exit::FAILED, format!("cannot read stdin: {error}")))?;
         self.ended = read == 0;
         if self.ended && self.line.is_empty() {
-            return Ok(Input::End);
+            return Ok(UserInput::End);
         }
         // At the end too: a last line without its line feed may have come while we did something else.
         let line = std::mem::take(&mut self.line);
-        Ok(Input::Line(
+        Ok(UserInput::Line(
             String::from_utf8_lossy(&line).into_owned(),
             None,
         ))
@@ -65,27 +65,27 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> Ui for Plain<R, O> {
         true
     }
 
-    fn head(&mut self, _: Head) {}
+    fn head(&mut self, _: PromptHead) {}
 
     /// Nobody sees it: only a command that names the question answers it.
-    fn asks(&mut self, _: Option<ConfirmId>) {}
-    fn lines(&mut self, _: Lines) {}
+    fn show_question(&mut self, _: Option<ConfirmId>) {}
+    fn lines(&mut self, _: LinePurpose) {}
 
-    fn edit(&mut self, _: ConfirmId, _: Draft) {}
+    fn edit(&mut self, _: ConfirmId, _: ArgumentDraft) {}
 
     fn ring(&mut self, _: &str, _: NotifyMethod) {}
 
     fn waiting(&mut self, _: &str, _: usize) {}
 
     /// A pipe is never looked at by anybody.
-    fn looked(&self) -> Looked {
-        Looked {
+    fn last_seen(&self) -> LastSeen {
+        LastSeen {
             keyed_at: Instant::now(),
-            focus: Focus::Here,
+            focus: TerminalFocus::Here,
         }
     }
 
-    fn names(&mut self, _: Names) {}
+    fn names(&mut self, _: CompletionNames) {}
 
     fn leaving_is_near(&mut self) {}
 

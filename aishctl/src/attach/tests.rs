@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::connect::CALL_DEADLINE;
-use crate::hello::tests::reach;
-use crate::peer::{self, Link, Peer};
+use crate::daemon_link::tests::reach;
+use crate::test_daemon::{self, GatewayPeer, PeerLink};
 
 struct Seen {
     exit: Exit,
@@ -36,7 +36,7 @@ impl Screen {
 /// Attaches with a keyboard that the script types on and a screen that it reads.
 async fn attach<S>(terminal: bool, script: S) -> Seen
 where
-    S: AsyncFnOnce(&Peer, DuplexStream, &mpsc::Sender<Signal>, &mut Screen),
+    S: AsyncFnOnce(&GatewayPeer, DuplexStream, &mpsc::Sender<TerminalSignal>, &mut Screen),
 {
     attach_within(CALL_DEADLINE, terminal, script).await
 }
@@ -44,24 +44,24 @@ where
 /// The same, and calls may take this long.
 async fn attach_within<S>(deadline: Duration, terminal: bool, script: S) -> Seen
 where
-    S: AsyncFnOnce(&Peer, DuplexStream, &mpsc::Sender<Signal>, &mut Screen),
+    S: AsyncFnOnce(&GatewayPeer, DuplexStream, &mpsc::Sender<TerminalSignal>, &mut Screen),
 {
-    let peer = Peer::new();
-    let (press, signals) = Signals::scripted();
+    let peer = GatewayPeer::new();
+    let (press, signals) = ClientSignals::scripted();
     let mut reach = reach(&peer.socket);
     reach.kind = ClientKind::Line;
     reach.deadline = deadline;
     reach.around.stdin_terminal = terminal;
     let args = AttachArgs {
-        conversation: Some(peer::conversation().to_string()),
+        conversation: Some(test_daemon::conversation().to_string()),
         read_only: false,
         tail: 40,
     };
-    let window = Window {
+    let window = WindowOptions {
         reach,
-        global: Global::default(),
+        global: GlobalArgs::default(),
         args,
-        look: Look::default(),
+        look: WindowLook::default(),
         signals,
     };
     let (keyboard, stdin) = duplex(1 << 16);
@@ -79,10 +79,10 @@ where
     }
 }
 
-async fn greet(peer: &Peer, last_seq: u64) -> Link {
+async fn greet(peer: &GatewayPeer, last_seq: u64) -> PeerLink {
     let mut link = peer.greet().await;
     let call = link.expect("conversation/status").await;
-    link.reply(&call, peer::status("t", 2)).await;
+    link.reply(&call, test_daemon::status("t", 2)).await;
     assert_eq!(
         json!({"tail": 40}),
         link.attach(last_seq, Value::Null).await
@@ -90,12 +90,12 @@ async fn greet(peer: &Peer, last_seq: u64) -> Link {
     link
 }
 
-async fn replayed(link: &mut Link, through: u64) {
+async fn replayed(link: &mut PeerLink, through: u64) {
     link.event(None, "replayComplete", json!({"through": through}))
         .await;
 }
 
-async fn answer(link: &mut Link, seq: u64, text: &str) {
+async fn answer(link: &mut PeerLink, seq: u64, text: &str) {
     link.event(
         Some(seq),
         "assistantMessage",
@@ -158,7 +158,7 @@ async fn a_lost_daemon_is_found_again_with_what_was_missed() {
         drop(link);
         let mut link = peer.greet().await;
         let since = link.attach(4, Value::Null).await;
-        assert_eq!(json!({"epoch": peer::epoch(), "seq": 1}), since);
+        assert_eq!(json!({"epoch": test_daemon::epoch(), "seq": 1}), since);
         link.event(Some(2), "userMessage", json!({"text": "why?"}))
             .await;
         answer(&mut link, 3, "a\nb").await;
@@ -207,7 +207,7 @@ async fn ctrl_c_cancels_what_runs_and_only_hints_when_nothing_does() {
     let seen = attach(true, async |peer, keyboard, press, screen| {
         let mut link = greet(peer, 1).await;
         replayed(&mut link, 1).await;
-        press.send(Signal::Interrupt).await.unwrap();
+        press.send(TerminalSignal::Interrupt).await.unwrap();
         screen
             .until("Ctrl-D detaches; the conversation goes on\n")
             .await;
@@ -224,9 +224,9 @@ async fn ctrl_c_cancels_what_runs_and_only_hints_when_nothing_does() {
         )
         .await;
         screen.until("half\n").await;
-        press.send(Signal::Interrupt).await.unwrap();
+        press.send(TerminalSignal::Interrupt).await.unwrap();
         let call = link.expect("turn/cancel").await;
-        assert_eq!(json!(peer::turn()), call.params["turn"]);
+        assert_eq!(json!(test_daemon::turn()), call.params["turn"]);
         link.reply(&call, json!({"cancelled": true})).await;
         let finished = json!({"stopReason": "cancelled", "text": "half\n", "usage": null});
         link.event(Some(3), "turnFinished", finished).await;
@@ -245,10 +245,13 @@ async fn a_colon_runs_the_command_here() {
         replayed(&mut link, 1).await;
         keyboard.write_all(b":queue\n").await.unwrap();
         let call = link.expect("conversation/status").await;
-        link.reply(&call, peer::status("t", 2)).await;
+        link.reply(&call, test_daemon::status("t", 2)).await;
         let call = link.expect("queue/list").await;
-        assert_eq!(json!(peer::conversation()), call.params["conversation"]);
-        let queue = json!([{"turn": peer::turn(), "position": 1, "text": "later"}]);
+        assert_eq!(
+            json!(test_daemon::conversation()),
+            call.params["conversation"]
+        );
+        let queue = json!([{"turn": test_daemon::turn(), "position": 1, "text": "later"}]);
         link.reply(&call, json!({"queue": queue, "held": false}))
             .await;
         keyboard.write_all(b":nonsense\n:quit\n").await.unwrap();
@@ -257,7 +260,7 @@ async fn a_colon_runs_the_command_here() {
     .await;
     assert!(
         seen.out
-            .contains(&format!("1  later     {}\n", peer::turn())),
+            .contains(&format!("1  later     {}\n", test_daemon::turn())),
         "{}",
         seen.out
     );
@@ -326,7 +329,7 @@ async fn switch_leaves_one_conversation_for_another() {
         replayed(&mut link, 1).await;
         keyboard.write_all(b":switch other\n").await.unwrap();
         let call = link.expect("conversation/list").await;
-        let found = json!({"conversations": [peer::status("other", 7)]});
+        let found = json!({"conversations": [test_daemon::status("other", 7)]});
         link.reply(&call, found).await;
         let call = link.expect("conversation/detach").await;
         // More than the window takes ahead: the reply must come through all the same.
@@ -336,7 +339,7 @@ async fn switch_leaves_one_conversation_for_another() {
         }
         link.reply(&call, json!({})).await;
         let call = link.expect("conversation/attach").await;
-        assert_eq!(peer::status("other", 7)["id"], call.params["id"]);
+        assert_eq!(test_daemon::status("other", 7)["id"], call.params["id"]);
         link.attached(&call, 1, Value::Null).await;
         replayed(&mut link, 1).await;
         drop(keyboard);

@@ -8,14 +8,14 @@ use aish_proto::id::TurnId;
 use aish_proto::shell::RunningCommand;
 use aish_proto::turn::{SendResult, StopReason};
 
-use super::ui::State;
+use super::ui::PromptState;
 use crate::exit::{self, Exit};
 
 /// Finished turns that are remembered, for a send whose reply comes after its answer.
 const FINISHED_TURNS: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct TurnTracker {
     pub(super) running: Option<TurnId>,
     /// The command of a person that runs, whoever that is.
     pub(super) command: Option<RunningCommand>,
@@ -30,7 +30,7 @@ pub(super) struct Turns {
     interrupted: bool,
 }
 
-impl Turns {
+impl TurnTracker {
     /// Takes an event in; how one of our turns ended badly, if this is its end.
     pub(super) fn take(&mut self, event: &Envelope) -> Option<Exit> {
         if let Some(snapshot) = event.read::<Snapshot>() {
@@ -110,15 +110,15 @@ impl Turns {
         self.running.is_some() || self.command.is_some()
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> PromptState {
         if self.waits {
-            State::Waiting
+            PromptState::Waiting
         } else if self.is_at_work() {
-            State::Running
+            PromptState::Running
         } else if self.failed {
-            State::Problem
+            PromptState::Problem
         } else {
-            State::Idle
+            PromptState::Idle
         }
     }
 }

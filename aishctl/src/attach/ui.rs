@@ -4,13 +4,13 @@
 use aish_proto::config::NotifyMethod;
 use aish_proto::id::ConfirmId;
 
-use super::attention::Looked;
-use crate::editor::Draft;
+use super::attention::LastSeen;
+use crate::editor::ArgumentDraft;
 use crate::failure::Failure;
 
 /// What came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Input {
+pub(crate) enum UserInput {
     /// A line, and the question to which it may be an answer: the one that had stood on the screen for a while when
     /// the line was begun.
     Line(String, Option<ConfirmId>),
@@ -19,9 +19,9 @@ pub(crate) enum Input {
     /// Somebody turned to this terminal, or away from it.
     Turned,
     /// Alt-y, Alt-n or Enter, at the question that stands.
-    Answer(ConfirmId, Pressed),
+    Answer(ConfirmId, PressedKey),
     /// Ctrl-C that was not used up by clearing the line.
-    Interrupt(Typed),
+    Interrupt(HalfTyped),
     /// Ctrl-D, or the end of the pipe.
     End,
     /// Completion would like to know the names of today.
@@ -33,7 +33,7 @@ pub(crate) enum Input {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pressed {
+pub(crate) enum PressedKey {
     Yes,
     No,
     /// A line without a word: a no where something waits for the answer.
@@ -42,7 +42,7 @@ pub(crate) enum Pressed {
 
 /// What a line is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Lines {
+pub(crate) enum LinePurpose {
     #[default]
     Free,
     /// For a form: it may be empty, and it is remembered nowhere.
@@ -51,22 +51,22 @@ pub(crate) enum Lines {
 
 /// Whether a line was half typed at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) enum HalfTyped {
     Something,
     Nothing,
 }
 
 /// What the prompt says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct PromptHead {
     pub(crate) conversation: String,
     /// The preset by name, once it is known.
     pub(crate) model: Option<String>,
-    pub(crate) state: State,
+    pub(crate) state: PromptState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum PromptState {
     #[default]
     Idle,
     Running,
@@ -78,32 +78,32 @@ pub(crate) enum State {
 
 /// Words that Tab knows besides those of the grammar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Names {
+pub(crate) struct CompletionNames {
     pub(crate) conversations: Vec<String>,
     pub(crate) models: Vec<String>,
 }
 
-pub(crate) trait Ui {
+pub(crate) trait UserInterface {
     /// The next input. Nothing is lost when the wait is given up.
-    async fn next(&mut self) -> Result<Input, Failure>;
+    async fn next(&mut self) -> Result<UserInput, Failure>;
     /// Adds text under everything that was shown before: whole lines, safe, styled.
     async fn show(&mut self, text: String) -> Result<(), Failure>;
-    /// False: what was shown piles up; show no more until [`Input::Room`].
+    /// False: what was shown piles up; show no more until [`UserInput::Room`].
     fn has_room(&self) -> bool;
-    fn head(&mut self, head: Head);
+    fn head(&mut self, head: PromptHead);
     /// What is shown next is this question, or none stands any more.
-    fn asks(&mut self, question: Option<ConfirmId>);
+    fn show_question(&mut self, question: Option<ConfirmId>);
     /// What the lines to come are for.
-    fn lines(&mut self, lines: Lines);
-    /// Lends the terminal to the program that edits this; [`Input::Edited`] comes back.
-    fn edit(&mut self, question: ConfirmId, draft: Draft);
+    fn lines(&mut self, lines: LinePurpose);
+    /// Lends the terminal to the program that edits this; [`UserInput::Edited`] comes back.
+    fn edit(&mut self, question: ConfirmId, draft: ArgumentDraft);
     /// Calls somebody who does not look.
     fn ring(&mut self, text: &str, method: NotifyMethod);
     /// So many questions wait in this conversation.
     fn waiting(&mut self, conversation: &str, count: usize);
     /// When somebody was last there.
-    fn looked(&self) -> Looked;
-    fn names(&mut self, names: Names);
+    fn last_seen(&self) -> LastSeen;
+    fn names(&mut self, names: CompletionNames);
     /// A second Ctrl-C is ours for this long, even where a line is half typed.
     fn leaving_is_near(&mut self);
     /// The program goes on after it was stopped.

@@ -1,10 +1,10 @@
 //! Confirms that have ended, by what people call them: a late answer is told who came first, also to `c7`.
 
-use aish_proto::audit::{AuditKind, AuditOrder, List, ListParams};
+use aish_proto::audit::{AuditKind, AuditListParams, AuditOrder, List};
 use aish_proto::confirm::{ConfirmParams, ConfirmRecord, Get};
 use aish_proto::id::{ConfirmId, ConversationId};
 
-use crate::desk::Desk;
+use crate::command_context::CommandContext;
 use crate::failure::Failure;
 
 /// Records of the trail that are looked through, the newest first.
@@ -14,15 +14,15 @@ const CONFIRMS: usize = 50;
 
 /// The one that ended last of those that are called so.
 pub(super) async fn find(
-    desk: &Desk,
+    desk: &CommandContext,
     conversation: Option<ConversationId>,
     name: &str,
 ) -> Result<Option<ConfirmRecord>, Failure> {
-    let params = ListParams {
+    let params = AuditListParams {
         conversation,
         order: AuditOrder::NewestFirst,
         limit: Some(RECORDS),
-        ..ListParams::default()
+        ..AuditListParams::default()
     };
     let page = desk.caller.call::<List>(params).await?;
     let ended = page.records.iter();

@@ -5,18 +5,18 @@ use std::io::{self, BufRead as _, Read as _, Write as _};
 use aish_proto::confirm::{AnswerParams, ConfirmRecord, ConfirmState, Decision};
 
 use super::{TYPE_AHEAD, check_seen, forget_typed, send};
-use crate::consent::Word;
-use crate::desk::{Desk, Printed};
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::form::{self, Given};
-use crate::prompt::{Question, Reaction};
+use crate::form_question::{self, FormAnswers};
+use crate::question::ConsentWord;
+use crate::terminal_prompt::{PromptQuestion, PromptReaction};
 
 /// More than the daemon takes in a line.
 const CONTENT_BYTES: u64 = 1 << 20;
 
 /// With what standard input says, where that is asked for.
-pub(super) fn read(given: &Given) -> Result<Given, Failure> {
+pub(super) fn read(given: &FormAnswers) -> Result<FormAnswers, Failure> {
     let mut given = given.clone();
     if given.content.as_deref() == Some("-") {
         let mut text = String::new();
@@ -33,24 +33,24 @@ pub(super) fn read(given: &Given) -> Result<Given, Failure> {
 }
 
 pub(super) async fn allow(
-    desk: &Desk,
+    desk: &CommandContext,
     record: &ConfirmRecord,
     decision: Decision,
     digest: Option<&str>,
-    given: &Given,
-) -> Result<Printed, Failure> {
+    given: &FormAnswers,
+) -> Result<CommandOutput, Failure> {
     let request = &record.request;
     if decision != Decision::AllowOnce {
         return Err(Failure::new(Exit::USAGE, "a form is filled in once")
             .hint("the same without --always, --provider and --raise"));
     }
-    let fields = form::fields(request);
+    let fields = form_question::fields(request);
     if record.state != ConfirmState::Pending {
         return super::answer(desk, record, decision, None, None).await;
     }
     let asks = given.is_empty() && !fields.is_empty();
     if asks && !desk.may_prompt {
-        let hint = form::commands(request, request.digest.get(..12).unwrap_or_default());
+        let hint = form_question::commands(request, request.digest.get(..12).unwrap_or_default());
         let hint = hint.lines().next().unwrap_or_default().trim().to_owned();
         return Err(Failure::new(Exit::USAGE, "the form has to be filled in").hint(hint));
     }
@@ -86,19 +86,19 @@ pub(super) async fn allow(
 /// Asks for one field after the other. Nothing: the terminal was closed, or the person went back behind the first field.
 fn dialog(record: &ConfirmRecord) -> io::Result<Option<AnswerParams>> {
     let mut stderr = io::stderr().lock();
-    let mut question = Question::new(record.request.clone());
+    let mut question = PromptQuestion::new(record.request.clone());
     let shown = question.show();
     // The line of what can be answered: that it is to be filled in was said by the command.
     let shown = shown.rsplit_once('\n').map_or("", |(all, _)| all);
     writeln!(stderr, "{shown}")?;
-    let mut reaction = question.take(Word::Decide(Decision::AllowOnce, None));
+    let mut reaction = question.take(ConsentWord::Decide(Decision::AllowOnce, None));
     let mut first = true;
     loop {
         match reaction {
-            Reaction::Say(_) if !question.is_filled_in() => return Ok(None),
-            Reaction::Say(text) => stderr.write_all(text.as_bytes())?,
-            Reaction::Answer(params) => return Ok(Some(*params)),
-            Reaction::Edit(_) => return Ok(None),
+            PromptReaction::Say(_) if !question.is_filled_in() => return Ok(None),
+            PromptReaction::Say(text) => stderr.write_all(text.as_bytes())?,
+            PromptReaction::Answer(params) => return Ok(Some(*params)),
+            PromptReaction::Edit(_) => return Ok(None),
         }
         stderr.flush()?;
         if first {

@@ -10,22 +10,22 @@ use aish_proto::event::{ConfirmRequested, ConfirmResolved, EventData as _, Repla
 use aish_proto::id::{ConfirmId, ConversationId};
 use aish_proto::method::Empty;
 
-use crate::args::Global;
-use crate::attach::ring::{self, Rings};
+use crate::args::GlobalArgs;
+use crate::attach::bell::{self, BellSupport};
 use crate::confirm;
-use crate::connect::Event;
-use crate::consent::{self, Extent};
+use crate::connect::WireEvent;
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::editor;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Link, Reach, Wait};
 use crate::notice::Notices;
-use crate::prompt::{Prompter, Reaction};
-use crate::{resolve, safe};
+use crate::question::{self, ArgumentExtent};
+use crate::terminal_prompt::{PromptReaction, Prompter};
+use crate::{conversation_choice, safe};
 
 /// What is done with what comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum WatchFormat {
     /// A person is asked.
     Asks,
     /// Lines for people.
@@ -36,17 +36,17 @@ pub enum Form {
 
 /// Watches until the program is ended, or the daemon does not come back.
 pub async fn run(
-    reach: &Reach,
-    global: &Global,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
     notices: &mut Notices,
-    form: Form,
+    form: WatchFormat,
 ) -> Result<Exit, Failure> {
-    let mut link = reach.open(Wait::No).await?;
+    let mut link = reach.open(DaemonWait::No).await?;
     let only = match global.conversation.as_deref() {
-        Some(name) => Some(resolve::named(&link.caller, name).await?.id),
+        Some(name) => Some(conversation_choice::by_name(&link.caller, name).await?.id),
         None => None,
     };
-    let mut watching = Watching {
+    let mut watching = ConfirmWatch {
         reach,
         notices,
         form,
@@ -60,14 +60,14 @@ pub async fn run(
     loop {
         link.caller.call::<Watch>(Empty {}).await?;
         watching.follow(&mut link).await?;
-        link = reach.open(Wait::UntilBack).await?;
+        link = reach.open(DaemonWait::UntilBack).await?;
     }
 }
 
-struct Watching<'a> {
-    reach: &'a Reach,
+struct ConfirmWatch<'a> {
+    reach: &'a DaemonReach,
     notices: &'a mut Notices,
-    form: Form,
+    form: WatchFormat,
     only: Option<ConversationId>,
     /// The oldest first.
     open: VecDeque<(ConversationId, ConfirmRequested)>,
@@ -80,9 +80,9 @@ struct Watching<'a> {
     asked: Option<ConfirmId>,
 }
 
-impl Watching<'_> {
+impl ConfirmWatch<'_> {
     /// Returns when the connection is gone.
-    async fn follow(&mut self, link: &mut Link) -> Result<(), Failure> {
+    async fn follow(&mut self, link: &mut DaemonLink) -> Result<(), Failure> {
         loop {
             tokio::select! {
                 event = link.events.recv() => {
@@ -95,7 +95,7 @@ impl Watching<'_> {
         }
     }
 
-    fn event(&mut self, event: &Event, link: &Link) -> Result<(), Failure> {
+    fn event(&mut self, event: &WireEvent, link: &DaemonLink) -> Result<(), Failure> {
         let envelope = &event.params.event;
         if envelope.kind == ReplayComplete::KIND {
             self.forget_settled();
@@ -116,12 +116,12 @@ impl Watching<'_> {
             {
                 return Ok(());
             }
-            self.print(event, || told(&request))?;
-            if self.form == Form::Asks {
-                let rings = Rings::of(&self.reach.around, false);
+            self.print(event, || question_line(&request))?;
+            if self.form == WatchFormat::Asks {
+                let rings = BellSupport::of(&self.reach.around, false);
                 let text = format!("c{} {}", request.number, request.title);
                 let method = link.hello.ui.notify.method;
-                self.notices.ring(&ring::notice(&text, method, rings));
+                self.notices.ring(&bell::notice(&text, method, rings));
                 self.open.push_back((conversation, request));
             }
         } else if let Some(resolved) = envelope.read::<ConfirmResolved>() {
@@ -142,11 +142,11 @@ impl Watching<'_> {
             self.asked = None;
             self.notices.coloured("\n", "");
             self.notices
-                .say("it was settled while the connection was lost");
+                .print("it was settled while the connection was lost");
         }
     }
 
-    fn resolved(&mut self, event: &Event, resolved: &ConfirmResolved) -> Result<(), Failure> {
+    fn resolved(&mut self, event: &WireEvent, resolved: &ConfirmResolved) -> Result<(), Failure> {
         self.open.retain(|(_, it)| it.confirm != resolved.confirm);
         let Some(number) = self.numbers.remove(&resolved.confirm) else {
             return Ok(());
@@ -155,20 +155,20 @@ impl Watching<'_> {
             self.asked = None;
             self.notices.coloured("\n", "");
         }
-        let ending = consent::ending(number, resolved);
-        if self.form == Form::Asks {
-            self.notices.say(&ending);
+        let ending = question::ending(number, resolved);
+        if self.form == WatchFormat::Asks {
+            self.notices.print(&ending);
             return Ok(());
         }
         self.print(event, || format!("{ending}\n"))
     }
 
     /// One line of JSON, or what people read.
-    fn print(&self, event: &Event, human: impl FnOnce() -> String) -> Result<(), Failure> {
+    fn print(&self, event: &WireEvent, human: impl FnOnce() -> String) -> Result<(), Failure> {
         let text = match self.form {
-            Form::Asks => return Ok(()),
-            Form::Text => safe::screen(&human()),
-            Form::Events => format!("{}\n", safe::json_pipe(event.raw.get())),
+            WatchFormat::Asks => return Ok(()),
+            WatchFormat::Text => safe::screen(&human()),
+            WatchFormat::Events => format!("{}\n", safe::json_pipe(event.raw.get())),
         };
         let mut stdout = std::io::stdout().lock();
         let written = stdout
@@ -178,7 +178,7 @@ impl Watching<'_> {
     }
 
     /// Puts the oldest question, unless one stands.
-    async fn ask(&mut self, link: &Link) {
+    async fn ask(&mut self, link: &DaemonLink) {
         let Some((conversation, request)) = self.open.front() else {
             return;
         };
@@ -192,45 +192,49 @@ impl Watching<'_> {
             .call::<StatusOf>(ConversationParams { id })
             .await;
         let title = status.map_or_else(|_| id.to_string(), |it| it.title);
-        self.notices.say(&format!("in {}:", safe::one_line(&title)));
+        self.notices
+            .print(&format!("in {}:", safe::one_line(&title)));
         self.asked = Some(request.confirm);
         let text = self.prompter.ask(request);
         self.put(&text);
     }
 
     fn put(&mut self, text: &str) {
-        let colour = self.prompter.stands().map_or("", |(_, colour)| colour);
+        let colour = self
+            .prompter
+            .open_question()
+            .map_or("", |(_, colour)| colour);
         self.notices.coloured(text, colour);
     }
 
-    async fn typed(&mut self, line: &str, link: &Link) -> Result<(), Failure> {
+    async fn typed(&mut self, line: &str, link: &DaemonLink) -> Result<(), Failure> {
         match self.prompter.take(line) {
-            Reaction::Say(text) => self.notices.coloured(&text, ""),
-            Reaction::Edit(arguments) => {
+            PromptReaction::Say(text) => self.notices.coloured(&text, ""),
+            PromptReaction::Edit(arguments) => {
                 let words = editor::program(&self.reach.around, &link.hello.ui.editor);
                 let text = self.prompter.edit(&link.caller, words, arguments).await;
                 self.put(&text);
             }
-            Reaction::Answer(params) => self.answer(*params, link).await?,
+            PromptReaction::Answer(params) => self.answer(*params, link).await?,
         }
         Ok(())
     }
 
-    async fn answer(&mut self, params: AnswerParams, link: &Link) -> Result<(), Failure> {
+    async fn answer(&mut self, params: AnswerParams, link: &DaemonLink) -> Result<(), Failure> {
         let (confirm, decision) = (params.confirm, params.decision);
         match link.caller.call::<Answer>(params).await {
             // That it counts comes as an event, as it does for everybody.
             Ok(result) if result.outcome == AnswerOutcome::Resolved => {}
             Ok(result) => {
                 let number = self.numbers.get(&confirm).copied().unwrap_or_default();
-                let (text, _) = confirm::told(number, decision, &result);
-                self.notices.say(&text);
+                let (text, _) = confirm::answer_text(number, decision, &result);
+                self.notices.print(&text);
                 self.prompter.settle(confirm);
                 self.asked = None;
                 self.open.retain(|(_, it)| it.confirm != confirm);
             }
             Err(error) if error.is_transient() => {
-                let text = self.prompter.again();
+                let text = self.prompter.ask_again();
                 self.put(&text);
             }
             Err(error) => return Err(error.into()),
@@ -240,6 +244,6 @@ impl Watching<'_> {
 }
 
 /// A question for somebody who reads a pipe, and how it is answered.
-fn told(request: &ConfirmRequested) -> String {
-    consent::question(request, Extent::Whole) + &consent::commands(request)
+fn question_line(request: &ConfirmRequested) -> String {
+    question::question(request, ArgumentExtent::Whole) + &question::commands(request)
 }

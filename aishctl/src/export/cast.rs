@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::instant::millis;
 use crate::markdown::Style;
-use crate::rows::{Row, Rows};
+use crate::rows::{ConversationRows, SafeRow};
 use crate::{notice, safe};
 
 const COLUMNS: usize = 80;
@@ -16,9 +16,9 @@ const ROWS: usize = 24;
 const IDLE_SECONDS: f64 = 2.0;
 
 #[derive(Debug)]
-pub(super) struct Cast {
+pub(super) struct CastExport {
     title: String,
-    rows: Rows,
+    rows: ConversationRows,
     /// When the first event came.
     began: Option<i64>,
     /// The time of the last row, in milliseconds; it never goes back, whatever the clock did.
@@ -26,11 +26,11 @@ pub(super) struct Cast {
     created: i64,
 }
 
-impl Cast {
+impl CastExport {
     pub(super) fn new(of: &ConversationStatus) -> Self {
         Self {
             title: safe::one_line(&of.title),
-            rows: Rows::new(None, false).laid_out(Some(Style::plain(Some(COLUMNS)))),
+            rows: ConversationRows::new(None, false).laid_out(Some(Style::plain(Some(COLUMNS)))),
             began: None,
             at: 0,
             created: millis(&of.created_at).unwrap_or(0),
@@ -46,7 +46,7 @@ impl Cast {
         let began = *self.began.get_or_insert(now);
         self.at = self.at.max(now - began);
         let rows = self.rows.take(event);
-        text.push_str(&self.shown(&rows));
+        text.push_str(&self.render(&rows));
         text
     }
 
@@ -56,7 +56,7 @@ impl Cast {
             Some(_) => String::new(),
         };
         let rows = self.rows.rest();
-        header + &self.shown(&rows)
+        header + &self.render(&rows)
     }
 
     fn header(&self) -> String {
@@ -72,12 +72,12 @@ impl Cast {
         format!("{header}\n")
     }
 
-    fn shown(&self, rows: &[Row]) -> String {
+    fn render(&self, rows: &[SafeRow]) -> String {
         let mut text = String::new();
         for row in rows {
             let shown = match row {
-                Row::Text(row) | Row::Asked(_, row) => safe::screen(row),
-                Row::Notice(row) => safe::screen(notice::line(row, false).trim_end()),
+                SafeRow::Text(row) | SafeRow::Asked(_, row) => safe::screen(row),
+                SafeRow::Notice(row) => safe::screen(notice::line(row, false).trim_end()),
             };
             text.push_str(&shown.replace('\n', "\r\n"));
             text.push_str("\r\n");

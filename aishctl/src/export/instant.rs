@@ -25,7 +25,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// For people: `2026-11-22 14:02:11 UTC`.
-pub(super) fn shown(time: &str) -> String {
+pub(super) fn to_minute(time: &str) -> String {
     let parts = time.get(..10).zip(time.get(11..19));
     parts.map_or_else(
         || time.to_owned(),
@@ -50,6 +50,9 @@ mod tests {
         ] {
             assert_eq!(expected, millis(time), "{time}");
         }
-        assert_eq!("2026-11-22 14:02:11 UTC", shown("2026-11-22T14:02:11.123Z"));
+        assert_eq!(
+            "2026-11-22 14:02:11 UTC",
+            to_minute("2026-11-22T14:02:11.123Z")
+        );
     }
 }

@@ -8,13 +8,13 @@ use aish_proto::id::Seq;
 const VERSION: u32 = 1;
 
 #[derive(Debug)]
-pub(super) struct Json {
+pub(super) struct JsonExport {
     conversation: String,
     begun: bool,
     events: u64,
 }
 
-impl Json {
+impl JsonExport {
     pub(super) fn new(of: &ConversationStatus) -> Self {
         Self {
             conversation: serde_json::to_string(of).unwrap_or_default(),

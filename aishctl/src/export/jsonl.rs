@@ -8,7 +8,7 @@ use serde::Serialize;
 const LINE_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct JsonLinesExport {
     open: Vec<ChatMessage>,
     bytes: usize,
     /// Results that are still to come.
@@ -16,11 +16,11 @@ pub(super) struct Lines {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonExportLine<'a> {
     messages: &'a [ChatMessage],
 }
 
-impl Lines {
+impl JsonLinesExport {
     pub(super) fn page(&mut self, messages: Vec<ExportedMessage>) -> String {
         let mut text = String::new();
         for ExportedMessage {
@@ -50,6 +50,6 @@ impl Lines {
             return String::new();
         }
         let messages = &messages;
-        serde_json::to_string(&Line { messages }).unwrap_or_default() + "\n"
+        serde_json::to_string(&JsonExportLine { messages }).unwrap_or_default() + "\n"
     }
 }

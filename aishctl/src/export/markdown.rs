@@ -12,13 +12,13 @@ use aish_proto::id::{ConfirmId, TurnId};
 use aish_proto::model::ModelSource;
 use aish_proto::turn::StopReason;
 
-use super::instant::shown;
+use super::instant::to_minute;
 use super::quote::{code, fenced, html, plain, quoted};
-use crate::frame::ending;
-use crate::{consent, failure};
+use crate::command_frame::ending;
+use crate::{failure, question};
 
 #[derive(Debug)]
-pub(super) struct Markdown {
+pub(super) struct MarkdownExport {
     /// What stands at the top, until something stands below it.
     head: Option<String>,
     /// The turn that goes on, and who answers.
@@ -27,13 +27,13 @@ pub(super) struct Markdown {
     confirms: BTreeMap<ConfirmId, (u32, String)>,
 }
 
-impl Markdown {
+impl MarkdownExport {
     pub(super) fn new(of: &ConversationStatus) -> Self {
         let head = format!(
             "# {}\n\nA conversation of aish, `{}`, begun on {}.\n",
             plain(&of.title),
             of.id,
-            shown(&of.created_at)
+            to_minute(&of.created_at)
         );
         Self {
             head: Some(head),
@@ -44,7 +44,7 @@ impl Markdown {
 
     pub(super) fn event(&mut self, event: &Envelope) -> String {
         let mut text = self.head.take().unwrap_or_default();
-        let at = shown(&event.ts);
+        let at = to_minute(&event.ts);
         if let Some(message) = event.read::<UserMessage>() {
             question(&message, &at, &mut text);
         } else if let Some(started) = event.read::<TurnStarted>() {
@@ -66,13 +66,13 @@ impl Markdown {
             let about = self.confirms.remove(&resolved.confirm).unwrap_or_default();
             let note = format!(
                 "{}: {}",
-                plain(&consent::ending(about.0, &resolved)),
+                plain(&question::ending(about.0, &resolved)),
                 code(&about.1)
             );
             text.push_str(&aside(&note));
         } else if let Some(finished) = event.read::<TurnFinished>() {
             text.push_str(&ended(&finished));
-        } else if let Some(told) = told(event) {
+        } else if let Some(told) = event_text(event) {
             text.push_str(&aside(&told));
         }
         text
@@ -169,7 +169,7 @@ fn ended(finished: &TurnFinished) -> String {
 }
 
 /// Facts that are one line.
-fn told(event: &Envelope) -> Option<String> {
+fn event_text(event: &Envelope) -> Option<String> {
     if let Some(Status { level, text }) = event.read() {
         return (level != StatusLevel::Debug).then(|| plain(&text));
     }

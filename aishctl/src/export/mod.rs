@@ -12,22 +12,24 @@ mod sink;
 use std::path::PathBuf;
 
 use aish_proto::conversation::ConversationStatus;
-use aish_proto::transfer::{Export, ExportFormat, ExportParams, ExportResult};
+use aish_proto::transfer::{
+    ConversationExportParams, ConversationExportResult, Export, ExportFormat,
+};
 use clap::{Args, ValueEnum};
 
-use self::cast::Cast;
-use self::json::Json;
-use self::jsonl::Lines;
-use self::markdown::Markdown;
-pub use self::sink::Sink;
-use crate::args::Global;
+use self::cast::CastExport;
+use self::json::JsonExport;
+use self::jsonl::JsonLinesExport;
+use self::markdown::MarkdownExport;
+pub use self::sink::ExportSink;
+use crate::args::GlobalArgs;
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::connect::Caller;
-use crate::desk::{Desk, Printed};
+use crate::daemon_link::{DaemonReach, DaemonWait};
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Reach, Wait};
-use crate::surroundings::Surroundings;
-use crate::{file, resolve};
+use crate::{conversation_choice, file};
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct ExportArgs {
@@ -35,7 +37,7 @@ pub struct ExportArgs {
     pub conversation: Option<String>,
     /// For people (md), for training and retrieval (jsonl), whole (json), or to be replayed (cast)
     #[arg(long, value_enum)]
-    pub format: Option<Format>,
+    pub format: Option<ExportForm>,
     /// Only what left the model's context; jsonl unless --format says otherwise
     #[arg(long)]
     pub archive: bool,
@@ -51,7 +53,7 @@ pub struct ExportArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ExportForm {
     /// Markdown
     Md,
     /// One line for each question with all that followed on it, as OpenAI's fine-tuning takes it
@@ -63,39 +65,39 @@ pub enum Format {
 }
 
 impl ExportArgs {
-    fn format(&self, global: &Global) -> Format {
+    fn format(&self, global: &GlobalArgs) -> ExportForm {
         let flag = match (global.json, global.jsonl || self.archive) {
-            (true, _) => Format::Json,
-            (false, true) => Format::Jsonl,
-            (false, false) => Format::Md,
+            (true, _) => ExportForm::Json,
+            (false, true) => ExportForm::Jsonl,
+            (false, false) => ExportForm::Md,
         };
         self.format.unwrap_or(flag)
     }
 
     /// Where it goes, if that is a file.
-    pub fn sink(&self, otherwise: impl FnOnce() -> Sink) -> Result<Sink, Failure> {
+    pub fn sink(&self, otherwise: impl FnOnce() -> ExportSink) -> Result<ExportSink, Failure> {
         match &self.output {
-            Some(file) => Sink::file(file, self.force),
+            Some(file) => ExportSink::file(file, self.force),
             None => Ok(otherwise()),
         }
     }
 }
 
 /// What an export is made into, piece by piece.
-enum Document {
-    Markdown(Box<Markdown>),
-    Lines(Lines),
-    Json(Json),
-    Cast(Box<Cast>),
+enum ExportDocument {
+    Markdown(Box<MarkdownExport>),
+    Lines(JsonLinesExport),
+    Json(JsonExport),
+    Cast(Box<CastExport>),
 }
 
-impl Document {
-    fn new(format: Format, of: &ConversationStatus) -> Self {
+impl ExportDocument {
+    fn new(format: ExportForm, of: &ConversationStatus) -> Self {
         match format {
-            Format::Md => Self::Markdown(Box::new(Markdown::new(of))),
-            Format::Jsonl => Self::Lines(Lines::default()),
-            Format::Json => Self::Json(Json::new(of)),
-            Format::Cast => Self::Cast(Box::new(Cast::new(of))),
+            ExportForm::Md => Self::Markdown(Box::new(MarkdownExport::new(of))),
+            ExportForm::Jsonl => Self::Lines(JsonLinesExport::default()),
+            ExportForm::Json => Self::Json(JsonExport::new(of)),
+            ExportForm::Cast => Self::Cast(Box::new(CastExport::new(of))),
         }
     }
 
@@ -113,8 +115,8 @@ impl Document {
         }
     }
 
-    fn page(&mut self, page: ExportResult) -> String {
-        let ExportResult {
+    fn page(&mut self, page: ConversationExportResult) -> String {
+        let ConversationExportResult {
             through,
             events,
             messages,
@@ -140,45 +142,45 @@ impl Document {
 
 /// On the command line: goes on with the next daemon where this one ends.
 pub async fn run(
-    reach: &Reach,
-    global: &Global,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
     args: &ExportArgs,
-    sink: Sink,
+    sink: ExportSink,
 ) -> Result<Exit, Failure> {
-    let link = reach.open(Wait::No).await?;
+    let link = reach.open(DaemonWait::No).await?;
     let (caller, again) = (&link.caller, Some(reach));
     write(caller, again, &reach.around, global, args, sink).await?;
     Ok(Exit::DONE)
 }
 
 /// In a window, where stdout is the screen: only into a file.
-pub async fn to_file(desk: &Desk, args: &ExportArgs) -> Result<Printed, Failure> {
+pub async fn to_file(desk: &CommandContext, args: &ExportArgs) -> Result<CommandOutput, Failure> {
     let Some(output) = &args.output else {
         return Err(Failure::new(Exit::USAGE, "here an export goes into a file")
             .hint(":export --output FILE"));
     };
-    let sink = Sink::file(output, args.force)?;
+    let sink = ExportSink::file(output, args.force)?;
     let (around, global) = (&desk.around, &desk.global);
     write(&desk.caller, None, around, global, args, sink).await?;
     let name = file::name(output);
-    Ok(Printed::text(format!("written to {name}\n")))
+    Ok(CommandOutput::text(format!("written to {name}\n")))
 }
 
 /// All of it, to where it belongs.
 pub async fn write(
     caller: &Caller,
-    again: Option<&Reach>,
-    around: &Surroundings,
-    global: &Global,
+    again: Option<&DaemonReach>,
+    around: &ClientEnvironment,
+    global: &GlobalArgs,
     args: &ExportArgs,
-    mut sink: Sink,
+    mut sink: ExportSink,
 ) -> Result<ConversationStatus, Failure> {
     let name = args.conversation.as_deref();
     let name = name.or(global.conversation.as_deref());
-    let status = resolve::meant(caller, around, name).await?;
-    let mut document = Document::new(args.format(global), &status);
+    let status = conversation_choice::resolve(caller, around, name).await?;
+    let mut document = ExportDocument::new(args.format(global), &status);
     let is_json = document.is_json();
-    let mut params = ExportParams {
+    let mut params = ConversationExportParams {
         id: status.id,
         format: document.needs(),
         archive: args.archive,
@@ -191,7 +193,7 @@ pub async fn write(
             Ok(page) => page,
             Err(error) => match again.filter(|_| error.is_transient()) {
                 Some(reach) => {
-                    link = reach.open(Wait::UntilBack).await?;
+                    link = reach.open(DaemonWait::UntilBack).await?;
                     caller = link.caller;
                     continue;
                 }

@@ -9,17 +9,17 @@ use tokio::net::unix::pipe;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::pager::Pager;
-use crate::stdout::Stdout;
+use crate::pager::RunningPager;
+use crate::stdout::AnswerSink;
 use crate::{file, safe};
 
 #[derive(Debug)]
-pub enum Sink {
+pub enum ExportSink {
     Out {
-        to: Stdout,
+        to: AnswerSink,
         terminal: bool,
     },
-    Pager(Pager, pipe::Sender),
+    Pager(RunningPager, pipe::Sender),
     /// Beside its place, under a name of its own; mode 0600.
     File {
         beside: NamedTempFile,
@@ -28,11 +28,11 @@ pub enum Sink {
     },
 }
 
-impl Sink {
+impl ExportSink {
     /// A new file, or one that takes the place of what has this name.
     pub fn file(place: &Path, replace: bool) -> Result<Self, Failure> {
         if !replace && place.symlink_metadata().is_ok() {
-            return Err(taken(place));
+            return Err(already_exists(place));
         }
         let directory = place.parent().filter(|it| *it != Path::new(""));
         let directory = directory.unwrap_or(Path::new("."));
@@ -92,7 +92,7 @@ impl Sink {
                 match named {
                     Ok(_whole) => Ok(()),
                     Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-                        Err(taken(&place))
+                        Err(already_exists(&place))
                     }
                     Err(error) => Err(cannot(&place, &error.error)),
                 }
@@ -101,7 +101,7 @@ impl Sink {
     }
 }
 
-fn taken(place: &Path) -> Failure {
+fn already_exists(place: &Path) -> Failure {
     let name = file::name(place);
     Failure::new(Exit::FAILED, format!("{name} is there already")).hint("--force replaces it")
 }

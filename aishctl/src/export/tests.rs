@@ -7,7 +7,7 @@ use expect_test::{ExpectFile, expect_file};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::peer;
+use crate::test_daemon;
 
 /// A conversation with everything in it that a stranger could want to break out of.
 fn events() -> Vec<Envelope> {
@@ -67,7 +67,7 @@ fn events() -> Vec<Envelope> {
         ),
     ];
     let event = |(number, (kind, in_turn, data)): (u64, (&str, bool, Value))| {
-        let mut event = peer::envelope(Some(number), kind, data);
+        let mut event = test_daemon::envelope(Some(number), kind, data);
         event["ts"] = json!(format!("2026-11-22T14:0{}:11.5{number:02}Z", number % 7));
         event["turn"] = if in_turn { json!(turn) } else { Value::Null };
         serde_json::from_value(event).unwrap()
@@ -118,16 +118,16 @@ fn messages() -> Vec<ExportedMessage> {
 }
 
 fn status() -> ConversationStatus {
-    let mut status = peer::status("linker <trouble> *here*", 10);
+    let mut status = test_daemon::status("linker <trouble> *here*", 10);
     status["createdAt"] = json!("2026-11-22T14:00:00.000Z");
     serde_json::from_value(status).unwrap()
 }
 
 /// As it goes into a file, from pages of so many events.
-fn exported(format: Format, page: usize) -> String {
-    let mut document = Document::new(format, &status());
+fn exported(format: ExportForm, page: usize) -> String {
+    let mut document = ExportDocument::new(format, &status());
     let mut text = String::new();
-    let result = |events: &[Envelope], messages: &[ExportedMessage]| ExportResult {
+    let result = |events: &[Envelope], messages: &[ExportedMessage]| ConversationExportResult {
         through: Seq(10),
         events: events.to_vec(),
         messages: messages.to_vec(),
@@ -154,7 +154,7 @@ fn exported(format: Format, page: usize) -> String {
 }
 
 #[track_caller]
-fn check(format: Format, expected: &ExpectFile) {
+fn check(format: ExportForm, expected: &ExpectFile) {
     let whole = exported(format, usize::MAX);
     expected.assert_eq(&whole);
     assert_eq!(whole, exported(format, 1), "pages of one");
@@ -167,26 +167,26 @@ fn check(format: Format, expected: &ExpectFile) {
 #[test]
 fn each_form_is_as_it_is_written_down() {
     check(
-        Format::Md,
+        ExportForm::Md,
         &expect_file!["../../../tests/data/export/conversation.md"],
     );
     check(
-        Format::Jsonl,
+        ExportForm::Jsonl,
         &expect_file!["../../../tests/data/export/conversation.jsonl"],
     );
     check(
-        Format::Json,
+        ExportForm::Json,
         &expect_file!["../../../tests/data/export/conversation.json"],
     );
     check(
-        Format::Cast,
+        ExportForm::Cast,
         &expect_file!["../../../tests/data/export/conversation.cast"],
     );
 }
 
 #[test]
 fn a_document_is_json_and_has_every_event() {
-    let document: Value = serde_json::from_str(&exported(Format::Json, 3)).unwrap();
+    let document: Value = serde_json::from_str(&exported(ExportForm::Json, 3)).unwrap();
     let events: Vec<Value> = events()
         .iter()
         .map(|it| serde_json::to_value(it).unwrap())
@@ -195,7 +195,7 @@ fn a_document_is_json_and_has_every_event() {
         (json!(1), json!(events)),
         (document["v"].clone(), document["events"].clone())
     );
-    let empty = Document::new(Format::Json, &status()).page(ExportResult {
+    let empty = ExportDocument::new(ExportForm::Json, &status()).page(ConversationExportResult {
         through: Seq(0),
         events: vec![],
         messages: vec![],
@@ -208,7 +208,7 @@ fn a_document_is_json_and_has_every_event() {
 /// The grammar of asciicast v2: an object, then rows of a time that never goes back, "o", and text.
 #[test]
 fn a_recording_is_one_by_its_grammar() {
-    let text = exported(Format::Cast, 2);
+    let text = exported(ExportForm::Cast, 2);
     let mut lines = text.lines();
     let header: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
     assert_eq!(json!(2), header["version"]);
@@ -233,7 +233,7 @@ fn a_line_that_is_too_long_is_cut_between_rounds() {
     let mut said = messages();
     let long = "x".repeat(9 << 20);
     said[1].message.content = Some(long);
-    let mut lines = Lines::default();
+    let mut lines = JsonLinesExport::default();
     let text = lines.page(said) + &lines.end();
     let roles: Vec<Vec<String>> = text
         .lines()
@@ -263,18 +263,18 @@ fn the_form_is_the_flag_s_or_that_of_the_archive() {
         archive: true,
         ..ExportArgs::default()
     };
-    let json = Global {
+    let json = GlobalArgs {
         json: true,
-        ..Global::default()
+        ..GlobalArgs::default()
     };
     let named = ExportArgs {
-        format: Some(Format::Cast),
+        format: Some(ExportForm::Cast),
         ..archive.clone()
     };
-    assert_eq!(Format::Md, args.format(&Global::default()));
-    assert_eq!(Format::Jsonl, archive.format(&Global::default()));
-    assert_eq!(Format::Json, archive.format(&json));
-    assert_eq!(Format::Cast, named.format(&json));
+    assert_eq!(ExportForm::Md, args.format(&GlobalArgs::default()));
+    assert_eq!(ExportForm::Jsonl, archive.format(&GlobalArgs::default()));
+    assert_eq!(ExportForm::Json, archive.format(&json));
+    assert_eq!(ExportForm::Cast, named.format(&json));
 }
 
 /// The name belongs to the whole only.
@@ -284,19 +284,19 @@ async fn a_file_is_there_when_it_is_whole_and_replaces_only_when_told() {
 
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("out.md");
-    let mut sink = Sink::file(&place, false).unwrap();
+    let mut sink = ExportSink::file(&place, false).unwrap();
     sink.write("half", false).await.unwrap();
     assert!(!place.exists());
     drop(sink);
     assert_eq!(0, std::fs::read_dir(directory.path()).unwrap().count());
-    let mut sink = Sink::file(&place, false).unwrap();
+    let mut sink = ExportSink::file(&place, false).unwrap();
     sink.write("whole", false).await.unwrap();
     sink.finish().await.unwrap();
     assert_eq!("whole", std::fs::read_to_string(&place).unwrap());
     let mode = place.metadata().unwrap().permissions().mode();
     assert_eq!(0o600, mode & 0o777);
     assert!(
-        Sink::file(&place, false)
+        ExportSink::file(&place, false)
             .unwrap_err()
             .message
             .contains("is there already")
@@ -304,8 +304,8 @@ async fn a_file_is_there_when_it_is_whole_and_replaces_only_when_told() {
     // A link is replaced, and what it leads to is not written to.
     let link = directory.path().join("link.md");
     std::os::unix::fs::symlink(&place, &link).unwrap();
-    assert!(Sink::file(&link, false).is_err());
-    let mut sink = Sink::file(&link, true).unwrap();
+    assert!(ExportSink::file(&link, false).is_err());
+    let mut sink = ExportSink::file(&link, true).unwrap();
     sink.write("other", false).await.unwrap();
     sink.finish().await.unwrap();
     assert!(!link.symlink_metadata().unwrap().is_symlink());

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 
-use crate::args::Ctl;
+use crate::args::CtlArgs;
 
 /// What follows our name in a sentence that names no command.
 const NO_COMMANDS: [&str; 7] = ["is", "that", "command", "to", "prints", "starts", "lends"];
@@ -50,7 +50,7 @@ fn commands(source: &str) -> Vec<Vec<String>> {
 
 /// What is wrong with such a command; a verb may follow the words of one.
 fn wrong(words: &[String]) -> Option<String> {
-    let mut root = Ctl::command();
+    let mut root = CtlArgs::command();
     root.build();
     if NO_COMMANDS.contains(&words[0].as_str()) {
         return None;

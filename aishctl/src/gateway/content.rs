@@ -2,13 +2,13 @@
 
 use aish_proto::event::{Structured, ToolResult};
 use aish_proto::id::{ConversationId, ResultId};
-use aish_proto::kept::{BlockKind, Encoding, KeptBlock, ReadResult, ReadResultParams};
+use aish_proto::kept::{BlockEncoding, BlockKind, KeptBlock, ReadResult, ReadResultParams};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::revision::Revision;
-use crate::connect::{CallError, Caller};
+use super::revision::McpRevision;
+use crate::connect::{Caller, RpcCallError};
 
 /// A longer text is the one that a model would be shown, with its mark.
 const TEXT_BYTES: u64 = 1 << 20;
@@ -25,8 +25,8 @@ const UNPROMISED: &str =
 
 /// What a client is to get of a result.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
-    pub(super) revision: Revision,
+pub(super) struct ContentForm {
+    pub(super) revision: McpRevision,
     /// The client was told an output schema, and takes no result without a value that fits it.
     pub(super) promises: bool,
 }
@@ -36,7 +36,7 @@ pub(super) async fn result(
     caller: &Caller,
     conversation: ConversationId,
     mut said: ToolResult,
-    form: Form,
+    form: ContentForm,
 ) -> Map<String, Value> {
     if let Some(kept) = said.kept.filter(|it| it.bytes <= TEXT_BYTES)
         && let Ok((bytes, _)) = fetch(caller, conversation, kept.result, kept.bytes).await
@@ -59,9 +59,9 @@ pub(super) async fn result(
         else {
             continue;
         };
-        match made(kept, &bytes, is_text) {
-            Some(Made::Block(block)) => blocks.push((kept.result, block)),
-            Some(Made::Json(value)) => {
+        match from_kept(kept, &bytes, is_text) {
+            Some(GatewayContent::Block(block)) => blocks.push((kept.result, block)),
+            Some(GatewayContent::Json(value)) => {
                 blocks.push((kept.result, text(&value.to_string())));
                 // A block's value was judged by no schema.
                 if !form.promises {
@@ -144,13 +144,13 @@ fn some(said: &str) -> Option<Value> {
     (!said.is_empty()).then(|| text(said))
 }
 
-enum Made {
+enum GatewayContent {
     Block(Value),
     /// A value, which is no block of MCP.
     Json(Value),
 }
 
-fn fits(kind: BlockKind, revision: Revision) -> bool {
+fn fits(kind: BlockKind, revision: McpRevision) -> bool {
     match kind {
         BlockKind::Image | BlockKind::Resource | BlockKind::Other => true,
         BlockKind::Audio => revision.has_audio(),
@@ -159,11 +159,11 @@ fn fits(kind: BlockKind, revision: Revision) -> bool {
 }
 
 /// `None`: it cannot be a block again.
-fn made(kept: &KeptBlock, bytes: &[u8], is_text: bool) -> Option<Made> {
+fn from_kept(kept: &KeptBlock, bytes: &[u8], is_text: bool) -> Option<GatewayContent> {
     let read = || serde_json::from_slice::<Value>(bytes).ok();
     let named = |name: &str| {
         let data = BASE64_STANDARD.encode(bytes);
-        Made::Block(json!({"type": name, "data": data, "mimeType": kept.mime_type}))
+        GatewayContent::Block(json!({"type": name, "data": data, "mimeType": kept.mime_type}))
     };
     match kept.kind {
         // Text in their place is what was no base64.
@@ -179,20 +179,20 @@ fn made(kept: &KeptBlock, bytes: &[u8], is_text: bool) -> Option<Made> {
             } else {
                 resource["blob"] = json!(BASE64_STANDARD.encode(bytes));
             }
-            Some(Made::Block(
+            Some(GatewayContent::Block(
                 json!({"type": "resource", "resource": resource}),
             ))
         }
         BlockKind::Link => {
             let link = read()?;
             let says = |name: &str| link.get(name).is_some_and(Value::is_string);
-            (says("uri") && says("name")).then_some(Made::Block(link))
+            (says("uri") && says("name")).then_some(GatewayContent::Block(link))
         }
         BlockKind::Other => {
             let block = read()?;
             let is_json = block.get("type").is_some_and(|it| it == "json");
             let value = block.get("json").cloned()?;
-            is_json.then_some(Made::Json(value))
+            is_json.then_some(GatewayContent::Json(value))
         }
     }
 }
@@ -203,7 +203,7 @@ async fn fetch(
     conversation: ConversationId,
     result: ResultId,
     bytes: u64,
-) -> Result<(Vec<u8>, bool), CallError> {
+) -> Result<(Vec<u8>, bool), RpcCallError> {
     let mut whole = vec![];
     let mut is_text = true;
     while (whole.len() as u64) < bytes {
@@ -216,7 +216,7 @@ async fn fetch(
         let part = caller.call::<ReadResult>(params).await?;
         let read = match part.encoding {
             None => part.text.into_bytes(),
-            Some(Encoding::Base64) => {
+            Some(BlockEncoding::Base64) => {
                 is_text = false;
                 BASE64_STANDARD.decode(&part.text).unwrap_or_default()
             }
@@ -320,9 +320,10 @@ mod tests {
             bytes: 2,
             uri: uri.map(str::to_owned),
         };
-        let block = |kept: &KeptBlock, bytes: &[u8], is_text| match made(kept, bytes, is_text) {
-            Some(Made::Block(block)) => block,
-            Some(Made::Json(value)) => json!({ "json": value }),
+        let block = |kept: &KeptBlock, bytes: &[u8], is_text| match from_kept(kept, bytes, is_text)
+        {
+            Some(GatewayContent::Block(block)) => block,
+            Some(GatewayContent::Json(value)) => json!({ "json": value }),
             None => Value::Null,
         };
         assert_eq!(

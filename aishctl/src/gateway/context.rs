@@ -4,20 +4,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::attach::{Attach, AttachParams, Since};
+use aish_proto::attach::{Attach, AttachParams, ReplayStart};
 use aish_proto::event::{EventData as _, ResourceChanged};
 use aish_proto::id::ConversationId;
 use aish_proto::resource::{
-    Get, GetParams, List, ListParams, Resource, ResourceAuthor, ResourceChangeKind,
+    Get, List, ResourceAuthor, ResourceChangeKind, ResourceGetParams, ResourceListParams,
+    ResourceMetadata,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::Gateway;
-use super::message::{INTERNAL, INVALID_PARAMS, Params, Problem};
-use super::revision::Revision;
-use crate::connect::{CallError, CallFailure};
-use crate::hello::{Link, Wait};
+use super::message::{INTERNAL, INVALID_PARAMS, MessageParams, RpcProblem};
+use super::revision::McpRevision;
+use crate::connect::{CallFailure, RpcCallError};
+use crate::daemon_link::{DaemonLink, DaemonWait};
 
 /// In front of `<conversation>/<name>`.
 const SCHEME: &str = "aish://context/";
@@ -25,12 +26,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// What a list of the gateway's has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Changed {
+pub(super) enum ListChange {
     Tools,
     Resources,
 }
 
-impl Changed {
+impl ListChange {
     pub(super) fn method(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
@@ -49,8 +50,11 @@ impl Changed {
 
 impl Gateway {
     /// A page of one conversation's resources; the cursor says which, and where in it.
-    pub(super) async fn resources(&self, params: &Params) -> Result<Map<String, Value>, Problem> {
-        let invalid = || Problem::new(INVALID_PARAMS, "Invalid cursor");
+    pub(super) async fn resources(
+        &self,
+        params: &MessageParams,
+    ) -> Result<Map<String, Value>, RpcProblem> {
+        let invalid = || RpcProblem::new(INVALID_PARAMS, "Invalid cursor");
         let all = self.seats.conversations();
         let (at, cursor) = match params.get("cursor") {
             None | Some(Value::Null) => (0, None),
@@ -68,7 +72,7 @@ impl Gateway {
             return Ok(result);
         };
         let link = self.link().await?;
-        let params = ListParams {
+        let params = ResourceListParams {
             conversation,
             cursor,
             limit: None,
@@ -76,7 +80,10 @@ impl Gateway {
         let mut next = None;
         match link.caller.call::<List>(params).await {
             Ok(page) => {
-                let told = page.resources.iter().map(|it| told(conversation, it));
+                let told = page
+                    .resources
+                    .iter()
+                    .map(|it| resource_json(conversation, it));
                 result.insert("resources".to_owned(), told.collect());
                 next = page.next_cursor.map(|it| format!("{conversation}/{it}"));
             }
@@ -93,21 +100,21 @@ impl Gateway {
 
     pub(super) async fn resource(
         &self,
-        revision: Revision,
-        params: &Params,
-    ) -> Result<Map<String, Value>, Problem> {
+        revision: McpRevision,
+        params: &MessageParams,
+    ) -> Result<Map<String, Value>, RpcProblem> {
         let Some(Value::String(uri)) = params.get("uri") else {
-            return Err(Problem::new(INVALID_PARAMS, "\"uri\" is a text"));
+            return Err(RpcProblem::new(INVALID_PARAMS, "\"uri\" is a text"));
         };
-        let unknown = || Problem {
+        let unknown = || RpcProblem {
             data: Some(json!({ "uri": uri })),
-            ..Problem::new(revision.resource_not_found(), "Resource not found")
+            ..RpcProblem::new(revision.resource_not_found(), "Resource not found")
         };
         let place = uri.strip_prefix(SCHEME).and_then(|it| it.split_once('/'));
         let (id, name) = place.ok_or_else(unknown)?;
         let own = self.seats.conversations();
         let own = own.into_iter().find(|it| it.to_string() == id);
-        let params = GetParams {
+        let params = ResourceGetParams {
             conversation: own.ok_or_else(unknown)?,
             name: name.to_owned(),
         };
@@ -129,13 +136,13 @@ impl Gateway {
         Ok(Map::from_iter([("contents".to_owned(), contents)]))
     }
 
-    pub(super) async fn link(&self) -> Result<Link, Problem> {
-        let opened = self.reach.open(Wait::UntilBack).await;
-        opened.map_err(|failure| Problem::new(INTERNAL, failure.message))
+    pub(super) async fn link(&self) -> Result<DaemonLink, RpcProblem> {
+        let opened = self.reach.open(DaemonWait::UntilBack).await;
+        opened.map_err(|failure| RpcProblem::new(INTERNAL, failure.message))
     }
 
     /// Hears of changes until the connection is gone.
-    async fn hear(&self, link: &mut Link, own: &mut watch::Receiver<Vec<ConversationId>>) {
+    async fn hear(&self, link: &mut DaemonLink, own: &mut watch::Receiver<Vec<ConversationId>>) {
         let mut heard: Vec<ConversationId> = vec![];
         loop {
             let now = own.borrow_and_update().clone();
@@ -146,14 +153,14 @@ impl Gateway {
             {
                 let params = AttachParams {
                     id,
-                    since: Since::Now,
+                    since: ReplayStart::Now,
                     deltas: false,
                 };
                 heard.push(id);
                 match link.caller.call::<Attach>(params).await {
                     // What is there already came before we listened.
                     Ok(_) if has_resources(link, id).await => {
-                        self.tell_of_change(Changed::Resources).await;
+                        self.tell_of_change(ListChange::Resources).await;
                     }
                     Ok(_) => {}
                     Err(error) if error.is_not_found() => {}
@@ -166,7 +173,7 @@ impl Gateway {
                     if event.params.event.kind == ResourceChanged::KIND
                         && event.params.event.read::<ResourceChanged>().is_some_and(|it| alters(it.change))
                     {
-                        self.tell_of_change(Changed::Resources).await;
+                        self.tell_of_change(ListChange::Resources).await;
                     }
                 }
                 changed = own.changed() => if changed.is_err() { return },
@@ -183,7 +190,7 @@ pub(super) async fn keep(gateway: Arc<Gateway>) {
         if own.wait_for(|it| !it.is_empty()).await.is_err() {
             return;
         }
-        if let Ok(mut link) = reach.open(Wait::UntilBack).await {
+        if let Ok(mut link) = reach.open(DaemonWait::UntilBack).await {
             gateway.hear(&mut link, &mut own).await;
         }
         tokio::time::sleep(PAUSE).await;
@@ -198,8 +205,8 @@ fn alters(change: ResourceChangeKind) -> bool {
     }
 }
 
-async fn has_resources(link: &Link, conversation: ConversationId) -> bool {
-    let params = ListParams {
+async fn has_resources(link: &DaemonLink, conversation: ConversationId) -> bool {
+    let params = ResourceListParams {
         conversation,
         cursor: None,
         limit: Some(1),
@@ -208,7 +215,7 @@ async fn has_resources(link: &Link, conversation: ConversationId) -> bool {
     listed.is_ok_and(|it| it.total > 0)
 }
 
-fn told(conversation: ConversationId, resource: &Resource) -> Value {
+fn resource_json(conversation: ConversationId, resource: &ResourceMetadata) -> Value {
     json!({
         "uri": format!("{SCHEME}{conversation}/{}", resource.name),
         "name": resource.name,
@@ -230,6 +237,6 @@ fn author(author: &ResourceAuthor) -> &str {
     }
 }
 
-fn failed(error: &CallError) -> Problem {
-    Problem::new(INTERNAL, error.message.clone())
+fn failed(error: &RpcCallError) -> RpcProblem {
+    RpcProblem::new(INTERNAL, error.message.clone())
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 pub(super) const MAX_LINE_BYTES: usize = 4 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum LineRead {
     /// Without its line feed.
     Line(Vec<u8>),
     TooLong,
@@ -16,14 +16,14 @@ pub(super) enum Read {
 }
 
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct GatewayLines<R> {
     from: R,
     line: Vec<u8>,
     /// The rest of the line is passed over.
     over: bool,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
+impl<R: AsyncBufRead + Unpin> GatewayLines<R> {
     pub(super) fn new(from: R) -> Self {
         Self {
             from,
@@ -33,7 +33,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     }
 
     /// May be dropped: what was read is kept.
-    pub(super) async fn next(&mut self) -> io::Result<Read> {
+    pub(super) async fn next(&mut self) -> io::Result<LineRead> {
         loop {
             let page = self.from.fill_buf().await?;
             let ended = page.is_empty();
@@ -50,13 +50,13 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             }
             self.from.consume(taken + usize::from(end.is_some()));
             if end.is_some() && std::mem::take(&mut self.over) {
-                return Ok(Read::TooLong);
+                return Ok(LineRead::TooLong);
             }
             if end.is_some() || (ended && !self.line.is_empty()) {
-                return Ok(Read::Line(std::mem::take(&mut self.line)));
+                return Ok(LineRead::Line(std::mem::take(&mut self.line)));
             }
             if ended {
-                return Ok(Read::End);
+                return Ok(LineRead::End);
             }
         }
     }
@@ -71,9 +71,15 @@ mod tests {
         let mut text = b"one\n\n".to_vec();
         text.extend(vec![b'x'; MAX_LINE_BYTES + 1]);
         text.extend(b"\ntwo");
-        let mut lines = Lines::new(&text[..]);
-        let line = |text: &str| Read::Line(text.as_bytes().to_vec());
-        let expected = [line("one"), line(""), Read::TooLong, line("two"), Read::End];
+        let mut lines = GatewayLines::new(&text[..]);
+        let line = |text: &str| LineRead::Line(text.as_bytes().to_vec());
+        let expected = [
+            line("one"),
+            line(""),
+            LineRead::TooLong,
+            line("two"),
+            LineRead::End,
+        ];
         for it in expected {
             assert_eq!(it, lines.next().await.unwrap());
         }

@@ -15,43 +15,43 @@ pub(super) const UNSUPPORTED_VERSION: i32 = -32022;
 /// Of one batch.
 const MAX_BATCH: usize = 64;
 
-pub(super) type Params = Map<String, Value>;
+pub(super) type MessageParams = Map<String, Value>;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Message {
+pub(super) enum GatewayMessage {
     Request {
         id: Value,
         method: String,
-        params: Params,
+        params: MessageParams,
     },
     Notification {
         method: String,
-        params: Params,
+        params: MessageParams,
     },
     /// An answer to something, and we ask nothing.
     Reply,
     Broken {
         id: Value,
-        error: Problem,
+        error: RpcProblem,
     },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Line {
+pub(super) enum MessageLine {
     Blank,
-    One(Message),
-    Batch(Vec<Message>),
+    One(GatewayMessage),
+    Batch(Vec<GatewayMessage>),
 }
 
 /// What stands in an error of JSON-RPC.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Problem {
+pub(super) struct RpcProblem {
     pub(super) code: i32,
     pub(super) message: String,
     pub(super) data: Option<Value>,
 }
 
-impl Problem {
+impl RpcProblem {
     pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -62,10 +62,10 @@ impl Problem {
 }
 
 /// The answer's line, or its place in that of a batch.
-pub(super) fn answer(id: &Value, result: Result<Value, Problem>) -> Value {
+pub(super) fn answer(id: &Value, result: Result<Value, RpcProblem>) -> Value {
     match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-        Err(Problem {
+        Err(RpcProblem {
             code,
             message,
             data,
@@ -83,21 +83,21 @@ pub(super) fn notification(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-pub(super) fn read(line: &[u8]) -> Line {
+pub(super) fn read(line: &[u8]) -> MessageLine {
     if line.iter().all(u8::is_ascii_whitespace) {
-        return Line::Blank;
+        return MessageLine::Blank;
     }
     match serde_json::from_slice(line) {
         Ok(Value::Array(items)) if items.is_empty() => {
-            Line::One(broken(Value::Null, INVALID_REQUEST, "an empty batch"))
+            MessageLine::One(broken(Value::Null, INVALID_REQUEST, "an empty batch"))
         }
         Ok(Value::Array(items)) if items.len() > MAX_BATCH => {
             let why = format!("a batch has at most {MAX_BATCH} messages");
-            Line::One(broken(Value::Null, INVALID_REQUEST, &why))
+            MessageLine::One(broken(Value::Null, INVALID_REQUEST, &why))
         }
-        Ok(Value::Array(items)) => Line::Batch(items.into_iter().map(message).collect()),
-        Ok(other) => Line::One(message(other)),
-        Err(error) => Line::One(broken(
+        Ok(Value::Array(items)) => MessageLine::Batch(items.into_iter().map(message).collect()),
+        Ok(other) => MessageLine::One(message(other)),
+        Err(error) => MessageLine::One(broken(
             Value::Null,
             PARSE_ERROR,
             &format!("not JSON: {error}"),
@@ -105,17 +105,17 @@ pub(super) fn read(line: &[u8]) -> Line {
     }
 }
 
-pub(super) fn too_long(limit: usize) -> Message {
+pub(super) fn too_long(limit: usize) -> GatewayMessage {
     let why = format!("a line has at most {limit} bytes");
     broken(Value::Null, INVALID_REQUEST, &why)
 }
 
-fn broken(id: Value, code: i32, why: &str) -> Message {
-    let error = Problem::new(code, why);
-    Message::Broken { id, error }
+fn broken(id: Value, code: i32, why: &str) -> GatewayMessage {
+    let error = RpcProblem::new(code, why);
+    GatewayMessage::Broken { id, error }
 }
 
-fn message(value: Value) -> Message {
+fn message(value: Value) -> GatewayMessage {
     let Value::Object(mut value) = value else {
         return broken(Value::Null, INVALID_REQUEST, "a message is an object");
     };
@@ -130,19 +130,19 @@ fn message(value: Value) -> Message {
     let method = match value.remove("method") {
         Some(Value::String(method)) => method,
         None if value.contains_key("result") || value.contains_key("error") => {
-            return Message::Reply;
+            return GatewayMessage::Reply;
         }
         Some(_) | None => return broken(named(&id), INVALID_REQUEST, "\"method\" is a text"),
     };
     let params = match value.remove("params") {
-        None => Params::new(),
+        None => MessageParams::new(),
         Some(Value::Object(params)) => params,
-        Some(_) if id.is_none() => return Message::Reply,
+        Some(_) if id.is_none() => return GatewayMessage::Reply,
         Some(_) => return broken(named(&id), INVALID_PARAMS, "\"params\" is an object"),
     };
     match id {
-        None => Message::Notification { method, params },
-        Some(id) if is_id(&id) => Message::Request { id, method, params },
+        None => GatewayMessage::Notification { method, params },
+        Some(id) if is_id(&id) => GatewayMessage::Request { id, method, params },
         Some(_) => broken(
             Value::Null,
             INVALID_REQUEST,
@@ -161,16 +161,16 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let said = |message: &Message| match message {
-            Message::Request { id, method, .. } => format!("{method} {id}"),
-            Message::Notification { method, .. } => method.clone(),
-            Message::Reply => "reply".to_owned(),
-            Message::Broken { id, error } => format!("{} {id}", error.code),
+        let said = |message: &GatewayMessage| match message {
+            GatewayMessage::Request { id, method, .. } => format!("{method} {id}"),
+            GatewayMessage::Notification { method, .. } => method.clone(),
+            GatewayMessage::Reply => "reply".to_owned(),
+            GatewayMessage::Broken { id, error } => format!("{} {id}", error.code),
         };
         let text = match read(line.as_bytes()) {
-            Line::Blank => "blank".to_owned(),
-            Line::One(message) => said(&message),
-            Line::Batch(all) => {
+            MessageLine::Blank => "blank".to_owned(),
+            MessageLine::One(message) => said(&message),
+            MessageLine::Batch(all) => {
                 let all: Vec<String> = all.iter().map(said).collect();
                 format!("[{}]", all.join(", "))
             }

@@ -4,19 +4,19 @@
 //! Both eras of MCP are spoken, side by side: requests that state their revision are answered in the stateless one of
 //! 2026-07-28, others in the session that `initialize` began.
 
+mod call_progress;
 mod content;
 mod context;
-mod course;
+mod conversation_pool;
 mod lines;
 mod message;
 mod offered;
-mod outlet;
+mod progress_notifications;
 mod prompts;
 mod replies;
 mod requests;
 mod revision;
-mod seats;
-mod telling;
+mod stdout_lines;
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -33,21 +33,23 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::context::Changed;
-use self::lines::{Lines, MAX_LINE_BYTES, Read};
-use self::message::{INVALID_REQUEST, Line, Message, Problem, answer, notification};
-pub use self::offered::Wanted;
-use self::offered::{Known, Offered};
-use self::outlet::Outlet;
-use self::replies::Replies;
-use self::revision::{Revision, SUBSCRIPTION};
-use self::seats::Seats;
-use crate::args::Global;
+use self::context::ListChange;
+use self::conversation_pool::SeatPool;
+use self::lines::{GatewayLines, LineRead, MAX_LINE_BYTES};
+use self::message::{
+    GatewayMessage, INVALID_REQUEST, MessageLine, RpcProblem, answer, notification,
+};
+pub use self::offered::ToolSelection;
+use self::offered::{KnownTools, OfferedTools};
+use self::replies::LineReplies;
+use self::revision::{McpRevision, SUBSCRIPTION};
+use self::stdout_lines::GatewayOutlet;
+use crate::args::GlobalArgs;
+use crate::conversation_choice;
+use crate::daemon_link::{DaemonReach, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Reach, Wait};
-use crate::resolve;
-use crate::signals::Signals;
+use crate::signals::ClientSignals;
 
 /// How long calls that are called off at the end may take to end.
 const LEAVE_WITHIN: Duration = Duration::from_secs(6);
@@ -66,30 +68,30 @@ Each gateway has conversations of its own; -C NAME lets it use that one.")]
 pub struct ServeArgs {
     /// Only these: a tool (fs__read_file), or all of one provider (fs__*)
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
-    pub tools: Vec<Wanted>,
+    pub tools: Vec<ToolSelection>,
 }
 
 /// What all parts of one gateway know.
 #[derive(Debug)]
 struct Gateway {
-    reach: Reach,
-    seats: Seats,
-    out: Outlet,
-    offered: watch::Receiver<Known>,
-    session: Mutex<Session>,
+    reach: DaemonReach,
+    seats: SeatPool,
+    out: GatewayOutlet,
+    offered: watch::Receiver<KnownTools>,
+    session: Mutex<GatewaySession>,
     /// Requests that run, each with what calls it off.
     running: Mutex<HashMap<String, watch::Sender<bool>>>,
     /// What each `subscriptions/listen` hears of, by its id.
-    listening: Mutex<Vec<(Value, Vec<Changed>)>>,
+    listening: Mutex<Vec<(Value, Vec<ListChange>)>>,
     /// Of all providers, if this is empty.
-    wanted: Vec<Wanted>,
+    wanted: Vec<ToolSelection>,
 }
 
 /// What `initialize` and its like have settled.
 #[derive(Clone, Debug, Default)]
-struct Session {
+struct GatewaySession {
     /// `None`: nobody said `initialize`.
-    revision: Option<Revision>,
+    revision: Option<McpRevision>,
     /// The client is ready to hear of changes.
     is_ready: bool,
     /// What it calls itself; empty while nobody said.
@@ -99,10 +101,10 @@ struct Session {
 
 /// Serves until the input ends, a signal comes, or nobody reads.
 pub async fn serve(
-    reach: Reach,
-    global: &Global,
+    reach: DaemonReach,
+    global: &GlobalArgs,
     args: &ServeArgs,
-    signals: &mut Signals,
+    signals: &mut ClientSignals,
     stdin: impl AsyncRead + Unpin,
     stdout: impl AsyncWrite + Unpin,
 ) -> Result<Exit, Failure> {
@@ -110,11 +112,11 @@ pub async fn serve(
     signals.listen().map_err(|error| {
         Failure::new(Exit::FAILED, format!("cannot listen for signals: {error}"))
     })?;
-    let (out, said) = Outlet::new();
-    let (into_offered, offered) = watch::channel(Known::default());
+    let (out, said) = GatewayOutlet::new();
+    let (into_offered, offered) = watch::channel(KnownTools::default());
     let gateway = Arc::new(Gateway {
         reach: reach.clone(),
-        seats: Seats::new(conversation),
+        seats: SeatPool::new(conversation),
         out,
         offered,
         session: Mutex::default(),
@@ -132,7 +134,7 @@ pub async fn serve(
     ));
     let (leave, leaving) = watch::channel(None);
     let mut serving = pin!(gateway.serve(stdin, leaving));
-    let mut writing = pin!(outlet::write(said, stdout));
+    let mut writing = pin!(stdout_lines::write(said, stdout));
     // A client that does not read holds up what is to be said to it, and not the end.
     let mut give_up: Option<Instant> = None;
     let mut is_read = true;
@@ -166,8 +168,11 @@ async fn at(time: Option<Instant>) {
 }
 
 /// The conversation that was named, once the daemon has been found to be one that can be served.
-async fn prepared(reach: &Reach, global: &Global) -> Result<Option<ConversationId>, Failure> {
-    let link = reach.open(Wait::No).await.map_err(|failure| {
+async fn prepared(
+    reach: &DaemonReach,
+    global: &GlobalArgs,
+) -> Result<Option<ConversationId>, Failure> {
+    let link = reach.open(DaemonWait::No).await.map_err(|failure| {
         // A daemon refuses the hello of what it started: through a gateway it would offer its own tools to itself,
         // each of them again under another name.
         if failure.refused != Some(ErrorKind::ForbiddenRole) {
@@ -178,14 +183,16 @@ async fn prepared(reach: &Reach, global: &Global) -> Result<Option<ConversationI
             .hint("take it out of mcp.servers: a daemon has its own tools already")
     })?;
     match &global.conversation {
-        Some(name) => Ok(Some(resolve::named(&link.caller, name).await?.id)),
+        Some(name) => Ok(Some(
+            conversation_choice::by_name(&link.caller, name).await?.id,
+        )),
         None => Ok(None),
     }
 }
 
 /// What may wake the gateway.
-enum Wake {
-    Read(std::io::Result<Read>),
+enum GatewayWake {
+    Read(std::io::Result<LineRead>),
     Offered,
     Leave(Exit),
 }
@@ -196,38 +203,38 @@ impl Gateway {
         stdin: impl AsyncRead + Unpin,
         mut leaving: watch::Receiver<Option<Exit>>,
     ) -> Exit {
-        let mut lines = Lines::new(BufReader::new(stdin));
+        let mut lines = GatewayLines::new(BufReader::new(stdin));
         let mut tasks = JoinSet::new();
         let mut offered = self.offered.clone();
-        let mut known: Option<Arc<Offered>> = None;
+        let mut known: Option<Arc<OfferedTools>> = None;
         let exit = loop {
             let wake = tokio::select! {
-                read = lines.next() => Wake::Read(read),
-                Ok(()) = offered.changed() => Wake::Offered,
+                read = lines.next() => GatewayWake::Read(read),
+                Ok(()) = offered.changed() => GatewayWake::Offered,
                 Ok(exit) = leaving.wait_for(Option::is_some) => {
-                    Wake::Leave((*exit).unwrap_or(Exit::DONE))
+                    GatewayWake::Leave((*exit).unwrap_or(Exit::DONE))
                 }
                 Some(_ended) = tasks.join_next() => continue,
             };
             match wake {
-                Wake::Read(Ok(Read::Line(line))) => self.line(&line, &mut tasks).await,
-                Wake::Read(Ok(Read::TooLong)) => {
+                GatewayWake::Read(Ok(LineRead::Line(line))) => self.line(&line, &mut tasks).await,
+                GatewayWake::Read(Ok(LineRead::TooLong)) => {
                     self.one(
                         message::too_long(MAX_LINE_BYTES),
-                        &Replies::one(&self.out),
+                        &LineReplies::one(&self.out),
                         &mut tasks,
                     )
                     .await;
                 }
-                Wake::Read(Ok(Read::End) | Err(_)) => break Exit::DONE,
-                Wake::Offered => {
+                GatewayWake::Read(Ok(LineRead::End) | Err(_)) => break Exit::DONE,
+                GatewayWake::Offered => {
                     let now = offered.borrow_and_update().tools().cloned();
                     if known.is_some() && self.tells_other_tools(known.as_deref(), now.as_deref()) {
-                        self.tell_of_change(Changed::Tools).await;
+                        self.tell_of_change(ListChange::Tools).await;
                     }
                     known = now;
                 }
-                Wake::Leave(exit) => break exit,
+                GatewayWake::Leave(exit) => break exit,
             }
         };
         self.leave(tasks).await;
@@ -245,8 +252,8 @@ impl Gateway {
         for (id, _) in listening {
             let mut result = serde_json::Map::new();
             result.insert("_meta".to_owned(), json!({ SUBSCRIPTION: id }));
-            let goodbye = Revision::July2026.finished(result);
-            self.out.say(&answer(&id, Ok(goodbye))).await;
+            let goodbye = McpRevision::July2026.finished(result);
+            self.out.write(&answer(&id, Ok(goodbye))).await;
         }
     }
 
@@ -255,50 +262,57 @@ impl Gateway {
             .session
             .lock()
             .revision
-            .is_some_and(Revision::has_batches);
+            .is_some_and(McpRevision::has_batches);
         match message::read(line) {
-            Line::Blank => {}
-            Line::One(message) => self.one(message, &Replies::one(&self.out), tasks).await,
-            Line::Batch(all) if batched => {
-                let replies = Replies::batch(&self.out);
+            MessageLine::Blank => {}
+            MessageLine::One(message) => {
+                self.one(message, &LineReplies::one(&self.out), tasks).await;
+            }
+            MessageLine::Batch(all) if batched => {
+                let replies = LineReplies::batch(&self.out);
                 for message in all {
                     self.one(message, &replies, tasks).await;
                 }
                 replies.done().await;
             }
-            Line::Batch(_) => {
-                let problem = Problem::new(INVALID_REQUEST, "this revision has no batches");
-                self.out.say(&answer(&Value::Null, Err(problem))).await;
+            MessageLine::Batch(_) => {
+                let problem = RpcProblem::new(INVALID_REQUEST, "this revision has no batches");
+                self.out.write(&answer(&Value::Null, Err(problem))).await;
             }
         }
     }
 
-    async fn one(self: &Arc<Self>, message: Message, replies: &Replies, tasks: &mut JoinSet<()>) {
+    async fn one(
+        self: &Arc<Self>,
+        message: GatewayMessage,
+        replies: &LineReplies,
+        tasks: &mut JoinSet<()>,
+    ) {
         match message {
-            Message::Reply => {}
-            Message::Broken { id, error } => replies.give(answer(&id, Err(error))).await,
-            Message::Notification { method, params } => self.notified(&method, &params),
-            Message::Request { id, method, params } => {
+            GatewayMessage::Reply => {}
+            GatewayMessage::Broken { id, error } => replies.give(answer(&id, Err(error))).await,
+            GatewayMessage::Notification { method, params } => self.notified(&method, &params),
+            GatewayMessage::Request { id, method, params } => {
                 self.request(id, &method, params, replies, tasks).await;
             }
         }
     }
 
     /// Whether this client is told of other tools now.
-    fn tells_other_tools(&self, before: Option<&Offered>, now: Option<&Offered>) -> bool {
+    fn tells_other_tools(&self, before: Option<&OfferedTools>, now: Option<&OfferedTools>) -> bool {
         let client = self.session.lock().client.clone();
         match (before, now) {
-            (Some(before), Some(now)) => !before.told(&client).eq(now.told(&client)),
+            (Some(before), Some(now)) => !before.tools_for(&client).eq(now.tools_for(&client)),
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
         }
     }
 
-    async fn tell_of_change(&self, changed: Changed) {
+    async fn tell_of_change(&self, changed: ListChange) {
         let method = changed.method();
         if self.session.lock().is_ready {
             self.out
-                .say(&json!({"jsonrpc": "2.0", "method": method}))
+                .write(&json!({"jsonrpc": "2.0", "method": method}))
                 .await;
         }
         let listening = self.listening.lock().clone();
@@ -307,7 +321,7 @@ impl Gateway {
             .filter(|(_, hears)| hears.contains(&changed))
         {
             let params = json!({"_meta": {SUBSCRIPTION: id}});
-            self.out.say(&notification(method, &params)).await;
+            self.out.write(&notification(method, &params)).await;
         }
     }
 }

@@ -9,13 +9,13 @@ use aish_proto::event::{ConfigReloaded, EventData as _, ToolsChanged};
 use aish_proto::id::ConversationId;
 use aish_proto::mcp;
 use aish_proto::method::Empty;
-use aish_proto::tool::{List, ListParams, Tool, Watch};
+use aish_proto::tool::{List, ToolDescription, ToolListParams, Watch};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::revision::Revision;
-use crate::connect::{CallError, Caller};
-use crate::hello::{Link, Reach, Wait};
+use super::revision::McpRevision;
+use crate::connect::{Caller, RpcCallError};
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 
 /// Of definitions in one answer to `tools/list`.
 const PAGE_BYTES: usize = 512 << 10;
@@ -25,9 +25,9 @@ pub(super) const AISH: &str = "aish";
 
 /// One tool, or all of a provider: what `--tools` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted(String);
+pub struct ToolSelection(String);
 
-impl FromStr for Wanted {
+impl FromStr for ToolSelection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -42,7 +42,7 @@ impl FromStr for Wanted {
     }
 }
 
-impl Wanted {
+impl ToolSelection {
     /// Whether it means what a provider has under this whole name.
     pub(super) fn covers(&self, provider: &str, name: &str) -> bool {
         match self.0.strip_suffix("__*") {
@@ -54,17 +54,21 @@ impl Wanted {
 
 /// All that there was at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Offered {
-    tools: Vec<Tool>,
+pub(super) struct OfferedTools {
+    tools: Vec<ToolDescription>,
     /// Providers that are gateways themselves.
     gateways: HashSet<String>,
 }
 
-impl Offered {
+impl OfferedTools {
     /// Without what nobody asked for (`--tools`).
-    pub(super) fn new(tools: Vec<Tool>, gateways: HashSet<String>, wanted: &[Wanted]) -> Self {
-        let covers = |it: &Tool| wanted.iter().any(|w| w.covers(&it.provider, &it.name));
-        let is_wanted = |it: &Tool| wanted.is_empty() || covers(it);
+    pub(super) fn new(
+        tools: Vec<ToolDescription>,
+        gateways: HashSet<String>,
+        wanted: &[ToolSelection],
+    ) -> Self {
+        let covers = |it: &ToolDescription| wanted.iter().any(|w| w.covers(&it.provider, &it.name));
+        let is_wanted = |it: &ToolDescription| wanted.is_empty() || covers(it);
         Self {
             tools: tools.into_iter().filter(is_wanted).collect(),
             gateways,
@@ -73,23 +77,28 @@ impl Offered {
 
     /// What this client is told of. An aish is not told of what comes from another gateway, so that daemons that have
     /// each other as servers do not pass on each other's tools for ever.
-    pub(super) fn told<'a>(&'a self, client: &'a str) -> impl Iterator<Item = &'a Tool> {
-        let hides = move |it: &Tool| client == AISH && self.gateways.contains(&it.provider);
+    pub(super) fn tools_for<'a>(
+        &'a self,
+        client: &'a str,
+    ) -> impl Iterator<Item = &'a ToolDescription> {
+        let hides =
+            move |it: &ToolDescription| client == AISH && self.gateways.contains(&it.provider);
         self.tools.iter().filter(move |it| it.offered && !hides(it))
     }
 
     /// A tool by the name that clients are told, or by its own; one that policy denies too, so that the daemon says so.
-    pub(super) fn find<'a>(&'a self, name: &str, client: &'a str) -> Option<&'a Tool> {
-        let is_it = |it: &&Tool| it.name == name || it.short_name.as_deref() == Some(name);
+    pub(super) fn find<'a>(&'a self, name: &str, client: &'a str) -> Option<&'a ToolDescription> {
+        let is_it =
+            |it: &&ToolDescription| it.name == name || it.short_name.as_deref() == Some(name);
         let denied = self.tools.iter().filter(|it| it.denied.is_some());
-        self.told(client).chain(denied).find(is_it)
+        self.tools_for(client).chain(denied).find(is_it)
     }
 
     /// A page of definitions, and the cursor of the next one; `None`: the cursor is of no page.
     pub(super) fn page(
         &self,
         client: &str,
-        revision: Revision,
+        revision: McpRevision,
         cursor: Option<&str>,
     ) -> Option<(Vec<Value>, Option<String>)> {
         if cursor.is_some_and(|it| !it.contains("__")) {
@@ -99,7 +108,7 @@ impl Offered {
         let mut bytes = 0;
         let mut last: Option<&str> = None;
         for tool in self
-            .told(client)
+            .tools_for(client)
             .filter(|it| cursor.is_none_or(|after| *it.name > *after))
         {
             if let (Some(last), true) = (last, bytes > PAGE_BYTES) {
@@ -115,7 +124,7 @@ impl Offered {
 }
 
 /// The definition as clients take it: one field of a wrong type would cost some of them the whole list.
-fn definition(tool: &Tool, revision: Revision) -> Value {
+fn definition(tool: &ToolDescription, revision: McpRevision) -> Value {
     let mut schema = tool.input_schema.as_object().cloned().unwrap_or_default();
     schema.insert("type".to_owned(), json!("object"));
     let mut told = json!({
@@ -137,7 +146,7 @@ fn definition(tool: &Tool, revision: Revision) -> Value {
 }
 
 /// What a client of this revision is told of results.
-pub(super) fn output_schema(tool: &Tool, revision: Revision) -> Option<&Value> {
+pub(super) fn output_schema(tool: &ToolDescription, revision: McpRevision) -> Option<&Value> {
     let schema = tool.output_schema.as_ref()?;
     revision.takes_output_schema(schema).then_some(schema)
 }
@@ -160,16 +169,16 @@ fn annotations(said: &Value) -> Map<String, Value> {
 
 /// What is known of the tools.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Known {
+pub(super) enum KnownTools {
     #[default]
     Nothing,
     /// The conversation that was named is gone, so the daemon will never say what there is in it.
     Gone(String),
-    Tools(Arc<Offered>),
+    Tools(Arc<OfferedTools>),
 }
 
-impl Known {
-    pub(super) fn tools(&self) -> Option<&Arc<Offered>> {
+impl KnownTools {
+    pub(super) fn tools(&self) -> Option<&Arc<OfferedTools>> {
         match self {
             Self::Tools(offered) => Some(offered),
             Self::Nothing | Self::Gone(_) => None,
@@ -185,7 +194,7 @@ impl Known {
     }
 
     /// Takes in what the daemon said. Whether that is news.
-    fn learn(&mut self, said: Result<Offered, CallError>) -> bool {
+    fn learn(&mut self, said: Result<OfferedTools, RpcCallError>) -> bool {
         match said {
             Ok(now) if self.tools().is_some_and(|it| **it == now) => false,
             Ok(now) => {
@@ -205,15 +214,15 @@ impl Known {
 
 /// Keeps what is offered up to date, through restarts of the daemon, for as long as it is not dropped.
 pub(super) async fn keep(
-    reach: Reach,
+    reach: DaemonReach,
     conversation: Option<ConversationId>,
-    wanted: Vec<Wanted>,
-    into: watch::Sender<Known>,
+    wanted: Vec<ToolSelection>,
+    into: watch::Sender<KnownTools>,
 ) {
     // A daemon that somebody has stopped comes back when somebody wants something of it, and not to be listened to.
     let reach = reach.listening();
     loop {
-        if let Ok(mut link) = reach.open(Wait::UntilBack).await
+        if let Ok(mut link) = reach.open(DaemonWait::UntilBack).await
             && link.caller.call::<Watch>(Empty {}).await.is_ok()
         {
             loop {
@@ -230,7 +239,7 @@ pub(super) async fn keep(
 }
 
 /// `None`: the connection is gone.
-async fn next_change(link: &mut Link) -> Option<()> {
+async fn next_change(link: &mut DaemonLink) -> Option<()> {
     let kinds = [ToolsChanged::KIND, ConfigReloaded::KIND];
     while !kinds.contains(&link.events.recv().await?.params.event.kind.as_str()) {}
     // The list that is read next has these too.
@@ -241,15 +250,15 @@ async fn next_change(link: &mut Link) -> Option<()> {
 async fn all(
     caller: &Caller,
     conversation: Option<ConversationId>,
-    wanted: &[Wanted],
-) -> Result<Offered, CallError> {
+    wanted: &[ToolSelection],
+) -> Result<OfferedTools, RpcCallError> {
     let servers = caller.call::<mcp::List>(Empty {}).await?.servers;
     let gateways = servers.into_iter().filter(|it| it.name == AISH);
     let gateways = gateways.map(|it| it.alias).collect();
     let mut tools = vec![];
     let mut cursor = None;
     loop {
-        let params = ListParams {
+        let params = ToolListParams {
             conversation,
             cursor,
         };
@@ -257,7 +266,7 @@ async fn all(
         tools.extend(page.tools);
         cursor = page.next_cursor;
         if cursor.is_none() {
-            return Ok(Offered::new(tools, gateways, wanted));
+            return Ok(OfferedTools::new(tools, gateways, wanted));
         }
     }
 }
@@ -269,8 +278,8 @@ pub(super) mod tests {
     use super::*;
     use crate::connect::CallFailure;
 
-    pub(crate) fn tool(name: &str) -> Tool {
-        Tool {
+    pub(crate) fn tool(name: &str) -> ToolDescription {
+        ToolDescription {
             name: name.to_owned(),
             short_name: None,
             provider: name.split_once("__").unwrap().0.to_owned(),
@@ -289,18 +298,18 @@ pub(super) mod tests {
 
     #[test]
     fn a_conversation_that_is_gone_is_told_of_at_once_and_tools_stay_known() {
-        let failed = |kind| CallError {
+        let failed = |kind| RpcCallError {
             kind,
             message: "there is no such conversation".to_owned(),
             hint: None,
             retryable: false,
         };
         let not_found = || failed(CallFailure::Refused(ErrorKind::NotFound));
-        let offered = || Offered::new(vec![tool("fs__read")], HashSet::new(), &[]);
-        let mut known = Known::default();
+        let offered = || OfferedTools::new(vec![tool("fs__read")], HashSet::new(), &[]);
+        let mut known = KnownTools::default();
         assert!(!known.learn(Err(failed(CallFailure::Lost))) && !known.is_known());
         assert!(known.learn(Err(not_found())) && known.is_known());
-        let Known::Gone(why) = &known else {
+        let KnownTools::Gone(why) = &known else {
             panic!("{known:?}");
         };
         assert_eq!(
@@ -317,16 +326,16 @@ pub(super) mod tests {
     fn an_output_schema_is_told_to_clients_whose_revision_has_such_ones() {
         let object = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
         for (schema, told_from) in [
-            (object, Some(Revision::June2025)),
-            (json!({"type": "array"}), Some(Revision::July2026)),
-            (json!({"properties": {}}), Some(Revision::July2026)),
+            (object, Some(McpRevision::June2025)),
+            (json!({"type": "array"}), Some(McpRevision::July2026)),
+            (json!({"properties": {}}), Some(McpRevision::July2026)),
             (json!(true), None),
         ] {
-            let tool = Tool {
+            let tool = ToolDescription {
                 output_schema: Some(schema.clone()),
                 ..tool("fs__read")
             };
-            for revision in Revision::ALL {
+            for revision in McpRevision::ALL {
                 let told = definition(&tool, revision).get("outputSchema").cloned();
                 let expected = told_from.is_some_and(|it| revision >= it);
                 assert_eq!(expected.then_some(schema.clone()), told, "{revision:?}");
@@ -334,13 +343,16 @@ pub(super) mod tests {
         }
     }
 
-    fn names(offered: &Offered, client: &str) -> Vec<String> {
-        offered.told(client).map(|it| it.name.clone()).collect()
+    fn names(offered: &OfferedTools, client: &str) -> Vec<String> {
+        offered
+            .tools_for(client)
+            .map(|it| it.name.clone())
+            .collect()
     }
 
     #[test]
     fn a_definition_is_one_that_strict_clients_take() {
-        let told = definition(&tool("fs__read"), Revision::July2026);
+        let told = definition(&tool("fs__read"), McpRevision::July2026);
         assert_eq!(
             json!({
                 "name": "fs__read",
@@ -365,11 +377,11 @@ pub(super) mod tests {
             tool("far__fs__a"),
             tool("web__get"),
         ];
-        let wanted: Vec<Wanted> = ["fs__*", "far__fs__a", "aish__*"]
+        let wanted: Vec<ToolSelection> = ["fs__*", "far__fs__a", "aish__*"]
             .map(|it| it.parse().unwrap())
             .into();
         let gateways = HashSet::from(["far".to_owned()]);
-        let offered = Offered::new(tools, gateways, &wanted);
+        let offered = OfferedTools::new(tools, gateways, &wanted);
         assert_eq!(vec!["fs__a", "far__fs__a"], names(&offered, "somebody"));
         assert_eq!(vec!["fs__a"], names(&offered, AISH));
         let found = |name| offered.find(name, "somebody").is_some();
@@ -379,16 +391,16 @@ pub(super) mod tests {
 
     #[test]
     fn pages_go_on_behind_the_last_name_even_when_that_tool_has_gone() {
-        let big = |at: usize| Tool {
+        let big = |at: usize| ToolDescription {
             description: "x".repeat(PAGE_BYTES),
             ..tool(&format!("fs__{at}"))
         };
-        let offered = Offered::new((0..5).map(big).collect(), HashSet::new(), &[]);
+        let offered = OfferedTools::new((0..5).map(big).collect(), HashSet::new(), &[]);
         let mut seen = vec![];
         let mut cursor: Option<String> = None;
         loop {
             let (page, next) = offered
-                .page("x", Revision::July2026, cursor.as_deref())
+                .page("x", McpRevision::July2026, cursor.as_deref())
                 .unwrap();
             seen.extend(page.iter().map(|it| it["name"].clone()));
             cursor = next;
@@ -399,10 +411,10 @@ pub(super) mod tests {
         assert_eq!(5, seen.len());
         assert_eq!(
             None,
-            offered.page("x", Revision::July2026, Some("nonsense"))
+            offered.page("x", McpRevision::July2026, Some("nonsense"))
         );
         let (page, _) = offered
-            .page("x", Revision::July2026, Some("fs__2__gone"))
+            .page("x", McpRevision::July2026, Some("fs__2__gone"))
             .unwrap();
         assert_eq!("fs__3", page[0]["name"]);
     }
@@ -410,10 +422,10 @@ pub(super) mod tests {
     #[test]
     fn a_pattern_is_a_tool_or_a_whole_provider() {
         for good in ["fs__read", "fs__*"] {
-            assert!(good.parse::<Wanted>().is_ok(), "{good}");
+            assert!(good.parse::<ToolSelection>().is_ok(), "{good}");
         }
         for bad in ["fs", "*", "fs__re*", "__x"] {
-            assert!(bad.parse::<Wanted>().is_err(), "{bad}");
+            assert!(bad.parse::<ToolSelection>().is_err(), "{bad}");
         }
     }
 }

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use aish_proto::mcp::{
-    GetPrompt, GetPromptParams, List, Prompt, Prompts, ServerParams, ServerState,
+    GetPrompt, GetPromptParams, List, McpPrompt, Prompts, ServerParams, ServerState,
 };
 use aish_proto::method::Empty;
 use serde_json::{Map, Value, json};
 
 use super::Gateway;
-use super::message::{INTERNAL, INVALID_PARAMS, Params, Problem};
+use super::message::{INTERNAL, INVALID_PARAMS, MessageParams, RpcProblem};
 use super::offered::AISH;
 
 impl Gateway {
     /// All there are, named `<alias>__<prompt>`. A server that does not say what it has costs its own only.
-    pub(super) async fn prompts(&self, client: &str) -> Result<Map<String, Value>, Problem> {
+    pub(super) async fn prompts(&self, client: &str) -> Result<Map<String, Value>, RpcProblem> {
         let link = self.link().await?;
         let servers = link.caller.call::<List>(Empty {}).await;
-        let servers = servers.map_err(|error| Problem::new(INTERNAL, error.message))?;
+        let servers = servers.map_err(|error| RpcProblem::new(INTERNAL, error.message))?;
         let mut all = vec![];
         for server in servers.servers {
             let hides = client == AISH && server.name == AISH;
@@ -31,13 +31,16 @@ impl Gateway {
             let prompts = listed.map(|it| it.prompts).unwrap_or_default();
             let prompts = prompts.iter();
             let prompts = prompts.filter(|it| self.wants(&server.alias, &it.name));
-            all.extend(prompts.map(|it| told(&server.alias, it)));
+            all.extend(prompts.map(|it| prompt_json(&server.alias, it)));
         }
         Ok(Map::from_iter([("prompts".to_owned(), all.into())]))
     }
 
-    pub(super) async fn prompt(&self, params: &Params) -> Result<Map<String, Value>, Problem> {
-        let invalid = |why: &str| Problem::new(INVALID_PARAMS, why);
+    pub(super) async fn prompt(
+        &self,
+        params: &MessageParams,
+    ) -> Result<Map<String, Value>, RpcProblem> {
+        let invalid = |why: &str| RpcProblem::new(INVALID_PARAMS, why);
         let Some(Value::String(whole)) = params.get("name") else {
             return Err(invalid("\"name\" is a text"));
         };
@@ -65,7 +68,7 @@ impl Gateway {
             if error.is_not_found() {
                 unknown()
             } else {
-                Problem::new(INTERNAL, error.message)
+                RpcProblem::new(INTERNAL, error.message)
             }
         })?;
         let mut result = Map::from_iter([("messages".to_owned(), got.messages.into())]);
@@ -81,7 +84,7 @@ impl Gateway {
     }
 }
 
-fn told(alias: &str, prompt: &Prompt) -> Value {
+fn prompt_json(alias: &str, prompt: &McpPrompt) -> Value {
     let arguments = prompt
         .arguments
         .iter()

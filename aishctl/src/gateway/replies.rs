@@ -5,28 +5,28 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::outlet::Outlet;
+use super::stdout_lines::GatewayOutlet;
 
 /// Of one line; cheap to clone. The answers to a batch are said when the last clone has gone.
 #[derive(Clone, Debug)]
-pub(super) enum Replies {
-    One(Outlet),
-    Batch(Arc<Batch>),
+pub(super) enum LineReplies {
+    One(GatewayOutlet),
+    Batch(Arc<ReplyBatch>),
 }
 
 #[derive(Debug)]
-pub(super) struct Batch {
-    out: Outlet,
+pub(super) struct ReplyBatch {
+    out: GatewayOutlet,
     answers: Mutex<Vec<Value>>,
 }
 
-impl Replies {
-    pub(super) fn one(out: &Outlet) -> Self {
+impl LineReplies {
+    pub(super) fn one(out: &GatewayOutlet) -> Self {
         Self::One(out.clone())
     }
 
-    pub(super) fn batch(out: &Outlet) -> Self {
-        Self::Batch(Arc::new(Batch {
+    pub(super) fn batch(out: &GatewayOutlet) -> Self {
+        Self::Batch(Arc::new(ReplyBatch {
             out: out.clone(),
             answers: Mutex::default(),
         }))
@@ -34,7 +34,7 @@ impl Replies {
 
     pub(super) async fn give(&self, answer: Value) {
         match self {
-            Self::One(out) => out.say(&answer).await,
+            Self::One(out) => out.write(&answer).await,
             Self::Batch(batch) => {
                 let mut answers = batch.answers.lock();
                 answers.push(answer);
@@ -49,7 +49,7 @@ impl Replies {
         {
             let answers = batch.answers.into_inner();
             if !answers.is_empty() {
-                batch.out.say(&Value::Array(answers)).await;
+                batch.out.write(&Value::Array(answers)).await;
             }
         }
     }

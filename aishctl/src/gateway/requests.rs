@@ -8,17 +8,19 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Gateway;
-use super::content::{self, Form};
-use super::context::Changed;
-use super::course::{self, Called};
+use super::call_progress::{self, GatewayCall};
+use super::content::{self, ContentForm};
+use super::context::ListChange;
 use super::message::{
-    INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, Problem, answer,
+    INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MessageParams, RpcProblem, answer,
     notification,
 };
-use super::offered::{Known, Offered, output_schema};
-use super::replies::Replies;
-use super::revision::{Revision, SUBSCRIPTION, Stated, server, stated, supported};
-use super::telling::{Telling, level};
+use super::offered::{KnownTools, OfferedTools, output_schema};
+use super::progress_notifications::{ProgressNotifications, level};
+use super::replies::LineReplies;
+use super::revision::{
+    McpRevision, SUBSCRIPTION, StatedRevision, server, stated_revision, supported,
+};
 use crate::table;
 
 /// Calls at once, those that wait included.
@@ -31,11 +33,11 @@ const USUAL_LEVEL: &str = "info";
 const INSTRUCTIONS: &str = "The tools of the aish daemon on this machine, named <provider>__<tool>. A person may have \
 to allow a call before it runs, which can take minutes; a call that is denied says so and is not to be repeated.";
 
-type Answer = Result<Map<String, Value>, Problem>;
+type GatewayAnswer = Result<Map<String, Value>, RpcProblem>;
 
 /// What holds for one request.
-struct Terms {
-    revision: Revision,
+struct RequestTerms {
+    revision: McpRevision,
     client: String,
     /// Lines of its call's log that it wants.
     least: Option<usize>,
@@ -47,17 +49,17 @@ impl Gateway {
         self: &Arc<Self>,
         id: Value,
         method: &str,
-        params: Params,
-        replies: &Replies,
+        params: MessageParams,
+        replies: &LineReplies,
         tasks: &mut JoinSet<()>,
     ) {
-        let terms = match stated(&params) {
+        let terms = match stated_revision(&params) {
             Ok(stated) => self.terms(stated),
             Err(problem) => return replies.give(answer(&id, Err(problem))).await,
         };
         let revision = terms.as_ref().map(|it| it.revision);
-        let done: Answer = match (method, terms) {
-            ("initialize", _) if revision != Some(Revision::July2026) => {
+        let done: GatewayAnswer = match (method, terms) {
+            ("initialize", _) if revision != Some(McpRevision::July2026) => {
                 Ok(self.initialize(&params))
             }
             ("server/discover", Some(terms)) if terms.revision.is_stateless() => Ok(discovered()),
@@ -68,7 +70,7 @@ impl Gateway {
             }
             ("tools/call", Some(terms)) => {
                 return self
-                    .start(id, terms, Work::Call(params), replies, tasks)
+                    .start(id, terms, RequestWork::Call(params), replies, tasks)
                     .await;
             }
             ("subscriptions/listen", Some(terms)) if terms.revision.is_stateless() => {
@@ -78,21 +80,21 @@ impl Gateway {
                     Err(problem) => Err(problem),
                 }
             }
-            (_, None) => Err(Problem::new(
+            (_, None) => Err(RpcProblem::new(
                 INVALID_PARAMS,
                 "initialize comes first, or _meta states io.modelcontextprotocol/protocolVersion",
             )),
             (_, Some(terms)) => {
-                let Some(reading) = Reading::named(method) else {
+                let Some(reading) = ResourceReading::named(method) else {
                     let unknown =
-                        Problem::new(METHOD_NOT_FOUND, format!("Method not found: {method}"));
+                        RpcProblem::new(METHOD_NOT_FOUND, format!("Method not found: {method}"));
                     return replies.give(answer(&id, Err(unknown))).await;
                 };
-                let work = Work::Read(reading, params);
+                let work = RequestWork::Read(reading, params);
                 return self.start(id, terms, work, replies, tasks).await;
             }
         };
-        let revision = revision.unwrap_or(Revision::November2025);
+        let revision = revision.unwrap_or(McpRevision::November2025);
         let done = done.map(|it| match method {
             "server/discover" => revision.list(it),
             _ => revision.finished(it),
@@ -100,7 +102,7 @@ impl Gateway {
         replies.give(answer(&id, done)).await;
     }
 
-    pub(super) fn notified(&self, method: &str, params: &Params) {
+    pub(super) fn notified(&self, method: &str, params: &MessageParams) {
         match method {
             "notifications/initialized" => self.session.lock().is_ready = true,
             "notifications/cancelled" => {
@@ -118,15 +120,15 @@ impl Gateway {
     }
 
     /// `None`: the request belongs to no session and states nothing.
-    fn terms(&self, stated: Option<Stated>) -> Option<Terms> {
+    fn terms(&self, stated: Option<StatedRevision>) -> Option<RequestTerms> {
         let session = self.session.lock();
         match stated {
-            Some(stated) => Some(Terms {
-                revision: Revision::July2026,
+            Some(stated) => Some(RequestTerms {
+                revision: McpRevision::July2026,
                 client: stated.client.unwrap_or_default(),
                 least: stated.log_level.as_deref().and_then(level),
             }),
-            None => Some(Terms {
+            None => Some(RequestTerms {
                 revision: session.revision?,
                 client: session.client.clone(),
                 least: session.log_level.or_else(|| level(USUAL_LEVEL)),
@@ -134,8 +136,8 @@ impl Gateway {
         }
     }
 
-    fn initialize(&self, params: &Params) -> Map<String, Value> {
-        let revision = Revision::agreed(params.get("protocolVersion").and_then(Value::as_str));
+    fn initialize(&self, params: &MessageParams) -> Map<String, Value> {
+        let revision = McpRevision::agreed(params.get("protocolVersion").and_then(Value::as_str));
         let client = params.get("clientInfo").and_then(|it| it.get("name"));
         {
             let mut session = self.session.lock();
@@ -153,24 +155,24 @@ impl Gateway {
         result
     }
 
-    fn set_level(&self, params: &Params) -> Answer {
+    fn set_level(&self, params: &MessageParams) -> GatewayAnswer {
         let wanted = params.get("level").and_then(Value::as_str).and_then(level);
         let wanted =
-            wanted.ok_or_else(|| Problem::new(INVALID_PARAMS, "there is no such level"))?;
+            wanted.ok_or_else(|| RpcProblem::new(INVALID_PARAMS, "there is no such level"))?;
         self.session.lock().log_level = Some(wanted);
         Ok(Map::new())
     }
 
     /// Acknowledges what can be heard; its answer comes when it ends.
-    async fn listen(&self, id: &Value, params: &Params) -> Result<(), Problem> {
+    async fn listen(&self, id: &Value, params: &MessageParams) -> Result<(), RpcProblem> {
         let Some(wanted) = params.get("notifications").and_then(Value::as_object) else {
-            return Err(Problem::new(
+            return Err(RpcProblem::new(
                 INVALID_PARAMS,
                 "\"notifications\" is an object",
             ));
         };
-        let wishes = |it: &Changed| wanted.get(it.wish()) == Some(&Value::Bool(true));
-        let hears: Vec<Changed> = [Changed::Tools, Changed::Resources]
+        let wishes = |it: &ListChange| wanted.get(it.wish()) == Some(&Value::Bool(true));
+        let hears: Vec<ListChange> = [ListChange::Tools, ListChange::Resources]
             .into_iter()
             .filter(wishes)
             .collect();
@@ -180,7 +182,7 @@ impl Gateway {
             let mut listening = self.listening.lock();
             if listening.iter().any(|(it, _)| it == id) || listening.len() >= MOST_LISTENING {
                 let why = "the id is in use, or too many subscriptions are open";
-                return Err(Problem::new(INVALID_REQUEST, why));
+                return Err(RpcProblem::new(INVALID_REQUEST, why));
             }
             if !hears.is_empty() {
                 listening.push((id.clone(), hears));
@@ -188,7 +190,7 @@ impl Gateway {
         }
         let params = json!({"notifications": heard, "_meta": {SUBSCRIPTION: id}});
         let acknowledged = "notifications/subscriptions/acknowledged";
-        self.out.say(&notification(acknowledged, &params)).await;
+        self.out.write(&notification(acknowledged, &params)).await;
         Ok(())
     }
 
@@ -196,9 +198,9 @@ impl Gateway {
     async fn start(
         self: &Arc<Self>,
         id: Value,
-        terms: Terms,
-        work: Work,
-        replies: &Replies,
+        terms: RequestTerms,
+        work: RequestWork,
+        replies: &LineReplies,
         tasks: &mut JoinSet<()>,
     ) {
         let key = id.to_string();
@@ -206,15 +208,15 @@ impl Gateway {
         let refused = {
             let mut running = self.running.lock();
             if running.contains_key(&key) {
-                Some(Err(Problem::new(
+                Some(Err(RpcProblem::new(
                     INVALID_REQUEST,
                     "a request with this id is running",
                 )))
             } else if running.len() >= MOST_RUNNING {
                 let why = format!("[aish] {MOST_RUNNING} requests are running; nothing was done");
                 Some(match &work {
-                    Work::Read(..) => Err(Problem::new(INTERNAL, why)),
-                    Work::Call(_) => Ok(terms.revision.finished(content::failed(&why))),
+                    RequestWork::Read(..) => Err(RpcProblem::new(INTERNAL, why)),
+                    RequestWork::Call(_) => Ok(terms.revision.finished(content::failed(&why))),
                 })
             } else {
                 running.insert(key.clone(), stop);
@@ -228,11 +230,11 @@ impl Gateway {
         tasks.spawn(async move {
             let revision = terms.revision;
             let done = match work {
-                Work::Read(reading, params) => {
+                RequestWork::Read(reading, params) => {
                     let read = gateway.read(reading, &terms, &params).await;
                     Some(read.map(|it| reading.finished(revision, it)))
                 }
-                Work::Call(params) => {
+                RequestWork::Call(params) => {
                     let done = gateway.call(&terms, params, stopping).await;
                     done.map(|it| it.map(|it| revision.finished(it)))
                 }
@@ -246,36 +248,41 @@ impl Gateway {
     }
 
     /// What is offered now; a gateway that has just begun waits for it.
-    async fn offered(&self) -> Result<Arc<Offered>, Problem> {
+    async fn offered(&self) -> Result<Arc<OfferedTools>, RpcProblem> {
         let mut offered = self.offered.clone();
-        let known = tokio::time::timeout(LIST_WITHIN, offered.wait_for(Known::is_known)).await;
+        let known = tokio::time::timeout(LIST_WITHIN, offered.wait_for(KnownTools::is_known)).await;
         let known = known.ok().and_then(Result::ok).map(|it| it.clone());
         match known.unwrap_or_default() {
-            Known::Tools(offered) => Ok(offered),
-            Known::Gone(why) => Err(Problem::new(INTERNAL, why)),
-            Known::Nothing => {
+            KnownTools::Tools(offered) => Ok(offered),
+            KnownTools::Gone(why) => Err(RpcProblem::new(INTERNAL, why)),
+            KnownTools::Nothing => {
                 let why = "aishd does not say what tools there are: aishctl status";
-                Err(Problem::new(INTERNAL, why))
+                Err(RpcProblem::new(INTERNAL, why))
             }
         }
     }
 
-    async fn read(&self, reading: Reading, terms: &Terms, params: &Params) -> Answer {
+    async fn read(
+        &self,
+        reading: ResourceReading,
+        terms: &RequestTerms,
+        params: &MessageParams,
+    ) -> GatewayAnswer {
         match reading {
-            Reading::Tools => self.list(terms, params).await,
-            Reading::Resources => self.resources(params).await,
-            Reading::Resource => self.resource(terms.revision, params).await,
-            Reading::Templates => Ok(Map::from_iter([(
+            ResourceReading::Tools => self.list(terms, params).await,
+            ResourceReading::Resources => self.resources(params).await,
+            ResourceReading::Resource => self.resource(terms.revision, params).await,
+            ResourceReading::Templates => Ok(Map::from_iter([(
                 "resourceTemplates".to_owned(),
                 json!([]),
             )])),
-            Reading::Prompts => self.prompts(&terms.client).await,
-            Reading::Prompt => self.prompt(params).await,
+            ResourceReading::Prompts => self.prompts(&terms.client).await,
+            ResourceReading::Prompt => self.prompt(params).await,
         }
     }
 
-    async fn list(&self, terms: &Terms, params: &Params) -> Answer {
-        let invalid = || Problem::new(INVALID_PARAMS, "Invalid cursor");
+    async fn list(&self, terms: &RequestTerms, params: &MessageParams) -> GatewayAnswer {
+        let invalid = || RpcProblem::new(INVALID_PARAMS, "Invalid cursor");
         let cursor = match params.get("cursor") {
             None | Some(Value::Null) => None,
             Some(Value::String(cursor)) => Some(cursor.as_str()),
@@ -294,11 +301,11 @@ impl Gateway {
 
     async fn call(
         &self,
-        terms: &Terms,
-        mut params: Params,
+        terms: &RequestTerms,
+        mut params: MessageParams,
         stop: watch::Receiver<bool>,
-    ) -> course::Ended {
-        let invalid = |why: &str| Some(Err(Problem::new(INVALID_PARAMS, why)));
+    ) -> call_progress::GatewayCallEnd {
+        let invalid = |why: &str| Some(Err(RpcProblem::new(INVALID_PARAMS, why)));
         let Some(Value::String(name)) = params.remove("name") else {
             return invalid("\"name\" is a text");
         };
@@ -315,10 +322,10 @@ impl Gateway {
             return invalid(&format!("Unknown tool: {name}"));
         };
         let client = table::cut(&terms.client, CLIENT_COLUMNS);
-        let called = Called {
+        let called = GatewayCall {
             name: tool.name.clone(),
             arguments,
-            form: Form {
+            form: ContentForm {
                 revision: terms.revision,
                 promises: output_schema(tool, terms.revision).is_some(),
             },
@@ -329,20 +336,20 @@ impl Gateway {
             },
         };
         let token = params.get("_meta").and_then(|it| it.get("progressToken"));
-        let telling = Telling::new(self.out.clone(), token.cloned(), terms.least);
-        course::run(&self.reach, &self.seats, called, telling, stop).await
+        let telling = ProgressNotifications::new(self.out.clone(), token.cloned(), terms.least);
+        call_progress::run(&self.reach, &self.seats, called, telling, stop).await
     }
 }
 
 /// What a task does.
-enum Work {
-    Read(Reading, Params),
-    Call(Params),
+enum RequestWork {
+    Read(ResourceReading, MessageParams),
+    Call(MessageParams),
 }
 
 /// What can be read without anybody being asked.
 #[derive(Clone, Copy, Debug)]
-enum Reading {
+enum ResourceReading {
     Tools,
     Resources,
     Resource,
@@ -351,7 +358,7 @@ enum Reading {
     Prompt,
 }
 
-impl Reading {
+impl ResourceReading {
     fn named(method: &str) -> Option<Self> {
         match method {
             "tools/list" => Some(Self::Tools),
@@ -364,7 +371,7 @@ impl Reading {
         }
     }
 
-    fn finished(self, revision: Revision, result: Map<String, Value>) -> Value {
+    fn finished(self, revision: McpRevision, result: Map<String, Value>) -> Value {
         match self {
             Self::Tools | Self::Resources | Self::Resource | Self::Templates | Self::Prompts => {
                 revision.list(result)

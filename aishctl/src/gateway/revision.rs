@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use aish_proto::version::PROGRAM;
 
-use super::message::{INVALID_PARAMS, Params, Problem, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION};
+use super::message::{
+    INVALID_PARAMS, MessageParams, RESOURCE_NOT_FOUND, RpcProblem, UNSUPPORTED_VERSION,
+};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -15,7 +17,7 @@ const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Revision {
+pub(super) enum McpRevision {
     November2024,
     March2025,
     June2025,
@@ -24,7 +26,7 @@ pub(super) enum Revision {
     July2026,
 }
 
-impl Revision {
+impl McpRevision {
     /// Newest first.
     pub(super) const ALL: [Self; 5] = [
         Self::July2026,
@@ -125,23 +127,25 @@ pub(super) fn server() -> Value {
 }
 
 pub(super) fn supported() -> Vec<&'static str> {
-    Revision::ALL.iter().map(|it| it.name()).collect()
+    McpRevision::ALL.iter().map(|it| it.name()).collect()
 }
 
 /// What a request of the stateless era says of itself.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stated {
+pub(super) struct StatedRevision {
     pub(super) client: Option<String>,
     /// Lines of logs that its call may send meanwhile, from this level on.
     pub(super) log_level: Option<String>,
 }
 
 /// Reads the `_meta` of a request; `None`: it says nothing of a revision, and belongs to a session of the older era.
-pub(super) fn stated(params: &Params) -> Result<Option<Stated>, Problem> {
+pub(super) fn stated_revision(
+    params: &MessageParams,
+) -> Result<Option<StatedRevision>, RpcProblem> {
     let Some(meta) = params.get("_meta").and_then(Value::as_object) else {
         return Ok(None);
     };
-    let missing = |name: &str| Problem::new(INVALID_PARAMS, format!("_meta has no {name:?}"));
+    let missing = |name: &str| RpcProblem::new(INVALID_PARAMS, format!("_meta has no {name:?}"));
     let Some(version) = meta.get(VERSION) else {
         // Somebody who states anything means to be understood as stateless.
         let states = meta.contains_key(CAPABILITIES) || meta.contains_key(CLIENT);
@@ -151,8 +155,8 @@ pub(super) fn stated(params: &Params) -> Result<Option<Stated>, Problem> {
             Ok(None)
         };
     };
-    if version.as_str() != Some(Revision::July2026.name()) {
-        let mut problem = Problem::new(UNSUPPORTED_VERSION, "Unsupported protocol version");
+    if version.as_str() != Some(McpRevision::July2026.name()) {
+        let mut problem = RpcProblem::new(UNSUPPORTED_VERSION, "Unsupported protocol version");
         problem.data = Some(json!({"supported": supported(), "requested": version}));
         return Err(problem);
     }
@@ -160,7 +164,7 @@ pub(super) fn stated(params: &Params) -> Result<Option<Stated>, Problem> {
         return Err(missing(CAPABILITIES));
     }
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    Ok(Some(Stated {
+    Ok(Some(StatedRevision {
         client: text(meta.get(CLIENT).and_then(|it| it.get("name"))),
         log_level: text(meta.get(LOG_LEVEL)),
     }))
@@ -173,7 +177,7 @@ mod tests {
     #[test]
     fn the_clients_revision_is_taken_where_we_know_it() {
         let check = |wanted, agreed: &str| {
-            assert_eq!(agreed, Revision::agreed(wanted).name(), "{wanted:?}");
+            assert_eq!(agreed, McpRevision::agreed(wanted).name(), "{wanted:?}");
         };
         check(Some("2024-11-05"), "2024-11-05");
         check(Some("2025-03-26"), "2025-03-26");
@@ -186,7 +190,7 @@ mod tests {
     #[track_caller]
     fn check(meta: &Value, expected: Result<bool, i32>) {
         let params = json!({"_meta": meta});
-        let read = stated(params.as_object().unwrap());
+        let read = stated_revision(params.as_object().unwrap());
         let said = read.map(|it| it.is_some()).map_err(|it| it.code);
         assert_eq!(expected, said, "{params}");
     }

@@ -1,27 +1,27 @@
 //! What the next line means, given the blocks that are open: the block structure of CommonMark, which never needs
 //! to look ahead.
 
-use super::container::{Container, MOST_CONTAINERS, Shape};
-use super::line::{self, Alignment, Beginning, Fence, Marker};
+use super::container::{Container, ContainerShape, MOST_CONTAINERS};
+use super::line::{self, ColumnAlignment, FenceLine, LineBeginning, ListMarker};
 
 /// What a line does to the blocks.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct BlockPlan<'a> {
     /// So many of the open containers go on.
     pub(super) matched: usize,
-    pub(super) opened: Vec<Opened>,
-    pub(super) start: Start<'a>,
+    pub(super) opened: Vec<OpenedBlock>,
+    pub(super) start: ContainerStart<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Opened {
+pub(super) enum OpenedBlock {
     Quote,
-    Item { marker: Marker, indent: usize },
+    Item { marker: ListMarker, indent: usize },
 }
 
 /// What stands in the containers.
 #[derive(Debug)]
-pub(super) enum Start<'a> {
+pub(super) enum ContainerStart<'a> {
     Blank,
     /// A line of the fenced code that is open.
     Fenced(&'a str),
@@ -32,10 +32,10 @@ pub(super) enum Start<'a> {
     Heading(usize, &'a str),
     /// The paragraph so far was a heading.
     Underline(usize),
-    Fence(Fence),
+    Fence(FenceLine),
     Command(&'a str),
     /// The paragraph so far was the head of a table.
-    Delimiters(Vec<Alignment>),
+    Delimiters(Vec<ColumnAlignment>),
     Cells(&'a str),
     Text(&'a str),
     /// The paragraph goes on without the signs of its containers.
@@ -44,7 +44,7 @@ pub(super) enum Start<'a> {
 
 /// How much of the line there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum LineExtent {
     Whole,
     /// Its end has not come.
     Part,
@@ -54,7 +54,7 @@ pub(super) enum Extent {
 
 /// The innermost open block, as far as it decides what a line means.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Inside<'a> {
+pub(super) enum InnermostBlock<'a> {
     Nothing,
     Paragraph {
         /// What may still become a heading.
@@ -62,7 +62,7 @@ pub(super) enum Inside<'a> {
         /// What may still become the head of a table.
         head: Option<&'a str>,
     },
-    Fence(&'a Fence),
+    Fence(&'a FenceLine),
     Indented,
     Html,
     Table,
@@ -71,46 +71,48 @@ pub(super) enum Inside<'a> {
 /// What `line` means; `None`: that cannot be said before more of it is there.
 pub(super) fn plan<'a>(
     line: &'a str,
-    extent: Extent,
+    extent: LineExtent,
     containers: &[Container],
-    inside: Inside<'_>,
-) -> Option<Plan<'a>> {
+    inside: InnermostBlock<'_>,
+) -> Option<BlockPlan<'a>> {
     let (matched, rest) = go_on(line, containers);
-    let mut plan = Plan {
+    let mut plan = BlockPlan {
         matched,
         opened: Vec::new(),
-        start: Start::Blank,
+        start: ContainerStart::Blank,
     };
     let all = matched == containers.len();
     let blank = rest.trim_start().is_empty();
-    if extent == Extent::Part && blank {
+    if extent == LineExtent::Part && blank {
         return None;
     }
     if all {
         let verbatim = match inside {
-            Inside::Fence(fence) if extent != Extent::Cut && fence.is_closed_by(rest) => {
-                Some(Start::FenceEnded)
+            InnermostBlock::Fence(fence)
+                if extent != LineExtent::Cut && fence.is_closed_by(rest) =>
+            {
+                Some(ContainerStart::FenceEnded)
             }
-            Inside::Fence(fence) => {
+            InnermostBlock::Fence(fence) => {
                 let strip = line::indent(rest).min(fence.indent);
-                Some(Start::Fenced(rest.get(strip..).unwrap_or(rest)))
+                Some(ContainerStart::Fenced(rest.get(strip..).unwrap_or(rest)))
             }
-            Inside::Html if !blank => Some(Start::Html(rest)),
-            Inside::Nothing
-            | Inside::Paragraph { .. }
-            | Inside::Indented
-            | Inside::Html
-            | Inside::Table => None,
+            InnermostBlock::Html if !blank => Some(ContainerStart::Html(rest)),
+            InnermostBlock::Nothing
+            | InnermostBlock::Paragraph { .. }
+            | InnermostBlock::Indented
+            | InnermostBlock::Html
+            | InnermostBlock::Table => None,
         };
         if let Some(start) = verbatim {
             plan.start = start;
-            return (extent != Extent::Part).then_some(plan);
+            return (extent != LineExtent::Part).then_some(plan);
         }
     }
     if blank {
         return Some(plan);
     }
-    let mut reading = Reading {
+    let mut reading = LineReading {
         plan,
         rest,
         inside,
@@ -127,13 +129,13 @@ fn go_on<'a>(line: &'a str, containers: &[Container]) -> (usize, &'a str) {
     for (at, container) in containers.iter().enumerate() {
         let indent = line::indent(rest);
         let inner = match container.shape {
-            Shape::Quote if indent < 4 => rest
+            ContainerShape::Quote if indent < 4 => rest
                 .get(indent..)
                 .and_then(|it| it.strip_prefix('>'))
                 .map(|it| it.strip_prefix(' ').unwrap_or(it)),
-            Shape::Quote => None,
-            Shape::Item { columns, .. } if indent >= columns => rest.get(columns..),
-            Shape::Item { .. } => rest.trim_start().is_empty().then_some(""),
+            ContainerShape::Quote => None,
+            ContainerShape::Item { columns, .. } if indent >= columns => rest.get(columns..),
+            ContainerShape::Item { .. } => rest.trim_start().is_empty().then_some(""),
         };
         match inner {
             Some(inner) => rest = inner,
@@ -143,19 +145,19 @@ fn go_on<'a>(line: &'a str, containers: &[Container]) -> (usize, &'a str) {
     (containers.len(), rest)
 }
 
-struct Reading<'a, 'b> {
-    plan: Plan<'a>,
+struct LineReading<'a, 'b> {
+    plan: BlockPlan<'a>,
     rest: &'a str,
-    inside: Inside<'b>,
+    inside: InnermostBlock<'b>,
     /// All open containers go on.
     all: bool,
-    extent: Extent,
+    extent: LineExtent,
 }
 
-impl<'a> Reading<'a, '_> {
+impl<'a> LineReading<'a, '_> {
     /// A paragraph is open that this line may go on with.
     fn in_paragraph(&self) -> bool {
-        matches!(self.inside, Inside::Paragraph { .. }) && self.plan.opened.is_empty()
+        matches!(self.inside, InnermostBlock::Paragraph { .. }) && self.plan.opened.is_empty()
     }
 
     /// The line stands where the innermost block is.
@@ -171,7 +173,7 @@ impl<'a> Reading<'a, '_> {
                 return;
             };
             if let Some(inner) = text.strip_prefix('>') {
-                self.plan.opened.push(Opened::Quote);
+                self.plan.opened.push(OpenedBlock::Quote);
                 self.rest = inner.strip_prefix(' ').unwrap_or(inner);
                 continue;
             }
@@ -180,12 +182,12 @@ impl<'a> Reading<'a, '_> {
             else {
                 return;
             };
-            let sure = self.extent != Extent::Part || !text.trim_end().chars().all(is_sign);
+            let sure = self.extent != LineExtent::Part || !text.trim_end().chars().all(is_sign);
             let interrupts = self.in_paragraph() && self.is_inside();
             if !sure || (interrupts && !marker.may_end_a_paragraph()) {
                 return;
             }
-            self.plan.opened.push(Opened::Item { marker, indent });
+            self.plan.opened.push(OpenedBlock::Item { marker, indent });
             self.rest = text.get(marker.columns..).unwrap_or("");
         }
     }
@@ -193,7 +195,7 @@ impl<'a> Reading<'a, '_> {
     fn is_underline(&self, text: &str) -> bool {
         let undecided = matches!(
             self.inside,
-            Inside::Paragraph {
+            InnermostBlock::Paragraph {
                 undecided: true,
                 ..
             }
@@ -201,18 +203,18 @@ impl<'a> Reading<'a, '_> {
         undecided && self.is_inside() && line::underline(text).is_some()
     }
 
-    fn leaf(mut self) -> Option<Plan<'a>> {
+    fn leaf(mut self) -> Option<BlockPlan<'a>> {
         let indent = line::indent(self.rest);
         let text = self.rest.get(indent..).unwrap_or("");
         self.plan.start = match self.extent {
-            Extent::Whole => self.start(text, indent),
-            Extent::Cut => self.text(text),
-            Extent::Part => {
+            LineExtent::Whole => self.start(text, indent),
+            LineExtent::Cut => self.text(text),
+            LineExtent::Part => {
                 let code = indent >= 4 && !self.in_paragraph();
                 let command = self.is_command();
                 let short = text.len() < 4;
-                let open = code || command || short || line::beginning(text) == Beginning::Open;
-                if open || matches!(self.inside, Inside::Table) {
+                let open = code || command || short || line::beginning(text) == LineBeginning::Open;
+                if open || matches!(self.inside, InnermostBlock::Table) {
                     return None;
                 }
                 self.text(text)
@@ -226,60 +228,62 @@ impl<'a> Reading<'a, '_> {
         self.plan.matched == 0 && self.plan.opened.is_empty() && self.rest.starts_with("CMD:")
     }
 
-    fn start(&self, text: &'a str, indent: usize) -> Start<'a> {
+    fn start(&self, text: &'a str, indent: usize) -> ContainerStart<'a> {
         if text.is_empty() {
-            return Start::Blank;
+            return ContainerStart::Blank;
         }
         if indent >= 4 {
             return if self.in_paragraph() {
                 self.text(text)
             } else {
-                Start::Indented(self.rest.get(4..).unwrap_or(""))
+                ContainerStart::Indented(self.rest.get(4..).unwrap_or(""))
             };
         }
         if self.is_command() {
-            return Start::Command(self.rest);
+            return ContainerStart::Command(self.rest);
         }
         if let Some(level) = line::underline(text).filter(|_| self.is_underline(text)) {
-            return Start::Underline(level);
+            return ContainerStart::Underline(level);
         }
         if line::is_rule(text) {
-            return Start::Rule;
+            return ContainerStart::Rule;
         }
         if let Some((level, text)) = line::heading(text) {
-            return Start::Heading(level, text);
+            return ContainerStart::Heading(level, text);
         }
         if let Some(fence) = line::fence(text, indent) {
-            return Start::Fence(fence);
+            return ContainerStart::Fence(fence);
         }
         if line::is_html(text) {
-            return Start::Html(text);
+            return ContainerStart::Html(text);
         }
         match self.inside {
-            Inside::Paragraph {
+            InnermostBlock::Paragraph {
                 head: Some(head), ..
             } if self.is_inside() && head.contains('|') => {
                 let columns = line::cells(head).len();
                 match line::delimiters(text).filter(|it| it.len() == columns) {
-                    Some(alignments) => Start::Delimiters(alignments),
+                    Some(alignments) => ContainerStart::Delimiters(alignments),
                     None => self.text(text),
                 }
             }
-            Inside::Table if self.is_inside() && text.contains('|') => Start::Cells(text),
-            Inside::Nothing
-            | Inside::Paragraph { .. }
-            | Inside::Fence(_)
-            | Inside::Indented
-            | Inside::Html
-            | Inside::Table => self.text(text),
+            InnermostBlock::Table if self.is_inside() && text.contains('|') => {
+                ContainerStart::Cells(text)
+            }
+            InnermostBlock::Nothing
+            | InnermostBlock::Paragraph { .. }
+            | InnermostBlock::Fence(_)
+            | InnermostBlock::Indented
+            | InnermostBlock::Html
+            | InnermostBlock::Table => self.text(text),
         }
     }
 
-    fn text(&self, text: &'a str) -> Start<'a> {
+    fn text(&self, text: &'a str) -> ContainerStart<'a> {
         if self.in_paragraph() && !self.all {
-            Start::Lazy(text)
+            ContainerStart::Lazy(text)
         } else {
-            Start::Text(text)
+            ContainerStart::Text(text)
         }
     }
 }

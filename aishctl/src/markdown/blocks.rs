@@ -1,14 +1,14 @@
 //! The open blocks, and the rows that come of them character by character.
 
-use super::block::{self, Extent, Inside, Opened, Start};
+use super::block::{self, ContainerStart, InnermostBlock, LineExtent, OpenedBlock};
 use super::code::Highlighter;
 use super::container::{self, Container};
 use super::inline::{self, BREAK};
-use super::line::{self, Alignment, Fence};
+use super::line::{self, ColumnAlignment, FenceLine};
 use super::paragraph::{self, MOST_HELD_ROWS, Paragraph};
-use super::row::{Face, Look, Row};
-use super::style::{Colours, Glyphs, Style};
-use super::table::Table;
+use super::row::{FontFace, ScreenRow, TextLook};
+use super::style::{Colours, GlyphSet, Style};
+use super::table::MarkdownTable;
 
 /// A line of code that is longer is given out in parts.
 const CODE_LINE_BYTES: usize = 64 << 10;
@@ -22,10 +22,10 @@ const TAB_COLUMNS: usize = 4;
 const RULE_COLUMNS: usize = 40;
 
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct BlockStack {
     pub(super) style: Style,
     containers: Vec<Container>,
-    leaf: Leaf,
+    leaf: LeafBlock,
     /// What of the current line is not in the leaf.
     line: String,
     /// Characters of the current line.
@@ -35,7 +35,7 @@ pub(super) struct Blocks {
     /// A row is to separate the next block from the one before, inside of so many containers.
     gap: Option<usize>,
     begun: bool,
-    rows: Vec<Row>,
+    rows: Vec<ScreenRow>,
 }
 
 /// Where the characters of the current line go.
@@ -49,22 +49,22 @@ enum LineGoes {
 
 /// The innermost open block.
 #[derive(Debug)]
-enum Leaf {
+enum LeafBlock {
     Nothing,
     Paragraph(Box<Paragraph>),
-    Fence(Fence, Box<Highlighter>),
+    Fence(FenceLine, Box<Highlighter>),
     /// Code by its indentation, and the blank lines that are part of it if it goes on.
     Indented(usize),
     Html,
-    Table(Box<Table>),
+    Table(Box<MarkdownTable>),
 }
 
-impl Blocks {
+impl BlockStack {
     pub(super) fn new(style: Style) -> Self {
         Self {
             style,
             containers: Vec::new(),
-            leaf: Leaf::Nothing,
+            leaf: LeafBlock::Nothing,
             line: String::new(),
             columns: 0,
             line_goes: LineGoes::Nowhere,
@@ -87,17 +87,17 @@ impl Blocks {
         }
     }
 
-    pub(super) fn rows(&mut self) -> Vec<Row> {
+    pub(super) fn rows(&mut self) -> Vec<ScreenRow> {
         std::mem::take(&mut self.rows)
     }
 
     /// Whether a block has begun, and may go on.
     pub(super) fn is_within_one(&self) -> bool {
-        !matches!(self.leaf, Leaf::Nothing) || self.columns > 0
+        !matches!(self.leaf, LeafBlock::Nothing) || self.columns > 0
     }
 
     /// The text is over.
-    pub(super) fn finish(&mut self) -> Vec<Row> {
+    pub(super) fn finish(&mut self) -> Vec<ScreenRow> {
         if self.columns > 0 {
             self.end_line();
         }
@@ -125,10 +125,10 @@ impl Blocks {
                 let bytes = self.line.len();
                 let due = self.next_look_bytes + if it == ' ' { 0 } else { STRIDE_BYTES };
                 if bytes > self.most_bytes() {
-                    self.begin_line(Extent::Cut);
+                    self.begin_line(LineExtent::Cut);
                 } else if bytes >= due {
                     self.next_look_bytes = bytes * 2;
-                    self.begin_line(Extent::Part);
+                    self.begin_line(LineExtent::Part);
                 }
             }
         }
@@ -137,10 +137,10 @@ impl Blocks {
     /// How long a line may be whose meaning only its end tells.
     fn most_bytes(&self) -> usize {
         match self.leaf {
-            Leaf::Fence(..) | Leaf::Indented(_) => CODE_LINE_BYTES,
-            Leaf::Table(_) => TABLE_LINE_BYTES,
+            LeafBlock::Fence(..) | LeafBlock::Indented(_) => CODE_LINE_BYTES,
+            LeafBlock::Table(_) => TABLE_LINE_BYTES,
             _ if self.line.trim_start().starts_with('|') => TABLE_LINE_BYTES,
-            Leaf::Nothing | Leaf::Paragraph(_) | Leaf::Html => {
+            LeafBlock::Nothing | LeafBlock::Paragraph(_) | LeafBlock::Html => {
                 self.room().saturating_mul(MOST_HELD_ROWS)
             }
         }
@@ -148,12 +148,12 @@ impl Blocks {
 
     fn end_line(&mut self) {
         match self.line_goes {
-            LineGoes::Nowhere => self.begin_line(Extent::Whole),
+            LineGoes::Nowhere => self.begin_line(LineExtent::Whole),
             LineGoes::ToTheParagraph => {}
             LineGoes::ToTheCode => self.code_part(),
         }
         let (room, style) = (self.room(), self.style);
-        if let Leaf::Paragraph(paragraph) = &mut self.leaf {
+        if let LeafBlock::Paragraph(paragraph) = &mut self.leaf {
             let rows = paragraph.next_line(room, &style);
             self.emit_all(rows);
         }
@@ -164,24 +164,24 @@ impl Blocks {
     }
 
     /// Decides what the line is, if that can be said.
-    fn begin_line(&mut self, extent: Extent) {
+    fn begin_line(&mut self, extent: LineExtent) {
         let line = std::mem::take(&mut self.line);
         let inside = match &self.leaf {
-            Leaf::Nothing => Inside::Nothing,
-            Leaf::Paragraph(it) => Inside::Paragraph {
+            LeafBlock::Nothing => InnermostBlock::Nothing,
+            LeafBlock::Paragraph(it) => InnermostBlock::Paragraph {
                 undecided: it.undecided().is_some(),
                 head: it.only_line(),
             },
-            Leaf::Fence(fence, _) => Inside::Fence(fence),
-            Leaf::Indented(_) => Inside::Indented,
-            Leaf::Html => Inside::Html,
-            Leaf::Table(_) => Inside::Table,
+            LeafBlock::Fence(fence, _) => InnermostBlock::Fence(fence),
+            LeafBlock::Indented(_) => InnermostBlock::Indented,
+            LeafBlock::Html => InnermostBlock::Html,
+            LeafBlock::Table(_) => InnermostBlock::Table,
         };
         let Some(plan) = block::plan(&line, extent, &self.containers, inside) else {
             self.line = line;
             return;
         };
-        if let Start::Lazy(text) = plan.start {
+        if let ContainerStart::Lazy(text) = plan.start {
             self.paragraph_text(text);
             self.line_goes = LineGoes::ToTheParagraph;
             return;
@@ -194,16 +194,16 @@ impl Blocks {
             self.open_containers(&plan.opened, before.as_ref());
         }
         // An item that begins with the end of its line: its text may be on the next.
-        if !(opens && matches!(plan.start, Start::Blank)) {
+        if !(opens && matches!(plan.start, ContainerStart::Blank)) {
             self.start(plan.start);
         }
     }
 
-    fn open_containers(&mut self, opened: &[Opened], before: Option<&Container>) {
+    fn open_containers(&mut self, opened: &[OpenedBlock], before: Option<&Container>) {
         for (at, it) in opened.iter().enumerate() {
             let container = match it {
-                Opened::Quote => Container::quote(&self.style),
-                Opened::Item { marker, indent } => {
+                OpenedBlock::Quote => Container::quote(&self.style),
+                OpenedBlock::Item { marker, indent } => {
                     let before = before.filter(|_| at == 0);
                     Container::item(marker, *indent, before, &self.style)
                 }
@@ -212,76 +212,78 @@ impl Blocks {
         }
     }
 
-    fn start(&mut self, start: Start<'_>) {
+    fn start(&mut self, start: ContainerStart<'_>) {
         match start {
-            Start::Blank => self.blank(),
-            Start::Fenced(text) => {
+            ContainerStart::Blank => self.blank(),
+            ContainerStart::Fenced(text) => {
                 self.code_line(text);
                 self.line_goes = LineGoes::ToTheCode;
             }
-            Start::FenceEnded => {
-                if let Leaf::Fence(fence, _) = std::mem::replace(&mut self.leaf, Leaf::Nothing) {
+            ContainerStart::FenceEnded => {
+                if let LeafBlock::Fence(fence, _) =
+                    std::mem::replace(&mut self.leaf, LeafBlock::Nothing)
+                {
                     self.aside(&fence.mark.to_string().repeat(fence.length), "end of code");
                 }
             }
-            Start::Indented(text) => self.indented(text),
-            Start::Html(text) => {
-                self.expect_leaf(|it| matches!(it, Leaf::Html));
-                self.leaf = Leaf::Html;
-                let mut flow = super::flow::Flow::default();
+            ContainerStart::Indented(text) => self.indented(text),
+            ContainerStart::Html(text) => {
+                self.expect_leaf(|it| matches!(it, LeafBlock::Html));
+                self.leaf = LeafBlock::Html;
+                let mut flow = super::flow::RowFlow::default();
                 let look = self.faint();
                 flow.push(text, &look, self.room());
                 let rows = flow.finish(self.room());
                 self.emit_all(rows);
             }
-            Start::Rule => {
+            ContainerStart::Rule => {
                 self.close_leaf();
                 let drawn = "─".repeat(self.room().min(RULE_COLUMNS));
                 self.aside(&drawn, "---");
             }
-            Start::Heading(level, text) => {
+            ContainerStart::Heading(level, text) => {
                 self.close_leaf();
                 self.heading(level, text);
             }
-            Start::Underline(level) => {
-                let leaf = std::mem::replace(&mut self.leaf, Leaf::Nothing);
-                if let Leaf::Paragraph(it) = leaf {
+            ContainerStart::Underline(level) => {
+                let leaf = std::mem::replace(&mut self.leaf, LeafBlock::Nothing);
+                if let LeafBlock::Paragraph(it) = leaf {
                     self.heading(level, it.undecided().unwrap_or_default().trim());
                 }
             }
-            Start::Fence(fence) => {
+            ContainerStart::Fence(fence) => {
                 self.close_leaf();
                 let mark = fence.mark.to_string().repeat(fence.length);
                 let highlighter = Highlighter::new(fence.language(), &self.style);
                 let info = fence.info.as_str();
                 let space = if info.is_empty() { "" } else { " " };
                 self.aside(&format!("{mark}{info}"), &format!("code{space}{info}:"));
-                self.leaf = Leaf::Fence(fence, Box::new(highlighter));
+                self.leaf = LeafBlock::Fence(fence, Box::new(highlighter));
             }
-            Start::Command(text) => {
+            ContainerStart::Command(text) => {
                 self.close_leaf();
                 let look = match self.style.colours {
-                    Colours::None => Look::default(),
-                    Colours::Sixteen | Colours::True => Look::of(Face::BOLD),
+                    Colours::None => TextLook::default(),
+                    Colours::Sixteen | Colours::True => TextLook::of(FontFace::BOLD),
                 };
                 self.emit_text(text, &look);
             }
-            Start::Delimiters(alignments) => self.table(alignments),
-            Start::Cells(text) => self.cells(text),
-            Start::Text(text) => self.text(text),
+            ContainerStart::Delimiters(alignments) => self.table(alignments),
+            ContainerStart::Cells(text) => self.cells(text),
+            ContainerStart::Text(text) => self.text(text),
             // Handled where the line began, for it leaves the containers as they are.
-            Start::Lazy(text) => self.paragraph_text(text),
+            ContainerStart::Lazy(text) => self.paragraph_text(text),
         }
     }
 
     fn text(&mut self, text: &str) {
-        self.expect_leaf(|it| matches!(it, Leaf::Paragraph(_)));
+        self.expect_leaf(|it| matches!(it, LeafBlock::Paragraph(_)));
         let mut text = text;
-        if matches!(self.leaf, Leaf::Nothing) {
+        if matches!(self.leaf, LeafBlock::Nothing) {
             if let Some(innermost) = self.containers.last_mut() {
                 text = innermost.task(text, &self.style);
             }
-            self.leaf = Leaf::Paragraph(Box::new(Paragraph::new(Look::default())));
+            self.leaf = LeafBlock::Paragraph(Box::new(Paragraph::new(TextLook::default())));
         }
         self.paragraph_text(text);
         self.line_goes = LineGoes::ToTheParagraph;
@@ -289,7 +291,7 @@ impl Blocks {
 
     fn paragraph_text(&mut self, text: &str) {
         let (room, style) = (self.room(), self.style);
-        if let Leaf::Paragraph(paragraph) = &mut self.leaf {
+        if let LeafBlock::Paragraph(paragraph) = &mut self.leaf {
             let rows = paragraph.text(text, room, &style);
             self.emit_all(rows);
         }
@@ -297,7 +299,7 @@ impl Blocks {
 
     /// A line without text.
     fn blank(&mut self) {
-        if let Leaf::Indented(blank) = &mut self.leaf {
+        if let LeafBlock::Indented(blank) = &mut self.leaf {
             *blank += 1;
             return;
         }
@@ -314,7 +316,7 @@ impl Blocks {
             .skip(from)
             .any(Container::is_bare_item)
         {
-            self.emit(&Row::default());
+            self.emit(&ScreenRow::default());
         }
     }
 
@@ -325,21 +327,21 @@ impl Blocks {
     }
 
     fn indented(&mut self, text: &str) {
-        self.expect_leaf(|it| matches!(it, Leaf::Indented(_)));
-        let blank = if let Leaf::Indented(blank) = self.leaf {
+        self.expect_leaf(|it| matches!(it, LeafBlock::Indented(_)));
+        let blank = if let LeafBlock::Indented(blank) = self.leaf {
             blank
         } else {
             0
         };
         for _ in 0..blank {
-            self.emit(&Row::default());
+            self.emit(&ScreenRow::default());
         }
-        self.leaf = Leaf::Indented(0);
-        self.emit_text(&format!("    {text}"), &Look::default());
+        self.leaf = LeafBlock::Indented(0);
+        self.emit_text(&format!("    {text}"), &TextLook::default());
     }
 
     fn code_line(&mut self, text: &str) {
-        if let Leaf::Fence(_, highlighter) = &mut self.leaf {
+        if let LeafBlock::Fence(_, highlighter) = &mut self.leaf {
             let row = highlighter.row(text);
             self.emit(&row);
         }
@@ -355,31 +357,34 @@ impl Blocks {
 
     fn heading(&mut self, level: usize, text: &str) {
         let face = match level {
-            1 => Face::BOLD.and(Face::UNDERLINED),
-            _ => Face::BOLD,
+            1 => FontFace::BOLD.and(FontFace::UNDERLINED),
+            _ => FontFace::BOLD,
         };
         let (look, source) = match (self.style.glyphs, self.style.colours) {
-            (Glyphs::Words, _) => (Look::default(), format!("heading {level}: {text}")),
-            (Glyphs::Drawn, Colours::None) => {
-                (Look::default(), format!("{} {text}", "#".repeat(level)))
+            (GlyphSet::Words, _) => (TextLook::default(), format!("heading {level}: {text}")),
+            (GlyphSet::Drawn, Colours::None) => {
+                (TextLook::default(), format!("{} {text}", "#".repeat(level)))
             }
-            (Glyphs::Drawn, Colours::Sixteen | Colours::True) => (Look::of(face), text.to_owned()),
+            (GlyphSet::Drawn, Colours::Sixteen | Colours::True) => {
+                (TextLook::of(face), text.to_owned())
+            }
         };
         let rows = paragraph::rows(&source, &look, self.room(), &self.style);
         self.emit_all(rows);
     }
 
-    fn table(&mut self, alignments: Vec<Alignment>) {
-        let leaf = std::mem::replace(&mut self.leaf, Leaf::Nothing);
-        if let Leaf::Paragraph(it) = leaf {
+    fn table(&mut self, alignments: Vec<ColumnAlignment>) {
+        let leaf = std::mem::replace(&mut self.leaf, LeafBlock::Nothing);
+        if let LeafBlock::Paragraph(it) = leaf {
             let head = it.only_line().unwrap_or_default().replace(BREAK, "");
-            self.leaf = Leaf::Table(Box::new(Table::new(line::cells(&head), alignments)));
+            self.leaf =
+                LeafBlock::Table(Box::new(MarkdownTable::new(line::cells(&head), alignments)));
         }
     }
 
     fn cells(&mut self, text: &str) {
         let (room, style) = (self.room(), self.style);
-        if let Leaf::Table(table) = &mut self.leaf {
+        if let LeafBlock::Table(table) = &mut self.leaf {
             table.row(line::cells(text));
             if table.is_full() {
                 let rows = table.drain(room, &style);
@@ -389,7 +394,7 @@ impl Blocks {
     }
 
     /// Closes the leaf unless it is the one that goes on.
-    fn expect_leaf(&mut self, goes_on: fn(&Leaf) -> bool) {
+    fn expect_leaf(&mut self, goes_on: fn(&LeafBlock) -> bool) {
         if !goes_on(&self.leaf) {
             self.close_leaf();
         }
@@ -397,17 +402,20 @@ impl Blocks {
 
     fn close_leaf(&mut self) {
         let (room, style) = (self.room(), self.style);
-        match std::mem::replace(&mut self.leaf, Leaf::Nothing) {
-            Leaf::Paragraph(paragraph) => {
+        match std::mem::replace(&mut self.leaf, LeafBlock::Nothing) {
+            LeafBlock::Paragraph(paragraph) => {
                 let rows = paragraph.finish(room, &style);
                 self.emit_all(rows);
             }
-            Leaf::Table(mut table) => {
+            LeafBlock::Table(mut table) => {
                 let rows = table.drain(room, &style);
                 self.emit_all(rows);
             }
-            Leaf::Indented(blank) if blank > 0 => self.leave_a_gap(),
-            Leaf::Nothing | Leaf::Fence(..) | Leaf::Indented(_) | Leaf::Html => {}
+            LeafBlock::Indented(blank) if blank > 0 => self.leave_a_gap(),
+            LeafBlock::Nothing
+            | LeafBlock::Fence(..)
+            | LeafBlock::Indented(_)
+            | LeafBlock::Html => {}
         }
     }
 
@@ -421,41 +429,41 @@ impl Blocks {
         container::room(&self.containers, self.style.columns())
     }
 
-    fn faint(&self) -> Look {
+    fn faint(&self) -> TextLook {
         match self.style.colours {
-            Colours::None => Look::default(),
-            Colours::Sixteen | Colours::True => Look::of(Face::DIM),
+            Colours::None => TextLook::default(),
+            Colours::Sixteen | Colours::True => TextLook::of(FontFace::DIM),
         }
     }
 
     /// A row that is not text of the answer: drawn, or said.
     fn aside(&mut self, drawn: &str, said: &str) {
         let text = match self.style.glyphs {
-            Glyphs::Drawn => drawn,
-            Glyphs::Words => said,
+            GlyphSet::Drawn => drawn,
+            GlyphSet::Words => said,
         };
         let look = self.faint();
         self.emit_text(text, &look);
     }
 
     /// One row, however long.
-    fn emit_text(&mut self, text: &str, look: &Look) {
-        let mut row = Row::default();
+    fn emit_text(&mut self, text: &str, look: &TextLook) {
+        let mut row = ScreenRow::default();
         for part in inline::literal(text, look) {
-            if let inline::Part::Text(text, look) = part {
+            if let inline::InlinePart::Text(text, look) = part {
                 row.push(&text, &look);
             }
         }
         self.emit(&row);
     }
 
-    fn emit_all(&mut self, rows: Vec<Row>) {
+    fn emit_all(&mut self, rows: Vec<ScreenRow>) {
         for row in rows {
             self.emit(&row);
         }
     }
 
-    fn emit(&mut self, row: &Row) {
+    fn emit(&mut self, row: &ScreenRow) {
         if let Some(depth) = self.gap.take() {
             let outer = self.containers.get(..depth).unwrap_or_default();
             self.rows.push(container::between(outer, &self.style));

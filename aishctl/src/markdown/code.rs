@@ -1,9 +1,9 @@
 //! Colours in fenced code, line by line. The grammars are loaded when a block in a known language begins, and
 //! not before: who asks for no code does not wait for them.
 
+use super::row::ScreenRow;
 #[cfg(not(feature = "highlight"))]
-use super::row::Look;
-use super::row::Row;
+use super::row::TextLook;
 use super::style::Style;
 
 #[cfg(feature = "highlight")]
@@ -13,7 +13,7 @@ pub(super) use plain::Highlighter;
 
 #[cfg(not(feature = "highlight"))]
 mod plain {
-    use super::{Look, Row, Style};
+    use super::{Look, ScreenRow, Style};
 
     /// Built without colours for code.
     #[derive(Debug)]
@@ -24,8 +24,8 @@ mod plain {
             Self
         }
 
-        pub(in super::super) fn row(&mut self, line: &str) -> Row {
-            let mut row = Row::default();
+        pub(in super::super) fn row(&mut self, line: &str) -> ScreenRow {
+            let mut row = ScreenRow::default();
             row.push(line, &Look::default());
             row
         }
@@ -38,9 +38,9 @@ mod coloured {
 
     use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
-    use super::super::row::{Colour, Face, Look};
-    use super::super::style::{Code, Colours};
-    use super::{Row, Style};
+    use super::super::row::{FontFace, TextColour, TextLook};
+    use super::super::style::{CodeStyle, Colours};
+    use super::{ScreenRow, Style};
 
     /// A line that is longer, or a block, costs more than its colours are worth.
     const LINE_BYTES: usize = 4096;
@@ -80,7 +80,7 @@ mod coloured {
 
     impl Highlighter {
         pub(in super::super) fn new(language: &str, style: &Style) -> Self {
-            let wanted = style.code == Code::Highlighted
+            let wanted = style.code == CodeStyle::Highlighted
                 && style.colours != Colours::None
                 && !language.is_empty();
             let grammar = wanted
@@ -97,7 +97,7 @@ mod coloured {
         }
 
         /// The row of the next line. A grammar that fails colours nothing more.
-        pub(in super::super) fn row(&mut self, line: &str) -> Row {
+        pub(in super::super) fn row(&mut self, line: &str) -> ScreenRow {
             self.left_bytes = self.left_bytes.saturating_sub(line.len());
             if line.len() > LINE_BYTES || self.left_bytes == 0 {
                 self.state = None;
@@ -106,18 +106,18 @@ mod coloured {
             let row = self.state.as_mut().and_then(|it| it.row(line, colours));
             row.unwrap_or_else(|| {
                 self.state = None;
-                let mut row = Row::default();
-                row.push(line, &Look::default());
+                let mut row = ScreenRow::default();
+                row.push(line, &TextLook::default());
                 row
             })
         }
     }
 
     impl State {
-        fn row(&mut self, line: &str, colours: Colours) -> Option<Row> {
+        fn row(&mut self, line: &str, colours: Colours) -> Option<ScreenRow> {
             let ended = format!("{line}\n");
             let operations = self.parse.parse_line(&ended, grammars()).ok()?;
-            let mut row = Row::default();
+            let mut row = ScreenRow::default();
             let mut from = 0;
             for (at, operation) in operations {
                 let at = at.min(line.len());
@@ -160,7 +160,7 @@ mod coloured {
         Other,
     }
 
-    fn look(stack: &ScopeStack, colours: Colours) -> Look {
+    fn look(stack: &ScopeStack, colours: Colours) -> TextLook {
         static SCOPES: OnceLock<Vec<(Scope, Kind)>> = OnceLock::new();
         let scopes = SCOPES.get_or_init(|| {
             let known = KINDS.iter();
@@ -174,27 +174,27 @@ mod coloured {
                 .find(|(known, _)| known.is_prefix_of(*scope))
                 .map(|(_, kind)| *kind)
         });
-        kind.map_or_else(Look::default, |it| it.look(colours))
+        kind.map_or_else(TextLook::default, |it| it.look(colours))
     }
 
     impl Kind {
         /// The exact colours are neither light nor dark, for they must be read on both.
-        fn look(self, colours: Colours) -> Look {
+        fn look(self, colours: Colours) -> TextLook {
             let (face, ansi, exact) = match self {
-                Self::Comment => return Look::of(Face::DIM),
-                Self::Other => return Look::default(),
-                Self::String => (Face::default(), Colour::Green, (0x4f, 0x9a, 0x4f)),
-                Self::Number => (Face::default(), Colour::Yellow, (0xb5, 0x83, 0x2f)),
-                Self::Function => (Face::default(), Colour::Blue, (0x3f, 0x86, 0xd8)),
-                Self::Name => (Face::default(), Colour::Cyan, (0x2f, 0x96, 0x9c)),
-                Self::Keyword => (Face::default(), Colour::Magenta, (0xa8, 0x62, 0xc6)),
-                Self::Deleted => (Face::default(), Colour::Red, (0xcc, 0x55, 0x55)),
+                Self::Comment => return TextLook::of(FontFace::DIM),
+                Self::Other => return TextLook::default(),
+                Self::String => (FontFace::default(), TextColour::Green, (0x4f, 0x9a, 0x4f)),
+                Self::Number => (FontFace::default(), TextColour::Yellow, (0xb5, 0x83, 0x2f)),
+                Self::Function => (FontFace::default(), TextColour::Blue, (0x3f, 0x86, 0xd8)),
+                Self::Name => (FontFace::default(), TextColour::Cyan, (0x2f, 0x96, 0x9c)),
+                Self::Keyword => (FontFace::default(), TextColour::Magenta, (0xa8, 0x62, 0xc6)),
+                Self::Deleted => (FontFace::default(), TextColour::Red, (0xcc, 0x55, 0x55)),
             };
             let colour = match colours {
-                Colours::True => Colour::Exact(exact.0, exact.1, exact.2),
+                Colours::True => TextColour::Exact(exact.0, exact.1, exact.2),
                 Colours::None | Colours::Sixteen => ansi,
             };
-            Look {
+            TextLook {
                 face,
                 colour: Some(colour),
                 link: None,

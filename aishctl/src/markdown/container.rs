@@ -1,8 +1,8 @@
 //! What blocks stand in: quotes and list items, and what each puts in front of a row.
 
-use super::line::{Kind, Marker, TASKS};
-use super::row::{Face, Look, Row, width};
-use super::style::{Colours, Glyphs, Style};
+use super::line::{LineKind, ListMarker, TASKS};
+use super::row::{FontFace, ScreenRow, TextLook, width};
+use super::style::{Colours, GlyphSet, Style};
 
 /// Deeper ones are text.
 pub(super) const MOST_CONTAINERS: usize = 12;
@@ -11,7 +11,7 @@ const LEAST_ROOM: usize = 10;
 
 #[derive(Clone, Debug)]
 pub(super) struct Container {
-    pub(super) shape: Shape,
+    pub(super) shape: ContainerShape,
     /// In front of the first row.
     first: String,
     /// In front of the others.
@@ -22,10 +22,10 @@ pub(super) struct Container {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ContainerShape {
     Quote,
     Item {
-        kind: Kind,
+        kind: LineKind,
         /// How far its lines are indented.
         columns: usize,
         number: u64,
@@ -35,32 +35,34 @@ pub(super) enum Shape {
 impl Container {
     pub(super) fn quote(style: &Style) -> Self {
         let (first, rest) = match style.glyphs {
-            Glyphs::Drawn => ("│ ", "│ "),
-            Glyphs::Words => ("quote: ", "  "),
+            GlyphSet::Drawn => ("│ ", "│ "),
+            GlyphSet::Words => ("quote: ", "  "),
         };
-        Self::new(Shape::Quote, first, rest)
+        Self::new(ContainerShape::Quote, first, rest)
     }
 
     /// The item after `before`, if that is of the same list.
     pub(super) fn item(
-        marker: &Marker,
+        marker: &ListMarker,
         indent: usize,
         before: Option<&Self>,
         style: &Style,
     ) -> Self {
         let follows = before.and_then(|it| match it.shape {
-            Shape::Item { kind, number, .. } if kind.is_like(marker.kind) => Some(number + 1),
-            Shape::Item { .. } | Shape::Quote => None,
+            ContainerShape::Item { kind, number, .. } if kind.is_like(marker.kind) => {
+                Some(number + 1)
+            }
+            ContainerShape::Item { .. } | ContainerShape::Quote => None,
         });
         let (number, first) = match (marker.kind, style.glyphs) {
-            (Kind::Bullet(_), Glyphs::Drawn) => (0, "• ".to_owned()),
-            (Kind::Bullet(_), Glyphs::Words) => (0, "- ".to_owned()),
-            (Kind::Ordered { number, after }, _) => {
+            (LineKind::Bullet(_), GlyphSet::Drawn) => (0, "• ".to_owned()),
+            (LineKind::Bullet(_), GlyphSet::Words) => (0, "- ".to_owned()),
+            (LineKind::Ordered { number, after }, _) => {
                 let number = follows.unwrap_or(number);
                 (number, format!("{number}{after} "))
             }
         };
-        let shape = Shape::Item {
+        let shape = ContainerShape::Item {
             kind: marker.kind,
             columns: indent + marker.columns,
             number,
@@ -68,7 +70,7 @@ impl Container {
         Self::new(shape, &first, &" ".repeat(width(&first)))
     }
 
-    fn new(shape: Shape, first: &str, rest: &str) -> Self {
+    fn new(shape: ContainerShape, first: &str, rest: &str) -> Self {
         Self {
             shape,
             first: first.to_owned(),
@@ -80,25 +82,27 @@ impl Container {
 
     /// The text of an item may make it a task; what is left of the text.
     pub(super) fn task<'a>(&mut self, text: &'a str, style: &Style) -> &'a str {
-        if self.shown || self.shape == Shape::Quote {
+        if self.shown || self.shape == ContainerShape::Quote {
             return text;
         }
         for (sign, done) in TASKS {
             if let Some(rest) = text.strip_prefix(sign) {
                 let box_ = match (style.glyphs, done) {
-                    (Glyphs::Drawn, false) => "☐ ",
-                    (Glyphs::Drawn, true) => "☑ ",
-                    (Glyphs::Words, false) => "to do: ",
-                    (Glyphs::Words, true) => "done: ",
+                    (GlyphSet::Drawn, false) => "☐ ",
+                    (GlyphSet::Drawn, true) => "☑ ",
+                    (GlyphSet::Words, false) => "to do: ",
+                    (GlyphSet::Words, true) => "done: ",
                 };
                 match self.shape {
-                    Shape::Item {
-                        kind: Kind::Bullet(_),
+                    ContainerShape::Item {
+                        kind: LineKind::Bullet(_),
                         ..
-                    } if style.glyphs == Glyphs::Drawn => {
+                    } if style.glyphs == GlyphSet::Drawn => {
                         box_.clone_into(&mut self.first);
                     }
-                    Shape::Item { .. } | Shape::Quote => self.first.push_str(box_),
+                    ContainerShape::Item { .. } | ContainerShape::Quote => {
+                        self.first.push_str(box_);
+                    }
                 }
                 self.columns = self.columns.max(width(&self.first));
                 return rest;
@@ -109,7 +113,7 @@ impl Container {
 
     /// An item that has nothing in it yet.
     pub(super) fn is_bare_item(&self) -> bool {
-        !self.shown && self.shape != Shape::Quote
+        !self.shown && self.shape != ContainerShape::Quote
     }
 }
 
@@ -125,8 +129,8 @@ pub(super) fn room(containers: &[Container], columns: usize) -> usize {
 }
 
 /// What they put in front of the next row.
-pub(super) fn in_front(containers: &mut [Container], columns: usize, style: &Style) -> Row {
-    let mut row = Row::default();
+pub(super) fn in_front(containers: &mut [Container], columns: usize, style: &Style) -> ScreenRow {
+    let mut row = ScreenRow::default();
     let mut left = columns;
     for it in containers {
         if left >= LEAST_ROOM + it.columns {
@@ -140,16 +144,16 @@ pub(super) fn in_front(containers: &mut [Container], columns: usize, style: &Sty
 }
 
 /// What they put in front of a row that separates two blocks inside of them.
-pub(super) fn between(containers: &[Container], style: &Style) -> Row {
+pub(super) fn between(containers: &[Container], style: &Style) -> ScreenRow {
     let text: String = containers.iter().map(|it| it.rest.as_str()).collect();
-    let mut row = Row::default();
+    let mut row = ScreenRow::default();
     row.push(text.trim_end(), &look(style));
     row
 }
 
-fn look(style: &Style) -> Look {
+fn look(style: &Style) -> TextLook {
     match style.colours {
-        Colours::None => Look::default(),
-        Colours::Sixteen | Colours::True => Look::of(Face::DIM),
+        Colours::None => TextLook::default(),
+        Colours::Sixteen | Colours::True => TextLook::of(FontFace::DIM),
     }
 }

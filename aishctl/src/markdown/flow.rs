@@ -2,24 +2,24 @@
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::row::{Look, Row, width};
+use super::row::{ScreenRow, TextLook, width};
 
 /// A row that is being filled, and the word that comes next.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Flow {
-    row: Row,
+pub(super) struct RowFlow {
+    row: ScreenRow,
     column: usize,
     /// A space that stands between the row and the word, unless the row ends there.
-    space: Option<Look>,
-    word: Row,
+    space: Option<TextLook>,
+    word: ScreenRow,
     word_width: usize,
-    full: Vec<Row>,
+    full: Vec<ScreenRow>,
 }
 
-impl Flow {
+impl RowFlow {
     /// Text of one look, for rows of `room` columns. Where it was cut into pieces does not matter, except inside
     /// of what is seen as one character.
-    pub(super) fn push(&mut self, text: &str, look: &Look, room: usize) {
+    pub(super) fn push(&mut self, text: &str, look: &TextLook, room: usize) {
         for it in text.graphemes(true) {
             if it == " " {
                 self.place(room);
@@ -45,7 +45,7 @@ impl Flow {
     }
 
     /// The rows that are full.
-    pub(super) fn full(&mut self) -> Vec<Row> {
+    pub(super) fn full(&mut self) -> Vec<ScreenRow> {
         std::mem::take(&mut self.full)
     }
 
@@ -55,12 +55,12 @@ impl Flow {
     }
 
     /// All rows; the flow is empty then.
-    pub(super) fn finish(&mut self, room: usize) -> Vec<Row> {
+    pub(super) fn finish(&mut self, room: usize) -> Vec<ScreenRow> {
         self.break_row(room);
         self.full()
     }
 
-    fn extend(&mut self, character: &str, look: &Look, room: usize) {
+    fn extend(&mut self, character: &str, look: &TextLook, room: usize) {
         let columns = width(character);
         let before = self.column + usize::from(self.space.is_some());
         if self.column > 0 && before + self.word_width + columns > room {
@@ -75,7 +75,7 @@ impl Flow {
         self.word_width += columns;
     }
 
-    /// Moves the word into the row. That it fits was seen to before, by [`Flow::extend`].
+    /// Moves the word into the row. That it fits was seen to before, by [`RowFlow::extend`].
     fn place(&mut self, room: usize) {
         if self.word.is_empty() {
             return;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::link;
-use super::row::{Colour, Face, Look};
-use super::style::{Colours, Glyphs, Links, Style};
-use super::tilde::Tilde;
+use super::row::{FontFace, TextColour, TextLook};
+use super::style::{Colours, GlyphSet, LinkStyle, Style};
+use super::tilde::TildeStandIn;
 use crate::safe;
 
 /// A line break that the author wanted. No text has it: [`crate::safe::screen`] takes it out.
@@ -18,16 +18,16 @@ const GUARD: &str = "\u{2} ";
 
 /// A part of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Text(String, Look),
+pub(super) enum InlinePart {
+    Text(String, TextLook),
     Break,
 }
 
 /// The parts of a text that has no line feed; [`BREAK`] stands for those that count.
-pub(super) fn parts(source: &str, base: &Look, style: &Style) -> Vec<Part> {
-    let tilde = Tilde::not_in(source);
+pub(super) fn parts(source: &str, base: &TextLook, style: &Style) -> Vec<InlinePart> {
+    let tilde = TildeStandIn::not_in(source);
     let guarded = format!("{GUARD}{}", tilde.hide(source));
-    let mut reader = Reader {
+    let mut reader = InlineReader {
         source: &guarded,
         tilde,
         style,
@@ -44,7 +44,7 @@ pub(super) fn parts(source: &str, base: &Look, style: &Style) -> Vec<Part> {
 }
 
 /// The text as it is, markers and all.
-pub(super) fn literal(source: &str, base: &Look) -> Vec<Part> {
+pub(super) fn literal(source: &str, base: &TextLook) -> Vec<InlinePart> {
     let mut parts = Vec::new();
     push(&mut parts, source, base);
     parts
@@ -52,27 +52,27 @@ pub(super) fn literal(source: &str, base: &Look) -> Vec<Part> {
 
 /// The only way for text into a part. An entity may stand for any character, an escape for one, so what the parser
 /// gives is looked at again.
-fn push(parts: &mut Vec<Part>, text: &str, look: &Look) {
+fn push(parts: &mut Vec<InlinePart>, text: &str, look: &TextLook) {
     for (at, piece) in text.split(BREAK).enumerate() {
         if at > 0 {
-            parts.push(Part::Break);
+            parts.push(InlinePart::Break);
         }
         let piece = &safe::screen(piece).replace(['\n', '\t'], " ");
         match parts.last_mut() {
-            Some(Part::Text(before, same)) if same == look => before.push_str(piece),
+            Some(InlinePart::Text(before, same)) if same == look => before.push_str(piece),
             Some(_) | None if piece.is_empty() => {}
-            Some(_) | None => parts.push(Part::Text(piece.to_owned(), look.clone())),
+            Some(_) | None => parts.push(InlinePart::Text(piece.to_owned(), look.clone())),
         }
     }
 }
 
-struct Reader<'a> {
+struct InlineReader<'a> {
     source: &'a str,
-    tilde: Tilde,
+    tilde: TildeStandIn,
     style: &'a Style,
-    looks: Vec<Look>,
+    looks: Vec<TextLook>,
     links: Vec<OpenLink>,
-    parts: Vec<Part>,
+    parts: Vec<InlinePart>,
 }
 
 struct OpenLink {
@@ -81,7 +81,7 @@ struct OpenLink {
     label: String,
 }
 
-impl Reader<'_> {
+impl InlineReader<'_> {
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -90,7 +90,7 @@ impl Reader<'_> {
             Event::Code(text) => self.code(&text, range),
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
             Event::SoftBreak => self.text(" "),
-            Event::HardBreak => self.parts.push(Part::Break),
+            Event::HardBreak => self.parts.push(InlinePart::Break),
             // None of these is asked for, so they come as text.
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
                 self.text(&text);
@@ -99,7 +99,7 @@ impl Reader<'_> {
         }
     }
 
-    fn look(&self) -> Look {
+    fn look(&self) -> TextLook {
         self.looks.last().cloned().unwrap_or_default()
     }
 
@@ -113,13 +113,13 @@ impl Reader<'_> {
     }
 
     fn code(&mut self, text: &str, range: Range<usize>) {
-        if self.style.colours == Colours::None && self.style.glyphs == Glyphs::Drawn {
+        if self.style.colours == Colours::None && self.style.glyphs == GlyphSet::Drawn {
             let source = self.source.get(range).unwrap_or(text);
             let source = source.replace(BREAK, "");
             return self.text(&source);
         }
         let mut look = self.look();
-        look.colour = Some(Colour::Cyan);
+        look.colour = Some(TextColour::Cyan);
         self.looks.push(look);
         self.text(&text.replace(BREAK, ""));
         self.looks.pop();
@@ -127,9 +127,9 @@ impl Reader<'_> {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Emphasis => self.face(Face::ITALIC, "*"),
-            Tag::Strong => self.face(Face::BOLD, "**"),
-            Tag::Strikethrough => self.face(Face::STRUCK, "~~"),
+            Tag::Emphasis => self.face(FontFace::ITALIC, "*"),
+            Tag::Strong => self.face(FontFace::BOLD, "**"),
+            Tag::Strikethrough => self.face(FontFace::STRUCK, "~~"),
             Tag::Link {
                 dest_url, title, ..
             } => self.link(&dest_url, &title),
@@ -192,7 +192,7 @@ impl Reader<'_> {
         }
     }
 
-    fn face(&mut self, face: Face, marker: &str) {
+    fn face(&mut self, face: FontFace, marker: &str) {
         self.marker(marker);
         let mut look = self.look();
         look.face = look.face.and(face);
@@ -206,7 +206,7 @@ impl Reader<'_> {
 
     /// Where nothing can be coloured, the marker says it; words are read aloud without.
     fn marker(&mut self, marker: &str) {
-        if self.style.colours == Colours::None && self.style.glyphs == Glyphs::Drawn {
+        if self.style.colours == Colours::None && self.style.glyphs == GlyphSet::Drawn {
             self.text(marker);
         }
     }
@@ -215,9 +215,9 @@ impl Reader<'_> {
         let address = self.tilde.show(address);
         let mut look = self.look();
         if self.style.colours != Colours::None {
-            look.face = look.face.and(Face::UNDERLINED);
+            look.face = look.face.and(FontFace::UNDERLINED);
         }
-        if self.style.links == Links::Clickable {
+        if self.style.links == LinkStyle::Clickable {
             look.link = link::clickable(&address).map(Arc::from);
         }
         self.looks.push(look);
@@ -241,7 +241,7 @@ impl Reader<'_> {
         }
         let mut look = self.look();
         if self.style.colours != Colours::None {
-            look.face = look.face.and(Face::DIM);
+            look.face = look.face.and(FontFace::DIM);
         }
         let between = if link.label.is_empty() { "" } else { " " };
         let text = format!("{between}({})", inside.join(" "));

@@ -2,7 +2,7 @@
 
 /// The fence of a code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fence {
+pub(super) struct FenceLine {
     pub(super) mark: char,
     pub(super) length: usize,
     pub(super) indent: usize,
@@ -12,8 +12,8 @@ pub(super) struct Fence {
 
 /// What stands before a list item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Marker {
-    pub(super) kind: Kind,
+pub(super) struct ListMarker {
+    pub(super) kind: LineKind,
     /// From the marker to the text of the item.
     pub(super) columns: usize,
     /// Nothing follows on this line.
@@ -21,13 +21,13 @@ pub(super) struct Marker {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     Bullet(char),
     Ordered { number: u64, after: char },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Alignment {
+pub(super) enum ColumnAlignment {
     Left,
     Centre,
     Right,
@@ -78,14 +78,14 @@ pub(super) fn underline(text: &str) -> Option<usize> {
     }
 }
 
-pub(super) fn fence(text: &str, indent: usize) -> Option<Fence> {
+pub(super) fn fence(text: &str, indent: usize) -> Option<FenceLine> {
     let mark = text.chars().next().filter(|it| matches!(it, '`' | '~'))?;
     let info = text.trim_start_matches(mark);
     let length = text.len() - info.len();
     if length < 3 || (mark == '`' && info.contains('`')) {
         return None;
     }
-    Some(Fence {
+    Some(FenceLine {
         mark,
         length,
         indent,
@@ -93,7 +93,7 @@ pub(super) fn fence(text: &str, indent: usize) -> Option<Fence> {
     })
 }
 
-impl Fence {
+impl FenceLine {
     /// The first word of the info.
     pub(super) fn language(&self) -> &str {
         let mut words = self.info.split([' ', ',', '{', ':']);
@@ -106,14 +106,14 @@ impl Fence {
     }
 }
 
-pub(super) fn marker(text: &str) -> Option<Marker> {
+pub(super) fn marker(text: &str) -> Option<ListMarker> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (kind, length) = match text.as_bytes().get(digits)? {
-        sign @ (b'-' | b'+' | b'*') if digits == 0 => (Kind::Bullet(char::from(*sign)), 1),
+        sign @ (b'-' | b'+' | b'*') if digits == 0 => (LineKind::Bullet(char::from(*sign)), 1),
         after @ (b'.' | b')') if (1..=9).contains(&digits) => {
             let number = text.get(..digits)?.parse().ok()?;
             let after = char::from(*after);
-            (Kind::Ordered { number, after }, digits + 1)
+            (LineKind::Ordered { number, after }, digits + 1)
         }
         _ => return None,
     };
@@ -125,25 +125,25 @@ pub(super) fn marker(text: &str) -> Option<Marker> {
     }
     // Five spaces are one, and code that is indented.
     let spaces = if empty || spaces > 4 { 1 } else { spaces };
-    Some(Marker {
+    Some(ListMarker {
         kind,
         columns: length + spaces,
         empty,
     })
 }
 
-impl Marker {
+impl ListMarker {
     /// A paragraph goes on over a line that only looks like an item.
     pub(super) fn may_end_a_paragraph(&self) -> bool {
         !self.empty
             && match self.kind {
-                Kind::Bullet(_) => true,
-                Kind::Ordered { number, .. } => number == 1,
+                LineKind::Bullet(_) => true,
+                LineKind::Ordered { number, .. } => number == 1,
             }
     }
 }
 
-impl Kind {
+impl LineKind {
     /// The items belong to one list.
     pub(super) fn is_like(self, other: Self) -> bool {
         match (self, other) {
@@ -268,14 +268,14 @@ pub(super) fn cells(text: &str) -> Vec<String> {
 }
 
 /// The row below a table's head: `|---|:-:|`.
-pub(super) fn delimiters(text: &str) -> Option<Vec<Alignment>> {
+pub(super) fn delimiters(text: &str) -> Option<Vec<ColumnAlignment>> {
     if !text.contains('|') || !text.contains('-') {
         return None;
     }
     cells(text).iter().map(|it| alignment(it)).collect()
 }
 
-fn alignment(cell: &str) -> Option<Alignment> {
+fn alignment(cell: &str) -> Option<ColumnAlignment> {
     let left = cell.starts_with(':');
     let right = cell.len() > 1 && cell.ends_with(':');
     let dashes = cell.trim_matches(':');
@@ -283,15 +283,15 @@ fn alignment(cell: &str) -> Option<Alignment> {
         && dashes.chars().all(|it| it == '-')
         && cell.len() - dashes.len() == usize::from(left) + usize::from(right);
     well.then_some(match (left, right) {
-        (true, true) => Alignment::Centre,
-        (false, true) => Alignment::Right,
-        (true | false, false) => Alignment::Left,
+        (true, true) => ColumnAlignment::Centre,
+        (false, true) => ColumnAlignment::Right,
+        (true | false, false) => ColumnAlignment::Left,
     })
 }
 
 /// What the beginning of a line, whose end has not come, says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beginning {
+pub(super) enum LineBeginning {
     /// More text may make anything of it, or its end decides.
     Open,
     /// It is text of a paragraph.
@@ -299,7 +299,7 @@ pub(super) enum Beginning {
 }
 
 /// `text` begins no container; what may it still be?
-pub(super) fn beginning(text: &str) -> Beginning {
+pub(super) fn beginning(text: &str) -> LineBeginning {
     let open = text.chars().all(|it| "-*_=+:|#`~ ".contains(it))
         || text.starts_with(['<', '|'])
         || text.starts_with("```")
@@ -308,8 +308,8 @@ pub(super) fn beginning(text: &str) -> Beginning {
         || text.trim_end().bytes().all(|it| it.is_ascii_digit())
         || marker(text.trim_end()).is_some();
     if open {
-        Beginning::Open
+        LineBeginning::Open
     } else {
-        Beginning::Text
+        LineBeginning::Text
     }
 }

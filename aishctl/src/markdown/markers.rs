@@ -7,16 +7,16 @@ use pulldown_cmark::{Event, Parser, Tag};
 
 /// Reads a paragraph character by character.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Markers {
-    state: State,
-    open: Vec<Open>,
+pub(super) struct MarkerReader {
+    state: MarkerState,
+    open: Vec<OpenMarker>,
     /// Something came whose meaning only the whole paragraph tells.
     doubtful: bool,
     previous: Option<char>,
 }
 
 #[derive(Clone, Debug, Default)]
-enum State {
+enum MarkerState {
     #[default]
     Text,
     /// After a backslash.
@@ -32,25 +32,25 @@ enum State {
     /// After `<`.
     Angle(String),
     /// After `]`.
-    Closed(Bracket),
+    Closed(OpenBracket),
     /// In the parentheses of a link.
     Destination {
         text: String,
         depth: usize,
         escaped: bool,
-        bracket: Bracket,
+        bracket: OpenBracket,
     },
 }
 
 /// Something that may be closed later.
 #[derive(Clone, Copy, Debug)]
-enum Open {
-    Run(Run),
-    Bracket(Bracket),
+enum OpenMarker {
+    Run(MarkerRun),
+    Bracket(OpenBracket),
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct MarkerRun {
     mark: char,
     left: usize,
     length: usize,
@@ -58,7 +58,7 @@ struct Run {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bracket {
+struct OpenBracket {
     image: bool,
     /// A link is inside, so this is none.
     holds_link: bool,
@@ -68,7 +68,7 @@ struct Bracket {
 
 /// What the two sides of a run make of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum RunSide {
     Space,
     Punctuation,
     Word,
@@ -76,9 +76,9 @@ enum Side {
 
 const MOST_PARENTHESES: usize = 8;
 
-impl Markers {
+impl MarkerReader {
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.state, State::Text) && self.open.is_empty() && !self.doubtful
+        matches!(self.state, MarkerState::Text) && self.open.is_empty() && !self.doubtful
     }
 
     pub(super) fn take(&mut self, it: char) {
@@ -89,30 +89,30 @@ impl Markers {
 
     /// The last character was a backslash that escapes the end of its line.
     pub(super) fn unescape(&mut self) -> bool {
-        let escaping = matches!(self.state, State::Escape);
+        let escaping = matches!(self.state, MarkerState::Escape);
         if escaping {
-            self.state = State::Text;
+            self.state = MarkerState::Text;
         }
         escaping
     }
 
     fn step(&mut self, it: char) -> ControlFlow<()> {
         match std::mem::take(&mut self.state) {
-            State::Text => self.text(it),
+            MarkerState::Text => self.text(it),
             // Only punctuation can be escaped; nothing else is a marker.
-            State::Escape => {}
-            State::Run {
+            MarkerState::Escape => {}
+            MarkerState::Run {
                 mark,
                 length,
                 before,
             } if it == mark => {
-                self.state = State::Run {
+                self.state = MarkerState::Run {
                     mark,
                     length: length + 1,
                     before,
                 };
             }
-            State::Run {
+            MarkerState::Run {
                 mark,
                 length,
                 before,
@@ -120,10 +120,10 @@ impl Markers {
                 self.end_run(mark, length, before, it);
                 return ControlFlow::Continue(());
             }
-            State::Code { length, run } => self.code(length, run, it)?,
-            State::Angle(text) => return self.angle(text, it),
-            State::Closed(bracket) => return self.closed(bracket, it),
-            State::Destination {
+            MarkerState::Code { length, run } => self.code(length, run, it)?,
+            MarkerState::Angle(text) => return self.angle(text, it),
+            MarkerState::Closed(bracket) => return self.closed(bracket, it),
+            MarkerState::Destination {
                 text,
                 depth,
                 escaped,
@@ -135,16 +135,16 @@ impl Markers {
 
     fn text(&mut self, it: char) {
         match it {
-            '\\' => self.state = State::Escape,
+            '\\' => self.state = MarkerState::Escape,
             '*' | '_' | '~' | '`' => {
-                self.state = State::Run {
+                self.state = MarkerState::Run {
                     mark: it,
                     length: 1,
                     before: self.previous,
                 };
             }
-            '<' => self.state = State::Angle(String::new()),
-            '[' => self.open.push(Open::Bracket(Bracket {
+            '<' => self.state = MarkerState::Angle(String::new()),
+            '[' => self.open.push(OpenMarker::Bracket(OpenBracket {
                 image: self.previous == Some('!'),
                 holds_link: false,
                 unclosed: false,
@@ -156,7 +156,7 @@ impl Markers {
 
     fn code(&mut self, length: usize, run: usize, it: char) -> ControlFlow<()> {
         if it == '`' {
-            self.state = State::Code {
+            self.state = MarkerState::Code {
                 length,
                 run: run + 1,
             };
@@ -164,23 +164,23 @@ impl Markers {
             // The span ended before this character, which is text again.
             self.text(it);
         } else {
-            self.state = State::Code { length, run: 0 };
+            self.state = MarkerState::Code { length, run: 0 };
         }
         ControlFlow::Continue(())
     }
 
     fn end_run(&mut self, mark: char, length: usize, before: Option<char>, after: char) {
         if mark == '`' {
-            self.state = State::Code { length, run: 0 };
+            self.state = MarkerState::Code { length, run: 0 };
             return;
         }
-        let (before, after) = (before.map_or(Side::Space, side), side(after));
-        let left = after != Side::Space && (after == Side::Word || before != Side::Word);
-        let right = before != Side::Space && (before == Side::Word || after != Side::Word);
+        let (before, after) = (before.map_or(RunSide::Space, side), side(after));
+        let left = after != RunSide::Space && (after == RunSide::Word || before != RunSide::Word);
+        let right = before != RunSide::Space && (before == RunSide::Word || after != RunSide::Word);
         let (can_open, can_close) = match mark {
             '_' => (
-                left && (!right || before == Side::Punctuation),
-                right && (!left || after == Side::Punctuation),
+                left && (!right || before == RunSide::Punctuation),
+                right && (!left || after == RunSide::Punctuation),
             ),
             '~' => match tildes(length, before, after) {
                 Some(sides) => sides,
@@ -191,7 +191,7 @@ impl Markers {
             },
             _ => (left, right),
         };
-        let mut run = Run {
+        let mut run = MarkerRun {
             mark,
             left: length,
             length,
@@ -201,12 +201,12 @@ impl Markers {
             self.close_run(&mut run);
         }
         if can_open && run.left > 0 {
-            self.open.push(Open::Run(run));
+            self.open.push(OpenMarker::Run(run));
         }
     }
 
     /// Takes the openers away that this run closes.
-    fn close_run(&mut self, closing: &mut Run) {
+    fn close_run(&mut self, closing: &mut MarkerRun) {
         while closing.left > 0 {
             let opener = self
                 .open
@@ -214,8 +214,8 @@ impl Markers {
                 .enumerate()
                 .rev()
                 .map_while(|(at, it)| match it {
-                    Open::Run(run) => Some((at, run)),
-                    Open::Bracket(_) => None,
+                    OpenMarker::Run(run) => Some((at, run)),
+                    OpenMarker::Bracket(_) => None,
                 })
                 .find(|(_, it)| it.is_closed_by(closing));
             let Some((at, opener)) = opener else { return };
@@ -233,14 +233,14 @@ impl Markers {
 
     fn close_bracket(&mut self) {
         let bracket = self.open.iter().rposition(|it| match it {
-            Open::Bracket(_) => true,
-            Open::Run(_) => false,
+            OpenMarker::Bracket(_) => true,
+            OpenMarker::Run(_) => false,
         });
         let Some(at) = bracket else { return };
         let unclosed = self.open.len() > at + 1;
         self.open.truncate(at + 1);
-        if let Some(Open::Bracket(bracket)) = self.open.pop() {
-            self.state = State::Closed(Bracket {
+        if let Some(OpenMarker::Bracket(bracket)) = self.open.pop() {
+            self.state = MarkerState::Closed(OpenBracket {
                 unclosed: unclosed || bracket.unclosed,
                 ..bracket
             });
@@ -248,9 +248,9 @@ impl Markers {
     }
 
     /// After a bracket: is it a link?
-    fn closed(&mut self, bracket: Bracket, it: char) -> ControlFlow<()> {
+    fn closed(&mut self, bracket: OpenBracket, it: char) -> ControlFlow<()> {
         if it == '(' && (bracket.image || !bracket.holds_link) {
-            self.state = State::Destination {
+            self.state = MarkerState::Destination {
                 text: String::new(),
                 depth: 1,
                 escaped: false,
@@ -267,7 +267,7 @@ impl Markers {
         mut text: String,
         mut depth: usize,
         escaped: bool,
-        bracket: Bracket,
+        bracket: OpenBracket,
         it: char,
     ) {
         match it {
@@ -278,7 +278,7 @@ impl Markers {
         self.doubtful |= depth > MOST_PARENTHESES;
         if depth > 0 {
             text.push(it);
-            self.state = State::Destination {
+            self.state = MarkerState::Destination {
                 text,
                 depth,
                 escaped: it == '\\' && !escaped,
@@ -289,8 +289,8 @@ impl Markers {
         } else if !bracket.image {
             for it in &mut self.open {
                 match it {
-                    Open::Bracket(outer) => outer.holds_link = true,
-                    Open::Run(_) => {}
+                    OpenMarker::Bracket(outer) => outer.holds_link = true,
+                    OpenMarker::Run(_) => {}
                 }
             }
         }
@@ -307,30 +307,30 @@ impl Markers {
             self.doubtful |= !is_address(&text) && text.contains(MARKS);
         } else {
             text.push(it);
-            self.state = State::Angle(text);
+            self.state = MarkerState::Angle(text);
         }
         ControlFlow::Break(())
     }
 }
 
 /// Whether tildes open and close; `None`: only the parser knows. One is text for us.
-fn tildes(length: usize, before: Side, after: Side) -> Option<(bool, bool)> {
+fn tildes(length: usize, before: RunSide, after: RunSide) -> Option<(bool, bool)> {
     match (before, after) {
         _ if length == 1 => Some((false, false)),
-        (Side::Space, Side::Space) => Some((false, false)),
+        (RunSide::Space, RunSide::Space) => Some((false, false)),
         _ if length > 2 => None,
-        (Side::Space, Side::Word) => Some((true, false)),
-        (Side::Word | Side::Punctuation, Side::Space) => Some((false, true)),
-        (Side::Word, Side::Punctuation) => Some((true, true)),
-        (Side::Space | Side::Punctuation, Side::Punctuation)
-        | (Side::Word | Side::Punctuation, Side::Word) => None,
+        (RunSide::Space, RunSide::Word) => Some((true, false)),
+        (RunSide::Word | RunSide::Punctuation, RunSide::Space) => Some((false, true)),
+        (RunSide::Word, RunSide::Punctuation) => Some((true, true)),
+        (RunSide::Space | RunSide::Punctuation, RunSide::Punctuation)
+        | (RunSide::Word | RunSide::Punctuation, RunSide::Word) => None,
     }
 }
 
 /// What in a tag, or in what looks like one, has a meaning of its own.
 const MARKS: [char; 10] = ['*', '_', '~', '`', '[', ']', '<', '"', '\'', '\\'];
 
-impl Run {
+impl MarkerRun {
     fn is_closed_by(&self, other: &Self) -> bool {
         if self.mark != other.mark {
             return false;
@@ -367,14 +367,14 @@ fn is_address(text: &str) -> bool {
     })
 }
 
-fn side(it: char) -> Side {
+fn side(it: char) -> RunSide {
     match it {
-        _ if it.is_whitespace() => Side::Space,
-        _ if it.is_alphanumeric() => Side::Word,
-        _ if it.is_ascii_punctuation() => Side::Punctuation,
-        _ if it.is_ascii() => Side::Word,
-        _ if is_punctuation(it) => Side::Punctuation,
-        _ => Side::Word,
+        _ if it.is_whitespace() => RunSide::Space,
+        _ if it.is_alphanumeric() => RunSide::Word,
+        _ if it.is_ascii_punctuation() => RunSide::Punctuation,
+        _ if it.is_ascii() => RunSide::Word,
+        _ if is_punctuation(it) => RunSide::Punctuation,
+        _ => RunSide::Word,
     }
 }
 

@@ -1,31 +1,31 @@
 //! An answer for a terminal: Markdown that is laid out and painted as it comes.
 
-use super::{Colours, Row, Style, Writer};
-use crate::output::Typeset;
+use super::{Colours, MarkdownWriter, ScreenRow, Style};
+use crate::output::TypesetAnswer;
 
 #[derive(Debug)]
 pub struct Painter {
-    writer: Writer,
+    writer: MarkdownWriter,
     colours: Colours,
 }
 
 impl Painter {
     /// For an output.
-    pub fn boxed(style: Style) -> Box<dyn Typeset> {
+    pub fn boxed(style: Style) -> Box<dyn TypesetAnswer> {
         Box::new(Self {
-            writer: Writer::new(style),
+            writer: MarkdownWriter::new(style),
             colours: style.colours,
         })
     }
 
-    fn painted(&self, rows: &[Row]) -> String {
+    fn painted(&self, rows: &[ScreenRow]) -> String {
         rows.iter()
             .map(|it| it.painted(self.colours) + "\n")
             .collect()
     }
 }
 
-impl Typeset for Painter {
+impl TypesetAnswer for Painter {
     fn resize(&mut self, columns: usize) {
         self.writer.resize(Some(columns));
     }

@@ -1,10 +1,10 @@
 //! A paragraph that may be shown before it is over: every full row but the last, as long as all inline markers are
 //! closed. What is held for more than three rows is shown as it is.
 
-use super::flow::{Flow, is_ideograph};
-use super::inline::{self, BREAK, Part};
-use super::markers::Markers;
-use super::row::{Look, Row, width};
+use super::flow::{RowFlow, is_ideograph};
+use super::inline::{self, BREAK, InlinePart};
+use super::markers::MarkerReader;
+use super::row::{ScreenRow, TextLook, width};
 use super::style::Style;
 
 /// Rows that may be held because a marker is open.
@@ -26,22 +26,22 @@ pub(super) struct Paragraph {
     flowing: bool,
     /// Lines that are over.
     lines: usize,
-    markers: Markers,
-    flow: Flow,
-    look: Look,
+    markers: MarkerReader,
+    flow: RowFlow,
+    look: TextLook,
     previous: Option<char>,
 }
 
 impl Paragraph {
-    pub(super) fn new(look: Look) -> Self {
+    pub(super) fn new(look: TextLook) -> Self {
         Self {
             source: String::new(),
             columns: 0,
             looked: 0,
             flowing: false,
             lines: 0,
-            markers: Markers::default(),
-            flow: Flow::default(),
+            markers: MarkerReader::default(),
+            flow: RowFlow::default(),
             look,
             previous: None,
         }
@@ -58,7 +58,7 @@ impl Paragraph {
     }
 
     /// Takes a line's text; the rows that are full.
-    pub(super) fn text(&mut self, text: &str, room: usize, style: &Style) -> Vec<Row> {
+    pub(super) fn text(&mut self, text: &str, room: usize, style: &Style) -> Vec<ScreenRow> {
         for it in text.chars() {
             self.character(it, room, style);
         }
@@ -69,13 +69,13 @@ impl Paragraph {
         let held = self.source.len() - self.looked;
         let between = |kind: fn(char) -> bool| self.previous.is_some_and(kind) && kind(it);
         if held >= IDEOGRAPH_STRIDE_BYTES && between(may_end_a_row) {
-            self.look(Cut::BetweenWords, room, style);
+            self.look(ParagraphCut::BetweenWords, room, style);
         } else if held >= STRIDE_BYTES {
             let inside = between(|it| it.is_ascii_alphanumeric());
             let cut = if inside {
-                Cut::BetweenWords
+                ParagraphCut::BetweenWords
             } else {
-                Cut::InAWord
+                ParagraphCut::InAWord
             };
             self.look(cut, room, style);
         }
@@ -84,12 +84,12 @@ impl Paragraph {
         self.markers.take(it);
         self.previous = Some(it);
         if it == ' ' {
-            self.look(Cut::BetweenWords, room, style);
+            self.look(ParagraphCut::BetweenWords, room, style);
         }
     }
 
     /// The line is over, and the next one goes on with the paragraph.
-    pub(super) fn next_line(&mut self, room: usize, style: &Style) -> Vec<Row> {
+    pub(super) fn next_line(&mut self, room: usize, style: &Style) -> Vec<ScreenRow> {
         let text = self.source.trim_end();
         let spaces = self.source.len() - text.len();
         self.lines += 1;
@@ -104,7 +104,7 @@ impl Paragraph {
     }
 
     /// Moves text into the flow if it is more than a row.
-    fn look(&mut self, cut: Cut, room: usize, style: &Style) {
+    fn look(&mut self, cut: ParagraphCut, room: usize, style: &Style) {
         self.looked = self.source.len();
         if self.flow.column() + self.columns <= room {
             return;
@@ -112,10 +112,10 @@ impl Paragraph {
         self.flowing = true;
         let end = self.source.trim_end_matches([' ', BREAK]).len();
         let (text, rest) = self.source.split_at(end);
-        let parts = if cut == Cut::BetweenWords && self.markers.is_closed() {
+        let parts = if cut == ParagraphCut::BetweenWords && self.markers.is_closed() {
             inline::parts(text, &self.look, style)
         } else if self.columns > MOST_HELD_ROWS.saturating_mul(room) {
-            self.markers = Markers::default();
+            self.markers = MarkerReader::default();
             inline::literal(text, &self.look)
         } else {
             return;
@@ -127,17 +127,17 @@ impl Paragraph {
         self.source = rest;
     }
 
-    fn pour(&mut self, parts: &[Part], room: usize) {
+    fn pour(&mut self, parts: &[InlinePart], room: usize) {
         for part in parts {
             match part {
-                Part::Text(text, look) => self.flow.push(text, look, room),
-                Part::Break => self.flow.break_row(room),
+                InlinePart::Text(text, look) => self.flow.push(text, look, room),
+                InlinePart::Break => self.flow.break_row(room),
             }
         }
     }
 
     /// The paragraph is over: all of its rows that were not given out.
-    pub(super) fn finish(mut self, room: usize, style: &Style) -> Vec<Row> {
+    pub(super) fn finish(mut self, room: usize, style: &Style) -> Vec<ScreenRow> {
         let source = std::mem::take(&mut self.source);
         let source = source.trim_end_matches([' ', BREAK]);
         let parts = inline::parts(source, &self.look, style);
@@ -148,7 +148,7 @@ impl Paragraph {
 
 /// Where we look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
+enum ParagraphCut {
     /// The text before and the text after mean the same apart as together.
     BetweenWords,
     InAWord,
@@ -159,12 +159,12 @@ fn may_end_a_row(it: char) -> bool {
 }
 
 /// The rows of a text that is there as a whole.
-pub(super) fn rows(source: &str, look: &Look, room: usize, style: &Style) -> Vec<Row> {
-    let mut flow = Flow::default();
+pub(super) fn rows(source: &str, look: &TextLook, room: usize, style: &Style) -> Vec<ScreenRow> {
+    let mut flow = RowFlow::default();
     for part in inline::parts(source, look, style) {
         match part {
-            Part::Text(text, look) => flow.push(&text, &look, room),
-            Part::Break => flow.break_row(room),
+            InlinePart::Text(text, look) => flow.push(&text, &look, room),
+            InlinePart::Break => flow.break_row(room),
         }
     }
     flow.finish(room)

@@ -8,37 +8,37 @@ use unicode_width::UnicodeWidthStr as _;
 use super::style::Colours;
 
 /// One row of the screen, without its line end. No character in it moves the cursor; only
-/// [`Row::painted`] adds escape sequences, and only these: SGR and OSC 8.
+/// [`ScreenRow::painted`] adds escape sequences, and only these: SGR and OSC 8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    pub(super) spans: Vec<Span>,
+pub struct ScreenRow {
+    pub(super) spans: Vec<StyledSpan>,
 }
 
 /// Text of one look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct StyledSpan {
     pub(super) text: String,
-    pub(super) look: Look,
+    pub(super) look: TextLook,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Look {
-    pub(super) face: Face,
-    pub(super) colour: Option<Colour>,
+pub(super) struct TextLook {
+    pub(super) face: FontFace,
+    pub(super) colour: Option<TextColour>,
     /// Where a click leads: an address that [`super::link`] let through.
     pub(super) link: Option<Arc<str>>,
 }
 
 /// Bold and its like, as a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Face(u8);
+pub(super) struct FontFace(u8);
 
 #[cfg_attr(
     not(feature = "highlight"),
     expect(dead_code, reason = "most of them are for code")
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colour {
+pub(super) enum TextColour {
     Red,
     Green,
     Yellow,
@@ -48,7 +48,7 @@ pub(super) enum Colour {
     Exact(u8, u8, u8),
 }
 
-impl Face {
+impl FontFace {
     pub(super) const BOLD: Self = Self(1);
     pub(super) const DIM: Self = Self(2);
     pub(super) const ITALIC: Self = Self(4);
@@ -72,7 +72,7 @@ impl Face {
     }
 }
 
-impl Colour {
+impl TextColour {
     fn code(self) -> String {
         match self {
             Self::Red => "31".to_owned(),
@@ -86,8 +86,8 @@ impl Colour {
     }
 }
 
-impl Look {
-    pub(super) fn of(face: Face) -> Self {
+impl TextLook {
+    pub(super) fn of(face: FontFace) -> Self {
         Self {
             face,
             ..Self::default()
@@ -95,16 +95,16 @@ impl Look {
     }
 
     fn codes(&self) -> String {
-        let faces = Face::CODES
+        let faces = FontFace::CODES
             .iter()
             .filter(|(face, _)| self.face.has(*face))
             .map(|(_, code)| (*code).to_owned());
-        let codes: Vec<String> = faces.chain(self.colour.map(Colour::code)).collect();
+        let codes: Vec<String> = faces.chain(self.colour.map(TextColour::code)).collect();
         codes.join(";")
     }
 }
 
-impl Row {
+impl ScreenRow {
     /// The columns that it takes.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|it| width(&it.text)).sum()
@@ -158,11 +158,11 @@ impl Row {
         self.spans.is_empty()
     }
 
-    pub(super) fn push(&mut self, text: &str, look: &Look) {
+    pub(super) fn push(&mut self, text: &str, look: &TextLook) {
         match self.spans.last_mut() {
             Some(last) if last.look == *look => last.text.push_str(text),
             Some(_) | None if text.is_empty() => {}
-            Some(_) | None => self.spans.push(Span {
+            Some(_) | None => self.spans.push(StyledSpan {
                 text: text.to_owned(),
                 look: look.clone(),
             }),

@@ -1,14 +1,14 @@
 //! How Markdown is to look: what the terminal can do and what the person wants. Decided once, outside.
 
-/// What a [`super::Writer`] writes for.
+/// What a [`super::MarkdownWriter`] writes for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Columns of a row; `None`: rows are as long as their paragraphs.
     pub width: Option<usize>,
     pub colours: Colours,
-    pub glyphs: Glyphs,
-    pub links: Links,
-    pub code: Code,
+    pub glyphs: GlyphSet,
+    pub links: LinkStyle,
+    pub code: CodeStyle,
 }
 
 /// The colours that may be used.
@@ -25,7 +25,7 @@ pub enum Colours {
 
 /// What may stand around the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Glyphs {
+pub enum GlyphSet {
     /// Bullets, bars and boxes.
     #[default]
     Drawn,
@@ -35,7 +35,7 @@ pub enum Glyphs {
 
 /// How a link shows where it leads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Links {
+pub enum LinkStyle {
     /// `label (url)`
     #[default]
     Written,
@@ -45,7 +45,7 @@ pub enum Links {
 
 /// How fenced code looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Code {
+pub enum CodeStyle {
     #[default]
     Plain,
     /// Coloured by its language, where that is known and the feature `highlight` is built in.
@@ -64,9 +64,9 @@ impl Style {
         Self {
             width,
             colours: Colours::None,
-            glyphs: Glyphs::Drawn,
-            links: Links::Written,
-            code: Code::Plain,
+            glyphs: GlyphSet::Drawn,
+            links: LinkStyle::Written,
+            code: CodeStyle::Plain,
         }
     }
 

@@ -1,10 +1,10 @@
 //! A table, laid out as a whole within the columns there are. Where a column would be too narrow to read, its
 //! rows become lists of `key: value`.
 
-use super::line::Alignment;
+use super::line::ColumnAlignment;
 use super::paragraph;
-use super::row::{Face, Look, Row};
-use super::style::{Colours, Glyphs, Style};
+use super::row::{FontFace, ScreenRow, TextLook};
+use super::style::{Colours, GlyphSet, Style};
 
 /// A cell narrower than this is not read but spelled.
 const LEAST_CELL_COLUMNS: usize = 6;
@@ -12,16 +12,16 @@ const LEAST_CELL_COLUMNS: usize = 6;
 pub(super) const ROWS_TOGETHER: usize = 500;
 
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(super) struct MarkdownTable {
     head: Vec<String>,
-    alignments: Vec<Alignment>,
+    alignments: Vec<ColumnAlignment>,
     rows: Vec<Vec<String>>,
     /// The rows before these have been given out.
     continued: bool,
 }
 
-impl Table {
-    pub(super) fn new(head: Vec<String>, alignments: Vec<Alignment>) -> Self {
+impl MarkdownTable {
+    pub(super) fn new(head: Vec<String>, alignments: Vec<ColumnAlignment>) -> Self {
         Self {
             head,
             alignments,
@@ -46,7 +46,7 @@ impl Table {
     }
 
     /// The rows so far; the table goes on with the next.
-    pub(super) fn drain(&mut self, room: usize, style: &Style) -> Vec<Row> {
+    pub(super) fn drain(&mut self, room: usize, style: &Style) -> Vec<ScreenRow> {
         if self.continued && self.rows.is_empty() {
             return Vec::new();
         }
@@ -54,7 +54,7 @@ impl Table {
         let around = natural.len() * 3 + 1;
         let fitted = fit(&natural, room.saturating_sub(around));
         let rows = match fitted {
-            Some(widths) if style.glyphs == Glyphs::Drawn => self.drawn(&widths, style),
+            Some(widths) if style.glyphs == GlyphSet::Drawn => self.drawn(&widths, style),
             Some(_) | None => self.listed(room, style),
         };
         self.rows.clear();
@@ -66,18 +66,18 @@ impl Table {
         let mut widths = vec![1; self.head.len()];
         for row in std::iter::once(&self.head).chain(&self.rows) {
             for (width, cell) in widths.iter_mut().zip(row) {
-                let rows = paragraph::rows(cell, &Look::default(), usize::MAX >> 1, style);
-                let widest = rows.iter().map(Row::width).max().unwrap_or(0);
+                let rows = paragraph::rows(cell, &TextLook::default(), usize::MAX >> 1, style);
+                let widest = rows.iter().map(ScreenRow::width).max().unwrap_or(0);
                 *width = (*width).max(widest);
             }
         }
         widths
     }
 
-    fn drawn(&self, widths: &[usize], style: &Style) -> Vec<Row> {
+    fn drawn(&self, widths: &[usize], style: &Style) -> Vec<ScreenRow> {
         let bold = match style.colours {
-            Colours::None => Look::default(),
-            Colours::Sixteen | Colours::True => Look::of(Face::BOLD),
+            Colours::None => TextLook::default(),
+            Colours::Sixteen | Colours::True => TextLook::of(FontFace::BOLD),
         };
         let mut rows = Vec::new();
         rows.push(border(widths, ["┌", "┬", "┐"]));
@@ -86,7 +86,7 @@ impl Table {
             rows.push(border(widths, ["├", "┼", "┤"]));
         }
         for row in &self.rows {
-            self.lay_out(row, widths, &Look::default(), style, &mut rows);
+            self.lay_out(row, widths, &TextLook::default(), style, &mut rows);
         }
         rows.push(border(widths, ["└", "┴", "┘"]));
         rows
@@ -96,28 +96,28 @@ impl Table {
         &self,
         cells: &[String],
         widths: &[usize],
-        look: &Look,
+        look: &TextLook,
         style: &Style,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<ScreenRow>,
     ) {
-        let columns: Vec<Vec<Row>> = cells
+        let columns: Vec<Vec<ScreenRow>> = cells
             .iter()
             .zip(widths)
             .map(|(cell, width)| paragraph::rows(cell, look, *width, style))
             .collect();
         let height = columns.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let (dim, none) = (Look::of(Face::DIM), Look::default());
+        let (dim, none) = (TextLook::of(FontFace::DIM), TextLook::default());
         for at in 0..height {
-            let mut row = Row::default();
+            let mut row = ScreenRow::default();
             for ((cell, width), alignment) in columns.iter().zip(widths).zip(&self.alignments) {
                 row.push("│", &dim);
-                let blank = Row::default();
+                let blank = ScreenRow::default();
                 let part = cell.get(at).unwrap_or(&blank);
                 let free = width.saturating_sub(part.width());
                 let before = match alignment {
-                    Alignment::Left => 0,
-                    Alignment::Centre => free / 2,
-                    Alignment::Right => free,
+                    ColumnAlignment::Left => 0,
+                    ColumnAlignment::Centre => free / 2,
+                    ColumnAlignment::Right => free,
                 };
                 row.push(&" ".repeat(before + 1), &none);
                 row.append(part);
@@ -128,19 +128,19 @@ impl Table {
         }
     }
 
-    fn listed(&self, room: usize, style: &Style) -> Vec<Row> {
+    fn listed(&self, room: usize, style: &Style) -> Vec<ScreenRow> {
         let mut rows = Vec::new();
         if self.rows.is_empty() {
             rows.extend(paragraph::rows(
                 &self.head.join(", "),
-                &Look::default(),
+                &TextLook::default(),
                 room,
                 style,
             ));
         }
         for (at, cells) in self.rows.iter().enumerate() {
             if at > 0 || self.continued {
-                rows.push(Row::default());
+                rows.push(ScreenRow::default());
             }
             for (key, value) in self.head.iter().zip(cells) {
                 let text = if key.is_empty() {
@@ -148,18 +148,18 @@ impl Table {
                 } else {
                     format!("{key}: {value}")
                 };
-                rows.extend(paragraph::rows(&text, &Look::default(), room, style));
+                rows.extend(paragraph::rows(&text, &TextLook::default(), room, style));
             }
         }
         rows
     }
 }
 
-fn border(widths: &[usize], [left, between, right]: [&str; 3]) -> Row {
+fn border(widths: &[usize], [left, between, right]: [&str; 3]) -> ScreenRow {
     let lines: Vec<String> = widths.iter().map(|it| "─".repeat(it + 2)).collect();
-    let mut row = Row::default();
+    let mut row = ScreenRow::default();
     let text = format!("{left}{}{right}", lines.join(between));
-    row.push(&text, &Look::of(Face::DIM));
+    row.push(&text, &TextLook::of(FontFace::DIM));
     row
 }
 

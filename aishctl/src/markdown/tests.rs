@@ -8,8 +8,8 @@ mod cuts;
 mod safety;
 
 /// All rows of the text, as they come when it comes at once.
-fn rows(text: &str, style: Style) -> Vec<Row> {
-    let mut writer = Writer::new(style);
+fn rows(text: &str, style: Style) -> Vec<ScreenRow> {
+    let mut writer = MarkdownWriter::new(style);
     let mut rows = writer.push(text);
     rows.extend(writer.finish());
     rows
@@ -33,8 +33,8 @@ fn check(text: &str, expected: &Expect) {
 fn check_coloured(text: &str, expected: &Expect) {
     let style = Style {
         colours: Colours::Sixteen,
-        links: Links::Clickable,
-        code: Code::Highlighted,
+        links: LinkStyle::Clickable,
+        code: CodeStyle::Highlighted,
         ..Style::plain(Some(40))
     };
     let text = shown(text, style)
@@ -57,7 +57,7 @@ fn check_coloured(text: &str, expected: &Expect) {
 #[track_caller]
 fn check_words(text: &str, expected: &Expect) {
     let style = Style {
-        glyphs: Glyphs::Words,
+        glyphs: GlyphSet::Words,
         ..Style::plain(Some(40))
     };
     expected.assert_eq(&shown(text, style));
@@ -125,7 +125,7 @@ fn code_has_the_colours_of_its_language() {
     let colours = |language: &str, code: &str| {
         let style = Style {
             colours: Colours::True,
-            code: Code::Highlighted,
+            code: CodeStyle::Highlighted,
             ..Style::plain(Some(40))
         };
         let rows = rows(&format!("```{language}\n{code}\n"), style);
@@ -156,12 +156,12 @@ fn code_has_the_colours_of_its_language() {
 /// Rows that were given out stay; those to come are as wide as the terminal is now.
 #[test]
 fn a_terminal_may_change_its_width() {
-    let mut writer = Writer::new(Style::plain(Some(40)));
+    let mut writer = MarkdownWriter::new(Style::plain(Some(40)));
     let text = "these are words enough for some rows of twenty columns ";
-    let mut shown: Vec<String> = writer.push(text).iter().map(Row::plain).collect();
+    let mut shown: Vec<String> = writer.push(text).iter().map(ScreenRow::plain).collect();
     writer.resize(Some(20));
     let rest = [writer.push(text), writer.finish()].concat();
-    shown.extend(rest.iter().map(Row::plain));
+    shown.extend(rest.iter().map(ScreenRow::plain));
     assert_eq!("these are words enough for some rows of", shown[0]);
     assert!(
         shown.len() > 3 && shown[1..].iter().all(|it| it.len() <= 20),

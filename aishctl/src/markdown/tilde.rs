@@ -6,9 +6,9 @@ const MARKS: [char; 4] = ['\u{2053}', '\u{2e1b}', '\u{2e1e}', '\u{2e1f}'];
 
 /// What stands for a lone tilde.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tilde(Option<char>);
+pub(super) struct TildeStandIn(Option<char>);
 
-impl Tilde {
+impl TildeStandIn {
     /// A mark that this text has not; without one the tilde stands for itself.
     pub(super) fn not_in(text: &str) -> Self {
         let lone = text.contains('~');

@@ -3,16 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use aish_proto::mcp::{Import, ImportParams, ImportResult, List};
+use aish_proto::mcp::{Import, List, McpImportParams, McpImportResult};
 use aish_proto::method::Empty;
 use serde::Serialize;
 
+use crate::command_context::{CommandContext, CommandOutput};
 use crate::config;
 use crate::connect::Caller;
-use crate::desk::{Desk, Printed};
+use crate::daemon_link::DaemonWait;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::Wait;
 use crate::safe;
 
 /// Where other programs keep their servers, below the working directory and the home.
@@ -31,7 +31,7 @@ const USUAL: [&str; 10] = [
 
 /// A file, and what is in it.
 #[derive(Serialize)]
-struct Found {
+struct FoundImport {
     file: String,
     /// Servers by the names that they would have here, with where they are.
     servers: Vec<(String, String)>,
@@ -41,7 +41,7 @@ struct Found {
 }
 
 /// What the usual files hold, or those that are configured.
-pub(super) async fn usual(desk: &Desk) -> Result<Printed, Failure> {
+pub(super) async fn usual(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     let configured = desk.caller.call::<List>(Empty {}).await?.import;
     let names = configured.unwrap_or_else(|| USUAL.map(str::to_owned).to_vec());
     let mut files: Vec<PathBuf> = names.iter().filter_map(|it| place(desk, it)).collect();
@@ -59,7 +59,7 @@ pub(super) async fn usual(desk: &Desk) -> Result<Printed, Failure> {
             Err(failure) => (vec![], Some(failure.message)),
         };
         let file = file.display().to_string();
-        all.push(Found {
+        all.push(FoundImport {
             file,
             servers,
             wrong,
@@ -69,11 +69,11 @@ pub(super) async fn usual(desk: &Desk) -> Result<Printed, Failure> {
         if all.is_empty() {
             return "no file of another program was found; aishctl mcp import FILE\n".to_owned();
         }
-        all.iter().map(shown).collect()
+        all.iter().map(table).collect()
     })
 }
 
-fn shown(found: &Found) -> String {
+fn table(found: &FoundImport) -> String {
     let mut text = format!("{}\n", found.file);
     for (alias, endpoint) in &found.servers {
         text.push_str(&format!("  {alias}  {}\n", safe::one_line(endpoint)));
@@ -88,7 +88,7 @@ fn shown(found: &Found) -> String {
     text
 }
 
-fn place(desk: &Desk, name: &str) -> Option<PathBuf> {
+fn place(desk: &CommandContext, name: &str) -> Option<PathBuf> {
     match name.strip_prefix("~/") {
         Some(rest) => Some(Path::new(desk.around.variable("HOME")?).join(rest)),
         None => Some(
@@ -100,22 +100,22 @@ fn place(desk: &Desk, name: &str) -> Option<PathBuf> {
 }
 
 /// The tables for the configuration.
-pub(super) async fn print(desk: &Desk, file: &Path) -> Result<Printed, Failure> {
+pub(super) async fn print(desk: &CommandContext, file: &Path) -> Result<CommandOutput, Failure> {
     let path = desk.around.cwd.join(file);
     let result = read_only(&desk.caller, &path).await?;
     desk.print(&result, || tables(&path, &result))
 }
 
 /// Puts them into the user's configuration.
-pub async fn write(desk: config::Desk<'_>, file: &Path) -> Result<Exit, Failure> {
+pub async fn write(desk: config::ConfigContext<'_>, file: &Path) -> Result<Exit, Failure> {
     let path = desk.around.cwd.join(file);
-    let link = desk.reach.open(Wait::No).await?;
+    let link = desk.reach.open(DaemonWait::No).await?;
     let result = read_only(&link.caller, &path).await?;
     desk.add(&tables(&path, &result)).await
 }
 
 /// Where one file is read, what is wrong is of that file.
-async fn read_only(caller: &Caller, path: &Path) -> Result<ImportResult, Failure> {
+async fn read_only(caller: &Caller, path: &Path) -> Result<McpImportResult, Failure> {
     let named = |failure: Failure| {
         let (path, message) = (path.display(), &failure.message);
         let message = format!("cannot import from {path}: {message}");
@@ -124,19 +124,19 @@ async fn read_only(caller: &Caller, path: &Path) -> Result<ImportResult, Failure
     read(caller, path).await.map_err(named)
 }
 
-async fn read(caller: &Caller, path: &Path) -> Result<ImportResult, Failure> {
+async fn read(caller: &Caller, path: &Path) -> Result<McpImportResult, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(Exit::FAILED, error.to_string())
             .hint("aishctl mcp import lists the files that are there")
     })?;
-    let params = ImportParams {
+    let params = McpImportParams {
         path: path.display().to_string(),
         text,
     };
     Ok(caller.call::<Import>(params).await?)
 }
 
-fn tables(path: &Path, result: &ImportResult) -> String {
+fn tables(path: &Path, result: &McpImportResult) -> String {
     let each = result.servers.iter().map(|it| {
         let off = it.off.iter().map(|why| format!("off: {why}"));
         let notes = off.chain(it.remarks.iter().cloned());

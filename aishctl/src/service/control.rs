@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::surroundings::Surroundings;
 
 pub(super) const SERVICE_UNIT: &str = "aishd.service";
 pub(super) const SOCKET_UNIT: &str = "aishd.socket";
@@ -25,13 +25,13 @@ const DO_WITHIN: Duration = Duration::from_secs(90);
 
 /// A service manager that answers.
 #[derive(Clone, Debug)]
-pub(super) struct Control {
+pub(super) struct ServiceControl {
     runtime_directory: Option<OsString>,
 }
 
-impl Control {
+impl ServiceControl {
     /// Fails with what to do instead where no service manager can be reached.
-    pub(super) async fn reach(around: &Surroundings) -> Result<Self, Failure> {
+    pub(super) async fn reach(around: &ClientEnvironment) -> Result<Self, Failure> {
         let control = Self {
             runtime_directory: runtime_directory(around),
         };
@@ -147,7 +147,7 @@ impl Control {
 }
 
 /// Where a job of cron or a `su` finds the service manager although nobody told it: the user's own directory.
-fn runtime_directory(around: &Surroundings) -> Option<OsString> {
+fn runtime_directory(around: &ClientEnvironment) -> Option<OsString> {
     if around.variable("XDG_RUNTIME_DIR").is_some() {
         return None;
     }
@@ -183,12 +183,12 @@ mod tests {
     #[tokio::test]
     async fn without_a_service_manager_it_says_what_works_instead() {
         let directory = tempfile::tempdir().unwrap();
-        let mut around = Surroundings::default();
+        let mut around = ClientEnvironment::default();
         let path = directory.path().as_os_str().to_owned();
         around
             .variables
             .insert("XDG_RUNTIME_DIR".into(), path.clone());
-        let mut control = Control::reach(&around).await;
+        let mut control = ServiceControl::reach(&around).await;
         // A machine on which one of this very user answers has nothing to show here.
         if let Ok(found) = &mut control {
             found.runtime_directory = Some(path);

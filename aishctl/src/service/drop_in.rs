@@ -11,18 +11,18 @@ use aish_proto::network;
 
 use super::control::SERVICE_UNIT;
 use super::units::folder;
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::surroundings::Surroundings;
 
 const NAME: &str = "aish-network.conf";
 
-fn path(around: &Surroundings) -> Option<PathBuf> {
+fn path(around: &ClientEnvironment) -> Option<PathBuf> {
     Some(folder(around)?.join(format!("{SERVICE_UNIT}.d")).join(NAME))
 }
 
 /// Writes it, or takes one out that says nothing any more; returns what is told of that.
-pub(super) fn write(around: &Surroundings) -> Result<String, Failure> {
+pub(super) fn write(around: &ClientEnvironment) -> Result<String, Failure> {
     let Some(path) = path(around) else {
         return Ok(String::new());
     };
@@ -46,7 +46,7 @@ pub(super) fn write(around: &Surroundings) -> Result<String, Failure> {
 }
 
 /// Takes it out, and the directory if nothing else is in it; returns what is told of that.
-pub(super) fn remove(around: &Surroundings) -> Result<String, Failure> {
+pub(super) fn remove(around: &ClientEnvironment) -> Result<String, Failure> {
     let Some(path) = path(around) else {
         return Ok(String::new());
     };
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn what_the_shell_says_of_the_network_is_the_services_until_it_says_no_more() {
         let home = tempfile::tempdir().unwrap();
-        let mut around = Surroundings::default();
+        let mut around = ClientEnvironment::default();
         let mut set = |name: &str, value: &str| {
             around.variables.insert(name.into(), value.into());
         };

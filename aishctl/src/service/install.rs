@@ -1,52 +1,55 @@
 //! `service install` and `uninstall`: the files, and what the service manager is told of them.
 
 use super::InstallArgs;
-use super::control::{Control, SERVICE_UNIT, SOCKET_UNIT};
+use super::control::{SERVICE_UNIT, SOCKET_UNIT, ServiceControl};
 use super::drop_in;
-use super::takeover::{self, Found, Manner};
-use super::units::{self, Lies, Unit};
-use crate::desk::Printed;
+use super::takeover::{self, SocketHolder, TakeoverManner};
+use super::units::{self, InstalledUnit, PlannedUnit};
+use crate::command_context::CommandOutput;
+use crate::daemon_link::DaemonReach;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::Reach;
 
 /// What becomes of units that somebody has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Changed {
+pub(super) enum ChangedUnits {
     Kept,
     Taken,
 }
 
-pub(super) async fn install(reach: &Reach, args: InstallArgs) -> Result<Printed, Failure> {
-    let units = units::wanted(&reach.around)?;
+pub(super) async fn install(
+    reach: &DaemonReach,
+    args: InstallArgs,
+) -> Result<CommandOutput, Failure> {
+    let units = units::planned_units(&reach.around)?;
     if args.print {
         let texts = units
             .iter()
             .map(|it| format!("# {}\n{}", it.path.display(), it.text));
-        return Ok(Printed::text(texts.collect::<Vec<_>>().join("\n")));
+        return Ok(CommandOutput::text(texts.collect::<Vec<_>>().join("\n")));
     }
     let lie = lie(&units)?;
     if !args.force {
         refuse_changed(&units, lie)?;
     }
-    let control = Control::reach(&reach.around).await?;
+    let control = ServiceControl::reach(&reach.around).await?;
     in_the_managers_path(&control, &units).await?;
     let mut told = String::new();
     for (unit, lies) in units.iter().zip(lie) {
         let path = unit.path.display();
         let what = match lies {
-            Lies::Same => "unchanged",
-            Lies::Nothing => "written",
-            Lies::Ours | Lies::Theirs => "replaced",
+            InstalledUnit::Same => "unchanged",
+            InstalledUnit::Nothing => "written",
+            InstalledUnit::Ours | InstalledUnit::Theirs => "replaced",
         };
-        if lies != Lies::Same {
+        if lies != InstalledUnit::Same {
             unit.write()?;
         }
         told.push_str(&format!("{what:<9}  {path}\n"));
     }
     told.push_str(&drop_in::write(&reach.around)?);
     control.run(&["daemon-reload"]).await?;
-    let found = takeover::take_over(reach, &control, Manner::IfIdle).await?;
+    let found = takeover::take_over(reach, &control, TakeoverManner::IfIdle).await?;
     told.push_str(&begin(&control, found, args).await?);
     if reach.around.variable("AISH_SOCKET").is_some() {
         told.push_str("note       AISH_SOCKET is set here: clients of this shell go there and not to the service\n");
@@ -56,12 +59,16 @@ pub(super) async fn install(reach: &Reach, args: InstallArgs) -> Result<Printed,
             "hint       it ends when you log out; to keep it running: loginctl enable-linger\n",
         );
     }
-    Ok(Printed::text(told))
+    Ok(CommandOutput::text(told))
 }
 
 /// Enables the socket, and starts what may be started.
-async fn begin(control: &Control, found: Found, args: InstallArgs) -> Result<String, Failure> {
-    if let Found::Busy(why) = found {
+async fn begin(
+    control: &ServiceControl,
+    found: SocketHolder,
+    args: InstallArgs,
+) -> Result<String, Failure> {
+    if let SocketHolder::Busy(why) = found {
         control.run(&["enable", SOCKET_UNIT]).await?;
         let hint = why.hint.unwrap_or_default();
         return Ok(format!(
@@ -72,7 +79,7 @@ async fn begin(control: &Control, found: Found, args: InstallArgs) -> Result<Str
     control.reset().await;
     control.run(&["enable", "--now", SOCKET_UNIT]).await?;
     let mut told = String::new();
-    if let Found::Gone(pid) = found {
+    if let SocketHolder::Gone(pid) = found {
         told.push_str(&format!(
             "ended      aishd {pid}, which was idle and no service\n"
         ));
@@ -87,24 +94,30 @@ async fn begin(control: &Control, found: Found, args: InstallArgs) -> Result<Str
     Ok(told)
 }
 
-pub(super) async fn uninstall(reach: &Reach, changed: Changed) -> Result<Printed, Failure> {
-    let units = match units::wanted(&reach.around) {
+pub(super) async fn uninstall(
+    reach: &DaemonReach,
+    changed: ChangedUnits,
+) -> Result<CommandOutput, Failure> {
+    let units = match units::planned_units(&reach.around) {
         Ok(units) => units,
         // A daemon that is gone is no reason to keep its units.
         Err(_) => units::anywhere(&reach.around)?,
     };
     let lie = lie(&units)?;
-    if lie == [Lies::Nothing, Lies::Nothing] {
-        return Ok(Printed::text("nothing is installed\n".to_owned()));
+    if lie == [InstalledUnit::Nothing, InstalledUnit::Nothing] {
+        return Ok(CommandOutput::text("nothing is installed\n".to_owned()));
     }
-    if changed == Changed::Kept {
+    if changed == ChangedUnits::Kept {
         refuse_changed(&units, lie)?;
     }
-    let control = Control::reach(&reach.around).await;
+    let control = ServiceControl::reach(&reach.around).await;
     let mut told = String::new();
     if let Ok(control) = &control {
         // One whose file is gone cannot be disabled, and may run all the same.
-        let there = units.iter().zip(lie).filter(|(_, it)| *it != Lies::Nothing);
+        let there = units
+            .iter()
+            .zip(lie)
+            .filter(|(_, it)| *it != InstalledUnit::Nothing);
         let names: Vec<&str> = there.map(|(unit, _)| unit.name).collect();
         control.stop().await;
         control
@@ -113,7 +126,7 @@ pub(super) async fn uninstall(reach: &Reach, changed: Changed) -> Result<Printed
         told.push_str("stopped    aishd and its socket\n");
     }
     for (unit, lies) in units.iter().zip(lie) {
-        if lies != Lies::Nothing {
+        if lies != InstalledUnit::Nothing {
             unit.remove()?;
             told.push_str(&format!("removed    {}\n", unit.path.display()));
         }
@@ -139,16 +152,19 @@ pub(super) async fn uninstall(reach: &Reach, changed: Changed) -> Result<Printed
         Err(failure) => told.push_str(&format!("note       {}\n", failure.message)),
     }
     told.push_str("kept       conversations and configuration\n");
-    Ok(Printed::text(told))
+    Ok(CommandOutput::text(told))
 }
 
-fn lie(units: &[Unit; 2]) -> Result<[Lies; 2], Failure> {
+fn lie(units: &[PlannedUnit; 2]) -> Result<[InstalledUnit; 2], Failure> {
     let [first, second] = units;
-    Ok([first.lies()?, second.lies()?])
+    Ok([first.installed()?, second.installed()?])
 }
 
-fn refuse_changed(units: &[Unit; 2], lie: [Lies; 2]) -> Result<(), Failure> {
-    let changed = units.iter().zip(lie).find(|(_, it)| *it == Lies::Theirs);
+fn refuse_changed(units: &[PlannedUnit; 2], lie: [InstalledUnit; 2]) -> Result<(), Failure> {
+    let changed = units
+        .iter()
+        .zip(lie)
+        .find(|(_, it)| *it == InstalledUnit::Theirs);
     let Some((unit, _)) = changed else {
         return Ok(());
     };
@@ -160,7 +176,10 @@ fn refuse_changed(units: &[Unit; 2], lie: [Lies; 2]) -> Result<(), Failure> {
 }
 
 /// Units that the service manager would never look at are no installation.
-async fn in_the_managers_path(control: &Control, units: &[Unit; 2]) -> Result<(), Failure> {
+async fn in_the_managers_path(
+    control: &ServiceControl,
+    units: &[PlannedUnit; 2],
+) -> Result<(), Failure> {
     let path = control.manager("UnitPath").await;
     let folder = units.first().and_then(|it| it.path.parent());
     let known = folder.is_none_or(|folder| {

@@ -9,11 +9,11 @@ use aish_proto::event::LogLines;
 use aish_proto::log::{Tail, TailParams};
 use clap::Args;
 
-use super::control::{Control, SERVICE_UNIT};
-use crate::args::Global;
+use super::control::{SERVICE_UNIT, ServiceControl};
+use crate::args::GlobalArgs;
+use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Link, Reach, Wait};
 use crate::safe;
 
 const ASK_WITHIN: Duration = Duration::from_secs(5);
@@ -32,18 +32,18 @@ pub struct LogsArgs {
 
 /// `service logs`.
 pub async fn journal_or_tail(
-    reach: &Reach,
-    global: &Global,
+    reach: &DaemonReach,
+    global: &GlobalArgs,
     args: LogsArgs,
 ) -> Result<Exit, Failure> {
-    match Control::reach(&reach.around).await {
+    match ServiceControl::reach(&reach.around).await {
         Ok(control) if has_journal(&control).await => journal(&control, args).await,
         Ok(_) | Err(_) => tail(reach, global, args).await,
     }
 }
 
 /// Where journals are not kept by user, those of a user are in the one of the system, for whoever may read it.
-async fn has_journal(control: &Control) -> bool {
+async fn has_journal(control: &ServiceControl) -> bool {
     let arguments = [
         "--user-unit",
         SERVICE_UNIT,
@@ -56,7 +56,7 @@ async fn has_journal(control: &Control) -> bool {
 }
 
 /// The newest lines of the journal, if there is one.
-pub(super) async fn last(control: &Control) -> Vec<String> {
+pub(super) async fn last(control: &ServiceControl) -> Vec<String> {
     let arguments = [
         "--user-unit",
         SERVICE_UNIT,
@@ -71,7 +71,7 @@ pub(super) async fn last(control: &Control) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-async fn journal(control: &Control, args: LogsArgs) -> Result<Exit, Failure> {
+async fn journal(control: &ServiceControl, args: LogsArgs) -> Result<Exit, Failure> {
     let lines = format!("--lines={}", args.lines);
     let mut arguments = vec!["--user-unit", SERVICE_UNIT, "--quiet", "--no-pager", &lines];
     if args.follow {
@@ -86,8 +86,12 @@ async fn journal(control: &Control, args: LogsArgs) -> Result<Exit, Failure> {
 }
 
 /// `logs`.
-pub async fn tail(reach: &Reach, global: &Global, args: LogsArgs) -> Result<Exit, Failure> {
-    let mut link = match reach.open(Wait::No).await {
+pub async fn tail(
+    reach: &DaemonReach,
+    global: &GlobalArgs,
+    args: LogsArgs,
+) -> Result<Exit, Failure> {
+    let mut link = match reach.open(DaemonWait::No).await {
         Ok(link) => link,
         Err(failure) => return file(reach, args).ok_or(failure)?,
     };
@@ -97,7 +101,7 @@ pub async fn tail(reach: &Reach, global: &Global, args: LogsArgs) -> Result<Exit
             Ok(_) => {}
             // It is on its way out; the next one has more to say.
             Err(error) if args.follow && error.is_transient() => {
-                link = reach.open(Wait::UntilBack).await?;
+                link = reach.open(DaemonWait::UntilBack).await?;
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -109,7 +113,7 @@ pub async fn tail(reach: &Reach, global: &Global, args: LogsArgs) -> Result<Exit
             let message = "aishd ended before it had sent its log";
             return Err(Failure::new(Exit::NO_DAEMON, message).hint("aishctl logs"));
         }
-        link = reach.open(Wait::UntilBack).await?;
+        link = reach.open(DaemonWait::UntilBack).await?;
         print("[aish] aishd was started again\n")?;
         // All that the next one has said is new.
         lines = u32::MAX;
@@ -117,7 +121,7 @@ pub async fn tail(reach: &Reach, global: &Global, args: LogsArgs) -> Result<Exit
 }
 
 /// Prints what comes; true once all that was asked for is there, false when the connection ended before.
-async fn read(link: &mut Link, global: &Global, follow: bool) -> Result<bool, Failure> {
+async fn read(link: &mut DaemonLink, global: &GlobalArgs, follow: bool) -> Result<bool, Failure> {
     while let Some(event) = link.events.recv().await {
         let Some(page) = event.params.event.read::<LogLines>() else {
             continue;
@@ -150,7 +154,7 @@ fn text(page: &LogLines) -> String {
 }
 
 /// The end of the file that a daemon logs into which aishctl started; `None` when there is no such file.
-fn file(reach: &Reach, args: LogsArgs) -> Option<Result<Exit, Failure>> {
+fn file(reach: &DaemonReach, args: LogsArgs) -> Option<Result<Exit, Failure>> {
     let path = reach.around.state_directory()?.join("aishd.log");
     let mut file = File::open(&path).ok()?;
     let bytes = file.metadata().ok()?.len();

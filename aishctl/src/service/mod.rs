@@ -11,20 +11,20 @@ mod units;
 
 use clap::{Args, Subcommand};
 
-use self::control::{Control, SERVICE_UNIT, SOCKET_UNIT, UNITS};
-use self::install::Changed;
+use self::control::{SERVICE_UNIT, SOCKET_UNIT, ServiceControl, UNITS};
+use self::install::ChangedUnits;
 pub use self::logs::{LogsArgs, journal_or_tail, tail};
 pub use self::state::check;
-use self::takeover::{Found, Manner};
-use crate::args::Global;
-use crate::desk::Printed;
+use self::takeover::{SocketHolder, TakeoverManner};
+use crate::args::GlobalArgs;
+use crate::command_context::CommandOutput;
+use crate::daemon_link::DaemonReach;
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::Reach;
-use crate::surroundings::Surroundings;
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Service {
+pub enum ServiceCommand {
     /// Write the units, and let the daemon start with its first client
     Install(InstallArgs),
     /// Stop it, and remove the units that install wrote
@@ -59,22 +59,32 @@ pub struct InstallArgs {
 }
 
 /// Runs a command that prints once; `logs` has its own output.
-pub async fn run(reach: &Reach, global: &Global, command: &Service) -> Result<Printed, Failure> {
+pub async fn run(
+    reach: &DaemonReach,
+    global: &GlobalArgs,
+    command: &ServiceCommand,
+) -> Result<CommandOutput, Failure> {
     match command {
-        Service::Install(args) => install::install(reach, *args).await,
-        Service::Uninstall { force: false } => install::uninstall(reach, Changed::Kept).await,
-        Service::Uninstall { force: true } => install::uninstall(reach, Changed::Taken).await,
-        Service::Start => start(reach).await,
-        Service::Stop => stop(reach).await,
-        Service::Restart => restart(reach).await,
-        Service::Status => state::status(reach, global).await,
-        Service::Logs(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
+        ServiceCommand::Install(args) => install::install(reach, *args).await,
+        ServiceCommand::Uninstall { force: false } => {
+            install::uninstall(reach, ChangedUnits::Kept).await
+        }
+        ServiceCommand::Uninstall { force: true } => {
+            install::uninstall(reach, ChangedUnits::Taken).await
+        }
+        ServiceCommand::Start => start(reach).await,
+        ServiceCommand::Stop => stop(reach).await,
+        ServiceCommand::Restart => restart(reach).await,
+        ServiceCommand::Status => state::status(reach, global).await,
+        ServiceCommand::Logs(_) => {
+            Err(Failure::new(Exit::USAGE, "that command has its own output"))
+        }
     }
 }
 
 /// Lets the service manager start the installed service; `None` where no manager can be reached.
-pub async fn begin(around: &Surroundings) -> Option<Result<(), Failure>> {
-    let control = Control::reach(around).await.ok()?;
+pub async fn begin(around: &ClientEnvironment) -> Option<Result<(), Failure>> {
+    let control = ServiceControl::reach(around).await.ok()?;
     // What failed before, somebody may have repaired: each of us may try once.
     control.reset().await;
     // Returns once it is ready or has failed, which starting the socket alone would not tell.
@@ -101,7 +111,7 @@ pub async fn begin(around: &Surroundings) -> Option<Result<(), Failure>> {
 }
 
 /// The units have to be there.
-fn installed(reach: &Reach) -> Result<(), Failure> {
+fn installed(reach: &DaemonReach) -> Result<(), Failure> {
     if units::are_there(&reach.around) {
         return Ok(());
     }
@@ -111,53 +121,55 @@ fn installed(reach: &Reach) -> Result<(), Failure> {
     )
 }
 
-async fn start(reach: &Reach) -> Result<Printed, Failure> {
+async fn start(reach: &DaemonReach) -> Result<CommandOutput, Failure> {
     installed(reach)?;
-    let control = Control::reach(&reach.around).await?;
-    match takeover::take_over(reach, &control, Manner::IfIdle).await? {
-        Found::Busy(why) => return Err(why),
-        Found::Nobody | Found::Gone(_) | Found::TheService => {}
+    let control = ServiceControl::reach(&reach.around).await?;
+    match takeover::take_over(reach, &control, TakeoverManner::IfIdle).await? {
+        SocketHolder::Busy(why) => return Err(why),
+        SocketHolder::Nobody | SocketHolder::Gone(_) | SocketHolder::TheService => {}
     }
     control.reset().await;
     control.run(&["start", SOCKET_UNIT, SERVICE_UNIT]).await?;
-    Ok(Printed::text("aishd runs\n".to_owned()))
+    Ok(CommandOutput::text("aishd runs\n".to_owned()))
 }
 
-async fn stop(reach: &Reach) -> Result<Printed, Failure> {
+async fn stop(reach: &DaemonReach) -> Result<CommandOutput, Failure> {
     installed(reach)?;
-    let control = Control::reach(&reach.around).await?;
+    let control = ServiceControl::reach(&reach.around).await?;
     let mut arguments = vec!["stop"];
     arguments.extend(UNITS);
     control.run(&arguments).await?;
-    Ok(Printed::text(
+    Ok(CommandOutput::text(
         "aishd and its socket are stopped\n".to_owned(),
     ))
 }
 
-async fn restart(reach: &Reach) -> Result<Printed, Failure> {
+async fn restart(reach: &DaemonReach) -> Result<CommandOutput, Failure> {
     if !units::are_there(&reach.around) {
         // Somebody who was told to restart after an upgrade need not have a service.
-        return match takeover::end(reach, Manner::Now).await? {
-            Found::Gone(pid) => Ok(Printed::text(format!(
+        return match takeover::end(reach, TakeoverManner::Now).await? {
+            SocketHolder::Gone(pid) => Ok(CommandOutput::text(format!(
                 "aishd {pid} ended; the next question starts another\n"
             ))),
-            Found::Busy(_) | Found::Nobody | Found::TheService => {
-                installed(reach).map(|()| Printed::text(String::new()))
+            SocketHolder::Busy(_) | SocketHolder::Nobody | SocketHolder::TheService => {
+                installed(reach).map(|()| CommandOutput::text(String::new()))
             }
         };
     }
-    let control = Control::reach(&reach.around).await?;
-    let found = takeover::take_over(reach, &control, Manner::Now).await?;
+    let control = ServiceControl::reach(&reach.around).await?;
+    let found = takeover::take_over(reach, &control, TakeoverManner::Now).await?;
     control.reset().await;
     // The units may have come with the new version.
     control.run(&["daemon-reload"]).await?;
     control.run(&["start", SOCKET_UNIT]).await?;
     control.run(&["restart", SERVICE_UNIT]).await?;
     let told = match found {
-        Found::Gone(pid) => format!("aishd {pid}, which was no service, ended; the service runs\n"),
-        Found::Busy(_) | Found::Nobody | Found::TheService => {
+        SocketHolder::Gone(pid) => {
+            format!("aishd {pid}, which was no service, ended; the service runs\n")
+        }
+        SocketHolder::Busy(_) | SocketHolder::Nobody | SocketHolder::TheService => {
             "aishd was started again\n".to_owned()
         }
     };
-    Ok(Printed::text(told))
+    Ok(CommandOutput::text(told))
 }

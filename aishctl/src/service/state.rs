@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use aish_proto::doctor::{Check, Outcome};
+use aish_proto::doctor::{CheckOutcome, DoctorCheck};
 use aish_proto::version::PROGRAM;
 use serde::Serialize;
 
-use super::control::{Control, SERVICE_UNIT, SOCKET_UNIT, UNITS};
-use super::units::{self, Lies};
-use crate::args::Global;
-use crate::desk::{self, Printed};
+use super::control::{SERVICE_UNIT, SOCKET_UNIT, ServiceControl, UNITS};
+use super::units::{self, InstalledUnit};
+use crate::args::GlobalArgs;
+use crate::command_context::{self, CommandOutput};
+use crate::daemon_link::DaemonReach;
 use crate::doctor;
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::Reach;
-use crate::surroundings::Surroundings;
 
 /// Where logind notes whom it lets stay.
 const LINGER: &str = "/var/lib/systemd/linger";
@@ -38,7 +38,7 @@ struct ServiceStatus {
 }
 
 /// Whether the user's services go on without a session; `None` where nobody can say.
-pub(super) fn lingers(around: &Surroundings) -> Option<bool> {
+pub(super) fn lingers(around: &ClientEnvironment) -> Option<bool> {
     let user = around.variable("USER").or(around.variable("LOGNAME"))?;
     if user.contains('/') || !Path::new("/run/systemd/seats").exists() {
         return None;
@@ -49,39 +49,49 @@ pub(super) fn lingers(around: &Surroundings) -> Option<bool> {
 const LINGERING_OFF: &str = "lingering is off: it stops when you log out";
 
 /// What `doctor` says of the service.
-pub async fn check(around: &Surroundings) -> Check {
+pub async fn check(around: &ClientEnvironment) -> DoctorCheck {
     let check = |outcome, detail: String, fix| doctor::check("service", outcome, detail, fix);
-    let control = match Control::reach(around).await {
+    let control = match ServiceControl::reach(around).await {
         Ok(control) => control,
-        Err(failure) => return check(Outcome::Ok, failure.message, None),
+        Err(failure) => return check(CheckOutcome::Ok, failure.message, None),
     };
     if !units::are_there(around) {
         let detail = "not installed; aishctl starts aishd by itself, and it ends with the machine";
-        return check(Outcome::Ok, detail.to_owned(), None);
+        return check(CheckOutcome::Ok, detail.to_owned(), None);
     }
     for unit in UNITS {
         let state = control.show(unit, "ActiveState,Result").await;
         if state.get("ActiveState").is_some_and(|it| it == "failed") {
             let why = state.get("Result").map(String::as_str).unwrap_or_default();
             let detail = format!("{unit} failed ({why})");
-            return check(Outcome::Fail, detail, Some("aishctl service logs -n 20"));
+            return check(
+                CheckOutcome::Fail,
+                detail,
+                Some("aishctl service logs -n 20"),
+            );
         }
     }
-    let old = units::wanted(around)
-        .is_ok_and(|units| units.iter().any(|it| matches!(it.lies(), Ok(Lies::Ours))));
+    let old = units::planned_units(around).is_ok_and(|units| {
+        units
+            .iter()
+            .any(|it| matches!(it.installed(), Ok(InstalledUnit::Ours)))
+    });
     if old {
         let detail = "installed by another version, or for a program elsewhere".to_owned();
-        return check(Outcome::Warn, detail, Some("aishctl service install"));
+        return check(CheckOutcome::Warn, detail, Some("aishctl service install"));
     }
     if lingers(around) == Some(false) {
         let detail = format!("installed, but {LINGERING_OFF}");
-        return check(Outcome::Warn, detail, Some("loginctl enable-linger"));
+        return check(CheckOutcome::Warn, detail, Some("loginctl enable-linger"));
     }
-    check(Outcome::Ok, "installed".to_owned(), None)
+    check(CheckOutcome::Ok, "installed".to_owned(), None)
 }
 
-pub(super) async fn status(reach: &Reach, global: &Global) -> Result<Printed, Failure> {
-    let control = Control::reach(&reach.around).await?;
+pub(super) async fn status(
+    reach: &DaemonReach,
+    global: &GlobalArgs,
+) -> Result<CommandOutput, Failure> {
+    let control = ServiceControl::reach(&reach.around).await?;
     let service = control
         .show(
             SERVICE_UNIT,
@@ -117,11 +127,11 @@ pub(super) async fn status(reach: &Reach, global: &Global) -> Result<Printed, Fa
     } else {
         Exit::NO_DAEMON
     };
-    let printed = desk::print(global, &status, || shown(&status))?;
-    Ok(Printed { exit, ..printed })
+    let printed = command_context::print(global, &status, || render(&status))?;
+    Ok(CommandOutput { exit, ..printed })
 }
 
-fn shown(status: &ServiceStatus) -> String {
+fn render(status: &ServiceStatus) -> String {
     let mut text = format!("aishd.service  {}", status.state);
     if let Some(pid) = status.pid {
         text.push_str(&format!(" · pid {pid}"));

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use aish_proto::daemon::{ClientKind, Shutdown, ShutdownParams, Status};
 use aish_proto::error::ErrorKind;
-use aish_proto::method::{Empty, Role};
+use aish_proto::method::{ClientRole, Empty};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
-use super::control::{Control, SERVICE_UNIT};
+use super::control::{SERVICE_UNIT, ServiceControl};
 use crate::connect::CallFailure;
+use crate::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hello::{Reach, Start, Wait};
 
 /// A daemon ends within ten seconds.
 const GONE_WITHIN: Duration = Duration::from_secs(12);
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// How a running daemon is asked to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum TakeoverManner {
     /// Only when nothing runs or waits.
     IfIdle,
     /// What runs gets the usual grace.
@@ -30,7 +30,7 @@ pub(super) enum Manner {
 
 /// Who had the socket.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum SocketHolder {
     Nobody,
     /// The service itself, or its socket unit.
     TheService,
@@ -41,38 +41,41 @@ pub(super) enum Found {
 }
 
 pub(super) async fn take_over(
-    reach: &Reach,
-    control: &Control,
-    manner: Manner,
-) -> Result<Found, Failure> {
+    reach: &DaemonReach,
+    control: &ServiceControl,
+    manner: TakeoverManner,
+) -> Result<SocketHolder, Failure> {
     // Connecting to the socket unit would start the daemon that it belongs to.
     if control.is_active(super::SOCKET_UNIT).await || control.is_active(SERVICE_UNIT).await {
-        return Ok(Found::TheService);
+        return Ok(SocketHolder::TheService);
     }
     end(reach, manner).await
 }
 
 /// Ends whoever serves the socket.
-pub(super) async fn end(reach: &Reach, manner: Manner) -> Result<Found, Failure> {
+pub(super) async fn end(
+    reach: &DaemonReach,
+    manner: TakeoverManner,
+) -> Result<SocketHolder, Failure> {
     let Ok(peer) = tokio::net::UnixStream::connect(&reach.socket).await else {
-        return Ok(Found::Nobody);
+        return Ok(SocketHolder::Nobody);
     };
     let served_by = peer.peer_cred().ok().and_then(|it| it.pid());
     drop(peer);
-    let reach = Reach {
-        start: Start::Forbidden,
+    let reach = DaemonReach {
+        start: DaemonStart::Forbidden,
         kind: ClientKind::Ctl,
-        role: Role::Driver,
+        role: ClientRole::Driver,
         ..reach.clone()
     };
-    let link = match reach.open(Wait::No).await {
+    let link = match reach.open(DaemonWait::No).await {
         Ok(link) => link,
         // It does not understand us, or does not answer: a signal is understood by every version.
         Err(failure) => return terminate(served_by, manner).await.ok_or(failure)?,
     };
     let pid = link.caller.call::<Status>(Empty {}).await?.server.pid;
     let params = ShutdownParams {
-        if_idle: manner == Manner::IfIdle,
+        if_idle: manner == TakeoverManner::IfIdle,
         deadline_ms: None,
     };
     if let Err(error) = link.caller.call::<Shutdown>(params).await {
@@ -83,21 +86,26 @@ pub(super) async fn end(reach: &Reach, manner: Manner) -> Result<Found, Failure>
             "aishd (pid {pid}) runs already, is no service, and has work to do: {}",
             error.message
         );
-        return Ok(Found::Busy(Failure::new(Exit::FAILED, message).hint(
-            "aishctl service start once it is idle, or aishctl service restart to end it now",
-        )));
+        return Ok(SocketHolder::Busy(
+            Failure::new(Exit::FAILED, message).hint(
+                "aishctl service start once it is idle, or aishctl service restart to end it now",
+            ),
+        ));
     }
     drop(link);
     wait_gone(pid).await?;
-    Ok(Found::Gone(pid))
+    Ok(SocketHolder::Gone(pid))
 }
 
 /// Asks the process to end that serves the socket; `None` where it must not or cannot be asked.
-async fn terminate(served_by: Option<i32>, manner: Manner) -> Option<Result<Found, Failure>> {
-    let pid = Pid::from_raw(served_by?).filter(|_| manner == Manner::Now)?;
+async fn terminate(
+    served_by: Option<i32>,
+    manner: TakeoverManner,
+) -> Option<Result<SocketHolder, Failure>> {
+    let pid = Pid::from_raw(served_by?).filter(|_| manner == TakeoverManner::Now)?;
     kill_process(pid, Signal::TERM).ok()?;
     let pid = pid.as_raw_nonzero().get().unsigned_abs();
-    Some(wait_gone(pid).await.map(|()| Found::Gone(pid)))
+    Some(wait_gone(pid).await.map(|()| SocketHolder::Gone(pid)))
 }
 
 /// Waits for the end of the process: only then is the store free.

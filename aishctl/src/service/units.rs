@@ -5,9 +5,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::surroundings::Surroundings;
 
 use super::control::{SERVICE_UNIT, SOCKET_UNIT};
 
@@ -21,7 +21,7 @@ const MARK: &str =
 
 /// A unit as it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unit {
+pub(super) struct PlannedUnit {
     pub(super) name: &'static str,
     pub(super) path: PathBuf,
     pub(super) text: String,
@@ -29,7 +29,7 @@ pub(super) struct Unit {
 
 /// What lies where a unit is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lies {
+pub(super) enum InstalledUnit {
     Nothing,
     /// Exactly this unit.
     Same,
@@ -40,22 +40,22 @@ pub(super) enum Lies {
 }
 
 /// Where the user's units lie.
-pub(super) fn folder(around: &Surroundings) -> Option<PathBuf> {
+pub(super) fn folder(around: &ClientEnvironment) -> Option<PathBuf> {
     Some(around.config_home()?.join("systemd/user"))
 }
 
-pub(super) fn are_there(around: &Surroundings) -> bool {
+pub(super) fn are_there(around: &ClientEnvironment) -> bool {
     folder(around).is_some_and(|it| it.join(SOCKET_UNIT).exists() && it.join(SERVICE_UNIT).exists())
 }
 
 /// Both units for the daemon beside us.
-pub(super) fn wanted(around: &Surroundings) -> Result<[Unit; 2], Failure> {
+pub(super) fn planned_units(around: &ClientEnvironment) -> Result<[PlannedUnit; 2], Failure> {
     let folder = folder(around).ok_or_else(|| {
         Failure::new(Exit::FAILED, "there is no home to install into").hint("set HOME")
     })?;
     let daemon = daemon(around)?;
     let start = format!("ExecStart={} --foreground", quoted(&daemon)?);
-    let unit = |name: &'static str, text: &str| Unit {
+    let unit = |name: &'static str, text: &str| PlannedUnit {
         name,
         path: folder.join(name),
         text: marked(name, text),
@@ -67,12 +67,12 @@ pub(super) fn wanted(around: &Surroundings) -> Result<[Unit; 2], Failure> {
 }
 
 /// Both units, for whatever daemon; to see what lies in their places.
-pub(super) fn anywhere(around: &Surroundings) -> Result<[Unit; 2], Failure> {
+pub(super) fn anywhere(around: &ClientEnvironment) -> Result<[PlannedUnit; 2], Failure> {
     let folder = folder(around).ok_or_else(|| {
         Failure::new(Exit::FAILED, "there is no home to look into").hint("set HOME")
     })?;
     Ok(
-        [(SOCKET_UNIT, SOCKET), (SERVICE_UNIT, SERVICE)].map(|(name, text)| Unit {
+        [(SOCKET_UNIT, SOCKET), (SERVICE_UNIT, SERVICE)].map(|(name, text)| PlannedUnit {
             name,
             path: folder.join(name),
             text: marked(name, text),
@@ -81,7 +81,7 @@ pub(super) fn anywhere(around: &Surroundings) -> Result<[Unit; 2], Failure> {
 }
 
 /// The aishd beside this aishctl, as a path that stays.
-fn daemon(around: &Surroundings) -> Result<PathBuf, Failure> {
+fn daemon(around: &ClientEnvironment) -> Result<PathBuf, Failure> {
     let beside = around
         .program
         .as_deref()
@@ -133,13 +133,13 @@ fn is_ours(text: &str) -> bool {
     untouched || text == SERVICE || text == SOCKET
 }
 
-impl Unit {
-    pub(super) fn lies(&self) -> Result<Lies, Failure> {
+impl PlannedUnit {
+    pub(super) fn installed(&self) -> Result<InstalledUnit, Failure> {
         match fs::read(&self.path) {
-            Ok(bytes) if bytes == self.text.as_bytes() => Ok(Lies::Same),
-            Ok(bytes) if std::str::from_utf8(&bytes).is_ok_and(is_ours) => Ok(Lies::Ours),
-            Ok(_) => Ok(Lies::Theirs),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lies::Nothing),
+            Ok(bytes) if bytes == self.text.as_bytes() => Ok(InstalledUnit::Same),
+            Ok(bytes) if std::str::from_utf8(&bytes).is_ok_and(is_ours) => Ok(InstalledUnit::Ours),
+            Ok(_) => Ok(InstalledUnit::Theirs),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(InstalledUnit::Nothing),
             Err(error) => Err(self.cannot("read", &error)),
         }
     }
@@ -182,14 +182,14 @@ impl Unit {
 mod tests {
     use super::*;
 
-    fn world(program: &str) -> (tempfile::TempDir, Surroundings) {
+    fn world(program: &str) -> (tempfile::TempDir, ClientEnvironment) {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join(program);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("aishd"), "").unwrap();
-        let mut around = Surroundings {
+        let mut around = ClientEnvironment {
             program: Some(folder.join("aishctl")),
-            ..Surroundings::default()
+            ..ClientEnvironment::default()
         };
         around.variables.insert("HOME".into(), home.path().into());
         (home, around)
@@ -198,7 +198,7 @@ mod tests {
     #[track_caller]
     fn check(program: &str, expected: &str) {
         let (home, around) = world(program);
-        let [_, service] = wanted(&around).unwrap();
+        let [_, service] = planned_units(&around).unwrap();
         let line = service.text.lines().find(|it| it.starts_with("ExecStart="));
         let home = home.path().to_str().unwrap();
         assert_eq!(expected.replace("HOME", home), line.unwrap());
@@ -218,30 +218,30 @@ mod tests {
     fn without_a_daemon_beside_us_nothing_can_be_installed() {
         let (_home, mut around) = world("bin");
         around.program = Some("/nowhere/aishctl".into());
-        let failure = wanted(&around).unwrap_err();
+        let failure = planned_units(&around).unwrap_err();
         assert!(failure.hint.unwrap().contains(".ci/dist"));
     }
 
     #[test]
     fn what_somebody_changed_is_theirs() {
         let (_home, around) = world("bin");
-        let [socket, service] = wanted(&around).unwrap();
-        assert_eq!(Lies::Nothing, service.lies().unwrap());
+        let [socket, service] = planned_units(&around).unwrap();
+        assert_eq!(InstalledUnit::Nothing, service.installed().unwrap());
         service.write().unwrap();
-        assert_eq!(Lies::Same, service.lies().unwrap());
-        let other = Unit {
+        assert_eq!(InstalledUnit::Same, service.installed().unwrap());
+        let other = PlannedUnit {
             text: marked(SERVICE_UNIT, "[Service]\n"),
             ..service.clone()
         };
-        assert_eq!(Lies::Ours, other.lies().unwrap());
+        assert_eq!(InstalledUnit::Ours, other.installed().unwrap());
         fs::write(&service.path, format!("{}#\n", service.text)).unwrap();
-        assert_eq!(Lies::Theirs, service.lies().unwrap());
+        assert_eq!(InstalledUnit::Theirs, service.installed().unwrap());
         fs::write(&service.path, SERVICE).unwrap();
-        assert_eq!(Lies::Ours, service.lies().unwrap());
+        assert_eq!(InstalledUnit::Ours, service.installed().unwrap());
         service.remove().unwrap();
         assert_eq!(
-            (Lies::Nothing, Lies::Nothing),
-            (service.lies().unwrap(), socket.lies().unwrap())
+            (InstalledUnit::Nothing, InstalledUnit::Nothing),
+            (service.installed().unwrap(), socket.installed().unwrap())
         );
     }
 

@@ -8,21 +8,21 @@ use aish_proto::turn::StopReason;
 use serde::Serialize;
 use tokio::io::AsyncWrite;
 
-use crate::ask::{Asker, stopped_by};
-use crate::connect::CallError;
+use crate::ask::{AskContext, stopped_by};
+use crate::connect::RpcCallError;
+use crate::daemon_link::DaemonWait;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::follow::Followed;
-use crate::hello::Wait;
-use crate::output::{Form, ReportedError};
+use crate::follow::FollowOutcome;
+use crate::output::{OutputForm, ReportedError};
 
 /// The object of `tools run --json`.
 #[derive(Serialize)]
-struct Report<'a> {
+struct ToolRunReport<'a> {
     v: u32,
     conversation: ConversationId,
     turn: TurnId,
-    results: Vec<Reported<'a>>,
+    results: Vec<ReportedCall<'a>>,
     succeeded: usize,
     denied: u32,
     ms: u64,
@@ -31,7 +31,7 @@ struct Report<'a> {
 }
 
 #[derive(Serialize)]
-struct Reported<'a> {
+struct ReportedCall<'a> {
     id: &'a str,
     name: &'a str,
     ok: bool,
@@ -43,12 +43,12 @@ struct Reported<'a> {
 
 /// Prints the results; the exit code says whether all calls succeeded.
 pub(super) async fn finish<O: AsyncWrite + Unpin>(
-    asker: &mut Asker<'_, O>,
+    asker: &mut AskContext<'_, O>,
     conversation: ConversationId,
-    followed: Followed,
+    followed: FollowOutcome,
     ids: &[String],
 ) -> Result<Exit, Failure> {
-    let Followed {
+    let FollowOutcome {
         mut answer,
         stopped,
         stuck,
@@ -75,8 +75,8 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
         ),
     };
     let written = match asker.output.form {
-        Form::Json => {
-            let report = Report {
+        OutputForm::Json => {
+            let report = ToolRunReport {
                 v: 1,
                 conversation,
                 turn: answer.turn,
@@ -104,10 +104,12 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
                 Err(error) => Err(error),
             }
         }
-        Form::Events => Ok(()),
-        Form::Results | Form::Text | Form::Code | Form::Commands | Form::Line => {
-            asker.output.as_it_is(&shown(&answer.results)).await
-        }
+        OutputForm::Events => Ok(()),
+        OutputForm::Results
+        | OutputForm::Text
+        | OutputForm::Code
+        | OutputForm::Commands
+        | OutputForm::Line => asker.output.as_it_is(&table(&answer.results)).await,
     };
     written.map_err(|it| Failure::output(&it))?;
     done
@@ -115,14 +117,14 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
 
 /// Reads what the log keeps whole of results that were too long for a context.
 async fn whole<O: AsyncWrite + Unpin>(
-    asker: &Asker<'_, O>,
+    asker: &AskContext<'_, O>,
     conversation: ConversationId,
     results: &mut [ToolResult],
 ) -> Result<(), Failure> {
-    if asker.output.form == Form::Events || results.iter().all(|it| it.kept.is_none()) {
+    if asker.output.form == OutputForm::Events || results.iter().all(|it| it.kept.is_none()) {
         return Ok(());
     }
-    let link = asker.reach.open(Wait::UntilBack).await?;
+    let link = asker.reach.open(DaemonWait::UntilBack).await?;
     for it in results {
         let Some(kept) = it.kept else { continue };
         let mut text = String::new();
@@ -133,7 +135,7 @@ async fn whole<O: AsyncWrite + Unpin>(
                 offset: text.len() as u64,
                 bytes: None,
             };
-            let read: Result<_, CallError> = link.caller.call::<ReadResult>(params).await;
+            let read: Result<_, RpcCallError> = link.caller.call::<ReadResult>(params).await;
             let part = read?.text;
             if part.is_empty() {
                 break;
@@ -186,8 +188,8 @@ fn outcome(
     Err(Failure::new(exit, message).hint(hint))
 }
 
-fn reported(result: &ToolResult) -> Reported<'_> {
-    Reported {
+fn reported(result: &ToolResult) -> ReportedCall<'_> {
+    ReportedCall {
         id: &result.call,
         name: &result.name,
         ok: result.ok,
@@ -198,7 +200,7 @@ fn reported(result: &ToolResult) -> Reported<'_> {
 }
 
 /// A row for each call, and below it what the call gave.
-fn shown(results: &[ToolResult]) -> String {
+fn table(results: &[ToolResult]) -> String {
     let mut text = String::new();
     for it in results {
         let how = match (it.ok, it.denied, it.ms) {
@@ -222,7 +224,7 @@ fn shown(results: &[ToolResult]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer;
+    use crate::test_daemon;
 
     fn result(call: &str, ok: bool, denied: Option<Denial>, ms: Option<u64>) -> ToolResult {
         ToolResult {
@@ -240,7 +242,7 @@ mod tests {
 
     #[track_caller]
     fn check(reason: StopReason, results: &[ToolResult], expected: u8, says: &str) {
-        let (exit, said) = match outcome(peer::conversation(), reason, "1 of 2", results) {
+        let (exit, said) = match outcome(test_daemon::conversation(), reason, "1 of 2", results) {
             Ok(exit) => (exit, String::new()),
             Err(failure) => (failure.exit, failure.render("aishctl")),
         };
@@ -281,7 +283,7 @@ mod tests {
         );
         assert_eq!(
             "a t__x · 3 ms\na!\n\nb t__x · failed after 5 ms\nb!\n\nc t__x · denied\nc!\n\nd t__x · no result\nd!\n",
-            shown(&[good, failed, denied, barred])
+            table(&[good, failed, denied, barred])
         );
     }
 }

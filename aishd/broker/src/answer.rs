@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::chunk::{self, Chunk, Kind, Piece, Reported};
-use aishd_model::assemble::{Assembler, Ending, Excess, merge};
-use aishd_model::reply::{Delta, Failure, Reply};
-use aishd_model::thinking::{Part, Splitter, Standing, Think, lone_end};
+use super::chunk::{self, ChunkKind, ChunkPiece, CompletionChunk, ServerReportedError};
+use aishd_model::call_assembly::{Assembler, StreamEnding, StreamExcess, merge};
+use aishd_model::reply::{Delta, Reply, RequestFailure};
+use aishd_model::thinking::{AnswerPart, Splitter, ThinkingStart, ThinkingStatus, lone_end};
 use aishd_platform::clock;
 
 /// Text and reasoning of one answer.
@@ -16,14 +16,14 @@ const REASONING_CONTENT: &str = "reasoning_content";
 
 /// What is known of an answer before it comes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct AnswerContext<'a> {
     pub(super) model: &'a str,
-    pub(super) think: Think,
+    pub(super) think: ThinkingStart,
 }
 
 #[derive(Debug)]
-pub(super) struct Answer<'a> {
-    asked: Asked<'a>,
+pub(super) struct AnswerReader<'a> {
+    asked: AnswerContext<'a>,
     /// What has come so far: whoever gave it has it also where the stream is given up.
     reply: &'a mut Reply,
     thinking: Splitter,
@@ -38,7 +38,7 @@ pub(super) struct Answer<'a> {
 
 /// What a frame did for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum FrameProgress {
     /// Nothing that a person would see.
     None,
     Content,
@@ -46,8 +46,8 @@ pub(super) enum Progress {
     Done,
 }
 
-impl<'a> Answer<'a> {
-    pub(super) fn new(asked: Asked<'a>, reply: &'a mut Reply) -> Self {
+impl<'a> AnswerReader<'a> {
+    pub(super) fn new(asked: AnswerContext<'a>, reply: &'a mut Reply) -> Self {
         *reply = Reply::default();
         Self {
             asked,
@@ -73,13 +73,13 @@ impl<'a> Answer<'a> {
         name: &str,
         data: &str,
         sink: &mut impl FnMut(Delta<'_>),
-    ) -> Result<Progress, Failure> {
+    ) -> Result<FrameProgress, RequestFailure> {
         let data = data.trim();
         if data.is_empty() {
-            return Ok(Progress::None);
+            return Ok(FrameProgress::None);
         }
         if data == "[DONE]" {
-            return Ok(Progress::Done);
+            return Ok(FrameProgress::Done);
         }
         if name == "error" {
             let object = serde_json::from_str::<Map<String, Value>>(data).unwrap_or_default();
@@ -93,23 +93,23 @@ impl<'a> Answer<'a> {
             self.bad_frames += 1;
             self.note("skipped a part of the stream that was not JSON");
             if self.bad_frames == MAX_BAD_FRAMES {
-                return Err(Failure::Api {
+                return Err(RequestFailure::Api {
                     message: format!("{MAX_BAD_FRAMES} parts of the stream in a row were not JSON"),
                     overflow: false,
                 });
             }
-            return Ok(Progress::None);
+            return Ok(FrameProgress::None);
         };
         self.bad_frames = 0;
         self.chunk(chunk::read(object), sink)
     }
 
     /// Takes an answer that came whole, from a server that does not stream.
-    pub(super) fn whole(
+    pub(super) fn read_unstreamed(
         &mut self,
         body: &str,
         sink: &mut impl FnMut(Delta<'_>),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let read = serde_json::from_str::<Map<String, Value>>(body).map(chunk::read);
         match read {
             Ok(chunk) if chunk.whole || chunk.error.is_some() => {
@@ -123,9 +123,9 @@ impl<'a> Answer<'a> {
 
     fn chunk(
         &mut self,
-        chunk: Chunk,
+        chunk: CompletionChunk,
         sink: &mut impl FnMut(Delta<'_>),
-    ) -> Result<Progress, Failure> {
+    ) -> Result<FrameProgress, RequestFailure> {
         if let Some(model) = chunk.model
             && model != self.asked.model
             && self.reply.served_by.is_none()
@@ -142,18 +142,18 @@ impl<'a> Answer<'a> {
         let other_choice = chunk.choice.is_some() && chunk.choice != self.choice;
         // Some servers repeat the whole message in the last chunk.
         let repeated = chunk.whole && (self.began || self.calls.any());
-        let mut progress = Progress::None;
+        let mut progress = FrameProgress::None;
         if !other_choice && !repeated {
             for piece in chunk.pieces {
                 self.piece(piece, sink)?;
-                progress = Progress::Content;
+                progress = FrameProgress::Content;
             }
             self.calls
                 .push(chunk.calls, |call, name, text| {
-                    progress = Progress::Content;
+                    progress = FrameProgress::Content;
                     sink(Delta::Arguments { call, name, text });
                 })
-                .map_err(|excess: Excess| Failure::TooLarge(excess.to_string()))?;
+                .map_err(|excess: StreamExcess| RequestFailure::TooLarge(excess.to_string()))?;
             merge(&mut self.reply.extra, chunk.extra, &mut self.extra_bytes);
         }
         if let Some(told) = chunk.error {
@@ -161,55 +161,60 @@ impl<'a> Answer<'a> {
         }
         if chunk.finish.is_some() && !other_choice {
             self.reply.finish = chunk.finish;
-            progress = Progress::Content;
+            progress = FrameProgress::Content;
         }
         Ok(progress)
     }
 
-    fn piece(&mut self, piece: Piece, sink: &mut impl FnMut(Delta<'_>)) -> Result<(), Failure> {
+    fn piece(
+        &mut self,
+        piece: ChunkPiece,
+        sink: &mut impl FnMut(Delta<'_>),
+    ) -> Result<(), RequestFailure> {
         let bytes = match &piece {
-            Piece::Text(text)
-            | Piece::Refusal(text)
-            | Piece::ReasoningContent(text)
-            | Piece::Reasoning(text) => text.len(),
+            ChunkPiece::Text(text)
+            | ChunkPiece::Refusal(text)
+            | ChunkPiece::ReasoningContent(text)
+            | ChunkPiece::Reasoning(text) => text.len(),
         };
         if self.reply.text.len() + self.reply.reasoning.len() + bytes > MAX_TEXT_BYTES {
-            return Err(Failure::TooLarge(format!(
+            return Err(RequestFailure::TooLarge(format!(
                 "the answer is longer than {} MiB",
                 MAX_TEXT_BYTES / 1024 / 1024
             )));
         }
         let reply = &mut *self.reply;
         match piece {
-            Piece::Text(text) => {
+            ChunkPiece::Text(text) => {
                 self.began = true;
-                self.thinking.push(&text, |part| put(reply, part, sink));
+                self.thinking
+                    .push(&text, |part| push_part(reply, part, sink));
             }
-            Piece::Refusal(text) => {
+            ChunkPiece::Refusal(text) => {
                 self.began = true;
                 reply.refused = true;
-                put(reply, Part::Text(&text), sink);
+                push_part(reply, AnswerPart::Text(&text), sink);
             }
-            Piece::ReasoningContent(text) => {
+            ChunkPiece::ReasoningContent(text) => {
                 self.reasoning_content = true;
-                put(reply, Part::Thinking(&text), sink);
+                push_part(reply, AnswerPart::Thinking(&text), sink);
             }
-            Piece::Reasoning(text) => put(reply, Part::Thinking(&text), sink),
+            ChunkPiece::Reasoning(text) => push_part(reply, AnswerPart::Thinking(&text), sink),
         }
         Ok(())
     }
 
     /// What was held back, because it could have been the beginning of a tag, is said.
-    fn end_text(&mut self, ending: Ending, sink: &mut impl FnMut(Delta<'_>)) {
+    fn end_text(&mut self, ending: StreamEnding, sink: &mut impl FnMut(Delta<'_>)) {
         let reply = &mut *self.reply;
-        let standing = self.thinking.finish(|part| put(reply, part, sink));
-        let answers = !self.calls.any() && ending == Ending::Complete;
+        let standing = self.thinking.finish(|part| push_part(reply, part, sink));
+        let answers = !self.calls.any() && ending == StreamEnding::Complete;
         match standing {
             // Nobody thinks without an end and then says nothing: this time it did not think.
-            Standing::OnlyOpen if answers && reply.text.is_empty() => {
+            ThinkingStatus::OnlyOpen if answers && reply.text.is_empty() => {
                 reply.text = std::mem::take(&mut reply.reasoning);
             }
-            Standing::OnlyText if self.asked.think == Think::Auto => {
+            ThinkingStatus::OnlyText if self.asked.think == ThinkingStart::Auto => {
                 let found = lone_end(&reply.text).filter(|(_, answer)| {
                     // A text that only ends in a tag speaks of it.
                     !answer.is_empty() || self.calls.any()
@@ -221,7 +226,7 @@ impl<'a> Answer<'a> {
                     reply.began_in_thinking = true;
                 }
             }
-            Standing::OnlyOpen | Standing::OnlyText | Standing::Tagged => {}
+            ThinkingStatus::OnlyOpen | ThinkingStatus::OnlyText | ThinkingStatus::Tagged => {}
         }
         if self.reply.began_in_thinking {
             self.note("the answer began in thinking, without a tag; later ones are read so from the start (think = \"open\")");
@@ -234,7 +239,11 @@ impl<'a> Answer<'a> {
         }
     }
 
-    pub(super) fn finish(mut self, ending: Ending, sink: &mut impl FnMut(Delta<'_>)) -> Reply {
+    pub(super) fn finish(
+        mut self,
+        ending: StreamEnding,
+        sink: &mut impl FnMut(Delta<'_>),
+    ) -> Reply {
         self.end_text(ending, sink);
         if self.calls.without_index() {
             self.note("tool calls came without an index; their order was worked out");
@@ -251,32 +260,32 @@ impl<'a> Answer<'a> {
     }
 }
 
-fn put(reply: &mut Reply, part: Part<'_>, sink: &mut impl FnMut(Delta<'_>)) {
+fn push_part(reply: &mut Reply, part: AnswerPart<'_>, sink: &mut impl FnMut(Delta<'_>)) {
     match part {
-        Part::Thinking(text) => {
+        AnswerPart::Thinking(text) => {
             sink(Delta::Reasoning(text));
             reply.reasoning.push_str(text);
         }
-        Part::Text(text) => {
+        AnswerPart::Text(text) => {
             sink(Delta::Text(text));
             reply.text.push_str(text);
         }
     }
 }
 
-fn api(told: Reported) -> Failure {
-    Failure::Api {
-        overflow: told.kind == Kind::ContextOverflow,
+fn api(told: ServerReportedError) -> RequestFailure {
+    RequestFailure::Api {
+        overflow: told.kind == ChunkKind::ContextOverflow,
         message: told.message,
     }
 }
 
 /// For a 2xx answer that is neither a stream nor a whole answer.
-pub(super) fn not_a_stream(start: &str) -> Failure {
+pub(super) fn not_a_stream(start: &str) -> RequestFailure {
     if start.trim().is_empty() {
-        return Failure::Empty;
+        return RequestFailure::Empty;
     }
-    Failure::Api {
+    RequestFailure::Api {
         message: format!("the server answered with no event stream: {start}"),
         overflow: false,
     }

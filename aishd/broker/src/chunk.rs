@@ -4,26 +4,26 @@
 use serde_json::{Map, Value};
 
 use aishd_log::usage::Usage;
-use aishd_model::assemble::Fragment;
-use aishd_model::reply::Finish;
+use aishd_model::call_assembly::CallFragment;
+use aishd_model::reply::FinishReason;
 
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Chunk {
+pub(super) struct CompletionChunk {
     pub(super) model: Option<String>,
     /// Position of the choice; a server may send more of them than it was asked for.
     pub(super) choice: Option<u64>,
-    pub(super) pieces: Vec<Piece>,
-    pub(super) calls: Vec<Fragment>,
+    pub(super) pieces: Vec<ChunkPiece>,
+    pub(super) calls: Vec<CallFragment>,
     /// The chunk holds the message as a whole and not a part of it.
     pub(super) whole: bool,
     pub(super) extra: Map<String, Value>,
-    pub(super) finish: Option<Finish>,
+    pub(super) finish: Option<FinishReason>,
     pub(super) usage: Option<Usage>,
-    pub(super) error: Option<Reported>,
+    pub(super) error: Option<ServerReportedError>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum ChunkPiece {
     Text(String),
     Refusal(String),
     /// From `reasoning_content`, which DeepSeek wants back with the calls that followed from it.
@@ -33,27 +33,27 @@ pub(super) enum Piece {
 
 /// An error as the server told it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reported {
+pub(super) struct ServerReportedError {
     pub(super) message: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ChunkKind,
     /// The field of the request that it is about.
     pub(super) param: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ChunkKind {
     Other,
     ContextOverflow,
     ModelNotFound,
 }
 
-pub(super) fn read(mut object: Map<String, Value>) -> Chunk {
-    let mut chunk = Chunk {
+pub(super) fn read(mut object: Map<String, Value>) -> CompletionChunk {
+    let mut chunk = CompletionChunk {
         model: text(object.remove("model")).filter(|model| !model.is_empty()),
         usage: usage(object.get("usage"))
             .or_else(|| usage(object.get("x_groq").and_then(|groq| groq.get("usage")))),
         error: error(&object),
-        ..Chunk::default()
+        ..CompletionChunk::default()
     };
     if let Some(Value::Array(choices)) = object.remove("choices")
         && let Some(Value::Object(choice)) = choices.into_iter().next()
@@ -63,7 +63,7 @@ pub(super) fn read(mut object: Map<String, Value>) -> Chunk {
     chunk
 }
 
-fn read_choice(mut choice: Map<String, Value>, chunk: &mut Chunk) {
+fn read_choice(mut choice: Map<String, Value>, chunk: &mut CompletionChunk) {
     chunk.choice = choice.get("index").and_then(Value::as_u64);
     if chunk.usage.is_none() {
         chunk.usage = usage(choice.get("usage"));
@@ -71,21 +71,21 @@ fn read_choice(mut choice: Map<String, Value>, chunk: &mut Chunk) {
     match text(choice.remove("finish_reason")).as_deref() {
         // Some servers write an empty reason into every chunk.
         None | Some("") => {}
-        Some("stop") => chunk.finish = Some(Finish::Stop),
-        Some("length" | "max_tokens") => chunk.finish = Some(Finish::Length),
-        Some("tool_calls" | "function_call") => chunk.finish = Some(Finish::ToolCalls),
-        Some("content_filter") => chunk.finish = Some(Finish::ContentFilter),
+        Some("stop") => chunk.finish = Some(FinishReason::Stop),
+        Some("length" | "max_tokens") => chunk.finish = Some(FinishReason::Length),
+        Some("tool_calls" | "function_call") => chunk.finish = Some(FinishReason::ToolCalls),
+        Some("content_filter") => chunk.finish = Some(FinishReason::ContentFilter),
         Some("error") => {
             let told = error(&choice);
             chunk.error = chunk.error.take().or(told).or_else(|| {
-                Some(Reported {
+                Some(ServerReportedError {
                     message: "the server ended the answer with an error".to_owned(),
-                    kind: Kind::Other,
+                    kind: ChunkKind::Other,
                     param: None,
                 })
             });
         }
-        Some(_) => chunk.finish = Some(Finish::Other),
+        Some(_) => chunk.finish = Some(FinishReason::Other),
     }
     let delta = match (choice.remove("delta"), choice.remove("message")) {
         (Some(Value::Object(delta)), _) => delta,
@@ -98,7 +98,7 @@ fn read_choice(mut choice: Map<String, Value>, chunk: &mut Chunk) {
     read_delta(delta, chunk);
 }
 
-fn read_delta(mut delta: Map<String, Value>, chunk: &mut Chunk) {
+fn read_delta(mut delta: Map<String, Value>, chunk: &mut CompletionChunk) {
     delta.remove("role");
     // Some servers say the same in both.
     let reasoning_content = text(delta.remove("reasoning_content")).unwrap_or_default();
@@ -106,9 +106,9 @@ fn read_delta(mut delta: Map<String, Value>, chunk: &mut Chunk) {
     if !reasoning_content.is_empty() {
         chunk
             .pieces
-            .push(Piece::ReasoningContent(reasoning_content));
+            .push(ChunkPiece::ReasoningContent(reasoning_content));
     } else if !reasoning.is_empty() {
-        chunk.pieces.push(Piece::Reasoning(reasoning));
+        chunk.pieces.push(ChunkPiece::Reasoning(reasoning));
     }
     match delta.remove("content") {
         Some(Value::String(content)) => push_text(content, chunk),
@@ -118,7 +118,7 @@ fn read_delta(mut delta: Map<String, Value>, chunk: &mut Chunk) {
     if let Some(refusal) = text(delta.remove("refusal"))
         && !refusal.is_empty()
     {
-        chunk.pieces.push(Piece::Refusal(refusal));
+        chunk.pieces.push(ChunkPiece::Refusal(refusal));
     }
     if let Some(Value::Array(calls)) = delta.remove("tool_calls") {
         chunk.calls = calls.into_iter().filter_map(read_call).collect();
@@ -135,20 +135,20 @@ fn read_delta(mut delta: Map<String, Value>, chunk: &mut Chunk) {
 }
 
 /// One part of a content that is a list (Mistral).
-fn read_part(part: Value, chunk: &mut Chunk) {
+fn read_part(part: Value, chunk: &mut CompletionChunk) {
     let mut part = match part {
         Value::Object(part) => part,
         Value::String(content) => return push_text(content, chunk),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return,
     };
     match part.remove("thinking") {
-        Some(Value::String(thinking)) => chunk.pieces.push(Piece::Reasoning(thinking)),
+        Some(Value::String(thinking)) => chunk.pieces.push(ChunkPiece::Reasoning(thinking)),
         Some(Value::Array(parts)) => {
             let thinking: String = parts
                 .iter()
                 .filter_map(|part| part.get("text").and_then(Value::as_str))
                 .collect();
-            chunk.pieces.push(Piece::Reasoning(thinking));
+            chunk.pieces.push(ChunkPiece::Reasoning(thinking));
         }
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
             push_text(text(part.remove("text")).unwrap_or_default(), chunk);
@@ -156,13 +156,13 @@ fn read_part(part: Value, chunk: &mut Chunk) {
     }
 }
 
-fn push_text(content: String, chunk: &mut Chunk) {
+fn push_text(content: String, chunk: &mut CompletionChunk) {
     if !content.is_empty() {
-        chunk.pieces.push(Piece::Text(content));
+        chunk.pieces.push(ChunkPiece::Text(content));
     }
 }
 
-fn read_call(call: Value) -> Option<Fragment> {
+fn read_call(call: Value) -> Option<CallFragment> {
     let Value::Object(mut call) = call else {
         return None;
     };
@@ -184,7 +184,7 @@ fn read_call(call: Value) -> Option<Fragment> {
             value.to_string()
         }
     };
-    Some(Fragment {
+    Some(CallFragment {
         index,
         id,
         name: text(function.remove("name")),
@@ -209,7 +209,7 @@ fn usage(value: Option<&Value>) -> Option<Usage> {
 }
 
 /// The error that an object reports: `{"error": …}`, `{"object": "error"}`, or FastAPI's `{"detail": …}`.
-pub(super) fn error(object: &Map<String, Value>) -> Option<Reported> {
+pub(super) fn error(object: &Map<String, Value>) -> Option<ServerReportedError> {
     let told = match object.get("error") {
         None | Some(Value::Null) => {
             if object.get("object").and_then(Value::as_str) == Some("error") {
@@ -230,14 +230,14 @@ pub(super) fn error(object: &Map<String, Value>) -> Option<Reported> {
         .get("message")
         .map_or_else(|| plain(&Value::Object(told.clone())), plain);
     let param = told.get("param").and_then(Value::as_str);
-    Some(Reported {
+    Some(ServerReportedError {
         param: param.map(str::to_owned),
         ..reported(&message, &[field("type"), field("code")])
     })
 }
 
 /// What a plain message or one with a type and a code is about; servers agree on no field for it.
-pub(super) fn reported(message: &str, labels: &[String]) -> Reported {
+pub(super) fn reported(message: &str, labels: &[String]) -> ServerReportedError {
     const OVERFLOW: [&str; 10] = [
         "exceed_context_size",
         "context_length_exceeded",
@@ -259,13 +259,13 @@ pub(super) fn reported(message: &str, labels: &[String]) -> Reported {
     let all = format!("{message} {}", labels.join(" ")).to_lowercase();
     let about_model = all.contains("model") && NOT_FOUND.iter().any(|words| all.contains(words));
     let kind = if OVERFLOW.iter().any(|words| all.contains(words)) {
-        Kind::ContextOverflow
+        ChunkKind::ContextOverflow
     } else if about_model || all.contains("model_not_found") {
-        Kind::ModelNotFound
+        ChunkKind::ModelNotFound
     } else {
-        Kind::Other
+        ChunkKind::Other
     };
-    Reported {
+    ServerReportedError {
         message: message.to_owned(),
         kind,
         param: None,

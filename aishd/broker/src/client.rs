@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 
-use super::key::Secret;
+use super::api_key::ApiKey;
 use aishd_http::tls;
-use aishd_mcp_messages::reach::Reach;
-use aishd_model::preset::Endpoint;
-use aishd_model::reply::Failure;
+use aishd_mcp_messages::server_reach::ServerReach;
+use aishd_model::preset::ModelEndpoint;
+use aishd_model::reply::RequestFailure;
 
 /// Local servers close idle connections after about five seconds; asking on one that is just closing would fail.
 const LOCAL_POOL_IDLE: Duration = Duration::from_secs(3);
@@ -20,10 +20,14 @@ const REMOTE_POOL_IDLE: Duration = Duration::from_secs(60);
 
 /// One client for each reach, and one more for every other connect timeout, which is set per client.
 #[derive(Debug, Default)]
-pub(super) struct Clients(Mutex<BTreeMap<(Reach, Duration), Client>>);
+pub(super) struct HttpClients(Mutex<BTreeMap<(ServerReach, Duration), Client>>);
 
-impl Clients {
-    pub(super) fn get(&self, reach: Reach, connect: Duration) -> Result<Client, Failure> {
+impl HttpClients {
+    pub(super) fn get(
+        &self,
+        reach: ServerReach,
+        connect: Duration,
+    ) -> Result<Client, RequestFailure> {
         let mut clients = self.0.lock();
         if let Some(client) = clients.get(&(reach, connect)) {
             return Ok(client.clone());
@@ -35,42 +39,47 @@ impl Clients {
             .referer(false)
             .connect_timeout(connect);
         let builder = match reach {
-            Reach::NearPlain => builder
+            ServerReach::NearPlain => builder
                 .no_proxy()
                 .pool_idle_timeout(LOCAL_POOL_IDLE)
                 .tls_certs_only([]),
-            Reach::NearTls => builder.no_proxy().pool_idle_timeout(LOCAL_POOL_IDLE),
-            Reach::Far => builder.pool_idle_timeout(REMOTE_POOL_IDLE),
+            ServerReach::NearTls => builder.no_proxy().pool_idle_timeout(LOCAL_POOL_IDLE),
+            ServerReach::Far => builder.pool_idle_timeout(REMOTE_POOL_IDLE),
         };
         let client = builder.build().map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
-            Failure::Transport(format!("TLS: {}", cause.unwrap_or_default()))
+            RequestFailure::Transport(format!("TLS: {}", cause.unwrap_or_default()))
         })?;
         clients.insert((reach, connect), client.clone());
         Ok(client)
     }
 }
 
-pub(super) fn address(endpoint: &Endpoint, below: &str) -> Result<Url, Failure> {
+pub(super) fn address(endpoint: &ModelEndpoint, below: &str) -> Result<Url, RequestFailure> {
     if endpoint.url.trim().is_empty() {
-        return Err(Failure::Config("the preset has no endpoint".to_owned()));
+        return Err(RequestFailure::Config(
+            "the preset has no endpoint".to_owned(),
+        ));
     }
     // The text of the endpoint is not repeated: it may hold a password.
     let url = Url::parse(&endpoint.address(below))
-        .map_err(|error| Failure::Config(format!("the endpoint is no URL: {error}")))?;
+        .map_err(|error| RequestFailure::Config(format!("the endpoint is no URL: {error}")))?;
     if matches!(url.scheme(), "http" | "https") && url.has_host() {
         Ok(url)
     } else {
-        Err(Failure::Config(
+        Err(RequestFailure::Config(
             "the endpoint is no http:// or https:// URL".to_owned(),
         ))
     }
 }
 
-pub(super) fn headers(endpoint: &Endpoint, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
+pub(super) fn headers(
+    endpoint: &ModelEndpoint,
+    key: Option<&ApiKey>,
+) -> Result<HeaderMap, RequestFailure> {
     let mut headers = HeaderMap::new();
     for (name, value) in &endpoint.headers {
-        let unusable = || Failure::Config(format!("the header {name:?} cannot be sent"));
+        let unusable = || RequestFailure::Config(format!("the header {name:?} cannot be sent"));
         headers.insert(
             HeaderName::try_from(name.as_str()).map_err(|_invalid| unusable())?,
             HeaderValue::try_from(value.as_str()).map_err(|_invalid| unusable())?,
@@ -79,7 +88,7 @@ pub(super) fn headers(endpoint: &Endpoint, key: Option<&Secret>) -> Result<Heade
     if let Some(key) = key {
         let mut value =
             HeaderValue::try_from(format!("Bearer {}", key.expose())).map_err(|_invalid| {
-                Failure::Config("the key holds characters that cannot be sent".to_owned())
+                RequestFailure::Config("the key holds characters that cannot be sent".to_owned())
             })?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
@@ -87,8 +96,8 @@ pub(super) fn headers(endpoint: &Endpoint, key: Option<&Secret>) -> Result<Heade
     Ok(headers)
 }
 
-pub(super) fn reach(url: &Url) -> Reach {
-    Reach::of(url.scheme(), url.host_str().unwrap_or_default())
+pub(super) fn reach(url: &Url) -> ServerReach {
+    ServerReach::of(url.scheme(), url.host_str().unwrap_or_default())
 }
 
 pub(super) fn is_loopback(url: &Url) -> bool {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tokio::time::sleep;
 
 use aishd_log::tool_call::ToolCall;
-use aishd_model::reply::{Delta, Finish, Reply};
+use aishd_model::reply::{Delta, FinishReason, Reply};
 
 /// Pauses make the streaming visible; all of them together stay below 0.3 s.
 const PAUSES: usize = 20;
@@ -47,7 +47,7 @@ pub(super) async fn answer(
     }
     Reply {
         text: std::mem::take(&mut arrived.text),
-        finish: Some(Finish::Stop),
+        finish: Some(FinishReason::Stop),
         calls: proposed.into_iter().collect(),
         ..Reply::default()
     }

@@ -3,22 +3,22 @@
 use std::borrow::Cow;
 
 use aishd_http::event_lines;
-use aishd_model::reply::Failure;
+use aishd_model::reply::RequestFailure;
 
 /// A name of an event is short; what is longer means nothing to us, and the parser would keep it.
 const MAX_NAME_LINE_BYTES: usize = 64;
 
 /// The lines of an answer that mean something.
 #[derive(Debug, Default)]
-pub(super) struct Dialect;
+pub(super) struct ChatDialect;
 
-impl event_lines::Dialect for Dialect {
-    type Failure = Failure;
+impl event_lines::EventDialect for ChatDialect {
+    type Failure = RequestFailure;
 
     const MAX_BYTES: usize = 1024 * 1024;
 
     /// Comments, ids and unknown fields end here: nothing is done with them, and the parser would copy some about.
-    fn shown<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
+    fn passed_line<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
         if line.starts_with("data")
             || (line.starts_with("event") && line.len() <= MAX_NAME_LINE_BYTES)
         {
@@ -34,16 +34,16 @@ impl event_lines::Dialect for Dialect {
         }
     }
 
-    fn too_large(part: &str) -> Failure {
+    fn too_large(part: &str) -> RequestFailure {
         let cap = Self::MAX_BYTES / 1024;
-        Failure::TooLarge(format!("{part} of the answer is longer than {cap} KiB"))
+        RequestFailure::TooLarge(format!("{part} of the answer is longer than {cap} KiB"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aishd_http::event_lines::Dialect as _;
+    use aishd_http::event_lines::EventDialect as _;
 
     #[test]
     fn what_the_parser_need_not_see_is_left_out_and_errors_outside_of_a_field_are_seen() {
@@ -64,7 +64,7 @@ mod tests {
                 Some("data: {\"error\":{\"code\":400}}"),
             ),
         ] {
-            assert_eq!(shown, Dialect.shown(line).as_deref(), "{line}");
+            assert_eq!(shown, ChatDialect.passed_line(line).as_deref(), "{line}");
         }
     }
 }

@@ -7,26 +7,29 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::{Map, Value};
 
-use super::chunk::{self, Kind};
-use aishd_model::reply::{Failure, HttpDetail, Stage};
-use aishd_model::{most_tools, optional};
+use super::chunk::{self, ChunkKind};
+use aishd_model::reply::{HttpDetail, RequestFailure, TimeoutStage};
+use aishd_model::{optional_fields, tool_limit};
 use aishd_platform::clock;
 
 /// How much of a server's text is shown.
 pub(super) const SHOWN_BYTES: usize = 2048;
 
 /// For a request that got no answer. A timeout also counts as a decoding error, so it is asked for first.
-pub(super) fn before_head(error: &reqwest::Error) -> Failure {
+pub(super) fn before_head(error: &reqwest::Error) -> RequestFailure {
     if error.is_timeout() {
         let stage = if error.is_connect() {
-            Stage::Connect
+            TimeoutStage::Connect
         } else {
-            Stage::FirstByte
+            TimeoutStage::FirstByte
         };
-        return Failure::TimedOut(stage);
+        return RequestFailure::TimedOut(stage);
     }
     if error.is_builder() {
-        return Failure::Config(format!("the request cannot be made: {}", last_cause(error)));
+        return RequestFailure::Config(format!(
+            "the request cannot be made: {}",
+            last_cause(error)
+        ));
     }
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -35,27 +38,27 @@ pub(super) fn before_head(error: &reqwest::Error) -> Failure {
         }
         let text = inner.to_string();
         if text.contains("dns error") || text.contains("failed to lookup address") {
-            return Failure::Unresolved;
+            return RequestFailure::Unresolved;
         }
         if text.contains("connection closed before message completed") {
-            return Failure::Closed;
+            return RequestFailure::Closed;
         }
         cause = inner.source();
     }
-    Failure::Transport(last_cause(error))
+    RequestFailure::Transport(last_cause(error))
 }
 
-fn from_io(error: &io::Error) -> Option<Failure> {
+fn from_io(error: &io::Error) -> Option<RequestFailure> {
     use io::ErrorKind as Kind;
     let kind = error.kind();
     if kind == Kind::ConnectionRefused {
-        return Some(Failure::Refused);
+        return Some(RequestFailure::Refused);
     }
     if kind == Kind::TimedOut {
-        return Some(Failure::TimedOut(Stage::Connect));
+        return Some(RequestFailure::TimedOut(TimeoutStage::Connect));
     }
     if matches!(kind, Kind::HostUnreachable | Kind::NetworkUnreachable) {
-        return Some(Failure::NoRoute);
+        return Some(RequestFailure::NoRoute);
     }
     let closed = [
         Kind::ConnectionReset,
@@ -64,7 +67,7 @@ fn from_io(error: &io::Error) -> Option<Failure> {
         Kind::UnexpectedEof,
     ];
     if closed.contains(&kind) {
-        return Some(Failure::Closed);
+        return Some(RequestFailure::Closed);
     }
     // rustls hands its own errors through as these; a socket's errors carry a number and no inner error, and a
     // resolver's are told apart further up.
@@ -72,20 +75,20 @@ fn from_io(error: &io::Error) -> Option<Failure> {
         return None;
     }
     let inner = error.get_ref()?.to_string();
-    (!inner.contains("lookup")).then(|| Failure::Transport(format!("TLS: {inner}")))
+    (!inner.contains("lookup")).then(|| RequestFailure::Transport(format!("TLS: {inner}")))
 }
 
 /// For a body that broke off. Timeouts are our own, so whatever reqwest says here is the end of the connection.
-pub(super) fn in_body(error: &reqwest::Error) -> Failure {
+pub(super) fn in_body(error: &reqwest::Error) -> RequestFailure {
     if error.is_timeout() {
-        Failure::TimedOut(Stage::Idle)
+        RequestFailure::TimedOut(TimeoutStage::Idle)
     } else {
-        Failure::Cut
+        RequestFailure::Cut
     }
 }
 
 /// For an answer whose status is not 2xx; `body` is what was read of its body.
-pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {
+pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -> RequestFailure {
     let told = serde_json::from_str::<Map<String, Value>>(body)
         .ok()
         .and_then(|object| chunk::error(&object));
@@ -96,10 +99,10 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
     };
     let param = told.as_ref().and_then(|told| told.param.clone());
     let kind = told.map_or_else(|| chunk::reported(&message, &[]).kind, |told| told.kind);
-    let detail = if most_tools::is_refused(&message, param.as_deref()) {
+    let detail = if tool_limit::is_refused(&message, param.as_deref()) {
         HttpDetail::TooManyTools
     } else {
-        let refused = optional::refused(&message, param.as_deref());
+        let refused = optional_fields::refused(&message, param.as_deref());
         refused.map_or(HttpDetail::None, HttpDetail::Refuses)
     };
     let message = if message.is_empty() {
@@ -107,16 +110,16 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
     } else {
         message
     };
-    Failure::Http {
+    RequestFailure::Http {
         status: status.as_u16(),
         message,
         retry_after_ms: retry_after_ms(headers),
         detail: match kind {
-            Kind::ContextOverflow => HttpDetail::ContextOverflow,
-            Kind::ModelNotFound if matches!(status.as_u16(), 400 | 404) => {
+            ChunkKind::ContextOverflow => HttpDetail::ContextOverflow,
+            ChunkKind::ModelNotFound if matches!(status.as_u16(), 400 | 404) => {
                 HttpDetail::ModelNotFound
             }
-            Kind::ModelNotFound | Kind::Other => detail,
+            ChunkKind::ModelNotFound | ChunkKind::Other => detail,
         },
     }
 }
@@ -204,7 +207,7 @@ mod tests {
             headers.insert(name, value.parse().unwrap());
         }
         let failure = from_status(StatusCode::from_u16(status).unwrap(), &headers, body);
-        let Failure::Http {
+        let RequestFailure::Http {
             retry_after_ms,
             detail,
             ..

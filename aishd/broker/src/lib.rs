@@ -9,31 +9,31 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use aishd_model::hint::hint;
-use aishd_model::optional::Cured;
-use aishd_model::preset::{Backend, Endpoint, Models, Preset};
-use aishd_model::reply::{Broken, Delta, Failure, Reply, Stage};
-use aishd_model::thinking::Think;
+use aishd_model::failure_hint::hint;
+use aishd_model::optional_fields::CureOutcome;
+use aishd_model::preset::{Backend, ModelEndpoint, ModelSettings, Preset};
+use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure, TimeoutStage};
+use aishd_model::thinking::ThinkingStart;
 use aishd_process::Children;
 
 mod answer;
+mod api_key;
 mod chunk;
 mod client;
 mod demo;
 mod dialect;
-mod discover;
+mod discovery;
 mod error;
-mod found;
-mod key;
+mod found_models;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-use answer::Asked;
-use client::Clients;
-use found::Found;
-pub use found::Memory;
-use key::{Environment, Secret, Secrets};
+use answer::AnswerContext;
+use api_key::{ApiKey, EndpointSecrets, EnvironmentSource};
+use client::HttpClients;
+use found_models::FoundModels;
+pub use found_models::FoundModelsStore;
 
 /// HTTP clients and keys; cheap to clone.
 #[derive(Clone)]
@@ -45,14 +45,14 @@ type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 type Learn = dyn Fn(&str) + Send + Sync;
 
 struct Inner {
-    clients: Clients,
+    clients: HttpClients,
     children: Children,
     environment: Box<Lookup>,
-    lent: Mutex<BTreeMap<String, Secret>>,
+    lent: Mutex<BTreeMap<String, ApiKey>>,
     /// Endpoints and models whose answers begin in the middle of thinking.
     open: Mutex<BTreeSet<(String, String)>>,
     learn: Box<Learn>,
-    found: Found,
+    found: FoundModels,
 }
 
 /// What one server said to a probe.
@@ -90,13 +90,13 @@ impl Broker {
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
-                clients: Clients::default(),
+                clients: HttpClients::default(),
                 children,
                 environment: Box::new(environment),
                 lent: Mutex::default(),
                 open: Mutex::default(),
                 learn: Box::new(learn),
-                found: Found::default(),
+                found: FoundModels::default(),
             }),
         }
     }
@@ -107,13 +107,13 @@ impl Broker {
         secrets.values().for_each(|it| (self.inner.learn)(it));
         let secrets = secrets
             .into_iter()
-            .map(|(name, value)| (name, Secret::new(value)));
+            .map(|(name, value)| (name, ApiKey::new(value)));
         let mut lent = self.inner.lent.lock();
         lent.extend(secrets);
     }
 
     /// Keeps what servers were found not to take, and reads what was kept.
-    pub fn remember(&self, memory: impl Memory + 'static) {
+    pub fn remember(&self, memory: impl FoundModelsStore + 'static) {
         self.inner.found.remember(Box::new(memory));
     }
 
@@ -126,7 +126,7 @@ impl Broker {
     pub async fn has_key(&self, preset: &Preset) -> Option<bool> {
         match &preset.backend {
             Backend::Demo => None,
-            Backend::Http(endpoint) => key::present(&endpoint.key, &*self.inner).await,
+            Backend::Http(endpoint) => api_key::present(&endpoint.key, &*self.inner).await,
         }
     }
 
@@ -137,7 +137,7 @@ impl Broker {
         preset: &Preset,
         body: String,
         sink: impl FnMut(Delta<'_>) + Send,
-    ) -> Result<Reply, Box<Broken>> {
+    ) -> Result<Reply, Box<BrokenRequest>> {
         let mut arrived = Reply::default();
         self.stream_into(preset, body, &mut arrived, sink).await
     }
@@ -149,7 +149,7 @@ impl Broker {
         body: String,
         arrived: &mut Reply,
         sink: impl FnMut(Delta<'_>) + Send,
-    ) -> Result<Reply, Box<Broken>> {
+    ) -> Result<Reply, Box<BrokenRequest>> {
         match &preset.backend {
             Backend::Demo => Ok(demo::answer(&body, arrived, sink).await),
             Backend::Http(endpoint) => {
@@ -161,13 +161,13 @@ impl Broker {
     async fn stream_http(
         &self,
         preset: &Preset,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         body: String,
         arrived: &mut Reply,
         mut sink: impl FnMut(Delta<'_>) + Send,
-    ) -> Result<Reply, Box<Broken>> {
+    ) -> Result<Reply, Box<BrokenRequest>> {
         let unsent = |failure| {
-            Box::new(Broken {
+            Box::new(BrokenRequest {
                 hint: hint(&failure, preset),
                 failure,
                 partial: Reply::default(),
@@ -175,15 +175,15 @@ impl Broker {
         };
         if preset.model.is_empty() {
             let why = format!("the preset {} has no model", preset.name);
-            return Err(unsent(Failure::Config(why)));
+            return Err(unsent(RequestFailure::Config(why)));
         }
-        let key = key::fetch(&endpoint.key, &*self.inner, &self.inner.children)
+        let key = api_key::fetch(&endpoint.key, &*self.inner, &self.inner.children)
             .await
             .map_err(unsent)?;
         let secrets = self.inner.secrets(endpoint, key.as_ref());
         tracing::debug!(target: "aishd::content", preset = preset.name, body, "request");
         let mut body = Bytes::from(body);
-        let mut cured = Cured::default();
+        let mut cured = CureOutcome::default();
         let streamed = loop {
             let clients = &self.inner.clients;
             let opened = stream::open(clients, endpoint, key.as_ref(), body.clone()).await;
@@ -191,7 +191,7 @@ impl Broker {
                 Ok((response, started)) => {
                     let limit = stream::ContentLimit::new(started, endpoint.timeouts);
                     let body = stream::timed(response, started, endpoint.timeouts);
-                    let asked = Asked {
+                    let asked = AnswerContext {
                         model: &preset.model,
                         think: self.think(preset, endpoint),
                     };
@@ -235,10 +235,12 @@ impl Broker {
     }
 
     /// How an answer of this preset begins, as far as that is known.
-    fn think(&self, preset: &Preset, endpoint: &Endpoint) -> Think {
+    fn think(&self, preset: &Preset, endpoint: &ModelEndpoint) -> ThinkingStart {
         match preset.think {
-            Think::Auto if self.open_of().contains(&place(preset, endpoint)) => Think::Open,
-            think @ (Think::Auto | Think::Open | Think::Off) => think,
+            ThinkingStart::Auto if self.open_of().contains(&place(preset, endpoint)) => {
+                ThinkingStart::Open
+            }
+            think @ (ThinkingStart::Auto | ThinkingStart::Open | ThinkingStart::Off) => think,
         }
     }
 
@@ -247,26 +249,26 @@ impl Broker {
     }
 
     /// The preset for somebody who configured none: the first local server with a model that answers, else the demo.
-    pub async fn discover(&self, models: &Models) -> Discovery {
-        Box::pin(discover::discover(&self.inner.clients, models)).await
+    pub async fn discover(&self, models: &ModelSettings) -> Discovery {
+        Box::pin(discovery::discover(&self.inner.clients, models)).await
     }
 
     /// The models that the preset's server lists, or why it does not, within the limit.
     pub async fn models_of(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         limit: Duration,
-    ) -> Result<Vec<String>, Failure> {
-        let asked = Box::pin(discover::probe_one(&self.inner, endpoint, limit));
+    ) -> Result<Vec<String>, RequestFailure> {
+        let asked = Box::pin(discovery::probe_one(&self.inner, endpoint, limit));
         // A key command has a patience of its own.
         tokio::time::timeout(limit, asked)
             .await
-            .unwrap_or(Err(Failure::TimedOut(Stage::FirstByte)))
+            .unwrap_or(Err(RequestFailure::TimedOut(TimeoutStage::FirstByte)))
     }
 
     /// Asks every preset's server and the usual local ones what they serve.
-    pub async fn probe(&self, models: &Models) -> Vec<Probe> {
-        Box::pin(discover::probe(&self.inner, models)).await
+    pub async fn probe(&self, models: &ModelSettings) -> Vec<Probe> {
+        Box::pin(discovery::probe(&self.inner, models)).await
     }
 }
 
@@ -277,63 +279,63 @@ impl fmt::Debug for Broker {
 }
 
 impl Inner {
-    fn secrets(&self, endpoint: &Endpoint, key: Option<&Secret>) -> Secrets {
-        let secrets = Secrets::of(endpoint, key);
+    fn secrets(&self, endpoint: &ModelEndpoint, key: Option<&ApiKey>) -> EndpointSecrets {
+        let secrets = EndpointSecrets::of(endpoint, key);
         secrets.each(&self.learn);
         secrets
     }
 }
 
-impl Environment for Inner {
+impl EnvironmentSource for Inner {
     fn get(&self, name: &str) -> Option<String> {
         let lent = self.lent.lock();
         match lent.get(name) {
             Some(secret) => Some(secret.expose().to_owned()),
-            None => self.own(name),
+            None => self.variable(name),
         }
     }
 
-    fn own(&self, name: &str) -> Option<String> {
+    fn variable(&self, name: &str) -> Option<String> {
         (self.environment)(name)
     }
 }
 
 /// What is learned of a model is learned of it at this address.
-fn place(preset: &Preset, endpoint: &Endpoint) -> (String, String) {
+fn place(preset: &Preset, endpoint: &ModelEndpoint) -> (String, String) {
     (endpoint.url.clone(), preset.model.clone())
 }
 
 /// A failure as people and logs may see it: without keys first, because a shortened key would no longer be found.
-fn presentable(failure: Failure, secrets: &Secrets) -> Failure {
+fn presentable(failure: RequestFailure, secrets: &EndpointSecrets) -> RequestFailure {
     let clean = |text: String| error::presentable(&secrets.redact(text));
     match failure {
-        Failure::Http {
+        RequestFailure::Http {
             status,
             message,
             retry_after_ms,
             detail,
-        } => Failure::Http {
+        } => RequestFailure::Http {
             status,
             message: clean(message),
             retry_after_ms,
             detail,
         },
-        Failure::Api { message, overflow } => Failure::Api {
+        RequestFailure::Api { message, overflow } => RequestFailure::Api {
             message: clean(message),
             overflow,
         },
-        Failure::Transport(why) => Failure::Transport(clean(why)),
-        Failure::Config(why) => Failure::Config(clean(why)),
-        Failure::Key(why) => Failure::Key(clean(why)),
-        Failure::TooLarge(what) => Failure::TooLarge(clean(what)),
-        Failure::TooLong(why) => Failure::TooLong(clean(why)),
-        Failure::Unreadable(why) => Failure::Unreadable(clean(why)),
-        Failure::Refused
-        | Failure::Unresolved
-        | Failure::NoRoute
-        | Failure::Closed
-        | Failure::TimedOut(_)
-        | Failure::Cut
-        | Failure::Empty => failure,
+        RequestFailure::Transport(why) => RequestFailure::Transport(clean(why)),
+        RequestFailure::Config(why) => RequestFailure::Config(clean(why)),
+        RequestFailure::Key(why) => RequestFailure::Key(clean(why)),
+        RequestFailure::TooLarge(what) => RequestFailure::TooLarge(clean(what)),
+        RequestFailure::TooLong(why) => RequestFailure::TooLong(clean(why)),
+        RequestFailure::Unreadable(why) => RequestFailure::Unreadable(clean(why)),
+        RequestFailure::Refused
+        | RequestFailure::Unresolved
+        | RequestFailure::NoRoute
+        | RequestFailure::Closed
+        | RequestFailure::TimedOut(_)
+        | RequestFailure::Cut
+        | RequestFailure::Empty => failure,
     }
 }

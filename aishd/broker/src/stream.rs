@@ -10,15 +10,15 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Answer, Asked, Progress, not_a_stream};
-use super::client::{self, Clients};
-use super::dialect::Dialect;
+use super::answer::{AnswerContext, AnswerReader, FrameProgress, not_a_stream};
+use super::api_key::ApiKey;
+use super::client::{self, HttpClients};
+use super::dialect::ChatDialect;
 use super::error;
-use super::key::Secret;
-use aishd_http::event_lines::Guarded;
-use aishd_model::assemble::Ending;
-use aishd_model::preset::{Endpoint, Timeouts};
-use aishd_model::reply::{Broken, Delta, Failure, Reply, Stage};
+use aishd_http::event_lines::GuardedBody;
+use aishd_model::call_assembly::StreamEnding;
+use aishd_model::preset::{ModelEndpoint, Timeouts};
+use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure, TimeoutStage};
 
 /// What is read of an error's body, and how long that may take.
 const ERROR_BODY_BYTES: usize = 64 * 1024;
@@ -30,11 +30,11 @@ const AFTER_FINISH: Duration = Duration::from_secs(5);
 
 /// Sends the body and opens the answer; anything but 2xx is a failure.
 pub(super) async fn open(
-    clients: &Clients,
-    endpoint: &Endpoint,
-    key: Option<&Secret>,
+    clients: &HttpClients,
+    endpoint: &ModelEndpoint,
+    key: Option<&ApiKey>,
     body: Bytes,
-) -> Result<(Response, Instant), Failure> {
+) -> Result<(Response, Instant), RequestFailure> {
     let url = client::address(endpoint, "chat/completions")?;
     let client = clients.get(client::reach(&url), endpoint.timeouts.connect)?;
     let request = client
@@ -53,13 +53,13 @@ pub(super) async fn send(
     client: &Client,
     request: RequestBuilder,
     deadline: Instant,
-) -> Result<Response, Failure> {
+) -> Result<Response, RequestFailure> {
     let request = request
         .build()
         .map_err(|error| error::before_head(&error))?;
     let response = timeout_at(deadline, client.execute(request))
         .await
-        .map_err(|_elapsed| Failure::TimedOut(Stage::FirstByte))?
+        .map_err(|_elapsed| RequestFailure::TimedOut(TimeoutStage::FirstByte))?
         .map_err(|error| error::before_head(&error))?;
     let status = response.status();
     if status.is_success() {
@@ -93,19 +93,19 @@ pub(super) fn timed(
     response: Response,
     started: Instant,
     timeouts: Timeouts,
-) -> impl Stream<Item = Result<Bytes, Failure>> + Send {
+) -> impl Stream<Item = Result<Bytes, RequestFailure>> + Send {
     let first = Some(started + timeouts.first_byte);
     stream::unfold(Some((response, first)), move |state| async move {
         let (mut response, first) = state?;
         let (deadline, stage) = match first {
-            Some(deadline) => (deadline, Stage::FirstByte),
-            None => (Instant::now() + timeouts.idle, Stage::Idle),
+            Some(deadline) => (deadline, TimeoutStage::FirstByte),
+            None => (Instant::now() + timeouts.idle, TimeoutStage::Idle),
         };
         match timeout_at(deadline, response.chunk()).await {
             Ok(Ok(Some(bytes))) => Some((Ok(bytes), Some((response, None)))),
             Ok(Ok(None)) => None,
             Ok(Err(error)) => Some((Err(error::in_body(&error)), None)),
-            Err(_elapsed) => Some((Err(Failure::TimedOut(stage)), None)),
+            Err(_elapsed) => Some((Err(RequestFailure::TimedOut(stage)), None)),
         }
     })
 }
@@ -130,45 +130,47 @@ impl ContentLimit {
     }
 }
 
-/// Reads the answer to its end. What arrived before a failure is in [`Broken::partial`].
+/// Reads the answer to its end. What arrived before a failure is in [`BrokenRequest::partial`].
 pub(super) async fn read(
-    body: impl Stream<Item = Result<Bytes, Failure>> + Send,
+    body: impl Stream<Item = Result<Bytes, RequestFailure>> + Send,
     limit: ContentLimit,
-    asked: Asked<'_>,
+    asked: AnswerContext<'_>,
     arrived: &mut Reply,
     mut sink: impl FnMut(Delta<'_>) + Send,
-) -> Result<Reply, Box<Broken>> {
-    let mut answer = Answer::new(asked, arrived);
+) -> Result<Reply, Box<BrokenRequest>> {
+    let mut answer = AnswerReader::new(asked, arrived);
     match read_into(&mut answer, body.boxed(), limit, &mut sink).await {
-        Ok(()) => Ok(answer.finish(Ending::Complete, &mut sink)),
-        Err(failure) => Err(Box::new(Broken {
+        Ok(()) => Ok(answer.finish(StreamEnding::Complete, &mut sink)),
+        Err(failure) => Err(Box::new(BrokenRequest {
             failure,
-            partial: answer.finish(Ending::Broken, &mut sink),
+            partial: answer.finish(StreamEnding::Broken, &mut sink),
             hint: None,
         })),
     }
 }
 
 async fn read_into(
-    answer: &mut Answer<'_>,
-    body: BoxStream<'_, Result<Bytes, Failure>>,
+    answer: &mut AnswerReader<'_>,
+    body: BoxStream<'_, Result<Bytes, RequestFailure>>,
     limit: ContentLimit,
     sink: &mut (impl FnMut(Delta<'_>) + Send),
-) -> Result<(), Failure> {
+) -> Result<(), RequestFailure> {
     // A body that has ended is asked again by whoever reads on behind its first bytes.
     let mut body = body.fuse().boxed();
     let (shape, start) = recognise(&mut body).await?;
     let start = stream::iter([Ok(start)]);
     match shape {
-        Shape::Events => read_events(answer, start.chain(body).boxed(), limit, sink).await,
-        Shape::Object => {
+        BodyShape::Events => read_events(answer, start.chain(body).boxed(), limit, sink).await,
+        BodyShape::Object => {
             let (text, over) = collect(start.chain(body).boxed(), WHOLE_BODY_BYTES).await?;
             if over {
-                return Err(Failure::TooLarge("the answer is too large".to_owned()));
+                return Err(RequestFailure::TooLarge(
+                    "the answer is too large".to_owned(),
+                ));
             }
-            answer.whole(&text, sink)
+            answer.read_unstreamed(&text, sink)
         }
-        Shape::Page => {
+        BodyShape::Page => {
             let (text, _) = collect(start.chain(body).boxed(), ERROR_BODY_BYTES).await?;
             Err(not_a_stream(&error::start(&text)))
         }
@@ -176,35 +178,35 @@ async fn read_into(
 }
 
 async fn read_events(
-    answer: &mut Answer<'_>,
-    body: BoxStream<'_, Result<Bytes, Failure>>,
+    answer: &mut AnswerReader<'_>,
+    body: BoxStream<'_, Result<Bytes, RequestFailure>>,
     limit: ContentLimit,
     sink: &mut (impl FnMut(Delta<'_>) + Send),
-) -> Result<(), Failure> {
-    let mut events = EventStream::new(Guarded::<_, Dialect>::new(body));
+) -> Result<(), RequestFailure> {
+    let mut events = EventStream::new(GuardedBody::<_, ChatDialect>::new(body));
     let mut deadline = limit.first;
     loop {
         let failure = match timeout_at(deadline, events.next()).await {
             Ok(Some(Ok(event))) => {
                 match answer.event(&event.event, &event.data, sink)? {
-                    Progress::None => {}
-                    Progress::Content if answer.finished() => {
+                    FrameProgress::None => {}
+                    FrameProgress::Content if answer.finished() => {
                         deadline = Instant::now() + limit.after_finish;
                     }
-                    Progress::Content => deadline = Instant::now() + limit.next,
-                    Progress::Done => return Ok(()),
+                    FrameProgress::Content => deadline = Instant::now() + limit.next,
+                    FrameProgress::Done => return Ok(()),
                 }
                 continue;
             }
-            Ok(None) => Failure::Cut,
+            Ok(None) => RequestFailure::Cut,
             Ok(Some(Err(EventStreamError::Transport(failure)))) => failure,
             Ok(Some(Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)))) => {
-                Failure::Transport("the stream cannot be parsed".to_owned())
+                RequestFailure::Transport("the stream cannot be parsed".to_owned())
             }
-            Err(_elapsed) => Failure::TimedOut(Stage::ContentIdle),
+            Err(_elapsed) => RequestFailure::TimedOut(TimeoutStage::ContentIdle),
         };
         // The reason was given, so the answer is whole however the connection ends.
-        let ended = matches!(failure, Failure::Cut | Failure::TimedOut(_));
+        let ended = matches!(failure, RequestFailure::Cut | RequestFailure::TimedOut(_));
         return if ended && answer.finished() {
             Ok(())
         } else {
@@ -214,7 +216,7 @@ async fn read_events(
 }
 
 /// What the first bytes look like. The content type is not asked: servers send streams and errors under any.
-enum Shape {
+enum BodyShape {
     Events,
     Object,
     /// A web page or any other text.
@@ -222,8 +224,8 @@ enum Shape {
 }
 
 async fn recognise(
-    body: &mut BoxStream<'_, Result<Bytes, Failure>>,
-) -> Result<(Shape, Bytes), Failure> {
+    body: &mut BoxStream<'_, Result<Bytes, RequestFailure>>,
+) -> Result<(BodyShape, Bytes), RequestFailure> {
     let mut start = Vec::new();
     loop {
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start[..]);
@@ -231,27 +233,27 @@ async fn recognise(
         // Half a byte order mark is no first byte yet.
         let undecided = start.len() < 3 && b"\xef\xbb\xbf".starts_with(&start);
         match first {
-            Some(b'{' | b'[') => return Ok((Shape::Object, start.into())),
+            Some(b'{' | b'[') => return Ok((BodyShape::Object, start.into())),
             // A comment, or the first letter of `data`, `event`, `error`, `id`, `retry`.
-            Some(b':' | b'd' | b'e' | b'i' | b'r') => return Ok((Shape::Events, start.into())),
-            Some(_) if !undecided => return Ok((Shape::Page, start.into())),
+            Some(b':' | b'd' | b'e' | b'i' | b'r') => return Ok((BodyShape::Events, start.into())),
+            Some(_) if !undecided => return Ok((BodyShape::Page, start.into())),
             // White space without end is no answer.
-            None if start.len() > ERROR_BODY_BYTES => return Ok((Shape::Events, start.into())),
+            None if start.len() > ERROR_BODY_BYTES => return Ok((BodyShape::Events, start.into())),
             Some(_) | None => {}
         }
         match body.next().await {
             Some(bytes) => start.extend_from_slice(&bytes?),
-            None if first.is_none() => return Err(Failure::Empty),
-            None => return Ok((Shape::Events, start.into())),
+            None if first.is_none() => return Err(RequestFailure::Empty),
+            None => return Ok((BodyShape::Events, start.into())),
         }
     }
 }
 
 /// The text up to the cap, and whether there was more.
 async fn collect(
-    mut body: BoxStream<'_, Result<Bytes, Failure>>,
+    mut body: BoxStream<'_, Result<Bytes, RequestFailure>>,
     cap: usize,
-) -> Result<(String, bool), Failure> {
+) -> Result<(String, bool), RequestFailure> {
     let mut all = Vec::new();
     while let Some(bytes) = body.next().await {
         all.extend_from_slice(&bytes?);

@@ -3,7 +3,7 @@
 
 /// Where a conversation is, for a change that is relative to it.
 #[derive(Clone, Copy, Debug)]
-pub struct From<'a> {
+pub struct StartingDirectory<'a> {
     pub cwd: &'a str,
     /// Where it was before.
     pub previous: Option<&'a str>,
@@ -12,13 +12,13 @@ pub struct From<'a> {
 
 /// The directory that a command changes to and nothing else, or why that cannot be said. `None`: it is no such command.
 /// Whether it is there is not looked at.
-pub fn target(command: &str, from: From<'_>) -> Option<Result<String, String>> {
-    let words = words(command)?;
+pub fn target(command: &str, from: StartingDirectory<'_>) -> Option<Result<String, String>> {
+    let words = split_words(command)?;
     let mut words = words.iter();
     if words.next().map(|it| it.text.as_str()) != Some("cd") {
         return None;
     }
-    let mut words: Vec<&Word> = words.collect();
+    let mut words: Vec<&ShellWord> = words.collect();
     if words.first().is_some_and(|it| it.text == "--") {
         words.remove(0);
     }
@@ -30,7 +30,7 @@ pub fn target(command: &str, from: From<'_>) -> Option<Result<String, String>> {
     Some(resolved(word, from))
 }
 
-fn resolved(word: &Word, from: From<'_>) -> Result<String, String> {
+fn resolved(word: &ShellWord, from: StartingDirectory<'_>) -> Result<String, String> {
     let text = word.text.as_str();
     if text == "-" {
         let previous = from.previous.map(str::to_owned);
@@ -49,7 +49,7 @@ fn resolved(word: &Word, from: From<'_>) -> Result<String, String> {
     Ok(joined(from.cwd, text))
 }
 
-fn home(from: From<'_>) -> Result<&str, String> {
+fn home(from: StartingDirectory<'_>) -> Result<&str, String> {
     from.home
         .ok_or_else(|| "cd: the home directory is not known".to_owned())
 }
@@ -69,15 +69,15 @@ fn joined(base: &str, path: &str) -> String {
 }
 
 #[derive(Debug)]
-struct Word {
+struct ShellWord {
     text: String,
     /// Its beginning stands outside of quotes.
     expands: bool,
 }
 
 /// The words of a text in which a shell would expand nothing but a first `~`. `None`: it is more than that.
-fn words(command: &str) -> Option<Vec<Word>> {
-    let mut words: Vec<Word> = vec![];
+fn split_words(command: &str) -> Option<Vec<ShellWord>> {
+    let mut words: Vec<ShellWord> = vec![];
     let mut open = false;
     let mut signs = command.chars().peekable();
     while let Some(sign) = signs.next() {
@@ -86,7 +86,7 @@ fn words(command: &str) -> Option<Vec<Word>> {
             continue;
         }
         if !open {
-            words.push(Word {
+            words.push(ShellWord {
                 text: String::new(),
                 expands: !matches!(sign, '\'' | '"' | '\\'),
             });
@@ -127,7 +127,7 @@ mod tests {
 
     #[track_caller]
     fn check(command: &str, expected: Option<Result<&str, &str>>) {
-        let from = From {
+        let from = StartingDirectory {
             cwd: "/home/u/proj",
             previous: Some("/tmp"),
             home: Some("/home/u"),
@@ -193,7 +193,7 @@ mod tests {
             "cd ~root",
             Some(Err("cd: ~root: only ~ itself is known here")),
         );
-        let nowhere = From {
+        let nowhere = StartingDirectory {
             cwd: "/",
             previous: None,
             home: None,

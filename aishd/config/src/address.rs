@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 /// How far a server is from us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distance {
+pub enum NetworkDistance {
     /// On this machine.
     Loopback,
     /// In the house: nobody else sees what is sent without encryption.
@@ -57,26 +57,26 @@ pub fn names_a_secret(name: &str) -> bool {
     SECRET.iter().any(|it| name.contains(it))
 }
 
-pub fn distance(url: &Url) -> Distance {
+pub fn distance(url: &Url) -> NetworkDistance {
     match url.host() {
         Some(Host::Ipv4(address)) => of_address(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => of_address(IpAddr::V6(address)),
         Some(Host::Domain(name)) => of_name(name.trim_end_matches('.')),
-        None => Distance::Far,
+        None => NetworkDistance::Far,
     }
 }
 
-fn of_address(address: IpAddr) -> Distance {
+fn of_address(address: IpAddr) -> NetworkDistance {
     let local = match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_private() || v4.is_link_local(),
         IpAddr::V6(v6) => is_unique_local(v6) || v6.is_unicast_link_local(),
     };
     if address.to_canonical().is_loopback() {
-        Distance::Loopback
+        NetworkDistance::Loopback
     } else if local {
-        Distance::Local
+        NetworkDistance::Local
     } else {
-        Distance::Far
+        NetworkDistance::Far
     }
 }
 
@@ -84,14 +84,14 @@ fn is_unique_local(address: Ipv6Addr) -> bool {
     address.octets()[0] & 0xfe == 0xfc
 }
 
-fn of_name(name: &str) -> Distance {
+fn of_name(name: &str) -> NetworkDistance {
     const HOUSE: [&str; 5] = [".lan", ".local", ".home.arpa", ".internal", ".localdomain"];
     if name == "localhost" || name.ends_with(".localhost") {
-        Distance::Loopback
+        NetworkDistance::Loopback
     } else if !name.contains('.') || HOUSE.iter().any(|it| name.ends_with(it)) {
-        Distance::Local
+        NetworkDistance::Local
     } else {
-        Distance::Far
+        NetworkDistance::Far
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(distance_is: Distance, urls: &[&str]) {
+    fn check(distance_is: NetworkDistance, urls: &[&str]) {
         for url in urls {
             assert_eq!(distance_is, distance(&parse(url).unwrap()), "{url}");
         }
@@ -114,8 +114,8 @@ mod tests {
             "http://[::1]:8/v1",
             "http://127.9.9.9",
         ];
-        check(Distance::Loopback, &near);
-        check(Distance::Loopback, &["http://[::ffff:127.0.0.1]/"]);
+        check(NetworkDistance::Loopback, &near);
+        check(NetworkDistance::Loopback, &["http://[::ffff:127.0.0.1]/"]);
         let house = [
             "http://boltzmann.lan:8082",
             "http://nas",
@@ -123,14 +123,14 @@ mod tests {
             "http://[fd00::1]",
             "https://10.0.0.1",
         ];
-        check(Distance::Local, &house);
+        check(NetworkDistance::Local, &house);
         let far = [
             "http://127.0.0.1.evil.test/",
             "http://8.8.8.8",
             "http://[2001:db8::1]",
             "http://lan.evil.test",
         ];
-        check(Distance::Far, &far);
+        check(NetworkDistance::Far, &far);
     }
 
     #[test]

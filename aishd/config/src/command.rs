@@ -12,17 +12,17 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::edit::{self, Given, SetError};
+use super::edit::{self, SetError, ValueSource};
+use super::effective_values::{self, WithOrigin};
 use super::fault::{self, Fault};
-use super::layers::Where;
-use super::load::{self, Loaded};
+use super::layers::LayerPaths;
+use super::load::{self, LoadedConfig};
 use super::paths::describe;
 use super::project;
 use super::schema;
 use super::settings::IsSet;
-use super::show::{self, WithOrigin};
-use super::table::Entry;
-use super::trust::{Standing, Trust};
+use super::table_reader::TableEntry;
+use super::trust::{TrustStatus, TrustedFiles};
 use aishd_project::instructions;
 
 /// How such a command ends.
@@ -37,7 +37,7 @@ mod exit {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Command {
+pub enum ConfigAction {
     /// All that is wrong, with its place
     Check {
         /// Where somebody works: the file of the project there is looked at too
@@ -93,25 +93,25 @@ pub enum Command {
 
 /// What a command works with.
 #[derive(Clone, Copy)]
-pub struct Desk<'a> {
-    pub place: &'a Where,
+pub struct ActionContext<'a> {
+    pub place: &'a LayerPaths,
     pub is_set: IsSet<'a>,
 }
 
-impl std::fmt::Debug for Desk<'_> {
+impl std::fmt::Debug for ActionContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Desk").field(self.place).finish()
     }
 }
 
 /// What a command has to say.
-struct Said {
+struct ActionOutput {
     out: String,
     err: String,
     code: u8,
 }
 
-impl Said {
+impl ActionOutput {
     fn done(out: String) -> Self {
         Self {
             out,
@@ -130,7 +130,7 @@ impl Said {
 }
 
 /// Runs it, and prints.
-pub fn run(command: &Command, desk: Desk<'_>) -> ExitCode {
+pub fn run(command: &ConfigAction, desk: ActionContext<'_>) -> ExitCode {
     let said = desk.answer(command);
     let _nobody_reads = io::stderr().write_all(said.err.as_bytes());
     let mut stdout = io::stdout().lock();
@@ -145,72 +145,72 @@ pub fn run(command: &Command, desk: Desk<'_>) -> ExitCode {
     }
 }
 
-impl Desk<'_> {
-    fn answer(self, command: &Command) -> Said {
+impl ActionContext<'_> {
+    fn answer(self, command: &ConfigAction) -> ActionOutput {
         match command {
-            Command::Check { project, json } => self.check(project.as_deref(), *json),
-            Command::Show {
+            ConfigAction::Check { project, json } => self.check(project.as_deref(), *json),
+            ConfigAction::Show {
                 origin,
                 project,
                 json,
             } => self.show(project.as_deref(), *origin, *json),
-            Command::Explain { key, json } => {
+            ConfigAction::Explain { key, json } => {
                 self.explain(key.as_deref().unwrap_or_default(), *json)
             }
-            Command::Path { project, json } => self.path(project.as_deref(), *json),
-            Command::Schema => Said::done(schema::text()),
-            Command::Set { key, value } => self.set(key, value),
-            Command::Add => match from_stdin() {
+            ConfigAction::Path { project, json } => self.path(project.as_deref(), *json),
+            ConfigAction::Schema => ActionOutput::done(schema::text()),
+            ConfigAction::Set { key, value } => self.set(key, value),
+            ConfigAction::Add => match from_stdin() {
                 Ok(text) => changed(edit::add(self.place, &text, self.is_set)),
                 Err(said) => said,
             },
-            Command::Trust { list: true, .. } => self.trusted(),
-            Command::Trust { directory, .. } => match directory {
+            ConfigAction::Trust { list: true, .. } => self.trusted(),
+            ConfigAction::Trust { directory, .. } => match directory {
                 Some(directory) => self.trust(directory),
-                None => Said::failed(exit::USAGE, "aishd: name a directory\n".to_owned()),
+                None => ActionOutput::failed(exit::USAGE, "aishd: name a directory\n".to_owned()),
             },
-            Command::Untrust { directory } => self.untrust(directory),
+            ConfigAction::Untrust { directory } => self.untrust(directory),
         }
     }
 
-    fn load(self) -> Loaded {
+    fn load(self) -> LoadedConfig {
         load::load(self.place, self.is_set)
     }
 
-    fn show(self, project: Option<&Path>, origin: bool, json: bool) -> Said {
+    fn show(self, project: Option<&Path>, origin: bool, json: bool) -> ActionOutput {
         let loaded = self.load();
         let Some(settings) = &loaded.settings else {
             let errors: Vec<Fault> = loaded.faults.into_iter().filter(Fault::is_error).collect();
-            return Said::failed(exit::CONFIG, fault::pictures(&errors));
+            return ActionOutput::failed(exit::CONFIG, fault::pictures(&errors));
         };
-        let values = show::values(settings, &loaded, project);
+        let values = effective_values::values(settings, &loaded, project);
         let origin = if origin {
             WithOrigin::Yes
         } else {
             WithOrigin::No
         };
         if json {
-            return Said::done(json_line(&values));
+            return ActionOutput::done(json_line(&values));
         }
-        Said::done(values.iter().map(|it| it.line(origin)).collect())
+        ActionOutput::done(values.iter().map(|it| it.line(origin)).collect())
     }
 
-    fn explain(self, key: &str, json: bool) -> Said {
+    fn explain(self, key: &str, json: bool) -> ActionOutput {
         let about = if key.is_empty() {
             schema::top()
         } else {
             match schema::explain(key) {
                 Ok(about) => about,
                 Err(meant) => {
-                    let key = super::veil::safe(key);
+                    let key = super::redaction::safe(key);
                     let hint = meant.unwrap_or_else(|| "aishctl config explain".to_owned());
                     let err = format!("aishd: there is no key {key}\nhint: {hint}\n");
-                    return Said::failed(exit::UNKNOWN, err);
+                    return ActionOutput::failed(exit::UNKNOWN, err);
                 }
             }
         };
         if json {
-            return Said::done(json_line(&about));
+            return ActionOutput::done(json_line(&about));
         }
         let mut out = String::new();
         let title = if about.key.is_empty() {
@@ -232,26 +232,26 @@ impl Desk<'_> {
             let _never_fails = writeln!(
                 out,
                 "{space}now      {}  # {}",
-                now.shown(),
+                now.display(),
                 now.place.origin()
             );
         }
         if !about.keys.is_empty() {
             let _never_fails = writeln!(out, "\nkeys     {}", about.keys.join(", "));
         }
-        Said::done(out)
+        ActionOutput::done(out)
     }
 
     /// What counts for this key now, if somebody says it who is not the default.
-    fn now(self, key: &str) -> Option<Entry> {
+    fn now(self, key: &str) -> Option<TableEntry> {
         let loaded = self.load();
-        let entries = loaded.layers.whole().entries();
-        entries
-            .into_iter()
-            .find(|it| it.key == key && it.place.source.origin != super::source::Origin::Default)
+        let entries = loaded.layers.merged().entries();
+        entries.into_iter().find(|it| {
+            it.key == key && it.place.source.origin != super::source::ConfigOrigin::Default
+        })
     }
 
-    fn path(self, project: Option<&Path>, json: bool) -> Said {
+    fn path(self, project: Option<&Path>, json: bool) -> ActionOutput {
         let machine = self.place.machine.iter().map(|it| (it.clone(), "machine"));
         let user = self.place.user.iter().map(|it| (it.clone(), "user"));
         let found = project.and_then(project::find);
@@ -267,24 +267,24 @@ impl Desk<'_> {
             })
             .collect();
         if json {
-            return Said::done(json_line(&files));
+            return ActionOutput::done(json_line(&files));
         }
         let line = |it: &FileAt| {
             format!(
                 "{}  # {}, {}\n",
-                super::veil::safe(&it.path),
+                super::redaction::safe(&it.path),
                 it.layer,
                 it.state
             )
         };
-        Said::done(files.iter().map(line).collect())
+        ActionOutput::done(files.iter().map(line).collect())
     }
 
-    fn set(self, key: &str, value: &str) -> Said {
+    fn set(self, key: &str, value: &str) -> ActionOutput {
         let mut text = value.to_owned();
-        let mut given = Given::Argument;
+        let mut given = ValueSource::Argument;
         if value == "-" {
-            given = Given::Stdin;
+            given = ValueSource::Stdin;
             text = match from_stdin() {
                 Ok(text) => text,
                 Err(said) => return said,
@@ -295,7 +295,7 @@ impl Desk<'_> {
     }
 }
 
-fn from_stdin() -> Result<String, Said> {
+fn from_stdin() -> Result<String, ActionOutput> {
     let mut text = String::new();
     let stdin = io::stdin().lock();
     let read = stdin
@@ -303,7 +303,7 @@ fn from_stdin() -> Result<String, Said> {
         .read_to_string(&mut text);
     match read {
         Ok(_) => Ok(text),
-        Err(error) => Err(Said::failed(
+        Err(error) => Err(ActionOutput::failed(
             exit::FAILED,
             format!("aishd: read the value from stdin: {error}\n"),
         )),
@@ -311,9 +311,9 @@ fn from_stdin() -> Result<String, Said> {
 }
 
 /// What is said of a change of the user's file.
-fn changed(changed: Result<PathBuf, SetError>) -> Said {
+fn changed(changed: Result<PathBuf, SetError>) -> ActionOutput {
     match changed {
-        Ok(path) => Said::done(format!("{}\n", path.display())),
+        Ok(path) => ActionOutput::done(format!("{}\n", path.display())),
         Err(error) => {
             let mut err = match &error {
                 SetError::Invalid(faults) => fault::pictures(faults) + "\n",
@@ -325,7 +325,8 @@ fn changed(changed: Result<PathBuf, SetError>) -> Said {
                 | SetError::Homeless
                 | SetError::Write { .. } => String::new(),
             };
-            let _never_fails = writeln!(err, "aishd: {}", super::veil::safe(&describe(&error)));
+            let _never_fails =
+                writeln!(err, "aishd: {}", super::redaction::safe(&describe(&error)));
             let code = match error {
                 SetError::Invalid(_) => exit::CONFIG,
                 SetError::NoKey(_)
@@ -338,7 +339,7 @@ fn changed(changed: Result<PathBuf, SetError>) -> Said {
                 }
                 SetError::Homeless | SetError::Write { .. } => exit::FAILED,
             };
-            Said::failed(code, err)
+            ActionOutput::failed(code, err)
         }
     }
 }
@@ -350,7 +351,7 @@ struct FileAt {
     state: &'static str,
 }
 
-fn state_of(path: &Path, layer: &str, trust: &Trust) -> &'static str {
+fn state_of(path: &Path, layer: &str, trust: &TrustedFiles) -> &'static str {
     if !super::file::is_there(path) {
         return "not there";
     }
@@ -364,10 +365,10 @@ fn state_of(path: &Path, layer: &str, trust: &Trust) -> &'static str {
         None => instructions::text(path).map(Some).ok(),
     };
     match text {
-        Some(Some(text)) => match trust.standing(path, &text) {
-            Standing::Trusted => "trusted",
-            Standing::Changed => "changed since it was trusted",
-            Standing::Unknown => "not trusted",
+        Some(Some(text)) => match trust.status_of(path, &text) {
+            TrustStatus::Trusted => "trusted",
+            TrustStatus::Changed => "changed since it was trusted",
+            TrustStatus::Unknown => "not trusted",
         },
         Some(None) => "not there",
         None => "cannot be read",

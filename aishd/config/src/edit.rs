@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 use super::fault::Fault;
-use super::file::{self, Need};
-use super::layers::{Layer, Layers, Where};
+use super::file::{self, FileNeed};
+use super::layers::{BaseLayers, ConfigLayer, LayerPaths};
 use super::settings::{IsSet, Settings};
-use super::source::{Access, Origin, Source};
-use super::table::Part as _;
+use super::source::{ConfigOrigin, FileExposure, SourceText};
+use super::table_reader::KeyPart as _;
 use super::trust::{alone_in, replace};
 
 #[derive(Debug, thiserror::Error)]
@@ -40,35 +40,35 @@ pub enum SetError {
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum ValueSource {
     Argument,
     Stdin,
 }
 
 /// Sets a key in the user's file. Returns the file.
 pub fn set(
-    place: &Where,
+    place: &LayerPaths,
     key: &str,
     value: &str,
-    given: Given,
+    given: ValueSource,
     is_set: IsSet<'_>,
 ) -> Result<PathBuf, SetError> {
     let names = names(key)?;
     let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
     let secret =
         names.last().is_some_and(|it| it == "key") && !super::keys::File::may_show(&borrowed);
-    if secret && given == Given::Argument {
+    if secret && given == ValueSource::Argument {
         return Err(SetError::SecretArgument);
     }
     rewrite(place, is_set, |table| put(table, &names, value, secret))
 }
 
 /// Adds tables to the user's file. Returns the file; nothing that is there is changed.
-pub fn add(place: &Where, text: &str, is_set: IsSet<'_>) -> Result<PathBuf, SetError> {
+pub fn add(place: &LayerPaths, text: &str, is_set: IsSet<'_>) -> Result<PathBuf, SetError> {
     let Ok(given) = text.parse::<DocumentMut>() else {
-        let name = Origin::File(PathBuf::from("standard input"));
-        let source = Source::new(name, Access::Private, text.to_owned());
-        return Err(SetError::Invalid(Layer::read(source).faults));
+        let name = ConfigOrigin::File(PathBuf::from("standard input"));
+        let source = SourceText::new(name, FileExposure::Private, text.to_owned());
+        return Err(SetError::Invalid(ConfigLayer::read(source).faults));
     };
     rewrite(place, is_set, |table| {
         merge(given.as_table(), table, &mut vec![])
@@ -77,7 +77,7 @@ pub fn add(place: &Where, text: &str, is_set: IsSet<'_>) -> Result<PathBuf, SetE
 
 /// Changes the user's file, if it holds afterwards.
 fn rewrite(
-    place: &Where,
+    place: &LayerPaths,
     is_set: IsSet<'_>,
     change: impl FnOnce(&mut dyn TableLike) -> Result<(), SetError>,
 ) -> Result<PathBuf, SetError> {
@@ -92,12 +92,16 @@ fn rewrite(
     super::paths::private_parent(directory).map_err(unwritable)?;
     // From here to the writing: two at the same moment do not lose each other's key.
     let _alone = alone_in(directory).map_err(unwritable)?;
-    let old = file::read(Origin::File(path.clone()), &target, Need::Optional);
+    let old = file::read(
+        ConfigOrigin::File(path.clone()),
+        &target,
+        FileNeed::Optional,
+    );
     let old = old.map_err(|fault| SetError::Invalid(vec![fault]))?;
     let old = old.map(|it| it.text().to_owned()).unwrap_or_default();
     let Ok(mut document) = old.parse::<DocumentMut>() else {
-        let source = Source::new(Origin::File(path), Access::Private, old);
-        return Err(SetError::Invalid(Layer::read(source).faults));
+        let source = SourceText::new(ConfigOrigin::File(path), FileExposure::Private, old);
+        return Err(SetError::Invalid(ConfigLayer::read(source).faults));
     };
     change(document.as_table_mut())?;
     let text = document.to_string();
@@ -196,14 +200,14 @@ fn put(
 }
 
 /// Whether the whole configuration would hold with this text in the user's file.
-fn check(place: &Where, path: &Path, text: &str, is_set: IsSet<'_>) -> Result<(), SetError> {
-    let source = Source::new(
-        Origin::File(path.to_path_buf()),
-        Access::Private,
+fn check(place: &LayerPaths, path: &Path, text: &str, is_set: IsSet<'_>) -> Result<(), SetError> {
+    let source = SourceText::new(
+        ConfigOrigin::File(path.to_path_buf()),
+        FileExposure::Private,
         text.to_owned(),
     );
-    let layers = Layers::read_with(place, source.clone());
-    let (_settings, meaning) = Settings::of(&layers.whole(), is_set);
+    let layers = BaseLayers::read_with(place, source.clone());
+    let (_settings, meaning) = Settings::of(&layers.merged(), is_set);
     let all = layers.faults.into_iter().chain(meaning);
     let wrong: Vec<Fault> = all
         .filter(|it| it.is_error() && std::sync::Arc::ptr_eq(&it.source, &source))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use super::source::{Place, Source};
-use super::veil;
+use super::redaction;
+use super::source::{SourcePlace, SourceText};
 
 /// A line longer than this is shown in part.
 const SHOWN_BYTES: usize = 400;
@@ -25,7 +25,7 @@ pub enum Severity {
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub severity: Severity,
-    pub source: Arc<Source>,
+    pub source: Arc<SourceText>,
     /// Absent: the source as a whole.
     pub span: Option<Range<usize>>,
     /// A lowercase fragment; it may quote the source.
@@ -36,7 +36,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub fn error(place: &Place, message: impl Into<String>) -> Self {
+    pub fn error(place: &SourcePlace, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
             source: place.source.clone(),
@@ -47,7 +47,7 @@ impl Fault {
         }
     }
 
-    pub fn warning(place: &Place, message: impl Into<String>) -> Self {
+    pub fn warning(place: &SourcePlace, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
             ..Self::error(place, message)
@@ -55,8 +55,8 @@ impl Fault {
     }
 
     /// Of the whole source.
-    pub fn of(source: &Arc<Source>, message: impl Into<String>) -> Self {
-        let place = Place {
+    pub fn of(source: &Arc<SourceText>, message: impl Into<String>) -> Self {
+        let place = SourcePlace {
             source: source.clone(),
             span: 0..0,
         };
@@ -88,10 +88,10 @@ impl Fault {
             text.push_str(&format!(":{line}:{column}"));
         }
         text.push_str(": ");
-        text.push_str(&told(&self.message));
+        text.push_str(&one_line_text(&self.message));
         for more in [&self.label, &self.help].into_iter().flatten() {
             text.push_str("; ");
-            text.push_str(&told(more));
+            text.push_str(&one_line_text(more));
         }
         text
     }
@@ -103,17 +103,17 @@ impl Fault {
             Severity::Warning => Level::WARNING,
         };
         let name = self.source.name();
-        let message = told(&self.message);
-        let help = self.help.as_deref().map(told);
+        let message = one_line_text(&self.message);
+        let help = self.help.as_deref().map(one_line_text);
         let mut group = match &self.span {
             None => level
                 .primary_title(format!("{name}: {message}"))
                 .elements(std::iter::empty::<annotate_snippets::Element<'_>>()),
             Some(span) => {
-                let part = Part::of(&self.source, span);
+                let part = LineExcerpt::of(&self.source, span);
                 let mark = AnnotationKind::Primary
                     .span(part.span)
-                    .label(self.label.as_deref().map(told));
+                    .label(self.label.as_deref().map(one_line_text));
                 level.primary_title(message).element(
                     Snippet::source(part.text)
                         .path(name)
@@ -134,8 +134,8 @@ impl Fault {
 }
 
 /// What is said, fit to be shown: it may quote a name of any length.
-fn told(text: &str) -> String {
-    let safe = veil::safe(text);
+fn one_line_text(text: &str) -> String {
+    let safe = redaction::safe(text);
     match safe.char_indices().nth(SHOWN_BYTES) {
         Some((end, _)) => format!("{}…", &safe[..end]),
         None => safe.into_owned(),
@@ -143,15 +143,15 @@ fn told(text: &str) -> String {
 }
 
 /// The line on which a span begins, or a part of it when it is very long.
-struct Part<'a> {
+struct LineExcerpt<'a> {
     text: &'a str,
     line: usize,
     span: Range<usize>,
 }
 
-impl<'a> Part<'a> {
-    fn of(source: &'a Source, span: &Range<usize>) -> Self {
-        let shown = source.shown();
+impl<'a> LineExcerpt<'a> {
+    fn of(source: &'a SourceText, span: &Range<usize>) -> Self {
+        let shown = source.display();
         let start = shown.floor_char_boundary(span.start);
         let begin = shown[..start].rfind('\n').map_or(0, |it| it + 1);
         let end = shown[start..]

@@ -8,14 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fault::Fault;
-use super::source::{Access, Origin, Source};
+use super::source::{ConfigOrigin, FileExposure, SourceText};
 
 /// A larger file was not written by hand.
 pub const MOST_BYTES: u64 = 1 << 20;
 
 /// Whether a file has to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum FileNeed {
     /// Named by hand.
     Required,
     /// None there is an empty one.
@@ -23,15 +23,19 @@ pub enum Need {
 }
 
 /// The file's bytes with what they are, or why they are not taken.
-pub fn read(origin: Origin, path: &Path, need: Need) -> Result<Option<Arc<Source>>, Fault> {
-    let nothing = Source::new(origin.clone(), Access::Private, String::new());
+pub fn read(
+    origin: ConfigOrigin,
+    path: &Path,
+    need: FileNeed,
+) -> Result<Option<Arc<SourceText>>, Fault> {
+    let nothing = SourceText::new(origin.clone(), FileExposure::Private, String::new());
     let refuse = |message: String| Fault::of(&nothing, message);
     let unreadable = |error: io::Error| refuse(format!("cannot read it: {error}"));
     let shown = nothing.name();
     // Who may write is asked of the file that is then read, not of its name. A pipe must not make us wait.
     let opened = match open(path) {
         Ok(opened) => opened,
-        Err(error) if is_absent(&error) && need == Need::Optional => return Ok(None),
+        Err(error) if is_absent(&error) && need == FileNeed::Optional => return Ok(None),
         Err(error) => return Err(unreadable(error)),
     };
     let about = opened.metadata().map_err(unreadable)?;
@@ -65,11 +69,11 @@ pub fn read(origin: Origin, path: &Path, need: Need) -> Result<Option<Arc<Source
         refuse(format!("line {line} is no UTF-8"))
     })?;
     let access = if mode & 0o077 == 0 {
-        Access::Private
+        FileExposure::Private
     } else {
-        Access::Readable(mode)
+        FileExposure::Readable(mode)
     };
-    Ok(Some(Source::new(origin, access, text)))
+    Ok(Some(SourceText::new(origin, access, text)))
 }
 
 /// Who may write in the file's directory may put another file in its place. A directory as `/tmp` lets others make files,

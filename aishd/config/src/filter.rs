@@ -3,14 +3,14 @@
 
 use tracing_subscriber::EnvFilter;
 
-use super::table::{Misread, nearest};
+use super::table_reader::{ValueMisread, nearest};
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Whether this is a filter.
-pub fn check(text: &str) -> Result<(), Misread> {
+pub fn check(text: &str) -> Result<(), ValueMisread> {
     if text.trim().is_empty() {
-        return Err(Misread::new("the filter of the log is empty"));
+        return Err(ValueMisread::new("the filter of the log is empty"));
     }
     for part in text.split(',').map(str::trim) {
         let level = match part.rsplit_once('=') {
@@ -20,7 +20,7 @@ pub fn check(text: &str) -> Result<(), Misread> {
             None => part,
         };
         if !LEVELS.contains(&level.to_ascii_lowercase().as_str()) {
-            return Err(Misread {
+            return Err(ValueMisread {
                 message: format!("the filter of the log has no level `{level}`"),
                 label: Some(match nearest(&level.to_ascii_lowercase(), &LEVELS) {
                     Some(level) => format!("did you mean `{level}`?"),
@@ -29,9 +29,9 @@ pub fn check(text: &str) -> Result<(), Misread> {
             });
         }
     }
-    EnvFilter::try_new(text)
-        .map(|_filter| ())
-        .map_err(|error| Misread::new(format!("the filter of the log cannot be read: {error}")))
+    EnvFilter::try_new(text).map(|_filter| ()).map_err(|error| {
+        ValueMisread::new(format!("the filter of the log cannot be read: {error}"))
+    })
 }
 
 #[cfg(test)]

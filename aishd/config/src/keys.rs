@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::joined::Joined;
-use super::table::{Leaf, Part as _, tables};
+use super::merged_list::MergedList;
+use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
-    Client, Dollars, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, Secret, Temperature,
-    Thinks, Time, When, Whole,
+    Client, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, SecretText,
+    Temperature, Thinks, TimeSpan, When, WholeNumber,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -114,10 +114,10 @@ tables! {
     /// Configuration of aishd, in TOML. Every key is optional, and an unknown one is an error.
     File {
         /// The form of the file; there is only one so far.
-        config_version: Leaf<Whole<1, 1>>,
+        config_version: KeyLeaf<WholeNumber<1, 1>>,
         /// The preset that answers when nobody names one. When this is not said, it is the preset `fast`, or else the
         /// first one by name that has no key: a model that may cost money is never chosen by itself.
-        default_model: Leaf<String>,
+        default_model: KeyLeaf<String>,
         /// Presets by name. A preset is one way to reach one model with an OpenAI-compatible endpoint.
         models: BTreeMap<String, Model>,
         /// Looking for a model server on this machine while no preset answers by default.
@@ -155,37 +155,37 @@ tables! {
     /// One way to reach one model.
     Model {
         /// The server's address up to `/v1`, which is added when the path is empty.
-        endpoint: Leaf<String>,
+        endpoint: KeyLeaf<String>,
         /// What the server is asked for.
-        model: Leaf<String>,
+        model: KeyLeaf<String>,
         /// The key is in this variable of the daemon, or lent by a client that has it.
-        key_env: Leaf<String>,
+        key_env: KeyLeaf<String>,
         /// The key is in this file, which only you can read.
-        key_file: Leaf<PathBuf>,
+        key_file: KeyLeaf<PathBuf>,
         /// The key is what this program prints.
-        key_cmd: Leaf<Vec<String>>,
+        key_cmd: KeyLeaf<Vec<String>>,
         /// The key itself; only in a file that nobody else can read. Better: `key_env`, `key_file` or `key_cmd`.
-        key: Leaf<Secret>,
+        key: KeyLeaf<SecretText>,
         /// How freely the model chooses its words; not sent when it is not set.
-        temperature: Leaf<Temperature>,
+        temperature: KeyLeaf<Temperature>,
         /// The longest answer, in tokens; not sent when it is not set.
-        max_tokens: Leaf<Whole<1, 1_000_000_000>>,
+        max_tokens: KeyLeaf<WholeNumber<1, 1_000_000_000>>,
         /// How much the model can take in, in tokens: its requests are kept below it (`context`).
-        context_tokens: Leaf<Whole<1, 1_000_000_000>>,
+        context_tokens: KeyLeaf<WholeNumber<1, 1_000_000_000>>,
         /// Whether results of tools go back with the role "tool"; false for servers whose template rejects it.
-        use_tool_role: Leaf<bool>,
+        use_tool_role: KeyLeaf<bool>,
         /// Whether the model can call tools.
-        tools: Leaf<bool>,
+        tools: KeyLeaf<bool>,
         /// How many tools one request may have: some servers refuse one that has more. When it is not said, what its server was
         /// found to take, or is known to (OpenAI 128).
-        max_tools: Leaf<Whole<1, 100_000>>,
+        max_tools: KeyLeaf<WholeNumber<1, 100_000>>,
         /// Whether to ask for the usage of tokens; false for servers that reject `stream_options`.
-        include_usage: Leaf<bool>,
+        include_usage: KeyLeaf<bool>,
         /// Thinking that stands in the answer itself. `auto`: between `<think>` and `</think>` at its start, and what is learned
         /// of a model whose template writes the first of them. `open`: answers begin in the middle of it. `off`: it is text.
-        think: Leaf<Thinks>,
+        think: KeyLeaf<Thinks>,
         /// Sent along with each request. Their values are never shown.
-        headers: BTreeMap<String, Leaf<Secret>>,
+        headers: BTreeMap<String, KeyLeaf<SecretText>>,
         /// What its server takes, in US dollars for a million tokens. Without it nobody knows what a request cost.
         price: Price,
         /// Limits of one stream; the whole has none.
@@ -195,71 +195,71 @@ tables! {
     /// What a preset's server takes, in US dollars for a million tokens.
     Price {
         /// Of a request.
-        input: Leaf<Dollars>,
+        input: KeyLeaf<DollarAmount>,
         /// Of an answer.
-        output: Leaf<Dollars>,
+        output: KeyLeaf<DollarAmount>,
         /// Of a request, as far as the server had it still; as other input when it is not said.
-        cached_input: Leaf<Dollars>,
+        cached_input: KeyLeaf<DollarAmount>,
     }
 
     /// Limits of one stream.
     Timeouts {
         /// Until the server takes the connection; 5s when it is not said.
-        connect: Leaf<Time>,
+        connect: KeyLeaf<TimeSpan>,
         /// From the request to the first byte of the answer; 600s on this machine and 120s elsewhere when it is not said.
-        first_byte: Leaf<Time>,
+        first_byte: KeyLeaf<TimeSpan>,
         /// The longest silence between two bytes; 60s when it is not said.
-        idle: Leaf<Time>,
+        idle: KeyLeaf<TimeSpan>,
         /// The longest time without content, whatever else comes; 300s when it is not said.
-        content_idle: Leaf<Time>,
+        content_idle: KeyLeaf<TimeSpan>,
     }
 
     /// How much of a conversation a model is shown. What is too much leaves from the front, in whole exchanges, until 70 %
     /// of the budget are left; it stays in the log, and can be found and put back (`aishctl context archive`).
     Context {
         /// Exchanges, which are questions with all that followed on them.
-        max_turns: Leaf<Whole<1, 100_000>>,
+        max_turns: KeyLeaf<WholeNumber<1, 100_000>>,
         /// Tokens of a request and its answer; a preset's `context_tokens` when it is not said, and no limit where neither
         /// is. They are estimated, by what the preset's server has counted so far.
-        max_tokens: Leaf<Whole<256, 1_000_000_000>>,
+        max_tokens: KeyLeaf<WholeNumber<256, 1_000_000_000>>,
         /// Tokens kept free for the answer; where a preset has `max_tokens`, those are. Never more than half.
-        reserve_tokens: Leaf<Whole<0, 1_000_000>>,
+        reserve_tokens: KeyLeaf<WholeNumber<0, 1_000_000>>,
         /// Whether a model sums up what leaves, ahead, so that the next request has the summary in its place.
-        summarize_on_evict: Leaf<bool>,
+        summarize_on_evict: KeyLeaf<bool>,
         /// The preset that does it. What left is sent to its server.
-        summarizer_model: Leaf<String>,
+        summarizer_model: KeyLeaf<String>,
         /// A summary is no longer.
-        max_summary_chars: Leaf<Whole<200, 20_000>>,
+        max_summary_chars: KeyLeaf<WholeNumber<200, 20_000>>,
         /// What the system message begins with, in place of the usual two sentences; this or `system_prompt_file`.
-        system_prompt: Leaf<String>,
+        system_prompt: KeyLeaf<String>,
         /// The same as a file, which belongs to you and which nobody else can write. It is read again when it changes.
-        system_prompt_file: Leaf<PathBuf>,
+        system_prompt_file: KeyLeaf<PathBuf>,
         /// Whether models are told of the directory of a conversation: its files by name, without hidden ones and those
         /// that `.gitignore` names, and its `AGENTS.md` and `AISH.md`, if you trust them as they are (`aishctl config
         /// trust`). It goes to whatever server the request goes to. A home directory is never told of.
-        project: Leaf<bool>,
+        project: KeyLeaf<bool>,
     }
 
     /// What models are told of what you keep for all conversations.
     Memory {
         /// Characters of the facts in a request: pinned ones first, then the newest; 0: none. They go to whatever server the
         /// request goes to.
-        max_chars: Leaf<Whole<0, 100_000>>,
+        max_chars: KeyLeaf<WholeNumber<0, 100_000>>,
         /// Whether `context.summarizer_model` looks through a conversation that is archived, and proposes facts. Nothing of
         /// it is kept before you have said so.
-        summarize_on_close: Leaf<bool>,
+        summarize_on_close: KeyLeaf<bool>,
     }
 
     /// Which preset answers what.
     Routing {
         /// Whether a plain question goes to the preset of its class. A model that was named by hand beats it. `:route on` and
         /// `:route off` beat this.
-        auto: Leaf<bool>,
+        auto: KeyLeaf<bool>,
         /// Whether a request whose server looks down goes to `fallback_model`, once, before anything of an answer was
         /// shown. What is sent leaves this machine if that model is elsewhere. `:fallback on` and `:fallback off` beat this.
-        fallback: Leaf<bool>,
+        fallback: KeyLeaf<bool>,
         /// The preset for that; nothing happens where there is none of this name.
-        fallback_model: Leaf<String>,
+        fallback_model: KeyLeaf<String>,
         /// Presets of classes; what has none keeps the preset that would answer anyway.
         classes: Classes,
     }
@@ -267,222 +267,222 @@ tables! {
     /// Runs that work on their own.
     Norris {
         /// Requests to the model in one run, at most.
-        steps: Leaf<Whole<1, 1000>>,
+        steps: KeyLeaf<WholeNumber<1, 1000>>,
         /// How long one run may work; waiting for a person does not count.
-        time: Leaf<Time>,
+        time: KeyLeaf<TimeSpan>,
         /// Tokens that one run may use, in and out, those of second opinions among them. When this is not said, there is no
         /// such limit.
-        tokens: Leaf<Whole<1, 1_000_000_000>>,
+        tokens: KeyLeaf<WholeNumber<1, 1_000_000_000>>,
         /// What one run may cost, in US dollars; 0 is as much as it likes. Only presets with a `price` can be counted.
-        cost_usd: Leaf<Dollars>,
+        cost_usd: KeyLeaf<DollarAmount>,
         /// Whether another preset is asked before each action whether it is safe for the goal. Everything but a plain yes has
         /// a person asked. It can only make a run stricter.
-        second_opinion: Leaf<bool>,
+        second_opinion: KeyLeaf<bool>,
         /// Who is asked for it. When this is not said, it is the preset that answers by default, or else one without a key;
         /// never the one that works. Where there is none, a person is asked about every action.
-        second_opinion_model: Leaf<String>,
+        second_opinion_model: KeyLeaf<String>,
         /// An answer of it that comes later is none.
-        second_opinion_within: Leaf<Time>,
+        second_opinion_within: KeyLeaf<TimeSpan>,
         /// Further places, by their real paths, that its commands may read without a question, besides the conversation's directories, the system
         /// and tool chains. Absolute, or beginning with ~/. What holds a home as a whole, or anything of aish's own, is refused.
-        read: Leaf<Vec<String>>,
+        read: KeyLeaf<Vec<String>>,
         /// Further places, by their real paths, that its commands may write in without a question, and read, as caches are.
-        write: Leaf<Vec<String>>,
+        write: KeyLeaf<Vec<String>>,
     }
 
     /// Presets of classes.
     Classes {
         /// Pasted code, error messages, paths, source files. By itself it is the preset `deep`, if there is one and it
         /// has no key.
-        code: Leaf<String>,
+        code: KeyLeaf<String>,
         /// Questions that ask why, how, or for a comparison, and long ones.
-        reasoning: Leaf<String>,
+        reasoning: KeyLeaf<String>,
         /// Everything else.
-        default: Leaf<String>,
+        default: KeyLeaf<String>,
     }
 
     /// Servers of the Model Context Protocol.
     Mcp {
         /// One question of the handshake, and the longest that a call waits for a session.
-        connect_timeout: Leaf<Time>,
+        connect_timeout: KeyLeaf<TimeSpan>,
         /// Until a program that was started says its first word; it may fetch itself before.
-        start_timeout: Leaf<Time>,
+        start_timeout: KeyLeaf<TimeSpan>,
         /// A call without any progress.
-        call_timeout: Leaf<Time>,
+        call_timeout: KeyLeaf<TimeSpan>,
         /// A call, whatever progress it reports.
-        call_timeout_with_progress: Leaf<Time>,
+        call_timeout_with_progress: KeyLeaf<TimeSpan>,
         /// Whether servers are told the directories of the conversations.
-        roots: Leaf<bool>,
+        roots: KeyLeaf<bool>,
         /// Files of other programs that `aishctl mcp import` looks through, in place of the usual ones; `./` is where it is
         /// run. Nothing in them is connected to before it was taken over.
-        import: Leaf<Vec<String>>,
+        import: KeyLeaf<Vec<String>>,
         /// Servers by name; the name is in front of the names of their tools. `${NAME}` and `${NAME:-default}` in their
         /// values stand for variables of the daemon.
         servers: BTreeMap<String, McpServer>,
         /// What runs unasked: the exact name of a tool, or a whole provider (`fs__*`). The exact name beats its
         /// provider, so that `false` takes one tool out. A tool that is not what it was when the rule first counted is
         /// asked about.
-        auto_approve: BTreeMap<String, Leaf<bool>>,
+        auto_approve: BTreeMap<String, KeyLeaf<bool>>,
         /// Another name of `tools.max_depth`, which beats it.
-        max_tool_depth: Leaf<Whole<1, 100>>,
+        max_tool_depth: KeyLeaf<WholeNumber<1, 100>>,
     }
 
     /// What tools may do.
     Permissions {
         /// What never runs, and is not offered to models: exact names, or whole providers (`fs__*`). Every file adds to
         /// it, and none takes away what another has said.
-        deny: Joined,
+        deny: MergedList,
         /// The level of a provider in a conversation where nobody changed it, and which `tools` below does not name.
-        default_level: Leaf<Whole<1, 3>>,
+        default_level: KeyLeaf<WholeNumber<1, 3>>,
         /// A question that nobody answers, while nobody is attached, has waited long enough after so long.
-        confirm_timeout: Leaf<Time>,
+        confirm_timeout: KeyLeaf<TimeSpan>,
         /// What becomes of such a question: "deny" takes silence as a no, "wait" lets it wait on.
-        on_timeout: Leaf<OnTimeout>,
+        on_timeout: KeyLeaf<OnTimeout>,
         /// The level that calls of a tool need, by its exact name, where you know better than its provider. What only a
         /// server says of its tool lets nothing run unasked where there is a limit.
-        needs: BTreeMap<String, Leaf<Whole<1, 3>>>,
+        needs: BTreeMap<String, KeyLeaf<WholeNumber<1, 3>>>,
         /// Levels of providers: 1 read, 2 write, 3 execute.
         tools: BTreeMap<String, Provider>,
         /// What programs that the daemon starts may do on its socket, by the name of their MCP server or tool. `read`: all
         /// that is said in any conversation, the log, the audit trail and the configuration. `ask`: that, and ask questions in
         /// any conversation, with what is allowed there. What is not named here can find out that the daemon is there. None
         /// answers questions, joins or ends a turn, or changes what runs unasked.
-        clients: BTreeMap<String, Leaf<Client>>,
+        clients: BTreeMap<String, KeyLeaf<Client>>,
     }
 
     /// The levels of one provider.
     Provider {
         /// What it has in a conversation where nobody changed it; `default_level` when it is not said.
-        level: Leaf<Whole<1, 3>>,
+        level: KeyLeaf<WholeNumber<1, 3>>,
         /// No call may need more; 3 when it is not said.
-        max_level: Leaf<Whole<1, 3>>,
+        max_level: KeyLeaf<WholeNumber<1, 3>>,
     }
 
     /// Calls of tools.
     Tools {
         /// Whether models are offered the daemon's own tools (the time).
-        builtin: Leaf<bool>,
+        builtin: KeyLeaf<bool>,
         /// Directories with manifests of tools, besides `tools` beside this file.
-        dirs: Leaf<Vec<String>>,
+        dirs: KeyLeaf<Vec<String>>,
         /// Rounds of calls in one turn; after so many it ends, and the last answer is kept.
-        max_depth: Leaf<Whole<1, 100>>,
+        max_depth: KeyLeaf<WholeNumber<1, 100>>,
         /// Characters of a result that a model is shown. Of a longer one the middle is left out, and can be read on
         /// demand.
-        max_result_chars: Leaf<Whole<1_000, 250_000>>,
+        max_result_chars: KeyLeaf<WholeNumber<1_000, 250_000>>,
         /// Whether calls that only read, by their provider's word, and that nobody is asked about run side by side.
-        parallel_readonly: Leaf<bool>,
+        parallel_readonly: KeyLeaf<bool>,
     }
 
     /// Commands of this machine.
     Shell {
         /// Whether you are asked about each command that a model proposes. With false they all run, whatever they do; the
         /// daemon says so at each start. `permissions.deny` and the constraints of a conversation still hold.
-        confirm: Leaf<bool>,
+        confirm: KeyLeaf<bool>,
         /// The longest that a command runs.
-        timeout: Leaf<Time>,
+        timeout: KeyLeaf<TimeSpan>,
         /// The most that it prints; with more it is ended.
-        max_output_bytes: Leaf<Whole<1_024, 16_777_216>>,
+        max_output_bytes: KeyLeaf<WholeNumber<1_024, 16_777_216>>,
         /// Variables of the asking client that commands get, by their exact names, besides SHELL. They are stored with the
         /// question: name no secrets.
-        env_from_client: Leaf<Vec<String>>,
+        env_from_client: KeyLeaf<Vec<String>>,
         /// Whether the model goes on at once with what a command printed; else that waits for your next question.
-        feed_back: Leaf<bool>,
+        feed_back: KeyLeaf<bool>,
     }
 
     /// One MCP server: a url, or a command.
     McpServer {
         /// The address of a server over HTTP.
-        url: Leaf<String>,
+        url: KeyLeaf<String>,
         /// The variable of the daemon that holds the bearer token.
-        auth_env: Leaf<String>,
+        auth_env: KeyLeaf<String>,
         /// The bearer token itself; only in a file that nobody else can read. Better: `auth_env`.
-        auth_token: Leaf<Secret>,
+        auth_token: KeyLeaf<SecretText>,
         /// Sent along with each message. Their values are never shown.
-        headers: BTreeMap<String, Leaf<Secret>>,
+        headers: BTreeMap<String, KeyLeaf<SecretText>>,
         /// The program that is the server, on its standard input and output.
-        command: Leaf<String>,
+        command: KeyLeaf<String>,
         /// Its arguments.
-        args: Leaf<Vec<String>>,
+        args: KeyLeaf<Vec<String>>,
         /// Its variables, besides PATH, HOME and the like. Their values are never shown.
-        env: BTreeMap<String, Leaf<Secret>>,
+        env: BTreeMap<String, KeyLeaf<SecretText>>,
         /// Its working directory; `/` when it is not said.
-        cwd: Leaf<PathBuf>,
+        cwd: KeyLeaf<PathBuf>,
         /// False: it is listed and not connected to.
-        enabled: Leaf<bool>,
+        enabled: KeyLeaf<bool>,
         /// True: it may ask for a model while a tool of its runs. You are asked each time, and shown what would be sent.
-        sampling: Leaf<bool>,
+        sampling: KeyLeaf<bool>,
     }
 
     /// Looking for a model server on this machine.
     Discovery {
         /// The first of these that lists a model and answers with it is taken. Only addresses of this machine.
-        servers: Leaf<Vec<String>>,
+        servers: KeyLeaf<Vec<String>>,
     }
 
     /// Bounds of what the daemon holds.
     Limits {
         /// Connections at a time.
-        max_clients: Leaf<Whole<1, 10_000>>,
+        max_clients: KeyLeaf<WholeNumber<1, 10_000>>,
         /// Questions that wait behind a running one.
-        max_queue_per_conversation: Leaf<Whole<0, 1_000>>,
+        max_queue_per_conversation: KeyLeaf<WholeNumber<0, 1_000>>,
         /// Others are loaded when somebody asks for them.
-        max_conversations_in_memory: Leaf<Whole<0, 10_000>>,
+        max_conversations_in_memory: KeyLeaf<WholeNumber<0, 10_000>>,
         /// A client that reads nothing for so long, with data pending, is cut off.
-        client_stall: Leaf<Time>,
+        client_stall: KeyLeaf<TimeSpan>,
         /// What may be spent on a day (UTC) by all conversations together, in US dollars; 0 is as much as they like. Only
         /// presets with a `price` can be counted. A change counts at once.
-        daily_spend_usd: Leaf<Dollars>,
+        daily_spend_usd: KeyLeaf<DollarAmount>,
     }
 
     /// The daemon itself.
     Daemon {
         /// The directory that holds the conversations; `$XDG_STATE_HOME/aish` when it is not said.
-        state: Leaf<PathBuf>,
+        state: KeyLeaf<PathBuf>,
     }
 
     /// Stopping the daemon.
     Shutdown {
         /// Time that running turns get to end; at most 8s.
-        grace: Leaf<Time>,
+        grace: KeyLeaf<TimeSpan>,
     }
 
     /// The daemon's log.
     Logging {
         /// A level (error, warn, info, debug, trace), or a filter such as "aishd=debug,info". `AISH_LOG` beats it.
-        level: Leaf<String>,
+        level: KeyLeaf<String>,
         /// How lines are written: for people, for programs, or for the journal; auto asks where they go.
-        format: Leaf<LogFormat>,
+        format: KeyLeaf<LogFormat>,
         /// Fields whose name contains one of these are written without their value.
-        redact: Leaf<Vec<String>>,
+        redact: KeyLeaf<Vec<String>>,
         /// Whether prompts and answers may be logged, at the level debug.
-        content: Leaf<bool>,
+        content: KeyLeaf<bool>,
     }
 
     /// Telling somebody of a question that waits.
     Notify {
         /// Unattended: when nobody is attached, has pressed a key for 30s, or looks at that terminal.
-        when: Leaf<NotifyWhen>,
+        when: KeyLeaf<NotifyWhen>,
         /// Terminals have notices of their own (osc) and a bell; where nobody is attached, the daemon starts a program: the
         /// command, or else `notify-send` (desktop). Auto is all of it.
-        method: Leaf<NotifyMethod>,
+        method: KeyLeaf<NotifyMethod>,
         /// The program and its arguments; a title and a line of text are added to them. No shell reads it.
-        command: Leaf<Vec<String>>,
+        command: KeyLeaf<Vec<String>>,
         /// How long a question has to have waited.
-        after: Leaf<Time>,
+        after: KeyLeaf<TimeSpan>,
     }
 
     /// How clients look.
     Ui {
         /// Colours: auto asks the terminal.
-        color: Leaf<When>,
+        color: KeyLeaf<When>,
         /// Whether answers are drawn as Markdown: auto does it on a terminal.
-        markdown: Leaf<When>,
+        markdown: KeyLeaf<When>,
         /// The colours of code and headings, by name; for clients that have several. `aish` has one, the terminal's own.
-        theme: Leaf<String>,
+        theme: KeyLeaf<String>,
         /// The program that `aishctl config edit` starts; empty for `$VISUAL`, then `$EDITOR`.
-        editor: Leaf<String>,
+        editor: KeyLeaf<String>,
         /// Keys of the line editor.
-        keymap: Leaf<Keymap>,
+        keymap: KeyLeaf<Keymap>,
     }
 }
 

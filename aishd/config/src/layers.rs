@@ -8,14 +8,14 @@ use std::sync::Arc;
 use toml::de::DeTable;
 
 use super::fault::Fault;
-use super::file::{self, Need};
+use super::file::{self, FileNeed};
 use super::keys::{DEFAULTS, File};
-use super::source::{Access, Origin, Place, Source};
-use super::table::{Entry, Part as _, Reader};
+use super::source::{ConfigOrigin, FileExposure, SourcePlace, SourceText};
+use super::table_reader::{KeyPart as _, TableEntry, TableReader};
 
 /// Where to look.
 #[derive(Clone, Debug, Default)]
-pub struct Where {
+pub struct LayerPaths {
     /// The machine's files, the least important first.
     pub machine: Vec<PathBuf>,
     pub user: Option<PathBuf>,
@@ -31,11 +31,11 @@ pub struct Where {
 
 /// One source, read.
 #[derive(Clone, Debug)]
-pub struct Layer {
-    pub source: Arc<Source>,
+pub struct ConfigLayer {
+    pub source: Arc<SourceText>,
     pub file: File,
     /// Where the names of tables stand.
-    pub names: BTreeMap<String, Place>,
+    pub names: BTreeMap<String, SourcePlace>,
     /// Tables that could not be read whole.
     pub broken: BTreeSet<String>,
     pub faults: Vec<Fault>,
@@ -43,96 +43,104 @@ pub struct Layer {
 
 /// Layers on top of each other.
 #[derive(Clone, Debug, Default)]
-pub struct Stack {
+pub struct LayerStack {
     pub file: File,
-    pub names: BTreeMap<String, Place>,
+    pub names: BTreeMap<String, SourcePlace>,
     pub broken: BTreeSet<String>,
 }
 
 /// All layers but those of projects.
 #[derive(Clone, Debug, Default)]
-pub struct Layers {
+pub struct BaseLayers {
     /// What a project's file lies over.
-    pub below: Stack,
+    pub below: LayerStack,
     /// What lies over a project's file.
-    pub above: Stack,
+    pub above: LayerStack,
     pub faults: Vec<Fault>,
 }
 
-impl Layers {
+impl BaseLayers {
     /// Reads them all, and finds all that is wrong in each.
-    pub fn read(place: &Where) -> Self {
+    pub fn read(place: &LayerPaths) -> Self {
         Self::read_from(place, None)
     }
 
     /// As if the user's file were this.
-    pub fn read_with(place: &Where, user: Arc<Source>) -> Self {
+    pub fn read_with(place: &LayerPaths, user: Arc<SourceText>) -> Self {
         Self::read_from(place, Some(user))
     }
 
-    fn read_from(place: &Where, instead: Option<Arc<Source>>) -> Self {
+    fn read_from(place: &LayerPaths, instead: Option<Arc<SourceText>>) -> Self {
         let mut layers = Self::default();
-        let defaults = Source::new(Origin::Default, Access::Readable(0), DEFAULTS.to_owned());
-        layers.put_below(Layer::read(defaults));
+        let defaults = SourceText::new(
+            ConfigOrigin::Default,
+            FileExposure::Readable(0),
+            DEFAULTS.to_owned(),
+        );
+        layers.put_below(ConfigLayer::read(defaults));
         for path in &place.machine {
-            layers.put_file(path, Need::Optional);
+            layers.put_file(path, FileNeed::Optional);
         }
         if let Some(source) = instead {
-            layers.put_below(Layer::read(source));
+            layers.put_below(ConfigLayer::read(source));
         } else if let Some(path) = &place.user {
             let need = if place.named {
-                Need::Required
+                FileNeed::Required
             } else {
-                Need::Optional
+                FileNeed::Optional
             };
             layers.put_file(path, need);
         }
         if let Some(filter) = &place.log {
-            layers.put_above(Layer::read(variable("AISH_LOG", "logging.level", filter)));
+            layers.put_above(ConfigLayer::read(variable(
+                "AISH_LOG",
+                "logging.level",
+                filter,
+            )));
         }
         for text in &place.assignments {
-            layers.put_above(Layer::read(assignment(text)));
+            layers.put_above(ConfigLayer::read(assignment(text)));
         }
         layers
     }
 
     /// Everything but projects.
-    pub fn whole(&self) -> Stack {
+    pub fn merged(&self) -> LayerStack {
         let mut stack = self.below.clone();
         stack.put(self.above.clone());
         stack
     }
 
     /// With a project's file in its place.
-    pub fn with_project(&self, project: &Layer) -> Stack {
+    pub fn with_project(&self, project: &ConfigLayer) -> LayerStack {
         let mut stack = self.below.clone();
         stack.put(project.stack());
         stack.put(self.above.clone());
         stack
     }
 
-    fn put_file(&mut self, path: &Path, need: Need) {
-        match file::read(Origin::File(path.to_path_buf()), path, need) {
-            Ok(Some(source)) => self.put_below(Layer::read(source)),
+    fn put_file(&mut self, path: &Path, need: FileNeed) {
+        match file::read(ConfigOrigin::File(path.to_path_buf()), path, need) {
+            Ok(Some(source)) => self.put_below(ConfigLayer::read(source)),
             Ok(None) => {}
             Err(fault) => self.faults.push(fault),
         }
     }
 
-    fn put_below(&mut self, layer: Layer) {
+    fn put_below(&mut self, layer: ConfigLayer) {
         self.below.put(layer.stack());
         self.faults.extend(layer.faults);
     }
 
-    fn put_above(&mut self, layer: Layer) {
+    fn put_above(&mut self, layer: ConfigLayer) {
         self.above.put(layer.stack());
         self.faults.extend(layer.faults);
     }
 }
 
-impl Stack {
+impl LayerStack {
     #[cfg(test)]
-    pub(super) fn put_layer(&mut self, layer: &Layer) {
+    pub(super) fn put_layer(&mut self, layer: &ConfigLayer) {
         self.put(layer.stack());
     }
 
@@ -143,17 +151,17 @@ impl Stack {
     }
 
     /// Every key that is said, with the value that counts.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<TableEntry> {
         let mut entries = vec![];
         self.file.list("", &mut entries);
         entries
     }
 }
 
-impl Layer {
-    pub fn read(source: Arc<Source>) -> Self {
+impl ConfigLayer {
+    pub fn read(source: Arc<SourceText>) -> Self {
         let (tree, errors) = DeTable::parse_recoverable(source.text());
-        let mut reader = Reader::new(source.clone());
+        let mut reader = TableReader::new(source.clone());
         for error in &errors {
             let span = error.span().unwrap_or(0..0);
             let message = error.message().replace('\n', ", ");
@@ -189,8 +197,8 @@ impl Layer {
         }
     }
 
-    fn stack(&self) -> Stack {
-        Stack {
+    fn stack(&self) -> LayerStack {
+        LayerStack {
             file: self.file.clone(),
             names: self.names.clone(),
             broken: self.broken.clone(),
@@ -199,15 +207,21 @@ impl Layer {
 }
 
 /// A variable that says what a key would say. Its text is shown without the key.
-fn variable(name: &'static str, key: &str, value: &str) -> Arc<Source> {
+fn variable(name: &'static str, key: &str, value: &str) -> Arc<SourceText> {
     let text = format!("{key} = {}", toml::Value::from(value));
-    Source::new(Origin::Variable(name), Access::Private, text)
+    SourceText::new(ConfigOrigin::Variable(name), FileExposure::Private, text)
 }
 
 /// `key=value` as a source. A value that is no TOML is taken as a text, so that `-c ui.theme=ansi` needs no quotes.
-pub fn assignment(text: &str) -> Arc<Source> {
+pub fn assignment(text: &str) -> Arc<SourceText> {
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
-    let source = |text: String| Source::new(Origin::CommandLine, Access::Readable(0o444), text);
+    let source = |text: String| {
+        SourceText::new(
+            ConfigOrigin::CommandLine,
+            FileExposure::Readable(0o444),
+            text,
+        )
+    };
     source(assigned(key.trim(), value.trim()))
 }
 

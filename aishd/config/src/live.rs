@@ -9,74 +9,74 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::effective_values::{self, ShownValue};
 use super::fault::Fault;
-use super::layers::Where;
-use super::load::{self, Loaded, Notice};
+use super::layers::LayerPaths;
+use super::load::{self, IgnoredProjectFile, LoadedConfig};
 use super::project;
-use super::settings::{Notify, Settings, Ui, needs_restart};
-use super::show::{self, Shown};
+use super::settings::{NotifySettings, Settings, UiSettings, needs_restart};
 use super::trust;
-use aishd_log::confirm::Person;
-use aishd_mcp_messages::settings::Mcp;
-use aishd_model::preset::Models;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_mcp_messages::settings::McpSettings;
+use aishd_model::preset::ModelSettings;
 use aishd_rules::policy::Policy;
 
 /// The configuration in force.
-pub struct Live {
-    place: Where,
+pub struct LiveConfig {
+    place: LayerPaths,
     is_set: fn(&str) -> bool,
     /// What only a restart can change is as it was then.
     started: Settings,
     /// Held while files are read, so that the newest reading is the last one taken over.
     reading: Mutex<()>,
     /// Held for moments only: whoever looks at the configuration waits for no file.
-    now: Mutex<Now>,
-    models: watch::Sender<Arc<Models>>,
-    mcp: watch::Sender<Mcp>,
+    now: Mutex<CurrentConfig>,
+    models: watch::Sender<Arc<ModelSettings>>,
+    mcp: watch::Sender<McpSettings>,
     policy: watch::Sender<Arc<Policy>>,
-    standing: watch::Sender<Arc<Standing>>,
-    apply: Apply,
+    standing: watch::Sender<Arc<ConfigStatus>>,
+    apply: ApplySettings,
 }
 
 /// Takes settings over before they are in force, or says why they cannot be.
-pub type Apply = Box<dyn Fn(&Settings) -> Result<(), String> + Send + Sync>;
+pub type ApplySettings = Box<dyn Fn(&Settings) -> Result<(), String> + Send + Sync>;
 
-struct Now {
+struct CurrentConfig {
     settings: Settings,
-    loaded: Loaded,
+    loaded: LoadedConfig,
 }
 
 /// What is different now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
+pub struct ConfigChange {
     /// Dotted names.
     pub keys: Vec<String>,
     /// What those are set to, as TOML, where that is short and no secret.
     pub values: BTreeMap<String, String>,
     /// Who has changed it beside all files.
-    pub by: Option<Person>,
+    pub by: Option<AnsweringPerson>,
 }
 
 /// How the configuration stands since it was last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ConfigStatus {
     /// Rises with each reading that has something to tell.
     pub number: u64,
     /// What that reading changed.
-    pub changed: Changed,
+    pub changed: ConfigChange,
     /// Why the files as they are now are not in force, if they are not.
     pub errors: Vec<String>,
     pub warnings: Vec<String>,
     /// Keys whose new value waits for a restart.
     pub restart_needed: Vec<String>,
-    pub ui: Ui,
-    pub notify: Notify,
+    pub ui: UiSettings,
+    pub notify: NotifySettings,
     pub grace: Duration,
 }
 
 /// What to do with a file that has errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errors {
+pub enum OnErrors {
     Tell,
     /// Somebody may be in the middle of writing it.
     Hold,
@@ -84,13 +84,13 @@ pub enum Errors {
 
 /// Where reading the files again has led.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reading {
-    Told(Arc<Standing>),
+pub enum ReloadOutcome {
+    Told(Arc<ConfigStatus>),
     /// There are errors, and nobody was told.
     Held,
 }
 
-impl std::fmt::Debug for Live {
+impl std::fmt::Debug for LiveConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Live")
             .field("place", &self.place)
@@ -98,18 +98,18 @@ impl std::fmt::Debug for Live {
     }
 }
 
-impl Live {
+impl LiveConfig {
     /// `apply` is told of settings that are new before anybody else is.
     pub fn new(
-        place: Where,
+        place: LayerPaths,
         settings: Settings,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         is_set: fn(&str) -> bool,
-        apply: Apply,
+        apply: ApplySettings,
     ) -> Self {
-        let standing = Standing {
+        let standing = ConfigStatus {
             number: 0,
-            changed: Changed::default(),
+            changed: ConfigChange::default(),
             errors: vec![],
             warnings: warnings(&loaded),
             restart_needed: vec![],
@@ -126,16 +126,16 @@ impl Live {
             policy: watch::channel(settings.policy.clone()).0,
             standing: watch::channel(Arc::new(standing)).0,
             reading: Mutex::default(),
-            now: Mutex::new(Now { settings, loaded }),
+            now: Mutex::new(CurrentConfig { settings, loaded }),
             apply,
         }
     }
 
-    pub fn models(&self) -> watch::Receiver<Arc<Models>> {
+    pub fn models(&self) -> watch::Receiver<Arc<ModelSettings>> {
         self.models.subscribe()
     }
 
-    pub fn mcp(&self) -> watch::Receiver<Mcp> {
+    pub fn mcp(&self) -> watch::Receiver<McpSettings> {
         self.mcp.subscribe()
     }
 
@@ -143,17 +143,17 @@ impl Live {
         self.policy.subscribe()
     }
 
-    pub fn standing(&self) -> watch::Receiver<Arc<Standing>> {
+    pub fn watch_status(&self) -> watch::Receiver<Arc<ConfigStatus>> {
         self.standing.subscribe()
     }
 
     /// Reads everything again. Blocks on files.
-    pub fn reload(&self, errors: Errors) -> Reading {
+    pub fn reload(&self, errors: OnErrors) -> ReloadOutcome {
         let _one_at_a_time = self.reading.lock();
         let loaded = load::load(&self.place, &self.is_set);
         let Some(settings) = loaded.settings.clone() else {
-            if errors == Errors::Hold {
-                return Reading::Held;
+            if errors == OnErrors::Hold {
+                return ReloadOutcome::Held;
             }
             return self.stays(error_lines(&loaded.faults));
         };
@@ -161,13 +161,13 @@ impl Live {
             return self.stays(vec![error]);
         }
         let keys = settings.changes_from(&self.now.lock().settings);
-        let changed = Changed {
+        let changed = ConfigChange {
             values: settings.short_values(&keys),
             keys,
             by: None,
         };
         let late = settings.changes_from(&self.started);
-        let standing = Standing {
+        let standing = ConfigStatus {
             number: 0,
             changed,
             errors: vec![],
@@ -192,34 +192,34 @@ impl Live {
             policy.clone_from(&settings.policy);
             differs
         });
-        *self.now.lock() = Now { settings, loaded };
-        Reading::Told(self.tell(standing))
+        *self.now.lock() = CurrentConfig { settings, loaded };
+        ReloadOutcome::Told(self.publish(standing))
     }
 
     /// The configuration before stays, for these reasons.
-    fn stays(&self, errors: Vec<String>) -> Reading {
+    fn stays(&self, errors: Vec<String>) -> ReloadOutcome {
         for line in &errors {
             tracing::error!("{line}; the configuration before stays");
         }
         let before = self.standing.borrow().clone();
-        Reading::Told(self.tell(Standing {
-            changed: Changed::default(),
+        ReloadOutcome::Told(self.publish(ConfigStatus {
+            changed: ConfigChange::default(),
             errors,
             ..(*before).clone()
         }))
     }
 
     /// Everybody is told when there is something to tell.
-    fn tell(&self, mut standing: Standing) -> Arc<Standing> {
+    fn publish(&self, mut standing: ConfigStatus) -> Arc<ConfigStatus> {
         let before = self.standing.borrow().clone();
         standing.number = before.number;
-        let said_before = Standing {
-            changed: Changed::default(),
+        let said_before = ConfigStatus {
+            changed: ConfigChange::default(),
             ..(*before).clone()
         };
         if standing != said_before {
             standing.number += 1;
-            let Standing {
+            let ConfigStatus {
                 changed,
                 restart_needed,
                 ..
@@ -242,10 +242,10 @@ impl Live {
     }
 
     /// Tells everybody of values that are different now, and in no file. Waits for who reads one.
-    pub fn announce(&self, changed: Changed) {
+    pub fn announce(&self, changed: ConfigChange) {
         let _one_at_a_time = self.reading.lock();
         let before = self.standing.borrow().clone();
-        self.tell(Standing {
+        self.publish(ConfigStatus {
             changed,
             ..(*before).clone()
         });
@@ -258,9 +258,9 @@ impl Live {
     }
 
     /// Every value in force, in general or for a conversation in a directory.
-    pub fn show(&self, directory: Option<&Path>) -> Vec<Shown> {
+    pub fn show(&self, directory: Option<&Path>) -> Vec<ShownValue> {
         let now = self.now.lock();
-        show::values(&now.settings, &now.loaded, directory)
+        effective_values::values(&now.settings, &now.loaded, directory)
     }
 
     /// The user's file.
@@ -279,7 +279,7 @@ impl Live {
     }
 
     /// What somebody who works in this directory should know of a project's file there.
-    pub fn notice(&self, directory: &Path) -> Option<Notice> {
+    pub fn notice(&self, directory: &Path) -> Option<IgnoredProjectFile> {
         let (trust, left_out) = {
             let now = self.now.lock();
             (now.loaded.trust.clone(), now.loaded.left_out.clone())
@@ -306,7 +306,7 @@ fn error_lines(faults: &[Fault]) -> Vec<String> {
 }
 
 /// Warnings, and errors of projects, which concern only conversations there.
-fn warnings(loaded: &Loaded) -> Vec<String> {
+fn warnings(loaded: &LoadedConfig) -> Vec<String> {
     let of_projects = loaded.left_out.values().flatten();
     let all = loaded.faults.iter().filter(|it| !it.is_error());
     all.chain(of_projects).map(Fault::line).collect()
@@ -324,7 +324,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.toml");
         std::fs::write(&file, "").unwrap();
-        let place = Where {
+        let place = LayerPaths {
             machine: vec![],
             user: Some(file.clone()),
             named: true,
@@ -342,12 +342,12 @@ mod tests {
             goes_on.lock().recv().unwrap();
             Ok(())
         });
-        let live = Arc::new(Live::new(place, settings, loaded, |_| false, slow));
+        let live = Arc::new(LiveConfig::new(place, settings, loaded, |_| false, slow));
         let reloading = live.clone();
-        let reload = thread::spawn(move || reloading.reload(Errors::Tell));
+        let reload = thread::spawn(move || reloading.reload(OnErrors::Tell));
         begins.recv().unwrap();
         assert_eq!(vec![file], live.files());
         may_go_on.send(()).unwrap();
-        assert!(matches!(reload.join().unwrap(), Reading::Told(_)));
+        assert!(matches!(reload.join().unwrap(), ReloadOutcome::Told(_)));
     }
 }

@@ -5,34 +5,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::fault::Fault;
-use super::layers::{Layers, Where};
+use super::layers::{BaseLayers, LayerPaths};
 use super::paths::{self, PathError};
 use super::project;
 use super::settings::{IsSet, Settings};
-use super::source::{Access, Origin, Source};
-use super::trust::{self, Standing, Trust};
-use aishd_model::trusted::Trusted;
+use super::source::{ConfigOrigin, FileExposure, SourceText};
+use super::trust::{self, TrustStatus, TrustedFiles};
+use aishd_model::trusted_instructions::TrustedInstructions;
 
 /// What reading came to.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// Absent when there is an error among the faults.
     pub settings: Option<Settings>,
     pub faults: Vec<Fault>,
     /// Files of trusted projects that are left out, and why.
     pub left_out: BTreeMap<PathBuf, Vec<Fault>>,
-    pub trust: Trust,
-    pub layers: Layers,
+    pub trust: TrustedFiles,
+    pub layers: BaseLayers,
 }
 
 /// Reads everything. Trusted projects are looked for in the state directory that the configuration names.
-pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
-    let layers = Layers::read(place);
-    let (settings, mut meaning) = Settings::of(&layers.whole(), is_set);
+pub fn load(place: &LayerPaths, is_set: IsSet<'_>) -> LoadedConfig {
+    let layers = BaseLayers::read(place);
+    let (settings, mut meaning) = Settings::of(&layers.merged(), is_set);
     let mut faults = layers.faults.clone();
     faults.append(&mut meaning);
     let mut settings = settings.filter(|_| !faults.iter().any(Fault::is_error));
-    let mut trust = Trust::default();
+    let mut trust = TrustedFiles::default();
     let mut left_out = BTreeMap::new();
     if let Some(settings) = &mut settings {
         let state = match &place.state {
@@ -40,11 +40,15 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
             // Without a home nothing starts at all.
             None => state(settings).ok(),
         };
-        match state.as_deref().map(Trust::read) {
+        match state.as_deref().map(TrustedFiles::read) {
             Some(Ok(found)) => trust = found,
             Some(Err(error)) => {
                 let file = trust::place(state.as_deref().unwrap_or(Path::new("/")));
-                let source = Source::new(Origin::File(file), Access::Private, String::new());
+                let source = SourceText::new(
+                    ConfigOrigin::File(file),
+                    FileExposure::Private,
+                    String::new(),
+                );
                 let message = format!("no project is trusted: {}", paths::describe(&error));
                 let mut fault = Fault::of(&source, message);
                 fault.severity = super::fault::Severity::Warning;
@@ -63,7 +67,7 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
             let Ok(Some(layer)) = project::read(path) else {
                 continue;
             };
-            if trust.standing(path, layer.source.text()) != Standing::Trusted {
+            if trust.status_of(path, layer.source.text()) != TrustStatus::Trusted {
                 continue;
             }
             let (found, wrong) = project::models(&layers, &layer, is_set);
@@ -77,7 +81,7 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
         }
         settings.models = Arc::new(models);
     }
-    Loaded {
+    LoadedConfig {
         settings,
         faults,
         left_out,
@@ -87,11 +91,11 @@ pub fn load(place: &Where, is_set: IsSet<'_>) -> Loaded {
 }
 
 /// Files of instructions that models may be told.
-fn trusted(trust: &Trust) -> Trusted {
+fn trusted(trust: &TrustedFiles) -> TrustedInstructions {
     let files = trust.files.iter();
     let files = files.filter(|(path, _)| project::root_of(path).is_none());
     let files = files.map(|(path, digest)| (path.clone(), digest.as_str().to_owned()));
-    Trusted::new(files.collect())
+    TrustedInstructions::new(files.collect())
 }
 
 /// The state directory of these settings.
@@ -102,38 +106,38 @@ pub fn state(settings: &Settings) -> Result<PathBuf, PathError> {
 /// What somebody who works in this directory should know about a project's file there.
 pub fn notice(
     directory: &Path,
-    trust: &Trust,
+    trust: &TrustedFiles,
     left_out: &BTreeMap<PathBuf, Vec<Fault>>,
-) -> Option<Notice> {
+) -> Option<IgnoredProjectFile> {
     let file = project::find(directory)?;
     let source = super::file::read(
-        Origin::Project(file.clone()),
+        ConfigOrigin::Project(file.clone()),
         &file,
-        super::file::Need::Optional,
+        super::file::FileNeed::Optional,
     );
-    let shown = super::veil::safe(&file.display().to_string()).into_owned();
+    let shown = super::redaction::safe(&file.display().to_string()).into_owned();
     let mut can_be_trusted = false;
     let text = match source {
         Ok(None) => return None,
         Err(fault) => format!("{} (it is ignored)", fault.line()),
-        Ok(Some(source)) => match trust.standing(&file, source.text()) {
-            Standing::Trusted => {
+        Ok(Some(source)) => match trust.status_of(&file, source.text()) {
+            TrustStatus::Trusted => {
                 let faults = left_out.get(&file)?;
                 let first = faults.iter().find(|it| it.is_error()).map(Fault::line);
                 format!("{} (the file is ignored)", first.unwrap_or(shown))
             }
-            Standing::Changed => {
+            TrustStatus::Changed => {
                 can_be_trusted = true;
                 format!("{shown} has changed since you trusted it, and is ignored")
             }
-            Standing::Unknown => {
+            TrustStatus::Unknown => {
                 can_be_trusted = true;
                 format!("{shown} is not trusted, and is ignored")
             }
         },
     };
     let root = project::root_of(&file).filter(|_| can_be_trusted);
-    Some(Notice {
+    Some(IgnoredProjectFile {
         text,
         root: root.map(Path::to_path_buf),
     })
@@ -141,7 +145,7 @@ pub fn notice(
 
 /// A project's file that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct IgnoredProjectFile {
     pub text: String,
     /// What can be trusted, if that is what is missing.
     pub root: Option<PathBuf>,

@@ -7,24 +7,28 @@ use std::time::Duration;
 use super::address;
 use super::fault::Fault;
 use super::keys::{File, McpServer};
-use super::layers::Stack;
+use super::layers::LayerStack;
 use super::preset::check_literal;
-use super::settings::{home, said};
-use super::source::Place;
-use super::table::{Leaf, join};
-use super::value::{Secret, Time};
+use super::settings::{home, value_of};
+use super::source::SourcePlace;
+use super::table_reader::{KeyLeaf, join};
+use super::value::{SecretText, TimeSpan};
 use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::settings::{Auth, Endpoint, Http, Limits, Mcp, Server, Stdio};
+use aishd_mcp_messages::settings::{
+    BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings, SessionLimits,
+    StdioServerSettings,
+};
 
 /// What is configured about MCP; faults are added to the others.
-pub(super) fn mcp(stack: &Stack, faults: &mut Vec<Fault>) -> Mcp {
+pub(super) fn mcp(stack: &LayerStack, faults: &mut Vec<Fault>) -> McpSettings {
     let File { mcp, .. } = &stack.file;
-    let usual = Limits::default();
-    let time =
-        |leaf: &Leaf<Time>, usual: Duration| leaf.as_ref().map_or(usual, |it| it.value.value);
+    let usual = SessionLimits::default();
+    let time = |leaf: &KeyLeaf<TimeSpan>, usual: Duration| {
+        leaf.as_ref().map_or(usual, |it| it.value.value)
+    };
     let mut servers = BTreeMap::new();
     for (name, server) in &mcp.servers {
-        let check = Check {
+        let check = ServerCheck {
             path: join("mcp.servers", name),
             server,
             stack,
@@ -33,42 +37,42 @@ pub(super) fn mcp(stack: &Stack, faults: &mut Vec<Fault>) -> Mcp {
             servers.insert(alias, Arc::new(server));
         }
     }
-    Mcp {
-        limits: Limits {
+    McpSettings {
+        limits: SessionLimits {
             connect: time(&mcp.connect_timeout, usual.connect),
             start: time(&mcp.start_timeout, usual.start),
             call: time(&mcp.call_timeout, usual.call),
             longest_call: time(&mcp.call_timeout_with_progress, usual.longest_call),
         },
-        roots: said(&mcp.roots).unwrap_or_default(),
-        import: said(&mcp.import),
+        roots: value_of(&mcp.roots).unwrap_or_default(),
+        import: value_of(&mcp.import),
         servers,
     }
 }
 
 /// One server, while it is looked at.
-struct Check<'a> {
+struct ServerCheck<'a> {
     path: String,
     server: &'a McpServer,
-    stack: &'a Stack,
+    stack: &'a LayerStack,
 }
 
-impl Check<'_> {
-    fn server(&self, name: &str, faults: &mut Vec<Fault>) -> Option<(Alias, Server)> {
+impl ServerCheck<'_> {
+    fn server(&self, name: &str, faults: &mut Vec<Fault>) -> Option<(Alias, ServerSettings)> {
         let alias = name.parse::<Alias>().map_err(|error| {
             self.fault(format!("`{}`: {error}", self.path), faults);
         });
         let endpoint = self.endpoint(faults);
-        let off = said(&self.server.enabled) == Some(false);
-        let server = Server {
+        let off = value_of(&self.server.enabled) == Some(false);
+        let server = ServerSettings {
             endpoint: endpoint?,
             off: off.then(|| "enabled = false".to_owned()),
-            sampling: said(&self.server.sampling).unwrap_or_default(),
+            sampling: value_of(&self.server.sampling).unwrap_or_default(),
         };
         Some((alias.ok()?, server))
     }
 
-    fn place(&self) -> Option<&Place> {
+    fn place(&self) -> Option<&SourcePlace> {
         self.stack.names.get(&self.path)
     }
 
@@ -78,7 +82,7 @@ impl Check<'_> {
         }
     }
 
-    fn endpoint(&self, faults: &mut Vec<Fault>) -> Option<Endpoint> {
+    fn endpoint(&self, faults: &mut Vec<Fault>) -> Option<ServerEndpoint> {
         let McpServer { url, command, .. } = self.server;
         match (url, command) {
             (Some(_), Some(command)) => {
@@ -109,17 +113,19 @@ impl Check<'_> {
                 );
                 None
             }
-            (Some(url), None) => Some(Endpoint::Http(self.http(&url.value, faults))),
+            (Some(url), None) => Some(ServerEndpoint::Http(self.http(&url.value, faults))),
             (None, Some(command)) if command.value.trim().is_empty() => {
                 let message = format!("`{}.command` is empty", self.path);
                 faults.push(Fault::error(&command.place, message));
                 None
             }
-            (None, Some(command)) => Some(Endpoint::Stdio(self.stdio(&command.value, faults))),
+            (None, Some(command)) => {
+                Some(ServerEndpoint::Stdio(self.stdio(&command.value, faults)))
+            }
         }
     }
 
-    fn http(&self, url: &str, faults: &mut Vec<Fault>) -> Http {
+    fn http(&self, url: &str, faults: &mut Vec<Fault>) -> HttpServerSettings {
         let server = self.server;
         for (key, place) in [
             ("args", server.args.as_ref().map(|it| &it.place)),
@@ -136,18 +142,18 @@ impl Check<'_> {
         }
         // The literal goes before the variable.
         let auth = match (&server.auth_token, &server.auth_env) {
-            (Some(token), _) => Auth::Token(token.value.0.clone()),
-            (None, Some(name)) => Auth::Env(name.value.clone()),
-            (None, None) => Auth::None,
+            (Some(token), _) => BearerSource::Token(token.value.0.clone()),
+            (None, Some(name)) => BearerSource::Env(name.value.clone()),
+            (None, None) => BearerSource::None,
         };
-        Http {
+        HttpServerSettings {
             url: url.to_owned(),
             auth,
             headers: texts(&server.headers),
         }
     }
 
-    fn stdio(&self, command: &str, faults: &mut Vec<Fault>) -> Stdio {
+    fn stdio(&self, command: &str, faults: &mut Vec<Fault>) -> StdioServerSettings {
         let server = self.server;
         for (key, place) in [
             ("auth_env", server.auth_env.as_ref().map(|it| &it.place)),
@@ -159,15 +165,21 @@ impl Check<'_> {
         ] {
             self.only_with("a url", key, place, faults);
         }
-        Stdio {
+        StdioServerSettings {
             command: command.to_owned(),
-            args: said(&server.args).unwrap_or_default(),
+            args: value_of(&server.args).unwrap_or_default(),
             env: texts(&server.env),
             cwd: server.cwd.as_ref().map(|it| home(&it.value)),
         }
     }
 
-    fn only_with(&self, with: &str, key: &str, place: Option<&Place>, faults: &mut Vec<Fault>) {
+    fn only_with(
+        &self,
+        with: &str,
+        key: &str,
+        place: Option<&SourcePlace>,
+        faults: &mut Vec<Fault>,
+    ) {
         if let Some(place) = place {
             let message = format!("`{}.{key}` goes with {with} only", self.path);
             faults.push(Fault::error(place, message));
@@ -175,7 +187,7 @@ impl Check<'_> {
     }
 }
 
-fn texts(table: &BTreeMap<String, Leaf<Secret>>) -> BTreeMap<String, String> {
+fn texts(table: &BTreeMap<String, KeyLeaf<SecretText>>) -> BTreeMap<String, String> {
     let said = table.iter();
     said.filter_map(|(name, leaf)| Some((name.clone(), leaf.as_ref()?.value.0.clone())))
         .collect()

@@ -1,35 +1,35 @@
 //! `[norris]`: what holds of a run where its launch says nothing.
 
 use super::fault::Fault;
-use super::layers::Stack;
+use super::layers::LayerStack;
 use super::routing::check;
-use super::settings::{places, said, time};
-use aishd_log::norris::launch::Limits;
-use aishd_log::spending::Nano;
-use aishd_model::norris_settings::Settings;
-use aishd_model::norris_settings::Widened;
+use super::settings::{places, time, value_of};
+use aishd_log::norris::launch::RunLimits;
+use aishd_log::spending::NanoUsd;
+use aishd_model::norris_settings::NorrisSettings;
+use aishd_model::norris_settings::WidenedLimits;
 
-pub(super) fn norris(stack: &Stack, faults: &mut Vec<Fault>) -> Settings {
+pub(super) fn norris(stack: &LayerStack, faults: &mut Vec<Fault>) -> NorrisSettings {
     let table = &stack.file.norris;
-    let usual = Settings::default();
+    let usual = NorrisSettings::default();
     if let Some(named) = &table.second_opinion_model {
         check("norris.second_opinion_model", named, stack, faults);
     }
-    let steps = said(&table.steps).and_then(|it| u32::try_from(it.0).ok());
+    let steps = value_of(&table.steps).and_then(|it| u32::try_from(it.0).ok());
     let ms = time(&table.time).as_millis();
-    Settings {
-        limits: Limits {
+    NorrisSettings {
+        limits: RunLimits {
             steps: steps.unwrap_or(usual.limits.steps),
             ms: u64::try_from(ms).ok().filter(|it| *it > 0),
-            tokens: said(&table.tokens).map(|it| it.0),
-            cost: said(&table.cost_usd)
+            tokens: value_of(&table.tokens).map(|it| it.0),
+            cost: value_of(&table.cost_usd)
                 .map(|it| it.nano())
-                .filter(|it| *it != Nano(0)),
+                .filter(|it| *it != NanoUsd(0)),
         },
-        second_opinion: said(&table.second_opinion).unwrap_or(usual.second_opinion),
-        second_opinion_model: said(&table.second_opinion_model),
+        second_opinion: value_of(&table.second_opinion).unwrap_or(usual.second_opinion),
+        second_opinion_model: value_of(&table.second_opinion_model),
         second_opinion_within: time(&table.second_opinion_within),
-        widened: Widened {
+        widened: WidenedLimits {
             read: places("norris.read", &table.read, faults),
             write: places("norris.write", &table.write, faults),
         },

@@ -4,10 +4,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use aish_proto::place::{self, SOCKET_PATH_BYTES, Surroundings};
+use aish_proto::place::{self, PlaceEnvironment, SOCKET_PATH_BYTES};
 use directories::ProjectDirs;
 
-use super::env::Env;
+use super::environment_variables::DaemonEnvironment;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
@@ -32,12 +32,12 @@ pub enum PathError {
 }
 
 /// The socket's path, checked for length.
-pub fn socket(flag: Option<&Path>, env: &Env) -> Result<PathBuf, PathError> {
+pub fn socket(flag: Option<&Path>, env: &DaemonEnvironment) -> Result<PathBuf, PathError> {
     let uid = rustix::process::getuid().as_raw();
     let run_user = format!("/run/user/{uid}");
     let run_user_owned =
         std::fs::symlink_metadata(run_user).is_ok_and(|it| it.is_dir() && it.uid() == uid);
-    let path = place::socket(&Surroundings {
+    let path = place::socket(&PlaceEnvironment {
         flag: flag.map(Path::to_path_buf),
         aish_socket: env.aish_socket.clone(),
         xdg_runtime_dir: env.xdg_runtime_dir.clone(),
@@ -66,7 +66,7 @@ pub fn state(flag: Option<&Path>) -> Result<PathBuf, PathError> {
 }
 
 /// The machine's files, the least important first: `aish/config.toml` in each directory of `$XDG_CONFIG_DIRS`.
-pub fn machine(env: &Env) -> Vec<PathBuf> {
+pub fn machine(env: &DaemonEnvironment) -> Vec<PathBuf> {
     let listed = env.xdg_config_dirs.clone();
     let listed = listed.unwrap_or_else(|| "/etc/xdg".into());
     let directories = std::env::split_paths(&listed).filter(|it| it.is_absolute());
@@ -76,7 +76,7 @@ pub fn machine(env: &Env) -> Vec<PathBuf> {
 }
 
 /// The user's file: `--config`, `AISH_CONFIG`, then `$XDG_CONFIG_HOME/aish/config.toml`.
-pub fn config(flag: Option<&Path>, env: &Env) -> Option<PathBuf> {
+pub fn config(flag: Option<&Path>, env: &DaemonEnvironment) -> Option<PathBuf> {
     let named = flag
         .map(Path::to_path_buf)
         .or_else(|| env.aish_config.clone().map(PathBuf::from));

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use super::fault::Fault;
 use super::keys::Provider;
-use super::layers::Stack;
-use super::settings::said;
-use super::source::Origin;
-use super::source::Place;
-use super::table::{Leaf, join, nearest};
-use super::value::{Client, OnTimeout, Whole};
+use super::layers::LayerStack;
+use super::settings::value_of;
+use super::source::ConfigOrigin;
+use super::source::SourcePlace;
+use super::table_reader::{KeyLeaf, join, nearest};
+use super::value::{Client, OnTimeout, WholeNumber};
 use aishd_log::access::Access;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::shell;
 use aishd_log::tool_name::{Alias, ToolName};
-use aishd_rules::policy::{ClientGrant, Policy, ProviderRule, Silence};
+use aishd_rules::policy::{ClientGrant, OnSilence, Policy, ProviderRule};
 
 /// Providers that are part of the daemon.
 const OWN_PROVIDERS: [&str; 4] = ["aish", "data-tool", "example-tool", shell::PROVIDER];
@@ -23,7 +23,7 @@ const OWN_PROVIDERS: [&str; 4] = ["aish", "data-tool", "example-tool", shell::PR
 const SHORTEST: Duration = Duration::from_secs(1);
 
 /// The rules; faults are added to the others.
-pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
+pub(super) fn policy(stack: &LayerStack, faults: &mut Vec<Fault>) -> Policy {
     let file = &stack.file;
     let mut policy = Policy::default();
     let denied = file.permissions.deny.iter();
@@ -58,11 +58,11 @@ pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
             }
         }
     }
-    policy.builtin_tools = said(&file.tools.builtin).unwrap_or_default();
+    policy.builtin_tools = value_of(&file.tools.builtin).unwrap_or_default();
     policy.default_level = level(&file.permissions.default_level).unwrap_or_default();
-    policy.silence = match said(&file.permissions.on_timeout) {
-        Some(OnTimeout::Wait) => Silence::Waits,
-        Some(OnTimeout::Deny) | None => Silence::Denies,
+    policy.silence = match value_of(&file.permissions.on_timeout) {
+        Some(OnTimeout::Wait) => OnSilence::Waits,
+        Some(OnTimeout::Deny) | None => OnSilence::Denies,
     };
     calls(stack, &mut policy);
     policy.shell = super::shell::rules(stack, faults);
@@ -96,11 +96,11 @@ pub(super) fn policy(stack: &Stack, faults: &mut Vec<Fault>) -> Policy {
 }
 
 /// How calls run.
-fn calls(stack: &Stack, policy: &mut Policy) {
+fn calls(stack: &LayerStack, policy: &mut Policy) {
     let (tools, mcp) = (&stack.file.tools, &stack.file.mcp);
-    let by_default = |it: &Leaf<_>| {
+    let by_default = |it: &KeyLeaf<_>| {
         it.as_ref()
-            .is_none_or(|it| it.place.source.origin == Origin::Default)
+            .is_none_or(|it| it.place.source.origin == ConfigOrigin::Default)
     };
     let depth = match &mcp.max_tool_depth {
         Some(depth) if by_default(&tools.max_depth) => Some(depth),
@@ -112,11 +112,11 @@ fn calls(stack: &Stack, policy: &mut Policy) {
     if let Some(chars) = &tools.max_result_chars {
         policy.max_result_chars = usize::try_from(chars.value.0).unwrap_or(usize::MAX);
     }
-    policy.parallel_readonly = said(&tools.parallel_readonly).unwrap_or(true);
+    policy.parallel_readonly = value_of(&tools.parallel_readonly).unwrap_or(true);
 }
 
 /// Rules about providers that nobody configured: probably a slip, and a deny rule with a slip denies nothing.
-pub(super) fn unknown_providers(stack: &Stack, faults: &mut Vec<Fault>) {
+pub(super) fn unknown_providers(stack: &LayerStack, faults: &mut Vec<Fault>) {
     let file = &stack.file;
     let mut known: Vec<&str> = file.mcp.servers.keys().map(String::as_str).collect();
     known.extend(OWN_PROVIDERS);
@@ -125,7 +125,7 @@ pub(super) fn unknown_providers(stack: &Stack, faults: &mut Vec<Fault>) {
         place.map(|place| (key, text.to_owned(), place))
     };
     let denied = file.permissions.deny.iter();
-    let mut rules: Vec<(&str, String, Place)> = denied
+    let mut rules: Vec<(&str, String, SourcePlace)> = denied
         .map(|(it, place)| ("permissions.deny", it.to_owned(), place.clone()))
         .collect();
     let auto = file.mcp.auto_approve.keys();
@@ -151,7 +151,12 @@ pub(super) fn unknown_providers(stack: &Stack, faults: &mut Vec<Fault>) {
     }
 }
 
-fn rule(key: &str, text: &str, place: Option<&Place>, faults: &mut Vec<Fault>) -> Option<Pattern> {
+fn rule(
+    key: &str,
+    text: &str,
+    place: Option<&SourcePlace>,
+    faults: &mut Vec<Fault>,
+) -> Option<Pattern> {
     text.parse()
         .map_err(|error| {
             if let Some(place) = place {
@@ -166,7 +171,7 @@ fn provider_rule(
     path: &str,
     name: &str,
     provider: &Provider,
-    stack: &Stack,
+    stack: &LayerStack,
     faults: &mut Vec<Fault>,
 ) -> Option<(Alias, ProviderRule)> {
     let alias = alias(path, name, stack, faults);
@@ -193,7 +198,7 @@ fn provider_rule(
     ))
 }
 
-fn alias(path: &str, name: &str, stack: &Stack, faults: &mut Vec<Fault>) -> Option<Alias> {
+fn alias(path: &str, name: &str, stack: &LayerStack, faults: &mut Vec<Fault>) -> Option<Alias> {
     let alias = name.parse().map_err(|error| {
         if let Some(place) = stack.names.get(path) {
             faults.push(Fault::error(place, format!("`{path}`: {error}")));
@@ -202,7 +207,7 @@ fn alias(path: &str, name: &str, stack: &Stack, faults: &mut Vec<Fault>) -> Opti
     alias.ok()
 }
 
-fn level(leaf: &Leaf<Whole<1, 3>>) -> Option<Access> {
+fn level(leaf: &KeyLeaf<WholeNumber<1, 3>>) -> Option<Access> {
     let number = leaf.as_ref()?.value.0;
     Access::from_number(u8::try_from(number).ok()?)
 }
@@ -211,16 +216,16 @@ fn level(leaf: &Leaf<Whole<1, 3>>) -> Option<Access> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::layers::{Layer, Layers, Where};
-    use super::super::source::{Access as Readers, Source};
+    use super::super::layers::{BaseLayers, ConfigLayer, LayerPaths};
+    use super::super::source::{FileExposure as Readers, SourceText};
     use super::*;
 
     fn read(text: &str) -> (Policy, Vec<String>) {
-        let origin = Origin::File("config.toml".into());
-        let source = Source::new(origin, Readers::Private, text.to_owned());
-        let layers = Layers::read_with(&Where::default(), source);
+        let origin = ConfigOrigin::File("config.toml".into());
+        let source = SourceText::new(origin, Readers::Private, text.to_owned());
+        let layers = BaseLayers::read_with(&LayerPaths::default(), source);
         let mut faults = layers.faults.clone();
-        let policy = policy(&layers.whole(), &mut faults);
+        let policy = policy(&layers.merged(), &mut faults);
         (policy, faults.iter().map(Fault::line).collect())
     }
 
@@ -319,7 +324,7 @@ mod tests {
         )
         .0;
         assert_eq!(
-            (Silence::Waits, 2000, false),
+            (OnSilence::Waits, 2000, false),
             (
                 policy.silence,
                 policy.max_result_chars,
@@ -347,10 +352,10 @@ mod tests {
     #[test]
     fn denials_of_all_layers_are_joined() {
         let layer = |name: &str, text: &str| {
-            let origin = Origin::File(name.into());
-            Layer::read(Source::new(origin, Readers::Private, text.to_owned()))
+            let origin = ConfigOrigin::File(name.into());
+            ConfigLayer::read(SourceText::new(origin, Readers::Private, text.to_owned()))
         };
-        let mut stack = Stack::default();
+        let mut stack = LayerStack::default();
         for (name, text) in [
             (
                 "machine.toml",
@@ -368,8 +373,11 @@ mod tests {
         let denied: Vec<String> = policy.deny.iter().map(ToString::to_string).collect();
         assert_eq!(vec!["fs__rm", "git__push", "web__*"], denied);
         let entry = stack.entries().pop().unwrap();
-        assert_eq!(r#"["fs__rm", "web__*", "git__push"]"#, entry.value.shown());
-        let others: Vec<String> = entry.also.iter().map(Place::origin).collect();
+        assert_eq!(
+            r#"["fs__rm", "web__*", "git__push"]"#,
+            entry.value.display()
+        );
+        let others: Vec<String> = entry.also.iter().map(SourcePlace::origin).collect();
         assert_eq!(
             ("over.toml:1".to_owned(), vec!["machine.toml:2".to_owned()]),
             (entry.place.origin(), others)

@@ -2,29 +2,29 @@
 
 use url::Url;
 
-use super::address::{self, Distance};
+use super::address::{self, NetworkDistance};
 use super::fault::Fault;
 use super::keys::{self, Model};
-use super::layers::Stack;
-use super::settings::{IsSet, home, said};
-use super::source::{Access, Origin, Place};
-use super::table::{Leaf, Located, join};
-use super::value::{Dollars, Secret, Thinks, Time};
-use aishd_log::event::Source;
-use aishd_log::spending::Price;
-use aishd_model::optional::Learned;
-use aishd_model::preset::{Backend, Endpoint, KeySource, Preset, Timeouts};
-use aishd_model::thinking::Think;
+use super::layers::LayerStack;
+use super::settings::{IsSet, home, value_of};
+use super::source::{ConfigOrigin, FileExposure, SourcePlace};
+use super::table_reader::{KeyLeaf, LocatedValue, join};
+use super::value::{DollarAmount, SecretText, Thinks, TimeSpan};
+use aishd_log::event::PresetSource;
+use aishd_log::spending::TokenPrice;
+use aishd_model::optional_fields::LearnedFields;
+use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
+use aishd_model::thinking::ThinkingStart;
 
 /// One preset, while it is looked at.
-pub(super) struct Check<'a> {
+pub(super) struct PresetCheck<'a> {
     pub(super) name: &'a str,
     pub(super) model: &'a Model,
-    pub(super) stack: &'a Stack,
+    pub(super) stack: &'a LayerStack,
     pub(super) is_set: IsSet<'a>,
 }
 
-impl Check<'_> {
+impl PresetCheck<'_> {
     pub(super) fn preset(&self, faults: &mut Vec<Fault>) -> Option<Preset> {
         let before = faults.len();
         self.check_name(faults);
@@ -42,18 +42,19 @@ impl Check<'_> {
         let Model {
             timeouts, headers, ..
         } = self.model;
-        let usual = if near == Some(Distance::Loopback) {
+        let usual = if near == Some(NetworkDistance::Loopback) {
             Timeouts::LOOPBACK
         } else {
             Timeouts::REMOTE
         };
-        let limit = |leaf: &Leaf<Time>, usual| leaf.as_ref().map_or(usual, |it| it.value.value);
-        let header = |(name, value): (&String, &Leaf<_>)| Some((name.clone(), secret(value)?));
+        let limit =
+            |leaf: &KeyLeaf<TimeSpan>, usual| leaf.as_ref().map_or(usual, |it| it.value.value);
+        let header = |(name, value): (&String, &KeyLeaf<_>)| Some((name.clone(), secret(value)?));
         Some(Preset {
             name: self.name.to_owned(),
-            source: Source::Configured,
-            backend: Backend::Http(Endpoint {
-                url: said(&self.model.endpoint)?,
+            source: PresetSource::Configured,
+            backend: Backend::Http(ModelEndpoint {
+                url: value_of(&self.model.endpoint)?,
                 key,
                 headers: headers.iter().filter_map(header).collect(),
                 timeouts: Timeouts {
@@ -64,20 +65,20 @@ impl Check<'_> {
                 },
             }),
             model: model?,
-            temperature: said(&self.model.temperature).map(|it| it.0),
-            max_tokens: said(&self.model.max_tokens).map(|it| it.0),
-            context_tokens: said(&self.model.context_tokens).map(|it| it.0),
-            use_tool_role: said(&self.model.use_tool_role).unwrap_or(true),
-            tools: said(&self.model.tools).unwrap_or(true),
-            max_tools: said(&self.model.max_tools).and_then(|it| usize::try_from(it.0).ok()),
-            include_usage: said(&self.model.include_usage).unwrap_or(true),
-            think: match said(&self.model.think) {
-                None | Some(Thinks::Auto) => Think::Auto,
-                Some(Thinks::Open) => Think::Open,
-                Some(Thinks::Off) => Think::Off,
+            temperature: value_of(&self.model.temperature).map(|it| it.0),
+            max_tokens: value_of(&self.model.max_tokens).map(|it| it.0),
+            context_tokens: value_of(&self.model.context_tokens).map(|it| it.0),
+            use_tool_role: value_of(&self.model.use_tool_role).unwrap_or(true),
+            tools: value_of(&self.model.tools).unwrap_or(true),
+            max_tools: value_of(&self.model.max_tools).and_then(|it| usize::try_from(it.0).ok()),
+            include_usage: value_of(&self.model.include_usage).unwrap_or(true),
+            think: match value_of(&self.model.think) {
+                None | Some(Thinks::Auto) => ThinkingStart::Auto,
+                Some(Thinks::Open) => ThinkingStart::Open,
+                Some(Thinks::Off) => ThinkingStart::Off,
             },
             price,
-            learned: Learned::default(),
+            learned: LearnedFields::default(),
         })
     }
 
@@ -104,15 +105,15 @@ impl Check<'_> {
     }
 
     /// Half a price is none: what it leaves out would count as nothing.
-    fn price(&self, faults: &mut Vec<Fault>) -> Option<Price> {
+    fn price(&self, faults: &mut Vec<Fault>) -> Option<TokenPrice> {
         let keys::Price {
             input,
             output,
             cached_input,
         } = &self.model.price;
-        let nano = |leaf: &Leaf<Dollars>| leaf.as_ref().map(|it| it.value.nano());
+        let nano = |leaf: &KeyLeaf<DollarAmount>| leaf.as_ref().map(|it| it.value.nano());
         match (nano(input), nano(output)) {
-            (Some(input), Some(output)) => Some(Price {
+            (Some(input), Some(output)) => Some(TokenPrice {
                 input,
                 output,
                 cached_input: nano(cached_input),
@@ -133,7 +134,12 @@ impl Check<'_> {
         }
     }
 
-    fn required(&self, key: &str, leaf: &Leaf<String>, faults: &mut Vec<Fault>) -> Option<String> {
+    fn required(
+        &self,
+        key: &str,
+        leaf: &KeyLeaf<String>,
+        faults: &mut Vec<Fault>,
+    ) -> Option<String> {
         match leaf {
             Some(said) if !said.value.trim().is_empty() => return Some(said.value.clone()),
             Some(said) => {
@@ -207,7 +213,7 @@ impl Check<'_> {
         }
         if let (Some(way), Some(url)) = (ways.first(), url)
             && url.scheme() == "http"
-            && address::distance(url) == Distance::Far
+            && address::distance(url) == NetworkDistance::Far
         {
             let place = self
                 .model
@@ -225,7 +231,7 @@ impl Check<'_> {
             .map_or(KeySource::None, |it| it.source)
     }
 
-    fn check_variable(&self, name: &Located<String>, faults: &mut Vec<Fault>) {
+    fn check_variable(&self, name: &LocatedValue<String>, faults: &mut Vec<Fault>) {
         let text = &name.value;
         if text.is_empty() || text.contains(['=', '\0']) || text.chars().any(char::is_whitespace) {
             let message = format!("`{}.key_env` is no name of a variable", self.path());
@@ -239,18 +245,18 @@ impl Check<'_> {
 }
 
 /// One of the ways to say a key.
-struct Way<'a> {
+struct KeySpelling<'a> {
     name: &'static str,
-    place: &'a Place,
+    place: &'a SourcePlace,
     source: KeySource,
 }
 
 fn way<'a, T>(
     name: &'static str,
-    leaf: &'a Leaf<T>,
+    leaf: &'a KeyLeaf<T>,
     source: impl FnOnce(&T) -> KeySource,
-) -> Option<Way<'a>> {
-    leaf.as_ref().map(|it| Way {
+) -> Option<KeySpelling<'a>> {
+    leaf.as_ref().map(|it| KeySpelling {
         name,
         place: &it.place,
         source: source(&it.value),
@@ -258,31 +264,31 @@ fn way<'a, T>(
 }
 
 /// A secret that stands in the file; `better` says where else it could.
-pub(super) fn check_literal(key: &Located<Secret>, better: &str, faults: &mut Vec<Fault>) {
+pub(super) fn check_literal(key: &LocatedValue<SecretText>, better: &str, faults: &mut Vec<Fault>) {
     let source = &key.place.source;
     if key.value.0.trim().is_empty() {
         faults.push(Fault::error(&key.place, "the key is empty"));
         return;
     }
     match (&source.origin, source.access) {
-        (Origin::CommandLine, _) => {
+        (ConfigOrigin::CommandLine, _) => {
             let message = "a key on the command line is seen by every process";
             faults.push(Fault::error(&key.place, message).help(better));
         }
-        (_, Access::Readable(mode)) => {
+        (_, FileExposure::Readable(mode)) => {
             let file = source.name();
             let message = format!(
                 "{file} holds a key and can be read by others (mode {mode:04o}): chmod 600 {file}"
             );
             faults.push(Fault::error(&key.place, message).help(better));
         }
-        (_, Access::Private) => {
+        (_, FileExposure::Private) => {
             let message = "the key stands in the file itself";
             faults.push(Fault::warning(&key.place, message).help(better));
         }
     }
 }
 
-fn secret(leaf: &Leaf<Secret>) -> Option<String> {
+fn secret(leaf: &KeyLeaf<SecretText>) -> Option<String> {
     leaf.as_ref().map(|it| it.value.0.clone())
 }

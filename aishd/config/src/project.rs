@@ -5,13 +5,13 @@
 use std::path::{Path, PathBuf};
 
 use super::fault::Fault;
-use super::file::{self, Need};
+use super::file::{self, FileNeed};
 use super::keys;
-use super::layers::{Layer, Layers};
+use super::layers::{BaseLayers, ConfigLayer};
 use super::settings::{self, IsSet};
-use super::source::Origin;
-use super::table::Entry;
-use aishd_model::preset::Models;
+use super::source::ConfigOrigin;
+use super::table_reader::TableEntry;
+use aishd_model::preset::ModelSettings;
 
 const BELOW_ROOT: &str = ".aish/config.toml";
 /// No directory is deeper than that on purpose.
@@ -35,13 +35,21 @@ pub fn find(directory: &Path) -> Option<PathBuf> {
 }
 
 /// The project's file, read; absent when none is there.
-pub fn read(path: &Path) -> Result<Option<Layer>, Fault> {
-    let source = file::read(Origin::Project(path.to_path_buf()), path, Need::Optional)?;
-    Ok(source.map(Layer::read))
+pub fn read(path: &Path) -> Result<Option<ConfigLayer>, Fault> {
+    let source = file::read(
+        ConfigOrigin::Project(path.to_path_buf()),
+        path,
+        FileNeed::Optional,
+    )?;
+    Ok(source.map(ConfigLayer::read))
 }
 
 /// The models that hold in a project, and all that is wrong with its file. What is wrong elsewhere is told elsewhere.
-pub fn models(layers: &Layers, project: &Layer, is_set: IsSet<'_>) -> (Option<Models>, Vec<Fault>) {
+pub fn models(
+    layers: &BaseLayers,
+    project: &ConfigLayer,
+    is_set: IsSet<'_>,
+) -> (Option<ModelSettings>, Vec<Fault>) {
     let mut faults = project.faults.clone();
     forbid(layers, project, &mut faults);
     let mut meaning = vec![];
@@ -59,10 +67,10 @@ pub fn models(layers: &Layers, project: &Layer, is_set: IsSet<'_>) -> (Option<Mo
 }
 
 /// What even a trusted file may not say.
-fn forbid(layers: &Layers, project: &Layer, faults: &mut Vec<Fault>) {
-    let others = layers.whole();
-    let mut entries: Vec<Entry> = vec![];
-    super::table::Part::list(&project.file, "", &mut entries);
+fn forbid(layers: &BaseLayers, project: &ConfigLayer, faults: &mut Vec<Fault>) {
+    let others = layers.merged();
+    let mut entries: Vec<TableEntry> = vec![];
+    super::table_reader::KeyPart::list(&project.file, "", &mut entries);
     for entry in &entries {
         let project_may = ["config_version", "default_model"].contains(&entry.key.as_str())
             || entry.key.starts_with("models.");

@@ -5,9 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::file::{self, Need};
-use super::live::Live;
-use super::source::Origin;
+use super::file::{self, FileNeed};
+use super::live::LiveConfig;
+use super::source::ConfigOrigin;
 use super::{paths, trust};
 use aishd_turn::saved_prompt::PromptName;
 
@@ -18,7 +18,7 @@ pub const MOST_BYTES: usize = 256 << 10;
 
 /// Where they are. Everything blocks on files.
 #[derive(Clone, Debug)]
-pub struct Prompts {
+pub struct PromptFiles {
     folder: PathBuf,
 }
 
@@ -43,8 +43,8 @@ pub enum PromptsError {
     },
 }
 
-impl Prompts {
-    pub fn of(live: &Live) -> Result<Self, PromptsError> {
+impl PromptFiles {
+    pub fn of(live: &LiveConfig) -> Result<Self, PromptsError> {
         let home = live.file().and_then(Path::parent);
         let folder = home.ok_or(PromptsError::Homeless)?.join("prompts");
         Ok(Self { folder })
@@ -73,7 +73,7 @@ impl Prompts {
 
     pub fn read(&self, name: &PromptName) -> Result<String, PromptsError> {
         let path = self.file(name);
-        let read = file::read(Origin::File(path.clone()), &path, Need::Optional);
+        let read = file::read(ConfigOrigin::File(path.clone()), &path, FileNeed::Optional);
         let source = read.map_err(|fault| PromptsError::Refused(fault.line()))?;
         let source = source.ok_or_else(|| PromptsError::Unknown(name.clone()))?;
         measured(source.text())?;

@@ -1,27 +1,27 @@
 //! `[routing]`: which preset answers what, and which one when a server is down.
 
 use super::fault::Fault;
-use super::layers::Stack;
-use super::settings::said;
-use super::source::Origin;
-use super::table::{Leaf, Located, join, nearest};
-use aishd_log::routed::Class;
+use super::layers::LayerStack;
+use super::settings::value_of;
+use super::source::ConfigOrigin;
+use super::table_reader::{KeyLeaf, LocatedValue, join, nearest};
+use aishd_log::routed::QuestionClass;
 use aishd_model::routing::Routing;
 
 /// The built-in responder, which needs no preset.
 const DEMO: &str = "demo";
 
-pub(super) fn routing(stack: &Stack, faults: &mut Vec<Fault>) -> Routing {
+pub(super) fn routing(stack: &LayerStack, faults: &mut Vec<Fault>) -> Routing {
     let table = &stack.file.routing;
     let leaf = |class| match class {
-        Class::Code => &table.classes.code,
-        Class::Reasoning => &table.classes.reasoning,
-        Class::Default => &table.classes.default,
+        QuestionClass::Code => &table.classes.code,
+        QuestionClass::Reasoning => &table.classes.reasoning,
+        QuestionClass::Default => &table.classes.default,
     };
     let mut classes = std::collections::BTreeMap::new();
-    for class in Class::ALL {
+    for class in QuestionClass::ALL {
         let key = format!("routing.classes.{}", class.name());
-        if let Some(named) = named(&key, leaf(class), stack, faults) {
+        if let Some(named) = preset_named(&key, leaf(class), stack, faults) {
             classes.insert(class, named.value.clone());
         }
     }
@@ -31,20 +31,20 @@ pub(super) fn routing(stack: &Stack, faults: &mut Vec<Fault>) -> Routing {
         check("routing.fallback_model", named, stack, faults);
     }
     Routing {
-        auto: said(&table.auto).unwrap_or(false),
-        fallback: said(&table.fallback).unwrap_or(false),
-        fallback_model: said(&table.fallback_model).unwrap_or_default(),
+        auto: value_of(&table.auto).unwrap_or(false),
+        fallback: value_of(&table.fallback).unwrap_or(false),
+        fallback_model: value_of(&table.fallback_model).unwrap_or_default(),
         classes,
     }
 }
 
 /// What somebody wrote holds. What nobody wrote holds only for a model that cannot cost money.
-fn named<'a>(
+fn preset_named<'a>(
     key: &str,
-    leaf: &'a Leaf<String>,
-    stack: &Stack,
+    leaf: &'a KeyLeaf<String>,
+    stack: &LayerStack,
     faults: &mut Vec<Fault>,
-) -> Option<&'a Located<String>> {
+) -> Option<&'a LocatedValue<String>> {
     let named = leaf.as_ref()?;
     if is_default(named) {
         let model = stack.file.models.get(&named.value);
@@ -54,12 +54,17 @@ fn named<'a>(
     Some(named)
 }
 
-fn is_default(named: &Located<String>) -> bool {
-    named.place.source.origin == Origin::Default
+fn is_default(named: &LocatedValue<String>) -> bool {
+    named.place.source.origin == ConfigOrigin::Default
 }
 
 /// A name that is no preset's is no reason not to start: the preset that answers anyway answers.
-pub(super) fn check(key: &str, named: &Located<String>, stack: &Stack, faults: &mut Vec<Fault>) {
+pub(super) fn check(
+    key: &str,
+    named: &LocatedValue<String>,
+    stack: &LayerStack,
+    faults: &mut Vec<Fault>,
+) {
     let (file, name) = (&stack.file, &named.value);
     let unread = stack.broken.contains("") || stack.broken.contains("models");
     if file.models.contains_key(name) || name == DEMO || unread {
@@ -79,17 +84,18 @@ pub(super) fn check(key: &str, named: &Located<String>, stack: &Stack, faults: &
 mod tests {
     use super::*;
     use crate::keys::DEFAULTS;
-    use crate::layers::Layer;
-    use crate::source::{Access, Source};
+    use crate::layers::ConfigLayer;
+    use crate::source::{FileExposure, SourceText};
 
     const FREE: &str = "endpoint = \"http://127.0.0.1:1\"\nmodel = \"m\"\n";
 
     fn read(text: &str) -> (Routing, Vec<String>) {
-        let source = |origin, text: &str| Source::new(origin, Access::Private, text.to_owned());
-        let mut stack = Stack::default();
-        stack.put_layer(&Layer::read(source(Origin::Default, DEFAULTS)));
-        let user = Origin::File("/c.toml".into());
-        stack.put_layer(&Layer::read(source(user, text)));
+        let source =
+            |origin, text: &str| SourceText::new(origin, FileExposure::Private, text.to_owned());
+        let mut stack = LayerStack::default();
+        stack.put_layer(&ConfigLayer::read(source(ConfigOrigin::Default, DEFAULTS)));
+        let user = ConfigOrigin::File("/c.toml".into());
+        stack.put_layer(&ConfigLayer::read(source(user, text)));
         let mut faults = vec![];
         let routing = routing(&stack, &mut faults);
         assert!(faults.iter().all(|it| !it.is_error()), "{faults:?}");
@@ -99,7 +105,10 @@ mod tests {
     #[track_caller]
     fn check_code(text: &str, preset: Option<&str>) {
         let (routing, faults) = read(text);
-        let found = routing.classes.get(&Class::Code).map(String::as_str);
+        let found = routing
+            .classes
+            .get(&QuestionClass::Code)
+            .map(String::as_str);
         assert_eq!((preset, 0), (found, faults.len()), "{text}: {faults:?}");
         assert_eq!(1, routing.classes.len().max(1), "{text}");
     }
@@ -127,7 +136,10 @@ mod tests {
         assert!(routing.auto);
         assert_eq!(
             Some("dep"),
-            routing.classes.get(&Class::Reasoning).map(String::as_str)
+            routing
+                .classes
+                .get(&QuestionClass::Reasoning)
+                .map(String::as_str)
         );
         assert_eq!(2, faults.len(), "{faults:?}");
         assert!(

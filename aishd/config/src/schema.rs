@@ -85,7 +85,7 @@ fn set_defaults(schema: &mut Value, defaults: &Value) {
 
 /// What is known of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct About {
+pub struct KeyDescription {
     /// `<NAME>` in the place of a name that people choose.
     pub key: String,
     pub description: String,
@@ -98,7 +98,7 @@ pub struct About {
 }
 
 /// Explains a key, or lists the nearest that there are.
-pub fn explain(key: &str) -> Result<About, Option<String>> {
+pub fn explain(key: &str) -> Result<KeyDescription, Option<String>> {
     let schema = document();
     let names = split(key).ok_or(None)?;
     let mut at = &schema;
@@ -113,7 +113,7 @@ pub fn explain(key: &str) -> Result<About, Option<String>> {
         } else {
             let known = keys_of(at);
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let meant = super::table::nearest(name, &known);
+            let meant = super::table_reader::nearest(name, &known);
             let meant = meant.map(|it| {
                 path.iter()
                     .map(String::as_str)
@@ -124,23 +124,23 @@ pub fn explain(key: &str) -> Result<About, Option<String>> {
             return Err(meant);
         }
     }
-    Ok(about(path.join("."), at))
+    Ok(describe(path.join("."), at))
 }
 
 /// The file as a whole.
-pub fn top() -> About {
-    about(String::new(), &document())
+pub fn top() -> KeyDescription {
+    describe(String::new(), &document())
 }
 
-fn about(key: String, at: &Value) -> About {
+fn describe(key: String, at: &Value) -> KeyDescription {
     let text = |key: &str| at.get(key).and_then(Value::as_str).unwrap_or_default();
     let default = at
         .get("default")
         .and_then(|it| toml::Value::try_from(it).ok());
-    About {
+    KeyDescription {
         key,
         description: text("description").replace('\n', " "),
-        takes: takes(at),
+        takes: value_text(at),
         default: default.map(|it| it.to_string()),
         keys: keys_of(at),
     }
@@ -170,7 +170,7 @@ fn keys_of(schema: &Value) -> Vec<String> {
 }
 
 /// What a schema allows, in words.
-fn takes(schema: &Value) -> String {
+fn value_text(schema: &Value) -> String {
     if let Some(words) = schema.get("enum").and_then(Value::as_array) {
         let words: Vec<String> = words.iter().map(Value::to_string).collect();
         return format!("one of {}", words.join(", "));

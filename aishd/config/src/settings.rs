@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::address::{self, Distance};
+use super::address::{self, NetworkDistance};
 use super::fault::Fault;
 use super::filter;
 use super::keys::File;
-use super::layers::Stack;
-use super::preset::Check;
-use super::source::Origin;
-use super::table::{Entry, Leaf, join, nearest};
-use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, Time, When, Whole};
+use super::layers::LayerStack;
+use super::preset::PresetCheck;
+use super::source::ConfigOrigin;
+use super::table_reader::{KeyLeaf, TableEntry, join, nearest};
+use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, TimeSpan, When, WholeNumber};
 use aishd_log::memory;
-use aishd_mcp_messages::settings::Mcp;
-use aishd_model::budget::Rules;
-use aishd_model::preset::Models;
-use aishd_model::trusted::Trusted;
+use aishd_mcp_messages::settings::McpSettings;
+use aishd_model::context_budget::ContextSettings;
+use aishd_model::preset::ModelSettings;
+use aishd_model::trusted_instructions::TrustedInstructions;
 use aishd_rules::policy::Policy;
 
 /// The built-in responder, which needs no preset.
@@ -30,8 +30,8 @@ const GRACE_MOST: Duration = Duration::from_secs(3);
 /// Everything that is configured, with the defaults in place of what is not.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub models: Arc<Models>,
-    pub mcp: Mcp,
+    pub models: Arc<ModelSettings>,
+    pub mcp: McpSettings,
     pub policy: Arc<Policy>,
     /// Directories with manifests of tools, besides the usual one.
     pub tool_folders: Vec<PathBuf>,
@@ -45,16 +45,16 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// Time that running turns get at a stop.
     pub grace: Duration,
-    pub log: Log,
-    pub notify: Notify,
-    pub ui: Ui,
+    pub log: LoggingSettings,
+    pub notify: NotifySettings,
+    pub ui: UiSettings,
     /// Every key that is said, with the value that counts.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TableEntry>,
 }
 
 /// What is logged, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
+pub struct LoggingSettings {
     /// A filter that `tracing` takes.
     pub filter: String,
     pub format: LogFormat,
@@ -66,7 +66,7 @@ pub struct Log {
 
 /// What becomes of a question that waits while nobody looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notify {
+pub struct NotifySettings {
     pub when: NotifyWhen,
     pub method: NotifyMethod,
     /// A program and its arguments; empty: none.
@@ -77,7 +77,7 @@ pub struct Notify {
 
 /// How clients look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ui {
+pub struct UiSettings {
     pub color: When,
     pub markdown: When,
     pub theme: String,
@@ -90,7 +90,7 @@ pub type IsSet<'a> = &'a dyn Fn(&str) -> bool;
 
 impl Settings {
     /// Gives a stack of layers its meaning. Absent when there is an error among the faults.
-    pub fn of(stack: &Stack, is_set: IsSet<'_>) -> (Option<Self>, Vec<Fault>) {
+    pub fn of(stack: &LayerStack, is_set: IsSet<'_>) -> (Option<Self>, Vec<Fault>) {
         let mut faults = vec![];
         let file = &stack.file;
         let models = models(stack, is_set, &mut faults);
@@ -125,16 +125,16 @@ impl Settings {
             mcp,
             policy: Arc::new(policy),
             tool_folders,
-            system_prompt_file: super::opening::file_of(&file.context),
-            max_clients: whole(&limits.max_clients),
-            max_queue: whole(&limits.max_queue_per_conversation),
-            max_conversations_in_memory: whole(&limits.max_conversations_in_memory),
+            system_prompt_file: super::system_prompt::file_of(&file.context),
+            max_clients: whole_number(&limits.max_clients),
+            max_queue: whole_number(&limits.max_queue_per_conversation),
+            max_conversations_in_memory: whole_number(&limits.max_conversations_in_memory),
             client_stall: time(&limits.client_stall),
             state: file.daemon.state.as_ref().map(|it| home(&it.value)),
             grace: time(&file.shutdown.grace),
-            log: Log::of(file),
-            notify: Notify::of(file),
-            ui: Ui::of(file),
+            log: LoggingSettings::of(file),
+            notify: NotifySettings::of(file),
+            ui: UiSettings::of(file),
             entries: stack.entries(),
         };
         (Some(settings), faults)
@@ -142,7 +142,7 @@ impl Settings {
 
     /// Dotted names of what differs from `before`; of a preset only its name.
     pub fn changes_from(&self, before: &Self) -> Vec<String> {
-        let said = |it: &Self| -> BTreeMap<String, super::table::Said> {
+        let said = |it: &Self| -> BTreeMap<String, super::table_reader::TomlText> {
             it.entries
                 .iter()
                 .map(|it| (it.key.clone(), it.value.clone()))
@@ -161,7 +161,8 @@ impl Settings {
         if self.system_prompt_file.is_some() && opening(before) != opening(self) {
             changed.push("context.system_prompt_file".to_owned());
         }
-        let projects = |it: &Self| -> BTreeMap<PathBuf, Arc<Models>> { it.models.projects.clone() };
+        let projects =
+            |it: &Self| -> BTreeMap<PathBuf, Arc<ModelSettings>> { it.models.projects.clone() };
         let (old, new) = (projects(before), projects(self));
         let roots = old.keys().chain(new.keys());
         changed.extend(
@@ -177,7 +178,7 @@ impl Settings {
     /// What these keys are set to, as TOML, where it is short; of a secret only that it is there.
     pub fn short_values(&self, keys: &[String]) -> BTreeMap<String, String> {
         let entries = self.entries.iter().filter(|it| keys.contains(&it.key));
-        let values = entries.map(|it| (it.key.clone(), it.shown()));
+        let values = entries.map(|it| (it.key.clone(), it.display()));
         values
             .filter(|(_, it)| it.len() <= SHORT_VALUE_BYTES)
             .collect()
@@ -206,58 +207,60 @@ pub fn needs_restart(key: &str) -> bool {
     is_limit || key.starts_with("daemon.") || KEYS.contains(&key)
 }
 
-impl Log {
+impl LoggingSettings {
     fn of(file: &File) -> Self {
         let log = &file.logging;
         Self {
-            filter: said(&log.level).unwrap_or_default(),
-            format: said(&log.format).unwrap_or(LogFormat::Auto),
-            redact: said(&log.redact).unwrap_or_default(),
-            content: said(&log.content).unwrap_or(false),
+            filter: value_of(&log.level).unwrap_or_default(),
+            format: value_of(&log.format).unwrap_or(LogFormat::Auto),
+            redact: value_of(&log.redact).unwrap_or_default(),
+            content: value_of(&log.content).unwrap_or(false),
         }
     }
 }
 
-impl Notify {
+impl NotifySettings {
     fn of(file: &File) -> Self {
         let notify = &file.notify;
         Self {
-            when: said(&notify.when).unwrap_or(NotifyWhen::Unattended),
-            method: said(&notify.method).unwrap_or(NotifyMethod::Auto),
-            command: said(&notify.command).unwrap_or_default(),
+            when: value_of(&notify.when).unwrap_or(NotifyWhen::Unattended),
+            method: value_of(&notify.method).unwrap_or(NotifyMethod::Auto),
+            command: value_of(&notify.command).unwrap_or_default(),
             after: time(&notify.after),
         }
     }
 }
 
-impl Ui {
+impl UiSettings {
     fn of(file: &File) -> Self {
         let ui = &file.ui;
         Self {
-            color: said(&ui.color).unwrap_or(When::Auto),
-            markdown: said(&ui.markdown).unwrap_or(When::Auto),
-            theme: said(&ui.theme).unwrap_or_default(),
-            editor: said(&ui.editor).unwrap_or_default(),
-            keymap: said(&ui.keymap).unwrap_or(Keymap::Emacs),
+            color: value_of(&ui.color).unwrap_or(When::Auto),
+            markdown: value_of(&ui.markdown).unwrap_or(When::Auto),
+            theme: value_of(&ui.theme).unwrap_or_default(),
+            editor: value_of(&ui.editor).unwrap_or_default(),
+            keymap: value_of(&ui.keymap).unwrap_or(Keymap::Emacs),
         }
     }
 }
 
-pub(super) fn said<T: Clone>(leaf: &Leaf<T>) -> Option<T> {
+pub(super) fn value_of<T: Clone>(leaf: &KeyLeaf<T>) -> Option<T> {
     leaf.as_ref().map(|it| it.value.clone())
 }
 
 /// The lowest layer says it; a test sees to that.
-fn whole<const LEAST: u64, const MOST: u64>(leaf: &Leaf<Whole<LEAST, MOST>>) -> usize {
+fn whole_number<const LEAST: u64, const MOST: u64>(
+    leaf: &KeyLeaf<WholeNumber<LEAST, MOST>>,
+) -> usize {
     let number = leaf.as_ref().map_or(LEAST, |it| it.value.0);
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-pub(super) fn time(leaf: &Leaf<Time>) -> Duration {
+pub(super) fn time(leaf: &KeyLeaf<TimeSpan>) -> Duration {
     leaf.as_ref().map_or(Duration::ZERO, |it| it.value.value)
 }
 
-fn check_state(state: &Leaf<PathBuf>, faults: &mut Vec<Fault>) {
+fn check_state(state: &KeyLeaf<PathBuf>, faults: &mut Vec<Fault>) {
     let Some(state) = state else { return };
     if !home(&state.value).is_absolute() {
         let message = "`daemon.state`: expected an absolute path, or one that begins with ~/";
@@ -268,7 +271,7 @@ fn check_state(state: &Leaf<PathBuf>, faults: &mut Vec<Fault>) {
 /// Paths that stand for themselves wherever the daemon was started.
 pub(super) fn places(
     key: &str,
-    places: &Leaf<Vec<String>>,
+    places: &KeyLeaf<Vec<String>>,
     faults: &mut Vec<Fault>,
 ) -> Vec<PathBuf> {
     let Some(places) = places else { return vec![] };
@@ -281,11 +284,15 @@ pub(super) fn places(
 }
 
 /// The presets of a stack, and the one that answers when nobody names one.
-pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) -> Models {
+pub(super) fn models(
+    stack: &LayerStack,
+    is_set: IsSet<'_>,
+    faults: &mut Vec<Fault>,
+) -> ModelSettings {
     let file = &stack.file;
     let mut presets = BTreeMap::new();
     for (name, model) in &file.models {
-        let check = Check {
+        let check = PresetCheck {
             name,
             model,
             stack,
@@ -299,8 +306,10 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
         for server in &servers.value {
             let near = address::parse(server).map(|it| address::distance(&it));
             let wrong = match near {
-                Ok(Distance::Loopback) => continue,
-                Ok(Distance::Local | Distance::Far) => "it is not on this machine".to_owned(),
+                Ok(NetworkDistance::Loopback) => continue,
+                Ok(NetworkDistance::Local | NetworkDistance::Far) => {
+                    "it is not on this machine".to_owned()
+                }
                 Err(wrong) => wrong,
             };
             let message = format!("`discovery.servers`: {server}: {wrong}");
@@ -308,7 +317,7 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
             faults.push(Fault::error(&servers.place, message).help(help));
         }
     }
-    Models {
+    ModelSettings {
         default: default_model(stack, faults),
         context: context(stack, faults),
         memory: memory(stack, faults),
@@ -316,16 +325,16 @@ pub(super) fn models(stack: &Stack, is_set: IsSet<'_>, faults: &mut Vec<Fault>) 
         norris: super::norris::norris(stack, faults),
         daily_usd: super::spending::daily(stack, &presets, faults),
         presets,
-        local_servers: said(&file.discovery.servers).unwrap_or_default(),
+        local_servers: value_of(&file.discovery.servers).unwrap_or_default(),
         projects: BTreeMap::new(),
     }
 }
 
 /// How much models are shown of a conversation.
-fn context(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
+fn context(stack: &LayerStack, faults: &mut Vec<Fault>) -> ContextSettings {
     let context = &stack.file.context;
-    let usual = Rules::default();
-    let summarizes = said(&context.summarize_on_evict).unwrap_or(false);
+    let usual = ContextSettings::default();
+    let summarizes = value_of(&context.summarize_on_evict).unwrap_or(false);
     let models = &stack.file.models;
     if let (Some(on), Some(named)) = (&context.summarize_on_evict, &context.summarizer_model)
         && on.value
@@ -336,39 +345,39 @@ fn context(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
             "`context.summarizer_model`: there is no [models.{}], so nothing is summed up",
             join("", &named.value)
         );
-        let is_default = named.place.source.origin == Origin::Default;
+        let is_default = named.place.source.origin == ConfigOrigin::Default;
         let place = if is_default { &on.place } else { &named.place };
         let fault = Fault::warning(place, message);
         faults.push(fault.help("say which preset sums up what leaves the context"));
     }
-    Rules {
-        system_prompt: super::opening::text(context, faults),
-        project: said(&context.project).and_then(|it| it.then(Trusted::default)),
-        max_turns: whole(&context.max_turns),
-        max_tokens: said(&context.max_tokens).map(|it| it.0),
-        reserve_tokens: said(&context.reserve_tokens).map_or(usual.reserve_tokens, |it| it.0),
-        summarizer: said(&context.summarizer_model).filter(|_| summarizes),
-        max_summary_chars: whole(&context.max_summary_chars),
+    ContextSettings {
+        system_prompt: super::system_prompt::text(context, faults),
+        project: value_of(&context.project).and_then(|it| it.then(TrustedInstructions::default)),
+        max_turns: whole_number(&context.max_turns),
+        max_tokens: value_of(&context.max_tokens).map(|it| it.0),
+        reserve_tokens: value_of(&context.reserve_tokens).map_or(usual.reserve_tokens, |it| it.0),
+        summarizer: value_of(&context.summarizer_model).filter(|_| summarizes),
+        max_summary_chars: whole_number(&context.max_summary_chars),
     }
 }
 
-fn memory(stack: &Stack, faults: &mut Vec<Fault>) -> memory::Rules {
+fn memory(stack: &LayerStack, faults: &mut Vec<Fault>) -> memory::MemorySettings {
     let memory = &stack.file.memory;
     let proposes = memory.summarize_on_close.as_ref().filter(|it| it.value);
-    let named = said(&stack.file.context.summarizer_model);
+    let named = value_of(&stack.file.context.summarizer_model);
     let proposer = named.filter(|it| stack.file.models.contains_key(it) || it == DEMO);
     if let (Some(on), None) = (proposes, &proposer) {
         let message = "`memory.summarize_on_close`: `context.summarizer_model` names no preset, so nothing is proposed";
         faults.push(Fault::warning(&on.place, message));
     }
-    memory::Rules {
-        max_chars: whole(&memory.max_chars),
+    memory::MemorySettings {
+        max_chars: whole_number(&memory.max_chars),
         proposer: proposer.filter(|_| proposes.is_some()),
     }
 }
 
 /// The preset that answers when nobody names one; a single one needs no naming.
-fn default_model(stack: &Stack, faults: &mut Vec<Fault>) -> Option<String> {
+fn default_model(stack: &LayerStack, faults: &mut Vec<Fault>) -> Option<String> {
     let file = &stack.file;
     match &file.default_model {
         Some(named) if file.models.contains_key(&named.value) || named.value == DEMO => {

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use super::fault::Fault;
-use super::layers::Stack;
-use super::settings::said;
-use aishd_log::shell::Rules;
+use super::layers::LayerStack;
+use super::settings::value_of;
+use aishd_log::shell::ShellSettings;
 
 /// A shorter one would end what has hardly begun.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// The rules about commands; faults are added to the others.
-pub(super) fn rules(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
+pub(super) fn rules(stack: &LayerStack, faults: &mut Vec<Fault>) -> ShellSettings {
     let shell = &stack.file.shell;
-    let mut rules = Rules::default();
+    let mut rules = ShellSettings::default();
     if let Some(timeout) = &shell.timeout {
         let time = timeout.value.value;
         if time < SHORTEST {
@@ -34,7 +34,7 @@ pub(super) fn rules(stack: &Stack, faults: &mut Vec<Fault>) -> Rules {
         }
         rules.env_from_client.clone_from(&names.value);
     }
-    rules.confirm = said(&shell.confirm).unwrap_or(true);
-    rules.feed_back = said(&shell.feed_back).unwrap_or_default();
+    rules.confirm = value_of(&shell.confirm).unwrap_or(true);
+    rules.feed_back = value_of(&shell.feed_back).unwrap_or_default();
     rules
 }

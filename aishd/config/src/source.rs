@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::veil;
+use super::redaction;
 
 /// Who says something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ConfigOrigin {
     /// This program.
     Default,
     /// A file of the machine or of the user.
@@ -24,7 +24,7 @@ pub enum Origin {
 
 /// How far others get at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum FileExposure {
     /// Only its owner can read it.
     Private,
     /// Others can, by this mode.
@@ -32,9 +32,9 @@ pub enum Access {
 }
 
 /// A text with settings.
-pub struct Source {
-    pub origin: Origin,
-    pub access: Access,
+pub struct SourceText {
+    pub origin: ConfigOrigin,
+    pub access: FileExposure,
     text: String,
     /// As long as the text, without secrets and without what could drive a terminal.
     shown: String,
@@ -42,14 +42,14 @@ pub struct Source {
 
 /// A part of a source.
 #[derive(Clone, Debug)]
-pub struct Place {
-    pub source: Arc<Source>,
+pub struct SourcePlace {
+    pub source: Arc<SourceText>,
     pub span: Range<usize>,
 }
 
-impl Source {
-    pub fn new(origin: Origin, access: Access, text: String) -> Arc<Self> {
-        let shown = veil::cover(&text);
+impl SourceText {
+    pub fn new(origin: ConfigOrigin, access: FileExposure, text: String) -> Arc<Self> {
+        let shown = redaction::cover(&text);
         Arc::new(Self {
             origin,
             access,
@@ -63,19 +63,19 @@ impl Source {
     }
 
     /// The text as it may be shown; positions are those of the text.
-    pub fn shown(&self) -> &str {
+    pub fn display(&self) -> &str {
         &self.shown
     }
 
     /// What people call it.
     pub fn name(&self) -> String {
         match &self.origin {
-            Origin::Default => "default".to_owned(),
-            Origin::File(path) | Origin::Project(path) => {
-                veil::safe(&path.display().to_string()).into_owned()
+            ConfigOrigin::Default => "default".to_owned(),
+            ConfigOrigin::File(path) | ConfigOrigin::Project(path) => {
+                redaction::safe(&path.display().to_string()).into_owned()
             }
-            Origin::Variable(name) => (*name).to_owned(),
-            Origin::CommandLine => "-c".to_owned(),
+            ConfigOrigin::Variable(name) => (*name).to_owned(),
+            ConfigOrigin::CommandLine => "-c".to_owned(),
         }
     }
 
@@ -89,13 +89,13 @@ impl Source {
 }
 
 /// Written by hand: the text may hold a key.
-impl fmt::Debug for Source {
+impl fmt::Debug for SourceText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Source").field(&self.origin).finish()
     }
 }
 
-impl Place {
+impl SourcePlace {
     /// The line on which it begins, from 1.
     pub fn line(&self) -> usize {
         self.source.line_and_column(self.span.start).0
@@ -104,10 +104,12 @@ impl Place {
     /// `file:line`, or the name of what is no file.
     pub fn origin(&self) -> String {
         match &self.source.origin {
-            Origin::File(_) | Origin::Project(_) => {
+            ConfigOrigin::File(_) | ConfigOrigin::Project(_) => {
                 format!("{}:{}", self.source.name(), self.line())
             }
-            Origin::Default | Origin::Variable(_) | Origin::CommandLine => self.source.name(),
+            ConfigOrigin::Default | ConfigOrigin::Variable(_) | ConfigOrigin::CommandLine => {
+                self.source.name()
+            }
         }
     }
 }

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fault::Fault;
-use super::layers::Stack;
-use super::table::join;
-use aishd_log::spending::Nano;
+use super::layers::LayerStack;
+use super::table_reader::join;
+use aishd_log::spending::NanoUsd;
 use aishd_model::preset::Preset;
 
 /// `None`: no limit.
 pub(super) fn daily(
-    stack: &Stack,
+    stack: &LayerStack,
     presets: &BTreeMap<String, Arc<Preset>>,
     faults: &mut Vec<Fault>,
-) -> Option<Nano> {
+) -> Option<NanoUsd> {
     let said = stack.file.limits.daily_spend_usd.as_ref()?;
     let limit = said.value.nano();
-    if limit == Nano(0) {
+    if limit == NanoUsd(0) {
         return None;
     }
     let uncounted = presets.values().filter(|it| it.price.is_none());

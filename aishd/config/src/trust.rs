@@ -18,18 +18,18 @@ const MOST_BYTES: u64 = 4 << 20;
 
 /// What is trusted, as it was when it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct TrustedFiles {
     /// By the path of the file.
-    pub files: BTreeMap<PathBuf, Digest>,
+    pub files: BTreeMap<PathBuf, FileDigest>,
 }
 
 /// SHA-256 in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Digest(String);
+pub struct FileDigest(String);
 
 /// What the user has said about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustStatus {
     Trusted,
     /// It was trusted with another content.
     Changed,
@@ -37,9 +37,9 @@ pub enum Standing {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredTrust {
     form: u32,
-    files: BTreeMap<String, Digest>,
+    files: BTreeMap<String, FileDigest>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub enum TrustError {
     NoText { path: PathBuf },
 }
 
-impl Digest {
+impl FileDigest {
     pub fn of(text: &str) -> Self {
         let hash = Sha256::digest(text.as_bytes());
         Self(hash.iter().map(|it| format!("{it:02x}")).collect())
@@ -80,7 +80,7 @@ pub fn place(state: &Path) -> PathBuf {
     directory(state).join("projects.json")
 }
 
-impl Trust {
+impl TrustedFiles {
     /// None there means that nothing is trusted.
     pub fn read(state: &Path) -> Result<Self, TrustError> {
         let path = place(state);
@@ -100,7 +100,7 @@ impl Trust {
             return Err(TrustError::Open { path });
         }
         let limited = io::Read::take(opened, MOST_BYTES);
-        let stored: Stored = serde_json::from_reader(io::BufReader::new(limited))
+        let stored: StoredTrust = serde_json::from_reader(io::BufReader::new(limited))
             .map_err(|_| TrustError::Damaged { path: path.clone() })?;
         if stored.form != FORM {
             return Err(TrustError::Damaged { path });
@@ -111,11 +111,11 @@ impl Trust {
         })
     }
 
-    pub fn standing(&self, path: &Path, text: &str) -> Standing {
+    pub fn status_of(&self, path: &Path, text: &str) -> TrustStatus {
         match self.files.get(path) {
-            Some(digest) if *digest == Digest::of(text) => Standing::Trusted,
-            Some(_) => Standing::Changed,
-            None => Standing::Unknown,
+            Some(digest) if *digest == FileDigest::of(text) => TrustStatus::Trusted,
+            Some(_) => TrustStatus::Changed,
+            None => TrustStatus::Unknown,
         }
     }
 
@@ -128,7 +128,7 @@ impl Trust {
             files.insert(text.to_owned(), digest.clone());
         }
         let path = place(state);
-        let text = serde_json::to_string_pretty(&Stored { form: FORM, files });
+        let text = serde_json::to_string_pretty(&StoredTrust { form: FORM, files });
         let text = text.map_err(|_| TrustError::Damaged { path: path.clone() })?;
         replace(&path, &text).map_err(|source| TrustError::Io {
             action: "write",
@@ -139,7 +139,7 @@ impl Trust {
 }
 
 /// Changes what is trusted; two at the same moment do not lose each other's word.
-pub fn change(state: &Path, change: impl FnOnce(&mut Trust)) -> Result<(), TrustError> {
+pub fn change(state: &Path, change: impl FnOnce(&mut TrustedFiles)) -> Result<(), TrustError> {
     let directory = directory(state);
     let fail = |action, source| TrustError::Io {
         action,
@@ -150,7 +150,7 @@ pub fn change(state: &Path, change: impl FnOnce(&mut Trust)) -> Result<(), Trust
     let made = builder.recursive(true).mode(0o700).create(&directory);
     made.map_err(|it| fail("make", it))?;
     let _alone = alone_in(&directory).map_err(|it| fail("lock", it))?;
-    let mut trust = Trust::read(state)?;
+    let mut trust = TrustedFiles::read(state)?;
     change(&mut trust);
     trust.write(state)
 }
@@ -197,22 +197,26 @@ mod tests {
     fn a_changed_file_is_another_file() {
         let world = tempfile::tempdir().unwrap();
         let path = Path::new("/p/.aish/config.toml");
-        let standing = |text: &str| Trust::read(world.path()).unwrap().standing(path, text);
-        assert_eq!(Standing::Unknown, standing("a"));
+        let standing = |text: &str| {
+            TrustedFiles::read(world.path())
+                .unwrap()
+                .status_of(path, text)
+        };
+        assert_eq!(TrustStatus::Unknown, standing("a"));
         let trust = |text: &str| {
-            let digest = Digest::of(text);
+            let digest = FileDigest::of(text);
             change(world.path(), |it| {
                 drop(it.files.insert(path.into(), digest));
             })
             .unwrap();
         };
         trust("a");
-        assert_eq!(Standing::Trusted, standing("a"));
-        assert_eq!(Standing::Changed, standing("a "));
+        assert_eq!(TrustStatus::Trusted, standing("a"));
+        assert_eq!(TrustStatus::Changed, standing("a "));
         trust("a ");
-        assert_eq!(Standing::Trusted, standing("a "));
+        assert_eq!(TrustStatus::Trusted, standing("a "));
         change(world.path(), |it| drop(it.files.remove(path))).unwrap();
-        assert_eq!(Standing::Unknown, standing("a "));
+        assert_eq!(TrustStatus::Unknown, standing("a "));
         let mode = |it: &Path| fs::metadata(it).unwrap().mode() & 0o777;
         assert_eq!(0o600, mode(&place(world.path())));
         assert_eq!(0o700, mode(&directory(world.path())));
@@ -226,13 +230,13 @@ mod tests {
         let path = place(world.path());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();
         assert!(matches!(
-            Trust::read(world.path()),
+            TrustedFiles::read(world.path()),
             Err(TrustError::Open { .. })
         ));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&path, "{}").unwrap();
         assert!(matches!(
-            Trust::read(world.path()),
+            TrustedFiles::read(world.path()),
             Err(TrustError::Damaged { .. })
         ));
         assert!(
@@ -249,10 +253,10 @@ mod tests {
                 let state = world.path();
                 scope.spawn(move || {
                     let path = PathBuf::from(format!("/{n}"));
-                    change(state, |it| drop(it.files.insert(path, Digest::of("x")))).unwrap();
+                    change(state, |it| drop(it.files.insert(path, FileDigest::of("x")))).unwrap();
                 });
             }
         });
-        assert_eq!(10, Trust::read(world.path()).unwrap().files.len());
+        assert_eq!(10, TrustedFiles::read(world.path()).unwrap().files.len());
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::de::DeValue;
 
-use super::table::{Misread, Value, nearest};
-use aishd_log::spending::Nano;
+use super::table_reader::{KeyKind, ValueMisread, nearest};
+use aishd_log::spending::NanoUsd;
 
-impl Value for String {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl KeyKind for String {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         match value.as_str() {
             Some(text) => Ok(text.to_owned()),
-            None => Err(Misread::kind("a text", value)),
+            None => Err(ValueMisread::kind("a text", value)),
         }
     }
 
@@ -23,11 +23,11 @@ impl Value for String {
     }
 }
 
-impl Value for bool {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl KeyKind for bool {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         value
             .as_bool()
-            .ok_or_else(|| Misread::kind("true or false", value))
+            .ok_or_else(|| ValueMisread::kind("true or false", value))
     }
 
     fn show(&self) -> String {
@@ -35,8 +35,8 @@ impl Value for bool {
     }
 }
 
-impl Value for PathBuf {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl KeyKind for PathBuf {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         String::read(value).map(Self::from)
     }
 
@@ -45,38 +45,38 @@ impl Value for PathBuf {
     }
 }
 
-impl Value for Vec<String> {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl KeyKind for Vec<String> {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         let list = value
             .as_array()
-            .ok_or_else(|| Misread::kind("a list of texts", value))?;
+            .ok_or_else(|| ValueMisread::kind("a list of texts", value))?;
         let text = |it: &DeValue<'_>| match it.as_str() {
             Some(text) => Ok(text.to_owned()),
-            None => Err(Misread::kind("only texts in the list", it)),
+            None => Err(ValueMisread::kind("only texts in the list", it)),
         };
         list.iter().map(|it| text(it.get_ref())).collect()
     }
 
     fn show(&self) -> String {
-        let items: Self = self.iter().map(Value::show).collect();
+        let items: Self = self.iter().map(KeyKind::show).collect();
         format!("[{}]", items.join(", "))
     }
 }
 
 /// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub struct SecretText(pub String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
 }
 
-impl Value for Secret {
+impl KeyKind for SecretText {
     const SECRET: bool = true;
 
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         String::read(value).map(Self)
     }
 
@@ -85,7 +85,7 @@ impl Value for Secret {
     }
 }
 
-impl JsonSchema for Secret {
+impl JsonSchema for SecretText {
     fn inline_schema() -> bool {
         true
     }
@@ -101,18 +101,18 @@ impl JsonSchema for Secret {
 
 /// A whole number in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
+pub struct WholeNumber<const LEAST: u64, const MOST: u64>(pub u64);
 
-impl<const LEAST: u64, const MOST: u64> Value for Whole<LEAST, MOST> {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl<const LEAST: u64, const MOST: u64> KeyKind for WholeNumber<LEAST, MOST> {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         let DeValue::Integer(number) = value else {
-            return Err(Misread::kind("a whole number", value));
+            return Err(ValueMisread::kind("a whole number", value));
         };
         let number = i128::from_str_radix(number.as_str(), number.radix()).ok();
         match number.and_then(|it| u64::try_from(it).ok()) {
             Some(number) if (LEAST..=MOST).contains(&number) => Ok(Self(number)),
-            Some(_) | None if LEAST == MOST => Err(Misread::new(format!("expected {LEAST}"))),
-            Some(_) | None => Err(Misread::new(format!(
+            Some(_) | None if LEAST == MOST => Err(ValueMisread::new(format!("expected {LEAST}"))),
+            Some(_) | None => Err(ValueMisread::new(format!(
                 "expected a number from {LEAST} to {MOST}"
             ))),
         }
@@ -123,7 +123,7 @@ impl<const LEAST: u64, const MOST: u64> Value for Whole<LEAST, MOST> {
     }
 }
 
-impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
+impl<const LEAST: u64, const MOST: u64> JsonSchema for WholeNumber<LEAST, MOST> {
     fn inline_schema() -> bool {
         true
     }
@@ -138,7 +138,7 @@ impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
 }
 
 /// A number from 0, of what is called `kind`.
-fn number(value: &DeValue<'_>, kind: &str, most: f64) -> Result<f64, Misread> {
+fn number(value: &DeValue<'_>, kind: &str, most: f64) -> Result<f64, ValueMisread> {
     let number: Option<f64> = match value {
         DeValue::Integer(number) => number.as_str().parse().ok(),
         DeValue::Float(number) => number.as_str().parse().ok(),
@@ -146,11 +146,11 @@ fn number(value: &DeValue<'_>, kind: &str, most: f64) -> Result<f64, Misread> {
         | DeValue::Boolean(_)
         | DeValue::Datetime(_)
         | DeValue::Array(_)
-        | DeValue::Table(_) => return Err(Misread::kind(kind, value)),
+        | DeValue::Table(_) => return Err(ValueMisread::kind(kind, value)),
     };
     number
         .filter(|it| (0.0..=most).contains(it))
-        .ok_or_else(|| Misread::new(format!("expected {kind} from 0 to {most}")))
+        .ok_or_else(|| ValueMisread::new(format!("expected {kind} from 0 to {most}")))
 }
 
 /// A temperature: how freely a model chooses its words.
@@ -161,8 +161,8 @@ impl Temperature {
     const MOST: f64 = 100.0;
 }
 
-impl Value for Temperature {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl KeyKind for Temperature {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         number(value, "a number", Self::MOST).map(Self)
     }
 
@@ -187,19 +187,19 @@ impl JsonSchema for Temperature {
 
 /// An amount of money in US dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Dollars(f64);
+pub struct DollarAmount(f64);
 
-impl Dollars {
+impl DollarAmount {
     const MOST: f64 = 1_000_000.0;
 
     /// The nearest amount that can be counted with.
-    pub fn nano(self) -> Nano {
-        Nano::from_usd(self.0).unwrap_or_default()
+    pub fn nano(self) -> NanoUsd {
+        NanoUsd::from_usd(self.0).unwrap_or_default()
     }
 }
 
-impl Value for Dollars {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl KeyKind for DollarAmount {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         number(value, "a number of dollars", Self::MOST).map(Self)
     }
 
@@ -208,7 +208,7 @@ impl Value for Dollars {
     }
 }
 
-impl JsonSchema for Dollars {
+impl JsonSchema for DollarAmount {
     fn inline_schema() -> bool {
         true
     }
@@ -224,32 +224,32 @@ impl JsonSchema for Dollars {
 
 /// A time: `250ms`, `5s`, `10m`, `1h 30m`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Time {
+pub struct TimeSpan {
     text: String,
     pub value: Duration,
 }
 
-impl Time {
-    /// What [`Value::read`] takes, as nearly as a pattern can say it.
+impl TimeSpan {
+    /// What [`KeyKind::read`] takes, as nearly as a pattern can say it.
     const PATTERN: &'static str = r"^\s*([0-9]+\s*[A-Za-z]+\s*)+$";
     /// Longer ones mean "never", and arithmetic with them fails.
     const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 }
 
-impl Value for Time {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl KeyKind for TimeSpan {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         let expected = r#"a time such as "250ms", "5s" or "10m""#;
         let Some(text) = value.as_str() else {
-            return Err(Misread::kind(expected, value));
+            return Err(ValueMisread::kind(expected, value));
         };
         match humantime::parse_duration(text) {
-            Ok(time) if time.is_zero() => Err(Misread::new("a time of nothing is none")),
-            Ok(time) if time > Self::MOST => Err(Misread::new("expected at most a year")),
+            Ok(time) if time.is_zero() => Err(ValueMisread::new("a time of nothing is none")),
+            Ok(time) if time > Self::MOST => Err(ValueMisread::new("expected at most a year")),
             Ok(value) => Ok(Self {
                 text: text.to_owned(),
                 value,
             }),
-            Err(_) => Err(Misread::new(format!("expected {expected}"))),
+            Err(_) => Err(ValueMisread::new(format!("expected {expected}"))),
         }
     }
 
@@ -258,7 +258,7 @@ impl Value for Time {
     }
 }
 
-impl JsonSchema for Time {
+impl JsonSchema for TimeSpan {
     fn inline_schema() -> bool {
         true
     }
@@ -288,12 +288,12 @@ macro_rules! words {
                 }
             }
 
-            impl Value for $name {
-                fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+            impl KeyKind for $name {
+                fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
                     match value.as_str() {
                         $(Some($text) => Ok(Self::$word),)*
                         Some(other) => Err(not_a_word(other, Self::WORDS)),
-                        None => Err(Misread::kind("a text", value)),
+                        None => Err(ValueMisread::kind("a text", value)),
                     }
                 }
 
@@ -319,8 +319,8 @@ macro_rules! words {
     };
 }
 
-fn not_a_word(found: &str, words: &[&str]) -> Misread {
-    Misread {
+fn not_a_word(found: &str, words: &[&str]) -> ValueMisread {
+    ValueMisread {
         message: format!("expected one of {}", words.join(", ")),
         label: nearest(found, words).map(|it| format!("did you mean `{it}`?")),
     }

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use aish_proto::id::{ClientId, ConversationId};
 use tokio::sync::watch;
 
-use aishd_log::confirm::Person;
-use aishd_log::grants::Scope;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::grants::GrantScope;
 use aishd_log::pattern::Patterns;
-use aishd_rules::allowances::{Allowance, Allowances, Number};
+use aishd_rules::allowances::{Allowance, AllowanceList, AllowanceNumber};
 
 /// Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct ClientAllowances(watch::Sender<All>);
+pub struct ClientAllowances(watch::Sender<AllowanceBook>);
 
 /// Of every conversation.
 #[derive(Clone, Debug, Default)]
-pub struct All {
-    set: BTreeMap<ConversationId, Arc<Allowances>>,
+pub struct AllowanceBook {
+    set: BTreeMap<ConversationId, Arc<AllowanceList>>,
     /// How many places each client has in a conversation.
     here: BTreeMap<(ConversationId, ClientId), usize>,
     last: u64,
@@ -28,16 +28,16 @@ pub struct All {
 
 /// What a client wants to let run unasked.
 #[derive(Clone, Debug)]
-pub struct Wanted {
-    pub by: Person,
+pub struct WantedAllowance {
+    pub by: AnsweringPerson,
     pub patterns: Patterns,
-    pub scope: Scope,
+    pub scope: GrantScope,
     pub count: Option<NonZeroU32>,
 }
 
 /// A place of a client in a conversation; with the last one that is dropped, what the client allowed there ends.
 #[derive(Debug)]
-pub struct Place {
+pub struct ClientPlace {
     allowances: ClientAllowances,
     conversation: ConversationId,
     client: ClientId,
@@ -47,8 +47,8 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHere;
 
-impl All {
-    pub fn of(&self, conversation: ConversationId) -> Arc<Allowances> {
+impl AllowanceBook {
+    pub fn of(&self, conversation: ConversationId) -> Arc<AllowanceList> {
         self.set.get(&conversation).cloned().unwrap_or_default()
     }
 
@@ -56,7 +56,7 @@ impl All {
     fn change(
         &mut self,
         conversation: ConversationId,
-        change: impl FnOnce(&mut Allowances) -> bool,
+        change: impl FnOnce(&mut AllowanceList) -> bool,
     ) -> bool {
         let Some(set) = self.set.get_mut(&conversation) else {
             return false;
@@ -70,21 +70,21 @@ impl All {
 }
 
 impl ClientAllowances {
-    pub fn of(&self, conversation: ConversationId) -> Arc<Allowances> {
+    pub fn of(&self, conversation: ConversationId) -> Arc<AllowanceList> {
         self.0.borrow().of(conversation)
     }
 
-    pub fn watch(&self) -> watch::Receiver<All> {
+    pub fn watch(&self) -> watch::Receiver<AllowanceBook> {
         self.0.subscribe()
     }
 
     /// A client attaches.
-    pub fn arrive(&self, conversation: ConversationId, client: ClientId) -> Place {
+    pub fn arrive(&self, conversation: ConversationId, client: ClientId) -> ClientPlace {
         self.0.send_if_modified(|all| {
             *all.here.entry((conversation, client)).or_default() += 1;
             false
         });
-        Place {
+        ClientPlace {
             allowances: self.clone(),
             conversation,
             client,
@@ -96,8 +96,12 @@ impl ClientAllowances {
     }
 
     /// From now on, in the place of what the client had allowed here before; of calls that are judged from now on.
-    pub fn set(&self, conversation: ConversationId, wanted: Wanted) -> Result<(), NotHere> {
-        let Wanted {
+    pub fn set(
+        &self,
+        conversation: ConversationId,
+        wanted: WantedAllowance,
+    ) -> Result<(), NotHere> {
+        let WantedAllowance {
             by,
             patterns,
             scope,
@@ -111,7 +115,7 @@ impl ClientAllowances {
             all.last += 1;
             let set = all.set.entry(conversation).or_default();
             Arc::make_mut(set).set(Allowance {
-                number: Number(all.last),
+                number: AllowanceNumber(all.last),
                 by,
                 patterns,
                 scope,
@@ -142,7 +146,7 @@ impl ClientAllowances {
     }
 
     /// A call was let through.
-    pub(super) fn take(&self, conversation: ConversationId, number: Number) {
+    pub(super) fn take(&self, conversation: ConversationId, number: AllowanceNumber) {
         self.0
             .send_if_modified(|all| all.change(conversation, |it| it.take(number)));
     }
@@ -150,11 +154,11 @@ impl ClientAllowances {
     /// The running turn is over.
     pub(super) fn end_turn(&self, conversation: ConversationId) {
         self.0
-            .send_if_modified(|all| all.change(conversation, Allowances::end_turn));
+            .send_if_modified(|all| all.change(conversation, AllowanceList::end_turn));
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientPlace {
     fn drop(&mut self) {
         let Self {
             allowances,
@@ -188,9 +192,9 @@ mod tests {
         ClientId::from_bytes([number; 16])
     }
 
-    fn wanted(by: u8) -> Wanted {
-        Wanted {
-            by: Person {
+    fn wanted(by: u8) -> WantedAllowance {
+        WantedAllowance {
+            by: AnsweringPerson {
                 client: client(by),
                 name: "aish".to_owned(),
                 tty: None,
@@ -198,7 +202,7 @@ mod tests {
                 uid: None,
             },
             patterns: Patterns::new(["fs__*".parse().unwrap()]),
-            scope: Scope::Client,
+            scope: GrantScope::Client,
             count: NonZeroU32::new(2),
         }
     }
@@ -269,7 +273,7 @@ mod tests {
         assert!(woke());
         all.end_turn(one);
         all.take(conversation(2), number);
-        all.take(one, Number(number.0 + 1));
+        all.take(one, AllowanceNumber(number.0 + 1));
         assert!(!woke());
         all.take(one, number);
         assert!(woke());

@@ -6,34 +6,36 @@ use std::sync::Arc;
 use aish_proto::id::TurnId;
 use futures_util::FutureExt as _;
 
-use super::beside::Look;
-use super::choose::{Chosen, MOST_STEPS_BACK, Told, gone};
-use super::commit::{Fact, RETRY_LONGEST};
-use super::handle::{Accepted, Again, Ask, AskAgain, Mode, Place, RequestError};
-use super::live::Live;
-use super::norris::{Clock, with_run};
+use super::commit::{RETRY_LONGEST, UncommittedFact};
+use super::extra_context::DirectoryLook;
+use super::handle::{
+    AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, RepeatAsk, RequestError,
+};
+use super::live_item::LiveItem;
+use super::model_choice::{ChoiceReport, MOST_STEPS_BACK, PresetChoice, preset_gone};
+use super::norris::{RunClock, with_run};
 use super::view::LiveChange;
-use super::{Active, Conversation, Done};
+use super::{ActiveTurn, Conversation, TaskOutcome};
 use aishd_broker::Discovery;
-use aishd_log::confirm::{OnConfirm, Person};
-use aishd_log::event::{Event, Key, Level, Origin, Stop};
+use aishd_log::confirm::{AnsweringPerson, OnConfirm};
+use aishd_log::event::{Event, IdempotencyKey, ProviderLevel, StopReason, TurnOrigin};
 use aishd_log::pattern::Patterns;
-use aishd_model::preset::{Models, Preset};
+use aishd_model::preset::{ModelSettings, Preset};
 use aishd_platform::clock;
 use aishd_platform::failpoint;
-use aishd_rules::boundary::Failures;
-use aishd_rules::catalog::Offer;
+use aishd_rules::boundary::BoundaryFailures;
+use aishd_rules::catalog::ToolOffer;
 use aishd_turn::exchange::Exchange;
-use aishd_turn::request::fit::Fit;
+use aishd_turn::request::fit::FittedRequest;
 use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::{Effect, Step, StreamId, Turn};
 
 impl Conversation {
-    pub(super) async fn accept(&mut self, ask: Ask) -> Result<Accepted, RequestError> {
-        if let Some(known) = self.known(&ask.key)? {
+    pub(super) async fn accept(&mut self, ask: AskRequest) -> Result<AcceptedAsk, RequestError> {
+        if let Some(known) = self.known_ask(&ask.key)? {
             return Ok(known);
         }
-        if ask.place == Place::New && self.unborn.is_none() {
+        if ask.place == AskPlace::New && self.unborn.is_none() {
             return Err(RequestError::Exists);
         }
         if self.around.draining.is_cancelled() {
@@ -51,7 +53,7 @@ impl Conversation {
             attachments: ask.attachments,
             key: Some(ask.key),
             model: ask.model,
-            origin: Origin::Asked,
+            origin: TurnOrigin::Asked,
             on_confirm: ask.on_confirm,
             max_tool_depth: ask.max_tool_depth,
             calls: ask.calls,
@@ -61,8 +63,11 @@ impl Conversation {
         self.take_in(turn, ask.by, event, ask.mode).await
     }
 
-    pub(super) async fn accept_again(&mut self, again: AskAgain) -> Result<Accepted, RequestError> {
-        if let Some(known) = self.known(&again.key)? {
+    pub(super) async fn accept_again(
+        &mut self,
+        again: AskAgain,
+    ) -> Result<AcceptedAsk, RequestError> {
+        if let Some(known) = self.known_ask(&again.key)? {
             return Ok(known);
         }
         if self.around.draining.is_cancelled() {
@@ -92,16 +97,16 @@ impl Conversation {
         };
         let origin = again.kind.origin(old);
         let (text, attachments) = match (again.kind, &calls) {
-            (Again::Retry, _) => (text, attachments),
-            (Again::Continue, Some(list)) => {
+            (RepeatAsk::Retry, _) => (text, attachments),
+            (RepeatAsk::Continue, Some(list)) => {
                 self.check_rest(list, origin)?;
                 (text, attachments)
             }
             // The model goes on with what it has said last, whichever turn was named.
-            (Again::Continue, None) if self.state.last_turn != Some(old) => {
+            (RepeatAsk::Continue, None) if self.state.last_turn != Some(old) => {
                 return Err(RequestError::NotLast(old));
             }
-            (Again::Continue, None) => ("continue".to_owned(), vec![]),
+            (RepeatAsk::Continue, None) => ("continue".to_owned(), vec![]),
         };
         let event = Event::UserMessage {
             text,
@@ -124,7 +129,11 @@ impl Conversation {
     }
 
     /// The turn that is meant and its question: where a continuation is to be asked again, those that it went on from.
-    fn to_repeat(&self, kind: Again, mut turn: TurnId) -> Result<(TurnId, Event), RequestError> {
+    fn to_repeat(
+        &self,
+        kind: RepeatAsk,
+        mut turn: TurnId,
+    ) -> Result<(TurnId, Event), RequestError> {
         for _ in 0..MOST_STEPS_BACK {
             let place = self.around.store.find_turn(turn)?;
             let place = place.filter(|it| it.conversation == self.id);
@@ -132,7 +141,7 @@ impl Conversation {
             let question = self.question(place.message_seq)?;
             let question = question.ok_or(RequestError::UnknownTurn(turn))?;
             let goes_on_from = if let Event::UserMessage {
-                origin: Origin::Continue(before),
+                origin: TurnOrigin::Continue(before),
                 calls: None,
                 ..
             } = &question
@@ -142,15 +151,18 @@ impl Conversation {
                 None
             };
             match (kind, goes_on_from) {
-                (Again::Retry, Some(before)) => turn = before,
-                (Again::Retry, None) | (Again::Continue, _) => return Ok((turn, question)),
+                (RepeatAsk::Retry, Some(before)) => turn = before,
+                (RepeatAsk::Retry, None) | (RepeatAsk::Continue, _) => return Ok((turn, question)),
             }
         }
         Err(RequestError::UnknownTurn(turn))
     }
 
     /// The record of a key that was used before.
-    pub(super) fn known(&self, key: &Key) -> Result<Option<Accepted>, RequestError> {
+    pub(super) fn known_ask(
+        &self,
+        key: &IdempotencyKey,
+    ) -> Result<Option<AcceptedAsk>, RequestError> {
         if self.unborn.is_some() {
             return Ok(None);
         }
@@ -161,7 +173,7 @@ impl Conversation {
             return Err(RequestError::KeyReused);
         }
         let waits = self.state.queue.iter().position(|it| it.turn == used.turn);
-        Ok(Some(Accepted {
+        Ok(Some(AcceptedAsk {
             turn: used.turn,
             seq: used.message_seq,
             position: match waits {
@@ -175,27 +187,27 @@ impl Conversation {
     }
 
     /// What holds where this conversation is.
-    pub(super) fn models(&self) -> Arc<Models> {
+    pub(super) fn models(&self) -> Arc<ModelSettings> {
         self.around.models.borrow().within(&self.state.cwd).clone()
     }
 
     pub(super) fn check_model(&self, name: &str) -> Result<(), RequestError> {
-        let known = self.models().named(name).map(|_| ());
+        let known = self.models().by_name(name).map(|_| ());
         known.ok_or_else(|| RequestError::UnknownModel(name.to_owned()))
     }
 
     async fn take_in(
         &mut self,
         turn: TurnId,
-        by: Person,
+        by: AnsweringPerson,
         event: Event,
-        mode: Mode,
-    ) -> Result<Accepted, RequestError> {
+        mode: AskMode,
+    ) -> Result<AcceptedAsk, RequestError> {
         let runs = self.turn.is_some() || self.resolving.is_some();
         if !runs && self.state.queue.is_empty() {
             return self.start_with(turn, by, event).await;
         }
-        if mode == Mode::Reject {
+        if mode == AskMode::Reject {
             return Err(RequestError::Busy);
         }
         let queued = self.state.queue.len();
@@ -203,7 +215,7 @@ impl Conversation {
             return Err(RequestError::QueueFull { queued });
         }
         let position = u32::try_from(queued + 1).unwrap_or(u32::MAX);
-        let steer = mode == Mode::Steer && runs;
+        let steer = mode == AskMode::Steer && runs;
         let facts = vec![
             fact(turn, by.clone(), event),
             fact(turn, by, Event::TurnQueued { position, steer }),
@@ -212,7 +224,7 @@ impl Conversation {
         let seq = self.state.last_seq.next();
         self.commit(&facts, LiveChange::Keep).await?;
         failpoint::pass("ask.after_store");
-        Ok(Accepted {
+        Ok(AcceptedAsk {
             turn,
             seq,
             position,
@@ -224,21 +236,21 @@ impl Conversation {
     async fn start_with(
         &mut self,
         turn: TurnId,
-        by: Person,
+        by: AnsweringPerson,
         event: Event,
-    ) -> Result<Accepted, RequestError> {
+    ) -> Result<AcceptedAsk, RequestError> {
         let chosen = self.choose(&event);
         let seq = self.state.last_seq.next();
         let mut facts = vec![fact(turn, by.clone(), event)];
         failpoint::pass("ask.before_store");
         match chosen {
-            Chosen::List(list, origin) => {
+            PresetChoice::List(list, origin) => {
                 Box::pin(self.begin_list(turn, &list, origin, facts)).await?;
             }
-            Chosen::Ready(preset, routed) => {
+            PresetChoice::Ready(preset, routed) => {
                 self.begin(turn, preset, routed, facts).await?;
             }
-            Chosen::Look => {
+            PresetChoice::Look => {
                 // It stands first in the queue until its preset is known.
                 if !self.state.queue.is_empty() {
                     let (position, steer) = (1, false);
@@ -247,13 +259,13 @@ impl Conversation {
                 self.commit(&facts, LiveChange::Keep).await?;
                 self.look_for_preset(turn);
             }
-            Chosen::Gone(name) => {
-                facts.push(gone(turn, &name));
+            PresetChoice::Gone(name) => {
+                facts.push(preset_gone(turn, &name));
                 self.commit(&facts, LiveChange::Keep).await?;
             }
         }
         failpoint::pass("ask.after_store");
-        Ok(Accepted {
+        Ok(AcceptedAsk {
             turn,
             seq,
             position: 0,
@@ -284,21 +296,26 @@ impl Conversation {
             Err(error) => return self.start_later(turn, &error.into()),
         };
         match chosen {
-            Chosen::List(list, origin) => {
+            PresetChoice::List(list, origin) => {
                 let begun = Box::pin(self.begin_list(turn, &list, origin, vec![])).await;
                 if let Err(error) = begun {
                     self.start_later(turn, &error);
                 }
             }
-            Chosen::Ready(preset, routed) => {
+            PresetChoice::Ready(preset, routed) => {
                 let begun = self.begin(turn, preset, routed, vec![]).await;
                 self.unless_begun(turn, begun).await;
             }
-            Chosen::Look => self.look_for_preset(turn),
-            Chosen::Gone(name) => match self.commit(&[gone(turn, &name)], LiveChange::Keep).await {
-                Ok(_) => Box::pin(self.start_next()).await,
-                Err(error) => self.start_later(turn, &error.into()),
-            },
+            PresetChoice::Look => self.look_for_preset(turn),
+            PresetChoice::Gone(name) => {
+                match self
+                    .commit(&[preset_gone(turn, &name)], LiveChange::Keep)
+                    .await
+                {
+                    Ok(_) => Box::pin(self.start_next()).await,
+                    Err(error) => self.start_later(turn, &error.into()),
+                }
+            }
         }
     }
 
@@ -316,7 +333,7 @@ impl Conversation {
                     "looking for a local model failed; the built-in demo answers".to_owned(),
                 ],
             });
-            Done::Resolved(turn, Box::new(discovery))
+            TaskOutcome::Resolved(turn, Box::new(discovery))
         });
     }
 
@@ -326,7 +343,7 @@ impl Conversation {
         self.resolving = Some(turn);
         self.io.spawn(async move {
             tokio::time::sleep(RETRY_LONGEST).await;
-            Done::StartAgain(turn)
+            TaskOutcome::StartAgain(turn)
         });
     }
 
@@ -338,15 +355,15 @@ impl Conversation {
         if self.around.draining.is_cancelled() {
             return;
         }
-        let notices = discovery.notices.into_iter().map(|text| Fact {
+        let notices = discovery.notices.into_iter().map(|text| UncommittedFact {
             turn: Some(turn),
             by: None,
             event: Event::Status {
-                level: Level::Info,
+                level: ProviderLevel::Info,
                 text,
             },
         });
-        let told = Told::default();
+        let told = ChoiceReport::default();
         let begun = self
             .begin(turn, discovery.preset, told, notices.collect())
             .await;
@@ -374,8 +391,8 @@ impl Conversation {
         &mut self,
         turn: TurnId,
         preset: Arc<Preset>,
-        routed: Told,
-        mut facts: Vec<Fact>,
+        routed: ChoiceReport,
+        mut facts: Vec<UncommittedFact>,
     ) -> Result<(), RequestError> {
         let preset = self.around.broker.adapted(preset);
         let started = Event::TurnStarted {
@@ -384,7 +401,7 @@ impl Conversation {
             source: preset.source,
         };
         let told = std::iter::once(started).chain(routed.events);
-        facts.extend(told.map(|event| Fact {
+        facts.extend(told.map(|event| UncommittedFact {
             turn: Some(turn),
             by: None,
             event,
@@ -398,7 +415,7 @@ impl Conversation {
         machine.set_feed_back(policy.shell.feed_back);
         let machine = with_run(machine, &commit.state, turn);
         let token = self.around.stopping.child_token();
-        self.turn = Some(Active {
+        self.turn = Some(ActiveTurn {
             id: turn,
             machine,
             preset: Some(preset.clone()),
@@ -411,9 +428,9 @@ impl Conversation {
             on_confirm: terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
-            clock: Clock::start(&self.purse),
+            clock: RunClock::start(&self.purse),
             heard: None,
-            failures: Failures::default(),
+            failures: BoundaryFailures::default(),
             top: self.state.cwd.clone(),
         });
         self.find_way();
@@ -432,7 +449,7 @@ impl Conversation {
         self.around.tools.freshen();
         let opened = opened_by(&step);
         // What is told beside the log has to be read before anybody can say what fits.
-        let waits = opened.and_then(|it| Some((it, self.beside(Look::Once)?)));
+        let waits = opened.and_then(|it| Some((it, self.extra_context(DirectoryLook::Once)?)));
         let fitted = waits
             .is_none()
             .then(|| self.fit(&preset, &transcript, &offer, &[]));
@@ -448,7 +465,7 @@ impl Conversation {
             facts.extend(more);
             commit = self.number(&facts);
         }
-        let live = Arc::new(Live::new(turn, 0, commit.state.last_seq));
+        let live = Arc::new(LiveItem::new(turn, 0, commit.state.last_seq));
         let held_back = opened.filter(|_| self.holds_back(&transcript, &leaving));
         let asking = match (opened, fitted) {
             (Some(_), Some(Ok(_))) if held_back.is_some() => None,
@@ -487,24 +504,24 @@ impl Conversation {
         &self,
         preset: &Preset,
         transcript: &Transcript,
-        offer: &Offer,
-        fit: &Fit,
+        offer: &ToolOffer,
+        fit: &FittedRequest,
     ) -> Vec<Exchange> {
         let count = self.leave_for_good(preset, transcript, offer, &[], fit.leaving.len());
         fit.leaving.iter().take(count).cloned().collect()
     }
 
     /// Questions that wait to join the running turn, as facts that let them.
-    pub(super) fn steering(&self, running: TurnId) -> Vec<Fact> {
+    pub(super) fn steering(&self, running: TurnId) -> Vec<UncommittedFact> {
         let queue = self.state.queue.iter();
         let joins = queue.filter(|it| it.steer && it.turn != running);
         joins
             .map(|it| {
-                let mut event = super::finished(Stop::End);
+                let mut event = super::finished(StopReason::End);
                 if let Event::TurnFinished { merged_into, .. } = &mut event {
                     *merged_into = Some(running);
                 }
-                Fact {
+                UncommittedFact {
                     turn: Some(it.turn),
                     by: None,
                     event,
@@ -514,8 +531,8 @@ impl Conversation {
     }
 }
 
-pub(super) fn fact(turn: TurnId, by: Person, event: Event) -> Fact {
-    Fact {
+pub(super) fn fact(turn: TurnId, by: AnsweringPerson, event: Event) -> UncommittedFact {
+    UncommittedFact {
         turn: Some(turn),
         by: Some(by),
         event,

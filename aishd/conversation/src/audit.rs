@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use aish_proto::id::{ConversationId, Seq};
 
-use super::directory::Directory;
+use super::directory::ConversationDirectory;
 use super::handle::RequestError;
-use aishd_log::audit::Draft;
-use aishd_log::audit::chain::{Entry, Head, Sealed};
-use aishd_log::audit::verdict::Verdict;
+use aishd_log::audit::AuditDraft;
+use aishd_log::audit::chain::{ChainEntry, ChainHead, SealedRecord};
+use aishd_log::audit::verdict::ChainVerdict;
 use aishd_log::event::{Event, Record};
-use aishd_log::tool::Sha;
-pub use aishd_store::Direction;
+use aishd_log::tool::ContentDigest;
+pub use aishd_store::TrailDirection;
 use aishd_store::{ReadError, Store};
 
 /// Records that are read at once.
@@ -21,29 +21,29 @@ const LOOKED_AT: usize = 20_000;
 
 /// A record that was wanted.
 #[derive(Clone, Debug)]
-pub struct Told {
-    pub sealed: Sealed,
-    pub entry: Entry,
+pub struct AuditedRecord {
+    pub sealed: SealedRecord,
+    pub entry: ChainEntry,
     /// What would run or ran, where the conversation's log still has it.
     pub arguments: Option<String>,
 }
 
 /// Some records, and the number to go on from.
 #[derive(Debug)]
-pub struct Page<T> {
+pub struct AuditPage<T> {
     pub found: Vec<T>,
     pub next: Option<u64>,
 }
 
-impl Directory {
+impl ConversationDirectory {
     /// At most `limit` wanted records from number `from` on.
     pub async fn audit(
         &self,
         from: u64,
         limit: usize,
-        direction: Direction,
-        wanted: impl Fn(&Entry) -> bool + Send + 'static,
-    ) -> Result<Page<Told>, RequestError> {
+        direction: TrailDirection,
+        wanted: impl Fn(&ChainEntry) -> bool + Send + 'static,
+    ) -> Result<AuditPage<AuditedRecord>, RequestError> {
         let read = move |store: &Store| {
             walk(store, from, direction, |found, sealed| {
                 // One that cannot be read is told of by a check of the trail.
@@ -51,7 +51,7 @@ impl Directory {
                     return Ok(ControlFlow::Continue(()));
                 };
                 if wanted(&entry) {
-                    found.push(Told {
+                    found.push(AuditedRecord {
                         arguments: arguments(store, &entry)?,
                         sealed,
                         entry,
@@ -64,14 +64,18 @@ impl Directory {
     }
 
     /// Adds what stands in no conversation's log. Returns once it is durable.
-    pub async fn tell(&self, draft: Draft) -> Result<(), RequestError> {
-        Ok(self.around.store.tell(vec![draft]).await?)
+    pub async fn record(&self, draft: AuditDraft) -> Result<(), RequestError> {
+        Ok(self.around.store.record_audit(vec![draft]).await?)
     }
 
     /// At most `limit` records as they were written.
-    pub async fn audit_text(&self, from: u64, limit: usize) -> Result<Page<Sealed>, RequestError> {
+    pub async fn audit_text(
+        &self,
+        from: u64,
+        limit: usize,
+    ) -> Result<AuditPage<SealedRecord>, RequestError> {
         let read = move |store: &Store| {
-            walk(store, from, Direction::OldestFirst, |found, sealed| {
+            walk(store, from, TrailDirection::OldestFirst, |found, sealed| {
                 found.push(sealed);
                 Ok(full(found.len(), limit))
             })
@@ -80,7 +84,10 @@ impl Directory {
     }
 
     /// Whether the trail is what was written; `noted` is an end of it that somebody noted elsewhere.
-    pub async fn verify_audit(&self, noted: Option<Head>) -> Result<Verdict, RequestError> {
+    pub async fn verify_audit(
+        &self,
+        noted: Option<ChainHead>,
+    ) -> Result<ChainVerdict, RequestError> {
         let verify = move |store: &Store| store.verify_trail(noted);
         Ok(self.blocking(verify).await??)
     }
@@ -97,42 +104,42 @@ fn full(found: usize, limit: usize) -> ControlFlow<()> {
 fn walk<T>(
     store: &Store,
     mut from: u64,
-    direction: Direction,
-    mut take: impl FnMut(&mut Vec<T>, Sealed) -> Result<ControlFlow<()>, ReadError>,
-) -> Result<Page<T>, ReadError> {
+    direction: TrailDirection,
+    mut take: impl FnMut(&mut Vec<T>, SealedRecord) -> Result<ControlFlow<()>, ReadError>,
+) -> Result<AuditPage<T>, ReadError> {
     let mut found = vec![];
     let mut looked_at = 0;
     while looked_at < LOOKED_AT {
         let page = store.trail(from, PAGE, direction)?;
         if page.is_empty() {
-            return Ok(Page { found, next: None });
+            return Ok(AuditPage { found, next: None });
         }
         for sealed in page {
             looked_at += 1;
             let next = match direction {
-                Direction::OldestFirst => sealed.n.checked_add(1),
-                Direction::NewestFirst => sealed.n.checked_sub(1).filter(|it| *it > 0),
+                TrailDirection::OldestFirst => sealed.n.checked_add(1),
+                TrailDirection::NewestFirst => sealed.n.checked_sub(1).filter(|it| *it > 0),
             };
             let taken = take(&mut found, sealed)?;
             let Some(next) = next else {
-                return Ok(Page { found, next: None });
+                return Ok(AuditPage { found, next: None });
             };
             from = next;
             if taken.is_break() {
-                return Ok(Page {
+                return Ok(AuditPage {
                     found,
                     next: Some(from),
                 });
             }
         }
     }
-    Ok(Page {
+    Ok(AuditPage {
         found,
         next: Some(from),
     })
 }
 
-fn arguments(store: &Store, entry: &Entry) -> Result<Option<String>, ReadError> {
+fn arguments(store: &Store, entry: &ChainEntry) -> Result<Option<String>, ReadError> {
     let draft = &entry.draft;
     let (Some(conversation), Some(seq), Some(fact)) = (draft.conversation, draft.seq, draft.fact)
     else {
@@ -154,10 +161,10 @@ fn event(
     store: &Store,
     conversation: ConversationId,
     seq: Seq,
-    fact: Sha,
+    fact: ContentDigest,
 ) -> Result<Option<Event>, ReadError> {
     let bytes = store.stored_event(conversation, seq)?;
-    let bytes = bytes.filter(|it| Sha::of(it) == fact);
+    let bytes = bytes.filter(|it| ContentDigest::of(it) == fact);
     let record = bytes.and_then(|it| serde_json::from_slice::<Record>(&it).ok());
     Ok(record.map(|it| it.event))
 }

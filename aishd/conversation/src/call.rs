@@ -9,32 +9,32 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::doing::Word;
-use super::elicit::{self, Asking};
-use super::kept::kept;
-use super::purse::Purse;
-use super::quota::Quota;
-use super::view::Teller;
-use super::{resource, sample};
+use super::budget::BudgetMeter;
+use super::elicitation::{self, ElicitMessage};
+use super::question_quota::Quota;
+use super::stored_results::find_kept;
+use super::tool_progress::ProgressMessage;
+use super::view::ProgressTeller;
+use super::{resource, sampling};
 use aishd_broker::Broker;
 use aishd_log::access::Access;
-use aishd_rules::gate::Go;
+use aishd_rules::gate::ApprovedCall;
 use aishd_store::Store;
 use aishd_tools::builtin;
-use aishd_tools::{Output, Tools, Work, returned};
-use aishd_turn::turn::{Input, Returned};
+use aishd_tools::{CallWork, ToolOutput, ToolRunner, returned};
+use aishd_turn::turn::{CallReturn, TurnInput};
 
 /// One call that was let through, with what it may need.
 #[derive(Debug)]
-pub(super) struct Started {
+pub(super) struct StartedCall {
     pub(super) conversation: ConversationId,
     /// The log as it was.
     pub(super) head: Seq,
     pub(super) call: String,
     /// The directory of the conversation.
     pub(super) cwd: String,
-    pub(super) go: Go,
-    pub(super) tools: Tools,
+    pub(super) go: ApprovedCall,
+    pub(super) tools: ToolRunner,
     pub(super) store: Store,
     pub(super) broker: Broker,
     /// The level that it was let through with.
@@ -42,16 +42,16 @@ pub(super) struct Started {
     /// Characters of the result that the model is shown.
     pub(super) max_chars: usize,
     pub(super) token: CancellationToken,
-    pub(super) doing: Teller,
+    pub(super) doing: ProgressTeller,
     /// Where the questions of its server go.
-    pub(super) forms: mpsc::Sender<Asking>,
+    pub(super) forms: mpsc::Sender<ElicitMessage>,
     /// Pays for models that its server wants.
-    pub(super) purse: Purse,
+    pub(super) purse: BudgetMeter,
     pub(super) turn: TurnId,
 }
 
 /// Runs it to its end, or until the turn is stopped. A panic in it is its failure and nothing worse.
-pub(super) async fn run(started: Started) -> Input {
+pub(super) async fn run(started: StartedCall) -> TurnInput {
     let begun = Instant::now();
     let call = started.call.clone();
     let token = started.token.clone();
@@ -61,34 +61,34 @@ pub(super) async fn run(started: Started) -> Input {
     let returned = match token.run_until_cancelled(work).await {
         Some(Ok(output)) => {
             let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-            Returned {
+            CallReturn {
                 needs,
                 ..returned(output, ms, max_chars)
             }
         }
         Some(Err(_panic)) => failed("[aish] tool dispatch failed: internal error"),
         // The turn is over already; this is not heard any more.
-        None => Returned::default(),
+        None => CallReturn::default(),
     };
     doing.forget(&call);
     let returned = Box::new(returned);
-    Input::ToolReturned { call, returned }
+    TurnInput::ToolReturned { call, returned }
 }
 
-fn failed(content: &str) -> Returned {
-    Returned {
+fn failed(content: &str) -> CallReturn {
+    CallReturn {
         content: content.to_owned(),
         notice: Some(content.to_owned()),
-        ..Returned::default()
+        ..CallReturn::default()
     }
 }
 
-async fn output(started: Started) -> Output {
+async fn output(started: StartedCall) -> ToolOutput {
     match started.tools.work(&started.go) {
-        Work::Refused(text) => Output::failed(text),
-        Work::Mcp => {
+        CallWork::Refused(text) => ToolOutput::failed(text),
+        CallWork::Mcp => {
             let said = |said| {
-                started.doing.say(Word {
+                started.doing.push(ProgressMessage {
                     turn: started.turn,
                     call: started.call.clone(),
                     name: started.go.tool.name.to_string(),
@@ -103,46 +103,49 @@ async fn output(started: Started) -> Output {
             let output = tokio::select! {
                 biased;
                 output = call => output,
-                never = elicit::pass_on(&started, asked, &of_forms) => match never {},
-                never = sample::serve(&started, wanted, &of_models) => match never {},
+                never = elicitation::pass_on(&started, asked, &of_forms) => match never {},
+                never = sampling::serve(&started, wanted, &of_models) => match never {},
             };
             for quota in [of_forms, of_models] {
                 quota.end(&started).await;
             }
             output
         }
-        Work::Program(job) => {
+        CallWork::Program(job) => {
             let reads = job.manifest.reads.clone();
             match resource::context(started.store, started.conversation, reads).await {
                 Ok(context) => started.tools.run(&job, &started.cwd, &context).await,
                 Err(output) => output,
             }
         }
-        Work::Builtin(builtin::Call::Time) => builtin::time(),
-        Work::Builtin(builtin::Call::ReadResource { server, uri }) => {
+        CallWork::Builtin(builtin::BuiltinCall::Time) => builtin::time(),
+        CallWork::Builtin(builtin::BuiltinCall::ReadResource { server, uri }) => {
             let (tools, token) = (&started.tools, &started.token);
             tools.read_resource(&server, &uri, token).await
         }
-        Work::Builtin(builtin::Call::Data(call)) => {
+        CallWork::Builtin(builtin::BuiltinCall::Data(call)) => {
             resource::data(started.store, started.conversation, call).await
         }
-        Work::Builtin(builtin::Call::Example(call)) => {
+        CallWork::Builtin(builtin::BuiltinCall::Example(call)) => {
             resource::example(started.store, started.conversation, call).await
         }
-        Work::Builtin(builtin::Call::ReadResult(wanted)) => {
+        CallWork::Builtin(builtin::BuiltinCall::ReadResult(wanted)) => {
             let (store, id, head) = (started.store, started.conversation, started.head);
-            let read = tokio::task::spawn_blocking(move || kept(&store, id, head, wanted)).await;
+            let read =
+                tokio::task::spawn_blocking(move || find_kept(&store, id, head, wanted)).await;
             match read {
-                Ok(Ok(Some(part))) => match part.shown(wanted) {
-                    Ok(text) => Output::answered(text),
-                    Err(why) => Output::refused(why),
+                Ok(Ok(Some(part))) => match part.render(wanted) {
+                    Ok(text) => ToolOutput::from_text(text),
+                    Err(why) => ToolOutput::refused(why),
                 },
-                Ok(Ok(None)) => Output::refused(format!(
+                Ok(Ok(None)) => ToolOutput::refused(format!(
                     "no result {} is kept in this conversation",
                     wanted.result
                 )),
-                Ok(Err(error)) => Output::failed(format!("[aish] tool dispatch failed: {error}")),
-                Err(panic) => Output::failed(format!("[aish] tool dispatch failed: {panic}")),
+                Ok(Err(error)) => {
+                    ToolOutput::failed(format!("[aish] tool dispatch failed: {error}"))
+                }
+                Err(panic) => ToolOutput::failed(format!("[aish] tool dispatch failed: {panic}")),
             }
         }
     }

@@ -2,46 +2,52 @@
 
 use aish_proto::id::{Seq, TurnId};
 
-use super::commit::Fact;
-use super::handle::{Change, QueueChange, RequestError};
-use super::view::{LiveChange, Loading};
+use super::commit::UncommittedFact;
+use super::handle::{ConversationChange, QueueChange, RequestError};
+use super::view::{LiveChange, LoadingStage};
 use super::{Conversation, finished};
-use aishd_log::audit::{Draft, Told};
-use aishd_log::confirm::Person;
-use aishd_log::event::{Event, Stop};
-use aishd_log::purse::BudgetChanged;
-use aishd_log::state::State;
+use aishd_log::audit::{AuditDraft, AuditFact};
+use aishd_log::budget::BudgetChanged;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::{Event, StopReason};
+use aishd_log::state::ConversationState;
 use aishd_platform::clock;
 
 impl Conversation {
-    pub(super) async fn change(&mut self, change: Change, by: Person) -> Result<Seq, RequestError> {
+    pub(super) async fn change(
+        &mut self,
+        change: ConversationChange,
+        by: AnsweringPerson,
+    ) -> Result<Seq, RequestError> {
         let event = match change {
-            Change::Title(title) => Event::Renamed { title },
-            Change::Model(model) => {
+            ConversationChange::Title(title) => Event::Renamed { title },
+            ConversationChange::Model(model) => {
                 if let Some(name) = &model {
                     self.check_model(name)?;
                 }
                 Event::ModelChanged { model }
             }
-            Change::Archived(archived) => {
+            ConversationChange::Archived(archived) => {
                 self.own = None;
                 Event::ArchivedChanged { archived }
             }
-            Change::Pinned(pinned) => Event::ResourcePinned(pinned),
-            Change::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
-            Change::Level(provider, change) => self.level_changed(provider, change, by.clone())?,
-            Change::Constraints(constraints) => {
+            ConversationChange::Pinned(pinned) => Event::ResourcePinned(pinned),
+            ConversationChange::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
+            ConversationChange::Level(provider, change) => {
+                self.level_changed(provider, change, by.clone())?
+            }
+            ConversationChange::Constraints(constraints) => {
                 self.own = None;
                 let by = Some(by.clone());
                 Event::ConstraintsChanged { constraints, by }
             }
-            Change::Budget(budget) => {
+            ConversationChange::Budget(budget) => {
                 let by = Some(by.clone());
                 Event::BudgetChanged(Box::new(BudgetChanged { budget, by }))
             }
         };
         let put_away = matches!(event, Event::ArchivedChanged { archived: true });
-        let fact = Fact {
+        let fact = UncommittedFact {
             turn: None,
             by: Some(by),
             event,
@@ -58,7 +64,7 @@ impl Conversation {
     pub(super) async fn change_queue(
         &mut self,
         change: QueueChange,
-        by: Person,
+        by: AnsweringPerson,
     ) -> Result<(), RequestError> {
         match change {
             QueueChange::Remove(turn) => self.remove_queued(turn, by).await,
@@ -67,7 +73,7 @@ impl Conversation {
                 let steer = queued.ok_or(RequestError::UnknownTurn(turn))?.steer;
                 let last = u32::try_from(self.state.queue.len()).unwrap_or(u32::MAX);
                 let position = position.clamp(1, last);
-                let fact = Fact {
+                let fact = UncommittedFact {
                     turn: Some(turn),
                     by: Some(by),
                     event: Event::TurnQueued { position, steer },
@@ -85,15 +91,15 @@ impl Conversation {
     pub(super) async fn remove_queued(
         &mut self,
         turn: TurnId,
-        by: Person,
+        by: AnsweringPerson,
     ) -> Result<(), RequestError> {
         if !self.state.queue.iter().any(|it| it.turn == turn) {
             return Err(RequestError::UnknownTurn(turn));
         }
-        let fact = Fact {
+        let fact = UncommittedFact {
             turn: Some(turn),
             by: Some(by),
-            event: finished(Stop::Cancelled),
+            event: finished(StopReason::Cancelled),
         };
         self.commit(&[fact], LiveChange::Keep).await?;
         if self.resolving == Some(turn) {
@@ -104,11 +110,11 @@ impl Conversation {
     }
 
     /// Removes the conversation, and then whatever runs in it.
-    pub(super) async fn delete(&mut self, by: Person) -> Result<(), RequestError> {
-        let draft = Draft {
+    pub(super) async fn delete(&mut self, by: AnsweringPerson) -> Result<(), RequestError> {
+        let draft = AuditDraft {
             conversation: Some(self.id),
             by: Some(by),
-            ..Draft::beside(clock::now(), Told::ConversationDeleted)
+            ..AuditDraft::outside_conversation(clock::now(), AuditFact::ConversationDeleted)
         };
         self.around.store.delete(self.id, vec![draft]).await?;
         self.abandon().await;
@@ -118,7 +124,8 @@ impl Conversation {
         }
         self.around.pending.remove_all_of(self.id);
         self.registration.remove();
-        self.publisher.loaded(Loading::Missing, &State::default());
+        self.publisher
+            .loaded(LoadingStage::Missing, &ConversationState::default());
         Ok(())
     }
 }

@@ -5,29 +5,29 @@ use std::collections::VecDeque;
 
 use aish_proto::id::TurnId;
 
-use super::own_command::{OwnCommand, Runs};
+use super::user_command::{RunningUserCommand, UserCommandRequest};
 
 /// So many may wait for the one that runs.
 const MOST_WAITING: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct CommandQueue {
-    running: Option<Running>,
-    waiting: VecDeque<Next>,
+    running: Option<RunningCommands>,
+    waiting: VecDeque<NextCommand>,
     /// It is the turn's turn: what waits behind it does not hold it up.
     freed: bool,
 }
 
 #[derive(Debug)]
-enum Running {
-    Own(String, Runs),
+enum RunningCommands {
+    Own(String, RunningUserCommand),
     OfTurn(TurnId, String),
 }
 
 /// What comes next.
 #[derive(Debug)]
-pub(super) enum Next {
-    Own(String, Box<OwnCommand>),
+pub(super) enum NextCommand {
+    Own(String, Box<UserCommandRequest>),
     /// The command that the running turn waits for; it is judged again when it can run.
     OfTurn,
 }
@@ -42,13 +42,18 @@ impl CommandQueue {
         self.waiting.len() >= MOST_WAITING
     }
 
-    pub(super) fn wait(&mut self, call: String, wanted: OwnCommand) {
-        self.waiting.push_back(Next::Own(call, Box::new(wanted)));
+    pub(super) fn wait(&mut self, call: String, wanted: UserCommandRequest) {
+        self.waiting
+            .push_back(NextCommand::Own(call, Box::new(wanted)));
     }
 
     pub(super) fn turn_waits(&mut self) {
-        if !self.waiting.iter().any(|it| matches!(it, Next::OfTurn)) {
-            self.waiting.push_back(Next::OfTurn);
+        if !self
+            .waiting
+            .iter()
+            .any(|it| matches!(it, NextCommand::OfTurn))
+        {
+            self.waiting.push_back(NextCommand::OfTurn);
         }
     }
 
@@ -58,45 +63,45 @@ impl CommandQueue {
         self.running.is_some() || (!freed && !self.waiting.is_empty())
     }
 
-    pub(super) fn begin_own(&mut self, call: String, runs: Runs) {
-        self.running = Some(Running::Own(call, runs));
+    pub(super) fn begin_own(&mut self, call: String, runs: RunningUserCommand) {
+        self.running = Some(RunningCommands::Own(call, runs));
     }
 
     pub(super) fn begin_of_turn(&mut self, turn: TurnId, call: String) {
-        self.running = Some(Running::OfTurn(turn, call));
+        self.running = Some(RunningCommands::OfTurn(turn, call));
     }
 
     /// The running command of a person, if it is this one.
-    pub(super) fn own(&self, wanted: &str) -> Option<&Runs> {
+    pub(super) fn own(&self, wanted: &str) -> Option<&RunningUserCommand> {
         match &self.running {
-            Some(Running::Own(call, runs)) if call == wanted => Some(runs),
-            Some(Running::Own(..) | Running::OfTurn(..)) | None => None,
+            Some(RunningCommands::Own(call, runs)) if call == wanted => Some(runs),
+            Some(RunningCommands::Own(..) | RunningCommands::OfTurn(..)) | None => None,
         }
     }
 
-    pub(super) fn own_mut(&mut self, wanted: &str) -> Option<&mut Runs> {
+    pub(super) fn own_mut(&mut self, wanted: &str) -> Option<&mut RunningUserCommand> {
         match &mut self.running {
-            Some(Running::Own(call, runs)) if call == wanted => Some(runs),
-            Some(Running::Own(..) | Running::OfTurn(..)) | None => None,
+            Some(RunningCommands::Own(call, runs)) if call == wanted => Some(runs),
+            Some(RunningCommands::Own(..) | RunningCommands::OfTurn(..)) | None => None,
         }
     }
 
     pub(super) fn runs_own(&self) -> bool {
-        matches!(self.running, Some(Running::Own(..)))
+        matches!(self.running, Some(RunningCommands::Own(..)))
     }
 
-    pub(super) fn end_own(&mut self, wanted: &str) -> Option<Runs> {
+    pub(super) fn end_own(&mut self, wanted: &str) -> Option<RunningUserCommand> {
         self.own(wanted)?;
         match self.running.take() {
-            Some(Running::Own(_, runs)) => Some(runs),
-            Some(Running::OfTurn(..)) | None => None,
+            Some(RunningCommands::Own(_, runs)) => Some(runs),
+            Some(RunningCommands::OfTurn(..)) | None => None,
         }
     }
 
     pub(super) fn end_of_turn(&mut self, turn: TurnId, wanted: &str) {
-        let is_it = |it: &Running| match it {
-            Running::OfTurn(of, call) => *of == turn && call == wanted,
-            Running::Own(..) => false,
+        let is_it = |it: &RunningCommands| match it {
+            RunningCommands::OfTurn(of, call) => *of == turn && call == wanted,
+            RunningCommands::Own(..) => false,
         };
         if self.running.as_ref().is_some_and(is_it) {
             self.running = None;
@@ -104,25 +109,25 @@ impl CommandQueue {
     }
 
     /// Takes one out that has not begun.
-    pub(super) fn take_waiting(&mut self, wanted: &str) -> Option<OwnCommand> {
-        let is_it = |it: &Next| match it {
-            Next::Own(call, _) => call == wanted,
-            Next::OfTurn => false,
+    pub(super) fn take_waiting(&mut self, wanted: &str) -> Option<UserCommandRequest> {
+        let is_it = |it: &NextCommand| match it {
+            NextCommand::Own(call, _) => call == wanted,
+            NextCommand::OfTurn => false,
         };
         let at = self.waiting.iter().position(is_it)?;
         match self.waiting.remove(at)? {
-            Next::Own(_, own) => Some(*own),
-            Next::OfTurn => None,
+            NextCommand::Own(_, own) => Some(*own),
+            NextCommand::OfTurn => None,
         }
     }
 
     /// What can begin now.
-    pub(super) fn next(&mut self) -> Option<Next> {
+    pub(super) fn next(&mut self) -> Option<NextCommand> {
         if self.running.is_some() {
             return None;
         }
         let next = self.waiting.pop_front()?;
-        self.freed = matches!(next, Next::OfTurn);
+        self.freed = matches!(next, NextCommand::OfTurn);
         Some(next)
     }
 }
@@ -133,17 +138,17 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use aishd_log::confirm::Person;
-    use aishd_log::environment::Environment;
-    use aishd_log::shell::Given;
+    use aishd_log::confirm::AnsweringPerson;
+    use aishd_log::environment::ClientVariables;
+    use aishd_log::shell::OutputUse;
 
-    fn own(command: &str) -> OwnCommand {
-        OwnCommand {
+    fn own(command: &str) -> UserCommandRequest {
+        UserCommandRequest {
             command: command.to_owned(),
             cwd: None,
-            environment: Environment::default(),
+            environment: ClientVariables::default(),
             into_context: true,
-            by: Person {
+            by: AnsweringPerson {
                 client: ClientId::from_bytes([1; 16]),
                 name: String::new(),
                 tty: None,
@@ -153,19 +158,19 @@ mod tests {
         }
     }
 
-    fn runs() -> Runs {
-        Runs {
+    fn runs() -> RunningUserCommand {
+        RunningUserCommand {
             command: String::new(),
-            given: Given::Never,
+            given: OutputUse::Never,
             token: CancellationToken::new(),
             stopped_by: None,
         }
     }
 
-    fn name(next: Option<Next>) -> String {
+    fn name(next: Option<NextCommand>) -> String {
         match next {
-            Some(Next::Own(call, _)) => call,
-            Some(Next::OfTurn) => "turn".to_owned(),
+            Some(NextCommand::Own(call, _)) => call,
+            Some(NextCommand::OfTurn) => "turn".to_owned(),
             None => "nothing".to_owned(),
         }
     }

@@ -7,17 +7,17 @@ use aish_proto::id::{Seq, TurnId};
 use tokio::time::Instant;
 
 use super::Conversation;
-use super::memories::Page;
+use super::memory_book::MemoryBookPage;
 use super::view::LiveChange;
-use aishd_log::audit::Draft;
-use aishd_log::confirm::Person;
+use aishd_log::audit::AuditDraft;
+use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record};
-use aishd_log::state::State;
+use aishd_log::state::ConversationState;
 use aishd_log::usage::Usage;
 use aishd_platform::clock;
 use aishd_platform::failpoint;
-use aishd_rules::raise::ended_by;
-use aishd_store::{Claim, Commit, CommitError};
+use aishd_rules::level_request::ended_by;
+use aishd_store::{Commit, CommitError, DiskClaim};
 use aishd_turn::turn::{Effect, Step};
 
 /// How long a commit that the store refused waits before it is tried again: first, and at most.
@@ -26,17 +26,17 @@ pub(super) const RETRY_LONGEST: Duration = Duration::from_secs(2);
 
 /// A fact before it has its place in the log.
 #[derive(Clone, Debug)]
-pub(super) struct Fact {
+pub(super) struct UncommittedFact {
     pub(super) turn: Option<TurnId>,
     /// Whoever caused it.
-    pub(super) by: Option<Person>,
+    pub(super) by: Option<AnsweringPerson>,
     pub(super) event: Event,
 }
 
 /// Facts, and what is to be done once they are durable.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
-    facts: Vec<Fact>,
+pub(super) struct PendingCommit {
+    facts: Vec<UncommittedFact>,
     effects: Vec<Effect>,
     /// The running turn is over with them.
     ends: bool,
@@ -44,14 +44,14 @@ pub(super) struct Pending {
 
 /// What the store would not take.
 #[derive(Debug)]
-pub(super) struct Unstored {
-    pending: Pending,
+pub(super) struct StalledCommit {
+    pending: PendingCommit,
     pause: Duration,
     pub(super) retry_at: Instant,
 }
 
-impl Pending {
-    pub(super) fn facts(facts: Vec<Fact>) -> Self {
+impl PendingCommit {
+    pub(super) fn facts(facts: Vec<UncommittedFact>) -> Self {
         Self {
             facts,
             effects: vec![],
@@ -60,7 +60,7 @@ impl Pending {
     }
 
     /// What happened to a turn beside its own steps.
-    pub(super) fn led(facts: Vec<Fact>, effects: Vec<Effect>, ends: bool) -> Self {
+    pub(super) fn led(facts: Vec<UncommittedFact>, effects: Vec<Effect>, ends: bool) -> Self {
         Self {
             facts,
             effects,
@@ -69,7 +69,7 @@ impl Pending {
     }
 
     /// What has to be written down before a stream may be opened.
-    pub(super) fn before_stream(facts: Vec<Fact>, opens: Effect) -> Self {
+    pub(super) fn before_stream(facts: Vec<UncommittedFact>, opens: Effect) -> Self {
         Self {
             facts,
             effects: vec![opens],
@@ -78,7 +78,7 @@ impl Pending {
     }
 
     fn live(&self) -> LiveChange {
-        let says = |it: &Fact| matches!(it.event, Event::AssistantMessage { .. });
+        let says = |it: &UncommittedFact| matches!(it.event, Event::AssistantMessage { .. });
         if self.ends || self.facts.iter().any(says) {
             LiveChange::End
         } else {
@@ -103,9 +103,9 @@ impl Conversation {
         let opens = |it: &Effect| matches!(it, Effect::OpenStream(_));
         let asks_again = step.effects.iter().any(opens);
         let events = self.with_ends_of_forms(step.events);
-        let mut facts: Vec<Fact> = events
+        let mut facts: Vec<UncommittedFact> = events
             .into_iter()
-            .map(|event| Fact {
+            .map(|event| UncommittedFact {
                 turn: Some(turn),
                 by: by_of(&event, caused_by.as_ref()),
                 event,
@@ -114,10 +114,10 @@ impl Conversation {
         if asks_again {
             facts.extend(self.steering(turn));
         }
-        let owed = self.owed(Some(turn));
+        let owed = self.pending_facts(Some(turn));
         facts.splice(0..0, owed);
         let effects = step.effects;
-        self.settle(Pending {
+        self.settle(PendingCommit {
             facts,
             effects,
             ends,
@@ -126,7 +126,7 @@ impl Conversation {
     }
 
     /// Makes it durable and does what follows; what the store will not take is tried again later.
-    pub(super) async fn settle(&mut self, pending: Pending) {
+    pub(super) async fn settle(&mut self, pending: PendingCommit) {
         if !pending.facts.is_empty() {
             if pending.ends {
                 failpoint::pass("turn.before_commit");
@@ -152,14 +152,14 @@ impl Conversation {
         Box::pin(self.next_command()).await;
     }
 
-    pub(super) fn wait_for_store(&mut self, pending: Pending, error: &CommitError) {
+    pub(super) fn wait_for_store(&mut self, pending: PendingCommit, error: &CommitError) {
         let pause = match self.unstored.take() {
             Some(before) => (before.pause * 2).min(RETRY_LONGEST),
             None => RETRY_FIRST,
         };
         tracing::error!(%error, "what happened waits for the store");
         self.publisher.stuck(error.to_string());
-        self.unstored = Some(Unstored {
+        self.unstored = Some(StalledCommit {
             pending,
             pause,
             retry_at: Instant::now() + pause,
@@ -177,7 +177,7 @@ impl Conversation {
     /// Makes facts durable, then visible. On an error nothing has changed.
     pub(super) async fn commit(
         &mut self,
-        facts: &[Fact],
+        facts: &[UncommittedFact],
         live: LiveChange,
     ) -> Result<Seq, CommitError> {
         self.commit_with(facts, None, live).await
@@ -186,13 +186,15 @@ impl Conversation {
     /// The same together with a page of the book of facts: both or neither.
     pub(super) async fn commit_with(
         &mut self,
-        facts: &[Fact],
-        page: Option<&Page<'_>>,
+        facts: &[UncommittedFact],
+        page: Option<&MemoryBookPage<'_>>,
         live: LiveChange,
     ) -> Result<Seq, CommitError> {
         let mut commit = self.number(facts);
-        commit.audit.extend(page.and_then(Page::told));
-        let note = page.and_then(Page::note);
+        commit
+            .audit
+            .extend(page.and_then(MemoryBookPage::audit_draft));
+        let note = page.and_then(MemoryBookPage::note);
         pass_before(facts);
         self.around.store.commit_with(commit.clone(), note).await?;
         pass_after(facts);
@@ -201,16 +203,16 @@ impl Conversation {
     }
 
     /// Gives facts their places after the last one stored, and says what is told of them.
-    pub(super) fn number(&self, facts: &[Fact]) -> Commit {
+    pub(super) fn number(&self, facts: &[UncommittedFact]) -> Commit {
         let at = clock::now();
         let mut state = self.state.clone();
         let mut records: Vec<Record> = self.unborn.iter().cloned().collect();
         // Whoever asks the first question makes the conversation.
         let maker = facts.first().and_then(|it| it.by.clone());
         let born = self.unborn.iter();
-        let born = born.filter_map(|it| Draft::of(self.id, &State::default(), it));
-        let mut audit: Vec<Draft> = born.map(|it| it.by(maker.clone())).collect();
-        let mut place = |state: &mut State, mut fact: Fact| {
+        let born = born.filter_map(|it| AuditDraft::of(self.id, &ConversationState::default(), it));
+        let mut audit: Vec<AuditDraft> = born.map(|it| it.by(maker.clone())).collect();
+        let mut place = |state: &mut ConversationState, mut fact: UncommittedFact| {
             let running = state
                 .running
                 .as_ref()
@@ -228,7 +230,7 @@ impl Conversation {
                 client: fact.by.as_ref().map(|it| it.client),
                 event: fact.event,
             };
-            let told = Draft::of(self.id, state, &record);
+            let told = AuditDraft::of(self.id, state, &record);
             audit.extend(told.map(|it| it.by(fact.by)));
             state.apply(&record);
             records.push(record);
@@ -238,18 +240,23 @@ impl Conversation {
             for end in ended_by(&fact.event, &state, at) {
                 let event = Event::ConfirmResolved(Box::new(end));
                 let (turn, by) = (None, None);
-                place(&mut state, Fact { turn, by, event });
+                place(&mut state, UncommittedFact { turn, by, event });
             }
         }
         let commit = Commit::new(self.id, records, state, audit);
         if self.is_cancelled() || self.around.stopping.is_cancelled() {
             // What waited for room may take the reserve then, and the end that follows it.
-            return commit.claiming(Claim::End);
+            return commit.claiming(DiskClaim::End);
         }
         commit
     }
 
-    pub(super) fn publish(&mut self, records: Vec<Record>, state: State, live: LiveChange) {
+    pub(super) fn publish(
+        &mut self,
+        records: Vec<Record>,
+        state: ConversationState,
+        live: LiveChange,
+    ) {
         let leaving = self.leaving(&records);
         if let Some(transcript) = &mut self.transcript {
             for record in &records {
@@ -271,7 +278,7 @@ impl Conversation {
 }
 
 /// Whether a turn that ran is over; one that only waited takes nothing along.
-fn ends_running(before: &State, records: &[Record]) -> bool {
+fn ends_running(before: &ConversationState, records: &[Record]) -> bool {
     let mut running = before.running.as_ref().map(|it| it.turn);
     let mut ended = false;
     for record in records {
@@ -286,7 +293,7 @@ fn ends_running(before: &State, records: &[Record]) -> bool {
 }
 
 /// The places where a crash has to leave things whole.
-fn pass_before(facts: &[Fact]) {
+fn pass_before(facts: &[UncommittedFact]) {
     for fact in facts {
         if asks(&fact.event) {
             failpoint::pass("confirm.before_store");
@@ -316,7 +323,7 @@ fn asks(event: &Event) -> bool {
     )
 }
 
-fn pass_after(facts: &[Fact]) {
+fn pass_after(facts: &[UncommittedFact]) {
     for fact in facts {
         if asks(&fact.event) {
             failpoint::pass("confirm.after_store");
@@ -343,7 +350,7 @@ fn pass_after(facts: &[Fact]) {
 }
 
 /// Whom a fact of a turn is put down to, where somebody answered or stopped it.
-fn by_of(event: &Event, caused_by: Option<&Person>) -> Option<Person> {
+fn by_of(event: &Event, caused_by: Option<&AnsweringPerson>) -> Option<AnsweringPerson> {
     match event {
         Event::PermissionChanged { by, .. } => by.clone(),
         // One that ran to its end did so by itself.

@@ -12,35 +12,37 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::allowances::ClientAllowances;
-use super::attendance::Attendance;
-use super::beside::Told;
+use super::budget::{BudgetMeter, Ledger};
 use super::command_queue::CommandQueue;
-use super::definitions::Definitions;
-use super::elicit::Forms;
-use super::handle::{Accepted, Ask, Handle, Request, RequestError, Stopper};
-use super::memories::Book;
-use super::pending::{Pending, Question};
-use super::purse::{Ledger, Purse};
-use super::routes::Routes;
-use super::summarize::Summing;
-use super::view::{Loading, Publisher, Recent, View};
-use super::{Conversation, Start, Surroundings, import};
+use super::elicitation::ServerQuestions;
+use super::extra_context::DirectoryTold;
+use super::handle::{
+    AcceptedAsk, ActorRequest, AskRequest, ConversationHandle, RequestError, TurnStopper,
+};
+use super::memory_book::MemoryBook;
+use super::pending_questions::{PendingQuestion, PendingQuestions};
+use super::routing_book::RoutingBook;
+use super::summarize::SummaryTask;
+use super::tool_definitions::ToolDefinitions;
+use super::view::{ConversationView, LoadingStage, RecentRecords, ViewPublisher};
+use super::viewers::Attendance;
+use super::{ActorServices, ActorStart, Conversation, import};
 use aishd_broker::Broker;
 pub use aishd_broker::Probe as Probed;
-use aishd_log::audit::Draft;
-use aishd_log::confirm::Person;
+use aishd_log::audit::AuditDraft;
+use aishd_log::budget::BudgetLimits;
+use aishd_log::confirm::AnsweringPerson;
 use aishd_log::constraints::Constraints;
 use aishd_log::event::{Event, Record};
-use aishd_log::purse::Budget;
-use aishd_log::spending::{Day, Spent};
-use aishd_log::state::State;
-use aishd_model::preset::Models;
+use aishd_log::spending::{Day, SpentSum};
+use aishd_log::state::ConversationState;
+use aishd_model::preset::ModelSettings;
 use aishd_platform::clock;
-use aishd_rules::boundary::Ground;
+use aishd_rules::boundary::BoundaryGround;
 use aishd_rules::catalog::Catalog;
 use aishd_rules::policy::Policy;
-use aishd_store::{Claim, Commit, Health, ReadError, Store};
-use aishd_tools::Tools;
+use aishd_store::{Commit, DiskClaim, Health, ReadError, Store};
+use aishd_tools::ToolRunner;
 
 /// Requests that may wait in one conversation's mailbox; a sender waits beyond that.
 const MAILBOX: usize = 32;
@@ -50,15 +52,15 @@ const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
 /// Imports at a time; each may hold a line.
 const IMPORTS: usize = 4;
 
-type Open = Arc<Mutex<HashMap<ConversationId, Entry>>>;
+type OpenConversation = Arc<Mutex<HashMap<ConversationId, ActorEntry>>>;
 
 /// An actor in memory. It holds no view, so that the actor knows when nobody looks.
 #[derive(Debug)]
-struct Entry {
-    mailbox: mpsc::Sender<Request>,
-    views: watch::Sender<View>,
-    recent: Arc<Recent>,
-    stopper: Stopper,
+struct ActorEntry {
+    mailbox: mpsc::Sender<ActorRequest>,
+    views: watch::Sender<ConversationView>,
+    recent: Arc<RecentRecords>,
+    stopper: TurnStopper,
     attendance: Attendance,
     /// Tells this actor from one that took its place.
     number: u64,
@@ -66,9 +68,9 @@ struct Entry {
 
 /// The way to every conversation; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Directory {
-    pub(super) around: Surroundings,
-    open: Open,
+pub struct ConversationDirectory {
+    pub(super) around: ActorServices,
+    open: OpenConversation,
     actors: Arc<Mutex<JoinSet<()>>>,
     started: Arc<AtomicU64>,
     crowded_at: usize,
@@ -79,10 +81,10 @@ pub struct Directory {
 
 /// An actor's place in the directory, which it gives up when it ends.
 #[derive(Debug)]
-pub(super) struct Registration {
+pub(super) struct ActorRegistration {
     id: ConversationId,
     number: u64,
-    open: Open,
+    open: OpenConversation,
     crowded_at: usize,
     changed: Arc<Notify>,
 }
@@ -94,7 +96,7 @@ pub struct NewConversation {
     pub model: Option<String>,
     pub cwd: String,
     pub constraints: Constraints,
-    pub budget: Budget,
+    pub budget: BudgetLimits,
 }
 
 impl NewConversation {
@@ -111,7 +113,7 @@ impl NewConversation {
     }
 }
 
-impl Registration {
+impl ActorRegistration {
     pub(super) fn remove(&self) {
         let mut open = self.open.lock();
         if open
@@ -144,18 +146,18 @@ impl Registration {
 }
 
 /// Also when the actor panics: nobody must go on waiting for it.
-impl Drop for Registration {
+impl Drop for ActorRegistration {
     fn drop(&mut self) {
         self.remove();
     }
 }
 
-impl Directory {
+impl ConversationDirectory {
     /// `crowded_at`: with more actors than this in memory, idle ones end early.
-    pub fn new(around: Surroundings, crowded_at: usize) -> Self {
+    pub fn new(around: ActorServices, crowded_at: usize) -> Self {
         Self {
             around,
-            open: Open::default(),
+            open: OpenConversation::default(),
             actors: Arc::default(),
             started: Arc::default(),
             crowded_at,
@@ -173,7 +175,7 @@ impl Directory {
         (open.len(), running.count())
     }
 
-    /// Waits until [`Directory::load`] may be different. For one waiter.
+    /// Waits until [`ConversationDirectory::load`] may be different. For one waiter.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -182,12 +184,12 @@ impl Directory {
         self.around.store.health()
     }
 
-    pub fn models(&self) -> Arc<Models> {
+    pub fn models(&self) -> Arc<ModelSettings> {
         self.around.models.borrow().clone()
     }
 
     /// What commands of runs are kept within.
-    pub fn ground(&self) -> &Ground {
+    pub fn ground(&self) -> &BoundaryGround {
         &self.around.ground
     }
 
@@ -197,17 +199,17 @@ impl Directory {
     }
 
     /// What was taken of models from this day on, oldest first.
-    pub async fn spent_since(&self, day: Day) -> Result<Vec<Spent>, RequestError> {
+    pub async fn spent_since(&self, day: Day) -> Result<Vec<SpentSum>, RequestError> {
         Ok(self.blocking(move |store| store.spent_since(day)).await??)
     }
 
     /// What is switched of routing and fallback.
-    pub fn routes(&self) -> &Routes {
+    pub fn routes(&self) -> &RoutingBook {
         &self.around.routes
     }
 
     /// What people keep for all conversations.
-    pub fn book(&self) -> &Book {
+    pub fn book(&self) -> &MemoryBook {
         &self.around.book
     }
 
@@ -230,7 +232,7 @@ impl Directory {
         for half in halves {
             import::discard(&self.around.store, half);
         }
-        let handles: Vec<Handle> = whole.iter().map(|it| self.handle(*it)).collect();
+        let handles: Vec<ConversationHandle> = whole.iter().map(|it| self.handle(*it)).collect();
         let pending = self.around.pending.clone();
         self.actors.lock().spawn(async move {
             for mut handle in handles {
@@ -243,7 +245,7 @@ impl Directory {
     }
 
     /// The conversation, once it has been read.
-    pub async fn open(&self, id: ConversationId) -> Result<Handle, RequestError> {
+    pub async fn open(&self, id: ConversationId) -> Result<ConversationHandle, RequestError> {
         if self.around.stopping.is_cancelled() {
             return Err(RequestError::Draining);
         }
@@ -256,7 +258,7 @@ impl Directory {
     pub async fn with<T, F>(
         &self,
         id: ConversationId,
-        call: impl Fn(Handle) -> F,
+        call: impl Fn(ConversationHandle) -> F,
     ) -> Result<T, RequestError>
     where
         F: Future<Output = Result<T, RequestError>>,
@@ -283,7 +285,7 @@ impl Directory {
     }
 
     /// All tools that there are, and what can be asked of them.
-    pub fn tools(&self) -> &Tools {
+    pub fn tools(&self) -> &ToolRunner {
         &self.around.tools
     }
 
@@ -303,12 +305,12 @@ impl Directory {
         &self.around.allowances
     }
 
-    pub fn definitions(&self) -> &Definitions {
+    pub fn definitions(&self) -> &ToolDefinitions {
         &self.around.definitions
     }
 
     /// Every confirm that waits for a person.
-    pub fn pending(&self) -> &Pending {
+    pub fn pending(&self) -> &PendingQuestions {
         &self.around.pending
     }
 
@@ -316,7 +318,7 @@ impl Directory {
     pub async fn confirm(
         &self,
         confirm: ConfirmId,
-    ) -> Result<Option<(Question, Option<Record>)>, RequestError> {
+    ) -> Result<Option<(PendingQuestion, Option<Record>)>, RequestError> {
         let store = self.around.store.clone();
         self.blocking(move |_| {
             let Some(place) = store.find_confirm(confirm)? else {
@@ -327,7 +329,7 @@ impl Directory {
                 Some(seq) => store.record(place.conversation, seq)?,
                 None => None,
             };
-            let question = requested.and_then(|it| Question::of(place.conversation, &it));
+            let question = requested.and_then(|it| PendingQuestion::of(place.conversation, &it));
             Ok(question.map(|it| (it, resolved)))
         })
         .await?
@@ -338,7 +340,7 @@ impl Directory {
     pub async fn with_turn<T, F>(
         &self,
         turn: TurnId,
-        call: impl Fn(Handle) -> F,
+        call: impl Fn(ConversationHandle) -> F,
     ) -> Result<T, RequestError>
     where
         F: Future<Output = Result<T, RequestError>>,
@@ -348,22 +350,22 @@ impl Directory {
         self.with(place.conversation, call).await
     }
 
-    fn handle(&self, id: ConversationId) -> Handle {
-        self.find_or_start(id, Start::Stored)
+    fn handle(&self, id: ConversationId) -> ConversationHandle {
+        self.find_or_start(id, ActorStart::Stored)
     }
 
     /// Under one lock, so that two callers never start two.
-    fn find_or_start(&self, id: ConversationId, start: Start) -> Handle {
+    fn find_or_start(&self, id: ConversationId, start: ActorStart) -> ConversationHandle {
         let mut open = self.open.lock();
         if let Some(entry) = open.get(&id).filter(|it| !it.mailbox.is_closed()) {
             return self.handle_to(id, entry);
         }
         let (mailbox, requests) = mpsc::channel(MAILBOX);
-        let (publisher, views, recent) = Publisher::new(self.changed.clone());
-        let stopper = Stopper::default();
+        let (publisher, views, recent) = ViewPublisher::new(self.changed.clone());
+        let stopper = TurnStopper::default();
         let attendance = Attendance::new();
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let entry = Entry {
+        let entry = ActorEntry {
             mailbox,
             views,
             recent,
@@ -375,7 +377,7 @@ impl Directory {
         let actor = Conversation {
             id,
             around: self.around.clone(),
-            state: State::default(),
+            state: ConversationState::default(),
             transcript: None,
             turn: None,
             kept: None,
@@ -388,20 +390,20 @@ impl Directory {
             stopper,
             attended: attendance.watch(),
             attendance,
-            forms: Forms::default(),
+            forms: ServerQuestions::default(),
             expiry_at: None,
             own: None,
-            summing: Summing::default(),
+            summing: SummaryTask::default(),
             commands: CommandQueue::default(),
             proposing: false,
-            told: Told::default(),
+            told: DirectoryTold::default(),
             unknown_told: BTreeSet::new(),
-            purse: Purse::new(
+            purse: BudgetMeter::new(
                 self.around.ledger.clone(),
                 self.around.models.clone(),
                 self.around.tokens.clone(),
             ),
-            registration: Registration {
+            registration: ActorRegistration {
                 id,
                 number,
                 open: self.open.clone(),
@@ -418,8 +420,8 @@ impl Directory {
         handle
     }
 
-    fn handle_to(&self, id: ConversationId, entry: &Entry) -> Handle {
-        Handle {
+    fn handle_to(&self, id: ConversationId, entry: &ActorEntry) -> ConversationHandle {
+        ConversationHandle {
             id,
             mailbox: entry.mailbox.clone(),
             view: entry.views.subscribe(),
@@ -434,14 +436,14 @@ impl Directory {
     pub async fn create(
         &self,
         new: NewConversation,
-        by: Person,
+        by: AnsweringPerson,
     ) -> Result<(ConversationId, Seq), RequestError> {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         self.check_model(&new)?;
         let id = ConversationId(clock::ulid());
-        let mut state = State::default();
+        let mut state = ConversationState::default();
         let records = vec![place(&mut state, None, new.created())];
         let seq = state.last_seq;
         self.commit(id, records, state, by).await?;
@@ -453,8 +455,8 @@ impl Directory {
         &self,
         id: ConversationId,
         new: NewConversation,
-        ask: &Ask,
-    ) -> Result<Accepted, RequestError> {
+        ask: &AskRequest,
+    ) -> Result<AcceptedAsk, RequestError> {
         if self.around.stopping.is_cancelled() {
             return Err(RequestError::Draining);
         }
@@ -464,10 +466,10 @@ impl Directory {
             if self.around.store.is_deleted(id)? {
                 return Err(RequestError::Deleted);
             }
-            let handle = self.find_or_start(id, Start::OrNew(new.clone()));
+            let handle = self.find_or_start(id, ActorStart::OrNew(new.clone()));
             match handle.send(ask.clone()).await {
                 Err(RequestError::Closed) => {
-                    if let Loading::Failed(why) = &handle.view().borrow().loading {
+                    if let LoadingStage::Failed(why) = &handle.view().borrow().loading {
                         return Err(RequestError::Storage(why.clone()));
                     }
                 }
@@ -492,19 +494,24 @@ impl Directory {
         &self,
         conversation: ConversationId,
         records: Vec<Record>,
-        state: State,
-        by: Person,
+        state: ConversationState,
+        by: AnsweringPerson,
     ) -> Result<(), RequestError> {
         // Of the first only: what is copied was told of where it happened.
         let made = records.first();
-        let told = made.and_then(|it| Draft::of(conversation, &State::default(), it));
+        let told =
+            made.and_then(|it| AuditDraft::of(conversation, &ConversationState::default(), it));
         let audit = told.map(|it| it.by(Some(by))).into_iter().collect();
-        let commit = Commit::new(conversation, records, state, audit).claiming(Claim::Begin);
+        let commit = Commit::new(conversation, records, state, audit).claiming(DiskClaim::Begin);
         Ok(self.around.store.commit(commit).await?)
     }
 
     /// Removes a conversation and whatever runs in it.
-    pub async fn delete(&self, id: ConversationId, by: Person) -> Result<(), RequestError> {
+    pub async fn delete(
+        &self,
+        id: ConversationId,
+        by: AnsweringPerson,
+    ) -> Result<(), RequestError> {
         self.with(id, |handle| {
             let by = by.clone();
             async move { handle.delete(by).await }
@@ -513,7 +520,7 @@ impl Directory {
     }
 
     /// Every conversation with its state, last used first.
-    pub async fn states(&self) -> Result<Vec<(ConversationId, State)>, RequestError> {
+    pub async fn states(&self) -> Result<Vec<(ConversationId, ConversationState)>, RequestError> {
         let mut states = self.blocking(|store| store.states()).await??;
         states.retain(|(_, state)| !state.importing);
         states.sort_by_key(|(id, state)| std::cmp::Reverse((state.updated_at, *id)));
@@ -532,7 +539,7 @@ impl Directory {
 
     /// Waits until no turn runs. New ones must not start meanwhile.
     pub async fn settled(&self) {
-        let handles: Vec<Handle> = self
+        let handles: Vec<ConversationHandle> = self
             .open
             .lock()
             .iter()
@@ -560,7 +567,7 @@ impl Directory {
 }
 
 /// The event in its place after `state`, which moves on.
-pub(super) fn place(state: &mut State, turn: Option<TurnId>, event: Event) -> Record {
+pub(super) fn place(state: &mut ConversationState, turn: Option<TurnId>, event: Event) -> Record {
     let record = Record {
         seq: state.last_seq.next(),
         at: clock::now(),

@@ -6,10 +6,10 @@ use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
 use super::Conversation;
-use aishd_log::confirm::{Fate, Resolution};
-use aishd_log::time::At;
+use aishd_log::confirm::{ConfirmFate, Resolution};
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
-use aishd_rules::policy::Silence;
+use aishd_rules::policy::OnSilence;
 
 impl Conversation {
     /// When silence will have been an answer to the first of the open confirms.
@@ -29,14 +29,20 @@ impl Conversation {
     }
 
     /// At the confirm's own time, or after a while without anybody.
-    fn deadline(&self, requested_at: At, expires_at: Option<At>) -> Option<At> {
+    fn deadline(
+        &self,
+        requested_at: Timestamp,
+        expires_at: Option<Timestamp>,
+    ) -> Option<Timestamp> {
         let policy = self.around.policy.borrow();
         match expires_at {
             Some(at) => Some(at),
-            None if self.attendance.is_attended() || policy.silence == Silence::Waits => None,
+            None if self.attendance.is_attended() || policy.silence == OnSilence::Waits => None,
             None => {
                 let since = requested_at.max(self.attendance.left_at());
-                Some(At(since.0.saturating_add_unsigned(policy.unattended_ms)))
+                Some(Timestamp(
+                    since.0.saturating_add_unsigned(policy.unattended_ms),
+                ))
             }
         }
     }
@@ -51,10 +57,10 @@ impl Conversation {
         };
         let raises = self.state.raises.iter();
         let raises = raises.filter(|it| is_over(it.requested_at, it.expires_at));
-        let raises = raises.map(|it| it.unanswered(Fate::Expired, now));
+        let raises = raises.map(|it| it.unanswered(ConfirmFate::Expired, now));
         let proposals = self.state.proposals.iter();
         let proposals = proposals.filter(|it| is_over(it.requested_at, None));
-        let proposals = proposals.map(|it| it.unanswered(Fate::Expired, now));
+        let proposals = proposals.map(|it| it.unanswered(ConfirmFate::Expired, now));
         let aside: Vec<Resolution> = raises.chain(proposals).collect();
         let in_turn = self.state.confirms.iter();
         let in_turn = in_turn.filter(|it| is_over(it.requested_at, it.expires_at));
@@ -76,7 +82,7 @@ impl Conversation {
             if let Some(confirm) = asking.filter(|it| it.id == id).cloned() {
                 self.expire(&confirm).await;
             } else {
-                self.end_form(id, Fate::Expired).await;
+                self.end_form(id, ConfirmFate::Expired).await;
             }
         }
         self.plan_expiry();

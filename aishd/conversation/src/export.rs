@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 
-use super::archive;
-use super::directory::Directory;
-use super::handle::{Handle, RequestError};
+use super::directory::ConversationDirectory;
+use super::evicted_exchanges;
+use super::handle::{ConversationHandle, RequestError};
 use aishd_log::event::Record;
 use aishd_store::ReadError;
-use aishd_turn::export::{Page, Paging, Part, Progress};
+use aishd_turn::export::{ExportPage, ExportPaging, ExportPart, ExportProgress};
 
 /// How much of the log is read in one go, and about how much a page has.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// What an export is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum ExportExtent {
     All,
     /// Only exchanges that left the context, those that are back too.
     Archive,
 }
 
-impl Directory {
+impl ConversationDirectory {
     /// The export of a conversation as it is stored now.
-    pub async fn begin_export(&self, id: ConversationId) -> Result<Progress, RequestError> {
+    pub async fn begin_export(&self, id: ConversationId) -> Result<ExportProgress, RequestError> {
         let handle = self.open(id).await?;
         let view = handle.view();
         let view = view.borrow();
-        Ok(Progress {
+        Ok(ExportProgress {
             through: view.state.last_seq,
             last_eviction: view.state.last_eviction,
             read: Seq(0),
@@ -42,9 +42,9 @@ impl Directory {
     pub async fn exported_events(
         &self,
         id: ConversationId,
-        progress: Progress,
-        extent: Extent,
-    ) -> Result<Page<Arc<Record>>, RequestError> {
+        progress: ExportProgress,
+        extent: ExportExtent,
+    ) -> Result<ExportPage<Arc<Record>>, RequestError> {
         let handle = self.open(id).await?;
         let page = self.blocking(move |_| events(&handle, progress, extent));
         Ok(page.await??)
@@ -54,9 +54,9 @@ impl Directory {
     pub async fn exported_messages(
         &self,
         id: ConversationId,
-        progress: Progress,
-        extent: Extent,
-    ) -> Result<Page<Part>, RequestError> {
+        progress: ExportProgress,
+        extent: ExportExtent,
+    ) -> Result<ExportPage<ExportPart>, RequestError> {
         let handle = self.open(id).await?;
         let page = self.blocking(move |_| messages(&handle, progress, extent));
         Ok(page.await??)
@@ -65,23 +65,23 @@ impl Directory {
 
 /// Turns whose exchanges left the context. `None`: all turns are wanted.
 fn wanted(
-    handle: &Handle,
-    progress: Progress,
-    extent: Extent,
+    handle: &ConversationHandle,
+    progress: ExportProgress,
+    extent: ExportExtent,
 ) -> Result<Option<HashSet<TurnId>>, ReadError> {
     match extent {
-        Extent::All => Ok(None),
-        Extent::Archive => {
-            archive::turns(&handle.store, handle.id, progress.last_eviction).map(Some)
+        ExportExtent::All => Ok(None),
+        ExportExtent::Archive => {
+            evicted_exchanges::turns(&handle.store, handle.id, progress.last_eviction).map(Some)
         }
     }
 }
 
 fn events(
-    handle: &Handle,
-    progress: Progress,
-    extent: Extent,
-) -> Result<Page<Arc<Record>>, ReadError> {
+    handle: &ConversationHandle,
+    progress: ExportProgress,
+    extent: ExportExtent,
+) -> Result<ExportPage<Arc<Record>>, ReadError> {
     let wanted = wanted(handle, progress, extent)?;
     let mut items = vec![];
     let mut read = progress.read;
@@ -96,13 +96,17 @@ fn events(
         };
         items.extend(page.into_iter().filter(is_wanted));
     }
-    let next = (read < progress.through).then_some(Progress { read, ..progress });
-    Ok(Page { items, next })
+    let next = (read < progress.through).then_some(ExportProgress { read, ..progress });
+    Ok(ExportPage { items, next })
 }
 
-fn messages(handle: &Handle, progress: Progress, extent: Extent) -> Result<Page<Part>, ReadError> {
+fn messages(
+    handle: &ConversationHandle,
+    progress: ExportProgress,
+    extent: ExportExtent,
+) -> Result<ExportPage<ExportPart>, ReadError> {
     let wanted = wanted(handle, progress, extent)?;
-    let mut paging = Paging::new(progress, wanted, PAGE_BYTES);
+    let mut paging = ExportPaging::new(progress, wanted, PAGE_BYTES);
     let mut read = progress.read;
     while read < progress.through {
         let page = handle.records_after(read, PAGE_BYTES)?;

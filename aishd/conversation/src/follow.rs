@@ -8,21 +8,21 @@ use std::sync::Arc;
 use aish_proto::id::{Seq, TurnId};
 use tokio::sync::watch;
 
-use super::doing::Word;
-use super::handle::Handle;
-use super::live::{Live, Unseen};
-use super::printing::{Printing, Which};
-use super::view::View;
-use super::window::Part;
+use super::command_output::{CommandKey, CommandPrinting};
+use super::handle::ConversationHandle;
+use super::live_item::{LiveItem, UnseenText};
+use super::tail_buffer::TailPart;
+use super::tool_progress::ProgressMessage;
+use super::view::ConversationView;
 use aishd_log::event::Record;
-use aishd_log::state::State;
+use aishd_log::state::ConversationState;
 use aishd_store::ReadError;
 
 /// One follower; it holds at most the page that it has just given out.
 #[derive(Debug)]
-pub struct Follower {
-    handle: Handle,
-    view: watch::Receiver<View>,
+pub struct LogFollower {
+    handle: ConversationHandle,
+    view: watch::Receiver<ConversationView>,
     cursor: Seq,
     wants_live: bool,
     /// The item whose text was given last, and how far.
@@ -31,29 +31,29 @@ pub struct Follower {
     /// How much of what calls say was given.
     heard: u64,
     /// How much of what commands print was given.
-    printed: HashMap<Which, u64>,
+    printed: HashMap<CommandKey, u64>,
 }
 
 /// The next things to show.
 #[derive(Debug)]
-pub enum Page {
+pub enum FollowPage {
     Records(Vec<Arc<Record>>),
     Live {
-        live: Arc<Live>,
-        pieces: Vec<Unseen>,
+        live: Arc<LiveItem>,
+        pieces: Vec<UnseenText>,
     },
     /// What commands print.
-    Printed(Vec<(Arc<Printing>, Part)>),
+    Printed(Vec<(Arc<CommandPrinting>, TailPart)>),
     /// What running calls say.
-    Said(Vec<Arc<Word>>),
+    Said(Vec<Arc<ProgressMessage>>),
     /// Nothing new in the log or the text, but the view changed.
     Changed,
     /// The actor has gone; the conversation can be opened again.
     Ended,
 }
 
-impl Follower {
-    pub(super) fn new(handle: Handle, cursor: Seq, wants_live: bool) -> Self {
+impl LogFollower {
+    pub(super) fn new(handle: ConversationHandle, cursor: Seq, wants_live: bool) -> Self {
         let view = handle.view();
         let heard = view.borrow().doing.end();
         Self {
@@ -69,12 +69,12 @@ impl Follower {
     }
 
     /// The conversation as it is at this moment.
-    pub fn now(&self) -> View {
+    pub fn now(&self) -> ConversationView {
         self.view.borrow().clone()
     }
 
     /// The state as of the head of the log.
-    pub fn state(&self) -> Arc<State> {
+    pub fn state(&self) -> Arc<ConversationState> {
         self.view.borrow().state.clone()
     }
 
@@ -82,7 +82,7 @@ impl Follower {
         self.cursor
     }
 
-    pub fn handle(&self) -> &Handle {
+    pub fn handle(&self) -> &ConversationHandle {
         &self.handle
     }
 
@@ -109,13 +109,13 @@ impl Follower {
     }
 
     /// The follower has been given the item's text up to there by other means (a snapshot).
-    pub fn skip_live(&mut self, live: &Live, offset: u64, tail: &str) {
+    pub fn skip_live(&mut self, live: &LiveItem, offset: u64, tail: &str) {
         self.item = Some((live.turn, live.item));
         self.positions = live.positions_after_tail(offset, tail);
     }
 
     /// What is there now and has not been given out, without waiting.
-    pub fn ready(&mut self, max_bytes: usize) -> Result<Option<Page>, ReadError> {
+    pub fn ready(&mut self, max_bytes: usize) -> Result<Option<FollowPage>, ReadError> {
         let (head, live, doing, printing) = {
             let view = self.view.borrow_and_update();
             let (live, doing) = (view.live.clone(), view.doing.clone());
@@ -123,19 +123,19 @@ impl Follower {
         };
         let parts = self.unseen_output(&printing, max_bytes);
         if !parts.is_empty() {
-            return Ok(Some(Page::Printed(parts)));
+            return Ok(Some(FollowPage::Printed(parts)));
         }
         if head > self.cursor {
             // The store may have more than the view says; the rest waits for its view.
             let records = self.records_until(head, max_bytes)?;
             if !records.is_empty() {
-                return Ok(Some(Page::Records(records)));
+                return Ok(Some(FollowPage::Records(records)));
             }
         }
         if self.wants_live {
             let words = doing.after(&mut self.heard);
             if !words.is_empty() {
-                return Ok(Some(Page::Said(words)));
+                return Ok(Some(FollowPage::Said(words)));
             }
         }
         let Some(live) = live.filter(|it| self.wants_live && it.after_seq <= self.cursor) else {
@@ -146,15 +146,15 @@ impl Follower {
             self.positions.clear();
         }
         let pieces = live.unseen(&mut self.positions, max_bytes);
-        Ok((!pieces.is_empty()).then_some(Page::Live { live, pieces }))
+        Ok((!pieces.is_empty()).then_some(FollowPage::Live { live, pieces }))
     }
 
     /// What commands printed whose start was given out and whose end was not: it goes before that end.
     fn unseen_output(
         &mut self,
-        printing: &[Arc<Printing>],
+        printing: &[Arc<CommandPrinting>],
         max_bytes: usize,
-    ) -> Vec<(Arc<Printing>, Part)> {
+    ) -> Vec<(Arc<CommandPrinting>, TailPart)> {
         if !self.wants_live {
             return vec![];
         }
@@ -174,13 +174,13 @@ impl Follower {
     }
 
     /// Waits for the next page. May be dropped while it waits: it takes nothing that it could lose.
-    pub async fn next(&mut self, max_bytes: usize) -> Result<Page, ReadError> {
+    pub async fn next(&mut self, max_bytes: usize) -> Result<FollowPage, ReadError> {
         if let Some(page) = self.ready(max_bytes)? {
             return Ok(page);
         }
         match self.view.changed().await {
-            Err(_actor_gone) => Ok(Page::Ended),
-            Ok(()) => Ok(self.ready(max_bytes)?.unwrap_or(Page::Changed)),
+            Err(_actor_gone) => Ok(FollowPage::Ended),
+            Ok(()) => Ok(self.ready(max_bytes)?.unwrap_or(FollowPage::Changed)),
         }
     }
 }

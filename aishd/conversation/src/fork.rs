@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 
-use super::directory::{Directory, place};
-use super::handle::{Handle, RequestError};
-use aishd_log::confirm::Person;
-use aishd_log::event::{Event, Origin, Record};
+use super::directory::{ConversationDirectory, place};
+use super::handle::{ConversationHandle, RequestError};
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::{Event, Record, TurnOrigin};
 use aishd_log::norris::NorrisEvent;
-use aishd_log::resource::Change;
-use aishd_log::rolling_summary::Summary;
-use aishd_log::state::State;
+use aishd_log::resource::ResourceOutcome;
+use aishd_log::rolling_summary::RollingSummary;
+use aishd_log::state::ConversationState;
 use aishd_platform::clock;
 use aishd_store::ReadError;
 use aishd_turn::transcript::Transcript;
@@ -19,13 +19,13 @@ use aishd_turn::transcript::Transcript;
 /// How much of the log is read in one go.
 const PAGE_BYTES: usize = 1 << 20;
 
-impl Directory {
+impl ConversationDirectory {
     /// Copies a conversation up to the last turn that ended at or before `at`.
     pub async fn fork(
         &self,
         id: ConversationId,
         at: Option<Seq>,
-        by: Person,
+        by: AnsweringPerson,
     ) -> Result<(ConversationId, Seq), RequestError> {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
@@ -37,7 +37,7 @@ impl Directory {
             .await??;
         let copy = ConversationId(clock::ulid());
         let cut = records.last().map_or(Seq(0), |it| it.seq);
-        let mut state = State::default();
+        let mut state = ConversationState::default();
         let created = Event::Created {
             title: Some(format!("{} (fork)", source.title())),
             model: source.model.clone(),
@@ -64,7 +64,7 @@ impl Directory {
                 through = state.last_seq;
             }
         }
-        let left = left(&batch, through, gone.summary, &state);
+        let left = evictions_left(&batch, through, gone.summary, &state);
         batch.extend(left.map(|event| place(&mut state, None, event)));
         // One commit, so that nobody ever sees half a copy.
         let seq = state.last_seq;
@@ -75,31 +75,35 @@ impl Directory {
 
 /// What had left the context of the original.
 #[derive(Default)]
-struct Gone {
+struct ForkEvictions {
     through: Seq,
-    summary: Option<Box<Summary>>,
+    summary: Option<Box<RollingSummary>>,
 }
 
 /// What has left the copy's context with its first record: what had left the original's, and how that is summed up.
-fn left(
+fn evictions_left(
     batch: &[Record],
     through: Seq,
-    summary: Option<Box<Summary>>,
-    state: &State,
+    summary: Option<Box<RollingSummary>>,
+    state: &ConversationState,
 ) -> impl Iterator<Item = Event> + use<> {
     let mut transcript = Transcript::default();
     batch.iter().for_each(|it| transcript.apply(it));
     let left = transcript.exchanges().take_while(|it| it.last() <= through);
     let eviction = transcript.eviction(left.count(), state);
     let summary = summary.filter(|_| eviction.is_some());
-    let summary = summary.map(|it| Event::SummaryUpdated(Box::new(Summary { through, ..*it })));
+    let summary =
+        summary.map(|it| Event::SummaryUpdated(Box::new(RollingSummary { through, ..*it })));
     let eviction = eviction.map(|it| Event::Evicted(Box::new(it)));
     eviction.into_iter().chain(summary)
 }
 
 /// Records of finished turns up to `at`, without the first and without what only concerned waiting; and what had left by
 /// then.
-fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gone), ReadError> {
+fn settled_records(
+    handle: &ConversationHandle,
+    at: Option<Seq>,
+) -> Result<(Vec<Record>, ForkEvictions), ReadError> {
     let last = at.unwrap_or(Seq(u64::MAX));
     let mut records = vec![];
     let mut cursor = Seq(1);
@@ -121,7 +125,7 @@ fn settled_records(handle: &Handle, at: Option<Seq>) -> Result<(Vec<Record>, Gon
         .filter(|it| matches!(it.event, Event::TurnFinished { .. }))
         .filter_map(|it| it.turn)
         .collect();
-    let mut gone = Gone::default();
+    let mut gone = ForkEvictions::default();
     for record in &records {
         if let Event::Evicted(eviction) = &record.event {
             gone.through = gone.through.max(eviction.through);
@@ -196,7 +200,7 @@ fn as_they_are(records: &mut Vec<Record>) {
         };
         record.turn = None;
         // To the copy it is new, but it was made when it was made.
-        changed.change = Change::Created;
+        changed.change = ResourceOutcome::Created;
         let made = (record.at, changed.by.clone());
         changed.created.get_or_insert(made);
         changed.data.is_some() && last.get(&changed.name) == Some(&record.seq)
@@ -231,9 +235,9 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             attachments,
             model,
             origin: match origin {
-                Origin::Asked | Origin::Imported => origin,
-                Origin::Retry(old) => Origin::Retry(renamed(old)),
-                Origin::Continue(old) => Origin::Continue(renamed(old)),
+                TurnOrigin::Asked | TurnOrigin::Imported => origin,
+                TurnOrigin::Retry(old) => TurnOrigin::Retry(renamed(old)),
+                TurnOrigin::Continue(old) => TurnOrigin::Continue(renamed(old)),
             },
             key: None,
             on_confirm: None,

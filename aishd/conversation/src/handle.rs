@@ -3,70 +3,72 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use aish_proto::form::Content;
+use aish_proto::form::FormContent;
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::archive::Gone;
-use super::attendance::{Attendance, Attending};
-use super::context::{Previewed, Previewing};
-use super::edit::Editing;
-use super::follow::Follower;
-use super::keep::{Kept, Said};
-use super::kept::{KeptPart, kept};
-use super::memories::BookError;
-use super::norris::{Launching, Lead};
-use super::own_command::{Began, OwnCommand};
-use super::record::{Progress, TurnReport, first_result, report};
+use super::argument_edit::ArgumentEdit;
+use super::evicted_exchanges::EvictedExchange;
+use super::follow::LogFollower;
+use super::memory_book::BookError;
+use super::memory_questions::{KeptFact, PersonFact};
+use super::norris::{NorrisLaunch, RunControl};
+use super::request_context::{PreviewTarget, PreviewedRequest};
 pub use super::request_error::RequestError;
-use super::view::{Loading, Recent, View};
+use super::stored_results::{KeptPart, find_kept};
+use super::turn_record::{RecordProgress, TurnReport, first_result, report};
+use super::user_command::{BegunUserCommand, UserCommandRequest};
+use super::view::{ConversationView, LoadingStage, RecentRecords};
+use super::viewers::{Attendance, AttendingViewer};
 use aishd_log::access::Access;
+use aishd_log::budget::BudgetLimits;
 use aishd_log::call_list::CallList;
-use aishd_log::confirm::{Confirm, Decision, OnConfirm, Person, Resolution};
+use aishd_log::confirm::{AnsweringPerson, Confirm, Decision, OnConfirm, Resolution};
 use aishd_log::constraints::Constraints;
-use aishd_log::environment::Environment;
-use aishd_log::event::{Attachment, Key, Origin, Record, Stop};
-use aishd_log::level_request::Upgrade;
-use aishd_log::norris::standing::Standing;
-use aishd_log::pinned::Pinned;
-use aishd_log::purse::Budget;
-use aishd_log::resource::{Data, Head, ResourceChange, ResourceChanged, ResourceName};
-use aishd_log::time::At;
-use aishd_log::tool::Sha;
+use aishd_log::environment::ClientVariables;
+use aishd_log::event::{Attachment, IdempotencyKey, Record, StopReason, TurnOrigin};
+use aishd_log::level_request::LevelStep;
+use aishd_log::norris::status::RunStatus;
+use aishd_log::pinned_resource::PinnedEntry;
+use aishd_log::resource::{
+    ResourceChange, ResourceChanged, ResourceData, ResourceHead, ResourceName,
+};
+use aishd_log::time::Timestamp;
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
-use aishd_rules::raise::Wanted;
+use aishd_rules::level_request::WantedLevel;
 pub use aishd_store::ReadError;
 use aishd_store::Store;
 use aishd_tools::builtin::ReadResult;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Handle {
+pub struct ConversationHandle {
     pub(super) id: ConversationId,
-    pub(super) mailbox: mpsc::Sender<Request>,
-    pub(super) view: watch::Receiver<View>,
-    pub(super) recent: Arc<Recent>,
+    pub(super) mailbox: mpsc::Sender<ActorRequest>,
+    pub(super) view: watch::Receiver<ConversationView>,
+    pub(super) recent: Arc<RecentRecords>,
     pub(super) store: Store,
-    pub(super) stopper: Stopper,
+    pub(super) stopper: TurnStopper,
     pub(super) attendance: Attendance,
 }
 
 /// A question, checked for form and size.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct AskRequest {
     pub text: String,
     pub attachments: Vec<Attachment>,
-    pub key: Key,
-    pub mode: Mode,
+    pub key: IdempotencyKey,
+    pub mode: AskMode,
     /// The turn that must be the running one.
     pub expected: Option<TurnId>,
     /// A preset by name, for this turn only.
     pub model: Option<String>,
-    pub by: Person,
-    pub place: Place,
+    pub by: AnsweringPerson,
+    pub place: AskPlace,
     /// `None`: a person is asked, whoever that may be.
     pub on_confirm: Option<OnConfirm>,
     /// Rounds of calls; `None`: as many as the configuration allows.
@@ -74,12 +76,12 @@ pub struct Ask {
     /// What is run, where no model is asked.
     pub calls: Option<CallList>,
     /// What its commands run with.
-    pub environment: Environment,
+    pub environment: ClientVariables,
 }
 
 /// Where a question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AskPlace {
     Existing,
     /// In a conversation that it makes.
     New,
@@ -87,17 +89,17 @@ pub enum Place {
 
 /// An answer to a confirm, checked for form.
 #[derive(Clone, Debug)]
-pub struct Answering {
+pub struct ConfirmAnswer {
     pub confirm: ConfirmId,
     pub decision: Decision,
     /// Of what the person saw.
-    pub digest: Sha,
+    pub digest: ContentDigest,
     /// What runs instead, for an edit.
     pub arguments: Option<Map<String, Value>>,
     pub reason: Option<String>,
     /// What a form is filled in with.
-    pub content: Option<Content>,
-    pub by: Person,
+    pub content: Option<FormContent>,
+    pub by: AnsweringPerson,
 }
 
 /// What became of an answer. All of these are results: a late one is no error.
@@ -106,7 +108,7 @@ pub enum AnswerOutcome {
     /// It is the one that counts, and is in the log.
     Resolved,
     /// Somebody was first: when, who and how.
-    AlreadyResolved(At, Box<Resolution>),
+    AlreadyResolved(Timestamp, Box<Resolution>),
     Expired,
     Cancelled,
     /// What would run is not what the person saw; nothing ran.
@@ -116,18 +118,18 @@ pub enum AnswerOutcome {
 
 /// What became of a wish for a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Raising {
+pub enum LevelRequestOutcome {
     /// The provider has it; this is its level.
     Already(Access),
     /// Nobody is asked, and why.
-    Unasked(Upgrade, &'static str),
+    Unasked(LevelStep, &'static str),
     /// A person is asked. Whoever wants the same meanwhile gets the same question.
-    Asked(ConfirmId, Upgrade),
+    Asked(ConfirmId, LevelStep),
 }
 
 /// What to do while another turn runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum AskMode {
     Queue,
     Reject,
     Steer,
@@ -135,7 +137,7 @@ pub enum Mode {
 
 /// A question that is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedAsk {
     pub turn: TurnId,
     pub seq: Seq,
     /// 0: it runs; n: it waits as the nth.
@@ -146,41 +148,41 @@ pub struct Accepted {
 /// To ask the same again, or to go on.
 #[derive(Clone, Debug)]
 pub struct AskAgain {
-    pub kind: Again,
+    pub kind: RepeatAsk,
     /// `None`: the last one that finished.
     pub turn: Option<TurnId>,
-    pub key: Key,
+    pub key: IdempotencyKey,
     pub model: Option<String>,
-    pub by: Person,
-    pub environment: Environment,
+    pub by: AnsweringPerson,
+    pub environment: ClientVariables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RepeatAsk {
     Retry,
     Continue,
 }
 
-impl Again {
-    pub(super) fn origin(self, turn: TurnId) -> Origin {
+impl RepeatAsk {
+    pub(super) fn origin(self, turn: TurnId) -> TurnOrigin {
         match self {
-            Self::Retry => Origin::Retry(turn),
-            Self::Continue => Origin::Continue(turn),
+            Self::Retry => TurnOrigin::Retry(turn),
+            Self::Continue => TurnOrigin::Continue(turn),
         }
     }
 }
 
 /// A change that is no turn.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum ConversationChange {
     Title(String),
     Model(Option<String>),
     Archived(bool),
     Level(Alias, LevelChange),
-    Pinned(Pinned),
-    Unpinned(Pinned),
+    Pinned(PinnedEntry),
+    Unpinned(PinnedEntry),
     Constraints(Constraints),
-    Budget(Budget),
+    Budget(BudgetLimits),
 }
 
 /// What a person does to a provider's level.
@@ -206,53 +208,57 @@ pub enum QueueChange {
     Resume,
 }
 
-type Reply<T> = oneshot::Sender<Result<T, RequestError>>;
+type ActorReply<T> = oneshot::Sender<Result<T, RequestError>>;
 
 /// What the actor is asked; each reply comes after the commit.
 #[derive(Debug)]
-pub(super) enum Request {
-    Send(Box<Ask>, Reply<Accepted>),
-    Again(Box<AskAgain>, Reply<Accepted>),
+pub(super) enum ActorRequest {
+    Send(Box<AskRequest>, ActorReply<AcceptedAsk>),
+    Again(Box<AskAgain>, ActorReply<AcceptedAsk>),
     Cancel {
         turn: TurnId,
-        by: Person,
-        reply: Reply<bool>,
+        by: AnsweringPerson,
+        reply: ActorReply<bool>,
     },
-    Change(Change, Person, Reply<Seq>),
-    Resource(Box<ResourceChange>, Person, Reply<ResourceDone>),
-    Queue(QueueChange, Person, Reply<()>),
+    Change(ConversationChange, AnsweringPerson, ActorReply<Seq>),
+    Resource(
+        Box<ResourceChange>,
+        AnsweringPerson,
+        ActorReply<ResourceDone>,
+    ),
+    Queue(QueueChange, AnsweringPerson, ActorReply<()>),
     /// Put an exchange that left back into the context.
-    Restore(Gone, Person, Reply<Seq>),
+    Restore(EvictedExchange, AnsweringPerson, ActorReply<Seq>),
     /// Have the summary of what left out of the context.
-    Forget(Person, Reply<Seq>),
-    Preview(Box<Previewing>, Reply<Previewed>),
-    WantLevel(Box<Wanted>, Reply<Raising>),
-    Launch(Box<Launching>, Reply<Accepted>),
-    Lead(Lead, Person, Reply<Standing>),
-    Answer(Box<Answering>, Reply<AnswerOutcome>),
-    Keep(Box<Said>, Reply<Result<Kept, BookError>>),
-    Edited(Box<Editing>, Reply<Confirm>),
-    RunCommand(Box<OwnCommand>, Reply<Began>),
-    CancelCommand(String, Person, Reply<bool>),
-    Delete(Person, Reply<()>),
+    Forget(AnsweringPerson, ActorReply<Seq>),
+    Preview(Box<PreviewTarget>, ActorReply<PreviewedRequest>),
+    WantLevel(Box<WantedLevel>, ActorReply<LevelRequestOutcome>),
+    Launch(Box<NorrisLaunch>, ActorReply<AcceptedAsk>),
+    Lead(RunControl, AnsweringPerson, ActorReply<RunStatus>),
+    Answer(Box<ConfirmAnswer>, ActorReply<AnswerOutcome>),
+    Keep(Box<PersonFact>, ActorReply<Result<KeptFact, BookError>>),
+    Edited(Box<ArgumentEdit>, ActorReply<Confirm>),
+    RunCommand(Box<UserCommandRequest>, ActorReply<BegunUserCommand>),
+    CancelCommand(String, AnsweringPerson, ActorReply<bool>),
+    Delete(AnsweringPerson, ActorReply<()>),
     /// Says that everything before it has been done.
-    Drain(Reply<()>),
+    Drain(ActorReply<()>),
 }
 
 /// Stops the running turn's work at once, ahead of the mailbox.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stopper(Arc<Mutex<Option<Stoppable>>>);
+pub(super) struct TurnStopper(Arc<Mutex<Option<StoppableWork>>>);
 
 #[derive(Debug)]
-struct Stoppable {
+struct StoppableWork {
     turn: TurnId,
     token: CancellationToken,
-    stopped_by: Option<Person>,
+    stopped_by: Option<AnsweringPerson>,
 }
 
-impl Stopper {
+impl TurnStopper {
     pub(super) fn set(&self, running: Option<(TurnId, CancellationToken)>) {
-        let running = running.map(|(turn, token)| Stoppable {
+        let running = running.map(|(turn, token)| StoppableWork {
             turn,
             token,
             stopped_by: None,
@@ -261,13 +267,13 @@ impl Stopper {
     }
 
     /// Who stopped the running turn first.
-    pub(super) fn stopped_by(&self) -> Option<Person> {
+    pub(super) fn stopped_by(&self) -> Option<AnsweringPerson> {
         let running = self.0.lock();
         running.as_ref().and_then(|it| it.stopped_by.clone())
     }
 
     /// False: another turn runs, or none.
-    fn stop(&self, turn: TurnId, by: &Person) -> bool {
+    fn stop(&self, turn: TurnId, by: &AnsweringPerson) -> bool {
         let mut running = self.0.lock();
         let Some(running) = running.as_mut().filter(|it| it.turn == turn) else {
             return false;
@@ -278,12 +284,12 @@ impl Stopper {
     }
 }
 
-impl Handle {
+impl ConversationHandle {
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
-    pub fn view(&self) -> watch::Receiver<View> {
+    pub fn view(&self) -> watch::Receiver<ConversationView> {
         self.view.clone()
     }
 
@@ -291,46 +297,55 @@ impl Handle {
     pub(super) async fn ready(&mut self) -> Result<(), RequestError> {
         let view = self
             .view
-            .wait_for(|it| !matches!(it.loading, Loading::Loading))
+            .wait_for(|it| !matches!(it.loading, LoadingStage::Loading))
             .await
             .map_err(|_closed| RequestError::Closed)?;
         loaded(&view)
     }
 
     /// Returns once the question is durable.
-    pub async fn send(&self, ask: Ask) -> Result<Accepted, RequestError> {
-        self.request(|reply| Request::Send(Box::new(ask), reply))
+    pub async fn send(&self, ask: AskRequest) -> Result<AcceptedAsk, RequestError> {
+        self.request(|reply| ActorRequest::Send(Box::new(ask), reply))
             .await
     }
 
     /// Returns once the new turn is durable.
-    pub async fn again(&self, again: AskAgain) -> Result<Accepted, RequestError> {
-        self.request(|reply| Request::Again(Box::new(again), reply))
+    pub async fn repeat(&self, again: AskAgain) -> Result<AcceptedAsk, RequestError> {
+        self.request(|reply| ActorRequest::Again(Box::new(again), reply))
             .await
     }
 
     /// Launches a run; returns once that is durable.
-    pub async fn launch(&self, launching: Launching) -> Result<Accepted, RequestError> {
-        self.request(|reply| Request::Launch(Box::new(launching), reply))
+    pub async fn launch(&self, launching: NorrisLaunch) -> Result<AcceptedAsk, RequestError> {
+        self.request(|reply| ActorRequest::Launch(Box::new(launching), reply))
             .await
     }
 
     /// Pauses or resumes the run; returns once that is durable, with how it stands then.
-    pub async fn lead(&self, lead: Lead, by: Person) -> Result<Standing, RequestError> {
-        self.request(|reply| Request::Lead(lead, by, reply)).await
+    pub async fn lead(
+        &self,
+        lead: RunControl,
+        by: AnsweringPerson,
+    ) -> Result<RunStatus, RequestError> {
+        self.request(|reply| ActorRequest::Lead(lead, by, reply))
+            .await
     }
 
     /// Stops the turn now; returns once that is in the log. False: it was over already.
-    pub async fn cancel(&self, turn: TurnId, by: Person) -> Result<bool, RequestError> {
+    pub async fn cancel(&self, turn: TurnId, by: AnsweringPerson) -> Result<bool, RequestError> {
         let ran = self.stopper.stop(turn, &by);
-        let request = |reply| Request::Cancel { turn, by, reply };
+        let request = |reply| ActorRequest::Cancel { turn, by, reply };
         let stopped = self.request(request).await?;
         // The actor may have ended it on the stopper's word, before it read the request.
-        Ok(stopped || (ran && self.turn(turn)?.stop == Some(Stop::Cancelled)))
+        Ok(stopped || (ran && self.turn(turn)?.stop == Some(StopReason::Cancelled)))
     }
 
-    pub async fn change(&self, change: Change, by: Person) -> Result<Seq, RequestError> {
-        self.request(|reply| Request::Change(change, by, reply))
+    pub async fn change(
+        &self,
+        change: ConversationChange,
+        by: AnsweringPerson,
+    ) -> Result<Seq, RequestError> {
+        self.request(|reply| ActorRequest::Change(change, by, reply))
             .await
     }
 
@@ -338,14 +353,17 @@ impl Handle {
     pub async fn change_resource(
         &self,
         change: ResourceChange,
-        by: Person,
+        by: AnsweringPerson,
     ) -> Result<ResourceDone, RequestError> {
-        self.request(|reply| Request::Resource(Box::new(change), by, reply))
+        self.request(|reply| ActorRequest::Resource(Box::new(change), by, reply))
             .await
     }
 
     /// A resource of the shared context, with its data.
-    pub fn resource(&self, name: &ResourceName) -> Result<Option<(Head, Data)>, ReadError> {
+    pub fn resource(
+        &self,
+        name: &ResourceName,
+    ) -> Result<Option<(ResourceHead, ResourceData)>, ReadError> {
         self.store.resource_data(self.id, name)
     }
 
@@ -354,46 +372,60 @@ impl Handle {
         &self,
         after: Option<&ResourceName>,
         limit: usize,
-    ) -> Result<Vec<(ResourceName, Head)>, ReadError> {
+    ) -> Result<Vec<(ResourceName, ResourceHead)>, ReadError> {
         self.store.resources(self.id, after, limit)
     }
 
     /// Returns once an exchange that had left the context is back.
-    pub async fn restore(&self, gone: Gone, by: Person) -> Result<Seq, RequestError> {
-        self.request(|reply| Request::Restore(gone, by, reply))
+    pub async fn restore(
+        &self,
+        gone: EvictedExchange,
+        by: AnsweringPerson,
+    ) -> Result<Seq, RequestError> {
+        self.request(|reply| ActorRequest::Restore(gone, by, reply))
             .await
     }
 
     /// Returns once the summary of what left is forgotten.
-    pub async fn forget(&self, by: Person) -> Result<Seq, RequestError> {
-        self.request(|reply| Request::Forget(by, reply)).await
+    pub async fn forget(&self, by: AnsweringPerson) -> Result<Seq, RequestError> {
+        self.request(|reply| ActorRequest::Forget(by, reply)).await
     }
 
     /// The request that would be sent.
-    pub async fn preview(&self, previewing: Previewing) -> Result<Previewed, RequestError> {
-        self.request(|reply| Request::Preview(Box::new(previewing), reply))
+    pub async fn preview(
+        &self,
+        previewing: PreviewTarget,
+    ) -> Result<PreviewedRequest, RequestError> {
+        self.request(|reply| ActorRequest::Preview(Box::new(previewing), reply))
             .await
     }
 
-    pub async fn change_queue(&self, change: QueueChange, by: Person) -> Result<(), RequestError> {
-        self.request(|reply| Request::Queue(change, by, reply))
+    pub async fn change_queue(
+        &self,
+        change: QueueChange,
+        by: AnsweringPerson,
+    ) -> Result<(), RequestError> {
+        self.request(|reply| ActorRequest::Queue(change, by, reply))
             .await
     }
 
     /// Returns once the answer is in the log, if it is the one that counts, and what it allows has begun.
-    pub async fn answer(&self, answering: Answering) -> Result<AnswerOutcome, RequestError> {
-        self.request(|reply| Request::Answer(Box::new(answering), reply))
+    pub async fn answer(&self, answering: ConfirmAnswer) -> Result<AnswerOutcome, RequestError> {
+        self.request(|reply| ActorRequest::Answer(Box::new(answering), reply))
             .await
     }
 
     /// Returns once the question is durable, where a person is asked. It waits for no answer.
-    pub async fn want_level(&self, wanted: Wanted) -> Result<Raising, RequestError> {
-        self.request(|reply| Request::WantLevel(Box::new(wanted), reply))
+    pub async fn want_level(
+        &self,
+        wanted: WantedLevel,
+    ) -> Result<LevelRequestOutcome, RequestError> {
+        self.request(|reply| ActorRequest::WantLevel(Box::new(wanted), reply))
             .await
     }
 
     /// A person looks, until the value is dropped.
-    pub fn attend(&self) -> Attending {
+    pub fn attend(&self) -> AttendingViewer {
         self.attendance.attend()
     }
 
@@ -413,21 +445,21 @@ impl Handle {
     /// Some bytes of a result that the log keeps whole.
     pub fn read_result(&self, wanted: ReadResult) -> Result<Option<KeptPart>, ReadError> {
         let head = self.view.borrow().state.last_seq;
-        kept(&self.store, self.id, head, wanted)
+        find_kept(&self.store, self.id, head, wanted)
     }
 
-    pub(super) async fn delete(&self, by: Person) -> Result<(), RequestError> {
-        self.request(|reply| Request::Delete(by, reply)).await
+    pub(super) async fn delete(&self, by: AnsweringPerson) -> Result<(), RequestError> {
+        self.request(|reply| ActorRequest::Delete(by, reply)).await
     }
 
     /// Returns once every request before this one has been done, or the actor has gone.
     pub(super) async fn drained(&self) {
-        let _gone = self.request(Request::Drain).await;
+        let _gone = self.request(ActorRequest::Drain).await;
     }
 
     pub(super) async fn request<T>(
         &self,
-        make: impl FnOnce(Reply<T>) -> Request,
+        make: impl FnOnce(ActorReply<T>) -> ActorRequest,
     ) -> Result<T, RequestError> {
         let (reply, answer) = oneshot::channel();
         self.mailbox
@@ -438,8 +470,8 @@ impl Handle {
     }
 
     /// Follows from `cursor` on; with `wants_live`, text while it is being written too.
-    pub fn follow(&self, cursor: Seq, wants_live: bool) -> Follower {
-        Follower::new(self.clone(), cursor, wants_live)
+    pub fn follow(&self, cursor: Seq, wants_live: bool) -> LogFollower {
+        LogFollower::new(self.clone(), cursor, wants_live)
     }
 
     /// Records after `cursor`, about `max_bytes` of them.
@@ -480,7 +512,7 @@ impl Handle {
         let state = self.view.borrow().state.clone();
         let report = report(self, turn, place.message_seq, &state)?;
         // The view was older than the log, or the conversation is being removed: ask again.
-        let torn = report.progress == Progress::Finished && report.stop.is_none();
+        let torn = report.progress == RecordProgress::Finished && report.stop.is_none();
         if torn {
             Err(RequestError::Closed)
         } else {
@@ -514,11 +546,11 @@ impl Handle {
     }
 }
 
-fn loaded(view: &View) -> Result<(), RequestError> {
+fn loaded(view: &ConversationView) -> Result<(), RequestError> {
     match &view.loading {
-        Loading::Ready => Ok(()),
-        Loading::Missing => Err(RequestError::Missing),
-        Loading::Failed(why) => Err(RequestError::Storage(why.clone())),
-        Loading::Loading => Err(RequestError::Closed),
+        LoadingStage::Ready => Ok(()),
+        LoadingStage::Missing => Err(RequestError::Missing),
+        LoadingStage::Failed(why) => Err(RequestError::Storage(why.clone())),
+        LoadingStage::Loading => Err(RequestError::Closed),
     }
 }

@@ -4,32 +4,32 @@
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::directory::{Directory, NewConversation, place};
+use super::directory::{ConversationDirectory, NewConversation, place};
 use super::handle::RequestError;
-use aishd_log::audit::Draft;
-use aishd_log::confirm::Person;
-use aishd_log::event::{Event, Imported, Record};
-use aishd_log::state::State;
+use aishd_log::audit::AuditDraft;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::{Event, ImportedFrom, Record};
+use aishd_log::state::ConversationState;
 use aishd_platform::clock;
 use aishd_platform::failpoint;
-use aishd_store::{Claim, Commit, ReadError, Store};
-use aishd_turn::import::{Fact, Fault, Import};
+use aishd_store::{Commit, DiskClaim, ReadError, Store};
+use aishd_turn::import::{ImportFault, ImportedFact, TextImport};
 
 /// What waits for a commit, in bytes of the imported text.
 const COMMIT_BYTES: u64 = 1 << 20;
 
 /// Why nothing is imported.
 #[derive(Debug, thiserror::Error)]
-pub enum ImportError {
+pub enum ConversationImportError {
     #[error("{0}")]
-    Fault(Fault),
+    Fault(ImportFault),
     #[error("too many imports at a time")]
     Crowded,
     #[error("{0}")]
     Request(RequestError),
 }
 
-impl From<RequestError> for ImportError {
+impl From<RequestError> for ConversationImportError {
     fn from(error: RequestError) -> Self {
         Self::Request(error)
     }
@@ -37,22 +37,22 @@ impl From<RequestError> for ImportError {
 
 /// An import on its way.
 #[derive(Debug)]
-pub struct Importing {
+pub struct ImportSession {
     id: ConversationId,
     store: Store,
-    text: Import,
-    state: State,
+    text: TextImport,
+    state: ConversationState,
     /// Facts that are not stored yet.
     records: Vec<Record>,
     /// Bytes of the text whose facts are stored.
     stored: u64,
-    standing: Standing,
+    standing: ImportStatus,
     _permit: OwnedSemaphorePermit,
 }
 
 /// What the store has of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum ImportStatus {
     Nothing,
     Half,
     Whole,
@@ -60,57 +60,60 @@ enum Standing {
 
 /// One that is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    pub imported: Imported,
+pub struct CompletedImport {
+    pub imported: ImportedFrom,
     pub seq: Seq,
 }
 
-impl Directory {
+impl ConversationDirectory {
     /// Begins to import into a conversation of this id, which must be new.
     pub async fn begin_import(
         &self,
         id: ConversationId,
         new: NewConversation,
-    ) -> Result<Importing, ImportError> {
+    ) -> Result<ImportSession, ConversationImportError> {
         if self.around.draining.is_cancelled() {
             return Err(RequestError::Draining.into());
         }
         self.check_model(&new)?;
         let permit = self.imports.clone().try_acquire_owned();
-        let permit = permit.map_err(|_full| ImportError::Crowded)?;
+        let permit = permit.map_err(|_full| ConversationImportError::Crowded)?;
         let known = self.blocking(move |store| known(store, id)).await?;
         match known.map_err(RequestError::from)? {
-            Known::New => {}
-            Known::Here => return Err(RequestError::Exists.into()),
-            Known::Deleted => return Err(RequestError::Deleted.into()),
+            KnownImport::New => {}
+            KnownImport::Here => return Err(RequestError::Exists.into()),
+            KnownImport::Deleted => return Err(RequestError::Deleted.into()),
         }
-        let mut state = State::default();
+        let mut state = ConversationState::default();
         let mut created = new.created();
         if let Event::Created { importing, .. } = &mut created {
             *importing = true;
         }
         let records = vec![place(&mut state, None, created)];
-        Ok(Importing {
+        Ok(ImportSession {
             id,
             store: self.around.store.clone(),
-            text: Import::default(),
+            text: TextImport::default(),
             state,
             records,
             stored: 0,
-            standing: Standing::Nothing,
+            standing: ImportStatus::Nothing,
             _permit: permit,
         })
     }
 
     /// What was imported into this conversation, if it was.
-    pub async fn imported(&self, id: ConversationId) -> Result<Option<Done>, RequestError> {
+    pub async fn imported(
+        &self,
+        id: ConversationId,
+    ) -> Result<Option<CompletedImport>, RequestError> {
         let read = self.blocking(move |store| {
             let loaded = store.load(id)?;
             let seq = loaded.map_or(Seq(0), |it| it.state.imported);
             let record = store.record(id, seq)?;
             Ok::<_, ReadError>(record.and_then(|it| {
                 if let Event::Imported(imported) = it.event {
-                    Some(Done { imported, seq })
+                    Some(CompletedImport { imported, seq })
                 } else {
                     None
                 }
@@ -137,41 +140,41 @@ impl Directory {
     }
 }
 
-enum Known {
+enum KnownImport {
     New,
     Here,
     Deleted,
 }
 
-fn known(store: &Store, id: ConversationId) -> Result<Known, ReadError> {
+fn known(store: &Store, id: ConversationId) -> Result<KnownImport, ReadError> {
     Ok(if store.load(id)?.is_some() {
-        Known::Here
+        KnownImport::Here
     } else if store.is_deleted(id)? {
-        Known::Deleted
+        KnownImport::Deleted
     } else {
-        Known::New
+        KnownImport::New
     })
 }
 
-impl Importing {
+impl ImportSession {
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
     /// Bytes of the text so far.
     pub fn taken(&self) -> u64 {
-        self.text.taken()
+        self.text.bytes_taken()
     }
 
     /// Takes the next piece in.
-    pub async fn take(&mut self, piece: &str) -> Result<(), ImportError> {
+    pub async fn take(&mut self, piece: &str) -> Result<(), ConversationImportError> {
         let mut facts = vec![];
         let taken = self.text.take(piece, &mut new_turn, &mut facts);
-        taken.map_err(ImportError::Fault)?;
+        taken.map_err(ConversationImportError::Fault)?;
         self.add(facts);
-        if self.text.taken() - self.stored >= COMMIT_BYTES && !self.records.is_empty() {
-            self.stored = self.text.taken();
-            self.standing = Standing::Half;
+        if self.text.bytes_taken() - self.stored >= COMMIT_BYTES && !self.records.is_empty() {
+            self.stored = self.text.bytes_taken();
+            self.standing = ImportStatus::Half;
             let records = std::mem::take(&mut self.records);
             self.commit(records, vec![]).await?;
             failpoint::pass("import.half");
@@ -180,39 +183,46 @@ impl Importing {
     }
 
     /// The conversation is there, whole and durable.
-    pub async fn finish(mut self, by: Person) -> Result<Done, ImportError> {
+    pub async fn finish(
+        mut self,
+        by: AnsweringPerson,
+    ) -> Result<CompletedImport, ConversationImportError> {
         let mut facts = vec![];
         let text = std::mem::take(&mut self.text);
         let ended = text.finish(&mut new_turn, &mut facts);
-        let imported = ended.map_err(ImportError::Fault)?;
+        let imported = ended.map_err(ConversationImportError::Fault)?;
         self.add(facts);
         let before = self.state.clone();
         let end = place(&mut self.state, None, Event::Imported(imported));
         let seq = end.seq;
-        let told = Draft::of(self.id, &before, &end).map(|it| it.by(Some(by)));
+        let told = AuditDraft::of(self.id, &before, &end).map(|it| it.by(Some(by)));
         let mut records = std::mem::take(&mut self.records);
         records.push(end);
         failpoint::pass("import.before_commit");
         // Whoever asked may leave while it is on its way to the disk: then it stays, if it gets there.
-        let before = std::mem::replace(&mut self.standing, Standing::Whole);
+        let before = std::mem::replace(&mut self.standing, ImportStatus::Whole);
         let committed = self.commit(records, told.into_iter().collect()).await;
         if committed.is_err() {
             self.standing = before;
         }
         committed?;
         failpoint::pass("import.after_commit");
-        Ok(Done { imported, seq })
+        Ok(CompletedImport { imported, seq })
     }
 
-    fn add(&mut self, facts: Vec<Fact>) {
+    fn add(&mut self, facts: Vec<ImportedFact>) {
         for (turn, event) in facts {
             self.records.push(place(&mut self.state, Some(turn), event));
         }
     }
 
-    async fn commit(&self, records: Vec<Record>, audit: Vec<Draft>) -> Result<(), RequestError> {
+    async fn commit(
+        &self,
+        records: Vec<Record>,
+        audit: Vec<AuditDraft>,
+    ) -> Result<(), RequestError> {
         let commit = Commit::new(self.id, records, self.state.clone(), audit);
-        Ok(self.store.commit(commit.claiming(Claim::Begin)).await?)
+        Ok(self.store.commit(commit.claiming(DiskClaim::Begin)).await?)
     }
 }
 
@@ -221,9 +231,9 @@ fn new_turn() -> TurnId {
 }
 
 /// An import that ends early leaves nothing behind.
-impl Drop for Importing {
+impl Drop for ImportSession {
     fn drop(&mut self) {
-        if self.standing == Standing::Half {
+        if self.standing == ImportStatus::Half {
             discard(&self.store, self.id);
         }
     }

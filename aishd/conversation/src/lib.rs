@@ -4,64 +4,64 @@
 //! same way: store the facts, then let everybody see them, then do the work (architecture, decision 5).
 
 pub mod allowances;
-mod answer;
-pub mod archive;
+pub mod argument_edit;
 mod ask;
-pub mod attendance;
 pub mod audit;
-pub mod beside;
+pub mod budget;
 mod call;
+mod call_list_turn;
 mod change;
-mod choose;
-mod command;
+pub mod command_output;
 mod command_queue;
 mod commit;
-pub mod context;
-pub mod definitions;
+mod confirm_answer;
 pub mod directory;
-pub mod doing;
-pub mod edit;
-mod elicit;
+mod elicitation;
+pub mod evicted_exchanges;
 mod expiry;
 pub mod export;
+pub mod extra_context;
 pub mod follow;
 mod fork;
 pub mod handle;
 pub mod import;
-mod keep;
-mod kept;
-mod listed;
-pub mod live;
-pub mod memories;
+mod level_questions;
+pub mod live_item;
+pub mod memory_book;
+mod memory_proposals;
+mod memory_questions;
+mod model_choice;
+pub mod model_limits;
 pub mod norris;
-pub mod not_taken;
-pub mod own_command;
-pub mod pending;
-mod perform;
-pub mod printing;
-mod propose;
-pub mod purse;
-mod quota;
-mod raise;
-pub mod record;
+pub mod pending_questions;
+mod proposed_command;
+mod question_quota;
+mod read_error;
 mod recover;
-mod refuse;
 mod request;
+pub mod request_context;
 mod request_error;
 pub mod resource;
 mod resume;
-pub mod routes;
-mod sample;
+pub mod routing_book;
+mod sampling;
 pub mod search;
 mod sessions;
-mod spend;
 mod stop;
+mod stored_results;
 mod summarize;
-mod terms;
-pub mod tokens;
+pub mod tail_buffer;
+pub mod token_counts;
+pub mod tool_definitions;
+pub mod tool_progress;
+mod turn_options;
+pub mod turn_record;
+mod turn_tasks;
+mod usage_records;
+pub mod user_command;
 pub mod view;
-pub mod warm;
-pub mod window;
+pub mod viewers;
+pub mod warm_transcripts;
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -77,73 +77,73 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::allowances::ClientAllowances;
-use self::attendance::Attendance;
-use self::beside::{Gathered, Told};
+use self::budget::{BudgetMeter, Ledger, SpendingTicket};
 use self::command_queue::CommandQueue;
-use self::commit::Unstored;
-use self::definitions::Definitions;
-use self::directory::{NewConversation, Registration};
-use self::elicit::{Forms, News};
-use self::handle::{Request, Stopper};
-pub use self::kept::KeptPart;
-use self::memories::Book;
-use self::norris::Opined;
-use self::pending::Pending;
-use self::propose::Proposals;
-use self::purse::{Ledger, Purse, Ticket};
-use self::routes::Routes;
-use self::sessions::Own;
+use self::commit::StalledCommit;
+use self::directory::{ActorRegistration, NewConversation};
+use self::elicitation::{ElicitNews, ServerQuestions};
+use self::extra_context::{DirectoryTold, GatheredContext};
+use self::handle::{ActorRequest, TurnStopper};
+use self::memory_book::MemoryBook;
+use self::memory_proposals::MemoryProposals;
+use self::norris::ReceivedOpinion;
+use self::pending_questions::PendingQuestions;
+use self::routing_book::RoutingBook;
+use self::sessions::OwnSessions;
+pub use self::stored_results::KeptPart;
 pub use self::summarize::CaughtUp;
-use self::summarize::{Left, Summed, Summing};
-use self::tokens::Tokens;
-use self::view::Publisher;
-use self::warm::{Kept, Warm};
+use self::summarize::{SummaryOutcome, SummaryTask, UnsummarizedExchanges};
+use self::token_counts::TokenCounts;
+use self::tool_definitions::ToolDefinitions;
+use self::view::ViewPublisher;
+use self::viewers::Attendance;
+use self::warm_transcripts::{WarmEntry, WarmTranscripts};
 use aishd_broker::{Broker, Discovery};
-use aishd_log::confirm::{OnConfirm, Person};
-use aishd_log::ending::Ended;
-use aishd_log::event::{Event, Record, Source, Stop};
-use aishd_log::pinned::Held;
-use aishd_log::state::State;
-use aishd_model::budget::Rules;
-use aishd_model::preset::{Models, Preset};
-use aishd_model::reply::{Broken, Failure, Reply};
-use aishd_project::Folders;
-use aishd_rules::autonomy::Heard;
-use aishd_rules::boundary::{Failures, Ground};
-use aishd_rules::catalog::Offer;
+use aishd_log::confirm::{AnsweringPerson, OnConfirm};
+use aishd_log::ending::CommandResult;
+use aishd_log::event::{Event, PresetSource, Record, StopReason};
+use aishd_log::pinned_resource::PinnedContent;
+use aishd_log::state::ConversationState;
+use aishd_model::context_budget::ContextSettings;
+use aishd_model::preset::{ModelSettings, Preset};
+use aishd_model::reply::{BrokenRequest, Reply, RequestFailure};
+use aishd_project::ProjectCache;
+use aishd_rules::autonomy::SecondOpinion;
+use aishd_rules::boundary::{BoundaryFailures, BoundaryGround};
+use aishd_rules::catalog::ToolOffer;
 use aishd_rules::policy::Policy;
 use aishd_store::Store;
-use aishd_tools::Tools;
+use aishd_tools::ToolRunner;
 use aishd_turn::transcript::Transcript;
-use aishd_turn::turn::{Effect, Input, Step, StreamId, Turn};
+use aishd_turn::turn::{Effect, Step, StreamId, Turn, TurnInput};
 
 /// What every actor is given.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct ActorServices {
     pub store: Store,
     pub broker: Broker,
-    pub models: tokio::sync::watch::Receiver<Arc<Models>>,
+    pub models: tokio::sync::watch::Receiver<Arc<ModelSettings>>,
     pub policy: tokio::sync::watch::Receiver<Arc<Policy>>,
-    pub tools: Tools,
+    pub tools: ToolRunner,
     /// Where every open confirm is made known.
-    pub pending: Pending,
+    pub pending: PendingQuestions,
     /// What attached clients let run unasked.
     pub allowances: ClientAllowances,
     /// What rules about tools are bound to.
-    pub definitions: Definitions,
+    pub definitions: ToolDefinitions,
     /// What commands of runs are kept within.
-    pub ground: Arc<Ground>,
+    pub ground: Arc<BoundaryGround>,
     /// What servers count as a token.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// Whose lost summaries have been seen to.
     pub caught_up: CaughtUp,
-    pub warm: Warm,
+    pub warm: WarmTranscripts,
     /// What is switched of routing and fallback.
-    pub routes: Routes,
+    pub routes: RoutingBook,
     /// What people keep for all conversations.
-    pub book: Book,
+    pub book: MemoryBook,
     /// What directories tell models.
-    pub folders: Folders,
+    pub folders: ProjectCache,
     /// What is spent on a day.
     pub ledger: Ledger,
     /// Turns that may wait in one conversation.
@@ -158,49 +158,49 @@ pub struct Surroundings {
 #[derive(Debug)]
 struct Conversation {
     id: ConversationId,
-    around: Surroundings,
-    state: State,
+    around: ActorServices,
+    state: ConversationState,
     /// Read from the log when the first turn needs it.
     transcript: Option<Transcript>,
     /// Until when that stays though nothing happens, where it is long.
-    kept: Option<Kept>,
-    turn: Option<Active>,
+    kept: Option<WarmEntry>,
+    turn: Option<ActiveTurn>,
     /// A turn whose preset is being looked for.
     resolving: Option<TurnId>,
     /// The first fact of a new conversation. It is in `state` already and becomes durable with the next commit.
     unborn: Option<Record>,
     /// Facts that the store would not take; nothing else changes until it does.
-    unstored: Option<Unstored>,
-    mailbox: mpsc::Receiver<Request>,
-    io: JoinSet<Done>,
-    publisher: Publisher,
-    stopper: Stopper,
-    registration: Registration,
+    unstored: Option<StalledCommit>,
+    mailbox: mpsc::Receiver<ActorRequest>,
+    io: JoinSet<TaskOutcome>,
+    publisher: ViewPublisher,
+    stopper: TurnStopper,
+    registration: ActorRegistration,
     attendance: Attendance,
     /// The same, as changes to wait for.
     attended: tokio::sync::watch::Receiver<usize>,
     /// What servers want to know while calls run.
-    forms: Forms,
+    forms: ServerQuestions,
     /// When the time of an open confirm is over.
     expiry_at: Option<Instant>,
     /// Its own sessions with servers, while it has constraints.
-    own: Option<Own>,
+    own: Option<OwnSessions>,
     /// What left the context and is being summed up.
-    summing: Summing,
+    summing: SummaryTask,
     /// Commands that run, and that wait for their turn.
     commands: CommandQueue,
     /// A model is looking for what is worth remembering.
     proposing: bool,
     /// What is told of its directory.
-    told: Told,
+    told: DirectoryTold,
     /// Presets that classes name and that are not there, as far as somebody was told.
     unknown_told: BTreeSet<String>,
-    purse: Purse,
+    purse: BudgetMeter,
 }
 
 /// What an actor begins with.
 #[derive(Debug)]
-enum Start {
+enum ActorStart {
     /// With what is stored.
     Stored,
     /// With what is stored, or else as a new one, which its first question makes durable.
@@ -209,64 +209,64 @@ enum Start {
 
 /// The running turn.
 #[derive(Debug)]
-struct Active {
+struct ActiveTurn {
     id: TurnId,
     machine: Turn,
     /// `None`: the turn was begun by another daemon, and the preset is looked up when it is needed.
     preset: Option<Arc<Preset>>,
     /// Whom a request goes to whose server looks down.
     second: Option<Arc<Preset>>,
-    model: (String, Source),
+    model: (String, PresetSource),
     /// The request that is under way.
-    asking: Option<(StreamId, Ticket)>,
+    asking: Option<(StreamId, SpendingTicket)>,
     /// What the last request offered. `None`: that was another daemon's.
-    offer: Option<Arc<Offer>>,
+    offer: Option<Arc<ToolOffer>>,
     /// What pinned resources held when the last request was made.
-    held: Vec<Held>,
+    held: Vec<PinnedContent>,
     /// The rules of contexts that it began with: a reload is for the next turn.
-    rules: Rules,
+    rules: ContextSettings,
     on_confirm: OnConfirm,
     token: CancellationToken,
     /// Who cancelled it.
-    stopped_by: Option<Person>,
+    stopped_by: Option<AnsweringPerson>,
     /// How long it has worked.
-    clock: norris::Clock,
+    clock: norris::RunClock,
     /// What another model said of the call of a run that would begin next.
-    heard: Option<Heard>,
+    heard: Option<SecondOpinion>,
     /// Which of its commands failed inside their boundary.
-    failures: Failures,
+    failures: BoundaryFailures,
     /// The conversation's directory when it began: a run that changes to one below is still within this one.
     top: String,
 }
 
 /// What a task of this conversation came to.
 #[derive(Debug)]
-enum Done {
-    Turn(TurnId, Box<Input>),
+enum TaskOutcome {
+    Turn(TurnId, Box<TurnInput>),
     Resolved(TurnId, Box<Discovery>),
     /// The preset that a turn of another daemon goes on with.
     Found(TurnId, StreamId, Box<Discovery>),
     /// A waiting turn that the store would not let start.
     StartAgain(TurnId),
     /// What is told beside the log, for a request that is to be made.
-    Gathered(TurnId, StreamId, Gathered),
+    Gathered(TurnId, StreamId, GatheredContext),
     /// What left the context was summed up, or not.
-    Summed(Box<Summed>),
+    Summed(Box<SummaryOutcome>),
     /// A person's command is over.
-    OwnEnded(String, Box<Ended>),
+    OwnEnded(String, Box<CommandResult>),
     /// What this preset proposes to be remembered, or not.
-    Proposed(String, Proposals),
+    Proposed(String, MemoryProposals),
     /// What had left before, and nobody has summed up.
-    Left(Box<Left>),
+    Left(Box<UnsummarizedExchanges>),
     /// Another model was asked about a call of a run.
-    Opinion(TurnId, Box<Opined>),
+    Opinion(TurnId, Box<ReceivedOpinion>),
 }
 
 /// What can wake the actor.
 #[derive(Debug)]
-enum Action {
-    Request(Request),
-    Done(Done),
+enum ActorAction {
+    Request(ActorRequest),
+    Done(TaskOutcome),
     RetryCommit,
     /// Somebody came to look, or left.
     Attended,
@@ -276,7 +276,7 @@ enum Action {
     Expired,
     /// The run has worked for as long as it may.
     TimeIsOver,
-    Form(News),
+    Form(ElicitNews),
     /// The transcript has waited long enough for a question.
     Cooled,
     /// Nobody has wanted anything for a while.
@@ -285,10 +285,10 @@ enum Action {
 }
 
 impl Conversation {
-    async fn run(mut self, start: Start) {
+    async fn run(mut self, start: ActorStart) {
         let begun = match start {
-            Start::Stored => self.load().await,
-            Start::OrNew(new) => self.load_or_new(new).await,
+            ActorStart::Stored => self.load().await,
+            ActorStart::OrNew(new) => self.load_or_new(new).await,
         };
         if !begun {
             return;
@@ -297,33 +297,33 @@ impl Conversation {
         loop {
             self.keep_transcript_warm();
             match self.select().await {
-                Action::Request(request) => {
+                ActorAction::Request(request) => {
                     if self.apply_request(request).await.is_break() {
                         return;
                     }
                 }
-                Action::Done(done) => self.apply_done(done).await,
-                Action::RetryCommit => self.retry_commit().await,
-                Action::Attended | Action::Policy => self.plan_expiry(),
-                Action::Expired => self.expire_open().await,
-                Action::TimeIsOver => self.time_is_over().await,
-                Action::Form(news) => self.take_news(news).await,
+                ActorAction::Done(done) => self.apply_done(done).await,
+                ActorAction::RetryCommit => self.retry_commit().await,
+                ActorAction::Attended | ActorAction::Policy => self.plan_expiry(),
+                ActorAction::Expired => self.expire_open().await,
+                ActorAction::TimeIsOver => self.time_is_over().await,
+                ActorAction::Form(news) => self.take_news(news).await,
                 // What is to be done is done before the next wait.
-                Action::Cooled => {}
-                Action::Idle => {
+                ActorAction::Cooled => {}
+                ActorAction::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
                         tracing::debug!("closed: nobody needs it");
                         return;
                     }
                 }
-                Action::Stop => break,
+                ActorAction::Stop => break,
             }
         }
         self.finish().await;
     }
 
     /// Waits for the next thing. Cancel-safe: nothing is taken and then lost.
-    async fn select(&mut self) -> Action {
+    async fn select(&mut self) -> ActorAction {
         let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
         let expiry_at = self.expiry_at.filter(|_| retry_at.is_none());
         let time_over_at = self.time_over_at().filter(|_| retry_at.is_none());
@@ -332,21 +332,21 @@ impl Conversation {
         let idle_for_now = self.is_idle();
         tokio::select! {
             biased;
-            () = self.around.stopping.cancelled() => Action::Stop,
-            () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => Action::RetryCommit,
-            Ok(()) = self.attended.changed() => Action::Attended,
-            Ok(()) = self.around.policy.changed() => Action::Policy,
-            () = sleep_until(expiry_at.unwrap_or_else(Instant::now)), if expiry_at.is_some() => Action::Expired,
-            () = sleep_until(time_over_at.unwrap_or_else(Instant::now)), if time_over_at.is_some() => Action::TimeIsOver,
+            () = self.around.stopping.cancelled() => ActorAction::Stop,
+            () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => ActorAction::RetryCommit,
+            Ok(()) = self.attended.changed() => ActorAction::Attended,
+            Ok(()) = self.around.policy.changed() => ActorAction::Policy,
+            () = sleep_until(expiry_at.unwrap_or_else(Instant::now)), if expiry_at.is_some() => ActorAction::Expired,
+            () = sleep_until(time_over_at.unwrap_or_else(Instant::now)), if time_over_at.is_some() => ActorAction::TimeIsOver,
             Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_at.is_none() => match done {
-                Ok(done) => Action::Done(done),
+                Ok(done) => ActorAction::Done(done),
                 // Tasks catch their own panics, so this one was aborted with its turn.
-                Err(_aborted) => Action::Idle,
+                Err(_aborted) => ActorAction::Idle,
             },
-            news = self.forms.next(), if retry_at.is_none() => Action::Form(news),
-            () = sleep_until(cools_at.unwrap_or_else(Instant::now)), if cools_at.is_some() => Action::Cooled,
-            request = self.mailbox.recv() => request.map_or(Action::Stop, Action::Request),
-            () = idle(&self.publisher, idle_in), if idle_for_now => Action::Idle,
+            news = self.forms.next(), if retry_at.is_none() => ActorAction::Form(news),
+            () = sleep_until(cools_at.unwrap_or_else(Instant::now)), if cools_at.is_some() => ActorAction::Cooled,
+            request = self.mailbox.recv() => request.map_or(ActorAction::Stop, ActorAction::Request),
+            () = idle(&self.publisher, idle_in), if idle_for_now => ActorAction::Idle,
         }
     }
 
@@ -365,39 +365,39 @@ impl Conversation {
         self.is_idle() && self.publisher.is_unwatched() && self.mailbox.is_empty()
     }
 
-    async fn apply_done(&mut self, done: Done) {
+    async fn apply_done(&mut self, done: TaskOutcome) {
         match done {
-            Done::Turn(turn, mut input) => {
-                if let Input::CommandEnded { call, ended } = &*input {
+            TaskOutcome::Turn(turn, mut input) => {
+                if let TurnInput::CommandEnded { call, ended } = &*input {
                     self.commands.end_of_turn(turn, call);
                     self.note_end_inside(turn, ended.within);
                 }
                 let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
                 let paid = is_ours.then(|| self.charge(&mut input)).flatten();
                 let input = match *input {
-                    Input::ReplyFailed(stream, broken, _) => {
+                    TurnInput::ReplyFailed(stream, broken, _) => {
                         let evictable = self.evictable(&broken.failure);
-                        Input::ReplyFailed(stream, broken, evictable)
+                        TurnInput::ReplyFailed(stream, broken, evictable)
                     }
-                    Input::ReplyFinished(stream, reply) => {
+                    TurnInput::ReplyFinished(stream, reply) => {
                         self.told.note(&reply.cured.told);
-                        Input::ReplyFinished(stream, self.with_real_names(reply))
+                        TurnInput::ReplyFinished(stream, self.with_real_names(reply))
                     }
-                    Input::ToolReturned { call, mut returned } => {
+                    TurnInput::ToolReturned { call, mut returned } => {
                         self.remark_on_blocks(&mut returned);
                         self.check_changes(&call, &mut returned);
-                        Input::ToolReturned { call, returned }
+                        TurnInput::ToolReturned { call, returned }
                     }
-                    other @ (Input::CommandEnded { .. }
-                    | Input::Freed
-                    | Input::ReplyAbandoned(..)
-                    | Input::WaitElapsed(_)
-                    | Input::Judged(_)
-                    | Input::Answered(_)
-                    | Input::Paused
-                    | Input::Resumed
-                    | Input::TimeIsOver
-                    | Input::Stopped(_)) => other,
+                    other @ (TurnInput::CommandEnded { .. }
+                    | TurnInput::Freed
+                    | TurnInput::ReplyAbandoned(..)
+                    | TurnInput::WaitElapsed(_)
+                    | TurnInput::Judged(_)
+                    | TurnInput::Answered(_)
+                    | TurnInput::Paused
+                    | TurnInput::Resumed
+                    | TurnInput::TimeIsOver
+                    | TurnInput::Stopped(_)) => other,
                 };
                 let may_fall_back = self.may_fall_back();
                 let stop = self.stop_of_token();
@@ -412,29 +412,31 @@ impl Conversation {
                 if active.token.is_cancelled() {
                     // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
                     active.stopped_by = active.stopped_by.take().or(by);
-                    step.append(active.hear(Input::Stopped(stop)));
-                    command::fill(&mut step, &input);
+                    step.append(active.hear(TurnInput::Stopped(stop)));
+                    proposed_command::fill(&mut step, &input);
                 }
                 step.append(active.hear(input));
                 if let Some(paid) = paid {
-                    spend::note(paid, &mut step.events);
+                    usage_records::note(paid, &mut step.events);
                 }
                 self.take_step(step).await;
             }
-            Done::Resolved(turn, discovery) => {
+            TaskOutcome::Resolved(turn, discovery) => {
                 if self.resolving == Some(turn) {
                     self.resolving = None;
                     self.resolved(turn, *discovery).await;
                 }
             }
-            Done::Gathered(turn, stream, it) => self.gathered(turn, stream, it).await,
-            Done::Opinion(turn, opined) => self.opined(turn, *opined).await,
-            Done::Summed(summed) => self.summed(*summed).await,
-            Done::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
-            Done::Proposed(by, outcome) => self.proposed(&by, outcome).await,
-            Done::Left(left) => self.begin_with(*left),
-            Done::Found(turn, stream, discovery) => self.found(turn, stream, *discovery).await,
-            Done::StartAgain(turn) => {
+            TaskOutcome::Gathered(turn, stream, it) => self.gathered(turn, stream, it).await,
+            TaskOutcome::Opinion(turn, opined) => self.opined(turn, *opined).await,
+            TaskOutcome::Summed(summed) => self.summed(*summed).await,
+            TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
+            TaskOutcome::Proposed(by, outcome) => self.proposed(&by, outcome).await,
+            TaskOutcome::Left(left) => self.begin_with(*left),
+            TaskOutcome::Found(turn, stream, discovery) => {
+                self.found(turn, stream, *discovery).await;
+            }
+            TaskOutcome::StartAgain(turn) => {
                 if self.resolving == Some(turn) {
                     self.resolving = None;
                     Box::pin(self.start_first()).await;
@@ -451,7 +453,7 @@ impl Conversation {
                 Ok(()) => self.open_stream_of(stream).await,
                 Err(error) => {
                     self.spawn(turn, stream, async move {
-                        failed(stream, Failure::Unreadable(error))
+                        failed(stream, RequestFailure::Unreadable(error))
                     });
                 }
             },
@@ -459,12 +461,12 @@ impl Conversation {
                 Ok(()) => self.open_fallback(stream).await,
                 Err(error) => {
                     self.spawn(turn, stream, async move {
-                        failed(stream, Failure::Unreadable(error))
+                        failed(stream, RequestFailure::Unreadable(error))
                     });
                 }
             },
             Effect::Wait(stream, pause) => {
-                self.spawn(turn, stream, perform::wait(stream, pause, token));
+                self.spawn(turn, stream, turn_tasks::wait(stream, pause, token));
             }
             Effect::Judge { owing, approved } => {
                 let judged = self.judge(&owing, approved);
@@ -474,7 +476,7 @@ impl Conversation {
                 let judged = self.bound(&owing, approved, judged).await;
                 let judged = self.in_their_order(judged);
                 if let Some(active) = &mut self.turn {
-                    let step = active.hear(Input::Judged(judged));
+                    let step = active.hear(TurnInput::Judged(judged));
                     self.use_up(&step);
                     Box::pin(self.take_step(step)).await;
                 }
@@ -482,7 +484,7 @@ impl Conversation {
             Effect::CallTool { call, go } => {
                 self.note_action(None);
                 let tools = self.tools();
-                let started = call::Started {
+                let started = call::StartedCall {
                     conversation: self.id,
                     head: self.state.last_seq,
                     call,
@@ -499,8 +501,9 @@ impl Conversation {
                     purse: self.purse.clone(),
                     turn,
                 };
-                self.io
-                    .spawn(async move { Done::Turn(turn, Box::new(call::run(started).await)) });
+                self.io.spawn(async move {
+                    TaskOutcome::Turn(turn, Box::new(call::run(started).await))
+                });
             }
             Effect::RunCommand { call, run } => {
                 self.note_action(Some(&run));
@@ -515,13 +518,18 @@ impl Conversation {
         &mut self,
         turn: TurnId,
         stream: StreamId,
-        work: impl Future<Output = Input> + Send + 'static,
+        work: impl Future<Output = TurnInput> + Send + 'static,
     ) -> AbortHandle {
         let span = tracing::info_span!("turn", %turn);
         let work = async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await;
-            let broke = |_panic| failed(stream, Failure::Transport("internal error".to_owned()));
-            Done::Turn(turn, Box::new(ended.unwrap_or_else(broke)))
+            let broke = |_panic| {
+                failed(
+                    stream,
+                    RequestFailure::Transport("internal error".to_owned()),
+                )
+            };
+            TaskOutcome::Turn(turn, Box::new(ended.unwrap_or_else(broke)))
         };
         self.io.spawn(work.instrument(span))
     }
@@ -539,30 +547,30 @@ impl Conversation {
 }
 
 /// Waits until nobody has looked for a while.
-async fn idle(publisher: &Publisher, time: Duration) {
+async fn idle(publisher: &ViewPublisher, time: Duration) {
     publisher.unwatched().await;
     tokio::time::sleep(time).await;
 }
 
 /// What helps where nothing was sent.
-fn hint(failure: &Failure) -> Option<String> {
-    matches!(failure, Failure::TooLong(_)).then(|| {
+fn hint(failure: &RequestFailure) -> Option<String> {
+    matches!(failure, RequestFailure::TooLong(_)).then(|| {
         "ask with less at once, or raise context.max_tokens; aishctl context preview shows what takes how much".to_owned()
     })
 }
 
-fn failed(stream: StreamId, failure: Failure) -> Input {
+fn failed(stream: StreamId, failure: RequestFailure) -> TurnInput {
     let partial = Reply::default();
     let hint = hint(&failure);
-    let broken = Broken {
+    let broken = BrokenRequest {
         failure,
         partial,
         hint,
     };
-    Input::ReplyFailed(stream, Box::new(broken), None)
+    TurnInput::ReplyFailed(stream, Box::new(broken), None)
 }
 
-fn finished(stop: Stop) -> Event {
+fn finished(stop: StopReason) -> Event {
     Event::TurnFinished {
         stop,
         text: Arc::default(),

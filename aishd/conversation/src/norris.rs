@@ -10,82 +10,82 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, timeout};
 
 use super::ask::fact;
-use super::choose::Chosen;
-use super::commit::{Fact, Pending};
-use super::handle::{Accepted, Ask, RequestError};
-use super::purse::Purse;
+use super::budget::BudgetMeter;
+use super::commit::{PendingCommit, UncommittedFact};
+use super::handle::{AcceptedAsk, AskRequest, RequestError};
+use super::model_choice::PresetChoice;
 use super::view::LiveChange;
-use super::{Active, Conversation, Done};
+use super::{ActiveTurn, Conversation, TaskOutcome};
 use aishd_broker::Broker;
 use aishd_log::canonical::canonical;
-use aishd_log::confirm::Person;
-use aishd_log::ending::Within;
-use aishd_log::event::{Event, Origin};
-use aishd_log::norris::launch::Launch;
-use aishd_log::norris::standing::Standing;
-use aishd_log::norris::{NorrisEvent, Spent};
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::ending::BoundaryFailure;
+use aishd_log::event::{Event, TurnOrigin};
+use aishd_log::norris::launch::RunLaunch;
+use aishd_log::norris::status::RunStatus;
+use aishd_log::norris::{NorrisEvent, RunSpending};
 use aishd_log::shell;
-use aishd_log::spending::{Nano, Purpose};
-use aishd_log::state::State;
-use aishd_log::tool::{Reach, Sha};
+use aishd_log::spending::{NanoUsd, SpendingPurpose};
+use aishd_log::state::ConversationState;
+use aishd_log::tool::{ContentDigest, ToolReach};
 use aishd_model::norris_settings::second;
-use aishd_model::opinion::{Opinion, Planned, body, read, too_long};
 use aishd_model::preset::Preset;
+use aishd_model::second_opinion::{Opinion, PlannedAction, body, read, too_long};
 use aishd_platform::clock;
-use aishd_rules::autonomy::{Autonomy, Heard};
-use aishd_rules::boundary::Failures;
-use aishd_rules::gate::{Execution, Go, Judged, spelled};
-use aishd_turn::run::Run;
-use aishd_turn::turn::{Effect, Input, Owing, Step, Turn};
+use aishd_rules::autonomy::{Autonomy, SecondOpinion};
+use aishd_rules::boundary::BoundaryFailures;
+use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, spelled};
+use aishd_turn::run::RunState;
+use aishd_turn::turn::{Effect, OwedReplies, Step, Turn, TurnInput};
 
 /// A goal, checked for form and size, and what a person grants for it.
 #[derive(Clone, Debug)]
-pub struct Launching {
-    pub ask: Ask,
-    pub launch: Launch,
+pub struct NorrisLaunch {
+    pub ask: AskRequest,
+    pub launch: RunLaunch,
 }
 
 /// What a person does to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lead {
+pub enum RunControl {
     Pause,
     Resume,
 }
 
 /// What another model said, and what waits for it.
 #[derive(Debug)]
-pub(super) struct Opined {
-    heard: Heard,
-    owing: Vec<Owing>,
+pub(super) struct ReceivedOpinion {
+    heard: SecondOpinion,
+    owing: Vec<OwedReplies>,
 }
 
 /// How long a turn has worked, and what its requests have taken: those of tasks beside it among them.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct RunClock {
     worked: Duration,
     since: Instant,
-    purse: Purse,
+    purse: BudgetMeter,
     /// What the conversation had taken before this turn.
-    before: (u64, Nano),
+    before: (u64, NanoUsd),
 }
 
-impl Clock {
+impl RunClock {
     /// Of a turn that begins.
-    pub(super) fn start(purse: &Purse) -> Self {
+    pub(super) fn start(purse: &BudgetMeter) -> Self {
         Self {
             worked: Duration::ZERO,
             since: Instant::now(),
-            before: purse.taken(),
+            before: purse.spent(),
             purse: purse.clone(),
         }
     }
 
     /// Of one that another daemon left, as far as the log says.
-    pub(super) fn of(state: &State, purse: &Purse) -> Self {
+    pub(super) fn of(state: &ConversationState, purse: &BudgetMeter) -> Self {
         let worked = state.norris.as_ref().map_or(0, |it| it.spent.ms);
         let of_turn = state.running.as_ref().map(|it| it.usage);
         let of_turn = of_turn.unwrap_or_default();
-        let (tokens, cost) = purse.taken();
+        let (tokens, cost) = purse.spent();
         Self {
             worked: Duration::from_millis(worked),
             before: (
@@ -96,9 +96,9 @@ impl Clock {
         }
     }
 
-    fn spent(&self) -> Spent {
-        let (tokens, cost) = self.purse.taken();
-        Spent {
+    fn spent(&self) -> RunSpending {
+        let (tokens, cost) = self.purse.spent();
+        RunSpending {
             ms: u64::try_from(self.worked.as_millis()).unwrap_or(u64::MAX),
             tokens: tokens.saturating_sub(self.before.0),
             cost: cost.minus(self.before.1),
@@ -106,9 +106,9 @@ impl Clock {
     }
 }
 
-impl Active {
+impl ActiveTurn {
     /// Hands its machine an input, with the time that passed and what was paid for meanwhile.
-    pub(super) fn hear(&mut self, input: Input) -> Step {
+    pub(super) fn hear(&mut self, input: TurnInput) -> Step {
         let now = Instant::now();
         if self.machine.works() {
             self.clock.worked += now.duration_since(self.clock.since);
@@ -120,9 +120,9 @@ impl Active {
 }
 
 /// Makes a turn a run, if the log says that it is one.
-pub(super) fn with_run(machine: Turn, state: &State, turn: TurnId) -> Turn {
+pub(super) fn with_run(machine: Turn, state: &ConversationState, turn: TurnId) -> Turn {
     match state.norris.as_ref().filter(|it| it.turn == turn) {
-        Some(standing) => machine.with_run(Run::of(standing)),
+        Some(standing) => machine.with_run(RunState::of(standing)),
         None => machine,
     }
 }
@@ -130,9 +130,12 @@ pub(super) fn with_run(machine: Turn, state: &State, turn: TurnId) -> Turn {
 impl Conversation {
     /// Takes a goal in and starts the run, in one commit. It waits for nothing: a run that begins some time later is not
     /// what somebody agreed to.
-    pub(super) async fn launch(&mut self, launching: Launching) -> Result<Accepted, RequestError> {
-        let Launching { ask, launch } = launching;
-        if let Some(known) = self.known(&ask.key)? {
+    pub(super) async fn launch(
+        &mut self,
+        launching: NorrisLaunch,
+    ) -> Result<AcceptedAsk, RequestError> {
+        let NorrisLaunch { ask, launch } = launching;
+        if let Some(known) = self.known_ask(&ask.key)? {
             return Ok(known);
         }
         if self.around.draining.is_cancelled() {
@@ -144,7 +147,7 @@ impl Conversation {
         }
         let by_hand = ask.model.clone().or_else(|| self.state.model.clone());
         let chosen = self.choose_named(by_hand.as_deref());
-        let Ask {
+        let AskRequest {
             text,
             attachments,
             key,
@@ -163,7 +166,7 @@ impl Conversation {
             attachments,
             key: Some(key),
             model,
-            origin: Origin::Asked,
+            origin: TurnOrigin::Asked,
             on_confirm,
             max_tool_depth,
             calls,
@@ -174,16 +177,16 @@ impl Conversation {
         let facts = vec![fact(turn, by.clone(), question), fact(turn, by, launched)];
         let seq = self.state.last_seq.next();
         match chosen {
-            Chosen::Ready(preset, told) => self.begin(turn, preset, told, facts).await?,
-            Chosen::Look => {
+            PresetChoice::Ready(preset, told) => self.begin(turn, preset, told, facts).await?,
+            PresetChoice::Look => {
                 self.commit(&facts, LiveChange::Keep).await?;
                 self.look_for_preset(turn);
             }
-            Chosen::Gone(name) => return Err(RequestError::UnknownModel(name)),
+            PresetChoice::Gone(name) => return Err(RequestError::UnknownModel(name)),
             // Nothing that is named is a list.
-            Chosen::List(..) => return Err(RequestError::Busy),
+            PresetChoice::List(..) => return Err(RequestError::Busy),
         }
-        Ok(Accepted {
+        Ok(AcceptedAsk {
             turn,
             seq,
             position: 0,
@@ -192,16 +195,20 @@ impl Conversation {
     }
 
     /// Pauses or resumes the run. To do so twice changes nothing.
-    pub(super) async fn lead(&mut self, lead: Lead, by: Person) -> Result<Standing, RequestError> {
-        if lead == Lead::Resume && self.around.draining.is_cancelled() {
+    pub(super) async fn lead(
+        &mut self,
+        lead: RunControl,
+        by: AnsweringPerson,
+    ) -> Result<RunStatus, RequestError> {
+        if lead == RunControl::Resume && self.around.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         let active = self.turn.as_mut().filter(|it| it.machine.is_run());
         let active = active.ok_or(RequestError::NoRun)?;
         let turn = active.id;
         let step = active.hear(match lead {
-            Lead::Pause => Input::Paused,
-            Lead::Resume => Input::Resumed,
+            RunControl::Pause => TurnInput::Paused,
+            RunControl::Resume => TurnInput::Resumed,
         });
         let before = self.state.norris.clone();
         self.take_led(turn, step, &by).await;
@@ -214,11 +221,11 @@ impl Conversation {
         standing.map(|it| *it).ok_or(RequestError::NoRun)
     }
 
-    async fn take_led(&mut self, turn: TurnId, step: Step, by: &Person) {
+    async fn take_led(&mut self, turn: TurnId, step: Step, by: &AnsweringPerson) {
         let ends = step.ends_turn();
         let opens = |it: &Effect| matches!(it, Effect::OpenStream(_));
         let opens = step.effects.iter().any(opens);
-        let mut facts: Vec<Fact> = step
+        let mut facts: Vec<UncommittedFact> = step
             .events
             .into_iter()
             .map(|event| fact(turn, by.clone(), event))
@@ -226,7 +233,8 @@ impl Conversation {
         if opens {
             facts.extend(self.steering(turn));
         }
-        self.settle(Pending::led(facts, step.effects, ends)).await;
+        self.settle(PendingCommit::led(facts, step.effects, ends))
+            .await;
     }
 
     /// What the running turn may do unasked.
@@ -239,7 +247,7 @@ impl Conversation {
         })
     }
 
-    fn standing_of(&self, turn: TurnId) -> Option<&Standing> {
+    fn standing_of(&self, turn: TurnId) -> Option<&RunStatus> {
         let standing = self.state.norris.as_deref();
         standing.filter(|it| it.turn == turn)
     }
@@ -247,9 +255,9 @@ impl Conversation {
     /// Asks another model about what would begin next. True: all is judged again when it has answered.
     pub(super) fn ask_for_opinion(
         &mut self,
-        owing: &[Owing],
-        approved: Option<Sha>,
-        judged: &[Judged],
+        owing: &[OwedReplies],
+        approved: Option<ContentDigest>,
+        judged: &[CallJudgement],
     ) -> bool {
         let Some(active) = &self.turn else {
             return false;
@@ -262,24 +270,32 @@ impl Conversation {
         if !standing.launch.second_opinion || approved.is_some() {
             return false;
         }
-        let refused = |it: &&Judged| matches!(it, Judged::Refuse { .. });
+        let refused = |it: &&CallJudgement| matches!(it, CallJudgement::Refuse { .. });
         let next = judged.iter().zip(owing).find(|(it, _)| !refused(it));
         let (action, call, digest) = match next {
-            Some((Judged::Run(go), owed)) if go.tool.reach != Reach::Conversation => {
-                (Action::of_call(go), owed.id(), go.digest)
+            Some((CallJudgement::Run(go), owed)) if go.tool.reach != ToolReach::Conversation => {
+                (JudgedAction::of_call(go), owed.id(), go.digest)
             }
-            Some((Judged::Execute(run), owed)) => (Action::of_command(run), owed.id(), run.digest),
-            Some((Judged::Run(_) | Judged::Ask(_) | Judged::Refuse { .. } | Judged::Later, _))
+            Some((CallJudgement::Execute(run), owed)) => {
+                (JudgedAction::of_command(run), owed.id(), run.digest)
+            }
+            Some((
+                CallJudgement::Run(_)
+                | CallJudgement::Ask(_)
+                | CallJudgement::Refuse { .. }
+                | CallJudgement::Later,
+                _,
+            ))
             | None => {
                 return false;
             }
         };
-        let is_known = |it: &Heard| it.call == call && it.digest == digest;
+        let is_known = |it: &SecondOpinion| it.call == call && it.digest == digest;
         if active.heard.as_ref().is_some_and(is_known) {
             return false;
         }
         let models = self.models();
-        let asking = Asking {
+        let asking = OpinionRequest {
             broker: self.around.broker.clone(),
             preset: second(&models, &active.model.0),
             purse: self.purse.clone(),
@@ -297,19 +313,19 @@ impl Conversation {
                 Some(Err(_panic)) => Opinion::Missing("internal error".to_owned()),
                 None => Opinion::Missing("the run was stopped".to_owned()),
             };
-            let heard = Heard {
+            let heard = SecondOpinion {
                 call,
                 digest,
                 preset: name.unwrap_or_default(),
                 opinion,
             };
-            Done::Opinion(turn, Box::new(Opined { heard, owing }))
+            TaskOutcome::Opinion(turn, Box::new(ReceivedOpinion { heard, owing }))
         });
         true
     }
 
     /// Another model has answered: all is judged with that, by the rules as they are now.
-    pub(super) async fn opined(&mut self, turn: TurnId, opined: Opined) {
+    pub(super) async fn opined(&mut self, turn: TurnId, opined: ReceivedOpinion) {
         let stop = self.stop_of_token();
         let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
             return;
@@ -317,7 +333,7 @@ impl Conversation {
         if active.token.is_cancelled() {
             return self.stop_now(stop).await;
         }
-        let Opined { heard, owing } = opined;
+        let ReceivedOpinion { heard, owing } = opined;
         active.heard = Some(heard);
         let judge = Effect::Judge {
             owing,
@@ -329,15 +345,15 @@ impl Conversation {
     }
 
     /// An action begins. What was said of it was about that one, once.
-    pub(super) fn note_action(&mut self, command: Option<&Execution>) {
+    pub(super) fn note_action(&mut self, command: Option<&ApprovedCommand>) {
         if let Some(active) = &mut self.turn {
             active.heard = None;
             let inside = command.filter(|it| it.setting.boundary.is_some());
-            active.failures.begun(inside.map(|it| it.digest));
+            active.failures.on_begin(inside.map(|it| it.digest));
         }
     }
 
-    pub(super) fn note_end_inside(&mut self, turn: TurnId, within: Within) {
+    pub(super) fn note_end_inside(&mut self, turn: TurnId, within: BoundaryFailure) {
         if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
             active.failures.ended(within);
         }
@@ -352,7 +368,7 @@ impl Conversation {
 
     pub(super) async fn time_is_over(&mut self) {
         if let Some(active) = &mut self.turn {
-            let step = active.hear(Input::TimeIsOver);
+            let step = active.hear(TurnInput::TimeIsOver);
             self.take_step(step).await;
         }
     }
@@ -374,12 +390,12 @@ impl Conversation {
             tracing::warn!(conversation = %self.id, "a run cannot be read");
             return None;
         };
-        let clock = Clock::of(&self.state, &self.purse);
-        let mut run = Run::of(&standing);
+        let clock = RunClock::of(&self.state, &self.purse);
+        let mut run = RunState::of(&standing);
         run.note_spent(clock.spent());
         let (machine, paused) = Turn::take_up(run, running.items, running.usage);
         let token = self.around.stopping.child_token();
-        self.turn = Some(Active {
+        self.turn = Some(ActiveTurn {
             id: running.turn,
             machine,
             preset: None,
@@ -394,7 +410,7 @@ impl Conversation {
             stopped_by: None,
             clock,
             heard: None,
-            failures: Failures::default(),
+            failures: BoundaryFailures::default(),
             top: self.state.cwd.clone(),
         });
         self.stopper.set(Some((running.turn, token)));
@@ -404,25 +420,25 @@ impl Conversation {
 }
 
 /// One question to another model.
-struct Asking {
+struct OpinionRequest {
     broker: Broker,
     /// `None`: there is no other.
     preset: Option<Arc<Preset>>,
-    purse: Purse,
+    purse: BudgetMeter,
     goal: String,
-    action: Action,
+    action: JudgedAction,
     within: Duration,
 }
 
 /// What it is about, as it would run.
-struct Action {
+struct JudgedAction {
     tool: String,
     description: String,
     arguments: String,
 }
 
-impl Action {
-    fn of_call(go: &Go) -> Self {
+impl JudgedAction {
+    fn of_call(go: &ApprovedCall) -> Self {
         Self {
             tool: go.tool.name.to_string(),
             description: go.tool.description.clone(),
@@ -430,7 +446,7 @@ impl Action {
         }
     }
 
-    fn of_command(run: &Execution) -> Self {
+    fn of_command(run: &ApprovedCommand) -> Self {
         let arguments = serde_json::json!({"command": run.command, "directory": run.setting.cwd});
         Self {
             tool: shell::TOOL.to_owned(),
@@ -440,12 +456,12 @@ impl Action {
     }
 }
 
-impl Asking {
+impl OpinionRequest {
     async fn ask(self) -> Opinion {
         let Some(preset) = self.preset else {
             return Opinion::Missing("there is no other preset that could be asked".to_owned());
         };
-        let planned = Planned {
+        let planned = PlannedAction {
             goal: &self.goal,
             tool: &self.action.tool,
             description: &self.action.description,
@@ -459,7 +475,7 @@ impl Asking {
         let bytes = body.len();
         let admitted = self
             .purse
-            .admit_aside(&preset, bytes as u64, Purpose::Opinion);
+            .admit_aside(&preset, bytes as u64, SpendingPurpose::Opinion);
         let ticket = match admitted {
             Ok(ticket) => ticket,
             Err(reached) => return Opinion::Missing(reached.to_string()),

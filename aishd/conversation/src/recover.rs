@@ -4,25 +4,27 @@ use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
 
-use super::archive;
-use super::commit::{Fact, Pending};
+use super::commit::{PendingCommit, UncommittedFact};
 use super::directory::{NewConversation, place};
-use super::spend::note;
-use super::view::{LiveChange, Loading};
+use super::evicted_exchanges;
+use super::usage_records::note;
+use super::view::{LiveChange, LoadingStage};
 use super::{Conversation, finished};
-use aishd_log::confirm::{Fate, Resolution};
-use aishd_log::ending::Ending;
-use aishd_log::event::{Event, Refused, Stop};
-use aishd_log::shell::Given;
-use aishd_log::spending::Paid;
+use aishd_log::confirm::{ConfirmFate, Resolution};
+use aishd_log::ending::CommandEnding;
+use aishd_log::event::{Event, RefusedCall, StopReason};
+use aishd_log::shell::OutputUse;
+use aishd_log::spending::PaidRequest;
 use aishd_log::state::turns::OpenCall;
-use aishd_log::state::{OpenConfirm, State};
+use aishd_log::state::{ConversationState, OpenConfirm};
 use aishd_log::tool_call::ToolCall;
 use aishd_platform::failpoint;
 use aishd_rules::server_request::UNKNOWN_WHILE_ASKING;
 use aishd_store::{Loaded, Partial};
 use aishd_turn::transcript::Transcript;
-use aishd_turn::turn::{Step, called, left, not_begun, refuse_calls, unknown_effect};
+use aishd_turn::turn::{
+    Step, answer_with_calls, not_begun, refuse_calls, unfinished_command, unknown_effect,
+};
 
 /// How much of the log is read in one go.
 const PAGE_BYTES: usize = 1 << 20;
@@ -34,12 +36,12 @@ impl Conversation {
         let loaded = tokio::task::spawn_blocking(move || store.load(id)).await;
         let Loaded { state, partial } = match loaded {
             Ok(Ok(Some(loaded))) => loaded,
-            Ok(Ok(None)) => return self.cannot(Loading::Missing),
-            Ok(Err(error)) => return self.cannot(Loading::Failed(error.to_string())),
-            Err(panic) => return self.cannot(Loading::Failed(panic.to_string())),
+            Ok(Ok(None)) => return self.cannot(LoadingStage::Missing),
+            Ok(Err(error)) => return self.cannot(LoadingStage::Failed(error.to_string())),
+            Err(panic) => return self.cannot(LoadingStage::Failed(panic.to_string())),
         };
         if state.importing {
-            return self.cannot(Loading::Missing);
+            return self.cannot(LoadingStage::Missing);
         }
         self.state = state;
         self.purse.begin(&self.state);
@@ -50,7 +52,7 @@ impl Conversation {
             // A run stands still until a person says that it goes on; everything else ends.
             let end = match self.take_up_run() {
                 Some(paused) => paused,
-                None => vec![finished(Stop::Interrupted)],
+                None => vec![finished(StopReason::Interrupted)],
             };
             let left = leftovers(&self.state, partial, &self.unannounced(), paid, end);
             facts.extend(left);
@@ -63,12 +65,12 @@ impl Conversation {
                 Ok(_) => tracing::info!("what was interrupted was ended"),
                 // Reading works all the same, and the end is stored when there is room.
                 Err(error) => {
-                    let pending = Pending::led(facts, vec![], ends);
+                    let pending = PendingCommit::led(facts, vec![], ends);
                     self.wait_for_store(pending, &error);
                 }
             }
         }
-        self.publisher.loaded(Loading::Ready, &self.state);
+        self.publisher.loaded(LoadingStage::Ready, &self.state);
         true
     }
 
@@ -83,7 +85,7 @@ impl Conversation {
                 true
             }
             Ok(Some(_)) => self.load().await,
-            Err(error) => self.cannot(Loading::Failed(error.to_string())),
+            Err(error) => self.cannot(LoadingStage::Failed(error.to_string())),
         }
     }
 
@@ -105,8 +107,9 @@ impl Conversation {
         self.note_confirms(&records);
     }
 
-    fn cannot(&self, loading: Loading) -> bool {
-        self.publisher.loaded(loading, &State::default());
+    fn cannot(&self, loading: LoadingStage) -> bool {
+        self.publisher
+            .loaded(loading, &ConversationState::default());
         false
     }
 
@@ -124,7 +127,7 @@ impl Conversation {
         let read = tokio::task::spawn_blocking(move || {
             let mut transcript = Transcript::default();
             for left in &state.restored {
-                if let Some(exchange) = archive::read(&store, id, *left)? {
+                if let Some(exchange) = evicted_exchanges::read(&store, id, *left)? {
                     transcript.shelve(exchange);
                 }
             }
@@ -150,14 +153,14 @@ impl Conversation {
     }
 }
 
-fn is_run(state: &State, turn: TurnId) -> bool {
+fn is_run(state: &ConversationState, turn: TurnId) -> bool {
     state.norris.as_ref().is_some_and(|it| it.turn == turn)
 }
 
 /// A command of a turn that nobody waits for any more: one that began is never run again.
-fn command_left(open: &OpenCall, command: &str, given: Given) -> Event {
+fn command_left(open: &OpenCall, command: &str, given: OutputUse) -> Event {
     if open.started {
-        return left(&open.id, command, Ending::Unknown, given);
+        return unfinished_command(&open.id, command, CommandEnding::Unknown, given);
     }
     let why = "interrupted by a restart";
     not_begun(&open.id, command, why, given)
@@ -171,20 +174,20 @@ fn command_left(open: &OpenCall, command: &str, given: Given) -> Event {
     reason = "one kind of thing that is left after another, in the order of the log"
 )]
 fn leftovers(
-    state: &State,
+    state: &ConversationState,
     partial: Option<Partial>,
     unannounced: &[ToolCall],
-    paid: Option<Paid>,
+    paid: Option<PaidRequest>,
     end: Vec<Event>,
-) -> Vec<Fact> {
+) -> Vec<UncommittedFact> {
     let Some(running) = &state.running else {
         return vec![];
     };
     // A run goes on with it.
     let given = if is_run(state, running.turn) {
-        Given::AtOnce
+        OutputUse::AtOnce
     } else {
-        Given::default()
+        OutputUse::default()
     };
     let mut events = vec![];
     let partial = partial
@@ -208,7 +211,7 @@ fn leftovers(
         note(paid, &mut events);
     }
     for confirm in &state.confirms {
-        let end = Resolution::unanswered(confirm.id, Fate::Cancelled, None);
+        let end = Resolution::unanswered(confirm.id, ConfirmFate::Cancelled, None);
         events.push(Event::ConfirmResolved(Box::new(end)));
     }
     for call in &running.open_calls {
@@ -217,7 +220,7 @@ fn leftovers(
             continue;
         }
         let refused = (!call.started).then(|| {
-            Box::new(Refused {
+            Box::new(RefusedCall {
                 subject: None,
                 because: "interrupted by a restart".to_owned(),
                 imported: false,
@@ -227,7 +230,7 @@ fn leftovers(
         let content = if call.started && state.confirms.iter().any(asked) {
             UNKNOWN_WHILE_ASKING
         } else if call.started {
-            unknown_effect(Stop::Interrupted)
+            unknown_effect(StopReason::Interrupted)
         } else {
             "[aish] interrupted by a restart"
         };
@@ -245,16 +248,16 @@ fn leftovers(
         });
     }
     if !unannounced.is_empty() {
-        events.push(called(running.items, unannounced.to_vec()));
+        events.push(answer_with_calls(running.items, unannounced.to_vec()));
         let mut step = Step::default();
-        refuse_calls(unannounced, Stop::Interrupted, &mut step);
+        refuse_calls(unannounced, StopReason::Interrupted, &mut step);
         events.extend(step.events);
     }
     events.extend(end);
     if let Some(Event::TurnFinished { text: said, .. }) = events.last_mut() {
         *said = text;
     }
-    let fact = |event| Fact {
+    let fact = |event| UncommittedFact {
         turn: Some(running.turn),
         by: None,
         event,

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::Conversation;
-use super::handle::{Request, RequestError};
-use super::view::Loading;
-use aishd_log::state::State;
+use super::handle::{ActorRequest, RequestError};
+use super::view::LoadingStage;
+use aishd_log::state::ConversationState;
 
 impl Conversation {
     /// Breaks when the conversation is no more.
@@ -13,95 +13,99 @@ impl Conversation {
         clippy::too_many_lines,
         reason = "one arm for each request, and nothing else"
     )]
-    pub(super) async fn apply_request(&mut self, request: Request) -> ControlFlow<()> {
-        if let Request::Cancel { turn, by, .. } = &request
+    pub(super) async fn apply_request(&mut self, request: ActorRequest) -> ControlFlow<()> {
+        if let ActorRequest::Cancel { turn, by, .. } = &request
             && self.unstored.is_some()
         {
             self.call_off(*turn, by);
             self.retry_commit().await;
         }
         // What waits for the store goes with the conversation.
-        let may_pass = matches!(request, Request::Preview(..) | Request::Delete(..));
+        let may_pass = matches!(
+            request,
+            ActorRequest::Preview(..) | ActorRequest::Delete(..)
+        );
         if self.unstored.is_some() && !may_pass {
             let why = "an earlier change still waits for the store";
             request.refuse(RequestError::Storage(why.to_owned()));
             return ControlFlow::Continue(());
         }
         match request {
-            Request::Send(ask, reply) => {
+            ActorRequest::Send(ask, reply) => {
                 let result = self.accept(*ask).await;
                 if self.unborn.is_some() {
                     // Nothing was kept of it, so there is no such conversation.
-                    self.publisher.loaded(Loading::Missing, &State::default());
+                    self.publisher
+                        .loaded(LoadingStage::Missing, &ConversationState::default());
                     self.registration.remove();
                     let _client_left = reply.send(result);
                     return ControlFlow::Break(());
                 }
                 let _client_left = reply.send(result);
             }
-            Request::Again(again, reply) => {
+            ActorRequest::Again(again, reply) => {
                 let result = self.accept_again(*again).await;
                 let _client_left = reply.send(result);
             }
-            Request::Cancel { turn, by, reply } => {
+            ActorRequest::Cancel { turn, by, reply } => {
                 let result = self.cancel(turn, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Change(change, by, reply) => {
+            ActorRequest::Change(change, by, reply) => {
                 let result = self.change(change, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Resource(change, by, reply) => {
+            ActorRequest::Resource(change, by, reply) => {
                 let result = self.change_resource(*change, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Queue(change, by, reply) => {
+            ActorRequest::Queue(change, by, reply) => {
                 let result = self.change_queue(change, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::WantLevel(wanted, reply) => {
+            ActorRequest::WantLevel(wanted, reply) => {
                 let result = self.want_level(*wanted).await;
                 let _client_left = reply.send(result);
             }
-            Request::Launch(launching, reply) => {
+            ActorRequest::Launch(launching, reply) => {
                 let result = Box::pin(self.launch(*launching)).await;
                 let _client_left = reply.send(result);
             }
-            Request::Lead(lead, by, reply) => {
+            ActorRequest::Lead(lead, by, reply) => {
                 let result = self.lead(lead, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Answer(answering, reply) => {
+            ActorRequest::Answer(answering, reply) => {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
-            Request::Keep(said, reply) => {
+            ActorRequest::Keep(said, reply) => {
                 let result = self.keep_said(*said).await;
                 let _client_left = reply.send(Ok(result));
             }
-            Request::Edited(editing, reply) => {
+            ActorRequest::Edited(editing, reply) => {
                 let _client_left = reply.send(self.edited(&editing));
             }
-            Request::RunCommand(wanted, reply) => {
+            ActorRequest::RunCommand(wanted, reply) => {
                 let result = self.run_own(*wanted).await;
                 let _client_left = reply.send(result);
             }
-            Request::CancelCommand(call, by, reply) => {
+            ActorRequest::CancelCommand(call, by, reply) => {
                 let _client_left = reply.send(self.cancel_own(&call, by).await);
             }
-            Request::Restore(gone, by, reply) => {
+            ActorRequest::Restore(gone, by, reply) => {
                 let result = self.restore(gone, by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Forget(by, reply) => {
+            ActorRequest::Forget(by, reply) => {
                 let result = self.forget(by).await;
                 let _client_left = reply.send(result);
             }
-            Request::Preview(previewing, reply) => {
+            ActorRequest::Preview(previewing, reply) => {
                 let result = Box::pin(self.preview(*previewing)).await;
                 let _client_left = reply.send(result);
             }
-            Request::Delete(by, reply) => {
+            ActorRequest::Delete(by, reply) => {
                 let result = self.delete(by).await;
                 let deleted = result.is_ok();
                 let _client_left = reply.send(result);
@@ -109,7 +113,7 @@ impl Conversation {
                     return ControlFlow::Break(());
                 }
             }
-            Request::Drain(reply) => drop(reply.send(Ok(()))),
+            ActorRequest::Drain(reply) => drop(reply.send(Ok(()))),
         }
         ControlFlow::Continue(())
     }

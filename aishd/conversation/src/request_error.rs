@@ -2,12 +2,12 @@
 
 use aish_proto::id::{ConversationId, TurnId};
 
-use super::archive::Gone;
+use super::evicted_exchanges::EvictedExchange;
 use aishd_log::access::Access;
-use aishd_log::purse::Reached;
-use aishd_log::resource::ChangeError;
+use aishd_log::budget::BudgetReached;
+use aishd_log::resource::ResourceChangeError;
 use aishd_log::tool_name::Alias;
-use aishd_rules::raise::MOST;
+use aishd_rules::level_request::MOST;
 use aishd_store::{CommitError, ReadError};
 
 /// Why a request was not done. Nothing of it was kept.
@@ -28,9 +28,9 @@ pub enum RequestError {
     #[error("no turn {0} waits or ran here")]
     UnknownTurn(TurnId),
     #[error("{0} has not left the context, or nothing is known of its exchange")]
-    NotArchived(Gone),
+    NotArchived(EvictedExchange),
     #[error("the exchange of {0} is in the context")]
-    InContext(Gone),
+    InContext(EvictedExchange),
     #[error("turn {0} is not the last one, and only that can go on")]
     NotLast(TurnId),
     #[error("nothing that left the context is summed up here")]
@@ -38,7 +38,7 @@ pub enum RequestError {
     #[error("there is no room in the context for it: {0}")]
     NoRoom(String),
     #[error("{1}")]
-    Budget(ConversationId, Reached),
+    Budget(ConversationId, BudgetReached),
     #[error("no turn has finished here yet")]
     NothingToRepeat,
     #[error("every call of that list has begun, and none is started twice by itself")]
@@ -62,7 +62,7 @@ pub enum RequestError {
     #[error("{0}")]
     BadCommand(String),
     #[error("{0}")]
-    Resource(ChangeError),
+    Resource(ResourceChangeError),
     #[error("{0}")]
     Storage(String),
     /// The actor went while the request was on its way; it may be sent again.

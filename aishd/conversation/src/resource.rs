@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::Conversation;
-use super::commit::Fact;
+use super::commit::UncommittedFact;
 use super::handle::{RequestError, ResourceDone};
 use super::view::LiveChange;
 use aishd_log::access::Access;
-use aishd_log::confirm::Person;
+use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::Event;
 use aishd_log::resource::{
-    Author, ChangeError, Checking, Data, Head, MOST_CHANGES, ResourceChange, ResourceChanged,
-    ResourceName, Standing, may_write,
+    ChangeAuthor, ChangeCheck, MOST_CHANGES, ResourceChange, ResourceChangeError, ResourceChanged,
+    ResourceData, ResourceHead, ResourceName, ResourceStatus, may_write,
 };
 use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::schema::{Misfit, Schema};
+use aishd_mcp_messages::schema::{Schema, SchemaMisfit};
 use aishd_platform::clock;
 use aishd_store::{ReadError, Store};
-use aishd_tools::Output;
+use aishd_tools::ToolOutput;
 use aishd_tools::builtin::{data, example};
-use aishd_tools::registry::{Context, Given};
-use aishd_turn::turn::Returned;
+use aishd_tools::registry::{CallContext, GivenResource};
+use aishd_turn::turn::CallReturn;
 
 /// So much is told of what does not fit a schema.
 const MOST_MISFITS: usize = 20;
@@ -38,13 +38,13 @@ impl Conversation {
     pub(super) async fn change_resource(
         &mut self,
         change: ResourceChange,
-        by: Person,
+        by: AnsweringPerson,
     ) -> Result<ResourceDone, RequestError> {
-        let author = Author::person(&by);
-        let mut checking = Checking::new(&author, clock::now(), self.state.resources);
-        let checked = checking.check(change, |name| self.standing(name));
+        let author = ChangeAuthor::person(&by);
+        let mut checking = ChangeCheck::new(&author, clock::now(), self.state.resources);
+        let checked = checking.check(change, |name| self.status_of(name));
         let changed = checked.map_err(RequestError::Resource)?;
-        let fact = Fact {
+        let fact = UncommittedFact {
             turn: None,
             by: Some(by),
             event: Event::ResourceChanged(Box::new(changed.clone())),
@@ -54,7 +54,7 @@ impl Conversation {
     }
 
     /// What a call wants changed is settled, or nothing of it is and its reply says why.
-    pub(super) fn check_changes(&self, call: &str, returned: &mut Returned) {
+    pub(super) fn check_changes(&self, call: &str, returned: &mut CallReturn) {
         let changes = std::mem::take(&mut returned.changes);
         // A call that failed changes nothing.
         if changes.is_empty() || !returned.ok {
@@ -63,15 +63,15 @@ impl Conversation {
         match self.changed_by(call, returned.needs, changes) {
             Ok(changed) => {
                 if returned.content.is_empty() {
-                    returned.content = said(&changed);
+                    returned.content = change_text(&changed);
                 }
                 returned.changed = changed;
             }
             Err(error) => {
-                *returned = Returned {
+                *returned = CallReturn {
                     content: format!("[aish] nothing was changed: {error}"),
                     ms: returned.ms,
-                    ..Returned::default()
+                    ..CallReturn::default()
                 };
             }
         }
@@ -82,28 +82,28 @@ impl Conversation {
         call: &str,
         needs: Access,
         changes: Vec<ResourceChange>,
-    ) -> Result<Vec<ResourceChanged>, ChangeError> {
+    ) -> Result<Vec<ResourceChanged>, ResourceChangeError> {
         if changes.len() > MOST_CHANGES {
-            return Err(ChangeError::TooMany(changes.len()));
+            return Err(ResourceChangeError::TooMany(changes.len()));
         }
         let mut open = self.state.running.iter().flat_map(|it| &it.open_calls);
         let subject = open
             .find(|it| it.id == call)
             .and_then(|it| it.subject.as_ref());
-        let unknown = || ChangeError::Unread("the call is not one that runs".to_owned());
+        let unknown = || ResourceChangeError::Unread("the call is not one that runs".to_owned());
         let tool = &subject.ok_or_else(unknown)?.tool;
         self.check_level(tool.alias(), needs)?;
-        let author = Author::Provider(tool.alias().clone());
-        let mut checking = Checking::new(&author, clock::now(), self.state.resources);
+        let author = ChangeAuthor::Provider(tool.alias().clone());
+        let mut checking = ChangeCheck::new(&author, clock::now(), self.state.resources);
         let each = changes.into_iter();
-        each.map(|it| checking.check(it, |name| self.standing(name)))
+        each.map(|it| checking.check(it, |name| self.status_of(name)))
             .collect()
     }
 
     /// The call needed what it needed when it began, and its provider has what it has now.
-    fn check_level(&self, provider: &Alias, needs: Access) -> Result<(), ChangeError> {
+    fn check_level(&self, provider: &Alias, needs: Access) -> Result<(), ResourceChangeError> {
         if self.state.constraints.read_only {
-            return Err(ChangeError::ReadOnly);
+            return Err(ResourceChangeError::ReadOnly);
         }
         let policy = self.around.policy.borrow();
         let most = policy.providers.get(provider).map(|it| it.max_level);
@@ -112,18 +112,18 @@ impl Conversation {
         if may_write(needs, has) && !is_bounded {
             Ok(())
         } else {
-            Err(ChangeError::Level(provider.clone()))
+            Err(ResourceChangeError::Level(provider.clone()))
         }
     }
 
-    fn standing(&self, name: &ResourceName) -> Result<Standing, ChangeError> {
+    fn status_of(&self, name: &ResourceName) -> Result<ResourceStatus, ResourceChangeError> {
         let standing = self.around.store.resource(self.id, name);
-        standing.map_err(|error| ChangeError::Unread(error.to_string()))
+        standing.map_err(|error| ResourceChangeError::Unread(error.to_string()))
     }
 }
 
 /// What a call that says nothing else says of its changes.
-fn said(changed: &[ResourceChanged]) -> String {
+fn change_text(changed: &[ResourceChanged]) -> String {
     let one = |it: &ResourceChanged| {
         json!({
             "name": it.name.as_str(),
@@ -143,16 +143,16 @@ pub(super) async fn context(
     store: Store,
     conversation: ConversationId,
     names: Vec<ResourceName>,
-) -> Result<Context, Output> {
+) -> Result<CallContext, ToolOutput> {
     if names.is_empty() {
-        return Ok(Context::new());
+        return Ok(CallContext::new());
     }
     let found = move || {
-        let mut context = Context::new();
+        let mut context = CallContext::new();
         for name in names {
             if let Some((head, data)) = store.resource_data(conversation, &name)? {
                 let revision = head.revision;
-                context.insert(name, Given { revision, data });
+                context.insert(name, GivenResource { revision, data });
             }
         }
         Ok(context)
@@ -161,22 +161,26 @@ pub(super) async fn context(
 }
 
 /// Runs a call of `data-tool`. Every failure becomes text.
-pub(super) async fn data(store: Store, conversation: ConversationId, call: data::Call) -> Output {
+pub(super) async fn data(
+    store: Store,
+    conversation: ConversationId,
+    call: data::DataCall,
+) -> ToolOutput {
     match call {
-        data::Call::Change(change) => Output::changing(change),
-        data::Call::Read(name) => match found(store, conversation, &name).await {
-            Ok((head, data)) => Output::answered(data::shown(&name, &head, &data)),
+        data::DataCall::Change(change) => ToolOutput::changing(change),
+        data::DataCall::Read(name) => match found(store, conversation, &name).await {
+            Ok((head, data)) => ToolOutput::from_text(data::resource_text(&name, &head, &data)),
             Err(output) => output,
         },
-        data::Call::List { after, limit } => list(store, conversation, after, limit).await,
-        data::Call::Validate { name, schema } => {
+        data::DataCall::List { after, limit } => list(store, conversation, after, limit).await,
+        data::DataCall::Validate { name, schema } => {
             let (head, data) = match found(store, conversation, &name).await {
                 Ok(found) => found,
                 Err(output) => return output,
             };
             match misfits(schema, &data).await {
-                Ok(mismatches) => Output::answered(data::validated(&name, &head, &mismatches)),
-                Err(error) => Output::refused(error.to_string()),
+                Ok(mismatches) => ToolOutput::from_text(data::validated(&name, &head, &mismatches)),
+                Err(error) => ToolOutput::refused(error.to_string()),
             }
         }
     }
@@ -186,13 +190,13 @@ pub(super) async fn data(store: Store, conversation: ConversationId, call: data:
 pub(super) async fn example(
     store: Store,
     conversation: ConversationId,
-    call: example::Call,
-) -> Output {
+    call: example::ExampleCall,
+) -> ToolOutput {
     match call {
-        example::Call::Greet => Output::answered(example::greeting()),
-        example::Call::Echo(text) => Output::answered(text),
-        example::Call::EchoResource(name) => match found(store, conversation, &name).await {
-            Ok((_, data)) => Output::answered(data.as_str().to_owned()),
+        example::ExampleCall::Greet => ToolOutput::from_text(example::greeting()),
+        example::ExampleCall::Echo(text) => ToolOutput::from_text(text),
+        example::ExampleCall::EchoResource(name) => match found(store, conversation, &name).await {
+            Ok((_, data)) => ToolOutput::from_text(data.as_str().to_owned()),
             Err(output) => output,
         },
     }
@@ -210,7 +214,10 @@ pub enum CheckError {
 }
 
 /// Where the data of a resource is not as a schema says; without a schema, nowhere.
-pub async fn misfits(schema: Option<Value>, data: &Data) -> Result<Vec<Misfit>, CheckError> {
+pub async fn misfits(
+    schema: Option<Value>,
+    data: &ResourceData,
+) -> Result<Vec<SchemaMisfit>, CheckError> {
     let Some(schema) = schema else {
         return Ok(vec![]);
     };
@@ -238,10 +245,12 @@ async fn found(
     store: Store,
     conversation: ConversationId,
     name: &ResourceName,
-) -> Result<(Head, Data), Output> {
+) -> Result<(ResourceHead, ResourceData), ToolOutput> {
     let wanted = name.clone();
     let read = read(move || store.resource_data(conversation, &wanted)).await?;
-    read.ok_or_else(|| Output::refused(ChangeError::Missing(name.to_string()).to_string()))
+    read.ok_or_else(|| {
+        ToolOutput::refused(ResourceChangeError::Missing(name.to_string()).to_string())
+    })
 }
 
 async fn list(
@@ -249,7 +258,7 @@ async fn list(
     conversation: ConversationId,
     after: Option<ResourceName>,
     limit: usize,
-) -> Output {
+) -> ToolOutput {
     let page = read(move || {
         let total = store.load(conversation)?;
         let total = total.map_or(0, |it| it.state.resources);
@@ -260,7 +269,7 @@ async fn list(
     match page.await {
         Ok((total, page)) => {
             let shown = &page[..limit.min(page.len())];
-            Output::answered(data::listed(shown, total, page.len() > limit))
+            ToolOutput::from_text(data::list_text(shown, total, page.len() > limit))
         }
         Err(output) => output,
     }
@@ -268,8 +277,8 @@ async fn list(
 
 async fn read<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
-) -> Result<T, Output> {
-    let failed = |why: String| Output::failed(format!("[aish] tool dispatch failed: {why}"));
+) -> Result<T, ToolOutput> {
+    let failed = |why: String| ToolOutput::failed(format!("[aish] tool dispatch failed: {why}"));
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(read)) => Ok(read),
         Ok(Err(error)) => Err(failed(error.to_string())),

@@ -5,28 +5,28 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
-use super::context::abandoned;
-use super::norris::{Clock, with_run};
-use super::terms::Terms;
-use super::{Active, Conversation, Done, failed};
+use super::norris::{RunClock, with_run};
+use super::request_context::abandoned;
+use super::turn_options::TurnOptions;
+use super::{ActiveTurn, Conversation, TaskOutcome, failed};
 use aishd_broker::Discovery;
 use aishd_log::confirm::Confirm;
-use aishd_log::event::{Event, Source};
+use aishd_log::event::{Event, PresetSource};
 use aishd_model::preset::Preset;
-use aishd_model::reply::Failure;
-use aishd_rules::boundary::Failures;
+use aishd_model::reply::RequestFailure;
+use aishd_rules::boundary::BoundaryFailures;
 use aishd_store::ReadError;
-use aishd_turn::turn::{Course, Owing, Paused, StreamId, Turn};
+use aishd_turn::turn::{CallListProgress, OwedReplies, Paused, StreamId, Turn};
 
 /// What the log says of such a turn.
-struct Waiting {
-    model: (String, Source),
-    terms: Terms,
+struct WaitingTurn {
+    model: (String, PresetSource),
+    terms: TurnOptions,
     text: Arc<str>,
-    owing: Vec<Owing>,
+    owing: Vec<OwedReplies>,
     called: bool,
     confirm: Confirm,
-    course: Option<Course>,
+    course: Option<CallListProgress>,
 }
 
 impl Conversation {
@@ -61,7 +61,7 @@ impl Conversation {
         let policy = self.around.policy.borrow().clone();
         let mut machine = Turn::resume(paused, waiting.terms.max_depth(&policy));
         machine.set_feed_back(policy.shell.feed_back);
-        self.turn = Some(Active {
+        self.turn = Some(ActiveTurn {
             id: running.turn,
             machine: with_run(machine, &self.state, running.turn),
             preset: None,
@@ -74,9 +74,9 @@ impl Conversation {
             on_confirm: waiting.terms.on_confirm,
             token: token.clone(),
             stopped_by: None,
-            clock: Clock::of(&self.state, &self.purse),
+            clock: RunClock::of(&self.state, &self.purse),
             heard: None,
-            failures: Failures::default(),
+            failures: BoundaryFailures::default(),
             top: self.state.cwd.clone(),
         });
         self.stopper.set(Some((running.turn, token)));
@@ -84,7 +84,7 @@ impl Conversation {
         true
     }
 
-    fn read_waiting(&self) -> Result<Option<Waiting>, ReadError> {
+    fn read_waiting(&self) -> Result<Option<WaitingTurn>, ReadError> {
         let Some(running) = &self.state.running else {
             return Ok(None);
         };
@@ -125,15 +125,15 @@ impl Conversation {
             None => None,
         };
         let called = !calls.is_empty();
-        let owed = |it: &Owing| running.open_calls.iter().any(|open| open.id == it.id());
-        let calls = calls.into_iter().map(Owing::Call);
-        let owing = calls.chain(commands.into_iter().map(Owing::Command));
-        let owing: Vec<Owing> = owing.filter(owed).collect();
+        let owed = |it: &OwedReplies| running.open_calls.iter().any(|open| open.id == it.id());
+        let calls = calls.into_iter().map(OwedReplies::Call);
+        let owing = calls.chain(commands.into_iter().map(OwedReplies::Command));
+        let owing: Vec<OwedReplies> = owing.filter(owed).collect();
         // The one that is asked about comes first, or the log is not what this program writes.
         let fits = owing.first().is_some_and(|it| it.id() == confirm.call);
-        Ok(fits.then_some(Waiting {
+        Ok(fits.then_some(WaitingTurn {
             model: (model, source),
-            terms: Terms {
+            terms: TurnOptions {
                 on_confirm: on_confirm.unwrap_or_default(),
                 max_tool_depth,
             },
@@ -154,11 +154,11 @@ impl Conversation {
         }
         let (turn, (name, source)) = (active.id, active.model.clone());
         let preset = match source {
-            Source::Configured => models.presets.get(&name).cloned(),
-            Source::Demo => Some(Arc::new(Preset::demo())),
+            PresetSource::Configured => models.presets.get(&name).cloned(),
+            PresetSource::Demo => Some(Arc::new(Preset::demo())),
             // A list of calls opens no stream, and nothing is imported into a turn.
-            Source::None | Source::Imported => None,
-            Source::Discovered => {
+            PresetSource::None | PresetSource::Imported => None,
+            PresetSource::Discovered => {
                 let broker = self.around.broker.clone();
                 let token = active.token.clone();
                 self.io.spawn(async move {
@@ -170,7 +170,7 @@ impl Conversation {
                         preset: Arc::new(Preset::demo()),
                         notices: vec![],
                     });
-                    Done::Found(turn, stream, Box::new(discovery))
+                    TaskOutcome::Found(turn, stream, Box::new(discovery))
                 });
                 return;
             }
@@ -184,7 +184,7 @@ impl Conversation {
             None => {
                 let gone = format!("no model preset is called {name:?} any more");
                 self.spawn(turn, stream, async move {
-                    failed(stream, Failure::Config(gone))
+                    failed(stream, RequestFailure::Config(gone))
                 });
             }
         }
@@ -206,7 +206,7 @@ impl Conversation {
         if discovery.preset.is_demo() {
             let gone = "the local server that answered before is not there any more".to_owned();
             self.spawn(turn, stream, async move {
-                failed(stream, Failure::Config(gone))
+                failed(stream, RequestFailure::Config(gone))
             });
             return;
         }

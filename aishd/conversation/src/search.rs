@@ -2,14 +2,14 @@
 
 use aish_proto::id::{ConversationId, Seq};
 
-use super::archive::{joined_at, taken_along_at};
-use super::directory::Directory;
+use super::directory::ConversationDirectory;
+use super::evicted_exchanges::{joined_at, taken_along_at};
 use super::handle::RequestError;
 use aishd_log::event::{Event, Record};
-use aishd_log::shell::Given;
-use aishd_log::state::State;
+use aishd_log::shell::OutputUse;
+use aishd_log::state::ConversationState;
 use aishd_store::{ReadError, Store};
-use aishd_turn::needle::{Needle, folded};
+use aishd_turn::search_filter::{SearchFilter, folded};
 
 /// How much of a log is gone through while the index is held, and before it is looked whether that is enough.
 const PAGE_BYTES: usize = 256 << 10;
@@ -20,7 +20,7 @@ pub const MAX_QUERY_CHARS: usize = 1_000;
 
 /// Where a text was found.
 #[derive(Clone, Debug)]
-pub struct Hit {
+pub struct SearchHit {
     pub conversation: ConversationId,
     pub title: String,
     pub record: Record,
@@ -33,35 +33,35 @@ pub struct Hit {
 
 /// Behind which hit a search goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct After {
+pub struct SearchPosition {
     pub conversation: ConversationId,
     pub seq: Seq,
 }
 
-impl Directory {
+impl ConversationDirectory {
     /// Messages that contain `query`, ignoring case, those that left the context too: those of the conversation that was
     /// made last come first, and in each the newest. One more than `limit` says that there are more.
     pub async fn search(
         &self,
         query: String,
-        mut among: Vec<(ConversationId, State)>,
-        after: Option<After>,
+        mut among: Vec<(ConversationId, ConversationState)>,
+        after: Option<SearchPosition>,
         limit: usize,
-    ) -> Result<Vec<Hit>, RequestError> {
+    ) -> Result<Vec<SearchHit>, RequestError> {
         among.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
-        let found =
-            self.blocking(move |store| search(store, &Needle::new(&query), among, after, limit));
+        let found = self
+            .blocking(move |store| search(store, &SearchFilter::new(&query), among, after, limit));
         Ok(found.await??)
     }
 }
 
 fn search(
     store: &Store,
-    needle: &Needle,
-    among: Vec<(ConversationId, State)>,
-    after: Option<After>,
+    needle: &SearchFilter,
+    among: Vec<(ConversationId, ConversationState)>,
+    after: Option<SearchPosition>,
     limit: usize,
-) -> Result<Vec<Hit>, ReadError> {
+) -> Result<Vec<SearchHit>, ReadError> {
     let mut hits = vec![];
     for (conversation, state) in among {
         let mut cursor = match after {
@@ -83,7 +83,7 @@ fn search(
                 let Some((kind, excerpt)) = found else {
                     continue;
                 };
-                hits.push(Hit {
+                hits.push(SearchHit {
                     kind,
                     conversation,
                     title: state.title().to_owned(),
@@ -105,7 +105,7 @@ fn search(
 fn has_left(
     store: &Store,
     conversation: ConversationId,
-    state: &State,
+    state: &ConversationState,
     record: &Record,
 ) -> Result<bool, ReadError> {
     if record.seq > state.evicted_through {
@@ -116,10 +116,12 @@ fn has_left(
         joined_at(store, conversation, turn, record.seq, through)?
     } else if let Event::ShellFinished { given, .. } = &record.event {
         match given {
-            Given::WithNextQuestion => taken_along_at(store, conversation, record.seq, through)?,
-            Given::AtOnce => Some(record.seq),
+            OutputUse::WithNextQuestion => {
+                taken_along_at(store, conversation, record.seq, through)?
+            }
+            OutputUse::AtOnce => Some(record.seq),
             // It was never there.
-            Given::Never => None,
+            OutputUse::Never => None,
         }
     } else {
         Some(record.seq)
@@ -127,11 +129,11 @@ fn has_left(
     Ok(at.is_some_and(|it| state.has_left(it)))
 }
 
-type Texts<'a> = Box<dyn Iterator<Item = &'a str> + 'a>;
+type SearchedTexts<'a> = Box<dyn Iterator<Item = &'a str> + 'a>;
 
 /// What people said and were told, with what came with it.
-fn texts_of(event: &Event) -> Option<(&'static str, Texts<'_>)> {
-    let one = |text| -> Texts<'_> { Box::new(std::iter::once(text)) };
+fn texts_of(event: &Event) -> Option<(&'static str, SearchedTexts<'_>)> {
+    let one = |text| -> SearchedTexts<'_> { Box::new(std::iter::once(text)) };
     match event {
         Event::UserMessage {
             text, attachments, ..

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 
 use super::Conversation;
 use aishd_log::constraints::Constraints;
-use aishd_tools::Tools;
+use aishd_tools::ToolRunner;
 
 /// Sessions of its own, for the constraints that they were begun under. They end with it.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct OwnSessions {
     constraints: Constraints,
     roots: Vec<PathBuf>,
-    tools: Tools,
+    tools: ToolRunner,
 }
 
 impl Conversation {
     /// What calls and reads of resources go through now.
-    pub(super) fn tools(&mut self) -> Tools {
+    pub(super) fn tools(&mut self) -> ToolRunner {
         let constraints = &self.state.constraints;
         if constraints.is_empty() {
             self.own = None;
@@ -29,12 +29,12 @@ impl Conversation {
         } else {
             roots
         };
-        let is_same = |it: &Own| it.constraints == *constraints && it.roots == roots;
+        let is_same = |it: &OwnSessions| it.constraints == *constraints && it.roots == roots;
         if let Some(own) = self.own.as_ref().filter(|it| is_same(it)) {
             return own.tools.clone();
         }
-        let tools = self.around.tools.own(roots.clone());
-        self.own = Some(Own {
+        let tools = self.around.tools.with_own_roots(roots.clone());
+        self.own = Some(OwnSessions {
             constraints: constraints.clone(),
             roots,
             tools: tools.clone(),

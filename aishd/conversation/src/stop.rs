@@ -5,18 +5,22 @@ use tokio::task::AbortHandle;
 
 use super::command_queue::CommandQueue;
 use super::handle::RequestError;
-use super::summarize::Summing;
-use super::{Active, Conversation};
-use aishd_log::confirm::Person;
-use aishd_log::event::Stop;
-use aishd_turn::turn::Input;
+use super::summarize::SummaryTask;
+use super::{ActiveTurn, Conversation};
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::StopReason;
+use aishd_turn::turn::TurnInput;
 
 impl Conversation {
-    pub(super) async fn cancel(&mut self, turn: TurnId, by: Person) -> Result<bool, RequestError> {
+    pub(super) async fn cancel(
+        &mut self,
+        turn: TurnId,
+        by: AnsweringPerson,
+    ) -> Result<bool, RequestError> {
         self.call_off(turn, &by);
         if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
             if active.machine.is_at_rest() || active.machine.stands_still() {
-                self.stop_now(Stop::Cancelled).await;
+                self.stop_now(StopReason::Cancelled).await;
             }
             self.until_over(turn).await;
             if self.unstored.is_some() {
@@ -36,7 +40,7 @@ impl Conversation {
     }
 
     /// Ends the work of a running turn; what it owes is still to be said.
-    pub(super) fn call_off(&mut self, turn: TurnId, by: &Person) {
+    pub(super) fn call_off(&mut self, turn: TurnId, by: &AnsweringPerson) {
         if let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) {
             active.stopped_by.get_or_insert_with(|| by.clone());
             active.token.cancel();
@@ -44,11 +48,11 @@ impl Conversation {
     }
 
     /// Why a turn ends whose work was dropped.
-    pub(super) fn stop_of_token(&self) -> Stop {
+    pub(super) fn stop_of_token(&self) -> StopReason {
         if self.around.stopping.is_cancelled() {
-            Stop::Interrupted
+            StopReason::Interrupted
         } else {
-            Stop::Cancelled
+            StopReason::Cancelled
         }
     }
 
@@ -57,11 +61,11 @@ impl Conversation {
     }
 
     /// Ends a turn on which nothing works that could say so.
-    pub(super) async fn stop_now(&mut self, stop: Stop) {
+    pub(super) async fn stop_now(&mut self, stop: StopReason) {
         let by = self.stopper.stopped_by();
         if let Some(active) = &mut self.turn {
             active.stopped_by = active.stopped_by.take().or(by);
-            let step = active.hear(Input::Stopped(stop));
+            let step = active.hear(TurnInput::Stopped(stop));
             Box::pin(self.take_step(step)).await;
         }
     }
@@ -87,7 +91,7 @@ impl Conversation {
     pub(super) async fn finish(&mut self) {
         self.retry_commit().await;
         // A turn that waits for a person waits for the next daemon too, and so does a run that was stopped.
-        let waits = |it: &Active| it.machine.asking().is_some() || it.machine.stands_still();
+        let waits = |it: &ActiveTurn| it.machine.asking().is_some() || it.machine.stands_still();
         self.work_while(|it| it.turn.as_ref().is_some_and(|it| !waits(it)))
             .await;
         self.until_own_over(None).await;
@@ -120,7 +124,7 @@ impl Conversation {
         self.turn = None;
         self.unstored = None;
         self.resolving = None;
-        self.summing = Summing::default();
+        self.summing = SummaryTask::default();
         self.commands = CommandQueue::default();
         self.proposing = false;
         self.around.caught_up.forget(self.id);

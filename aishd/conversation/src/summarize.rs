@@ -14,25 +14,27 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::beside::Gathered;
-use super::choose::Chosen;
-use super::commit::{Fact, RETRY_LONGEST};
-use super::context::{abandoned, old_turns};
+use super::budget::BudgetMeter;
+use super::commit::{RETRY_LONGEST, UncommittedFact};
+use super::extra_context::GatheredContext;
 use super::handle::RequestError;
-use super::purse::Purse;
-use super::tokens::Tokens;
+use super::model_choice::PresetChoice;
+use super::request_context::{abandoned, old_turns};
+use super::token_counts::TokenCounts;
 use super::view::LiveChange;
-use super::{Active, Conversation, Done, archive};
+use super::{ActiveTurn, Conversation, TaskOutcome, evicted_exchanges};
 use aishd_broker::Broker;
-use aishd_log::confirm::Person;
-use aishd_log::event::{Event, Level, Record};
-use aishd_log::rolling_summary::Summary;
-use aishd_log::spending::Purpose;
-use aishd_model::budget::Mode;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::{Event, ProviderLevel, Record};
+use aishd_log::rolling_summary::RollingSummary;
+use aishd_log::spending::SpendingPurpose;
+use aishd_model::context_budget::LoopMode;
 use aishd_model::preset::Preset;
 use aishd_turn::exchange::Exchange;
 use aishd_turn::request::fit::leaves_soon;
-use aishd_turn::summary::{Wanted, Worth, body, is_too_long, kept, portions, worth};
+use aishd_turn::summary::{
+    SummaryInput, SummaryWorth, body, cut_summary, is_too_long, portions, worth,
+};
 use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::StreamId;
 
@@ -47,8 +49,8 @@ const DEMO: &str = "demo";
 
 /// What is being summed up, and what waits for that.
 #[derive(Debug, Default)]
-pub(super) struct Summing {
-    running: Option<Running>,
+pub(super) struct SummaryTask {
+    running: Option<RunningSummary>,
     /// Cancelled when what runs is over.
     over: CancellationToken,
     /// The last one failed, or takes too long: no request waits for the next.
@@ -62,7 +64,7 @@ pub(super) struct Summing {
 
 /// A summary that is being made.
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct RunningSummary {
     number: u64,
     since: Instant,
     /// The last record of what is still in the context, and leaves when it is made.
@@ -73,13 +75,13 @@ struct Running {
 
 /// A summary that was made of what had not left.
 #[derive(Clone, Copy, Debug)]
-struct Ahead {
+struct SummaryAhead {
     through: Seq,
     /// It leaves for the next question, summed up or not.
     certain: bool,
 }
 
-impl Summing {
+impl SummaryTask {
     /// Whether there is nothing that somebody waits for.
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_none()
@@ -98,7 +100,7 @@ impl Summing {
     }
 
     fn begin(&mut self, ahead: Option<Seq>) {
-        self.running = Some(Running {
+        self.running = Some(RunningSummary {
             number: self.number,
             since: Instant::now(),
             ahead,
@@ -119,20 +121,20 @@ impl Summing {
 
 /// What became of it.
 #[derive(Debug)]
-pub(super) struct Summed {
+pub(super) struct SummaryOutcome {
     number: u64,
     count: u64,
     by: String,
     /// With how many of the exchanges are in it.
-    outcome: Result<(Summary, usize), String>,
+    outcome: Result<(RollingSummary, usize), String>,
     /// What was paid for, and is in no log yet.
-    owed: Vec<Fact>,
-    ahead: Option<Ahead>,
+    owed: Vec<UncommittedFact>,
+    ahead: Option<SummaryAhead>,
 }
 
 /// What had left and is in no summary.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct UnsummarizedExchanges {
     number: u64,
     exchanges: Vec<Exchange>,
 }
@@ -158,10 +160,10 @@ impl CaughtUp {
 }
 
 /// One summary to make.
-struct Job {
+struct SummaryJob {
     broker: Broker,
-    tokens: Tokens,
-    purse: Purse,
+    tokens: TokenCounts,
+    purse: BudgetMeter,
     preset: Arc<Preset>,
     prior: Option<String>,
     evicted: Vec<Exchange>,
@@ -171,9 +173,9 @@ struct Job {
 
 impl Conversation {
     /// Who leads the conversation now.
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> LoopMode {
         let transcript = self.transcript.as_ref();
-        transcript.map_or(Mode::Talk, Transcript::mode)
+        transcript.map_or(LoopMode::Talk, Transcript::mode)
     }
 
     /// What leaves with these records, where somebody is to sum it up. Asked before they are applied.
@@ -218,7 +220,7 @@ impl Conversation {
     }
 
     /// Sums up what the next question will have no room for, so that it leaves together with its summary.
-    pub(super) fn look_ahead(&mut self, ended: Option<&Active>) {
+    pub(super) fn look_ahead(&mut self, ended: Option<&ActiveTurn>) {
         let Some(transcript) = &self.transcript else {
             return;
         };
@@ -228,8 +230,8 @@ impl Conversation {
             return;
         }
         let preset = match self.choose_named(self.state.model.as_deref()) {
-            Chosen::Ready(own, _) => Some(own),
-            Chosen::Look | Chosen::Gone(_) | Chosen::List(..) => {
+            PresetChoice::Ready(own, _) => Some(own),
+            PresetChoice::Look | PresetChoice::Gone(_) | PresetChoice::List(..) => {
                 ended.and_then(|it| it.preset.clone())
             }
         };
@@ -237,11 +239,11 @@ impl Conversation {
         let preset = self.around.broker.adapted(preset);
         let offer = self.offer_to(&preset);
         let held = ended.map_or(&[][..], |it| &it.held);
-        let wanted = self.wanted(&preset, transcript, &offer, held);
+        let wanted = self.fit_input(&preset, transcript, &offer, held);
         let (count, certain) = leaves_soon(wanted);
         let leaving: Vec<Exchange> = transcript.exchanges().take(count).cloned().collect();
         if let Some(through) = leaving.iter().map(Exchange::last).max() {
-            let ahead = Ahead { through, certain };
+            let ahead = SummaryAhead { through, certain };
             self.make_summary(leaving, count as u64, Some(ahead));
         }
     }
@@ -283,7 +285,7 @@ impl Conversation {
             match token.run_until_cancelled(waited).await {
                 Some(()) => {
                     let looked = None;
-                    Done::Gathered(turn, stream, Gathered { held, looked })
+                    TaskOutcome::Gathered(turn, stream, GatheredContext { held, looked })
                 }
                 None => abandoned(turn, stream),
             }
@@ -311,7 +313,8 @@ impl Conversation {
         let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
         let number = self.summing.number;
         self.io.spawn(async move {
-            let read = move || archive::left_after(&store, id, &state, after, MOST_WAITING);
+            let read =
+                move || evicted_exchanges::left_after(&store, id, &state, after, MOST_WAITING);
             let exchanges = match tokio::task::spawn_blocking(read).await {
                 Ok(Ok(exchanges)) => exchanges,
                 Ok(Err(error)) => {
@@ -320,13 +323,13 @@ impl Conversation {
                 }
                 Err(_panic) => vec![],
             };
-            Done::Left(Box::new(Left { number, exchanges }))
+            TaskOutcome::Left(Box::new(UnsummarizedExchanges { number, exchanges }))
         });
     }
 
     /// Sums up what had left, and then what has left meanwhile.
-    pub(super) fn begin_with(&mut self, left: Left) {
-        let Left { number, exchanges } = left;
+    pub(super) fn begin_with(&mut self, left: UnsummarizedExchanges) {
+        let UnsummarizedExchanges { number, exchanges } = left;
         self.summing.end();
         if number == self.summing.number {
             self.summing.untold += exchanges.len() as u64;
@@ -340,7 +343,7 @@ impl Conversation {
     }
 
     /// Takes the summary out of the context, and what would have come into it.
-    pub(super) async fn forget(&mut self, by: Person) -> Result<Seq, RequestError> {
+    pub(super) async fn forget(&mut self, by: AnsweringPerson) -> Result<Seq, RequestError> {
         self.load_transcript()
             .await
             .map_err(RequestError::Storage)?;
@@ -351,11 +354,11 @@ impl Conversation {
         if !known && self.summing.is_idle() {
             return Err(RequestError::NoSummary);
         }
-        let nothing = Summary {
+        let nothing = RollingSummary {
             through: self.state.evicted_through,
-            ..Summary::default()
+            ..RollingSummary::default()
         };
-        let fact = Fact {
+        let fact = UncommittedFact {
             turn: None,
             by: Some(by),
             event: Event::SummaryUpdated(Box::new(nothing)),
@@ -373,11 +376,11 @@ impl Conversation {
         self.make_summary(evicted, count, None);
     }
 
-    fn make_summary(&mut self, evicted: Vec<Exchange>, count: u64, ahead: Option<Ahead>) {
+    fn make_summary(&mut self, evicted: Vec<Exchange>, count: u64, ahead: Option<SummaryAhead>) {
         let through = evicted.iter().map(Exchange::last).max();
         let models = self.models();
         // What waits had left while people talked, whatever goes on now.
-        let name = models.context.summarizer(Mode::Talk);
+        let name = models.context.summarizer(LoopMode::Talk);
         let (Some(through), Some(name)) = (through, name) else {
             return;
         };
@@ -385,7 +388,7 @@ impl Conversation {
         let preset = models.presets.get(name).cloned();
         let preset = preset.or_else(|| (name == DEMO).then(|| Arc::new(Preset::demo())));
         let prior = self.transcript.as_ref().and_then(|it| it.summary());
-        let job = preset.map(|preset| Job {
+        let job = preset.map(|preset| SummaryJob {
             broker: self.around.broker.clone(),
             tokens: self.around.tokens.clone(),
             purse: self.purse.clone(),
@@ -404,7 +407,7 @@ impl Conversation {
                     made.unwrap_or_else(|_panic| Err("internal error".to_owned()))
                 }
             };
-            Done::Summed(Box::new(Summed {
+            TaskOutcome::Summed(Box::new(SummaryOutcome {
                 number,
                 count,
                 by,
@@ -418,17 +421,17 @@ impl Conversation {
     }
 
     /// Writes a summary down, or says that there is none; what left meanwhile is next.
-    pub(super) async fn summed(&mut self, mut summed: Summed) {
+    pub(super) async fn summed(&mut self, mut summed: SummaryOutcome) {
         if summed.number == self.summing.number {
             // What was paid for it meanwhile is kept with it until the store takes both.
-            summed.owed.extend(self.owed(None));
+            summed.owed.extend(self.pending_facts(None));
             let mut told = summed.owed.clone();
             told.extend(self.facts_of(&summed));
             if let Err(error) = self.commit(&told, LiveChange::Keep).await {
                 tracing::warn!(%error, "a summary waits for the store; the one before it stays");
                 self.io.spawn(async move {
                     tokio::time::sleep(RETRY_LONGEST).await;
-                    Done::Summed(Box::new(summed))
+                    TaskOutcome::Summed(Box::new(summed))
                 });
                 return;
             }
@@ -443,13 +446,13 @@ impl Conversation {
     }
 
     /// What is written down of a summary, with the leaving of what has not left yet.
-    fn facts_of(&self, summed: &Summed) -> Vec<Fact> {
+    fn facts_of(&self, summed: &SummaryOutcome) -> Vec<UncommittedFact> {
         let Some(ahead) = summed.ahead else {
             return facts(summed);
         };
         let left = self.summing.running.is_some_and(|it| it.left);
         // A run goes on with all that it has, and what is likely to leave may stay where nobody can sum it up.
-        let (Some(transcript), Mode::Talk) = (&self.transcript, self.mode()) else {
+        let (Some(transcript), LoopMode::Talk) = (&self.transcript, self.mode()) else {
             return if left { facts(summed) } else { vec![] };
         };
         if let Err(error) = &summed.outcome
@@ -469,7 +472,7 @@ impl Conversation {
         if eviction.is_none() && !left {
             return vec![];
         }
-        let evicted = eviction.map(|it| Fact {
+        let evicted = eviction.map(|it| UncommittedFact {
             turn: self.turn.as_ref().map(|it| it.id),
             by: None,
             event: Event::Evicted(Box::new(it)),
@@ -478,8 +481,8 @@ impl Conversation {
     }
 }
 
-fn facts(summed: &Summed) -> Vec<Fact> {
-    let Summed {
+fn facts(summed: &SummaryOutcome) -> Vec<UncommittedFact> {
+    let SummaryOutcome {
         number: _,
         count,
         by,
@@ -499,16 +502,16 @@ fn facts(summed: &Summed) -> Vec<Fact> {
             };
             let text = format!("{turns} summarised by {by} ({chars} chars{cut}); {end}");
             let updated = Event::SummaryUpdated(Box::new(summary.clone()));
-            (Some(updated), Level::Info, text)
+            (Some(updated), ProviderLevel::Info, text)
         }
         Err(why) => {
             let text = format!("{turns} left the context without a summary ({by}: {why}); {end}");
-            (None, Level::Warning, text)
+            (None, ProviderLevel::Warning, text)
         }
     };
     let status = Event::Status { level, text };
     let events = updated.into_iter().chain([status]);
-    let fact = |event| Fact {
+    let fact = |event| UncommittedFact {
         turn: None,
         by: None,
         event,
@@ -516,14 +519,14 @@ fn facts(summed: &Summed) -> Vec<Fact> {
     events.map(fact).collect()
 }
 
-async fn summarize(job: Job) -> Result<(Summary, usize), String> {
+async fn summarize(job: SummaryJob) -> Result<(RollingSummary, usize), String> {
     let portions = portions(&job.evicted, &job.preset);
     let mut prior = job.prior.clone();
     let mut made = None;
     for evicted in &portions.texts {
         let wanted = match &prior {
-            Some(prior) => Wanted::Additive { prior, evicted },
-            None => Wanted::First { evicted },
+            Some(prior) => SummaryInput::Additive { prior, evicted },
+            None => SummaryInput::First { evicted },
         };
         let said = ask(&job, wanted).await?;
         prior = Some(said.text.clone());
@@ -531,7 +534,7 @@ async fn summarize(job: Job) -> Result<(Summary, usize), String> {
     }
     let mut said = made.ok_or_else(|| "there was nothing to sum up".to_owned())?;
     if is_too_long(&said.text, job.max_chars) {
-        let wanted = Wanted::Compress {
+        let wanted = SummaryInput::Compress {
             prior: &said.text,
             max_chars: job.max_chars,
         };
@@ -540,8 +543,8 @@ async fn summarize(job: Job) -> Result<(Summary, usize), String> {
             said = shorter;
         }
     }
-    let (text, cut) = kept(said, job.max_chars);
-    let summary = Summary {
+    let (text, cut) = cut_summary(said, job.max_chars);
+    let summary = RollingSummary {
         text,
         through: job.through,
         by: job.preset.name.clone(),
@@ -550,11 +553,11 @@ async fn summarize(job: Job) -> Result<(Summary, usize), String> {
     Ok((summary, portions.whole))
 }
 
-async fn ask(job: &Job, wanted: Wanted<'_>) -> Result<Worth, String> {
+async fn ask(job: &SummaryJob, wanted: SummaryInput<'_>) -> Result<SummaryWorth, String> {
     let body = body(&job.preset, wanted);
     let bytes = body.len();
     let (purse, preset) = (&job.purse, &job.preset);
-    let admitted = purse.admit_aside(preset, bytes as u64, Purpose::Summary);
+    let admitted = purse.admit_aside(preset, bytes as u64, SpendingPurpose::Summary);
     let ticket = admitted.map_err(|reached| reached.to_string())?;
     ticket.meter().sends(bytes);
     let answer = job.broker.stream(&job.preset, body, |_delta| {});
@@ -579,11 +582,11 @@ mod tests {
 
     #[track_caller]
     fn check(count: u64, whole: usize, expected: &str) {
-        let summed = Summed {
+        let summed = SummaryOutcome {
             number: 0,
             count,
             by: "fast".to_owned(),
-            outcome: Ok((Summary::default(), whole)),
+            outcome: Ok((RollingSummary::default(), whole)),
             owed: vec![],
             ahead: None,
         };

@@ -7,11 +7,11 @@ use aish_proto::id::Seq;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use super::doing::{Doing, Word};
-use super::live::Live;
-use super::printing::{Printing, Which};
+use super::command_output::{CommandKey, CommandPrinting};
+use super::live_item::LiveItem;
+use super::tool_progress::{ProgressMessage, ToolProgress};
 use aishd_log::event::{Event, Record};
-use aishd_log::state::State;
+use aishd_log::state::ConversationState;
 use aishd_model::reply::Delta;
 
 /// Text of recent records that is kept in memory, so that followers at the head read no disk.
@@ -19,7 +19,7 @@ const RECENT_BYTES: usize = 256 << 10;
 
 /// How far the actor is.
 #[derive(Clone, Debug)]
-pub enum Loading {
+pub enum LoadingStage {
     /// It has not read its state yet.
     Loading,
     Ready,
@@ -31,14 +31,14 @@ pub enum Loading {
 
 /// The conversation at one moment: state as of the head of the log, and the item being written after it.
 #[derive(Clone, Debug)]
-pub struct View {
-    pub loading: Loading,
-    pub state: Arc<State>,
-    pub live: Option<Arc<Live>>,
+pub struct ConversationView {
+    pub loading: LoadingStage,
+    pub state: Arc<ConversationState>,
+    pub live: Option<Arc<LiveItem>>,
     /// What commands print, the oldest first.
-    pub printing: Vec<Arc<Printing>>,
+    pub printing: Vec<Arc<CommandPrinting>>,
     /// What running calls say.
-    pub doing: Arc<Doing>,
+    pub doing: Arc<ToolProgress>,
     /// Grows with each delta, so that a watcher wakes.
     pub live_version: u64,
     /// The commit that the actor cannot get into the store at the moment.
@@ -47,17 +47,19 @@ pub struct View {
 
 /// The actor's end.
 #[derive(Debug)]
-pub(super) struct Publisher {
-    view: watch::Sender<View>,
-    recent: Arc<Recent>,
+pub(super) struct ViewPublisher {
+    view: watch::Sender<ConversationView>,
+    recent: Arc<RecentRecords>,
     /// Told of every change but the text being written.
     changed: Arc<Notify>,
 }
 
-impl Publisher {
-    pub(super) fn new(changed: Arc<Notify>) -> (Self, watch::Sender<View>, Arc<Recent>) {
-        let view = watch::Sender::new(View {
-            loading: Loading::Loading,
+impl ViewPublisher {
+    pub(super) fn new(
+        changed: Arc<Notify>,
+    ) -> (Self, watch::Sender<ConversationView>, Arc<RecentRecords>) {
+        let view = watch::Sender::new(ConversationView {
+            loading: LoadingStage::Loading,
             state: Arc::default(),
             live: None,
             printing: vec![],
@@ -65,7 +67,7 @@ impl Publisher {
             live_version: 0,
             stuck: None,
         });
-        let recent = Arc::<Recent>::default();
+        let recent = Arc::<RecentRecords>::default();
         let publisher = Self {
             view: view.clone(),
             recent: recent.clone(),
@@ -74,7 +76,7 @@ impl Publisher {
         (publisher, view, recent)
     }
 
-    pub(super) fn loaded(&self, loading: Loading, state: &State) {
+    pub(super) fn loaded(&self, loading: LoadingStage, state: &ConversationState) {
         self.view.send_modify(|view| {
             view.loading = loading;
             view.state = Arc::new(state.clone());
@@ -83,11 +85,16 @@ impl Publisher {
     }
 
     /// New records and the state after them; `live` is what is being written from now on.
-    pub(super) fn advance(&self, records: Vec<Record>, state: &State, live: LiveChange) {
+    pub(super) fn advance(
+        &self,
+        records: Vec<Record>,
+        state: &ConversationState,
+        live: LiveChange,
+    ) {
         let ended: Vec<_> = records.iter().filter_map(ended).collect();
         self.recent.push(records);
         self.view.send_modify(|view| {
-            view.loading = Loading::Ready;
+            view.loading = LoadingStage::Ready;
             view.state = Arc::new(state.clone());
             view.stuck = None;
             match live {
@@ -104,12 +111,12 @@ impl Publisher {
         self.changed.notify_one();
     }
 
-    pub(super) fn begin_live(&self, live: Arc<Live>) {
+    pub(super) fn begin_live(&self, live: Arc<LiveItem>) {
         self.view.send_modify(|view| view.live = Some(live));
     }
 
     /// A command begins to print; what others printed whose end is told by now goes.
-    pub(super) fn begin_printing(&self, printing: Arc<Printing>) {
+    pub(super) fn begin_printing(&self, printing: Arc<CommandPrinting>) {
         self.view.send_modify(|view| {
             view.printing.retain(|it| !it.is_over());
             view.printing.push(printing);
@@ -130,12 +137,12 @@ impl Publisher {
         self.view.closed().await;
     }
 
-    pub(super) fn teller(&self) -> Teller {
-        Teller(self.view.clone())
+    pub(super) fn teller(&self) -> ProgressTeller {
+        ProgressTeller(self.view.clone())
     }
 
-    pub(super) fn printer(&self, printing: Arc<Printing>) -> Printer {
-        Printer(self.view.clone(), printing)
+    pub(super) fn printer(&self, printing: Arc<CommandPrinting>) -> OutputPrinter {
+        OutputPrinter(self.view.clone(), printing)
     }
 
     pub(super) fn live_sender(&self) -> LiveSender {
@@ -152,10 +159,10 @@ pub(super) enum LiveChange {
 
 /// Adds deltas; held by the task that streams.
 #[derive(Clone, Debug)]
-pub(super) struct LiveSender(watch::Sender<View>);
+pub(super) struct LiveSender(watch::Sender<ConversationView>);
 
 impl LiveSender {
-    pub(super) fn push(&self, live: &Live, delta: Delta<'_>) {
+    pub(super) fn push(&self, live: &LiveItem, delta: Delta<'_>) {
         live.push(delta);
         self.0.send_modify(|view| view.live_version += 1);
     }
@@ -163,9 +170,9 @@ impl LiveSender {
 
 /// Passes on what a command prints; held by the task that reads it.
 #[derive(Clone, Debug)]
-pub(super) struct Printer(watch::Sender<View>, Arc<Printing>);
+pub(super) struct OutputPrinter(watch::Sender<ConversationView>, Arc<CommandPrinting>);
 
-impl Printer {
+impl OutputPrinter {
     pub(super) fn print(&self, text: &str) {
         self.1.push(text);
         self.0.send_modify(|view| view.live_version += 1);
@@ -174,12 +181,12 @@ impl Printer {
 
 /// Passes on what a running call says; held by the task that waits for it.
 #[derive(Clone, Debug)]
-pub(super) struct Teller(watch::Sender<View>);
+pub(super) struct ProgressTeller(watch::Sender<ConversationView>);
 
-impl Teller {
-    pub(super) fn say(&self, word: Word) {
+impl ProgressTeller {
+    pub(super) fn push(&self, word: ProgressMessage) {
         self.0.send_modify(|view| {
-            view.doing.say(word);
+            view.doing.push(word);
             view.live_version += 1;
         });
     }
@@ -191,15 +198,15 @@ impl Teller {
 
 /// The newest records, in memory.
 #[derive(Debug, Default)]
-pub struct Recent(Mutex<Ring>);
+pub struct RecentRecords(Mutex<RecordRing>);
 
 #[derive(Debug, Default)]
-struct Ring {
+struct RecordRing {
     records: VecDeque<(Arc<Record>, usize)>,
     bytes: usize,
 }
 
-impl Recent {
+impl RecentRecords {
     fn push(&self, records: Vec<Record>) {
         let mut ring = self.0.lock();
         for record in records {
@@ -231,7 +238,7 @@ impl Recent {
 }
 
 /// The command whose end a record is.
-fn ended(record: &Record) -> Option<(Which, Seq)> {
+fn ended(record: &Record) -> Option<(CommandKey, Seq)> {
     if let Event::ShellFinished { call, .. } = &record.event {
         return Some(((record.turn, call.clone()), record.seq));
     }

@@ -14,14 +14,14 @@ use futures_util::Stream;
 const PIECE_BYTES: usize = 4096;
 
 /// What an event stream means to who reads it.
-pub trait Dialect: Default + Unpin {
+pub trait EventDialect: Default + Unpin {
     type Failure: Unpin;
 
     /// The longest line, and the longest event, in bytes.
     const MAX_BYTES: usize;
 
     /// The line as the parser may see it; `None`: it means nothing. It is not empty.
-    fn shown<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>>;
+    fn passed_line<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>>;
 
     /// A line that has to stand at the end of the event.
     fn last_line(&mut self) -> Option<&'static str> {
@@ -34,7 +34,7 @@ pub trait Dialect: Default + Unpin {
 
 /// Bytes in, pieces of whole lines out, each line ended by one LF.
 #[derive(Debug, Default)]
-struct Lines<D> {
+struct EventLines<D> {
     dialect: D,
     line: Vec<u8>,
     after_cr: bool,
@@ -43,7 +43,7 @@ struct Lines<D> {
     ready: VecDeque<String>,
 }
 
-impl<D: Dialect> Lines<D> {
+impl<D: EventDialect> EventLines<D> {
     fn feed(&mut self, mut bytes: &[u8]) -> Result<(), D::Failure> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
@@ -94,7 +94,7 @@ impl<D: Dialect> Lines<D> {
         };
         if text.is_empty() {
             self.end_event();
-        } else if let Some(shown) = self.dialect.shown(text) {
+        } else if let Some(shown) = self.dialect.passed_line(text) {
             self.event_bytes += shown.len();
             if self.event_bytes > D::MAX_BYTES {
                 return Err(D::too_large("an event"));
@@ -128,28 +128,28 @@ impl<D: Dialect> Lines<D> {
 
 /// A body as the parser may see it. What stood before an error comes before the error.
 #[derive(Debug)]
-pub struct Guarded<S, D: Dialect> {
+pub struct GuardedBody<S, D: EventDialect> {
     body: S,
-    lines: Lines<D>,
+    lines: EventLines<D>,
     over: bool,
     failed: Option<D::Failure>,
 }
 
-impl<S, D: Dialect> Guarded<S, D> {
+impl<S, D: EventDialect> GuardedBody<S, D> {
     pub fn new(body: S) -> Self {
         Self {
             body,
-            lines: Lines::default(),
+            lines: EventLines::default(),
             over: false,
             failed: None,
         }
     }
 }
 
-impl<S, D> Stream for Guarded<S, D>
+impl<S, D> Stream for GuardedBody<S, D>
 where
     S: Stream<Item = Result<Bytes, D::Failure>> + Unpin,
-    D: Dialect,
+    D: EventDialect,
 {
     type Item = Result<String, D::Failure>;
 
@@ -191,12 +191,12 @@ mod tests {
     #[derive(Debug, Default)]
     struct All;
 
-    impl Dialect for All {
+    impl EventDialect for All {
         type Failure = String;
 
         const MAX_BYTES: usize = 1 << 20;
 
-        fn shown<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
+        fn passed_line<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
             Some(Cow::Borrowed(line))
         }
 
@@ -207,7 +207,7 @@ mod tests {
 
     /// All that comes out for the pieces, and the failure if there is one.
     fn guarded(pieces: &[&[u8]]) -> (String, Option<String>) {
-        let mut lines = Lines::<All>::default();
+        let mut lines = EventLines::<All>::default();
         let mut failure = None;
         for piece in pieces {
             failure = lines.feed(piece).err();

@@ -16,23 +16,23 @@ use serde::{Deserialize, Serialize};
 
 use self::rules::RuleChange;
 use crate::access::Access;
-use crate::confirm::{Decision, Denial, Fate, OnConfirm, Person};
-use crate::event::{Record, Source};
-use crate::grants::Scope;
-use crate::level_request::Upgrade;
-use crate::norris::launch::{Levels, Limits};
+use crate::confirm::{AnsweringPerson, ConfirmFate, Decision, Denial, OnConfirm};
+use crate::event::{PresetSource, Record};
+use crate::grants::GrantScope;
+use crate::level_request::LevelStep;
+use crate::norris::launch::{RunLimits, UnaskedLevels};
 use crate::pattern::Patterns;
-use crate::resource::Change;
-use crate::routed::{self, Which};
-use crate::state::State;
-use crate::time::At;
-use crate::tool::{Sha, Subject};
+use crate::resource::ResourceOutcome;
+use crate::routed::{self, RoutedSide};
+use crate::state::ConversationState;
+use crate::time::Timestamp;
+use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_name::{Alias, ToolName};
 
 /// One thing that is told, before it has its place in the trail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Draft {
-    pub at: At,
+pub struct AuditDraft {
+    pub at: Timestamp,
     #[serde(
         rename = "conversation",
         default,
@@ -46,16 +46,16 @@ pub struct Draft {
     pub turn: Option<TurnId>,
     /// Whoever caused it, where that was somebody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Person>,
+    pub by: Option<AnsweringPerson>,
     /// Of the bytes that stand there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fact: Option<Sha>,
-    pub told: Told,
+    pub fact: Option<ContentDigest>,
+    pub told: AuditFact,
 }
 
 /// What is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Told {
+pub enum AuditFact {
     /// A client asked for a turn; `on_confirm` is what it allowed for it beforehand.
     #[serde(rename = "turn_asked")]
     TurnAsked {
@@ -68,10 +68,10 @@ pub enum Told {
     },
     /// The model that gets the conversation to read.
     #[serde(rename = "model_chosen")]
-    ModelChosen { model: String, source: Source },
+    ModelChosen { model: String, source: PresetSource },
     /// A question's look was asked which preset answers it.
     #[serde(rename = "question_routed")]
-    QuestionRouted(routed::Routed),
+    QuestionRouted(routed::RoutingDecision),
     /// Another model gets the conversation to read, because the first one's server looks down.
     #[serde(rename = "fell_back")]
     FellBack {
@@ -84,7 +84,7 @@ pub enum Told {
     /// Somebody switched routing or fallback; `None`: as it is configured.
     #[serde(rename = "routing_switched")]
     RoutingSwitched {
-        which: Which,
+        which: RoutedSide,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         on: Option<bool>,
     },
@@ -94,7 +94,7 @@ pub enum Told {
     #[serde(rename = "confirm_requested")]
     ConfirmRequested {
         confirm: ConfirmId,
-        subject: Subject,
+        subject: DecisionSubject,
         needs: Access,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raise_to: Option<Access>,
@@ -103,15 +103,15 @@ pub enum Told {
     /// Somebody let a model work by itself.
     #[serde(rename = "norris_launched")]
     NorrisLaunched {
-        levels: Levels,
-        limits: Limits,
+        levels: UnaskedLevels,
+        limits: RunLimits,
         second_opinion: bool,
     },
     /// A level was asked for.
     #[serde(rename = "raise_requested")]
     RaiseRequested {
         confirm: ConfirmId,
-        upgrade: Upgrade,
+        upgrade: LevelStep,
         #[serde(
             rename = "wanted_for",
             default,
@@ -124,7 +124,7 @@ pub enum Told {
     MemoryProposed {
         confirm: ConfirmId,
         /// Of the fact, as an answer is bound to it.
-        digest: Sha,
+        digest: ContentDigest,
         /// Whose idea it is.
         preset: String,
     },
@@ -132,25 +132,25 @@ pub enum Told {
     ConfirmResolved {
         confirm: ConfirmId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
+        subject: Option<DecisionSubject>,
         /// What it was about, where that was a level.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        upgrade: Option<Upgrade>,
-        fate: Fate,
+        upgrade: Option<LevelStep>,
+        fate: ConfirmFate,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision: Option<Decision>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_ms: Option<u64>,
         /// Definitions that run unasked from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        approved: Vec<(ToolName, Sha)>,
+        approved: Vec<(ToolName, ContentDigest)>,
     },
     /// From here on it may have had its effect.
     #[serde(rename = "call_started")]
     CallStarted {
         call: CallMark,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
+        subject: Option<DecisionSubject>,
         /// What let it through.
         rule: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,15 +160,15 @@ pub enum Told {
     CallEnded {
         call: CallMark,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
-        outcome: Outcome,
+        subject: Option<DecisionSubject>,
+        outcome: CallOutcome,
     },
     /// It never began.
     #[serde(rename = "call_refused")]
     CallRefused {
         call: CallMark,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
+        subject: Option<DecisionSubject>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         denial: Option<Denial>,
         because: String,
@@ -190,7 +190,7 @@ pub enum Told {
     AutoApproveSet {
         #[serde(default)]
         patterns: Patterns,
-        scope: Scope,
+        scope: GrantScope,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         count: Option<NonZeroU32>,
     },
@@ -205,17 +205,23 @@ pub enum Told {
     ConstraintsChanged(RuleChange),
     /// What a server has under this name is in every request from now on; the digest is of the name.
     #[serde(rename = "resource_pinned")]
-    ResourcePinned { provider: Alias, resource: Sha },
+    ResourcePinned {
+        provider: Alias,
+        resource: ContentDigest,
+    },
     #[serde(rename = "resource_unpinned")]
-    ResourceUnpinned { provider: Alias, resource: Sha },
+    ResourceUnpinned {
+        provider: Alias,
+        resource: ContentDigest,
+    },
     /// The shared context changed. The digest is of the resource's name, which can be a model's text.
     #[serde(rename = "resource_changed")]
     ResourceChanged {
         /// `None`: a person did it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<Alias>,
-        resource: Sha,
-        change: Change,
+        resource: ContentDigest,
+        change: ResourceOutcome,
         revision: u64,
         bytes: u64,
     },
@@ -226,15 +232,15 @@ pub enum Told {
         /// Not named where the server did not know it. The digest is of the name and the arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<ToolName>,
-        digest: Sha,
-        outcome: Outcome,
+        digest: ContentDigest,
+        outcome: CallOutcome,
     },
     /// Somebody read a resource of a server.
     #[serde(rename = "resource_read")]
     ResourceRead {
         provider: Alias,
         /// Of its URI.
-        resource: Sha,
+        resource: ContentDigest,
     },
     /// Somebody had a server connected to, left or begun anew.
     #[serde(rename = "server_changed")]
@@ -243,22 +249,22 @@ pub enum Told {
         change: ServerChange,
         /// Of the command or the URL as it is shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        place: Option<Sha>,
+        place: Option<ContentDigest>,
     },
     /// A program of the configuration was started, for somebody to come to a question.
     #[serde(rename = "notice_given")]
     NoticeGiven {
         confirm: ConfirmId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
+        subject: Option<DecisionSubject>,
         /// What it is about, where that is a level.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        upgrade: Option<Upgrade>,
-        outcome: Notice,
+        upgrade: Option<LevelStep>,
+        outcome: NotifyOutcome,
     },
     /// What an action was taken to mean.
     #[serde(rename = "routed")]
-    Routed(Routed),
+    Routed(RoutedAudit),
     /// Its log goes; what was told of it stays.
     #[serde(rename = "conversation_deleted")]
     ConversationDeleted,
@@ -266,9 +272,9 @@ pub enum Told {
 
 /// A choice of the router, and what the rules say to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Routed {
+pub struct RoutedAudit {
     /// The digest of its words.
-    pub action: Sha,
+    pub action: ContentDigest,
     pub outcome: RoutedAs,
     /// The likeliest, where one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,7 +314,7 @@ pub enum ServerChange {
 
 /// What became of a call that began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum CallOutcome {
     #[serde(rename = "ok")]
     Ok { bytes: u64, ms: u64 },
     #[serde(rename = "failed")]
@@ -320,7 +326,7 @@ pub enum Outcome {
 
 /// What became of a program that tells of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Notice {
+pub enum NotifyOutcome {
     #[serde(rename = "given")]
     Given,
     /// It could not be started, ended with a fault, or was ended because it did not.
@@ -335,14 +341,18 @@ pub struct CallMark(pub String);
 
 impl CallMark {
     pub fn of(call: &str) -> Self {
-        let digest = Sha::of(call.as_bytes()).to_string();
+        let digest = ContentDigest::of(call.as_bytes()).to_string();
         Self(digest.chars().take(16).collect())
     }
 }
 
-impl Draft {
+impl AuditDraft {
     /// What is to be told of a record that comes after `before`. Its `fact` is not known yet.
-    pub fn of(conversation: ConversationId, before: &State, record: &Record) -> Option<Self> {
+    pub fn of(
+        conversation: ConversationId,
+        before: &ConversationState,
+        record: &Record,
+    ) -> Option<Self> {
         Some(Self {
             at: record.at,
             conversation: Some(conversation),
@@ -350,17 +360,17 @@ impl Draft {
             turn: record.turn,
             by: None,
             fact: None,
-            told: fact::told(before, &record.event)?,
+            told: fact::audit_fact(before, &record.event)?,
         })
     }
 
     /// The same, put down to somebody.
-    pub fn by(self, by: Option<Person>) -> Self {
+    pub fn by(self, by: Option<AnsweringPerson>) -> Self {
         Self { by, ..self }
     }
 
     /// What concerns no event of a conversation's log.
-    pub fn beside(at: At, told: Told) -> Self {
+    pub fn outside_conversation(at: Timestamp, told: AuditFact) -> Self {
         Self {
             at,
             conversation: None,

@@ -18,7 +18,7 @@ pub struct KeptBlock {
     pub mime: String,
     /// Of the block itself, whatever it is written as.
     pub bytes: u64,
-    pub form: Form,
+    pub form: BlockForm,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
 }
@@ -41,7 +41,7 @@ pub enum BlockKind {
 
 /// How the parts in the log are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Form {
+pub enum BlockForm {
     #[serde(rename = "text")]
     Text,
     #[serde(rename = "base64")]

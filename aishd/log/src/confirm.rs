@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::access::Access;
 use crate::pattern::Patterns;
 use crate::shell;
-use crate::time::At;
-use crate::tool::{Sha, Subject};
+use crate::time::Timestamp;
+use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_name::ToolName;
 
 /// What is asked. It runs what `digest` is of, or nothing.
@@ -29,17 +29,17 @@ pub struct Confirm {
     pub cwd: String,
     /// Where it runs.
     pub server: String,
-    pub digest: Sha,
+    pub digest: ContentDigest,
     /// The tool as it was when this was asked.
     pub definition: Value,
-    pub definition_digest: Sha,
+    pub definition_digest: ContentDigest,
     /// All tools of its provider as they were when this was asked.
     #[serde(
         rename = "provider_digest",
         default,
         skip_serializing_if = "Option::is_none"
     )]
-    pub provider_digest: Option<Sha>,
+    pub provider_digest: Option<ContentDigest>,
     /// The tool as it was when it was approved, where it changed since.
     #[serde(default)]
     pub approved_definition: Option<Value>,
@@ -63,16 +63,16 @@ pub struct Confirm {
     pub sampling: Option<ForModel>,
     /// What is asked about a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shell: Option<Box<shell::Asked>>,
+    pub shell: Option<Box<shell::CommandQuestion>>,
     pub options: Vec<Decision>,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
     #[serde(default)]
-    pub expires_at: Option<At>,
+    pub expires_at: Option<Timestamp>,
 }
 
 impl Confirm {
-    pub fn subject(&self) -> Subject {
-        Subject {
+    pub fn subject(&self) -> DecisionSubject {
+        DecisionSubject {
             tool: self.tool.clone(),
             digest: self.digest,
         }
@@ -124,7 +124,7 @@ pub enum Decision {
 
 /// What became of a confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fate {
+pub enum ConfirmFate {
     #[serde(rename = "allowed")]
     Allowed,
     #[serde(rename = "denied")]
@@ -141,11 +141,11 @@ pub enum Fate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resolution {
     pub confirm: ConfirmId,
-    pub fate: Fate,
+    pub fate: ConfirmFate,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Person>,
+    pub by: Option<AnsweringPerson>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The arguments that run instead, canonical.
@@ -156,12 +156,12 @@ pub struct Resolution {
     pub waited_ms: Option<u64>,
     /// Definitions that run unasked in this conversation from now on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub approved: Vec<(ToolName, Sha)>,
+    pub approved: Vec<(ToolName, ContentDigest)>,
 }
 
 impl Resolution {
     /// An end that is nobody's answer.
-    pub fn unanswered(confirm: ConfirmId, fate: Fate, waited_ms: Option<u64>) -> Self {
+    pub fn unanswered(confirm: ConfirmId, fate: ConfirmFate, waited_ms: Option<u64>) -> Self {
         Self {
             confirm,
             fate,
@@ -177,7 +177,7 @@ impl Resolution {
 
 /// Who answered: the socket says which process and user, the client which terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Person {
+pub struct AnsweringPerson {
     pub client: ClientId,
     pub name: String,
     #[serde(default)]
@@ -203,7 +203,7 @@ pub struct OnConfirm {
 
 impl OnConfirm {
     /// The same where somebody is there to answer, attached or not.
-    pub fn answered(&self) -> Self {
+    pub fn as_answered(&self) -> Self {
         Self {
             then: Then::Ask,
             ..self.clone()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::access::Access;
-use crate::tool::{Network, Reach, Tool, Word};
+use crate::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 
 /// Directories of one conversation.
 pub const MAX_ROOTS: usize = 32;
@@ -50,13 +50,13 @@ pub struct Constraints {
     pub no_network: bool,
     /// Only paths in these directories; none: any path.
     #[serde(default)]
-    pub roots: Vec<Root>,
+    pub roots: Vec<ConstraintRoot>,
 }
 
 /// An absolute directory, without `.`, `..` and doubled signs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Root(String);
+pub struct ConstraintRoot(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no absolute path")]
@@ -64,7 +64,7 @@ pub struct NoRoot(pub String);
 
 /// What a call would break.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Breach {
+pub enum ConstraintBreach {
     ReadOnly { needs: Access },
     NoNetwork,
     Outside { path: String },
@@ -72,16 +72,16 @@ pub enum Breach {
 
 /// What is known of a call under constraints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ConstraintKnowledge {
     Kept,
-    Broken(Breach),
+    Broken(ConstraintBreach),
     /// Nobody knows.
-    Unclear(Doubt),
+    Unclear(ConstraintDoubt),
 }
 
 /// Why nobody knows whether a call keeps to the constraints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum ConstraintDoubt {
     Path {
         path: String,
     },
@@ -114,48 +114,56 @@ impl Constraints {
     }
 
     /// What every call of a tool would break, whatever its arguments are.
-    pub fn bars(&self, tool: &Tool, needs: Access) -> Option<Breach> {
-        if tool.reach == Reach::Conversation {
+    pub fn bars(&self, tool: &Tool, needs: Access) -> Option<ConstraintBreach> {
+        if tool.reach == ToolReach::Conversation {
             return None;
         }
         if self.read_only && needs > Access::Read {
-            return Some(Breach::ReadOnly { needs });
+            return Some(ConstraintBreach::ReadOnly { needs });
         }
-        (self.no_network && tool.network == Network::MayLeave).then_some(Breach::NoNetwork)
+        (self.no_network && tool.network == NetworkUse::MayLeave)
+            .then_some(ConstraintBreach::NoNetwork)
     }
 
     /// Whether a tool keeps to them as far as its server says of it, and nobody else; `by` says what it needs.
-    pub fn rest_on_hints(&self, tool: &Tool, by: Word) -> bool {
-        let by_level = (self.read_only || !self.roots.is_empty()) && by == Word::Servers;
-        let by_network = self.no_network && tool.needs_by == Word::Servers;
-        tool.reach != Reach::Conversation && (by_level || by_network)
+    pub fn rest_on_hints(&self, tool: &Tool, by: ClaimSource) -> bool {
+        let by_level = (self.read_only || !self.roots.is_empty()) && by == ClaimSource::Servers;
+        let by_network = self.no_network && tool.needs_by == ClaimSource::Servers;
+        tool.reach != ToolReach::Conversation && (by_level || by_network)
     }
 
-    pub fn standing(&self, tool: &Tool, needs: Access, arguments: &Map<String, Value>) -> Standing {
+    pub fn check(
+        &self,
+        tool: &Tool,
+        needs: Access,
+        arguments: &Map<String, Value>,
+    ) -> ConstraintKnowledge {
         if let Some(breach) = self.bars(tool, needs) {
-            return Standing::Broken(breach);
+            return ConstraintKnowledge::Broken(breach);
         }
-        if self.roots.is_empty() || tool.reach == Reach::Conversation {
-            return Standing::Kept;
+        if self.roots.is_empty() || tool.reach == ToolReach::Conversation {
+            return ConstraintKnowledge::Kept;
         }
         let mut unclear = None;
         for found in paths(arguments) {
             match found {
-                Found::Absolute(path) if self.roots.iter().any(|it| it.holds(&path)) => {}
-                Found::Absolute(path) => return Standing::Broken(Breach::Outside { path }),
-                Found::Unclear(path) => {
-                    unclear.get_or_insert(Doubt::Path { path });
+                FoundPath::Absolute(path) if self.roots.iter().any(|it| it.holds(&path)) => {}
+                FoundPath::Absolute(path) => {
+                    return ConstraintKnowledge::Broken(ConstraintBreach::Outside { path });
+                }
+                FoundPath::Unclear(path) => {
+                    unclear.get_or_insert(ConstraintDoubt::Path { path });
                 }
             }
         }
         if needs == Access::Execute {
-            unclear.get_or_insert(Doubt::Runs);
+            unclear.get_or_insert(ConstraintDoubt::Runs);
         }
-        unclear.map_or(Standing::Kept, Standing::Unclear)
+        unclear.map_or(ConstraintKnowledge::Kept, ConstraintKnowledge::Unclear)
     }
 }
 
-impl Root {
+impl ConstraintRoot {
     fn holds(&self, path: &str) -> bool {
         let below = path.strip_prefix(&self.0);
         self.0 == "/" || below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
@@ -164,7 +172,7 @@ impl Root {
 
 /// A text of the arguments that is a path, or may be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Found {
+enum FoundPath {
     /// Without `.` and `..`.
     Absolute(String),
     /// As it is written.
@@ -172,9 +180,9 @@ enum Found {
 }
 
 /// Names of arguments tell of paths, and so does how a text begins.
-fn paths(arguments: &Map<String, Value>) -> Vec<Found> {
+fn paths(arguments: &Map<String, Value>) -> Vec<FoundPath> {
     let mut found = vec![];
-    let mut rest = members(Named::Otherwise, arguments, &mut found);
+    let mut rest = members(PathNaming::Otherwise, arguments, &mut found);
     while let Some((named, value)) = rest.pop() {
         match value {
             Value::String(text) => found.extend(path(text, named)),
@@ -188,16 +196,20 @@ fn paths(arguments: &Map<String, Value>) -> Vec<Found> {
 
 /// The values of an object, each with what the names above it say. A name may be a path, too.
 fn members<'a>(
-    above: Named,
+    above: PathNaming,
     object: &'a Map<String, Value>,
-    found: &mut Vec<Found>,
-) -> Vec<(Named, &'a Value)> {
-    found.extend(object.keys().filter_map(|it| path(it, Named::Otherwise)));
+    found: &mut Vec<FoundPath>,
+) -> Vec<(PathNaming, &'a Value)> {
+    found.extend(
+        object
+            .keys()
+            .filter_map(|it| path(it, PathNaming::Otherwise)),
+    );
     let named = |key: &str| {
-        if above == Named::Path || speaks_of_paths(key) {
-            Named::Path
+        if above == PathNaming::Path || speaks_of_paths(key) {
+            PathNaming::Path
         } else {
-            Named::Otherwise
+            PathNaming::Otherwise
         }
     };
     object
@@ -208,7 +220,7 @@ fn members<'a>(
 
 /// Whether the names above a value speak of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
+enum PathNaming {
     Path,
     Otherwise,
 }
@@ -230,22 +242,22 @@ fn speaks_of_paths(key: &str) -> bool {
     words.iter().any(|it| PATH_WORDS.contains(&it.as_str()))
 }
 
-fn path(text: &str, named: Named) -> Option<Found> {
-    let unclear = || Some(Found::Unclear(text.to_owned()));
+fn path(text: &str, named: PathNaming) -> Option<FoundPath> {
+    let unclear = || Some(FoundPath::Unclear(text.to_owned()));
     if let Some(rest) = strip_file(text) {
         // A host before the path, or signs that stand for others.
         let plain = rest.starts_with('/') && !rest.contains(['%', '?', '#']);
         return if plain {
-            Some(Found::Absolute(straight(rest)))
+            Some(FoundPath::Absolute(straight(rest)))
         } else {
             unclear()
         };
     }
-    let is_one = named == Named::Path;
+    let is_one = named == PathNaming::Path;
     if text.starts_with('/') {
         // Comments and texts of several lines begin so, too.
         let is_text = text.starts_with("/*") || text.starts_with("//") || text.contains('\n');
-        return (is_one || !is_text).then(|| Found::Absolute(straight(text)));
+        return (is_one || !is_text).then(|| FoundPath::Absolute(straight(text)));
     }
     let climbs = text.split('/').any(|it| it == "..") && !text.contains('\n');
     let relative = text.starts_with("./") || text.starts_with("~/") || text == "~" || text == ".";
@@ -278,7 +290,7 @@ fn straight(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-impl TryFrom<String> for Root {
+impl TryFrom<String> for ConstraintRoot {
     type Error = NoRoot;
 
     fn try_from(text: String) -> Result<Self, NoRoot> {
@@ -289,21 +301,21 @@ impl TryFrom<String> for Root {
     }
 }
 
-impl From<Root> for String {
-    fn from(root: Root) -> Self {
+impl From<ConstraintRoot> for String {
+    fn from(root: ConstraintRoot) -> Self {
         root.0
     }
 }
 
-impl fmt::Display for Root {
+impl fmt::Display for ConstraintRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Breach {
+impl ConstraintBreach {
     /// The same without a word of the model, where it has one.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::ReadOnly { .. } | Self::NoNetwork => self.to_string(),
             Self::Outside { path: _ } => {
@@ -313,9 +325,9 @@ impl Breach {
     }
 }
 
-impl Doubt {
+impl ConstraintDoubt {
     /// The same without a word of the model, where it has one.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Path { path: _ } => "where a path leads is not known, and paths are kept to the conversation's directories".to_owned(),
             Self::Runs | Self::OnlyItsWord => self.to_string(),
@@ -323,7 +335,7 @@ impl Doubt {
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for ConstraintDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path { path } => write!(
@@ -340,7 +352,7 @@ impl fmt::Display for Doubt {
     }
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for ConstraintBreach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReadOnly { needs } => write!(
@@ -365,7 +377,7 @@ mod tests {
     use crate::samples::tool;
 
     fn constraints(read_only: bool, no_network: bool, roots: &[&str]) -> Constraints {
-        let root = |it: &&str| Root::try_from((*it).to_owned()).unwrap();
+        let root = |it: &&str| ConstraintRoot::try_from((*it).to_owned()).unwrap();
         Constraints {
             read_only,
             no_network,
@@ -379,11 +391,13 @@ mod tests {
         let kept = constraints(false, false, &["/srv/", "/tmp/./x"]);
         let read = tool("fs__read", Access::Read);
         let parsed = serde_json::from_str(arguments).unwrap();
-        let said = match kept.standing(&read, Access::Read, &parsed) {
-            Standing::Kept => "kept".to_owned(),
-            Standing::Broken(Breach::Outside { path }) => format!("outside: {path}"),
-            Standing::Broken(breach) => breach.to_string(),
-            Standing::Unclear(_) => "unclear".to_owned(),
+        let said = match kept.check(&read, Access::Read, &parsed) {
+            ConstraintKnowledge::Kept => "kept".to_owned(),
+            ConstraintKnowledge::Broken(ConstraintBreach::Outside { path }) => {
+                format!("outside: {path}")
+            }
+            ConstraintKnowledge::Broken(breach) => breach.to_string(),
+            ConstraintKnowledge::Unclear(_) => "unclear".to_owned(),
         };
         assert_eq!(expected, said, "{arguments}");
     }
@@ -436,14 +450,14 @@ mod tests {
         }
         let runs = tool("sh__run", Access::Execute);
         let kept = constraints(false, false, &["/srv"]);
-        let standing = kept.standing(&runs, Access::Execute, &Map::new());
-        assert!(matches!(standing, Standing::Unclear(_)));
+        let standing = kept.check(&runs, Access::Execute, &Map::new());
+        assert!(matches!(standing, ConstraintKnowledge::Unclear(_)));
     }
 
     #[test]
     fn some_tools_are_barred_whatever_they_are_given() {
         let mut far = tool("web__get", Access::Read);
-        far.network = Network::MayLeave;
+        far.network = NetworkUse::MayLeave;
         let writes = tool("fs__write", Access::Write);
         let reads = tool("fs__read", Access::Read);
         for (constraints, tool, needs, barred) in [
@@ -460,7 +474,7 @@ mod tests {
             assert_eq!(barred, said.is_some(), "{constraints:?} {}", tool.name);
         }
         let mut own = tool("aish__read_result", Access::Write);
-        own.reach = Reach::Conversation;
+        own.reach = ToolReach::Conversation;
         let all = constraints(true, true, &["/srv"]);
         assert_eq!(None, all.bars(&own, Access::Write));
     }
@@ -472,10 +486,10 @@ mod tests {
         let read = tool("fs__read", Access::Read);
         for arguments in [r#"{"path":"/s3cret"}"#, r#"{"path":"s3cret"}"#] {
             let parsed = serde_json::from_str(arguments).unwrap();
-            let (shown, told) = match kept.standing(&read, Access::Read, &parsed) {
-                Standing::Kept => panic!("{arguments} is kept"),
-                Standing::Broken(breach) => (breach.to_string(), breach.told()),
-                Standing::Unclear(doubt) => (doubt.to_string(), doubt.told()),
+            let (shown, told) = match kept.check(&read, Access::Read, &parsed) {
+                ConstraintKnowledge::Kept => panic!("{arguments} is kept"),
+                ConstraintKnowledge::Broken(breach) => (breach.to_string(), breach.describe()),
+                ConstraintKnowledge::Unclear(doubt) => (doubt.to_string(), doubt.describe()),
             };
             assert!(
                 shown.contains("s3cret") && !told.contains("s3cret"),
@@ -494,10 +508,10 @@ mod tests {
             ("~/a", None),
             ("/a\0", None),
         ] {
-            let made = Root::try_from(text.to_owned()).ok();
+            let made = ConstraintRoot::try_from(text.to_owned()).ok();
             assert_eq!(root, made.as_ref().map(|it| it.0.as_str()));
         }
-        let all = Root::try_from("/".to_owned()).unwrap();
+        let all = ConstraintRoot::try_from("/".to_owned()).unwrap();
         assert!(all.holds("/etc") && all.holds("/"));
     }
 }

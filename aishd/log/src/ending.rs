@@ -6,7 +6,7 @@ use aish_proto::id::ResultId;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
+pub enum CommandEnding {
     #[serde(rename = "exited")]
     Exited { code: i32 },
     #[serde(rename = "signalled")]
@@ -30,7 +30,7 @@ pub enum Ending {
     Refused,
 }
 
-impl Ending {
+impl CommandEnding {
     pub fn is_success(self) -> bool {
         self == Self::Exited { code: 0 }
     }
@@ -50,7 +50,7 @@ impl Ending {
     }
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for CommandEnding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited { code } => write!(f, "exit code {code}"),
@@ -72,7 +72,7 @@ impl fmt::Display for Ending {
 
 /// How a command that failed stood to its boundary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Within {
+pub enum BoundaryFailure {
     /// It had none, or it did not fail.
     #[default]
     None,
@@ -84,8 +84,8 @@ pub enum Within {
 
 /// What a command came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    pub ending: Ending,
+pub struct CommandResult {
+    pub ending: CommandEnding,
     /// What is shown of what it printed, or why there is nothing.
     pub output: String,
     /// Bytes that it printed, as far as they were read.
@@ -96,21 +96,21 @@ pub struct Ended {
     /// The directory that it ran in.
     pub ran_in: String,
     /// Whether a boundary may be why it failed.
-    pub within: Within,
+    pub within: BoundaryFailure,
     /// The conversation's directory was that and is this from now on.
     pub moved: Option<(String, String)>,
 }
 
-impl Ended {
+impl CommandResult {
     /// One that came to nothing; `why` says so in its output.
     pub fn failed(why: String, ran_in: &str) -> Self {
         Self {
-            ending: Ending::Failed,
+            ending: CommandEnding::Failed,
             output: why,
             bytes: 0,
             ms: 0,
             kept: None,
-            within: Within::None,
+            within: BoundaryFailure::None,
             ran_in: ran_in.to_owned(),
             moved: None,
         }

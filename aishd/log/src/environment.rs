@@ -6,14 +6,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::tool::Sha;
+use crate::tool::ContentDigest;
 
 /// What a client may give altogether.
 pub const MAX_ENVIRONMENT_BYTES: usize = 64 << 10;
 
 /// What a client gave of its own environment, and the daemon takes.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Environment {
+pub struct ClientVariables {
     #[serde(
         rename = "variables",
         default,
@@ -28,7 +28,7 @@ pub struct Environment {
 }
 
 /// Values may be secrets.
-impl fmt::Debug for Environment {
+impl fmt::Debug for ClientVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment")
             .field("variables", &self.variables.keys())
@@ -38,7 +38,7 @@ impl fmt::Debug for Environment {
     }
 }
 
-impl Environment {
+impl ClientVariables {
     /// Of what a client gives, what is taken: the named variables, and the shell.
     pub fn taken(
         variables: BTreeMap<String, String>,
@@ -58,8 +58,8 @@ impl Environment {
         }
     }
 
-    pub fn digest(&self) -> Sha {
-        Sha::of_value(&json!({
+    pub fn digest(&self) -> ContentDigest {
+        ContentDigest::of_value(&json!({
             "variables": self.variables,
             "umask": self.umask,
             "tty": self.tty,

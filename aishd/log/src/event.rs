@@ -13,37 +13,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::block::KeptBlock;
+use crate::budget::{BudgetChanged, BudgetLimits, BudgetReached};
 use crate::call_list::CallList;
-use crate::confirm::{Confirm, Denial, OnConfirm, Person, Resolution};
+use crate::confirm::{AnsweringPerson, Confirm, Denial, OnConfirm, Resolution};
 use crate::constraints::Constraints;
-use crate::ending::Ending;
-use crate::environment::Environment;
-use crate::eviction::{Eviction, Left};
-use crate::level_request::Raise;
-use crate::memory::question::Proposal;
+use crate::ending::CommandEnding;
+use crate::environment::ClientVariables;
+use crate::eviction::{Eviction, LeftExchange};
+use crate::level_request::LevelRequest;
+use crate::memory::question::MemoryProposal;
 use crate::norris::NorrisEvent;
-use crate::pinned::Pinned;
-use crate::purse::{Budget, BudgetChanged, Reached};
+use crate::pinned_resource::PinnedEntry;
 use crate::resource::ResourceChanged;
-use crate::rolling_summary::Summary;
-use crate::routed::Routed;
-use crate::shell::{Given, Proposed};
-use crate::spending::{Paid, Payee};
-use crate::structured::Structured;
-use crate::time::At;
-use crate::tool::{Sha, Subject};
+use crate::rolling_summary::RollingSummary;
+use crate::routed::RoutingDecision;
+use crate::shell::{OutputUse, ProposedLine};
+use crate::spending::{PaidRequest, Payee};
+use crate::structured::StructuredResult;
+use crate::time::Timestamp;
+use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_call::ToolCall;
 use crate::tool_name::Alias;
 use crate::turn_error::TurnError;
 use crate::usage::Usage;
 
-pub use self::turn::{Attachment, Key, Origin, Source, Stop};
+pub use self::turn::{Attachment, IdempotencyKey, PresetSource, StopReason, TurnOrigin};
 
 /// One event in its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub seq: Seq,
-    pub at: At,
+    pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// The client that caused it.
@@ -82,8 +82,8 @@ pub enum Event {
             skip_serializing_if = "std::ops::Not::not"
         )]
         importing: bool,
-        #[serde(default, skip_serializing_if = "Budget::is_none")]
-        budget: Budget,
+        #[serde(default, skip_serializing_if = "BudgetLimits::is_none")]
+        budget: BudgetLimits,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
     #[serde(rename = "user_message")]
@@ -93,12 +93,12 @@ pub enum Event {
         attachments: Vec<Attachment>,
         /// The client's idempotency key, and the digest of what it asked with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        key: Option<Key>,
+        key: Option<IdempotencyKey>,
         /// A preset named by hand for this turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         #[serde(default)]
-        origin: Origin,
+        origin: TurnOrigin,
         /// What is done where a person would have to be asked.
         #[serde(
             rename = "on_confirm",
@@ -122,7 +122,7 @@ pub enum Event {
             default,
             skip_serializing_if = "Option::is_none"
         )]
-        environment: Option<Environment>,
+        environment: Option<ClientVariables>,
     },
     /// The turn waits at this position, 1 being next; said again when it is moved.
     #[serde(rename = "turn_queued")]
@@ -136,11 +136,11 @@ pub enum Event {
     TurnStarted {
         model: String,
         model_id: String,
-        source: Source,
+        source: PresetSource,
     },
     /// The look of a question was asked which preset answers it; stands behind the start of its turn.
     #[serde(rename = "route_decided")]
-    RouteDecided(Routed),
+    RouteDecided(RoutingDecision),
     /// A request failed before anything of its answer was shown, and goes to another preset, once. The turn's own
     /// preset stays what it was.
     #[serde(rename = "fell_back")]
@@ -172,7 +172,7 @@ pub enum Event {
         calls: Vec<ToolCall>,
         /// Lines of it that propose commands, taken out of it where it ended properly.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        commands: Vec<Proposed>,
+        commands: Vec<ProposedLine>,
         /// Fields of the message that we do not know and the same model wants back.
         #[serde(
             rename = "extra",
@@ -192,22 +192,22 @@ pub enum Event {
     /// A model was asked, and no message came of it: a summary, a server's request, an answer that was stopped before its
     /// first word.
     #[serde(rename = "model_used")]
-    ModelUsed(Box<Paid>),
+    ModelUsed(Box<PaidRequest>),
     /// The conversation may take another amount than before.
     #[serde(rename = "budget_changed")]
     BudgetChanged(Box<BudgetChanged>),
     /// A request was not sent, because a budget is used up.
     #[serde(rename = "budget_reached")]
-    BudgetReached(Reached),
+    BudgetReached(BudgetReached),
     /// A person is asked. The turn waits, over a restart too.
     #[serde(rename = "confirm_requested")]
     ConfirmRequested(Box<Confirm>),
     /// A person is asked whether a provider gets a level. No turn waits for it.
     #[serde(rename = "raise_requested")]
-    RaiseRequested(Box<Raise>),
+    RaiseRequested(Box<LevelRequest>),
     /// A person is asked whether a fact that a model proposes is kept. No turn waits for it.
     #[serde(rename = "memory_proposed")]
-    MemoryProposed(Box<Proposal>),
+    MemoryProposed(Box<MemoryProposal>),
     /// Once for each confirm.
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved(Box<Resolution>),
@@ -218,7 +218,7 @@ pub enum Event {
         name: String,
         /// Canonical: what runs.
         arguments: String,
-        digest: Sha,
+        digest: ContentDigest,
         /// What let it through.
         rule: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,10 +252,10 @@ pub enum Event {
             default,
             skip_serializing_if = "Option::is_none"
         )]
-        structured: Option<Structured>,
+        structured: Option<StructuredResult>,
         /// Why it never began. `None`: it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        refused: Option<Box<Refused>>,
+        refused: Option<Box<RefusedCall>>,
     },
     /// The mark that a command was started: from here on it is never started again by itself. Without a turn it is a
     /// person's own.
@@ -265,13 +265,13 @@ pub enum Event {
         command: String,
         cwd: String,
         shell: String,
-        digest: Sha,
+        digest: ContentDigest,
         /// What let it through.
         rule: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
         #[serde(default)]
-        given: Given,
+        given: OutputUse,
     },
     /// The one end of a command, whether it began or not.
     #[serde(rename = "shell_finished")]
@@ -281,7 +281,7 @@ pub enum Event {
         /// Where it ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cwd: Option<String>,
-        ending: Ending,
+        ending: CommandEnding,
         /// What is shown of what it printed; where nothing could be, why.
         output: String,
         #[serde(default)]
@@ -294,9 +294,9 @@ pub enum Event {
         denial: Option<Denial>,
         /// Why it never began. `None`: it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        refused: Option<Box<Refused>>,
+        refused: Option<Box<RefusedCall>>,
         #[serde(default)]
-        given: Given,
+        given: OutputUse,
     },
     /// Commands run there from now on.
     #[serde(rename = "cwd_changed")]
@@ -314,15 +314,15 @@ pub enum Event {
         #[serde(default)]
         revoked: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<Person>,
+        by: Option<AnsweringPerson>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
     /// It is in the context from now on, as it is at each request.
     #[serde(rename = "resource_pinned")]
-    ResourcePinned(Pinned),
+    ResourcePinned(PinnedEntry),
     #[serde(rename = "resource_unpinned")]
-    ResourceUnpinned(Pinned),
+    ResourceUnpinned(PinnedEntry),
     /// The shared context changed.
     #[serde(rename = "resource_changed")]
     ResourceChanged(Box<ResourceChanged>),
@@ -331,17 +331,17 @@ pub enum Event {
     ConstraintsChanged {
         constraints: Constraints,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<Person>,
+        by: Option<AnsweringPerson>,
     },
     /// Whole exchanges left the context; they stay in the log.
     #[serde(rename = "evicted")]
     Evicted(Box<Eviction>),
     /// One of them is in the context again.
     #[serde(rename = "restored")]
-    Restored(Left),
+    Restored(LeftExchange),
     /// A model has summed up what left the context.
     #[serde(rename = "summary_updated")]
-    SummaryUpdated(Box<Summary>),
+    SummaryUpdated(Box<RollingSummary>),
     /// What happens to a run that works by itself.
     #[serde(rename = "norris")]
     Norris(NorrisEvent),
@@ -356,12 +356,12 @@ pub enum Event {
     ArchivedChanged { archived: bool },
     /// All that was imported stands before it. None of it was asked, called or allowed here.
     #[serde(rename = "imported")]
-    Imported(Imported),
+    Imported(ImportedFrom),
     #[serde(rename = "status")]
-    Status { level: Level, text: String },
+    Status { level: ProviderLevel, text: String },
     #[serde(rename = "turn_finished")]
     TurnFinished {
-        stop: Stop,
+        stop: StopReason,
         /// The last answer's text.
         #[serde(default)]
         text: Arc<str>,
@@ -402,17 +402,17 @@ impl Event {
             return false;
         };
         match origin {
-            Origin::Asked | Origin::Imported => true,
-            Origin::Retry(_) => false,
+            TurnOrigin::Asked | TurnOrigin::Imported => true,
+            TurnOrigin::Retry(_) => false,
             // The rest of a list has its own question.
-            Origin::Continue(_) => calls.is_some(),
+            TurnOrigin::Continue(_) => calls.is_some(),
         }
     }
 }
 
 /// What came with an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportedFrom {
     /// Of the text, so that an import whose reply was lost is known again.
     pub bytes: u64,
     /// Questions, each with what followed on it.
@@ -428,10 +428,10 @@ pub struct Imported {
 
 /// A call that never began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct RefusedCall {
     /// Not known where it was no call of a known tool, or was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<Subject>,
+    pub subject: Option<DecisionSubject>,
     /// The rule, or why; never with a word of the model or of a person.
     pub because: String,
     /// It was asked for elsewhere, and came with an import.
@@ -451,7 +451,7 @@ pub struct KeptResult {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Level {
+pub enum ProviderLevel {
     #[serde(rename = "debug")]
     Debug,
     #[serde(rename = "info")]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// An exchange that left the context, so that it is found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct LeftExchange {
     /// The turn of its question.
     pub turn: TurnId,
     /// Reading it begins with this record: its question, or what started its turn.
@@ -18,7 +18,7 @@ pub struct Left {
     pub bytes: u64,
 }
 
-impl Left {
+impl LeftExchange {
     /// Whether a message of it came with this record.
     pub fn holds(&self, at: Seq) -> bool {
         self.first <= at && at <= self.last
@@ -41,7 +41,7 @@ pub struct Eviction {
     pub count: u64,
     /// Those of them that had not left before, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exchanges: Vec<Left>,
+    pub exchanges: Vec<LeftExchange>,
     /// The eviction before it that has such a list; 0: there is none. So the archive is found without the log.
     #[serde(default)]
     pub previous: Seq,

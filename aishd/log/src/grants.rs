@@ -5,29 +5,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::tool::Sha;
+use crate::tool::ContentDigest;
 use crate::tool_name::{Alias, ToolName};
 
 /// What people have granted in one conversation. Kept in its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grants {
+pub struct GrantList {
     #[serde(default)]
     pub levels: BTreeMap<Alias, Access>,
     /// "Always", for exactly this definition.
     #[serde(default)]
-    pub approved: BTreeMap<ToolName, Sha>,
+    pub approved: BTreeMap<ToolName, ContentDigest>,
     /// "Always", for exactly this command where and as it was asked about.
     #[serde(
         rename = "commands",
         default,
         skip_serializing_if = "BTreeSet::is_empty"
     )]
-    pub commands: BTreeSet<Sha>,
+    pub commands: BTreeSet<ContentDigest>,
 }
 
 /// When it ends, if its client stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Scope {
+pub enum GrantScope {
     /// With the running turn; where none runs, with the next one.
     #[serde(rename = "turn")]
     Turn,

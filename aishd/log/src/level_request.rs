@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::access::Access;
-use crate::confirm::{Decision, Fate, Person, Resolution};
-use crate::time::At;
-use crate::tool::Sha;
+use crate::confirm::{AnsweringPerson, ConfirmFate, Decision, Resolution};
+use crate::time::Timestamp;
+use crate::tool::ContentDigest;
 use crate::tool_name::{Alias, ToolName};
 
 /// What a person may answer.
@@ -17,11 +17,11 @@ pub const OPTIONS: [Decision; 2] = [Decision::RaiseOnly, Decision::Deny];
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Raise {
+pub struct LevelRequest {
     pub id: ConfirmId,
     /// One row of numbers with the conversation's other confirms.
     pub number: u32,
-    pub upgrade: Upgrade,
+    pub upgrade: LevelStep,
     /// The tool that somebody wanted to call. `None`: the level itself was asked for.
     #[serde(
         rename = "wanted_for",
@@ -30,15 +30,15 @@ pub struct Raise {
     )]
     pub wanted_for: Option<ToolName>,
     /// Who asked.
-    pub by: Person,
+    pub by: AnsweringPerson,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
     #[serde(default)]
-    pub expires_at: Option<At>,
+    pub expires_at: Option<Timestamp>,
 }
 
 /// The level that a provider had when it was asked for, and the one that it would get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Upgrade {
+pub struct LevelStep {
     pub provider: Alias,
     pub from: Access,
     pub to: Access,
@@ -46,7 +46,7 @@ pub struct Upgrade {
 
 /// What a yes does at the moment when it is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Granted {
+pub enum GrantOnYes {
     Raises {
         from: Access,
     },
@@ -56,10 +56,10 @@ pub enum Granted {
     AboveMaximum,
 }
 
-impl Upgrade {
+impl LevelStep {
     /// What an answer is bound to.
-    pub fn digest(&self) -> Sha {
-        Sha::of_value(&json!({
+    pub fn digest(&self) -> ContentDigest {
+        ContentDigest::of_value(&json!({
             "permission": self.provider.as_str(),
             "from": self.from.number(),
             "to": self.to.number(),
@@ -71,13 +71,13 @@ impl Upgrade {
         upgrade_required(&self.provider, self.from, self.to)
     }
 
-    pub fn granted(&self, has: Access, max: Access) -> Granted {
+    pub fn granted(&self, has: Access, max: Access) -> GrantOnYes {
         if self.to > max {
-            Granted::AboveMaximum
+            GrantOnYes::AboveMaximum
         } else if self.to <= has {
-            Granted::AlreadyThere
+            GrantOnYes::AlreadyThere
         } else {
-            Granted::Raises { from: has }
+            GrantOnYes::Raises { from: has }
         }
     }
 }
@@ -87,24 +87,24 @@ impl Upgrade {
 pub struct OpenRaise {
     pub id: ConfirmId,
     pub seq: Seq,
-    pub requested_at: At,
+    pub requested_at: Timestamp,
     #[serde(default)]
-    pub expires_at: Option<At>,
-    pub upgrade: Upgrade,
+    pub expires_at: Option<Timestamp>,
+    pub upgrade: LevelStep,
 }
 
 impl OpenRaise {
     /// Whether it has an end of its own, and that has come.
-    pub fn is_over(&self, now: At) -> bool {
+    pub fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|it| it <= now)
     }
 
     /// How it ends without an answer.
-    pub fn unanswered(&self, fate: Fate, now: At) -> Resolution {
+    pub fn unanswered(&self, fate: ConfirmFate, now: Timestamp) -> Resolution {
         Resolution::unanswered(self.id, fate, self.waited_ms(now))
     }
 
-    pub fn waited_ms(&self, now: At) -> Option<u64> {
+    pub fn waited_ms(&self, now: Timestamp) -> Option<u64> {
         u64::try_from(now.0.saturating_sub(self.requested_at.0)).ok()
     }
 }

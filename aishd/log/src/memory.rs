@@ -8,8 +8,8 @@ use aish_proto::id::ConversationId;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::hidden::cleaned;
-use crate::time::At;
+use crate::invisible_characters::cleaned;
+use crate::time::Timestamp;
 
 pub mod question;
 
@@ -37,88 +37,88 @@ impl fmt::Display for MemoryId {
 }
 
 impl FromStr for MemoryId {
-    type Err = Refused;
+    type Err = MemoryRefusal;
 
-    fn from_str(text: &str) -> Result<Self, Refused> {
+    fn from_str(text: &str) -> Result<Self, MemoryRefusal> {
         let number = text.strip_prefix('m').unwrap_or(text);
         let digits = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
         let number = number.parse().ok().filter(|_| digits);
-        number.map(Self).ok_or(Refused::Id)
+        number.map(Self).ok_or(MemoryRefusal::Id)
     }
 }
 
 /// What sort of fact it is, in a word: 1 to 16 of `a`–`z` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kind(String);
+pub struct MemoryKind(String);
 
-impl Kind {
+impl MemoryKind {
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl Default for Kind {
+impl Default for MemoryKind {
     fn default() -> Self {
         Self(USUAL_KIND.to_owned())
     }
 }
 
-impl FromStr for Kind {
-    type Err = Refused;
+impl FromStr for MemoryKind {
+    type Err = MemoryRefusal;
 
-    fn from_str(text: &str) -> Result<Self, Refused> {
+    fn from_str(text: &str) -> Result<Self, MemoryRefusal> {
         let fits = |it: u8| it.is_ascii_lowercase() || it == b'-';
         let length = (1..=MOST_KIND_BYTES).contains(&text.len());
         if length && text.bytes().all(fits) && !text.starts_with('-') {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Refused::Kind)
+            Err(MemoryRefusal::Kind)
         }
     }
 }
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct StoredMemory {
     pub id: MemoryId,
-    pub kind: Kind,
+    pub kind: MemoryKind,
     /// One line of visible characters.
     pub text: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
-    pub at: At,
+    pub at: Timestamp,
     /// Whose idea it was, where it was no person's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<Proposer>,
+    pub from: Option<MemoryProposer>,
 }
 
 /// Who thought of it, where no person did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proposer {
+pub struct MemoryProposer {
     pub conversation: ConversationId,
     pub preset: String,
 }
 
 /// A fact that is to be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
-    pub kind: Kind,
+pub struct MemoryDraft {
+    pub kind: MemoryKind,
     pub text: String,
     pub pinned: bool,
     /// Who proposed it; absent: the person who keeps it.
-    pub from: Option<Proposer>,
+    pub from: Option<MemoryProposer>,
 }
 
-impl Draft {
+impl MemoryDraft {
     /// Whether this is what would be kept of it.
-    pub fn says(&self, text: &str) -> bool {
+    pub fn contains(&self, text: &str) -> bool {
         one_line(&self.text).as_deref() == Some(text)
     }
 }
 
 /// Why it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum MemoryRefusal {
     #[error("there is nothing to remember in it")]
     Empty,
     #[error("a fact has at most {TEXT_CHARS} characters, and this one has {0}")]
@@ -133,39 +133,43 @@ pub enum Refused {
 
 /// All facts, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memories {
+pub struct MemoryList {
     /// The number of the newest there ever was.
     last: u64,
-    #[serde(deserialize_with = "kept")]
-    all: Vec<Memory>,
+    #[serde(deserialize_with = "deserialize_memories")]
+    all: Vec<StoredMemory>,
 }
 
-impl Memories {
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Memory> + ExactSizeIterator {
+impl MemoryList {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &StoredMemory> + ExactSizeIterator {
         self.all.iter()
     }
 
-    pub fn get(&self, id: MemoryId) -> Option<&Memory> {
+    pub fn get(&self, id: MemoryId) -> Option<&StoredMemory> {
         self.all.iter().find(|it| it.id == id)
     }
 
     /// Whether there is a fact that says this.
-    pub fn says(&self, text: &str) -> bool {
+    pub fn contains(&self, text: &str) -> bool {
         self.all.iter().any(|it| it.text == text)
     }
 
     /// Adds a fact, or finds the one that says the same. Whether anything is different after it.
-    pub fn add(&mut self, draft: Draft, at: At) -> Result<(MemoryId, bool), Refused> {
-        let Draft {
+    pub fn add(
+        &mut self,
+        draft: MemoryDraft,
+        at: Timestamp,
+    ) -> Result<(MemoryId, bool), MemoryRefusal> {
+        let MemoryDraft {
             kind,
             text,
             pinned,
             from,
         } = draft;
-        let text = one_line(&text).ok_or(Refused::Empty)?;
+        let text = one_line(&text).ok_or(MemoryRefusal::Empty)?;
         let chars = text.chars().count();
         if chars > TEXT_CHARS {
-            return Err(Refused::Long(chars));
+            return Err(MemoryRefusal::Long(chars));
         }
         if let Some(same) = self.all.iter_mut().find(|it| it.text == text) {
             let changes = pinned && !same.pinned;
@@ -173,11 +177,11 @@ impl Memories {
             return Ok((same.id, changes));
         }
         if self.all.len() >= MOST {
-            return Err(Refused::Full);
+            return Err(MemoryRefusal::Full);
         }
         self.last += 1;
         let id = MemoryId(self.last);
-        self.all.push(Memory {
+        self.all.push(StoredMemory {
             id,
             kind,
             text,
@@ -224,7 +228,7 @@ impl Memories {
 
 /// What is configured about it (`memory.*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct MemorySettings {
     /// Characters of a request's facts.
     pub max_chars: usize,
     /// The preset that proposes facts when a conversation is put away; `None`: nobody does.
@@ -233,14 +237,16 @@ pub struct Rules {
 
 /// The facts of a stored book. What stands there as proposed was written by an older daemon and kept by nobody, so it is no
 /// fact.
-fn kept<'de, D: Deserializer<'de>>(stored: D) -> Result<Vec<Memory>, D::Error> {
+fn deserialize_memories<'de, D: Deserializer<'de>>(
+    stored: D,
+) -> Result<Vec<StoredMemory>, D::Error> {
     let all = Vec::<serde_json::Value>::deserialize(stored)?;
     let is_kept = |it: &serde_json::Value| {
         let proposed = it.get("proposed").and_then(serde_json::Value::as_bool);
         !proposed.unwrap_or_default()
     };
     let all = all.into_iter().filter(is_kept);
-    let all = all.map(serde_json::from_value::<Memory>);
+    let all = all.map(serde_json::from_value::<StoredMemory>);
     all.collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 

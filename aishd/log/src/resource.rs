@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Access;
-use crate::confirm::Person;
+use crate::confirm::AnsweringPerson;
 use crate::event::Record;
-use crate::time::At;
+use crate::time::Timestamp;
 use crate::tool_name::Alias;
 
 /// Resources in one conversation.
@@ -38,20 +38,20 @@ pub struct ResourceName(String);
 /// JSON without blanks, at most [`MAX_BYTES`] of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Data(String);
+pub struct ResourceData(String);
 
 /// Who made a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Author {
+pub enum ChangeAuthor {
     #[serde(rename = "provider")]
     Provider(Alias),
     #[serde(rename = "person")]
-    Person(Person),
+    Person(AnsweringPerson),
 }
 
 /// What became of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
+pub enum ResourceOutcome {
     #[serde(rename = "created")]
     Created,
     #[serde(rename = "updated")]
@@ -64,60 +64,60 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceChanged {
     pub name: ResourceName,
-    pub change: Change,
+    pub change: ResourceOutcome,
     /// The first is 1. It goes on after a deletion, so that nobody takes a new resource for the old one.
     pub revision: u64,
-    pub by: Author,
+    pub by: ChangeAuthor,
     /// `None`: it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Data>,
+    pub data: Option<ResourceData>,
     /// When and by whom it was created, if that was not now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created: Option<(At, Author)>,
+    pub created: Option<(Timestamp, ChangeAuthor)>,
 }
 
 /// What is kept of a resource beside its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ResourceHead {
     /// Where its last change stands in the log.
     pub seq: Seq,
     pub revision: u64,
     /// Of its data.
     pub bytes: u64,
-    pub created_at: At,
-    pub created_by: Author,
-    pub updated_at: At,
-    pub updated_by: Author,
+    pub created_at: Timestamp,
+    pub created_by: ChangeAuthor,
+    pub updated_at: Timestamp,
+    pub updated_by: ChangeAuthor,
 }
 
 /// A change that somebody wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceChange {
     pub name: ResourceName,
-    pub action: Action,
+    pub action: ResourceAction,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    Create(Data),
+pub enum ResourceAction {
+    Create(ResourceData),
     /// Only if it is this revision, where one is said.
-    Update(Data, Option<u64>),
+    Update(ResourceData, Option<u64>),
     /// One or the other, as is due; only if it is this revision, where one is said. 0: only if there is none.
-    Put(Data, Option<u64>),
+    Put(ResourceData, Option<u64>),
     Delete(Option<u64>),
 }
 
 /// What there is under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    There(Head),
+pub enum ResourceStatus {
+    There(ResourceHead),
     /// Nothing; its last revision, 0 if there never was any.
     Gone(u64),
 }
 
 /// Why a change is not made. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChangeError {
+pub enum ResourceChangeError {
     #[error("there is a resource {name:?} already, at revision {revision}")]
     Exists { name: String, revision: u64 },
     #[error("there is no resource {0:?} in this conversation")]
@@ -195,7 +195,7 @@ impl From<ResourceName> for String {
     }
 }
 
-impl Data {
+impl ResourceData {
     /// A value as it is kept.
     pub fn of(value: &Value) -> Result<Self, BadData> {
         if is_deeper(value, MAX_DEPTH) {
@@ -228,14 +228,14 @@ fn is_deeper(value: &Value, than: usize) -> bool {
     }
 }
 
-impl Author {
+impl ChangeAuthor {
     /// A person, with at most so much of what the client says of itself that a list of resources stays small.
-    pub fn person(person: &Person) -> Self {
+    pub fn person(person: &AnsweringPerson) -> Self {
         let cut = |text: &str| {
             let end = text.floor_char_boundary(MAX_PERSON_BYTES.min(text.len()));
             text.get(..end).unwrap_or_default().to_owned()
         };
-        Self::Person(Person {
+        Self::Person(AnsweringPerson {
             name: cut(&person.name),
             tty: person.tty.as_deref().map(cut),
             ..person.clone()
@@ -250,7 +250,7 @@ impl Author {
     }
 }
 
-impl Change {
+impl ResourceOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -263,17 +263,17 @@ impl Change {
 impl ResourceChanged {
     /// Of its data; 0 when it is gone.
     pub fn bytes(&self) -> u64 {
-        self.data.as_ref().map_or(0, Data::bytes)
+        self.data.as_ref().map_or(0, ResourceData::bytes)
     }
 
     /// The resource after this change, which stands in `record`; `None`: it is gone.
-    pub fn head(&self, record: &Record) -> Option<Head> {
+    pub fn head(&self, record: &Record) -> Option<ResourceHead> {
         let data = self.data.as_ref()?;
         let (created_at, created_by) = self
             .created
             .clone()
             .unwrap_or_else(|| (record.at, self.by.clone()));
-        Some(Head {
+        Some(ResourceHead {
             seq: record.seq,
             revision: self.revision,
             bytes: data.bytes(),
@@ -293,17 +293,17 @@ pub fn may_write(needs: Access, has: Access) -> bool {
 
 /// Checks changes that become true together, each after the ones before it.
 #[derive(Debug)]
-pub struct Checking<'a> {
-    by: &'a Author,
-    now: At,
+pub struct ChangeCheck<'a> {
+    by: &'a ChangeAuthor,
+    now: Timestamp,
     /// Resources there are.
     count: u32,
     /// What the changes before made of a name.
-    standing: HashMap<ResourceName, Standing>,
+    standing: HashMap<ResourceName, ResourceStatus>,
 }
 
-impl<'a> Checking<'a> {
-    pub fn new(by: &'a Author, now: At, count: u32) -> Self {
+impl<'a> ChangeCheck<'a> {
+    pub fn new(by: &'a ChangeAuthor, now: Timestamp, count: u32) -> Self {
         Self {
             by,
             now,
@@ -316,8 +316,8 @@ impl<'a> Checking<'a> {
     pub fn check(
         &mut self,
         wanted: ResourceChange,
-        stored: impl FnOnce(&ResourceName) -> Result<Standing, ChangeError>,
-    ) -> Result<ResourceChanged, ChangeError> {
+        stored: impl FnOnce(&ResourceName) -> Result<ResourceStatus, ResourceChangeError>,
+    ) -> Result<ResourceChanged, ResourceChangeError> {
         let ResourceChange { name, action } = wanted;
         let standing = match self.standing.remove(&name) {
             Some(standing) => standing,
@@ -325,11 +325,11 @@ impl<'a> Checking<'a> {
         };
         let changed = self.changed(name, action, standing)?;
         let after = match (&changed.data, &changed.created) {
-            (None, _) => Standing::Gone(changed.revision),
+            (None, _) => ResourceStatus::Gone(changed.revision),
             (Some(data), created) => {
                 let (created_at, created_by) =
                     created.clone().unwrap_or((self.now, self.by.clone()));
-                Standing::There(Head {
+                ResourceStatus::There(ResourceHead {
                     seq: Seq(0),
                     revision: changed.revision,
                     bytes: data.bytes(),
@@ -347,9 +347,9 @@ impl<'a> Checking<'a> {
     fn changed(
         &mut self,
         name: ResourceName,
-        action: Action,
-        standing: Standing,
-    ) -> Result<ResourceChanged, ChangeError> {
+        action: ResourceAction,
+        standing: ResourceStatus,
+    ) -> Result<ResourceChanged, ResourceChangeError> {
         let by = self.by.clone();
         let made = |name, change, revision, data, created| ResourceChanged {
             name,
@@ -360,44 +360,67 @@ impl<'a> Checking<'a> {
             created,
         };
         match (action, standing) {
-            (Action::Put(_, Some(1..)), Standing::Gone(_)) => Err(ChangeError::Missing(name.0)),
-            (Action::Create(data) | Action::Put(data, None | Some(0)), Standing::Gone(last)) => {
+            (ResourceAction::Put(_, Some(1..)), ResourceStatus::Gone(_)) => {
+                Err(ResourceChangeError::Missing(name.0))
+            }
+            (
+                ResourceAction::Create(data) | ResourceAction::Put(data, None | Some(0)),
+                ResourceStatus::Gone(last),
+            ) => {
                 if self.count >= MOST {
-                    return Err(ChangeError::Full);
+                    return Err(ResourceChangeError::Full);
                 }
                 self.count += 1;
-                Ok(made(name, Change::Created, last + 1, Some(data), None))
+                Ok(made(
+                    name,
+                    ResourceOutcome::Created,
+                    last + 1,
+                    Some(data),
+                    None,
+                ))
             }
-            (Action::Create(_), Standing::There(head)) => Err(ChangeError::Exists {
-                name: name.0,
-                revision: head.revision,
-            }),
-            (Action::Update(..) | Action::Delete(_), Standing::Gone(_)) => {
-                Err(ChangeError::Missing(name.0))
+            (ResourceAction::Create(_), ResourceStatus::There(head)) => {
+                Err(ResourceChangeError::Exists {
+                    name: name.0,
+                    revision: head.revision,
+                })
             }
-            (Action::Put(data, expected), standing @ Standing::There(_)) => {
-                self.changed(name, Action::Update(data, expected), standing)
+            (ResourceAction::Update(..) | ResourceAction::Delete(_), ResourceStatus::Gone(_)) => {
+                Err(ResourceChangeError::Missing(name.0))
             }
-            (Action::Update(data, expected), Standing::There(head)) => {
+            (ResourceAction::Put(data, expected), standing @ ResourceStatus::There(_)) => {
+                self.changed(name, ResourceAction::Update(data, expected), standing)
+            }
+            (ResourceAction::Update(data, expected), ResourceStatus::There(head)) => {
                 head.is_still(&name, expected)?;
                 let created = Some((head.created_at, head.created_by));
                 let revision = head.revision + 1;
-                Ok(made(name, Change::Updated, revision, Some(data), created))
+                Ok(made(
+                    name,
+                    ResourceOutcome::Updated,
+                    revision,
+                    Some(data),
+                    created,
+                ))
             }
-            (Action::Delete(expected), Standing::There(head)) => {
+            (ResourceAction::Delete(expected), ResourceStatus::There(head)) => {
                 head.is_still(&name, expected)?;
                 self.count = self.count.saturating_sub(1);
                 let revision = head.revision + 1;
-                Ok(made(name, Change::Deleted, revision, None, None))
+                Ok(made(name, ResourceOutcome::Deleted, revision, None, None))
             }
         }
     }
 }
 
-impl Head {
-    fn is_still(&self, name: &ResourceName, expected: Option<u64>) -> Result<(), ChangeError> {
+impl ResourceHead {
+    fn is_still(
+        &self,
+        name: &ResourceName,
+        expected: Option<u64>,
+    ) -> Result<(), ResourceChangeError> {
         match expected {
-            Some(expected) if expected != self.revision => Err(ChangeError::Stale {
+            Some(expected) if expected != self.revision => Err(ResourceChangeError::Stale {
                 name: name.0.clone(),
                 expected,
                 is: self.revision,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What left a conversation's context, in a few sentences. A field of the conversation and no message. Without a text it
 /// says that what was before is forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct RollingSummary {
     pub text: String,
     /// The last record that it is about.
     #[serde(default)]
@@ -19,7 +19,7 @@ pub struct Summary {
     pub cut: bool,
 }
 
-impl Summary {
+impl RollingSummary {
     /// The block of the system message. Every line of it is marked, so that none can pass for another block.
     pub fn block(&self) -> String {
         let mut block = "\n\n[earlier conversation summary]\nThe lines that begin with > sum up turns which are no \

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a question looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Class {
+pub enum QuestionClass {
     #[serde(rename = "code")]
     Code,
     #[serde(rename = "reasoning")]
@@ -15,7 +15,7 @@ pub enum Class {
     Default,
 }
 
-impl Class {
+impl QuestionClass {
     pub const ALL: [Self; 3] = [Self::Code, Self::Reasoning, Self::Default];
 
     /// As the configuration writes it.
@@ -30,7 +30,7 @@ impl Class {
 
 /// What of a text made its class. Nothing of the text stands in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Rule {
+pub enum ClassRule {
     #[serde(rename = "fence")]
     Fence,
     #[serde(rename = "traceback")]
@@ -62,7 +62,7 @@ pub enum Rule {
     None,
 }
 
-impl Rule {
+impl ClassRule {
     /// For programs.
     pub fn name(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Rule {
 }
 
 /// For people.
-impl fmt::Display for Rule {
+impl fmt::Display for ClassRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Fence => "a code fence",
@@ -108,9 +108,9 @@ impl fmt::Display for Rule {
 
 /// How a turn came to its preset, where it was routed: what is kept of it beside the turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Routed {
-    pub class: Class,
-    pub rule: Rule,
+pub struct RoutingDecision {
+    pub class: QuestionClass,
+    pub rule: ClassRule,
     /// The preset that answers.
     pub preset: String,
     /// Whether another one would have answered without it.
@@ -118,7 +118,7 @@ pub struct Routed {
     pub replaced: bool,
 }
 
-impl Routed {
+impl RoutingDecision {
     /// What people are told when another preset answers.
     pub fn status(&self) -> Option<String> {
         let Self {
@@ -133,14 +133,14 @@ impl Routed {
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Which {
+pub enum RoutedSide {
     #[serde(rename = "route")]
     Route,
     #[serde(rename = "fallback")]
     Fallback,
 }
 
-impl Which {
+impl RoutedSide {
     /// The key that it lies over.
     pub fn key(self) -> &'static str {
         match self {

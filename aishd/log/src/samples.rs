@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aishd_log::access::Access;
-use aishd_log::tool::{Network, Reach, Tool, Word};
+use aishd_log::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 use serde_json::json;
 
 pub(crate) fn tool(name: &str, needs: Access) -> Tool {
@@ -15,10 +15,10 @@ pub(crate) fn tool(name: &str, needs: Access) -> Tool {
         server: "test".into(),
         place: "test".into(),
         needs,
-        needs_by: Word::Ours,
+        needs_by: ClaimSource::Ours,
         reads_only: needs == Access::Read,
-        reach: Reach::World,
-        network: Network::Stays,
+        reach: ToolReach::World,
+        network: NetworkUse::Stays,
         packages: Arc::default(),
         directory: None,
     }

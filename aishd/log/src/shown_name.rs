@@ -1,6 +1,6 @@
 //! Names of files as a model is shown them: one line, whatever is in them.
 
-use crate::hidden::{is_hidden, is_odd_space};
+use crate::invisible_characters::{is_hidden, is_odd_space};
 
 /// Characters of one name; the rest is left out, visibly.
 const MOST_CHARS: usize = 120;
@@ -8,7 +8,7 @@ const MOST_CHARS: usize = 120;
 const PATH_CHARS: usize = 400;
 
 /// A name. What moves, hides or reorders is an escape, and so are the signs that mark blocks.
-pub fn shown(name: &str) -> String {
+pub fn shown_name(name: &str) -> String {
     escaped(name, MOST_CHARS)
 }
 
@@ -51,8 +51,8 @@ mod tests {
             ("\\u{a}", "\\u{5c}u{a}"),
             ("</files>", "\\u{3c}/files\\u{3e}"),
         ] {
-            assert_eq!(expected, shown(name), "{name:?}");
+            assert_eq!(expected, shown_name(name), "{name:?}");
         }
-        assert_eq!("x".repeat(120) + "…", shown(&"x".repeat(4_000)));
+        assert_eq!("x".repeat(120) + "…", shown_name(&"x".repeat(4_000)));
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use aish_proto::id::ConversationId;
 use serde::{Deserialize, Serialize};
 
-use crate::time::At;
+use crate::time::Timestamp;
 use crate::usage::Usage;
 
 /// A server that counts more in one request counts something else.
@@ -22,9 +22,9 @@ const DAY_MS: i64 = 86_400_000;
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
-pub struct Nano(pub u64);
+pub struct NanoUsd(pub u64);
 
-impl Nano {
+impl NanoUsd {
     /// `None`: it is no amount of money that can be held.
     pub fn from_usd(usd: f64) -> Option<Self> {
         let nanos = (usd * NANOS).round();
@@ -43,7 +43,7 @@ impl Nano {
 }
 
 /// `$1.50`, `$0.000045`: at least cents, and no zeros behind them.
-impl fmt::Display for Nano {
+impl fmt::Display for NanoUsd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
         let digits = format!("{rest:09}");
@@ -54,39 +54,39 @@ impl fmt::Display for Nano {
 
 /// What a preset's server takes for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Price {
-    pub input: Nano,
-    pub output: Nano,
+pub struct TokenPrice {
+    pub input: NanoUsd,
+    pub output: NanoUsd,
     /// `None`: as other input.
     #[serde(
         rename = "cached_input",
         default,
         skip_serializing_if = "Option::is_none"
     )]
-    pub cached_input: Option<Nano>,
+    pub cached_input: Option<NanoUsd>,
 }
 
-impl Price {
+impl TokenPrice {
     pub fn is_nothing(&self) -> bool {
         let cached = self.cached_input.unwrap_or_default();
-        [self.input, self.output, cached] == [Nano(0); 3]
+        [self.input, self.output, cached] == [NanoUsd(0); 3]
     }
 
     /// What so many tokens cost, to the nearest nano: one division for a whole request.
-    pub fn of(&self, usage: &Usage) -> Nano {
+    pub fn of(&self, usage: &Usage) -> NanoUsd {
         let input = usage.input.unwrap_or(0);
         let cached = usage.cached_input.unwrap_or(0).min(input);
-        let times = |tokens: u64, price: Nano| u128::from(tokens) * u128::from(price.0);
+        let times = |tokens: u64, price: NanoUsd| u128::from(tokens) * u128::from(price.0);
         let sum = times(input - cached, self.input)
             .saturating_add(times(cached, self.cached_input.unwrap_or(self.input)))
             .saturating_add(times(usage.output.unwrap_or(0), self.output));
-        Nano(u64::try_from((sum.saturating_add(MILLION / 2)) / MILLION).unwrap_or(u64::MAX))
+        NanoUsd(u64::try_from((sum.saturating_add(MILLION / 2)) / MILLION).unwrap_or(u64::MAX))
     }
 }
 
 /// What a request was for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Purpose {
+pub enum SpendingPurpose {
     /// An answer of a turn.
     #[default]
     #[serde(rename = "answer")]
@@ -113,13 +113,18 @@ pub struct Payee {
     /// What its server was asked for.
     pub model_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Price>,
+    pub price: Option<TokenPrice>,
     #[serde(default)]
-    pub purpose: Purpose,
+    pub purpose: SpendingPurpose,
 }
 
 impl Payee {
-    pub fn new(preset: &str, model_id: &str, price: Option<Price>, purpose: Purpose) -> Self {
+    pub fn new(
+        preset: &str,
+        model_id: &str,
+        price: Option<TokenPrice>,
+        purpose: SpendingPurpose,
+    ) -> Self {
         let short = |it: &str| it.chars().take(NAME_CHARS).collect();
         Self {
             preset: short(preset),
@@ -130,7 +135,7 @@ impl Payee {
     }
 
     /// The usage of one request: what its server counted, else what is believed, and what it comes to.
-    pub fn charge(&self, counted: Option<Usage>, believed: Believed) -> Usage {
+    pub fn charge(&self, counted: Option<Usage>, believed: EstimatedTokens) -> Usage {
         let counted = counted.unwrap_or_default();
         let sane = |it: Option<u64>| it.filter(|it| *it <= MOST_TOKENS);
         let (input, output) = (sane(counted.input), sane(counted.output));
@@ -152,14 +157,14 @@ impl Payee {
 
 /// Tokens by the bytes of a request and its answer, where nobody counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Believed {
+pub struct EstimatedTokens {
     pub input: u64,
     pub output: u64,
 }
 
 /// One request: what it took, and of whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Paid {
+pub struct PaidRequest {
     pub payee: Payee,
     pub usage: Usage,
 }
@@ -172,19 +177,19 @@ pub struct Paid {
 pub struct Day(pub u32);
 
 impl Day {
-    pub fn of(at: At) -> Self {
+    pub fn of(at: Timestamp) -> Self {
         Self(u32::try_from(at.0.div_euclid(DAY_MS)).unwrap_or(0))
     }
 
     /// Its first moment.
-    pub fn begin(self) -> At {
-        At(i64::from(self.0) * DAY_MS)
+    pub fn begin(self) -> Timestamp {
+        Timestamp(i64::from(self.0) * DAY_MS)
     }
 }
 
 /// What was taken on a day, for a conversation, of a preset and its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct SpentSum {
     pub day: Day,
     /// `None`: of conversations that were deleted.
     #[serde(
@@ -205,12 +210,12 @@ mod tests {
     use super::*;
     use crate::event::Event;
 
-    fn usd(amount: f64) -> Nano {
-        Nano::from_usd(amount).unwrap()
+    fn usd(amount: f64) -> NanoUsd {
+        NanoUsd::from_usd(amount).unwrap()
     }
 
-    fn price(input: f64, output: f64, cached_input: Option<f64>) -> Price {
-        Price {
+    fn price(input: f64, output: f64, cached_input: Option<f64>) -> TokenPrice {
+        TokenPrice {
             input: usd(input),
             output: usd(output),
             cached_input: cached_input.map(usd),
@@ -238,14 +243,14 @@ mod tests {
             assert_eq!(shown, usd(amount).to_string());
         }
         for wrong in [-0.01, f64::NAN, f64::INFINITY, 1e12] {
-            assert_eq!(None, Nano::from_usd(wrong), "{wrong}");
+            assert_eq!(None, NanoUsd::from_usd(wrong), "{wrong}");
         }
     }
 
     #[test]
     fn a_request_costs_its_tokens_at_the_price_of_a_million() {
         let paid = price(3.0, 15.0, Some(0.3));
-        let check = |price: Price, usage, expected| assert_eq!(expected, price.of(&usage).0);
+        let check = |price: TokenPrice, usage, expected| assert_eq!(expected, price.of(&usage).0);
         check(paid, tokens(1000, None, 100), 4_500_000);
         check(
             paid,
@@ -267,12 +272,12 @@ mod tests {
 
     #[test]
     fn what_nobody_counted_is_believed_and_says_so_and_what_has_no_price_has_no_cost() {
-        let believed = Believed {
+        let believed = EstimatedTokens {
             input: 30,
             output: 4,
         };
-        let check = |price: Option<Price>, counted, expected: &str| {
-            let payee = Payee::new("fast", "m", price, Purpose::Answer);
+        let check = |price: Option<TokenPrice>, counted, expected: &str| {
+            let payee = Payee::new("fast", "m", price, SpendingPurpose::Answer);
             let it = payee.charge(counted, believed);
             let said = format!(
                 "{:?} {:?} {} {:?} {}",
@@ -284,14 +289,18 @@ mod tests {
         check(
             paid,
             Some(tokens(7, None, 5)),
-            "Some(7) Some(5) false Some(Nano(12000)) 0",
+            "Some(7) Some(5) false Some(NanoUsd(12000)) 0",
         );
-        check(paid, None, "Some(30) Some(4) true Some(Nano(34000)) 0");
+        check(paid, None, "Some(30) Some(4) true Some(NanoUsd(34000)) 0");
         let half = Usage {
             input: Some(7),
             ..Usage::default()
         };
-        check(paid, Some(half), "Some(7) Some(4) true Some(Nano(11000)) 0");
+        check(
+            paid,
+            Some(half),
+            "Some(7) Some(4) true Some(NanoUsd(11000)) 0",
+        );
         check(
             None,
             Some(tokens(7, None, 5)),
@@ -301,10 +310,10 @@ mod tests {
         check(
             paid,
             Some(tokens(u64::MAX, None, 5)),
-            "Some(30) Some(5) true Some(Nano(35000)) 0",
+            "Some(30) Some(5) true Some(NanoUsd(35000)) 0",
         );
         let free = Some(price(0.0, 0.0, None));
-        check(free, None, "Some(30) Some(4) true Some(Nano(0)) 0");
+        check(free, None, "Some(30) Some(4) true Some(NanoUsd(0)) 0");
     }
 
     /// With a field of a later program among them.
@@ -316,7 +325,7 @@ mod tests {
             "purpose":"summary","later":1},"usage":{"input":7,"output":5,"estimated":true,"cost":64000,"requests":1}}}"#,
         );
         let (payee, usage) = used.paid().unwrap();
-        assert_eq!(Purpose::Summary, payee.purpose);
+        assert_eq!(SpendingPurpose::Summary, payee.purpose);
         assert_eq!(
             (64_000, 12),
             (payee.price.unwrap().of(usage).0, usage.tokens())
@@ -327,15 +336,15 @@ mod tests {
         assert!(matches!(read(reached), Event::BudgetReached(it) if it.under_way == 0));
         let changed = r#"{"budget_changed":{"budget":{"tokens":5,"usd":7}}}"#;
         assert!(
-            matches!(read(changed), Event::BudgetChanged(it) if it.budget.usd == Some(Nano(7)))
+            matches!(read(changed), Event::BudgetChanged(it) if it.budget.usd == Some(NanoUsd(7)))
         );
     }
 
     #[test]
     fn a_day_is_one_of_utc() {
-        let day = |at: i64| Day::of(At(at)).0;
+        let day = |at: i64| Day::of(Timestamp(at)).0;
         assert_eq!((0, 0, 1), (day(0), day(DAY_MS - 1), day(DAY_MS)));
-        assert_eq!(At(2 * DAY_MS), Day(2).begin());
+        assert_eq!(Timestamp(2 * DAY_MS), Day(2).begin());
     }
 
     proptest! {
@@ -343,12 +352,12 @@ mod tests {
         fn sums_do_not_depend_on_their_order(parts in prop::collection::vec(
             (0..1_000_000_u64, 0..1_000_000_u64, prop::option::of(0..1_000_000_u64), any::<bool>()), 0..20,
         ), price in prop::option::of((0..100_000_000_000_u64, 0..100_000_000_000_u64))) {
-            let price = price.map(|(input, output)| Price {
-                input: Nano(input), output: Nano(output), cached_input: Some(Nano(input / 10)),
+            let price = price.map(|(input, output)| TokenPrice {
+                input: NanoUsd(input), output: NanoUsd(output), cached_input: Some(NanoUsd(input / 10)),
             });
-            let payee = |priced| Payee::new("p", "m", price.filter(|_| priced), Purpose::Answer);
+            let payee = |priced| Payee::new("p", "m", price.filter(|_| priced), SpendingPurpose::Answer);
             let of = |(input, output, cached, priced): &(u64, u64, Option<u64>, bool)| {
-                payee(*priced).charge(Some(tokens(*input, *cached, *output)), Believed::default())
+                payee(*priced).charge(Some(tokens(*input, *cached, *output)), EstimatedTokens::default())
             };
             let forth = parts.iter().map(of).fold(Usage::default(), Usage::plus);
             let back = parts.iter().rev().map(of).fold(Usage::default(), Usage::plus);

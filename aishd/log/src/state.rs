@@ -12,26 +12,26 @@ use std::collections::BTreeSet;
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
-use self::shell::Shell;
-use self::turns::{OpenCall, Queued, Running};
+use self::shell::ShellState;
+use self::turns::{OpenCall, QueuedTurn, RunningTurn};
 use crate::access::Access;
 use crate::block::KeptBlock;
+use crate::budget::BudgetLimits;
 use crate::confirm::{Confirm, ConfirmKind, Resolution};
 use crate::constraints::Constraints;
-use crate::event::{Event, Origin, Record, Stop};
-use crate::eviction::{Eviction, Left};
-use crate::grants::Grants;
-use crate::level_request::{OpenRaise, Raise};
-use crate::memory::question::{OpenProposal, Proposal};
-use crate::norris::standing;
-use crate::norris::standing::Standing;
-use crate::pinned::Pinned;
-use crate::purse::Budget;
-use crate::resource::{Change, ResourceChanged};
-use crate::routed::Routed;
-use crate::shell::{PROVIDER, Proposed, TOOL};
-use crate::time::At;
-use crate::tool::{Sha, Subject};
+use crate::event::{Event, Record, StopReason, TurnOrigin};
+use crate::eviction::{Eviction, LeftExchange};
+use crate::grants::GrantList;
+use crate::level_request::{LevelRequest, OpenRaise};
+use crate::memory::question::{MemoryProposal, OpenProposal};
+use crate::norris::status;
+use crate::norris::status::RunStatus;
+use crate::pinned_resource::PinnedEntry;
+use crate::resource::{ResourceChanged, ResourceOutcome};
+use crate::routed::RoutingDecision;
+use crate::shell::{PROVIDER, ProposedLine, TOOL};
+use crate::time::Timestamp;
+use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_call::ToolCall;
 use crate::tool_name::{Alias, ToolName};
 use crate::usage::Usage;
@@ -40,7 +40,7 @@ use crate::usage::Usage;
 const TITLE_FROM_TEXT_CHARS: usize = 60;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct ConversationState {
     pub last_seq: Seq,
     #[serde(default)]
     pub title: Option<String>,
@@ -52,21 +52,21 @@ pub struct State {
     #[serde(default)]
     pub archived: bool,
     #[serde(default)]
-    pub created_at: At,
+    pub created_at: Timestamp,
     #[serde(default)]
-    pub updated_at: At,
+    pub updated_at: Timestamp,
     /// Turns that were asked for.
     #[serde(default)]
     pub turns: u64,
     #[serde(default)]
     pub usage: Usage,
     /// What it may take.
-    #[serde(default, skip_serializing_if = "Budget::is_none")]
-    pub budget: Budget,
+    #[serde(default, skip_serializing_if = "BudgetLimits::is_none")]
+    pub budget: BudgetLimits,
     #[serde(default)]
-    pub running: Option<Running>,
+    pub running: Option<RunningTurn>,
     #[serde(default)]
-    pub queue: Vec<Queued>,
+    pub queue: Vec<QueuedTurn>,
     /// The last turn was interrupted, and nothing has been started since: the queue waits.
     #[serde(default)]
     pub held: bool,
@@ -91,13 +91,13 @@ pub struct State {
     pub left: u64,
     /// Exchanges that left and are back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub restored: Vec<Left>,
+    pub restored: Vec<LeftExchange>,
     /// Where the summary of what left stands; 0: there is none.
     #[serde(default, skip_serializing_if = "is_first")]
     pub summary_seq: Seq,
     /// What people granted here.
     #[serde(default)]
-    pub grants: Grants,
+    pub grants: GrantList,
     /// The level of all providers together, in the older layout, until it is handed out. No call goes by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_level: Option<Access>,
@@ -121,7 +121,7 @@ pub struct State {
     pub confirm_count: u32,
     /// Resources that are in each request, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pinned: Vec<Pinned>,
+    pub pinned: Vec<PinnedEntry>,
     /// A result had blocks that are no text, and people were told what becomes of those.
     #[serde(
         rename = "keeps_blocks",
@@ -131,16 +131,16 @@ pub struct State {
     pub keeps_blocks: bool,
     /// How the last turn that asked a model came to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub began: Option<Began>,
+    pub began: Option<BegunTurn>,
     /// Resources of the shared context; what they are is looked up in the store.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resources: u32,
     /// The run that works by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub norris: Option<Box<Standing>>,
+    pub norris: Option<Box<RunStatus>>,
     /// What there is of commands.
-    #[serde(default, skip_serializing_if = "Shell::is_empty")]
-    pub shell: Shell,
+    #[serde(default, skip_serializing_if = "ShellState::is_empty")]
+    pub shell: ShellState,
     /// It is half an import: nobody sees it, and the next daemon takes it out.
     #[serde(
         rename = "importing",
@@ -167,12 +167,12 @@ fn is_first(seq: &Seq) -> bool {
 
 /// Which model a turn asks, and why that one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Began {
+pub struct BegunTurn {
     pub turn: TurnId,
     /// The preset by name.
     pub model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub routed: Option<Routed>,
+    pub routed: Option<RoutingDecision>,
     /// The preset that a request of it fell back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fell_back: Option<String>,
@@ -183,17 +183,17 @@ pub struct Began {
 pub struct OpenConfirm {
     pub id: ConfirmId,
     pub seq: Seq,
-    pub requested_at: At,
+    pub requested_at: Timestamp,
     #[serde(default)]
-    pub expires_at: Option<At>,
+    pub expires_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<Subject>,
+    pub subject: Option<DecisionSubject>,
     /// The call that runs and waits for it; `None`: the call has not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
 }
 
-impl Began {
+impl BegunTurn {
     fn with(turn: TurnId, model: &str) -> Self {
         Self {
             turn,
@@ -204,7 +204,7 @@ impl Began {
     }
 }
 
-impl State {
+impl ConversationState {
     /// The title for people, also when none was given.
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or("untitled")
@@ -261,7 +261,7 @@ impl State {
                 self.cwd.clone_from(cwd);
                 self.constraints.clone_from(constraints);
             }
-            Event::UserMessage { text, origin, .. } => self.asked(record, text, *origin),
+            Event::UserMessage { text, origin, .. } => self.on_question(record, text, *origin),
             Event::TurnQueued { position, steer } => self.move_to(record.turn, *position, *steer),
             Event::TurnStarted { .. } | Event::RouteDecided(_) | Event::FellBack { .. } => {
                 self.model_asked(record);
@@ -272,7 +272,7 @@ impl State {
                 commands,
                 ..
             } => {
-                self.said(record.seq, calls, commands);
+                self.on_answer(record.seq, calls, commands);
                 self.used(record.turn, usage.unwrap_or_default());
             }
             Event::ModelUsed(paid) => self.used(record.turn, paid.usage),
@@ -280,7 +280,7 @@ impl State {
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
             Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
             Event::MemoryProposed(proposal) => self.fact_proposed(record, proposal),
-            Event::ConfirmResolved(resolution) => self.answered(resolution),
+            Event::ConfirmResolved(resolution) => self.on_resolved(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
             } => self.call_started(call, name, *digest),
@@ -322,7 +322,7 @@ impl State {
             Event::Renamed { title } => self.title = Some(title.clone()),
             Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
-            Event::Norris(event) => standing::apply(&mut self.norris, record.turn, event),
+            Event::Norris(event) => status::apply(&mut self.norris, record.turn, event),
             Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
             Event::TurnFinished {
                 stop, merged_into, ..
@@ -336,21 +336,21 @@ impl State {
     }
 
     /// A question stands in the queue from the moment it is asked; starting takes it out.
-    fn asked(&mut self, record: &Record, text: &str, origin: Origin) {
+    fn on_question(&mut self, record: &Record, text: &str, origin: TurnOrigin) {
         let Some(turn) = record.turn else { return };
         self.turns += 1;
-        if self.title.is_none() && matches!(origin, Origin::Asked | Origin::Imported) {
+        if self.title.is_none() && matches!(origin, TurnOrigin::Asked | TurnOrigin::Imported) {
             self.title = title_from(text);
         }
-        self.queue.push(Queued {
+        self.queue.push(QueuedTurn {
             turn,
             message_seq: record.seq,
             steer: false,
             is_new: record.event.is_new_question(),
             environment_seq: self.shell.environment_seq(),
             retry: match origin {
-                Origin::Retry(old) => Some(old),
-                Origin::Asked | Origin::Continue(_) | Origin::Imported => None,
+                TurnOrigin::Retry(old) => Some(old),
+                TurnOrigin::Asked | TurnOrigin::Continue(_) | TurnOrigin::Imported => None,
             },
         });
     }
@@ -377,7 +377,7 @@ impl State {
     fn model_asked(&mut self, record: &Record) {
         if let Event::TurnStarted { model, source, .. } = &record.event {
             if let (Some(turn), true) = (record.turn, source.is_a_model()) {
-                self.began = Some(Began::with(turn, model));
+                self.began = Some(BegunTurn::with(turn, model));
             }
             self.started(record);
         }
@@ -411,7 +411,7 @@ impl State {
         self.restored.retain(|it| Some(it.turn) != queued.retry);
         self.left += (back - self.restored.len()) as u64;
         self.held = false;
-        self.running = Some(Running {
+        self.running = Some(RunningTurn {
             turn: queued.turn,
             message_seq: queued.message_seq,
             started_seq: record.seq,
@@ -425,7 +425,7 @@ impl State {
     }
 
     /// The model has finished an answer.
-    fn said(&mut self, at: Seq, calls: &[ToolCall], commands: &[Proposed]) {
+    fn on_answer(&mut self, at: Seq, calls: &[ToolCall], commands: &[ProposedLine]) {
         let Some(running) = &mut self.running else {
             return;
         };
@@ -474,11 +474,11 @@ impl State {
         }
     }
 
-    fn call_started(&mut self, call: &str, name: &str, digest: Sha) {
+    fn call_started(&mut self, call: &str, name: &str, digest: ContentDigest) {
         let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
         open.filter(|it| it.id == call).for_each(|it| {
             it.started = true;
-            it.subject = Subject::named(name, digest);
+            it.subject = DecisionSubject::named(name, digest);
         });
         let tool: Option<ToolName> = name.parse().ok();
         self.used.extend(tool.map(|it| it.alias().clone()));
@@ -500,9 +500,9 @@ impl State {
 
     fn resource_changed(&mut self, changed: &ResourceChanged) {
         match changed.change {
-            Change::Created => self.resources += 1,
-            Change::Updated => {}
-            Change::Deleted => self.resources = self.resources.saturating_sub(1),
+            ResourceOutcome::Created => self.resources += 1,
+            ResourceOutcome::Updated => {}
+            ResourceOutcome::Deleted => self.resources = self.resources.saturating_sub(1),
         }
     }
 
@@ -521,7 +521,7 @@ impl State {
         });
     }
 
-    fn wanted_raised(&mut self, record: &Record, raise: &Raise) {
+    fn wanted_raised(&mut self, record: &Record, raise: &LevelRequest) {
         self.confirm_count = self.confirm_count.max(raise.number);
         self.raises.push(OpenRaise {
             id: raise.id,
@@ -532,7 +532,7 @@ impl State {
         });
     }
 
-    fn fact_proposed(&mut self, record: &Record, proposal: &Proposal) {
+    fn fact_proposed(&mut self, record: &Record, proposal: &MemoryProposal) {
         self.confirm_count = self.confirm_count.max(proposal.number);
         self.proposals.push(OpenProposal {
             id: proposal.id,
@@ -541,7 +541,7 @@ impl State {
         });
     }
 
-    fn answered(&mut self, resolution: &Resolution) {
+    fn on_resolved(&mut self, resolution: &Resolution) {
         self.confirms.retain(|it| it.id != resolution.confirm);
         self.raises.retain(|it| it.id != resolution.confirm);
         self.proposals.retain(|it| it.id != resolution.confirm);
@@ -554,7 +554,7 @@ impl State {
         }
     }
 
-    fn finished(&mut self, turn: Option<TurnId>, stop: Stop) {
+    fn finished(&mut self, turn: Option<TurnId>, stop: StopReason) {
         self.queue.retain(|it| Some(it.turn) != turn);
         if self.norris.as_ref().map(|it| it.turn) == turn {
             self.norris = None;
@@ -562,7 +562,7 @@ impl State {
         if self.running.as_ref().map(|it| it.turn) == turn {
             self.running = None;
             self.last_turn = turn;
-            self.held = stop == Stop::Interrupted;
+            self.held = stop == StopReason::Interrupted;
             // There is nothing left to join: they wait like all others.
             for queued in &mut self.queue {
                 queued.steer = false;

@@ -9,7 +9,7 @@ const MAX_VALUE_BYTES: usize = 256 << 10;
 
 /// How the log has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Structured {
+pub enum StructuredResult {
     /// The text of the result is its JSON.
     #[serde(rename = "text")]
     Text,
@@ -18,7 +18,7 @@ pub enum Structured {
     Value(Value),
 }
 
-impl Structured {
+impl StructuredResult {
     /// `None`: it is too large to be kept beside the text.
     pub fn of(value: &Value, text: &str) -> Option<Self> {
         if serde_json::from_str::<Value>(text).is_ok_and(|it| it == *value) {
@@ -46,17 +46,17 @@ mod tests {
     #[test]
     fn a_value_is_kept_once_and_not_at_any_size() {
         let value = json!({"b": [1.5], "a": "é"});
-        let text = Structured::of(&value, "{\"a\": \"é\", \"b\": [1.5]}");
-        assert_eq!(Some(Structured::Text), text);
-        let beside = Structured::of(&value, "b is 1.5");
-        assert_eq!(Some(Structured::Value(value.clone())), beside);
-        let apart = Structured::Text.apart_from(&value.to_string());
-        assert_eq!(Some(Structured::Value(value)), apart);
+        let text = StructuredResult::of(&value, "{\"a\": \"é\", \"b\": [1.5]}");
+        assert_eq!(Some(StructuredResult::Text), text);
+        let beside = StructuredResult::of(&value, "b is 1.5");
+        assert_eq!(Some(StructuredResult::Value(value.clone())), beside);
+        let apart = StructuredResult::Text.apart_from(&value.to_string());
+        assert_eq!(Some(StructuredResult::Value(value)), apart);
         let large = json!("x".repeat(MAX_VALUE_BYTES));
-        assert_eq!(None, Structured::of(&large, "much"));
+        assert_eq!(None, StructuredResult::of(&large, "much"));
         assert_eq!(
-            Some(Structured::Text),
-            Structured::of(&large, &large.to_string())
+            Some(StructuredResult::Text),
+            StructuredResult::of(&large, &large.to_string())
         );
     }
 }

@@ -5,4 +5,4 @@ use serde::{Deserialize, Serialize};
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct At(pub i64);
+pub struct Timestamp(pub i64);

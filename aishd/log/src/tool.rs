@@ -28,11 +28,11 @@ pub struct Tool {
     /// The level that a call needs.
     pub needs: Access,
     /// Who says so.
-    pub needs_by: Word,
+    pub needs_by: ClaimSource,
     /// Calls of it may run beside others that only read.
     pub reads_only: bool,
-    pub reach: Reach,
-    pub network: Network,
+    pub reach: ToolReach,
+    pub network: NetworkUse,
     /// What a call of it would fetch and run besides itself, as it is asked for.
     pub packages: Arc<[String]>,
     /// Where it runs, for people, when that is not the conversation's directory.
@@ -41,7 +41,7 @@ pub struct Tool {
 
 /// Whose word something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum ClaimSource {
     /// The configuration's, a manifest's or the program's own.
     Ours,
     /// A server's of itself: it makes nothing easier.
@@ -50,7 +50,7 @@ pub enum Word {
 
 /// Whether its calls can leave this machine, as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkUse {
     /// Its provider is here, and says so of the tool.
     Stays,
     MayLeave,
@@ -58,7 +58,7 @@ pub enum Network {
 
 /// How far a call of a tool reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ToolReach {
     /// Not beyond what the model was shown in this conversation: there is nothing to ask a person about.
     Conversation,
     /// Anything else.
@@ -68,18 +68,18 @@ pub enum Reach {
 /// SHA-256, in hexadecimal where it is text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Sha(pub [u8; 32]);
+pub struct ContentDigest(pub [u8; 32]);
 
 /// What a decision is about: a call of this tool, with what its digest is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subject {
+pub struct DecisionSubject {
     pub tool: ToolName,
-    pub digest: Sha,
+    pub digest: ContentDigest,
 }
 
-impl Subject {
+impl DecisionSubject {
     /// `None` where the name is no tool's.
-    pub fn named(name: &str, digest: Sha) -> Option<Self> {
+    pub fn named(name: &str, digest: ContentDigest) -> Option<Self> {
         let tool = name.parse().ok()?;
         Some(Self { tool, digest })
     }
@@ -89,7 +89,7 @@ impl Subject {
 #[error("a digest is 64 hexadecimal digits")]
 pub struct NoDigest;
 
-impl Sha {
+impl ContentDigest {
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
@@ -100,19 +100,19 @@ impl Sha {
     }
 }
 
-impl fmt::Display for Sha {
+impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
     }
 }
 
-impl fmt::Debug for Sha {
+impl fmt::Debug for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl FromStr for Sha {
+impl FromStr for ContentDigest {
     type Err = NoDigest;
 
     fn from_str(text: &str) -> Result<Self, NoDigest> {
@@ -128,7 +128,7 @@ impl FromStr for Sha {
     }
 }
 
-impl TryFrom<String> for Sha {
+impl TryFrom<String> for ContentDigest {
     type Error = NoDigest;
 
     fn try_from(text: String) -> Result<Self, NoDigest> {
@@ -136,8 +136,8 @@ impl TryFrom<String> for Sha {
     }
 }
 
-impl From<Sha> for String {
-    fn from(sha: Sha) -> Self {
+impl From<ContentDigest> for String {
+    fn from(sha: ContentDigest) -> Self {
         sha.to_string()
     }
 }
@@ -157,14 +157,14 @@ impl Tool {
         definition
     }
 
-    pub fn definition_digest(&self) -> Sha {
+    pub fn definition_digest(&self) -> ContentDigest {
         let definition = json!({"definition": self.definition(), "server": &*self.server});
-        Sha::of_value(&definition)
+        ContentDigest::of_value(&definition)
     }
 
     /// What one consent is bound to: this definition of this server, what it may do, these arguments, this directory.
-    pub fn call_digest(&self, arguments: &Map<String, Value>, cwd: &str) -> Sha {
-        Sha::of_value(&json!({
+    pub fn call_digest(&self, arguments: &Map<String, Value>, cwd: &str) -> ContentDigest {
+        ContentDigest::of_value(&json!({
             "definition": self.definition(),
             "server": &*self.server,
             "level": self.needs.number(),

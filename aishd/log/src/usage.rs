@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::spending::Nano;
+use crate::spending::NanoUsd;
 
 /// Tokens as the server counted them; `None` where it did not say. Once a request is charged for, also what it cost; then
 /// sums of these say what many requests took.
@@ -25,7 +25,7 @@ pub struct Usage {
     pub estimated: bool,
     /// Of the requests whose price was known; `None`: of none was it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Nano>,
+    pub cost: Option<NanoUsd>,
     /// Requests that were charged for.
     #[serde(default, skip_serializing_if = "is_none")]
     pub requests: u64,

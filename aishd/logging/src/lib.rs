@@ -1,10 +1,10 @@
 //! The log: to stderr, where the service manager or a file takes it, and into a ring that clients can read.
 //! Whatever is written passes one edge, which cuts out secrets and makes control characters visible.
 
-mod edge;
+mod line_ring;
 mod outlet;
 mod redact;
-mod ring;
+mod stderr_writer;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io;
@@ -15,10 +15,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
-use self::edge::{Edge, Form};
-use self::outlet::Outlet;
+pub use self::line_ring::{LogRing, RingPage};
+use self::outlet::LogOutlet;
 pub use self::redact::Redactor;
-pub use self::ring::{Page, Ring};
+use self::stderr_writer::{StderrEdge, StderrForm};
 
 /// Text of prompts and answers is logged with this target, at debug and below; see [`LogSettings::content`].
 const CONTENT_OFF: &str = "aishd::content=off";
@@ -28,7 +28,7 @@ const OURS: [&str; 2] = ["aishd", "aish_"];
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum LineFormat {
     /// Text, in the manner of the journal where stderr is the journal.
     #[default]
     Auto,
@@ -43,7 +43,7 @@ pub struct LogSettings {
     /// A level, or levels by target: `warn,aishd_store=debug`.
     pub level: String,
     /// Taken at start only.
-    pub format: Format,
+    pub format: LineFormat,
     /// Values of fields and headers whose names have one of these words are cut out.
     pub redact: Vec<String>,
     /// Whether prompts and answers may be logged, at the level debug.
@@ -54,7 +54,7 @@ impl Default for LogSettings {
     fn default() -> Self {
         Self {
             level: "info".to_owned(),
-            format: Format::Auto,
+            format: LineFormat::Auto,
             redact: ["authorization", "key", "token"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -65,16 +65,16 @@ impl Default for LogSettings {
 
 /// The log while the daemon runs.
 #[derive(Clone, Debug)]
-pub struct Logging {
+pub struct RunningLog {
     filter: reload::Handle<EnvFilter, Registry>,
     redactor: Redactor,
-    ring: Ring,
-    outlet: Outlet,
+    ring: LogRing,
+    outlet: LogOutlet,
 }
 
 /// Dropped at the end, it lets the last lines out.
 #[derive(Debug)]
-pub struct LastLines(Outlet);
+pub struct LastLines(LogOutlet);
 
 impl Drop for LastLines {
     fn drop(&mut self) {
@@ -82,7 +82,7 @@ impl Drop for LastLines {
     }
 }
 
-impl Logging {
+impl RunningLog {
     /// Begins to log. `journal_stream` is what the service manager says of the stream that it made for us.
     ///
     /// # Errors
@@ -90,24 +90,26 @@ impl Logging {
     /// There is no thread that could write lines.
     pub fn start(settings: &LogSettings, journal_stream: Option<&str>) -> io::Result<Self> {
         let redactor = Redactor::new(&settings.redact);
-        let ring = Ring::default();
+        let ring = LogRing::default();
         let (filter, handle) = reload::Layer::new(filter(settings));
         let to_journal = match settings.format {
-            Format::Journald => true,
-            Format::Auto | Format::Json => journal_stream.is_some_and(is_our_stderr),
-            Format::Text => false,
+            LineFormat::Journald => true,
+            LineFormat::Auto | LineFormat::Json => journal_stream.is_some_and(is_our_stderr),
+            LineFormat::Text => false,
         };
         let form = match (settings.format, to_journal) {
-            (Format::Json, _) => Form::Json { to_journal },
-            (Format::Auto | Format::Text | Format::Journald, true) => Form::Journal,
-            (Format::Auto | Format::Text | Format::Journald, false) => Form::Text,
+            (LineFormat::Json, _) => StderrForm::Json { to_journal },
+            (LineFormat::Auto | LineFormat::Text | LineFormat::Journald, true) => {
+                StderrForm::Journal
+            }
+            (LineFormat::Auto | LineFormat::Text | LineFormat::Journald, false) => StderrForm::Text,
         };
-        let outlet = Outlet::start(io::stderr(), move |count| form.missing(count))?;
-        let edge = Edge::new(form, redactor.clone(), outlet.clone(), ring.clone());
+        let outlet = LogOutlet::start(io::stderr(), move |count| form.missing(count))?;
+        let edge = StderrEdge::new(form, redactor.clone(), outlet.clone(), ring.clone());
         let lines = match form {
-            Form::Json { .. } => fmt::layer().json().with_writer(edge).boxed(),
+            StderrForm::Json { .. } => fmt::layer().json().with_writer(edge).boxed(),
             // The edge writes time and level, each where it is wanted.
-            Form::Text | Form::Journal => fmt::layer()
+            StderrForm::Text | StderrForm::Journal => fmt::layer()
                 .with_ansi(false)
                 .without_time()
                 .with_level(false)
@@ -152,7 +154,7 @@ impl Logging {
         self.redactor.clone()
     }
 
-    pub fn ring(&self) -> Ring {
+    pub fn ring(&self) -> LogRing {
         self.ring.clone()
     }
 }

@@ -16,36 +16,36 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// Cheap to clone; what was put in leaves in its order.
 #[derive(Clone)]
-pub(super) struct Outlet(Arc<Shared>);
+pub(super) struct LogOutlet(Arc<OutletQueue>);
 
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct OutletQueue {
+    waiting: Mutex<OutletWaiting>,
     changed: Condvar,
     /// How a line says that so many are missing where it stands.
     missing: Box<dyn Fn(u64) -> String + Send + Sync>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct OutletWaiting {
     lines: VecDeque<String>,
     /// Of the lines, and of the one that is being written.
     bytes: usize,
     dropped: u64,
 }
 
-impl std::fmt::Debug for Outlet {
+impl std::fmt::Debug for LogOutlet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outlet").finish_non_exhaustive()
     }
 }
 
-impl Outlet {
+impl LogOutlet {
     /// Begins to write into `sink`.
     pub(super) fn start(
         sink: impl Write + Send + 'static,
         missing: impl Fn(u64) -> String + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(OutletQueue {
             waiting: Mutex::default(),
             changed: Condvar::new(),
             missing: Box::new(missing),
@@ -75,7 +75,7 @@ impl Outlet {
 
     /// Waits until everything is written, but not for ever.
     pub(super) fn flush(&self) {
-        let unwritten = |it: &mut Waiting| it.bytes > 0 || it.dropped > 0;
+        let unwritten = |it: &mut OutletWaiting| it.bytes > 0 || it.dropped > 0;
         let mut waiting = self.0.waiting();
         self.0
             .changed
@@ -83,7 +83,7 @@ impl Outlet {
     }
 }
 
-impl Waiting {
+impl OutletWaiting {
     fn has_room(&self, bytes: usize) -> bool {
         self.bytes == 0 || self.bytes + bytes <= WAITING_BYTES
     }
@@ -94,8 +94,8 @@ impl Waiting {
     }
 }
 
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl OutletQueue {
+    fn waiting(&self) -> MutexGuard<'_, OutletWaiting> {
         self.waiting.lock()
     }
 
@@ -147,9 +147,9 @@ mod tests {
         }
     }
 
-    fn slow() -> (Outlet, Receiver<String>) {
+    fn slow() -> (LogOutlet, Receiver<String>) {
         let (sender, receiver) = sync_channel(0);
-        let outlet = Outlet::start(Slow(sender), |count| format!("{count} missing")).unwrap();
+        let outlet = LogOutlet::start(Slow(sender), |count| format!("{count} missing")).unwrap();
         (outlet, receiver)
     }
 

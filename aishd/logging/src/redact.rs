@@ -48,10 +48,10 @@ const NO_SECRETS: [&str; 7] = ["none", "null", "true", "false", "missing", "pres
 
 /// Knows what must not be logged; cheap to clone, and all clones know the same.
 #[derive(Clone, Default)]
-pub struct Redactor(Arc<RwLock<Known>>);
+pub struct Redactor(Arc<RwLock<KnownSecrets>>);
 
 #[derive(Default)]
-struct Known {
+struct KnownSecrets {
     /// Newest last.
     values: Vec<String>,
     names: Vec<String>,
@@ -113,8 +113,8 @@ impl Redactor {
                 }
             }
         }
-        let mut cuts = Cuts::default();
-        named(&line, &known.names, &mut cuts);
+        let mut cuts = RedactedRanges::default();
+        cut_named(&line, &known.names, &mut cuts);
         schemes(&line, &mut cuts);
         beginnings(&line, &mut cuts);
         addresses(&line, &mut cuts);
@@ -124,9 +124,9 @@ impl Redactor {
 
 /// Ranges of bytes that go.
 #[derive(Debug, Default)]
-struct Cuts(Vec<(usize, usize)>);
+struct RedactedRanges(Vec<(usize, usize)>);
 
-impl Cuts {
+impl RedactedRanges {
     fn add(&mut self, from: usize, to: usize) {
         if from < to {
             self.0.push((from, to));
@@ -153,7 +153,7 @@ impl Cuts {
 }
 
 /// `api_key=…`, `Authorization: …`, `"token":"…"`, also where the quotes were escaped.
-fn named(line: &str, names: &[String], cuts: &mut Cuts) {
+fn cut_named(line: &str, names: &[String], cuts: &mut RedactedRanges) {
     for (at, sign) in line.char_indices() {
         if sign != '=' && sign != ':' {
             continue;
@@ -164,7 +164,7 @@ fn named(line: &str, names: &[String], cuts: &mut Cuts) {
             .rsplit(|it: char| !it.is_ascii_alphanumeric() && it != '_' && it != '-')
             .next()
             .unwrap_or_default();
-        if !tells(name, names) {
+        if !is_secret_name(name, names) {
             continue;
         }
         let rest = line.get(at + 1..).unwrap_or_default();
@@ -197,7 +197,7 @@ fn named(line: &str, names: &[String], cuts: &mut Cuts) {
 }
 
 /// Whether one of the words in a name tells of a secret: `x-api-key`, `apiKey`, `GITHUB_TOKEN`; not `max_tokens`.
-fn tells(name: &str, words: &[String]) -> bool {
+fn is_secret_name(name: &str, words: &[String]) -> bool {
     let mut parts = vec![String::new()];
     let mut lower = false;
     for sign in name.chars() {
@@ -248,7 +248,7 @@ fn is_scheme(word: &str) -> bool {
 }
 
 /// `Bearer …` and `Basic …`, wherever they stand.
-fn schemes(line: &str, cuts: &mut Cuts) {
+fn schemes(line: &str, cuts: &mut RedactedRanges) {
     let lower = line.to_ascii_lowercase();
     for scheme in ["bearer", "basic"] {
         for (at, _) in lower.match_indices(scheme) {
@@ -270,7 +270,7 @@ fn schemes(line: &str, cuts: &mut Cuts) {
 }
 
 /// Keys of well-known services, by how they begin.
-fn beginnings(line: &str, cuts: &mut Cuts) {
+fn beginnings(line: &str, cuts: &mut RedactedRanges) {
     for beginning in BEGINNINGS {
         for (at, _) in line.match_indices(beginning) {
             let rest = line.get(at..).unwrap_or_default();
@@ -285,7 +285,7 @@ fn beginnings(line: &str, cuts: &mut Cuts) {
 }
 
 /// The password in `scheme://name:password@host`.
-fn addresses(line: &str, cuts: &mut Cuts) {
+fn addresses(line: &str, cuts: &mut RedactedRanges) {
     for (at, _) in line.match_indices("://") {
         let from = at + 3;
         let rest = line.get(from..).unwrap_or_default();

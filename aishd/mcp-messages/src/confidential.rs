@@ -35,11 +35,12 @@ fn places(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
     let each = arguments.iter().map(|word| {
         let own = std::mem::take(&mut announced);
         let name = word.trim_start_matches('-');
-        announced = word.starts_with('-') && !word.contains('=') && secret_name::tells(name);
+        announced =
+            word.starts_with('-') && !word.contains('=') && secret_name::is_secret_name(name);
         if own && !word.starts_with('-') {
             return hidden(word, 0, word.len()).into_iter().collect();
         }
-        let named = named(word);
+        let named = named_secret(word);
         if named.is_some() {
             return named.into_iter().collect();
         }
@@ -49,10 +50,10 @@ fn places(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
 }
 
 /// `name=value`, or `Name: value`, where the scheme of a header stays to be seen.
-fn named(word: &str) -> Option<Range<usize>> {
+fn named_secret(word: &str) -> Option<Range<usize>> {
     let at = word.find(['=', ':'])?;
     let (name, rest) = word.split_at(at);
-    if rest.starts_with("://") || !secret_name::tells(name) {
+    if rest.starts_with("://") || !secret_name::is_secret_name(name) {
         return None;
     }
     let value = rest[1..].trim_start();
@@ -78,7 +79,7 @@ fn in_address(word: &str) -> Vec<Range<usize>> {
         let value = part.trim_end_matches(['?', '&', '#']);
         if let Some((name, _)) = value
             .split_once('=')
-            .filter(|(name, _)| secret_name::tells(name))
+            .filter(|(name, _)| secret_name::is_secret_name(name))
         {
             found.extend(hidden(word, at + name.len() + 1, at + value.len()));
         }

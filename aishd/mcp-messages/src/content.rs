@@ -5,8 +5,8 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
 
-use crate::outcome::{Attachment, Body, Outcome};
-use crate::text::one_line;
+use crate::bounded_text::one_line;
+use crate::outcome::{AttachmentBody, OutcomeAttachment, ToolOutcome};
 use aishd_log::block;
 use aishd_log::block::{BlockKind, MAX_BLOCKS, UNKNOWN_MIME};
 
@@ -24,23 +24,23 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Flattens a result. A server may send anything: what is no result at all is shown as it is.
-pub fn flatten(result: &Value) -> Outcome {
+pub fn flatten(result: &Value) -> ToolOutcome {
     with_room(result, MAX_RESOURCE_BYTES)
 }
 
 /// The same where the texts of embedded resources go along beside it.
-pub fn named(result: &Value) -> Outcome {
+pub fn outcome_of(result: &Value) -> ToolOutcome {
     with_room(result, 0)
 }
 
-fn with_room(result: &Value, mut room: usize) -> Outcome {
-    let mut outcome = Outcome {
+fn with_room(result: &Value, mut room: usize) -> ToolOutcome {
+    let mut outcome = ToolOutcome {
         is_error: result.get("isError").and_then(Value::as_bool) == Some(true),
         structured: result
             .get("structuredContent")
             .filter(|it| !it.is_null())
             .cloned(),
-        ..Outcome::default()
+        ..ToolOutcome::default()
     };
     let mut lines = vec![];
     // Of each attachment, its line.
@@ -56,19 +56,19 @@ fn with_room(result: &Value, mut room: usize) -> Outcome {
                     continue;
                 }
                 match read(block) {
-                    Block::Text(text) => {
+                    ContentBlock::Text(text) => {
                         has_text = true;
                         lines.push(text);
                     }
-                    Block::Other(placeholder, attachment) => {
+                    ContentBlock::Other(placeholder, attachment) => {
                         standing.push(lines.len());
                         lines.push(placeholder);
                         outcome.attachments.push(attachment);
                     }
-                    Block::Told(placeholder, text, attachment) => {
+                    ContentBlock::Told(placeholder, text, attachment) => {
                         standing.push(lines.len());
                         lines.push(placeholder);
-                        lines.extend(told(&text, &mut room));
+                        lines.extend(bounded(&text, &mut room));
                         outcome.attachments.push(attachment);
                     }
                 }
@@ -119,7 +119,7 @@ fn with_room(result: &Value, mut room: usize) -> Outcome {
 }
 
 /// The text of an embedded resource, up to a measure: a model that calls a tool to read a file wants to read it.
-fn told(text: &str, room: &mut usize) -> Option<String> {
+fn bounded(text: &str, room: &mut usize) -> Option<String> {
     if text.is_empty() || *room == 0 {
         return None;
     }
@@ -132,24 +132,24 @@ fn told(text: &str, room: &mut usize) -> Option<String> {
     })
 }
 
-enum Block {
+enum ContentBlock {
     Text(String),
     /// With the line that stands for it.
-    Other(String, Attachment),
+    Other(String, OutcomeAttachment),
     /// The same, with a text that is to be read where it stands.
-    Told(String, String, Attachment),
+    Told(String, String, OutcomeAttachment),
 }
 
 fn is_text(block: &Value) -> bool {
     block.get("type").is_some_and(|it| it == "text") && block.get("text").is_some()
 }
 
-fn read(block: &Value) -> Block {
+fn read(block: &Value) -> ContentBlock {
     let text = |name| block.get(name).and_then(Value::as_str);
     match text("type").unwrap_or_default() {
         "text" => match block.get("text") {
-            Some(Value::String(text)) => Block::Text(text.clone()),
-            Some(other) => Block::Text(other.to_string()),
+            Some(Value::String(text)) => ContentBlock::Text(text.clone()),
+            Some(other) => ContentBlock::Text(other.to_string()),
             None => unknown(block, "text"),
         },
         "image" => match text("data") {
@@ -165,13 +165,13 @@ fn read(block: &Value) -> Block {
             let uri = text("uri").unwrap_or_default();
             let name = text("title").or(text("name")).unwrap_or_default();
             let label = one_line(&[uri, name].join(" "), MAX_LABEL_CHARS);
-            Block::Other(
+            ContentBlock::Other(
                 format!("[resource link {label}]"),
-                Attachment {
+                OutcomeAttachment {
                     kind: BlockKind::Link,
                     mime: JSON.to_owned(),
                     uri: block::uri(uri).map(str::to_owned),
-                    body: Body::Text(block.to_string()),
+                    body: AttachmentBody::Text(block.to_string()),
                     end: 0,
                 },
             )
@@ -180,7 +180,7 @@ fn read(block: &Value) -> Block {
     }
 }
 
-fn resource(block: &Value) -> Block {
+fn resource(block: &Value) -> ContentBlock {
     let inner = block.get("resource").unwrap_or(&Value::Null);
     let text = |name| inner.get(name).and_then(Value::as_str);
     let uri = text("uri").unwrap_or_default();
@@ -192,23 +192,23 @@ fn resource(block: &Value) -> Block {
     };
     let mime = text("mimeType").and_then(block::mime);
     let mime = mime.unwrap_or("text/plain");
-    let body = Body::Text(content.to_owned());
-    match held(BlockKind::Resource, mime, "", uri, body) {
-        Block::Other(placeholder, attachment) => {
-            Block::Told(placeholder, content.to_owned(), attachment)
+    let body = AttachmentBody::Text(content.to_owned());
+    match attachment_block(BlockKind::Resource, mime, "", uri, body) {
+        ContentBlock::Other(placeholder, attachment) => {
+            ContentBlock::Told(placeholder, content.to_owned(), attachment)
         }
-        other @ (Block::Text(_) | Block::Told(..)) => other,
+        other @ (ContentBlock::Text(_) | ContentBlock::Told(..)) => other,
     }
 }
 
-fn bytes(kind: BlockKind, mime: Option<&str>, uri: &str, base64: &str) -> Block {
+fn bytes(kind: BlockKind, mime: Option<&str>, uri: &str, base64: &str) -> ContentBlock {
     let mime = mime.and_then(block::mime).unwrap_or(UNKNOWN_MIME);
     match decoded(base64) {
-        Some(bytes) => held(kind, mime, "", uri, Body::Bytes(bytes)),
+        Some(bytes) => attachment_block(kind, mime, "", uri, AttachmentBody::Bytes(bytes)),
         // Whoever looks into it sees what was sent.
         None => {
-            let body = Body::Text(base64.to_owned());
-            held(kind, "text/plain", ", not base64", uri, body)
+            let body = AttachmentBody::Text(base64.to_owned());
+            attachment_block(kind, "text/plain", ", not base64", uri, body)
         }
     }
 }
@@ -224,7 +224,13 @@ fn decoded(base64: &str) -> Option<Vec<u8>> {
     BASE64.decode(digits.collect::<Vec<u8>>()).ok()
 }
 
-fn held(kind: BlockKind, mime: &str, remark: &str, uri: &str, body: Body) -> Block {
+fn attachment_block(
+    kind: BlockKind,
+    mime: &str,
+    remark: &str,
+    uri: &str,
+    body: AttachmentBody,
+) -> ContentBlock {
     let word = match kind {
         BlockKind::Image => "image",
         BlockKind::Audio => "audio",
@@ -233,9 +239,9 @@ fn held(kind: BlockKind, mime: &str, remark: &str, uri: &str, body: Body) -> Blo
         BlockKind::Other => "block",
     };
     let label = one_line(&[uri, mime].join(" "), MAX_LABEL_CHARS);
-    Block::Other(
+    ContentBlock::Other(
         format!("[{word} {label}{remark} {}]", size(body.bytes())),
-        Attachment {
+        OutcomeAttachment {
             kind,
             mime: mime.to_owned(),
             uri: block::uri(uri).map(str::to_owned),
@@ -246,17 +252,17 @@ fn held(kind: BlockKind, mime: &str, remark: &str, uri: &str, body: Body) -> Blo
 }
 
 /// A kind of block from the future, or a broken one: it is kept, and the model is told that it was there.
-fn unknown(block: &Value, kind: &str) -> Block {
+fn unknown(block: &Value, kind: &str) -> ContentBlock {
     let json = block.to_string();
     let kind = if kind.is_empty() { "untyped" } else { kind };
     let label = one_line(kind, MAX_LABEL_CHARS);
-    Block::Other(
+    ContentBlock::Other(
         format!("[block {label} {}]", size(json.len())),
-        Attachment {
+        OutcomeAttachment {
             kind: BlockKind::Other,
             mime: JSON.to_owned(),
             uri: None,
-            body: Body::Text(json),
+            body: AttachmentBody::Text(json),
             end: 0,
         },
     )
@@ -340,8 +346,8 @@ mod tests {
                 panic!("{outcome:?}");
             };
             let bytes = match &kept.body {
-                Body::Bytes(bytes) => bytes.clone(),
-                Body::Text(text) => text.clone().into_bytes(),
+                AttachmentBody::Bytes(bytes) => bytes.clone(),
+                AttachmentBody::Text(text) => text.clone().into_bytes(),
             };
             assert_eq!(
                 format!("é\n{line}"),

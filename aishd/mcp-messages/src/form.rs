@@ -1,10 +1,10 @@
 //! What a server wants of a person, read from its `elicitation/create`. It comes from outside: whatever it is, it
 //! becomes a form that can be shown and judged, or is refused with a reason that its author understands.
 
-use aish_proto::form::{Choice, Elicitation, Field, Kind, Wanted};
+use aish_proto::form::{ElicitationContent, ElicitationRequest, FieldChoice, FieldKind, FormField};
 use serde_json::{Map, Value};
 
-use crate::text::{cut, one_line};
+use crate::bounded_text::{cut, one_line};
 use aishd_log::canonical::canonical;
 
 /// Of the whole request, in its canonical spelling.
@@ -37,26 +37,26 @@ pub enum FormError {
 }
 
 /// What the server `alias` asks.
-pub fn read(alias: &str, params: &Value) -> Result<Elicitation, FormError> {
+pub fn read(alias: &str, params: &Value) -> Result<ElicitationRequest, FormError> {
     let bytes = canonical(params).len();
     if bytes > MAX_BYTES {
         return Err(FormError::TooLong(bytes));
     }
     let text = |name| params.get(name).and_then(Value::as_str);
     let wanted = match text("mode") {
-        None | Some("form") => Wanted::Form {
+        None | Some("form") => ElicitationContent::Form {
             fields: fields(params.get("requestedSchema"))?,
         },
         Some("url") => {
             let url = text("url").unwrap_or_default();
-            Wanted::Url {
+            ElicitationContent::Url {
                 host: host(url)?,
                 url: url.to_owned(),
             }
         }
         Some(other) => return Err(FormError::UnknownMode(one_line(other, 40))),
     };
-    Ok(Elicitation {
+    Ok(ElicitationRequest {
         server: alias.to_owned(),
         message: cut(text("message").unwrap_or_default(), MAX_MESSAGE_CHARS),
         wanted,
@@ -64,7 +64,7 @@ pub fn read(alias: &str, params: &Value) -> Result<Elicitation, FormError> {
 }
 
 /// Those that have to be filled in come first, as the server orders them; of the others no order is known.
-fn fields(schema: Option<&Value>) -> Result<Vec<Field>, FormError> {
+fn fields(schema: Option<&Value>) -> Result<Vec<FormField>, FormError> {
     let nothing = Map::new();
     let schema = match schema {
         None | Some(Value::Null) => &nothing,
@@ -102,7 +102,7 @@ fn fields(schema: Option<&Value>) -> Result<Vec<Field>, FormError> {
     Ok(read.into_iter().map(|(_, field)| field).collect())
 }
 
-fn field(name: &str, property: &Value, required: bool) -> Result<Field, FormError> {
+fn field(name: &str, property: &Value, required: bool) -> Result<FormField, FormError> {
     let kind = kind(property).map_err(|why| at(name, why))?;
     let text = |member, max| {
         let text = property.get(member).and_then(Value::as_str);
@@ -110,7 +110,7 @@ fn field(name: &str, property: &Value, required: bool) -> Result<Field, FormErro
     };
     // What does not fit its own schema is no default.
     let default = property.get("default").filter(|it| kind.check(it).is_ok());
-    Ok(Field {
+    Ok(FormField {
         name: name.to_owned(),
         title: text("title", MAX_TITLE_CHARS),
         description: text("description", MAX_DESCRIPTION_CHARS),
@@ -120,7 +120,7 @@ fn field(name: &str, property: &Value, required: bool) -> Result<Field, FormErro
     })
 }
 
-fn kind(property: &Value) -> Result<Kind, &'static str> {
+fn kind(property: &Value) -> Result<FieldKind, &'static str> {
     let number = |name| property.get(name).and_then(Value::as_f64);
     let count = |name| property.get(name).and_then(Value::as_u64);
     let text = |name, max| {
@@ -135,20 +135,20 @@ fn kind(property: &Value) -> Result<Kind, &'static str> {
     };
     match named {
         Some("string") | None => match options(property)? {
-            Some(options) => Ok(Kind::Choice { options }),
+            Some(options) => Ok(FieldKind::Choice { options }),
             None if named.is_none() => Err(no_type),
-            None => Ok(Kind::Text {
+            None => Ok(FieldKind::Text {
                 min_length: count("minLength"),
                 max_length: count("maxLength"),
                 format: text("format", 40),
                 pattern: text("pattern", MAX_TITLE_CHARS),
             }),
         },
-        Some("number") => Ok(Kind::Number { minimum, maximum }),
-        Some("integer") => Ok(Kind::Integer { minimum, maximum }),
-        Some("boolean") => Ok(Kind::Boolean),
+        Some("number") => Ok(FieldKind::Number { minimum, maximum }),
+        Some("integer") => Ok(FieldKind::Integer { minimum, maximum }),
+        Some("boolean") => Ok(FieldKind::Boolean),
         Some("array") => match property.get("items").map(options).transpose()?.flatten() {
-            Some(options) => Ok(Kind::Choices {
+            Some(options) => Ok(FieldKind::Choices {
                 options,
                 min_items: count("minItems"),
                 max_items: count("maxItems"),
@@ -160,7 +160,7 @@ fn kind(property: &Value) -> Result<Kind, &'static str> {
 }
 
 /// The values that are offered, in each spelling that there is: `enum`, with `enumNames` beside it, `oneOf` and `anyOf`.
-fn options(property: &Value) -> Result<Option<Vec<Choice>>, &'static str> {
+fn options(property: &Value) -> Result<Option<Vec<FieldChoice>>, &'static str> {
     let list = |name| property.get(name).and_then(Value::as_array);
     let (values, titles): (Vec<&Value>, Vec<Option<&Value>>) =
         match (list("enum"), list("oneOf").or_else(|| list("anyOf"))) {
@@ -185,7 +185,7 @@ fn options(property: &Value) -> Result<Option<Vec<Choice>>, &'static str> {
         }
         let title = title.and_then(Value::as_str);
         let title = title.map(|it| one_line(it, MAX_TITLE_CHARS));
-        Ok(Choice {
+        Ok(FieldChoice {
             value: value.to_owned(),
             title: title.filter(|it| !it.is_empty() && it != value),
         })
@@ -231,22 +231,22 @@ fn at(field: &str, why: &'static str) -> FormError {
 
 #[cfg(test)]
 mod tests {
-    use aish_proto::form::{Content, check as check_content};
+    use aish_proto::form::{FormContent, check as check_content};
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
     /// A form in one line: `*` for what is required, `=` for a default that fits.
-    fn line(asked: &Result<Elicitation, FormError>) -> String {
+    fn line(asked: &Result<ElicitationRequest, FormError>) -> String {
         match asked {
             Err(error) => format!("no: {error}"),
-            Ok(Elicitation {
-                wanted: Wanted::Url { url, host },
+            Ok(ElicitationRequest {
+                wanted: ElicitationContent::Url { url, host },
                 ..
             }) => format!("{host} <{url}>"),
-            Ok(Elicitation {
-                wanted: Wanted::Form { fields },
+            Ok(ElicitationRequest {
+                wanted: ElicitationContent::Form { fields },
                 ..
             }) => {
                 let each = fields.iter().map(|it| {
@@ -449,7 +449,7 @@ mod tests {
         });
         let asked = read("a", &params).unwrap();
         assert!(asked.message.ends_with('…') && asked.message.chars().count() == 4001);
-        let Wanted::Form { fields } = asked.wanted else {
+        let ElicitationContent::Form { fields } = asked.wanted else {
             panic!("a form");
         };
         let title = fields[0].title.as_deref().unwrap();
@@ -508,9 +508,9 @@ mod tests {
         fn no_schema_breaks_a_form(schema in any_value(), params in any_value()) {
             let _refused_or_not = read("a", &params);
             let asked = read("a", &json!({"message": "m", "requestedSchema": schema}));
-            if let Ok(Elicitation { wanted: Wanted::Form { fields }, .. }) = asked {
+            if let Ok(ElicitationRequest { wanted: ElicitationContent::Form { fields }, .. }) = asked {
                 let defaults = fields.iter().filter_map(|it| Some((it.name.clone(), it.default.clone()?)));
-                let content = Content(defaults.collect());
+                let content = FormContent(defaults.collect());
                 let owes = fields.iter().any(|it| it.required && it.default.is_none());
                 prop_assert_eq!(owes, check_content(&fields, &content).is_err());
             }

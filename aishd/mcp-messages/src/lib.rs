@@ -1,20 +1,20 @@
 //! MCP without its wires: how a server is reached, what its tools are, how it does, what a call gave.
 
-mod called;
+pub mod bounded_text;
 pub mod confidential;
 pub mod content;
-pub mod expand;
+mod description;
 pub mod form;
-pub mod mirror;
-pub mod offered;
+pub mod mirrored_headers;
 pub mod outcome;
 pub mod prompt;
-pub mod reach;
 pub mod remarks;
 pub mod schema;
 pub mod secret_name;
 pub mod server;
+pub mod server_reach;
 pub mod settings;
-pub mod text;
 pub mod tool;
-mod words;
+pub mod tool_approval;
+mod tool_naming;
+pub mod variable_expansion;

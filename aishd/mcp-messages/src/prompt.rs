@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
+use crate::bounded_text::one_line;
 use crate::content;
-use crate::outcome::Body;
-use crate::text::one_line;
+use crate::outcome::AttachmentBody;
 use aishd_log::block::BlockKind;
 
 const MAX_NAME_CHARS: usize = 200;
 
 /// What is asked, and the texts that go along with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedPrompt {
     pub text: String,
     /// Each with its name.
     pub texts: Vec<(String, String)>,
 }
 
 /// A message that is not the user's own says whose it is.
-pub fn render(messages: &[Value]) -> Rendered {
-    let mut rendered = Rendered::default();
+pub fn render(messages: &[Value]) -> RenderedPrompt {
+    let mut rendered = RenderedPrompt::default();
     let mut parts = vec![];
     for message in messages {
         let block = message.get("content").unwrap_or(&Value::Null);
@@ -36,12 +36,14 @@ pub fn render(messages: &[Value]) -> Rendered {
             | Value::Object(_) => json!([block]),
         };
         let outcome = if let Value::String(text) = block {
-            content::named(&json!({"content": text}))
+            content::outcome_of(&json!({"content": text}))
         } else {
-            content::named(&json!({ "content": blocks }))
+            content::outcome_of(&json!({ "content": blocks }))
         };
         for attachment in outcome.attachments {
-            if let (BlockKind::Resource, Body::Text(text)) = (attachment.kind, attachment.body) {
+            if let (BlockKind::Resource, AttachmentBody::Text(text)) =
+                (attachment.kind, attachment.body)
+            {
                 let line = outcome.text[..attachment.end].lines().next_back();
                 let name = line.unwrap_or_default().trim_matches(['[', ']']);
                 let name = name.strip_prefix("resource ").unwrap_or(name);

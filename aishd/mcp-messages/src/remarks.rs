@@ -5,12 +5,12 @@ const MOST: usize = 32;
 
 /// Remarks in the order in which they were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remarks {
+pub struct RemarkList {
     kept: Vec<String>,
     more: usize,
 }
 
-impl Remarks {
+impl RemarkList {
     pub fn push(&mut self, remark: String) {
         if self.kept.len() < MOST {
             self.kept.push(remark);
@@ -29,7 +29,7 @@ impl Remarks {
     }
 
     /// In lines for people; the last one counts what is left out.
-    pub fn said(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let more = (self.more > 0).then(|| format!("and {} more", self.more));
         self.kept.iter().cloned().chain(more).collect()
     }
@@ -42,15 +42,15 @@ mod tests {
     #[test]
     fn many_are_counted_wherever_they_come_from() {
         let all = |count: usize| {
-            let mut remarks = Remarks::default();
+            let mut remarks = RemarkList::default();
             (0..count).for_each(|it| remarks.push(it.to_string()));
             remarks
         };
         let mut few = all(2);
-        few.append(Remarks::default());
-        assert_eq!(vec!["0", "1"], few.said());
+        few.append(RemarkList::default());
+        assert_eq!(vec!["0", "1"], few.lines());
         few.append(all(100));
-        let said = few.said();
+        let said = few.lines();
         assert_eq!((MOST + 1, "and 70 more"), (said.len(), said[MOST].as_str()));
     }
 }

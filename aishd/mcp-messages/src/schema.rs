@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use crate::text::one_line;
+use crate::bounded_text::one_line;
 
 /// Parts of a schema, each reference counted as what it refers to.
 const MAX_PARTS: usize = 20_000;
@@ -28,7 +28,7 @@ const MAX_REASON_CHARS: usize = 200;
 
 /// Where a value is not as its schema says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct SchemaMisfit {
     /// A JSON Pointer (RFC 6901) into the value; empty: all of it.
     pub path: String,
     pub reason: String,
@@ -52,11 +52,11 @@ impl Schema {
     /// Compiles it, or says why it cannot be used: it is no schema, refers to something outside of itself or to a part that
     /// holds the reference, or is too large.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        let mut all = Parts {
+        let mut all = SchemaParts {
             root: schema,
             known: HashMap::new(),
         };
-        let Measure {
+        let SchemaMeasure {
             parts,
             depth: _,
             expressions,
@@ -80,12 +80,12 @@ impl Schema {
     }
 
     /// Where a value does not fit, at most `most` places of it; none: it fits. `None`: to judge it would take too long.
-    pub fn misfits(&self, value: &Value, most: usize) -> Option<Vec<Misfit>> {
+    pub fn misfits(&self, value: &Value, most: usize) -> Option<Vec<SchemaMisfit>> {
         if self.parts.saturating_mul(size(value)) > MAX_STEPS {
             return None;
         }
         let wrong = self.validator.iter_errors(value).take(most);
-        let misfits = wrong.map(|error| Misfit {
+        let misfits = wrong.map(|error| SchemaMisfit {
             path: one_line(error.instance_path().as_str(), MAX_REASON_CHARS),
             reason: one_line(&error.to_string(), MAX_REASON_CHARS),
         });
@@ -95,7 +95,7 @@ impl Schema {
     /// Why a value does not fit, in a line. A value that would take too long is taken to fit.
     pub fn misfit(&self, value: &Value) -> Option<String> {
         let misfits = self.misfits(value, MAX_REASONS)?;
-        let reasons = misfits.iter().map(|Misfit { path, reason }| {
+        let reasons = misfits.iter().map(|SchemaMisfit { path, reason }| {
             let path = if path.is_empty() { "/" } else { path };
             format!("{path}: {reason}")
         });
@@ -114,21 +114,21 @@ fn size(value: &Value) -> usize {
 }
 
 /// Measures a schema, each reference as what it refers to.
-struct Parts<'a> {
+struct SchemaParts<'a> {
     root: &'a Value,
     /// By reference; nothing while it is being measured.
-    known: HashMap<&'a str, Option<Measure>>,
+    known: HashMap<&'a str, Option<SchemaMeasure>>,
 }
 
 #[derive(Clone, Copy)]
-struct Measure {
+struct SchemaMeasure {
     parts: usize,
     /// Who compiles it and who judges by it goes down so far, on a stack.
     depth: usize,
     expressions: usize,
 }
 
-impl Measure {
+impl SchemaMeasure {
     const ONE: Self = Self {
         parts: 1,
         depth: 1,
@@ -152,14 +152,14 @@ impl Measure {
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> SchemaParts<'a> {
     /// `above` is how far down it is.
-    fn of(&mut self, value: &'a Value, above: usize) -> Result<Measure, String> {
+    fn of(&mut self, value: &'a Value, above: usize) -> Result<SchemaMeasure, String> {
         // Before it goes further down: what refers on and on has no other end.
         if above > MAX_DEPTH {
             return Err("it is too deep".to_owned());
         }
-        let mut measure = Measure::ONE;
+        let mut measure = SchemaMeasure::ONE;
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
             Value::Array(items) => {
@@ -190,7 +190,7 @@ impl<'a> Parts<'a> {
         Ok(measure)
     }
 
-    fn referred(&mut self, reference: &'a str, above: usize) -> Result<Measure, String> {
+    fn referred(&mut self, reference: &'a str, above: usize) -> Result<SchemaMeasure, String> {
         let shown = || one_line(reference, MAX_REASON_CHARS);
         match self.known.get(reference) {
             Some(Some(measure)) => return Ok(*measure),

@@ -12,7 +12,7 @@ const TELLING: [&str; 7] = [
 ];
 
 /// Whether what has this name is a secret, as far as its name tells.
-pub fn tells(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
     TELLING.iter().any(|word| name.contains(word))
 }
@@ -30,10 +30,10 @@ mod tests {
             "Set-Cookie",
             "PGPASSWORD",
         ] {
-            assert!(tells(name), "{name}");
+            assert!(is_secret_name(name), "{name}");
         }
         for name in ["LOG_LEVEL", "X-Project", "PATH", "accept"] {
-            assert!(!tells(name), "{name}");
+            assert!(!is_secret_name(name), "{name}");
         }
     }
 }

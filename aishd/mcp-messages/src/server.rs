@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use crate::tool::Tool;
-use aishd_log::time::At;
+use crate::tool::ServerTool;
+use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
 
 /// All servers at one moment, by alias.
 #[derive(Clone, Debug, Default)]
-pub struct Servers {
+pub struct ServerSnapshot {
     /// Grows whenever a tool came, went or changed.
     pub toolset: u64,
-    pub list: Vec<Arc<ServerStatus>>,
+    pub list: Vec<Arc<ServerEntry>>,
 }
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub struct ServerStatus {
+pub struct ServerEntry {
     pub alias: Alias,
     /// The URL or the command, without secrets.
     pub endpoint: String,
-    pub kind: Kind,
+    pub kind: ServerKind,
     /// What its definitions are bound to.
     pub identity: String,
-    pub state: State,
-    pub since: At,
+    pub state: ServerPhase,
+    pub since: Timestamp,
     /// Who it says it is.
-    pub about: About,
+    pub about: ServerIdentity,
     /// What can be offered: the listed tools, those of the last session while it connects, none after a failure.
-    pub tools: Arc<[Arc<Tool>]>,
+    pub tools: Arc<[Arc<ServerTool>]>,
     /// Tools that were left out or repaired, and other oddities of this session.
     pub remarks: Arc<[String]>,
     /// How long the last handshake took.
@@ -36,13 +36,13 @@ pub struct ServerStatus {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     Http,
     Stdio,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ServerPhase {
     /// Not to be connected to, and why.
     Off(String),
     Connecting,
@@ -57,13 +57,13 @@ pub enum State {
 
 /// What a server told of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct ServerIdentity {
     pub name: String,
     pub version: String,
     /// The protocol revision in use; empty before the first session.
     pub protocol: String,
     pub instructions: Option<String>,
-    pub offers: Offers,
+    pub offers: ServerOffers,
 }
 
 /// What a server announced.
@@ -72,7 +72,7 @@ pub struct About {
     clippy::struct_excessive_bools,
     reason = "the protocol's capabilities are independent switches"
 )]
-pub struct Offers {
+pub struct ServerOffers {
     pub tools: bool,
     pub tools_changes: bool,
     pub resources: bool,
@@ -81,13 +81,13 @@ pub struct Offers {
     pub prompts: bool,
 }
 
-impl Servers {
-    pub fn get(&self, alias: &Alias) -> Option<&Arc<ServerStatus>> {
+impl ServerSnapshot {
+    pub fn get(&self, alias: &Alias) -> Option<&Arc<ServerEntry>> {
         self.list.iter().find(|it| it.alias == *alias)
     }
 
     /// A tool that can be offered.
-    pub fn tool(&self, name: &ToolName) -> Option<&Arc<Tool>> {
+    pub fn tool(&self, name: &ToolName) -> Option<&Arc<ServerTool>> {
         self.get(name.alias())?
             .tools
             .iter()
@@ -95,7 +95,7 @@ impl Servers {
     }
 
     /// Every tool that can be offered, with its whole name.
-    pub fn tools(&self) -> impl Iterator<Item = (ToolName, &Arc<Tool>)> {
+    pub fn tools(&self) -> impl Iterator<Item = (ToolName, &Arc<ServerTool>)> {
         self.list.iter().flat_map(|server| {
             server.tools.iter().filter_map(|tool| {
                 let name = ToolName::new(server.alias.clone(), &tool.called).ok()?;

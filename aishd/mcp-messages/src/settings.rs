@@ -7,23 +7,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::confidential;
-use crate::server::Kind;
+use crate::server::ServerKind;
 use aishd_log::tool_name::Alias;
 
 /// Everything that is configured about MCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mcp {
-    pub limits: Limits,
+pub struct McpSettings {
+    pub limits: SessionLimits,
     /// Whether servers are told the directories of the open conversations.
     pub roots: bool,
     /// Where servers of other programs are looked for when somebody asks; `None`: in the usual places.
     pub import: Option<Vec<String>>,
-    pub servers: BTreeMap<Alias, Arc<Server>>,
+    pub servers: BTreeMap<Alias, Arc<ServerSettings>>,
 }
 
 /// Times and sizes of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     /// One exchange of the handshake, and the longest that a call waits for a session that is connecting.
     pub connect: Duration,
     /// A child that is started may fetch and compile itself before it says its first word.
@@ -34,7 +34,7 @@ pub struct Limits {
     pub longest_call: Duration,
 }
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
@@ -47,9 +47,9 @@ impl Default for Limits {
 
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerSettings {
     /// As it was written, without the values of variables: what is shown, and what its definitions are bound to.
-    pub endpoint: Endpoint,
+    pub endpoint: ServerEndpoint,
     /// Why it is not connected to, if it is not to be.
     pub off: Option<String>,
     /// Whether it may ask for a model; a person is asked each time.
@@ -57,22 +57,22 @@ pub struct Server {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    Http(Http),
-    Stdio(Stdio),
+pub enum ServerEndpoint {
+    Http(HttpServerSettings),
+    Stdio(StdioServerSettings),
 }
 
 /// A server behind a URL.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Http {
+pub struct HttpServerSettings {
     pub url: String,
-    pub auth: Auth,
+    pub auth: BearerSource,
     pub headers: BTreeMap<String, String>,
 }
 
 /// Where the bearer token comes from.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Auth {
+pub enum BearerSource {
     None,
     /// A literal of the configuration.
     Token(String),
@@ -82,7 +82,7 @@ pub enum Auth {
 
 /// A server that is a child process.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Stdio {
+pub struct StdioServerSettings {
     pub command: String,
     pub args: Vec<String>,
     /// Beyond the allow-list that every child gets.
@@ -90,16 +90,16 @@ pub struct Stdio {
     pub cwd: Option<PathBuf>,
 }
 
-impl Endpoint {
-    pub fn kind(&self) -> Kind {
+impl ServerEndpoint {
+    pub fn kind(&self) -> ServerKind {
         match self {
-            Self::Http(_) => Kind::Http,
-            Self::Stdio(_) => Kind::Stdio,
+            Self::Http(_) => ServerKind::Http,
+            Self::Stdio(_) => ServerKind::Stdio,
         }
     }
 
     /// The URL or the command, as people may see it.
-    pub fn shown(&self) -> String {
+    pub fn display(&self) -> String {
         match self {
             Self::Http(http) => without_userinfo(&http.url),
             Self::Stdio(stdio) => {
@@ -124,7 +124,7 @@ fn without_userinfo(url: &str) -> String {
 
 // Values of headers and of the environment are often secrets, so none of them is written.
 
-impl fmt::Debug for Http {
+impl fmt::Debug for HttpServerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
             .field("url", &without_userinfo(&self.url))
@@ -134,7 +134,7 @@ impl fmt::Debug for Http {
     }
 }
 
-impl fmt::Debug for Auth {
+impl fmt::Debug for BearerSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("None"),
@@ -144,7 +144,7 @@ impl fmt::Debug for Auth {
     }
 }
 
-impl fmt::Debug for Stdio {
+impl fmt::Debug for StdioServerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stdio")
             .field("command", &self.command)
@@ -161,19 +161,19 @@ mod tests {
 
     #[test]
     fn nothing_secret_is_shown_or_logged() {
-        let http = Endpoint::Http(Http {
+        let http = ServerEndpoint::Http(HttpServerSettings {
             url: "https://me:hush@host.example:8/mcp?key=hush#hush".to_owned(),
-            auth: Auth::Token("hush".to_owned()),
+            auth: BearerSource::Token("hush".to_owned()),
             headers: BTreeMap::from([("X-Key".to_owned(), "hush".to_owned())]),
         });
-        assert_eq!("https://host.example:8/mcp", http.shown());
-        let stdio = Endpoint::Stdio(Stdio {
+        assert_eq!("https://host.example:8/mcp", http.display());
+        let stdio = ServerEndpoint::Stdio(StdioServerSettings {
             command: "docker".to_owned(),
             args: vec!["run".to_owned(), "--token=hush".to_owned()],
             env: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             cwd: None,
         });
-        assert_eq!("docker run --token=[key]", stdio.shown());
+        assert_eq!("docker run --token=[key]", stdio.display());
         let logged = format!("{http:?} {stdio:?}");
         assert!(!logged.contains("hush"), "{logged}");
     }

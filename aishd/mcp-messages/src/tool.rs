@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::called::called;
-use crate::mirror;
-use crate::mirror::Mirrored;
-use crate::remarks::Remarks;
-use crate::words;
-use aishd_log::tool::Sha;
+use crate::description;
+use crate::mirrored_headers;
+use crate::mirrored_headers::MirroredArgument;
+use crate::remarks::RemarkList;
+use crate::tool_naming::safe_name;
+use aishd_log::tool::ContentDigest;
 
 /// Caps of R13.
 pub const MAX_TOOLS: usize = 1024;
@@ -23,7 +23,7 @@ const MAX_TITLE_CHARS: usize = 128;
 
 /// One tool of one server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct ServerTool {
     /// As the server calls it.
     pub name: String,
     /// As it is called here, behind its server's alias.
@@ -34,17 +34,17 @@ pub struct Tool {
     /// Every keyword as it was sent; an object that allows anything where there was none.
     pub input_schema: Value,
     pub output_schema: Option<Value>,
-    /// As sent, whatever is in it; [`Tool::hints`] is what can be believed to have been said.
+    /// As sent, whatever is in it; [`ServerTool::hints`] is what can be believed to have been said.
     pub annotations: Value,
     /// Of the definition as it is kept here, and the server's identity.
-    pub digest: Sha,
+    pub digest: ContentDigest,
     /// Arguments that go into headers as well.
-    pub mirrored: Vec<Mirrored>,
+    pub mirrored: Vec<MirroredArgument>,
 }
 
 /// What the annotations say where they say it properly; anything else is nothing said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct ToolHints {
     pub read_only: Option<bool>,
     pub destructive: Option<bool>,
     pub idempotent: Option<bool>,
@@ -53,25 +53,25 @@ pub struct Hints {
 
 /// Whether the arguments of its calls travel where headers can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mirroring {
+pub enum HeaderMirroring {
     Headers,
     None,
 }
 
 /// What a list of tools came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listed {
+pub struct ListedTools {
     /// In the server's order, each name once.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ServerTool>,
     /// What was left out, and why.
-    pub remarks: Remarks,
+    pub remarks: RemarkList,
     /// For how long it is to be believed; `None`: until the server says that it changed.
     pub holds: Option<Duration>,
 }
 
 /// Reads the entries of a list.
-pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
-    let mut listed = Listed::default();
+pub fn read(entries: &[Value], identity: &str, mirroring: HeaderMirroring) -> ListedTools {
+    let mut listed = ListedTools::default();
     // Behind what is worse.
     let mut renamed = vec![];
     for entry in entries {
@@ -80,7 +80,7 @@ pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
             listed.remarks.push(more);
             break;
         }
-        match Tool::read(entry, identity, mirroring) {
+        match ServerTool::read(entry, identity, mirroring) {
             Ok((tool, _)) if listed.tools.iter().any(|it| it.called == tool.called) => {
                 let twice = format!("the tool {:?} is listed twice; the first counts", tool.name);
                 listed.remarks.push(twice);
@@ -110,15 +110,19 @@ pub fn read(entries: &[Value], identity: &str, mirroring: Mirroring) -> Listed {
     listed
 }
 
-impl Tool {
+impl ServerTool {
     /// With how many characters were taken out of it.
-    fn read(entry: &Value, identity: &str, mirroring: Mirroring) -> Result<(Self, usize), String> {
+    fn read(
+        entry: &Value,
+        identity: &str,
+        mirroring: HeaderMirroring,
+    ) -> Result<(Self, usize), String> {
         let Value::Object(sent) = entry else {
             return Err("it is no object".to_owned());
         };
         let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
         let annotations = sent.get("annotations").cloned().unwrap_or_default();
-        let called = called(name)?;
+        let called = safe_name(name)?;
         let schema = |key| sent.get(key).filter(|it| it.is_object()).cloned();
         let input_schema = schema("inputSchema").unwrap_or_else(|| json!({"type": "object"}));
         let output_schema = schema("outputSchema");
@@ -130,8 +134,8 @@ impl Tool {
             return Err(format!("its annotations are longer than {most} KiB"));
         }
         let mirrored = match mirroring {
-            Mirroring::Headers => mirror::find(&input_schema)?,
-            Mirroring::None => vec![],
+            HeaderMirroring::Headers => mirrored_headers::find(&input_schema)?,
+            HeaderMirroring::None => vec![],
         };
         let mut tool = Self {
             name: name.to_owned(),
@@ -141,7 +145,7 @@ impl Tool {
             input_schema,
             output_schema,
             annotations,
-            digest: Sha::of(&[]),
+            digest: ContentDigest::of(&[]),
             mirrored,
         };
         let hidden = tool.clean()?;
@@ -151,13 +155,13 @@ impl Tool {
 
     /// Takes out what would be read by a model and seen by nobody; returns how much that was.
     fn clean(&mut self) -> Result<usize, String> {
-        let mut count = words::clean(&mut self.description);
-        count += self.title.as_mut().map_or(0, words::clean);
-        count += words::clean_all(&mut self.input_schema)?;
+        let mut count = description::clean(&mut self.description);
+        count += self.title.as_mut().map_or(0, description::clean);
+        count += description::clean_all(&mut self.input_schema)?;
         if let Some(schema) = &mut self.output_schema {
-            count += words::clean_all(schema)?;
+            count += description::clean_all(schema)?;
         }
-        Ok(count + words::clean_all(&mut self.annotations)?)
+        Ok(count + description::clean_all(&mut self.annotations)?)
     }
 
     /// What [`read`] reads as the same tool again.
@@ -178,8 +182,8 @@ impl Tool {
     }
 
     /// Of what a person approves, as one text for one definition, whatever the order of its keys.
-    fn digest(&self, identity: &str) -> Sha {
-        Sha::of_value(&json!({
+    fn digest(&self, identity: &str) -> ContentDigest {
+        ContentDigest::of_value(&json!({
             "name": self.name,
             "description": self.description,
             "inputSchema": self.input_schema,
@@ -188,9 +192,9 @@ impl Tool {
         }))
     }
 
-    pub fn hints(&self) -> Hints {
+    pub fn hints(&self) -> ToolHints {
         let said = |name| self.annotations.get(name).and_then(Value::as_bool);
-        Hints {
+        ToolHints {
             read_only: said("readOnlyHint"),
             destructive: said("destructiveHint"),
             idempotent: said("idempotentHint"),
@@ -245,11 +249,11 @@ fn description(sent: &Map<String, Value>) -> String {
 mod tests {
     use super::*;
 
-    fn listed(entries: &Value) -> Listed {
+    fn listed(entries: &Value) -> ListedTools {
         read(
             entries.as_array().unwrap(),
             "http://127.0.0.1:1",
-            Mirroring::Headers,
+            HeaderMirroring::Headers,
         )
     }
 
@@ -258,7 +262,7 @@ mod tests {
         let listed = listed(entries);
         let seen: Vec<_> = listed.tools.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, seen);
-        let said = listed.remarks.said();
+        let said = listed.remarks.lines();
         assert_eq!(remarks.len(), said.len(), "{said:?}");
         for (part, remark) in remarks.iter().zip(&said) {
             assert!(remark.contains(part), "{remark}");
@@ -319,8 +323,8 @@ mod tests {
             let listed = listed(&json!([{"name": "a", "annotations": annotations}]));
             listed.tools[0].hints()
         };
-        assert_eq!(Hints::default(), hints(json!("yes")));
-        assert_eq!(Hints::default(), hints(json!({"readOnlyHint": "yes"})));
+        assert_eq!(ToolHints::default(), hints(json!("yes")));
+        assert_eq!(ToolHints::default(), hints(json!({"readOnlyHint": "yes"})));
         let said = hints(json!({"readOnlyHint": true, "destructiveHint": false}));
         assert_eq!(
             (Some(true), Some(false)),
@@ -355,9 +359,9 @@ mod tests {
         let many: Vec<Value> = (0..MAX_TOOLS + 5)
             .map(|it| json!({"name": format!("t{it}")}))
             .collect();
-        let listed = read(&many, "", Mirroring::None);
+        let listed = read(&many, "", HeaderMirroring::None);
         assert_eq!(MAX_TOOLS, listed.tools.len());
-        assert!(listed.remarks.said()[0].contains("more than 1024"));
+        assert!(listed.remarks.lines()[0].contains("more than 1024"));
     }
 
     #[test]
@@ -391,9 +395,13 @@ mod tests {
             vec![
                 "6 characters that nobody sees were taken out of what the tool \"odd\" says of itself"
             ],
-            listed.remarks.said()
+            listed.remarks.lines()
         );
-        let again = read(&[odd.written()], "http://127.0.0.1:1", Mirroring::Headers);
+        let again = read(
+            &[odd.written()],
+            "http://127.0.0.1:1",
+            HeaderMirroring::Headers,
+        );
         assert_eq!((*odd).clone(), again.tools[0]);
     }
 
@@ -403,7 +411,7 @@ mod tests {
         let bad: Vec<Value> = (0..2000)
             .map(|it| json!({"name": format!("t*{it}")}))
             .collect();
-        let said = read(&bad, "", Mirroring::None).remarks.said();
+        let said = read(&bad, "", HeaderMirroring::None).remarks.lines();
         assert_eq!((33, "and 1968 more"), (said.len(), said[32].as_str()));
         check(
             &json!([
@@ -433,7 +441,7 @@ mod tests {
     #[test]
     fn the_digest_is_of_all_that_a_person_approves() {
         let digest = |definition: Value, identity: &str| {
-            let listed = read(&[definition], identity, Mirroring::None);
+            let listed = read(&[definition], identity, HeaderMirroring::None);
             listed.tools[0].digest
         };
         let tool = json!({"name": "a", "description": "b", "inputSchema": {"x": 1, "y": 2}});

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use aishd_mcp_messages::server::Offers;
+use aishd_mcp_messages::server::ServerOffers;
 
 pub(super) const STATELESS: &str = "2026-07-28";
 /// The newest revision that has `initialize`.
@@ -39,14 +39,14 @@ impl Era {
 
 /// What this client can do; what is off is not announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Abilities {
+pub(super) struct ClientAbilities {
     pub(super) roots: bool,
     pub(super) elicitation: bool,
     /// Without tools and without context.
     pub(super) sampling: bool,
 }
 
-impl Abilities {
+impl ClientAbilities {
     pub(super) fn announced(self) -> Value {
         let mut all = Map::new();
         if self.roots {
@@ -67,7 +67,7 @@ pub(super) fn client_info() -> Value {
 }
 
 /// What every request of the stateless era carries.
-pub(super) fn meta(abilities: Abilities) -> Map<String, Value> {
+pub(super) fn meta(abilities: ClientAbilities) -> Map<String, Value> {
     let mut meta = Map::new();
     for (name, value) in [
         ("protocolVersion", json!(STATELESS)),
@@ -80,11 +80,11 @@ pub(super) fn meta(abilities: Abilities) -> Map<String, Value> {
 }
 
 /// What a server announced.
-pub(super) fn offers(capabilities: &Value) -> Offers {
+pub(super) fn offers(capabilities: &Value) -> ServerOffers {
     let has = |name| capabilities.get(name).is_some_and(Value::is_object);
     let says =
         |name, what| capabilities.get(name).and_then(|it| it.get(what)) == Some(&json!(true));
-    Offers {
+    ServerOffers {
         // A server that announces nothing at all is asked.
         tools: has("tools") || capabilities.as_object().is_none_or(Map::is_empty),
         tools_changes: says("tools", "listChanged"),
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn what_is_off_is_not_announced() {
-        assert_eq!(json!({}), Abilities::default().announced());
-        let on = Abilities {
+        assert_eq!(json!({}), ClientAbilities::default().announced());
+        let on = ClientAbilities {
             roots: true,
             elicitation: true,
             sampling: true,
@@ -110,7 +110,7 @@ mod tests {
             json!({"roots": {}, "elicitation": {"form": {}, "url": {}}, "sampling": {}}),
             on.announced()
         );
-        let meta = Value::Object(meta(Abilities::default()));
+        let meta = Value::Object(meta(ClientAbilities::default()));
         assert_eq!(
             json!("2026-07-28"),
             meta["io.modelcontextprotocol/protocolVersion"]

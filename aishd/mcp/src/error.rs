@@ -5,9 +5,9 @@ use aishd_log::tool_name::{Alias, ToolName};
 pub use super::message::RpcError;
 
 /// A call gave no result. Its text is what stands behind `[aish] tool dispatch failed: ` or `[aish] tool transport
-/// error: `; [`CallError::side`] says which.
+/// error: `; [`ToolCallError::side`] says which.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum CallError {
+pub enum ToolCallError {
     #[error("unknown tool {0}")]
     UnknownTool(ToolName),
     #[error("there is no MCP server {0}")]
@@ -21,7 +21,7 @@ pub enum CallError {
     #[error("{}", .0.message)]
     Rpc(RpcError),
     #[error("MCP server {alias}: {failure}")]
-    Transport { alias: Alias, failure: Failure },
+    Transport { alias: Alias, failure: WireFailure },
     #[error("MCP server {alias} gave no answer within {seconds} s")]
     TimedOut { alias: Alias, seconds: u64 },
     #[error("cancelled")]
@@ -30,22 +30,22 @@ pub enum CallError {
 
 /// Where a call failed: before it was sent, on its way, or because somebody ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum FailureSide {
     Dispatch,
     Transport,
     Cancelled,
 }
 
-impl CallError {
-    pub fn side(&self) -> Side {
+impl ToolCallError {
+    pub fn side(&self) -> FailureSide {
         match self {
             Self::UnknownTool(_)
             | Self::UnknownServer(_)
             | Self::Changed(_)
             | Self::Gone(_)
-            | Self::Rpc(_) => Side::Dispatch,
-            Self::Transport { .. } | Self::TimedOut { .. } => Side::Transport,
-            Self::Cancelled => Side::Cancelled,
+            | Self::Rpc(_) => FailureSide::Dispatch,
+            Self::Transport { .. } | Self::TimedOut { .. } => FailureSide::Transport,
+            Self::Cancelled => FailureSide::Cancelled,
         }
     }
 
@@ -63,15 +63,15 @@ impl CallError {
 
 /// Why the wire to a server did not carry a question and its answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Failure {
+pub enum WireFailure {
     /// It never left us.
     #[error("not connected: {0}")]
     NotConnected(String),
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     #[error("authentication failed: HTTP {status}{}", token.reason())]
-    Auth { status: u16, token: Token },
-    #[error("HTTP {status}{}", said(.message))]
+    Auth { status: u16, token: SentToken },
+    #[error("HTTP {status}{}", server_message(.message))]
     Http { status: u16, message: String },
     /// The server does not know our session any more.
     #[error("the session was lost: {0}")]
@@ -91,7 +91,7 @@ pub enum Failure {
 
 /// What was sent along to prove who we are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
+pub enum SentToken {
     None,
     Literal,
     Env(String),
@@ -99,7 +99,7 @@ pub enum Token {
     EnvUnset(String),
 }
 
-impl Token {
+impl SentToken {
     fn reason(&self) -> String {
         match self {
             Self::None => ", and no token is configured".to_owned(),
@@ -110,19 +110,19 @@ impl Token {
     }
 }
 
-impl Failure {
+impl WireFailure {
     /// What a person can do about it.
     pub fn hint(&self, alias: &Alias) -> Option<String> {
         match self {
             Self::Auth { token, .. } => Some(match token {
-                Token::None => {
+                SentToken::None => {
                     format!("set mcp.servers.{alias}.auth_env to the variable that holds its token")
                 }
-                Token::Literal => format!("check mcp.servers.{alias}.auth_token"),
-                Token::Env(name) => {
+                SentToken::Literal => format!("check mcp.servers.{alias}.auth_token"),
+                SentToken::Env(name) => {
                     format!("check the value of {name} in the daemon's environment")
                 }
-                Token::EnvUnset(name) => {
+                SentToken::EnvUnset(name) => {
                     format!("start aishd with {name} in its environment")
                 }
             }),
@@ -169,7 +169,7 @@ impl Failure {
     }
 }
 
-fn said(message: &str) -> String {
+fn server_message(message: &str) -> String {
     if message.is_empty() {
         String::new()
     } else {
@@ -179,30 +179,30 @@ fn said(message: &str) -> String {
 
 /// How one exchange fails, before it is known whose call it was.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Broken {
+pub(super) enum ExchangeError {
     Rpc(RpcError),
-    Failure(Failure),
+    Failure(WireFailure),
     TimedOut,
     Cancelled,
 }
 
-impl From<Failure> for Broken {
-    fn from(failure: Failure) -> Self {
+impl From<WireFailure> for ExchangeError {
+    fn from(failure: WireFailure) -> Self {
         Self::Failure(failure)
     }
 }
 
-impl Broken {
-    pub(super) fn of(self, alias: &Alias, limit: std::time::Duration) -> CallError {
+impl ExchangeError {
+    pub(super) fn of(self, alias: &Alias, limit: std::time::Duration) -> ToolCallError {
         let alias = alias.clone();
         match self {
-            Self::Rpc(error) => CallError::Rpc(error),
-            Self::Failure(failure) => CallError::Transport { alias, failure },
-            Self::TimedOut => CallError::TimedOut {
+            Self::Rpc(error) => ToolCallError::Rpc(error),
+            Self::Failure(failure) => ToolCallError::Transport { alias, failure },
+            Self::TimedOut => ToolCallError::TimedOut {
                 alias,
                 seconds: limit.as_secs().max(1),
             },
-            Self::Cancelled => CallError::Cancelled,
+            Self::Cancelled => ToolCallError::Cancelled,
         }
     }
 }

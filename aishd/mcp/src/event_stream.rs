@@ -5,49 +5,49 @@ use std::sync::Arc;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Url};
 
-use super::client::Address;
-use super::error::Failure;
-use super::http::{Kind, body, unsent};
-use super::inbox::{Inbox, Origin};
+use super::client::ServerAddress;
+use super::error::WireFailure;
+use super::http::{FrameKind, body, unsent};
+use super::inbox::{Inbox, MessageOrigin};
 use super::message;
-use super::secrets::Secrets;
-use super::sse::{Events, Place};
+use super::secrets::ServerSecrets;
+use super::sse::{ResumePoint, SseEvents};
 
 /// Where questions go.
 #[derive(Debug)]
 pub(super) struct EventStream {
     client: Client,
-    address: Address,
+    address: ServerAddress,
     post: Url,
 }
 
 /// The other half: where answers come from.
 #[derive(Debug)]
-pub(super) struct Answers {
-    events: Events,
-    place: Place,
+pub(super) struct StreamAnswers {
+    events: SseEvents,
+    place: ResumePoint,
 }
 
 /// Opens the stream and waits for the address. The caller has the deadline.
 pub(super) async fn open(
     client: Client,
-    address: Address,
-) -> Result<(EventStream, Answers), Failure> {
+    address: ServerAddress,
+) -> Result<(EventStream, StreamAnswers), WireFailure> {
     let request = client
         .get(address.url.clone())
         .headers(address.headers.clone())
         .header(ACCEPT, "text/event-stream");
     let response = request.send().await.map_err(|error| unsent(&error))?;
     let status = response.status();
-    if !status.is_success() || Kind::of(&response) != Kind::Events {
-        return Err(Failure::Http {
+    if !status.is_success() || FrameKind::of(&response) != FrameKind::Events {
+        return Err(WireFailure::Http {
             status: status.as_u16(),
             message: "it has no stream of events".to_owned(),
         });
     }
-    let mut answers = Answers {
-        events: Events::new(body(response)),
-        place: Place::default(),
+    let mut answers = StreamAnswers {
+        events: SseEvents::new(body(response)),
+        place: ResumePoint::default(),
     };
     while let Some(event) = answers.events.next(&mut answers.place).await {
         let event = event?;
@@ -62,22 +62,22 @@ pub(super) async fn open(
         }
     }
     let why = "its stream of events ended before it named an address";
-    Err(Failure::Unreadable(why.to_owned()))
+    Err(WireFailure::Unreadable(why.to_owned()))
 }
 
 /// The token goes to the configured origin only.
-fn endpoint(base: &Url, said: &str) -> Result<Url, Failure> {
+fn endpoint(base: &Url, said: &str) -> Result<Url, WireFailure> {
     let post = base.join(said).ok();
     let same = post.filter(|it| it.origin() == base.origin());
-    same.ok_or_else(|| Failure::Unreadable("it names an address on another server".to_owned()))
+    same.ok_or_else(|| WireFailure::Unreadable("it names an address on another server".to_owned()))
 }
 
 impl EventStream {
-    pub(super) fn secrets(&self) -> &Secrets {
+    pub(super) fn secrets(&self) -> &ServerSecrets {
         &self.address.secrets
     }
 
-    pub(super) async fn send(&self, body: String) -> Result<(), Failure> {
+    pub(super) async fn send(&self, body: String) -> Result<(), WireFailure> {
         let request = self
             .client
             .post(self.post.clone())
@@ -87,11 +87,11 @@ impl EventStream {
         let response = request.send().await.map_err(|error| unsent(&error))?;
         match response.status() {
             status if status.is_success() => Ok(()),
-            status if matches!(status.as_u16(), 401 | 403) => Err(Failure::Auth {
+            status if matches!(status.as_u16(), 401 | 403) => Err(WireFailure::Auth {
                 status: status.as_u16(),
                 token: self.address.token.clone(),
             }),
-            status => Err(Failure::Http {
+            status => Err(WireFailure::Http {
                 status: status.as_u16(),
                 message: String::new(),
             }),
@@ -99,16 +99,16 @@ impl EventStream {
     }
 }
 
-impl Answers {
+impl StreamAnswers {
     /// Feeds the inbox until the stream ends, which ends the session.
     pub(super) async fn pump(mut self, inbox: Arc<Inbox>) {
         let failure = loop {
             match self.events.next(&mut self.place).await {
-                None => break Failure::Cut("its stream of events ended".to_owned()),
+                None => break WireFailure::Cut("its stream of events ended".to_owned()),
                 Some(Err(failure)) => break failure,
                 Some(Ok(event)) => {
                     for message in message::read(event.data.as_bytes()).unwrap_or_default() {
-                        inbox.take(message, Origin::Stream).await;
+                        inbox.take(message, MessageOrigin::Stream).await;
                     }
                 }
             }

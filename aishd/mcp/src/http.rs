@@ -9,14 +9,14 @@ use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 
-use super::client::Address;
+use super::client::ServerAddress;
 use super::era::{CAPABILITY_MISSING, HEADER_MISMATCH, STATELESS, VERSION_UNSUPPORTED};
-use super::error::{Broken, Failure};
-use super::inbox::{Inbox, Origin};
-use super::message::{self, METHOD_NOT_FOUND, Message, RpcError};
-use super::secrets::Secrets;
-use super::sse::{Events, Place};
-use aishd_mcp_messages::text::one_line;
+use super::error::{ExchangeError, WireFailure};
+use super::inbox::{Inbox, MessageOrigin};
+use super::message::{self, METHOD_NOT_FOUND, RpcError, ServerMessage};
+use super::secrets::ServerSecrets;
+use super::sse::{ResumePoint, SseEvents};
+use aishd_mcp_messages::bounded_text::one_line;
 
 const SESSION_ID: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
@@ -51,37 +51,37 @@ const MAX_SESSION_ID: usize = 1024;
 
 /// A request of ours on its way.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct RequestFrame {
     pub(super) body: String,
     /// Beyond those that every message has.
     pub(super) headers: HeaderMap,
 }
 
 #[derive(Debug)]
-pub(super) struct Http {
+pub(super) struct HttpTransport {
     client: Client,
-    address: Address,
+    address: ServerAddress,
     inbox: Arc<Inbox>,
-    state: Mutex<State>,
+    state: Mutex<HttpState>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct HttpState {
     session: Option<HeaderValue>,
     version: Option<HeaderValue>,
 }
 
 /// How the stream beside the questions ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listened {
+pub(super) enum ListenEnd {
     /// The server has none.
     Refused,
     /// It ended; `fruitful` when it had said anything.
     Ended { fruitful: bool },
 }
 
-impl Http {
-    pub(super) fn new(client: Client, address: Address, inbox: Arc<Inbox>) -> Self {
+impl HttpTransport {
+    pub(super) fn new(client: Client, address: ServerAddress, inbox: Arc<Inbox>) -> Self {
         Self {
             client,
             address,
@@ -96,7 +96,7 @@ impl Http {
         self.state().version = version;
     }
 
-    pub(super) fn secrets(&self) -> &Secrets {
+    pub(super) fn secrets(&self) -> &ServerSecrets {
         &self.address.secrets
     }
 
@@ -105,7 +105,7 @@ impl Http {
     }
 
     /// Sends a request and feeds the inbox until its answer has come.
-    pub(super) async fn carry(&self, id: u64, frame: Frame) -> Result<(), Broken> {
+    pub(super) async fn carry(&self, id: u64, frame: RequestFrame) -> Result<(), ExchangeError> {
         let request = self.post(frame.body).headers(frame.headers);
         let response = self.send(request).await?;
         self.keep_session(&response);
@@ -113,24 +113,24 @@ impl Http {
         if !status.is_success() {
             return Err(self.refusal(response, status).await);
         }
-        match Kind::of(&response) {
-            Kind::Events => self.follow(id, response).await,
-            Kind::Json | Kind::Other => self.whole(id, response).await,
+        match FrameKind::of(&response) {
+            FrameKind::Events => self.follow(id, response).await,
+            FrameKind::Json | FrameKind::Other => self.read_whole(id, response).await,
         }
     }
 
     /// Sends what has no answer: a notification, or our answer to a request.
-    pub(super) async fn tell(&self, body: String) -> Result<(), Failure> {
+    pub(super) async fn post_notification(&self, body: String) -> Result<(), WireFailure> {
         let response = self.send(self.post(body)).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
             status => match self.refusal(response, status).await {
-                Broken::Failure(failure) => Err(failure),
-                Broken::Rpc(error) => Err(Failure::Http {
+                ExchangeError::Failure(failure) => Err(failure),
+                ExchangeError::Rpc(error) => Err(WireFailure::Http {
                     status: status.as_u16(),
                     message: error.message,
                 }),
-                Broken::TimedOut | Broken::Cancelled => Ok(()),
+                ExchangeError::TimedOut | ExchangeError::Cancelled => Ok(()),
             },
         }
     }
@@ -138,34 +138,34 @@ impl Http {
     /// Reads the stream beside the questions to its end. Tells when the server has answered, whatever it said.
     pub(super) async fn listen(
         &self,
-        place: &mut Place,
+        place: &mut ResumePoint,
         answered: impl FnOnce(),
-    ) -> Result<Listened, Failure> {
+    ) -> Result<ListenEnd, WireFailure> {
         let response = self.send(self.get(place)).await;
         answered();
         let response = response?;
         match response.status() {
-            status if status.is_success() && Kind::of(&response) == Kind::Events => {}
+            status if status.is_success() && FrameKind::of(&response) == FrameKind::Events => {}
             // It may be so only now, as with a proxy whose server is being restarted.
             status if status.is_server_error() || matches!(status.as_u16(), 408 | 429) => {
-                return Err(Failure::Http {
+                return Err(WireFailure::Http {
                     status: status.as_u16(),
                     message: String::new(),
                 });
             }
-            _has_none => return Ok(Listened::Refused),
+            _has_none => return Ok(ListenEnd::Refused),
         }
-        let mut events = Events::new(body(response));
+        let mut events = SseEvents::new(body(response));
         let mut fruitful = false;
         while let Some(event) = events.next(place).await {
             let event = event?;
             // The announcement of an old server's other endpoint is none of ours.
             fruitful |= event.kind == "message" && !event.data.is_empty();
             for message in message::read(event.data.as_bytes()).unwrap_or_default() {
-                self.inbox.take(message, Origin::Stream).await;
+                self.inbox.take(message, MessageOrigin::Stream).await;
             }
         }
-        Ok(Listened::Ended { fruitful })
+        Ok(ListenEnd::Ended { fruitful })
     }
 
     /// Says goodbye to a session; a server need not care.
@@ -176,12 +176,12 @@ impl Http {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HttpState> {
         self.state.lock()
     }
 
     fn with_state(&self, request: RequestBuilder) -> RequestBuilder {
-        let State { session, version } = self.state().clone();
+        let HttpState { session, version } = self.state().clone();
         let headers = [(SESSION_ID, session), (VERSION, version)];
         let headers = headers
             .into_iter()
@@ -199,7 +199,7 @@ impl Http {
             .body(body)
     }
 
-    fn get(&self, place: &Place) -> RequestBuilder {
+    fn get(&self, place: &ResumePoint) -> RequestBuilder {
         let request = self.with_state(self.client.get(self.address.url.clone()));
         let request = request.header(ACCEPT, "text/event-stream");
         match &place.last_id {
@@ -208,7 +208,7 @@ impl Http {
         }
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, WireFailure> {
         request.send().await.map_err(|error| unsent(&error))
     }
 
@@ -229,31 +229,31 @@ impl Http {
     }
 
     /// What an answer other than 2xx means.
-    async fn refusal(&self, response: Response, status: StatusCode) -> Broken {
+    async fn refusal(&self, response: Response, status: StatusCode) -> ExchangeError {
         let body = bounded(response).await;
         let said = self.address.secrets.redact(&String::from_utf8_lossy(&body));
         let error = message::read(said.as_bytes())
             .into_iter()
             .flatten()
             .find_map(|it| match it {
-                Message::Response { body, .. } => body.err(),
-                Message::Request { .. } | Message::Notification { .. } => None,
+                ServerMessage::Response { body, .. } => body.err(),
+                ServerMessage::Request { .. } | ServerMessage::Notification { .. } => None,
             });
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let token = self.address.token.clone();
-            return Failure::Auth {
+            return WireFailure::Auth {
                 status: status.as_u16(),
                 token,
             }
             .into();
         }
         if let Some(why) = self.lost_session(status, error.as_ref()) {
-            return Failure::SessionLost(why).into();
+            return WireFailure::SessionLost(why).into();
         }
         match error {
             // A body like {"error": "unauthorized"} is no error of JSON-RPC.
-            Some(error) if error.code != 0 => Broken::Rpc(error),
-            Some(_) | None => Failure::Http {
+            Some(error) if error.code != 0 => ExchangeError::Rpc(error),
+            Some(_) | None => WireFailure::Http {
                 status: status.as_u16(),
                 message: one_line(&said, MAX_SAID_CHARS),
             }
@@ -282,7 +282,7 @@ impl Http {
     }
 
     /// An answer that comes whole.
-    async fn whole(&self, id: u64, response: Response) -> Result<(), Broken> {
+    async fn read_whole(&self, id: u64, response: Response) -> Result<(), ExchangeError> {
         let status = response.status();
         let kind = response.headers().get(CONTENT_TYPE).cloned();
         let mut body = body(response);
@@ -290,11 +290,11 @@ impl Http {
         while let Some(bytes) = body.next().await {
             text.extend_from_slice(&bytes?);
             if text.len() > MAX_BODY_BYTES {
-                return Err(Failure::TooLarge(MAX_BODY_BYTES >> 20).into());
+                return Err(WireFailure::TooLarge(MAX_BODY_BYTES >> 20).into());
             }
         }
         for message in message::read(&text).into_iter().flatten() {
-            self.inbox.take(message, Origin::Post(id)).await;
+            self.inbox.take(message, MessageOrigin::Post(id)).await;
         }
         if !self.inbox.is_waiting(id) {
             return Ok(());
@@ -307,12 +307,12 @@ impl Http {
             let said = one_line(&said, MAX_SAID_CHARS);
             format!("{} {said}", kind.unwrap_or("no content type"))
         };
-        Err(Failure::Unreadable(said).into())
+        Err(WireFailure::Unreadable(said).into())
     }
 
     /// A stream of events with the answer in it. A server may close it before, and is asked for the rest.
-    async fn follow(&self, id: u64, mut response: Response) -> Result<(), Broken> {
-        let mut place = Place::default();
+    async fn follow(&self, id: u64, mut response: Response) -> Result<(), ExchangeError> {
+        let mut place = ResumePoint::default();
         let (mut empty, mut wordless) = (0, 0);
         loop {
             let before = place.last_id.clone();
@@ -320,8 +320,8 @@ impl Http {
             let read = self.read_events(id, response, &mut place, &mut wordless);
             let why = match read.await {
                 Ok(()) if !self.inbox.is_waiting(id) => return Ok(()),
-                Ok(()) => Failure::Cut("the stream ended".to_owned()),
-                Err(failure @ Failure::TooLarge(_)) => return Err(failure.into()),
+                Ok(()) => WireFailure::Cut("the stream ended".to_owned()),
+                Err(failure @ WireFailure::TooLarge(_)) => return Err(failure.into()),
                 Err(failure) => failure,
             };
             empty = if place.last_id == before {
@@ -339,7 +339,7 @@ impl Http {
                 return Ok(());
             }
             response = self.send(self.get(&place)).await?;
-            if !response.status().is_success() || Kind::of(&response) != Kind::Events {
+            if !response.status().is_success() || FrameKind::of(&response) != FrameKind::Events {
                 return Err(why.into());
             }
         }
@@ -349,14 +349,14 @@ impl Http {
         &self,
         id: u64,
         response: Response,
-        place: &mut Place,
+        place: &mut ResumePoint,
         wordless: &mut u32,
-    ) -> Result<(), Failure> {
-        let mut events = Events::new(body(response));
+    ) -> Result<(), WireFailure> {
+        let mut events = SseEvents::new(body(response));
         while let Some(event) = events.next(place).await {
             for message in message::read(event?.data.as_bytes()).unwrap_or_default() {
                 *wordless = 0;
-                self.inbox.take(message, Origin::Post(id)).await;
+                self.inbox.take(message, MessageOrigin::Post(id)).await;
             }
             if !self.inbox.is_waiting(id) {
                 break;
@@ -367,13 +367,13 @@ impl Http {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     Json,
     Events,
     Other,
 }
 
-impl Kind {
+impl FrameKind {
     pub(super) fn of(response: &Response) -> Self {
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|it| it.to_str().ok()).unwrap_or_default();
@@ -388,9 +388,9 @@ impl Kind {
 /// The bytes of a body.
 pub(super) fn body(
     response: Response,
-) -> impl futures_util::Stream<Item = Result<bytes::Bytes, Failure>> + Send + Unpin + 'static {
+) -> impl futures_util::Stream<Item = Result<bytes::Bytes, WireFailure>> + Send + Unpin + 'static {
     let bytes = response.bytes_stream();
-    Box::pin(bytes.map(|it| it.map_err(|error| Failure::Cut(cause(&error)))))
+    Box::pin(bytes.map(|it| it.map_err(|error| WireFailure::Cut(cause(&error)))))
 }
 
 /// Whether this is one of the ways to say it, whole.
@@ -419,11 +419,11 @@ async fn bounded(response: Response) -> Vec<u8> {
     text
 }
 
-pub(super) fn unsent(error: &reqwest::Error) -> Failure {
+pub(super) fn unsent(error: &reqwest::Error) -> WireFailure {
     if error.is_connect() || error.is_builder() {
-        Failure::Unreachable(cause(error))
+        WireFailure::Unreachable(cause(error))
     } else {
-        Failure::Cut(cause(error))
+        WireFailure::Cut(cause(error))
     }
 }
 

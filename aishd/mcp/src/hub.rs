@@ -14,52 +14,52 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::elicit::Elicitation;
-use super::error::{CallError, Failure};
-use super::fresh::Fresh;
-use super::inbox::Note;
-use super::peer::Patience;
-use super::sample::Sampling;
-use super::secrets::Learn;
-use super::session::{Command, Ends, Kept, Session};
-use super::shared::Shared;
-use super::work::Work;
+use super::client_session::ReplyPatience;
+use super::elicitation::ElicitationCall;
+use super::error::{ToolCallError, WireFailure};
+use super::inbox::CallNote;
+use super::request_task::RequestedWork;
+use super::resource_cache::ResourceCache;
+use super::sampling::SamplingCall;
+use super::secrets::LearnSecret;
+use super::session::{McpSession, SessionCommand, SessionEnd, SessionView};
+use super::shared::SharedCell;
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::content;
-use aishd_mcp_messages::mirror;
-use aishd_mcp_messages::offered::Approved;
-use aishd_mcp_messages::outcome::Outcome;
-use aishd_mcp_messages::server::Servers;
-use aishd_mcp_messages::settings::{Endpoint, Mcp, Server};
+use aishd_mcp_messages::mirrored_headers;
+use aishd_mcp_messages::outcome::ToolOutcome;
+use aishd_mcp_messages::server::ServerSnapshot;
+use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings};
+use aishd_mcp_messages::tool_approval::ApprovedTool;
 use aishd_process::Children;
 
 /// Commands that wait for a session's actor, which never works long on one.
 const MAILBOX: usize = 32;
 
-type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
-type Recall = dyn Fn(&str) -> Option<String> + Send + Sync;
-type Keep = dyn Fn(&str, String) + Send + Sync;
+type HubEnvironment = dyn Fn(&str) -> Option<String> + Send + Sync;
+type RecallServer = dyn Fn(&str) -> Option<String> + Send + Sync;
+type KeepServer = dyn Fn(&str, String) + Send + Sync;
 
 /// What the hub is built from.
-pub struct Parts {
+pub struct HubParts {
     pub children: Children,
     /// The daemon's own variables.
-    pub environment: Box<Environment>,
+    pub environment: Box<HubEnvironment>,
     /// What was kept under a key, if anything was.
-    pub recall: Box<Recall>,
+    pub recall: Box<RecallServer>,
     /// Keeps a text under a key, over the end of the daemon.
-    pub keep: Box<Keep>,
+    pub keep: Box<KeepServer>,
     /// The directories of the conversations.
     pub roots: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     /// Is told each secret that goes to a server, before it does, so that it can be kept out of logs.
-    pub learn: Box<Learn>,
+    pub learn: Box<LearnSecret>,
     /// Cuts out of a text what was learnt, and what looks like a secret.
     pub redact: Box<dyn Fn(&str) -> String + Send + Sync>,
     /// Whether a call may bring a form before people; what is off is not announced.
     pub elicitation: bool,
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for HubParts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Parts").finish_non_exhaustive()
     }
@@ -68,13 +68,13 @@ impl std::fmt::Debug for Parts {
 /// A handle; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Hub {
-    inner: Arc<Inner>,
+    inner: Arc<HubInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    shared: Arc<Shared>,
-    sessions: Mutex<BTreeMap<Alias, Handle>>,
+struct HubInner {
+    shared: Arc<SharedCell>,
+    sessions: Mutex<BTreeMap<Alias, SessionHandle>>,
     tasks: Arc<Mutex<JoinSet<()>>>,
     stop: CancellationToken,
     /// Held by the one change of the set of servers that is being made.
@@ -84,7 +84,7 @@ struct Inner {
 }
 
 /// Sessions end with the last handle to them.
-impl Drop for Inner {
+impl Drop for HubInner {
     fn drop(&mut self) {
         self.stop.cancel();
         for handle in self.sessions.lock().values() {
@@ -94,19 +94,19 @@ impl Drop for Inner {
 }
 
 #[derive(Clone, Debug)]
-struct Handle {
-    server: Arc<Server>,
+struct SessionHandle {
+    server: Arc<ServerSettings>,
     /// Connected to at run time, so that the configuration does not take it away.
     by_hand: bool,
-    mailbox: mpsc::Sender<Command>,
-    ends: Ends,
+    mailbox: mpsc::Sender<SessionCommand>,
+    ends: SessionEnd,
     ended: CancellationToken,
-    kept: Kept,
+    kept: SessionView,
 }
 
 /// The set of servers cannot be changed so.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum ChangeError {
+pub enum ServerChangeError {
     #[error("there is an MCP server {0} already")]
     Taken(Alias),
     #[error(
@@ -116,17 +116,17 @@ pub enum ChangeError {
     #[error("there is no MCP server {0}")]
     Unknown(Alias),
     #[error("MCP server {alias}: {failure}")]
-    Failed { alias: Alias, failure: Failure },
+    Failed { alias: Alias, failure: WireFailure },
     #[error("the daemon is stopping")]
     Stopping,
 }
 
 impl Hub {
     /// No session is begun before [`Hub::configure`].
-    pub fn new(parts: Parts) -> Self {
-        let shared = Arc::new(Shared::new(parts));
+    pub fn new(parts: HubParts) -> Self {
+        let shared = Arc::new(SharedCell::new(parts));
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(HubInner {
                 shared,
                 sessions: Mutex::default(),
                 tasks: Arc::default(),
@@ -139,10 +139,10 @@ impl Hub {
 
     /// The same servers in sessions that nobody else uses, each begun when it is first wanted; they end with the last
     /// handle to them. A server that asks is told of these directories.
-    pub fn own(&self, roots: Vec<PathBuf>) -> Self {
+    pub fn with_own_roots(&self, roots: Vec<PathBuf>) -> Self {
         Self {
-            inner: Arc::new(Inner {
-                shared: Arc::new(self.inner.shared.own(roots)),
+            inner: Arc::new(HubInner {
+                shared: Arc::new(self.inner.shared.with_own_roots(roots)),
                 sessions: Mutex::default(),
                 tasks: self.inner.tasks.clone(),
                 stop: self.inner.stop.child_token(),
@@ -153,13 +153,13 @@ impl Hub {
     }
 
     /// How the servers do, now and whenever that changes.
-    pub fn servers(&self) -> watch::Receiver<Arc<Servers>> {
+    pub fn servers(&self) -> watch::Receiver<Arc<ServerSnapshot>> {
         self.inner.shared.servers.subscribe()
     }
 
     /// Begins, replaces and ends sessions so that they are those of the settings. Only what differs is touched; calls
     /// in flight finish on the session that they began on. It waits for no server.
-    pub async fn configure(&self, settings: Mcp) {
+    pub async fn configure(&self, settings: McpSettings) {
         let _alone = self.inner.change.lock().await;
         let servers = settings.servers.clone();
         *self.inner.shared.settings() = settings;
@@ -193,13 +193,13 @@ impl Hub {
     pub async fn connect(
         &self,
         alias: Option<Alias>,
-        endpoint: Endpoint,
+        endpoint: ServerEndpoint,
         reserved: &(dyn Fn(&Alias) -> bool + Sync),
-    ) -> Result<Alias, ChangeError> {
+    ) -> Result<Alias, ServerChangeError> {
         let told = {
             let _alone = self.inner.change.lock().await;
             let alias = self.free(alias, &endpoint, reserved)?;
-            let server = Server {
+            let server = ServerSettings {
                 endpoint,
                 off: None,
                 sampling: false,
@@ -222,25 +222,25 @@ impl Hub {
     fn free(
         &self,
         alias: Option<Alias>,
-        endpoint: &Endpoint,
+        endpoint: &ServerEndpoint,
         reserved: &(dyn Fn(&Alias) -> bool + Sync),
-    ) -> Result<Alias, ChangeError> {
+    ) -> Result<Alias, ServerChangeError> {
         if self.inner.stop.is_cancelled() {
-            return Err(ChangeError::Stopping);
+            return Err(ServerChangeError::Stopping);
         }
         let sessions = self.inner.sessions.lock();
         let taken = |it: &Alias| sessions.contains_key(it) || reserved(it);
         match alias {
-            Some(alias) if sessions.contains_key(&alias) => Err(ChangeError::Taken(alias)),
-            Some(alias) if reserved(&alias) => Err(ChangeError::Reserved(alias)),
+            Some(alias) if sessions.contains_key(&alias) => Err(ServerChangeError::Taken(alias)),
+            Some(alias) if reserved(&alias) => Err(ServerChangeError::Reserved(alias)),
             Some(alias) => Ok(alias),
             None => Ok(match endpoint {
-                Endpoint::Http(http) => {
+                ServerEndpoint::Http(http) => {
                     let url = Url::parse(&http.url).ok();
                     let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
                     Alias::for_host(host, taken)
                 }
-                Endpoint::Stdio(stdio) => {
+                ServerEndpoint::Stdio(stdio) => {
                     let name = Path::new(&stdio.command).file_stem();
                     let name = name.unwrap_or_default().to_string_lossy();
                     Alias::near(&name, taken)
@@ -250,10 +250,10 @@ impl Hub {
     }
 
     /// Ends a session for good, its calls in flight with it. A configured server comes back with the next start.
-    pub async fn disconnect(&self, alias: &Alias) -> Result<(), ChangeError> {
+    pub async fn disconnect(&self, alias: &Alias) -> Result<(), ServerChangeError> {
         let _alone = self.inner.change.lock().await;
         let handle = self.inner.sessions.lock().remove(alias);
-        let handle = handle.ok_or_else(|| ChangeError::Unknown(alias.clone()))?;
+        let handle = handle.ok_or_else(|| ServerChangeError::Unknown(alias.clone()))?;
         handle.ends.stop.cancel();
         handle.ended.cancelled().await;
         self.inner.shared.forget(alias);
@@ -261,13 +261,13 @@ impl Hub {
     }
 
     /// Ends the session and begins another; returns when that is there.
-    pub async fn restart(&self, alias: &Alias) -> Result<(), ChangeError> {
-        self.command(alias, Command::Restart).await
+    pub async fn restart(&self, alias: &Alias) -> Result<(), ServerChangeError> {
+        self.command(alias, SessionCommand::Restart).await
     }
 
     /// Asks for the tools again; connects where there is no session.
-    pub async fn refresh(&self, alias: &Alias) -> Result<(), ChangeError> {
-        self.command(alias, Command::Refresh).await
+    pub async fn refresh(&self, alias: &Alias) -> Result<(), ServerChangeError> {
+        self.command(alias, SessionCommand::Refresh).await
     }
 
     /// Has the lists of tools asked for again whose time is over. It waits for nobody.
@@ -276,7 +276,7 @@ impl Hub {
             if handle.kept.listed.is_over() {
                 let (told, _nobody_waits) = oneshot::channel();
                 // One that is so busy is asked the next time.
-                let _busy = handle.mailbox.try_send(Command::Refresh(told));
+                let _busy = handle.mailbox.try_send(SessionCommand::Refresh(told));
             }
         }
     }
@@ -284,18 +284,18 @@ impl Hub {
     async fn command(
         &self,
         alias: &Alias,
-        command: impl FnOnce(oneshot::Sender<Result<(), Failure>>) -> Command,
-    ) -> Result<(), ChangeError> {
+        command: impl FnOnce(oneshot::Sender<Result<(), WireFailure>>) -> SessionCommand,
+    ) -> Result<(), ServerChangeError> {
         let handle = self.handle(alias);
-        let handle = handle.ok_or_else(|| ChangeError::Unknown(alias.clone()))?;
+        let handle = handle.ok_or_else(|| ServerChangeError::Unknown(alias.clone()))?;
         let (told, answer) = oneshot::channel();
         let sent = handle.mailbox.send(command(told)).await;
-        let ended = || Failure::NotConnected("it was disconnected".to_owned());
+        let ended = || WireFailure::NotConnected("it was disconnected".to_owned());
         let result = match sent {
             Ok(()) => answer.await.unwrap_or_else(|_gone| Err(ended())),
             Err(_gone) => Err(ended()),
         };
-        result.map_err(|failure| ChangeError::Failed {
+        result.map_err(|failure| ServerChangeError::Failed {
             alias: alias.clone(),
             failure,
         })
@@ -318,11 +318,11 @@ impl Hub {
     /// Calls a tool while it is the one that was approved; `ears` hear what it says and wants to know meanwhile.
     pub async fn call(
         &self,
-        approved: Approved,
+        approved: ApprovedTool,
         arguments: Map<String, Value>,
-        ears: Ears,
+        ears: CallListener,
         cancel: &CancellationToken,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<ToolOutcome, ToolCallError> {
         let name = &approved.name.clone();
         let servers = self.inner.offers().borrow().clone();
         let known = servers.get(name.alias()).is_some();
@@ -330,14 +330,14 @@ impl Hub {
             Some(tool) => tool.clone(),
             // A server that is down has no tools, and that is what has to be said.
             None if known => return Err(self.no_tool(name, &servers)),
-            None => return Err(CallError::UnknownTool(name.clone())),
+            None => return Err(ToolCallError::UnknownTool(name.clone())),
         };
         let headers = tool.mirrored.iter();
         let mirrored = headers
-            .filter_map(|it| Some((it.name.clone(), mirror::value(it, &arguments)?)))
+            .filter_map(|it| Some((it.name.clone(), mirrored_headers::value(it, &arguments)?)))
             .collect();
         let params = json!({"name": tool.name, "arguments": arguments});
-        let asked = Asked {
+        let asked = SessionQuestion {
             method: "tools/call",
             params,
             about: Some(tool.name.clone()),
@@ -349,17 +349,17 @@ impl Hub {
         Ok(content::flatten(&result))
     }
 
-    fn no_tool(&self, name: &ToolName, servers: &Servers) -> CallError {
-        use aishd_mcp_messages::server::State;
+    fn no_tool(&self, name: &ToolName, servers: &ServerSnapshot) -> ToolCallError {
+        use aishd_mcp_messages::server::ServerPhase;
         let server = servers.get(name.alias());
         let why = match server.map(|it| &it.state) {
-            Some(State::Failed { why, .. } | State::Off(why)) => why.clone(),
-            Some(State::Connecting) => "it is still connecting".to_owned(),
-            Some(State::Ready) | None => return CallError::UnknownTool(name.clone()),
+            Some(ServerPhase::Failed { why, .. } | ServerPhase::Off(why)) => why.clone(),
+            Some(ServerPhase::Connecting) => "it is still connecting".to_owned(),
+            Some(ServerPhase::Ready) | None => return ToolCallError::UnknownTool(name.clone()),
         };
-        CallError::Transport {
+        ToolCallError::Transport {
             alias: name.alias().clone(),
-            failure: Failure::NotConnected(why),
+            failure: WireFailure::NotConnected(why),
         }
     }
 
@@ -367,22 +367,22 @@ impl Hub {
     pub(super) async fn ask(
         &self,
         alias: &Alias,
-        asked: Asked,
+        asked: SessionQuestion,
         cancel: &CancellationToken,
-    ) -> Result<Value, CallError> {
+    ) -> Result<Value, ToolCallError> {
         let handle = self.handle(alias);
-        let handle = handle.ok_or_else(|| CallError::UnknownServer(alias.clone()))?;
+        let handle = handle.ok_or_else(|| ToolCallError::UnknownServer(alias.clone()))?;
         let limits = self.inner.shared.limits();
         let Value::Object(params) = asked.params else {
-            return Err(CallError::UnknownServer(alias.clone()));
+            return Err(ToolCallError::UnknownServer(alias.clone()));
         };
         let (reply, answer) = oneshot::channel();
-        let work = Work {
+        let work = RequestedWork {
             method: asked.method,
             params,
             about: asked.about,
             mirrored: asked.mirrored,
-            patience: Patience {
+            patience: ReplyPatience {
                 quiet: limits.call,
                 longest: limits.longest_call.max(limits.call),
             },
@@ -393,13 +393,13 @@ impl Hub {
             wait_until: Instant::now() + limits.connect,
             repeated: false,
         };
-        let failed = |failure| CallError::Transport {
+        let failed = |failure| ToolCallError::Transport {
             alias: alias.clone(),
             failure,
         };
-        let gone = Failure::NotConnected("it was disconnected".to_owned());
+        let gone = WireFailure::NotConnected("it was disconnected".to_owned());
         let asking = async {
-            let sent = handle.mailbox.send(Command::Ask(work)).await;
+            let sent = handle.mailbox.send(SessionCommand::Ask(work)).await;
             sent.map_err(|_ended| failed(gone.clone()))?;
             // The session that had it has gone without a word of how far it was.
             answer
@@ -408,7 +408,7 @@ impl Hub {
         };
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(CallError::Cancelled),
+            () = cancel.cancelled() => Err(ToolCallError::Cancelled),
             answer = asking => answer,
         }
     }
@@ -423,11 +423,11 @@ impl Hub {
     }
 
     /// What is known of a server's resources.
-    pub(super) fn fresh(&self, alias: &Alias) -> Option<Fresh> {
+    pub(super) fn fresh(&self, alias: &Alias) -> Option<ResourceCache> {
         Some(self.handle(alias)?.kept.fresh)
     }
 
-    fn handle(&self, alias: &Alias) -> Option<Handle> {
+    fn handle(&self, alias: &Alias) -> Option<SessionHandle> {
         let Some(origin) = &self.inner.origin else {
             return self.inner.sessions.lock().get(alias).cloned();
         };
@@ -440,7 +440,7 @@ impl Hub {
             begun.ends.retire.cancel();
         }
         // What ends a session there ends this one.
-        let ends = Ends {
+        let ends = SessionEnd {
             stop: wanted.ends.stop.child_token(),
             retire: wanted.ends.retire.child_token(),
         };
@@ -448,8 +448,8 @@ impl Hub {
         self.begin(&mut sessions, alias, server, ends, /*by_hand*/ false)
     }
 
-    fn ends(&self) -> Ends {
-        Ends {
+    fn ends(&self) -> SessionEnd {
+        SessionEnd {
             stop: self.inner.stop.child_token(),
             retire: CancellationToken::new(),
         }
@@ -457,25 +457,25 @@ impl Hub {
 
     fn begin(
         &self,
-        sessions: &mut BTreeMap<Alias, Handle>,
+        sessions: &mut BTreeMap<Alias, SessionHandle>,
         alias: Alias,
-        server: Arc<Server>,
-        ends: Ends,
+        server: Arc<ServerSettings>,
+        ends: SessionEnd,
         by_hand: bool,
-    ) -> Option<Handle> {
+    ) -> Option<SessionHandle> {
         if self.inner.stop.is_cancelled() {
             return None;
         }
         let (mailbox, commands) = mpsc::channel(MAILBOX);
-        let handle = Handle {
+        let handle = SessionHandle {
             server: server.clone(),
             by_hand,
             mailbox,
             ends,
             ended: CancellationToken::new(),
-            kept: Kept::default(),
+            kept: SessionView::default(),
         };
-        let session = Session::new(
+        let session = McpSession::new(
             alias.clone(),
             server,
             self.inner.shared.clone(),
@@ -494,9 +494,9 @@ impl Hub {
     }
 }
 
-impl Inner {
+impl HubInner {
     /// What is offered, and known of the servers that offer it.
-    fn offers(&self) -> &watch::Sender<Arc<Servers>> {
+    fn offers(&self) -> &watch::Sender<Arc<ServerSnapshot>> {
         match &self.origin {
             Some(origin) => origin.inner.offers(),
             None => &self.shared.servers,
@@ -506,29 +506,29 @@ impl Inner {
 
 /// Who hears what a call says and wants to know while it runs.
 #[derive(Clone, Debug, Default)]
-pub struct Ears {
+pub struct CallListener {
     /// Progress and log messages; what this has no room for is left out.
-    pub notes: Option<mpsc::Sender<Note>>,
+    pub notes: Option<mpsc::Sender<CallNote>>,
     /// Forms that the server wants filled in. `None`: nobody can.
-    pub forms: Option<mpsc::Sender<Elicitation>>,
+    pub forms: Option<mpsc::Sender<ElicitationCall>>,
     /// What the server wants a model to be asked. `None`: nobody can allow it.
-    pub models: Option<mpsc::Sender<Sampling>>,
+    pub models: Option<mpsc::Sender<SamplingCall>>,
 }
 
 /// A question on its way to a session.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct SessionQuestion {
     pub(super) method: &'static str,
     /// An object.
     pub(super) params: Value,
     pub(super) about: Option<String>,
     pub(super) mirrored: Vec<(String, String)>,
-    pub(super) ears: Ears,
+    pub(super) ears: CallListener,
     /// `None`: it is no call of a tool.
-    pub(super) approved: Option<Approved>,
+    pub(super) approved: Option<ApprovedTool>,
 }
 
-impl Asked {
+impl SessionQuestion {
     /// Something that is `about` a prompt or a URI.
     pub(super) fn new(method: &'static str, params: Value, about: &str) -> Self {
         Self {
@@ -536,14 +536,14 @@ impl Asked {
             params,
             about: Some(about.to_owned()),
             mirrored: vec![],
-            ears: Ears::default(),
+            ears: CallListener::default(),
             approved: None,
         }
     }
 }
 
 /// A panic costs the session that it happened in, and that begins anew.
-async fn supervise(mut session: Session, ended: CancellationToken) {
+async fn supervise(mut session: McpSession, ended: CancellationToken) {
     while AssertUnwindSafe(session.run())
         .catch_unwind()
         .await

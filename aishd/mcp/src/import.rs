@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::text::one_line;
+use aishd_mcp_messages::bounded_text::one_line;
 
 /// The keys under which programs keep their servers.
 const TABLES: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
@@ -39,7 +39,7 @@ const MAX_SHOWN_CHARS: usize = 200;
 
 /// One entry, as it would be with us.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundServer {
     pub alias: Alias,
     /// Its name in the file.
     pub name: String,
@@ -54,7 +54,7 @@ pub struct Found {
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum ImportError {
+pub enum McpImportError {
     #[error("{0}")]
     Unreadable(String),
     #[error("it has no table of servers: none of {}", TABLES.join(", "))]
@@ -63,7 +63,7 @@ pub enum ImportError {
 
 /// An entry as it is written into our configuration.
 #[derive(Debug, Default, Serialize)]
-struct Entry {
+struct ImportEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,19 +84,19 @@ struct Entry {
 
 /// Reads a file's text; its name says whether it is TOML. A server keeps its name though there is one of that name
 /// already: it may well be the same.
-pub fn read(text: &str, path: &Path) -> Result<Vec<Found>, ImportError> {
+pub fn read(text: &str, path: &Path) -> Result<Vec<FoundServer>, McpImportError> {
     let is_toml = path.extension().is_some_and(|it| it == "toml");
     let value = if is_toml {
         toml::from_str::<Value>(text)
-            .map_err(|error| ImportError::Unreadable(error.message().to_owned()))?
+            .map_err(|error| McpImportError::Unreadable(error.message().to_owned()))?
     } else {
         let parsed = parse_to_serde_value::<Option<Value>>(text, &ParseOptions::default());
-        let parsed = parsed.map_err(|error| ImportError::Unreadable(error.to_string()))?;
+        let parsed = parsed.map_err(|error| McpImportError::Unreadable(error.to_string()))?;
         parsed.unwrap_or_default()
     };
     let tables = TABLES.iter().find_map(|it| value.get(*it)?.as_object());
-    let servers = tables.ok_or(ImportError::NoServers)?;
-    let mut all: Vec<Found> = vec![];
+    let servers = tables.ok_or(McpImportError::NoServers)?;
+    let mut all: Vec<FoundServer> = vec![];
     for (name, entry) in servers {
         let known = |it: &Alias| all.iter().any(|found| found.alias == *it);
         let alias = Alias::near(name, known);
@@ -105,8 +105,8 @@ pub fn read(text: &str, path: &Path) -> Result<Vec<Found>, ImportError> {
     Ok(all)
 }
 
-fn one(alias: Alias, name: &str, entry: &Value, path: &Path) -> Found {
-    let mut reader = Reader {
+fn one(alias: Alias, name: &str, entry: &Value, path: &Path) -> FoundServer {
+    let mut reader = ImportReader {
         remarks: vec![],
         off: None,
         folder: workspace(path),
@@ -139,7 +139,7 @@ fn one(alias: Alias, name: &str, entry: &Value, path: &Path) -> Found {
     let table = BTreeMap::from([(alias.to_string(), read)]);
     let table = BTreeMap::from([("servers", table)]);
     let table = BTreeMap::from([("mcp", table)]);
-    Found {
+    FoundServer {
         alias,
         name: name.to_owned(),
         endpoint: one_line(&endpoint, MAX_SHOWN_CHARS),
@@ -161,14 +161,14 @@ fn workspace(path: &Path) -> Option<String> {
     Some(about.display().to_string())
 }
 
-struct Reader {
+struct ImportReader {
     remarks: Vec<String>,
     off: Option<String>,
     folder: Option<String>,
 }
 
-impl Reader {
-    fn entry(&mut self, fields: &Map<String, Value>) -> Entry {
+impl ImportReader {
+    fn entry(&mut self, fields: &Map<String, Value>) -> ImportEntry {
         let kind = ["type", "transport"]
             .iter()
             .find_map(|it| fields.get(*it)?.as_str());
@@ -183,7 +183,7 @@ impl Reader {
         let url = ["url", "httpUrl", "serverUrl"]
             .iter()
             .find_map(|it| fields.get(*it)?.as_str());
-        let mut entry = Entry::default();
+        let mut entry = ImportEntry::default();
         if let Some(url) = url {
             entry.url = Some(self.text(url));
             for key in ["headers", "http_headers"] {

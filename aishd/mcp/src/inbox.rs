@@ -11,12 +11,12 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::elicit::People;
-use super::error::{Broken, Failure};
-use super::fresh::Fresh;
-use super::message::{Message, ResponseId};
-use super::theirs::{Answering, Theirs};
-use aishd_mcp_messages::text::{cut, one_line};
+use super::elicitation::PeopleLink;
+use super::error::{ExchangeError, WireFailure};
+use super::message::{ResponseId, ServerMessage};
+use super::resource_cache::ResourceCache;
+use super::server_requests::{AnsweringRequest, ServerRequests};
+use aishd_mcp_messages::bounded_text::{cut, one_line};
 
 /// Of a server, in each second.
 const NOTIFICATIONS: u32 = 100;
@@ -26,7 +26,7 @@ const MAX_NOTE_CHARS: usize = 2000;
 
 /// Something about a call that runs; shown, never kept.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Note {
+pub enum CallNote {
     Progress {
         progress: f64,
         total: Option<f64>,
@@ -41,7 +41,7 @@ pub enum Note {
 
 /// What the actor has to deal with.
 #[derive(Debug)]
-pub(super) enum Inbound {
+pub(super) enum InboundMessage {
     Request {
         id: Value,
         method: String,
@@ -49,15 +49,15 @@ pub(super) enum Inbound {
         /// The call that it belongs to, if one can be told.
         call: Option<u64>,
         /// Held while it is answered.
-        answering: Answering,
+        answering: AnsweringRequest,
     },
     /// Nothing more will come.
-    Closed(Failure),
+    Closed(WireFailure),
 }
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum MessageOrigin {
     /// The answer to this question's POST.
     Post(u64),
     /// A stream beside all questions, which may carry answers too.
@@ -70,38 +70,38 @@ pub(super) enum Origin {
 pub(super) struct Inbox {
     /// Numbers go on over reconnects, so that no late answer fits a new question.
     next_id: AtomicU64,
-    asked: Mutex<Asked>,
-    rate: Mutex<Rate>,
-    to_actor: mpsc::Sender<Inbound>,
+    asked: Mutex<AskedRequest>,
+    rate: Mutex<NotificationRate>,
+    to_actor: mpsc::Sender<InboundMessage>,
     /// How often the tools were said to have changed.
     tools_changed: watch::Sender<u64>,
-    fresh: Fresh,
-    theirs: Theirs,
+    fresh: ResourceCache,
+    theirs: ServerRequests,
 }
 
 #[derive(Debug, Default)]
-struct Asked {
-    waiting: HashMap<u64, Waiter>,
+struct AskedRequest {
+    waiting: HashMap<u64, ReplyWaiter>,
     abandoned: VecDeque<u64>,
 }
 
 #[derive(Debug)]
-struct Waiter {
-    reply: oneshot::Sender<Result<Value, Broken>>,
-    hears: Hears,
-    purpose: Purpose,
+struct ReplyWaiter {
+    reply: oneshot::Sender<Result<Value, ExchangeError>>,
+    hears: CallHearer,
+    purpose: QuestionPurpose,
 }
 
 /// Who hears of a call while it runs.
 #[derive(Debug, Default)]
-pub(super) struct Hears {
-    pub(super) notes: Option<mpsc::Sender<Note>>,
-    pub(super) people: Option<People>,
+pub(super) struct CallHearer {
+    pub(super) notes: Option<mpsc::Sender<CallNote>>,
+    pub(super) people: Option<PeopleLink>,
 }
 
 /// What a question is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum QuestionPurpose {
     /// A call of a tool or the like, which a server's own requests can belong to.
     Call,
     /// Handshakes and lists.
@@ -112,13 +112,13 @@ pub(super) enum Purpose {
 
 /// A question that was asked; dropped, nobody waits for its answer any more.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingReply {
     pub(super) id: u64,
-    pub(super) reply: oneshot::Receiver<Result<Value, Broken>>,
+    pub(super) reply: oneshot::Receiver<Result<Value, ExchangeError>>,
     inbox: Arc<Inbox>,
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingReply {
     fn drop(&mut self) {
         let mut asked = self.inbox.asked.lock();
         if asked.waiting.remove(&self.id).is_some() {
@@ -131,7 +131,7 @@ impl Drop for Waiting {
 }
 
 #[derive(Debug)]
-struct Rate {
+struct NotificationRate {
     second: Instant,
     seen: u32,
     dropped: u64,
@@ -140,11 +140,11 @@ struct Rate {
 impl Inbox {
     pub(super) fn new(
         first_id: u64,
-        to_actor: mpsc::Sender<Inbound>,
+        to_actor: mpsc::Sender<InboundMessage>,
         tools_changed: watch::Sender<u64>,
-        fresh: Fresh,
+        fresh: ResourceCache,
     ) -> Arc<Self> {
-        let rate = Rate {
+        let rate = NotificationRate {
             second: Instant::now(),
             seen: 0,
             dropped: 0,
@@ -156,32 +156,36 @@ impl Inbox {
             to_actor,
             tools_changed,
             fresh,
-            theirs: Theirs::default(),
+            theirs: ServerRequests::default(),
         })
     }
 
     /// Who can answer what is asked during a call.
-    pub(super) fn people(&self, call: u64) -> Option<People> {
+    pub(super) fn people(&self, call: u64) -> Option<PeopleLink> {
         let asked = self.asked.lock();
         asked.waiting.get(&call)?.hears.people.clone()
     }
 
     /// What was read of resources.
-    pub(super) fn fresh(&self) -> &Fresh {
+    pub(super) fn fresh(&self) -> &ResourceCache {
         &self.fresh
     }
 
     /// A new question.
-    pub(super) fn ask(self: &Arc<Self>, purpose: Purpose, hears: Hears) -> Waiting {
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        purpose: QuestionPurpose,
+        hears: CallHearer,
+    ) -> WaitingReply {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, reply) = oneshot::channel();
-        let waiter = Waiter {
+        let waiter = ReplyWaiter {
             reply: sender,
             hears,
             purpose,
         };
         self.asked.lock().waiting.insert(id, waiter);
-        Waiting {
+        WaitingReply {
             id,
             reply,
             inbox: self.clone(),
@@ -193,7 +197,7 @@ impl Inbox {
         self.asked.lock().waiting.contains_key(&id)
     }
 
-    pub(super) fn end(&self, id: u64, result: Result<Value, Broken>) {
+    pub(super) fn end(&self, id: u64, result: Result<Value, ExchangeError>) {
         if let Some(waiter) = self.asked.lock().waiting.remove(&id) {
             // Who asked may have left.
             let _gone = waiter.reply.send(result);
@@ -201,26 +205,26 @@ impl Inbox {
     }
 
     /// Every question ends so, and the actor is told.
-    pub(super) async fn close(&self, failure: Failure) {
+    pub(super) async fn close(&self, failure: WireFailure) {
         let waiting = std::mem::take(&mut self.asked.lock().waiting);
         for waiter in waiting.into_values() {
             let _gone = waiter.reply.send(Err(failure.clone().into()));
         }
-        let _gone = self.to_actor.send(Inbound::Closed(failure)).await;
+        let _gone = self.to_actor.send(InboundMessage::Closed(failure)).await;
     }
 
     /// Waits while the actor has enough to do; a flood of notifications is thinned out instead.
-    pub(super) async fn take(&self, message: Message, origin: Origin) {
+    pub(super) async fn take(&self, message: ServerMessage, origin: MessageOrigin) {
         match message {
-            Message::Response { id, body } => {
-                self.answer(id, body.map_err(Broken::Rpc), origin);
+            ServerMessage::Response { id, body } => {
+                self.answer(id, body.map_err(ExchangeError::Rpc), origin);
             }
-            Message::Request { id, method, params } => {
+            ServerMessage::Request { id, method, params } => {
                 let Some(answering) = self.theirs.begin(&id) else {
                     tracing::trace!("a request of a server is dropped: it asks too much at once");
                     return;
                 };
-                let request = Inbound::Request {
+                let request = InboundMessage::Request {
                     answering,
                     id,
                     method,
@@ -229,13 +233,13 @@ impl Inbox {
                 };
                 let _gone = self.to_actor.send(request).await;
             }
-            Message::Notification { method, params } => {
+            ServerMessage::Notification { method, params } => {
                 self.notified(&method, &params, origin);
             }
         }
     }
 
-    fn answer(&self, id: ResponseId, body: Result<Value, Broken>, origin: Origin) {
+    fn answer(&self, id: ResponseId, body: Result<Value, ExchangeError>, origin: MessageOrigin) {
         let (known, abandoned) = match id {
             ResponseId::Ours(id) => {
                 let asked = self.asked.lock();
@@ -253,9 +257,9 @@ impl Inbox {
         }
         // An answer with a wrong or missing id ends its call at once, where it can be told which that is.
         let call = match origin {
-            Origin::Post(id) => Some(id),
-            Origin::Pipe => self.only_one(),
-            Origin::Stream => None,
+            MessageOrigin::Post(id) => Some(id),
+            MessageOrigin::Pipe => self.only_one(),
+            MessageOrigin::Stream => None,
         };
         let Some(call) = call else {
             tracing::debug!("an answer to no question");
@@ -274,7 +278,7 @@ impl Inbox {
     fn only_one(&self) -> Option<u64> {
         let asked = self.asked.lock();
         let waiting = asked.waiting.iter();
-        let mut waiting = waiting.filter(|(_, it)| it.purpose != Purpose::Listen);
+        let mut waiting = waiting.filter(|(_, it)| it.purpose != QuestionPurpose::Listen);
         match (waiting.next(), waiting.next()) {
             (Some((only, _)), None) => Some(*only),
             (Some(_) | None, _) => None,
@@ -282,28 +286,28 @@ impl Inbox {
     }
 
     /// The one question in flight on a pipe was answered with something unusable.
-    pub(super) fn spoiled(&self, failure: Failure) {
+    pub(super) fn spoiled(&self, failure: WireFailure) {
         if let Some(id) = self.only_one() {
             self.end(id, Err(failure.into()));
         }
     }
 
-    fn belongs_to(&self, origin: Origin) -> Option<u64> {
-        if let Origin::Post(id) = origin {
+    fn belongs_to(&self, origin: MessageOrigin) -> Option<u64> {
+        if let MessageOrigin::Post(id) = origin {
             return Some(id);
         }
         let asked = self.asked.lock();
         let mut calls = asked
             .waiting
             .iter()
-            .filter(|(_, it)| it.purpose == Purpose::Call);
+            .filter(|(_, it)| it.purpose == QuestionPurpose::Call);
         match (calls.next(), calls.next()) {
             (Some((only, _)), None) => Some(*only),
             (Some(_) | None, _) => None,
         }
     }
 
-    fn notified(&self, method: &str, params: &Value, origin: Origin) {
+    fn notified(&self, method: &str, params: &Value, origin: MessageOrigin) {
         let too_many = !self.rate.lock().admits();
         match method {
             // Only told that it is so, however often, so a flood can lose none of them. Lists of resources and prompts are
@@ -335,7 +339,7 @@ impl Inbox {
                 };
                 if let (Some(call), Some(progress)) = (call, number(params, "progress")) {
                     let message = params.get("message").and_then(Value::as_str);
-                    let note = Note::Progress {
+                    let note = CallNote::Progress {
                         progress,
                         total: number(params, "total"),
                         message: message.map(|it| one_line(it, MAX_NOTE_CHARS)),
@@ -349,7 +353,7 @@ impl Inbox {
                 let said = data
                     .as_str()
                     .map_or_else(|| data.to_string(), str::to_owned);
-                let note = Note::Log {
+                let note = CallNote::Log {
                     level: one_line(text("level").unwrap_or("info"), 20),
                     logger: text("logger").map(|it| one_line(it, 80)),
                     text: cut(&said, MAX_NOTE_CHARS),
@@ -363,7 +367,7 @@ impl Inbox {
     }
 
     /// A call whose reader is slow loses notes, never its answer.
-    fn note(&self, call: u64, note: Note) {
+    fn note(&self, call: u64, note: CallNote) {
         let asked = self.asked.lock();
         if let Some(notes) = asked
             .waiting
@@ -375,7 +379,7 @@ impl Inbox {
     }
 }
 
-impl Rate {
+impl NotificationRate {
     fn admits(&mut self) -> bool {
         let now = Instant::now();
         if now.duration_since(self.second) >= Duration::from_secs(1) {
@@ -394,8 +398,8 @@ impl Rate {
     }
 }
 
-fn unreadable(why: &str) -> Result<Value, Broken> {
-    Err(Failure::Unreadable(why.to_owned()).into())
+fn unreadable(why: &str) -> Result<Value, ExchangeError> {
+    Err(WireFailure::Unreadable(why.to_owned()).into())
 }
 
 fn number(params: &Value, name: &str) -> Option<f64> {
@@ -409,7 +413,7 @@ mod tests {
 
     struct Desk {
         inbox: Arc<Inbox>,
-        actor: mpsc::Receiver<Inbound>,
+        actor: mpsc::Receiver<InboundMessage>,
         changes: watch::Receiver<u64>,
     }
 
@@ -417,30 +421,30 @@ mod tests {
         let (to_actor, actor) = mpsc::channel(8);
         let (sender, changes) = watch::channel(0);
         Desk {
-            inbox: Inbox::new(1, to_actor, sender, Fresh::default()),
+            inbox: Inbox::new(1, to_actor, sender, ResourceCache::default()),
             actor,
             changes,
         }
     }
 
-    async fn say(inbox: &Inbox, origin: Origin, text: &str) {
+    async fn receive(inbox: &Inbox, origin: MessageOrigin, text: &str) {
         for message in message::read(text.as_bytes()).unwrap() {
             inbox.take(message, origin).await;
         }
     }
 
     /// Two questions are in flight on a POST each; what is the first one's end after the text?
-    async fn check(origin: Origin, questions: usize, text: &str, expected: &str) {
+    async fn check(origin: MessageOrigin, questions: usize, text: &str, expected: &str) {
         let desk = desk();
         let mut waiting: Vec<_> = (0..questions)
-            .map(|_| desk.inbox.ask(Purpose::Call, Hears::default()))
+            .map(|_| desk.inbox.ask(QuestionPurpose::Call, CallHearer::default()))
             .collect();
-        say(&desk.inbox, origin, text).await;
+        receive(&desk.inbox, origin, text).await;
         let seen = match waiting[0].reply.try_recv() {
             Ok(Ok(result)) => result.to_string(),
-            Ok(Err(Broken::Rpc(error))) => format!("error {}", error.message),
-            Ok(Err(Broken::Failure(failure))) => failure.to_string(),
-            Ok(Err(Broken::TimedOut | Broken::Cancelled)) => "?".to_owned(),
+            Ok(Err(ExchangeError::Rpc(error))) => format!("error {}", error.message),
+            Ok(Err(ExchangeError::Failure(failure))) => failure.to_string(),
+            Ok(Err(ExchangeError::TimedOut | ExchangeError::Cancelled)) => "?".to_owned(),
             Err(_nothing) => "waits".to_owned(),
         };
         assert_eq!(expected, seen, "{origin:?} {text}");
@@ -452,29 +456,33 @@ mod tests {
         let wrong = r#"{"id":9,"result":7}"#;
         let missing = r#"{"result":7}"#;
         let error = r#"{"id":null,"error":{"code":1,"message":"no"}}"#;
-        for origin in [Origin::Post(1), Origin::Stream, Origin::Pipe] {
+        for origin in [
+            MessageOrigin::Post(1),
+            MessageOrigin::Stream,
+            MessageOrigin::Pipe,
+        ] {
             check(origin, 2, right, "7").await;
         }
         let id = "the answer is not understood: its id is that of no question";
         let none = "the answer is not understood: it has no id";
-        check(Origin::Post(1), 2, wrong, id).await;
-        check(Origin::Post(1), 2, missing, none).await;
-        check(Origin::Post(1), 2, error, "error no").await;
-        check(Origin::Pipe, 1, wrong, id).await;
-        check(Origin::Pipe, 1, missing, none).await;
-        check(Origin::Pipe, 1, error, "error no").await;
-        check(Origin::Pipe, 2, wrong, "waits").await;
-        check(Origin::Stream, 1, wrong, "waits").await;
+        check(MessageOrigin::Post(1), 2, wrong, id).await;
+        check(MessageOrigin::Post(1), 2, missing, none).await;
+        check(MessageOrigin::Post(1), 2, error, "error no").await;
+        check(MessageOrigin::Pipe, 1, wrong, id).await;
+        check(MessageOrigin::Pipe, 1, missing, none).await;
+        check(MessageOrigin::Pipe, 1, error, "error no").await;
+        check(MessageOrigin::Pipe, 2, wrong, "waits").await;
+        check(MessageOrigin::Stream, 1, wrong, "waits").await;
     }
 
     #[tokio::test]
     async fn a_late_answer_harms_nobody() {
         let desk = desk();
-        drop(desk.inbox.ask(Purpose::Call, Hears::default()));
-        let mut second = desk.inbox.ask(Purpose::Call, Hears::default());
-        say(&desk.inbox, Origin::Pipe, r#"{"id":1,"result":1}"#).await;
+        drop(desk.inbox.ask(QuestionPurpose::Call, CallHearer::default()));
+        let mut second = desk.inbox.ask(QuestionPurpose::Call, CallHearer::default());
+        receive(&desk.inbox, MessageOrigin::Pipe, r#"{"id":1,"result":1}"#).await;
         assert!(second.reply.try_recv().is_err());
-        say(&desk.inbox, Origin::Pipe, r#"{"id":2,"result":2}"#).await;
+        receive(&desk.inbox, MessageOrigin::Pipe, r#"{"id":2,"result":2}"#).await;
         assert_eq!(Ok(Ok(Value::from(2))), second.reply.try_recv());
     }
 
@@ -482,16 +490,18 @@ mod tests {
     async fn a_request_belongs_to_its_stream_or_to_the_only_call() {
         let mut desk = desk();
         let ping = r#"{"id":"x","method":"ping"}"#;
-        let _list = desk.inbox.ask(Purpose::Upkeep, Hears::default());
-        say(&desk.inbox, Origin::Pipe, ping).await;
-        let first = desk.inbox.ask(Purpose::Call, Hears::default());
-        say(&desk.inbox, Origin::Pipe, ping).await;
-        let _second = desk.inbox.ask(Purpose::Call, Hears::default());
-        say(&desk.inbox, Origin::Stream, ping).await;
-        say(&desk.inbox, Origin::Post(first.id), ping).await;
+        let _list = desk
+            .inbox
+            .ask(QuestionPurpose::Upkeep, CallHearer::default());
+        receive(&desk.inbox, MessageOrigin::Pipe, ping).await;
+        let first = desk.inbox.ask(QuestionPurpose::Call, CallHearer::default());
+        receive(&desk.inbox, MessageOrigin::Pipe, ping).await;
+        let _second = desk.inbox.ask(QuestionPurpose::Call, CallHearer::default());
+        receive(&desk.inbox, MessageOrigin::Stream, ping).await;
+        receive(&desk.inbox, MessageOrigin::Post(first.id), ping).await;
         for expected in [None, Some(first.id), None, Some(first.id)] {
             match desk.actor.recv().await {
-                Some(Inbound::Request { call, .. }) => assert_eq!(expected, call),
+                Some(InboundMessage::Request { call, .. }) => assert_eq!(expected, call),
                 other => panic!("{other:?}"),
             }
         }
@@ -501,25 +511,25 @@ mod tests {
     async fn a_flood_is_thinned_and_no_change_is_lost() {
         let desk = desk();
         let (sender, mut notes) = mpsc::channel(1000);
-        let hears = Hears {
+        let hears = CallHearer {
             notes: Some(sender),
             people: None,
         };
-        let call = desk.inbox.ask(Purpose::Call, hears);
+        let call = desk.inbox.ask(QuestionPurpose::Call, hears);
         let progress =
             r#"{"method":"notifications/progress","params":{"progressToken":1,"progress":3}}"#;
         for _ in 0..500 {
-            say(&desk.inbox, Origin::Pipe, progress).await;
+            receive(&desk.inbox, MessageOrigin::Pipe, progress).await;
         }
         let changed = r#"{"method":"notifications/tools/list_changed"}"#;
-        say(&desk.inbox, Origin::Pipe, changed).await;
+        receive(&desk.inbox, MessageOrigin::Pipe, changed).await;
         assert_eq!(1, *desk.changes.borrow());
         assert_eq!(100, notes.len());
         tokio::time::advance(Duration::from_secs(1)).await;
-        say(&desk.inbox, Origin::Pipe, progress).await;
+        receive(&desk.inbox, MessageOrigin::Pipe, progress).await;
         assert_eq!(101, notes.len());
         let first = notes.recv().await;
-        assert!(matches!(first, Some(Note::Progress { progress, .. }) if progress == 3.0));
+        assert!(matches!(first, Some(CallNote::Progress { progress, .. }) if progress == 3.0));
         drop(call);
     }
 }

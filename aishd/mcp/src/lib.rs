@@ -4,39 +4,41 @@
 //! Not here: who may call what, which tools a model is offered, what becomes of a result.
 
 mod backoff;
+mod call_clock;
+mod capability_cache;
 mod client;
-mod clock;
-mod elicit;
+mod client_session;
+mod elicitation;
 mod era;
 mod error;
 mod event_stream;
-mod fresh;
 mod http;
 pub mod hub;
 pub mod import;
 mod inbox;
 mod lifecycle;
-mod link;
-mod listen;
+mod listening;
 mod message;
-mod offers;
-mod pages;
-mod peer;
-mod remembered;
-mod ring;
-mod sample;
+mod pagination;
+mod request_task;
+mod resource_cache;
+mod resources_and_prompts;
+mod sampling;
 mod secrets;
+mod server_requests;
 mod session;
 mod shared;
 mod sse;
+mod stderr_ring;
 mod stdio;
 #[cfg(test)]
 mod tests;
-mod theirs;
-mod work;
+mod transport;
 
-pub use self::elicit::{Elicitation, Elicited};
-pub use self::error::{CallError, Failure, RpcError, Side, Token};
-pub use self::inbox::Note;
-pub use self::offers::{Argument, Prompt, Resource, Resources};
-pub use self::sample::{Sampled, Sampling};
+pub use self::elicitation::{ElicitationAnswer, ElicitationCall};
+pub use self::error::{FailureSide, RpcError, SentToken, ToolCallError, WireFailure};
+pub use self::inbox::CallNote;
+pub use self::resources_and_prompts::{
+    OfferedArgument, OfferedPrompt, OfferedResource, ReadableResources,
+};
+pub use self::sampling::{SamplingCall, SamplingOutcome};

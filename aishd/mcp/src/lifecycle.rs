@@ -10,32 +10,32 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::client;
+use super::client_session::{PeerQuestion, PeerQuestionKind, ReplyPatience, ServerClient};
 use super::era::{
-    self, Abilities, CAPABILITY_MISSING, Era, HEADER_MISMATCH, NEWEST_SESSION, STATELESS,
+    self, CAPABILITY_MISSING, ClientAbilities, Era, HEADER_MISMATCH, NEWEST_SESSION, STATELESS,
     VERSION_UNSUPPORTED,
 };
-use super::error::{Broken, Failure};
+use super::error::{ExchangeError, WireFailure};
 use super::event_stream;
-use super::http::Http;
+use super::http::HttpTransport;
 use super::inbox::Inbox;
-use super::link::Link;
-use super::listen;
+use super::listening;
 use super::message::METHOD_NOT_FOUND;
-use super::pages::Pages;
-use super::peer::{Kind, Patience, Peer, Question};
-use super::ring::Ring;
-use super::secrets::Secrets;
-use super::shared::Shared;
+use super::pagination::ListPages;
+use super::secrets::ServerSecrets;
+use super::shared::SharedCell;
+use super::stderr_ring::StderrRing;
 use super::stdio;
-use aishd_log::hidden::without_hidden;
+use super::transport::ServerTransport;
+use aishd_log::invisible_characters::without_hidden;
 use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::remarks::Remarks;
-use aishd_mcp_messages::server::About;
+use aishd_mcp_messages::bounded_text::{cut, one_line};
+use aishd_mcp_messages::remarks::RemarkList;
+use aishd_mcp_messages::server::ServerIdentity;
 use aishd_mcp_messages::settings;
-use aishd_mcp_messages::settings::Limits;
-use aishd_mcp_messages::text::{cut, one_line};
+use aishd_mcp_messages::settings::SessionLimits;
 use aishd_mcp_messages::tool;
-use aishd_mcp_messages::tool::{Listed, Mirroring};
+use aishd_mcp_messages::tool::{HeaderMirroring, ListedTools};
 
 /// How long the last words of a child are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -50,10 +50,10 @@ const MAX_NAME_CHARS: usize = 100;
 
 /// A session that is up.
 #[derive(Debug)]
-pub(super) struct Live {
-    pub(super) peer: Peer,
-    pub(super) about: About,
-    pub(super) listed: Listed,
+pub(super) struct LiveSession {
+    pub(super) peer: ServerClient,
+    pub(super) about: ServerIdentity,
+    pub(super) listed: ListedTools,
     pub(super) connect_ms: u64,
     /// What runs as long as the session does.
     pub(super) pumps: JoinSet<()>,
@@ -63,29 +63,29 @@ pub(super) struct Live {
 
 /// What a session is made with.
 #[derive(Clone, Copy)]
-pub(super) struct Means<'a> {
-    pub(super) shared: &'a Shared,
+pub(super) struct SessionServices<'a> {
+    pub(super) shared: &'a SharedCell,
     pub(super) alias: &'a Alias,
     /// What its definitions are bound to.
     pub(super) identity: &'a str,
     pub(super) inbox: &'a Arc<Inbox>,
     /// What it may ask.
-    pub(super) abilities: Abilities,
+    pub(super) abilities: ClientAbilities,
     /// What it spoke last time.
     pub(super) recalled: Option<Era>,
     /// Where the last words of a child go.
-    pub(super) log: &'a Ring,
+    pub(super) log: &'a StderrRing,
     /// Values of variables that are named like secrets, and were put into what it is reached by.
     pub(super) used: &'a [String],
 }
 
-impl Means<'_> {
-    fn limits(&self) -> Limits {
+impl SessionServices<'_> {
+    fn limits(&self) -> SessionLimits {
         self.shared.limits()
     }
 
-    fn peer(&self, link: Link, era: Era) -> Peer {
-        Peer {
+    fn peer(&self, link: ServerTransport, era: Era) -> ServerClient {
+        ServerClient {
             link: Arc::new(link),
             inbox: self.inbox.clone(),
             era,
@@ -94,13 +94,13 @@ impl Means<'_> {
     }
 }
 
-impl Live {
+impl LiveSession {
     /// Leaves in good order. Returns when nothing of a child is left.
     pub(super) async fn end(mut self) {
         let leaving = self.peer.link.leave();
         let _slow = tokio::time::timeout(GOODBYE, leaving).await;
         self.stop.cancel();
-        if matches!(*self.peer.link, Link::Stdio(_)) {
+        if matches!(*self.peer.link, ServerTransport::Stdio(_)) {
             while self.pumps.join_next().await.is_some() {}
         } else {
             self.pumps.shutdown().await;
@@ -109,7 +109,10 @@ impl Live {
 }
 
 /// Connects to a server behind a URL.
-pub(super) async fn http(server: &settings::Http, means: Means<'_>) -> Result<Live, Failure> {
+pub(super) async fn http(
+    server: &settings::HttpServerSettings,
+    means: SessionServices<'_>,
+) -> Result<LiveSession, WireFailure> {
     let started = Instant::now();
     let limits = means.limits();
     let mut address = client::address(server, means.shared.environment(), means.shared.learn())?;
@@ -118,8 +121,8 @@ pub(super) async fn http(server: &settings::Http, means: Means<'_>) -> Result<Li
     }
     let client = means.shared.client(&address.url)?;
     let peer = |era| {
-        let http = Http::new(client.clone(), address.clone(), means.inbox.clone());
-        means.peer(Link::Http(http), era)
+        let http = HttpTransport::new(client.clone(), address.clone(), means.inbox.clone());
+        means.peer(ServerTransport::Http(http), era)
     };
     let old = || event_stream(&client, &address, means);
     // What was spoken last time is tried first, and found out again only where it does not work any more.
@@ -138,7 +141,7 @@ pub(super) async fn http(server: &settings::Http, means: Means<'_>) -> Result<Li
                 None => match session(&peer(Era::Session), limits).await {
                     Ok(opened) => opened,
                     Err(
-                        failure @ Failure::Http {
+                        failure @ WireFailure::Http {
                             status: 400 | 404 | 405,
                             ..
                         },
@@ -152,16 +155,19 @@ pub(super) async fn http(server: &settings::Http, means: Means<'_>) -> Result<Li
 }
 
 /// Starts a child and shakes hands with it. It may need long before it can say anything.
-pub(super) async fn stdio(server: &settings::Stdio, means: Means<'_>) -> Result<Live, Failure> {
+pub(super) async fn stdio(
+    server: &settings::StdioServerSettings,
+    means: SessionServices<'_>,
+) -> Result<LiveSession, WireFailure> {
     let started = Instant::now();
-    let limits = Limits {
+    let limits = SessionLimits {
         connect: means.limits().start.max(means.limits().connect),
         ..means.limits()
     };
     let start = async {
         let stop = CancellationToken::new();
         let (children, log) = (means.shared.children(), means.log);
-        let secrets = Secrets::of_child(server, means.used, means.shared.learn());
+        let secrets = ServerSecrets::of_child(server, means.used, means.shared.learn());
         let starting = stdio::start(
             children,
             (means.alias, server),
@@ -171,16 +177,16 @@ pub(super) async fn stdio(server: &settings::Stdio, means: Means<'_>) -> Result<
             stop.clone(),
         );
         let (link, pumps) = starting.await?;
-        Ok::<_, Failure>((Link::Stdio(link), pumps, stop))
+        Ok::<_, WireFailure>((ServerTransport::Stdio(link), pumps, stop))
     };
     let (link, pumps, stop) = start.await?;
     let stateless = means.peer(link, Era::Stateless);
-    let session_peer = Peer {
+    let session_peer = ServerClient {
         era: Era::Session,
         ..stateless.clone()
     };
     let opened = match means.recalled {
-        Some(Era::Session | Era::EventStream) => again(&stateless, &session_peer, limits).await,
+        Some(Era::Session | Era::EventStream) => reopen(&stateless, &session_peer, limits).await,
         Some(Era::Stateless) | None => either(&stateless, &session_peer, limits).await,
     };
     let mut opened = match opened {
@@ -196,7 +202,11 @@ pub(super) async fn stdio(server: &settings::Stdio, means: Means<'_>) -> Result<
 }
 
 /// Asks a child as last time. It may have become a newer one since.
-async fn again(stateless: &Peer, session_peer: &Peer, limits: Limits) -> Result<Opened, Failure> {
+async fn reopen(
+    stateless: &ServerClient,
+    session_peer: &ServerClient,
+    limits: SessionLimits,
+) -> Result<OpenedSession, WireFailure> {
     match session(session_peer, limits).await {
         Err(failure) if !is_final(&failure) => {
             let probed = probe(stateless, PROBE).await?;
@@ -216,7 +226,11 @@ async fn hear_out(mut pumps: JoinSet<()>, stop: &CancellationToken) {
 
 /// Asks a child both ways. It may need long to say its first word, so that silence says nothing about its era; and one
 /// that knows the newest revision refuses `initialize`.
-async fn either(stateless: &Peer, older: &Peer, limits: Limits) -> Result<Opened, Failure> {
+async fn either(
+    stateless: &ServerClient,
+    older: &ServerClient,
+    limits: SessionLimits,
+) -> Result<OpenedSession, WireFailure> {
     let probing = probe(stateless, limits.connect);
     tokio::pin!(probing);
     tokio::select! {
@@ -244,65 +258,65 @@ async fn either(stateless: &Peer, older: &Peer, limits: Limits) -> Result<Opened
 }
 
 /// Nothing else that could be tried would end otherwise.
-fn is_final(failure: &Failure) -> bool {
+fn is_final(failure: &WireFailure) -> bool {
     match failure {
-        Failure::NotConnected(_)
-        | Failure::Unreachable(_)
-        | Failure::Auth { .. }
-        | Failure::Ended(_) => true,
-        Failure::Http { .. }
-        | Failure::SessionLost(_)
-        | Failure::Cut(_)
-        | Failure::Silent(_)
-        | Failure::TooLarge(_)
-        | Failure::Unreadable(_) => false,
+        WireFailure::NotConnected(_)
+        | WireFailure::Unreachable(_)
+        | WireFailure::Auth { .. }
+        | WireFailure::Ended(_) => true,
+        WireFailure::Http { .. }
+        | WireFailure::SessionLost(_)
+        | WireFailure::Cut(_)
+        | WireFailure::Silent(_)
+        | WireFailure::TooLarge(_)
+        | WireFailure::Unreadable(_) => false,
     }
 }
 
 /// A handshake that succeeded.
 #[derive(Debug)]
-struct Opened {
-    peer: Peer,
-    about: About,
-    remarks: Remarks,
+struct OpenedSession {
+    peer: ServerClient,
+    about: ServerIdentity,
+    remarks: RemarkList,
     pumps: JoinSet<()>,
     stop: CancellationToken,
 }
 
 async fn event_stream(
     client: &reqwest::Client,
-    address: &client::Address,
-    means: Means<'_>,
-) -> Result<Opened, Failure> {
+    address: &client::ServerAddress,
+    means: SessionServices<'_>,
+) -> Result<OpenedSession, WireFailure> {
     let opening = event_stream::open(client.clone(), address.clone());
     let opened = tokio::time::timeout(means.limits().connect, opening).await;
     let (stream, answers) =
-        opened.map_err(|_elapsed| Failure::Silent("with an address".to_owned()))??;
+        opened.map_err(|_elapsed| WireFailure::Silent("with an address".to_owned()))??;
     let mut pumps = JoinSet::new();
     pumps.spawn(answers.pump(means.inbox.clone()));
-    let peer = means.peer(Link::EventStream(stream), Era::EventStream);
+    let peer = means.peer(ServerTransport::EventStream(stream), Era::EventStream);
     let mut opened = session(&peer, means.limits()).await?;
     opened.pumps = pumps;
     Ok(opened)
 }
 
-fn upkeep(method: &str, params: Map<String, Value>, patience: Patience) -> Question<'_> {
-    Question {
+fn upkeep(method: &str, params: Map<String, Value>, patience: ReplyPatience) -> PeerQuestion<'_> {
+    PeerQuestion {
         method,
         params,
         about: None,
         mirrored: &[],
         patience,
-        kind: Kind::Upkeep,
+        kind: PeerQuestionKind::Upkeep,
     }
 }
 
 /// Whether the server speaks 2026-07-28; `None` says that it does not.
-async fn probe(peer: &Peer, limit: Duration) -> Result<Option<Opened>, Failure> {
-    if let Link::Http(http) = &*peer.link {
+async fn probe(peer: &ServerClient, limit: Duration) -> Result<Option<OpenedSession>, WireFailure> {
+    if let ServerTransport::Http(http) = &*peer.link {
         http.speak(Some(STATELESS));
     }
-    let patience = Patience::once(limit);
+    let patience = ReplyPatience::once(limit);
     for _ in 0..2 {
         let asked = peer
             .ask(upkeep("server/discover", Map::new(), patience))
@@ -312,22 +326,27 @@ async fn probe(peer: &Peer, limit: Duration) -> Result<Option<Opened>, Failure> 
             Err(unanswered) => unanswered.broken,
         };
         match broken {
-            Broken::Rpc(error) if error.code == VERSION_UNSUPPORTED => {
+            ExchangeError::Rpc(error) if error.code == VERSION_UNSUPPORTED => {
                 let supported = error.data.get("supported").and_then(Value::as_array);
                 let ours = supported.is_some_and(|it| it.iter().any(|it| it == STATELESS));
                 if !ours {
                     return Ok(None);
                 }
             }
-            Broken::Rpc(error) if matches!(error.code, HEADER_MISMATCH | CAPABILITY_MISSING) => {
+            ExchangeError::Rpc(error)
+                if matches!(error.code, HEADER_MISMATCH | CAPABILITY_MISSING) =>
+            {
                 // A modern server that wants something else: it says what, and `initialize` would not help.
-                return Err(Failure::Unreadable(format!(
+                return Err(WireFailure::Unreadable(format!(
                     "server/discover: {}",
                     error.message
                 )));
             }
-            Broken::Failure(failure) if is_final(&failure) => return Err(failure),
-            Broken::Rpc(_) | Broken::Failure(_) | Broken::TimedOut | Broken::Cancelled => {
+            ExchangeError::Failure(failure) if is_final(&failure) => return Err(failure),
+            ExchangeError::Rpc(_)
+            | ExchangeError::Failure(_)
+            | ExchangeError::TimedOut
+            | ExchangeError::Cancelled => {
                 return Ok(None);
             }
         }
@@ -336,7 +355,7 @@ async fn probe(peer: &Peer, limit: Duration) -> Result<Option<Opened>, Failure> 
 }
 
 /// What `server/discover` gave; a server that answers everything with `{}` has not understood it.
-fn discovered(peer: &Peer, result: &Value) -> Option<Opened> {
+fn discovered(peer: &ServerClient, result: &Value) -> Option<OpenedSession> {
     let versions = result.get("supportedVersions")?.as_array()?;
     if !versions.iter().any(|it| it == STATELESS) {
         return None;
@@ -344,22 +363,22 @@ fn discovered(peer: &Peer, result: &Value) -> Option<Opened> {
     let meta = result.get("_meta");
     let named = meta.and_then(|it| it.get("io.modelcontextprotocol/serverInfo"));
     let named = named.or(result.get("serverInfo"));
-    Some(Opened {
+    Some(OpenedSession {
         peer: peer.clone(),
-        about: about(named, result, STATELESS.to_owned()),
-        remarks: Remarks::default(),
+        about: server_identity(named, result, STATELESS.to_owned()),
+        remarks: RemarkList::default(),
         pumps: JoinSet::new(),
         stop: CancellationToken::new(),
     })
 }
 
-fn about(named: Option<&Value>, result: &Value, protocol: String) -> About {
+fn server_identity(named: Option<&Value>, result: &Value, protocol: String) -> ServerIdentity {
     let said = |name| {
         let text = named.and_then(|it| it.get(name)).and_then(Value::as_str);
         one_line(text.unwrap_or_default(), MAX_NAME_CHARS)
     };
     let instructions = result.get("instructions").and_then(Value::as_str);
-    About {
+    ServerIdentity {
         name: said("name"),
         version: said("version"),
         protocol,
@@ -369,19 +388,19 @@ fn about(named: Option<&Value>, result: &Value, protocol: String) -> About {
 }
 
 /// `initialize`, with whatever revision the server answers.
-async fn session(peer: &Peer, limits: Limits) -> Result<Opened, Failure> {
+async fn session(peer: &ServerClient, limits: SessionLimits) -> Result<OpenedSession, WireFailure> {
     let params = json!({
         "protocolVersion": NEWEST_SESSION,
         "capabilities": peer.abilities.announced(),
         "clientInfo": era::client_info(),
     });
     let Value::Object(params) = params else {
-        return Err(Failure::Unreadable("our own params".to_owned()));
+        return Err(WireFailure::Unreadable("our own params".to_owned()));
     };
-    let patience = Patience::once(limits.connect);
+    let patience = ReplyPatience::once(limits.connect);
     let asked = peer.ask(upkeep("initialize", params, patience)).await;
     let result = asked.map_err(|it| failure("initialize", it.broken, limits.connect))?;
-    let mut remarks = Remarks::default();
+    let mut remarks = RemarkList::default();
     let version = result.get("protocolVersion").and_then(Value::as_str);
     let version = one_line(version.unwrap_or(NEWEST_SESSION), 40);
     if version != NEWEST_SESSION {
@@ -389,13 +408,13 @@ async fn session(peer: &Peer, limits: Limits) -> Result<Opened, Failure> {
             "protocol version mismatch (sent {NEWEST_SESSION}, got {version}); proceeding"
         ));
     }
-    if let Link::Http(http) = &*peer.link {
+    if let ServerTransport::Http(http) = &*peer.link {
         http.speak(Some(&version));
     }
-    peer.tell("notifications/initialized", Value::Null).await;
-    Ok(Opened {
+    peer.notify("notifications/initialized", Value::Null).await;
+    Ok(OpenedSession {
         peer: peer.clone(),
-        about: about(result.get("serverInfo"), &result, version),
+        about: server_identity(result.get("serverInfo"), &result, version),
         remarks,
         pumps: JoinSet::new(),
         stop: CancellationToken::new(),
@@ -403,18 +422,22 @@ async fn session(peer: &Peer, limits: Limits) -> Result<Opened, Failure> {
 }
 
 /// A step of the handshake that went wrong.
-fn failure(step: &str, broken: Broken, limit: Duration) -> Failure {
+fn failure(step: &str, broken: ExchangeError, limit: Duration) -> WireFailure {
     match broken {
-        Broken::Failure(failure) => failure,
-        Broken::Rpc(error) => Failure::Unreadable(format!("{step}: {}", error.message)),
-        Broken::TimedOut | Broken::Cancelled => {
-            Failure::Silent(format!("{step} within {} s", limit.as_secs_f32()))
+        ExchangeError::Failure(failure) => failure,
+        ExchangeError::Rpc(error) => WireFailure::Unreadable(format!("{step}: {}", error.message)),
+        ExchangeError::TimedOut | ExchangeError::Cancelled => {
+            WireFailure::Silent(format!("{step} within {} s", limit.as_secs_f32()))
         }
     }
 }
 
-async fn finish(opened: Opened, means: Means<'_>, started: Instant) -> Result<Live, Failure> {
-    let Opened {
+async fn finish(
+    opened: OpenedSession,
+    means: SessionServices<'_>,
+    started: Instant,
+) -> Result<LiveSession, WireFailure> {
+    let OpenedSession {
         peer,
         about,
         mut remarks,
@@ -425,24 +448,24 @@ async fn finish(opened: Opened, means: Means<'_>, started: Instant) -> Result<Li
     match peer.era {
         Era::Session => {
             let (tell, open) = oneshot::channel();
-            pumps.spawn(listen::beside(peer.link.clone(), tell));
+            pumps.spawn(listening::listen_beside(peer.link.clone(), tell));
             // What a server says during the first call arrives only where the stream is open by then. One that does
             // not even refuse it is not waited for.
             let _in_time = tokio::time::timeout(BESIDE, open).await;
         }
         Era::Stateless => {
-            pumps.spawn(listen::subscribed(peer.clone(), about.offers));
+            pumps.spawn(listening::subscribed(peer.clone(), about.offers));
         }
         Era::EventStream => {}
     }
-    let mut listed = Listed::default();
+    let mut listed = ListedTools::default();
     if about.offers.tools {
         listed = tools(&peer, means.identity, means.limits()).await?;
     }
     remarks.append(std::mem::take(&mut listed.remarks));
     listed.remarks = remarks;
     let connect_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ok(Live {
+    Ok(LiveSession {
         peer,
         about,
         listed,
@@ -453,16 +476,20 @@ async fn finish(opened: Opened, means: Means<'_>, started: Instant) -> Result<Li
 }
 
 /// All tools of a server.
-pub(super) async fn tools(peer: &Peer, identity: &str, limits: Limits) -> Result<Listed, Failure> {
-    let patience = Patience::once(limits.connect);
-    let mut pages = Pages::new("tools/list", "tools");
+pub(super) async fn tools(
+    peer: &ServerClient,
+    identity: &str,
+    limits: SessionLimits,
+) -> Result<ListedTools, WireFailure> {
+    let patience = ReplyPatience::once(limits.connect);
+    let mut pages = ListPages::new("tools/list", "tools");
     while let Some(params) = pages.next() {
         let asked = peer.ask(upkeep("tools/list", params, patience)).await;
         match asked.map_err(|it| it.broken) {
             Ok(page) => pages.take(page),
             // It is there, and lists none: nothing else is wrong with it.
-            Err(Broken::Rpc(error)) => {
-                let mut listed = Listed::default();
+            Err(ExchangeError::Rpc(error)) => {
+                let mut listed = ListedTools::default();
                 if error.code != METHOD_NOT_FOUND {
                     let remark = format!("tools/list: {}", error.message);
                     listed.remarks.push(remark);
@@ -474,8 +501,8 @@ pub(super) async fn tools(peer: &Peer, identity: &str, limits: Limits) -> Result
     }
     let list = pages.list();
     let mirroring = match (peer.era, &*peer.link) {
-        (Era::Stateless, Link::Http(_)) => Mirroring::Headers,
-        (Era::Stateless | Era::Session | Era::EventStream, _) => Mirroring::None,
+        (Era::Stateless, ServerTransport::Http(_)) => HeaderMirroring::Headers,
+        (Era::Stateless | Era::Session | Era::EventStream, _) => HeaderMirroring::None,
     };
     let mut listed = tool::read(&list.entries, identity, mirroring);
     let of_tools = std::mem::replace(&mut listed.remarks, list.remarks);

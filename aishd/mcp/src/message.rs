@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use aishd_mcp_messages::text;
+use aishd_mcp_messages::bounded_text;
 
 /// Messages of one batch; nobody has a reason to send more.
 const MAX_BATCH: usize = 256;
@@ -16,7 +16,7 @@ pub(super) const URL_ELICITATION_REQUIRED: i64 = -32042;
 
 /// One message from a server.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Message {
+pub(super) enum ServerMessage {
     /// An answer; without an id, or with one that is none of ours, it says so.
     Response {
         id: ResponseId,
@@ -57,7 +57,7 @@ const TOO_DEEP: &str = "\"[aish] cut: nested too deep\"";
 
 /// The messages in a text; a batch has several. What is no message is left out, and `None` says that the text is no
 /// JSON at all.
-pub(super) fn read(text: &[u8]) -> Option<Vec<Message>> {
+pub(super) fn read(text: &[u8]) -> Option<Vec<ServerMessage>> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}');
     // What is too deep in one tool of a list costs that tool, which says so, and not the list.
@@ -109,7 +109,7 @@ fn shallow(text: &str) -> Option<String> {
     Some(kept)
 }
 
-fn message(value: Value) -> Option<Message> {
+fn message(value: Value) -> Option<ServerMessage> {
     let Value::Object(mut fields) = value else {
         return None;
     };
@@ -118,8 +118,8 @@ fn message(value: Value) -> Option<Message> {
         let method = method.clone();
         let params = fields.remove("params").unwrap_or_default();
         return Some(match id {
-            Some(id) => Message::Request { id, method, params },
-            None => Message::Notification { method, params },
+            Some(id) => ServerMessage::Request { id, method, params },
+            None => ServerMessage::Notification { method, params },
         });
     }
     let body = match (fields.remove("result"), fields.remove("error")) {
@@ -137,7 +137,7 @@ fn message(value: Value) -> Option<Message> {
         Some(Value::String(text)) => text.parse().map_or(ResponseId::Foreign, ResponseId::Ours),
         Some(_) => ResponseId::Foreign,
     };
-    Some(Message::Response { id, body })
+    Some(ServerMessage::Response { id, body })
 }
 
 fn rpc_error(error: &Value) -> RpcError {
@@ -151,7 +151,7 @@ fn rpc_error(error: &Value) -> RpcError {
             .get("code")
             .and_then(Value::as_i64)
             .unwrap_or_default(),
-        message: text::cut(&message, MAX_ERROR_CHARS),
+        message: bounded_text::cut(&message, MAX_ERROR_CHARS),
         data: error.get("data").cloned().unwrap_or_default(),
     }
 }
@@ -191,12 +191,12 @@ mod tests {
             None => "no JSON".to_owned(),
             Some(messages) => {
                 let each = messages.into_iter().map(|it| match it {
-                    Message::Response { id, body: Ok(it) } => format!("{id:?} {it}"),
-                    Message::Response { id, body: Err(it) } => {
+                    ServerMessage::Response { id, body: Ok(it) } => format!("{id:?} {it}"),
+                    ServerMessage::Response { id, body: Err(it) } => {
                         format!("{id:?} error {} {}", it.code, it.message)
                     }
-                    Message::Request { id, method, .. } => format!("request {id} {method}"),
-                    Message::Notification { method, params } => format!("{method} {params}"),
+                    ServerMessage::Request { id, method, .. } => format!("request {id} {method}"),
+                    ServerMessage::Notification { method, params } => format!("{method} {params}"),
                 });
                 each.collect::<Vec<_>>().join("; ")
             }
@@ -250,7 +250,7 @@ mod tests {
                 deep(1)
             );
             let mut messages = read(text.as_bytes()).unwrap();
-            let Some(Message::Response {
+            let Some(ServerMessage::Response {
                 body: Ok(result), ..
             }) = messages.pop()
             else {
@@ -269,6 +269,6 @@ mod tests {
         let messages = read(b"{\"id\":1,\"result\":\"a\xff\"}").unwrap();
         let body = Ok(Value::String("a\u{fffd}".to_owned()));
         let id = ResponseId::Ours(1);
-        assert_eq!(vec![Message::Response { id, body }], messages);
+        assert_eq!(vec![ServerMessage::Response { id, body }], messages);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use aishd_mcp_messages::confidential;
 use aishd_mcp_messages::secret_name;
-use aishd_mcp_messages::settings::Stdio;
+use aishd_mcp_messages::settings::StdioServerSettings;
 
 /// What stands where a secret was.
 const MARK: &str = "[key]";
@@ -13,23 +13,26 @@ const MARK: &str = "[key]";
 const MIN_SECRET_BYTES: usize = 4;
 
 /// Is told a secret before it is used.
-pub(super) type Learn = dyn Fn(&str) + Send + Sync;
+pub(super) type LearnSecret = dyn Fn(&str) + Send + Sync;
 
 /// Deliberately without Debug and Display of its values.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Vec<String>);
+pub(super) struct ServerSecrets(Vec<String>);
 
-impl std::fmt::Debug for Secrets {
+impl std::fmt::Debug for ServerSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Secrets").finish_non_exhaustive()
     }
 }
 
-impl Secrets {
+impl ServerSecrets {
     /// Values of headers or variables that are named like secrets.
-    pub(super) fn named(values: &BTreeMap<String, String>, learn: &Learn) -> Self {
+    pub(super) fn of_named(values: &BTreeMap<String, String>, learn: &LearnSecret) -> Self {
         let mut secrets = Self::default();
-        for (_, value) in values.iter().filter(|(name, _)| secret_name::tells(name)) {
+        for (_, value) in values
+            .iter()
+            .filter(|(name, _)| secret_name::is_secret_name(name))
+        {
             secrets.add(value, learn);
             // Of `Bearer abc`, also the part that somebody would repeat.
             if let Some((_scheme, bare)) = value.trim().split_once(' ') {
@@ -40,8 +43,12 @@ impl Secrets {
     }
 
     /// Of a child: its variables, its arguments, and what `used` gives: variables that were put into either.
-    pub(super) fn of_child(child: &Stdio, used: &[String], learn: &Learn) -> Self {
-        let mut secrets = Self::named(&child.env, learn);
+    pub(super) fn of_child(
+        child: &StdioServerSettings,
+        used: &[String],
+        learn: &LearnSecret,
+    ) -> Self {
+        let mut secrets = Self::of_named(&child.env, learn);
         let in_arguments = confidential::secrets(&child.args);
         for secret in in_arguments.chain(used.iter().map(String::as_str)) {
             secrets.add(secret, learn);
@@ -49,7 +56,7 @@ impl Secrets {
         secrets
     }
 
-    pub(super) fn add(&mut self, secret: &str, learn: &Learn) {
+    pub(super) fn add(&mut self, secret: &str, learn: &LearnSecret) {
         learn(secret);
         self.hide(secret);
     }
@@ -89,7 +96,7 @@ mod tests {
             ("LOG_LEVEL", "warn"),
         ];
         let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut secrets = Secrets::named(&BTreeMap::from(values), &learn);
+        let mut secrets = ServerSecrets::of_named(&BTreeMap::from(values), &learn);
         secrets.hide("notes");
         secrets.hide("abc");
         assert_eq!(

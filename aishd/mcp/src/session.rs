@@ -12,25 +12,25 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::listing::Pace;
-use self::phases::{Phase, Up};
+use self::listing::ListingPace;
+use self::phases::{SessionPhase, UpSession};
 use super::backoff::Backoff;
-use super::elicit::People;
+use super::capability_cache::RememberSchedule;
+use super::elicitation::PeopleLink;
 use super::era::Era;
-use super::error::Failure;
-use super::fresh::{Fresh, Holds};
-use super::inbox::Inbound;
-use super::lifecycle::Live;
+use super::error::WireFailure;
+use super::inbox::InboundMessage;
+use super::lifecycle::LiveSession;
 use super::message::INTERNAL_ERROR;
-use super::remembered::Keeping;
-use super::ring::Ring;
-use super::shared::Shared;
-use super::theirs::{Answering, Room};
-use super::work::{self, Work};
+use super::request_task::{self, RequestedWork};
+use super::resource_cache::{FreshUntil, ResourceCache};
+use super::server_requests::{AnsweringRequest, RequestRoom};
+use super::shared::SharedCell;
+use super::stderr_ring::StderrRing;
 use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::server::{ServerStatus, State};
-use aishd_mcp_messages::settings::{Endpoint, Server};
-use aishd_mcp_messages::tool::Listed;
+use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
+use aishd_mcp_messages::settings::{ServerEndpoint, ServerSettings};
+use aishd_mcp_messages::tool::ListedTools;
 use aishd_platform::clock;
 
 /// Requests of a server that wait for the actor; a server that sends more is not read until some are answered.
@@ -40,60 +40,60 @@ const WAITING: usize = 64;
 
 /// What others want of the actor.
 #[derive(Debug)]
-pub(super) enum Command {
-    Ask(Work),
+pub(super) enum SessionCommand {
+    Ask(RequestedWork),
     /// Lists the tools again; connects first where there is no session.
-    Refresh(oneshot::Sender<Result<(), Failure>>),
+    Refresh(oneshot::Sender<Result<(), WireFailure>>),
     /// Ends the session and begins another at once.
-    Restart(oneshot::Sender<Result<(), Failure>>),
+    Restart(oneshot::Sender<Result<(), WireFailure>>),
 }
 
 /// What others read of a session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct SessionView {
     /// The last words of a child.
-    pub(super) log: Ring,
+    pub(super) log: StderrRing,
     /// What was read of resources.
-    pub(super) fresh: Fresh,
+    pub(super) fresh: ResourceCache,
     /// How long the list of tools is to be believed.
-    pub(super) listed: Holds,
+    pub(super) listed: FreshUntil,
 }
 
 /// How a session is told that it is not wanted any more.
 #[derive(Clone, Debug)]
-pub(super) struct Ends {
+pub(super) struct SessionEnd {
     /// At once, calls in flight included.
     pub(super) stop: CancellationToken,
     /// When what was begun is done.
     pub(super) retire: CancellationToken,
 }
 
-pub(super) struct Session {
+pub(super) struct McpSession {
     alias: Alias,
-    server: Arc<Server>,
-    shared: Arc<Shared>,
-    mailbox: mpsc::Receiver<Command>,
-    ends: Ends,
+    server: Arc<ServerSettings>,
+    shared: Arc<SharedCell>,
+    mailbox: mpsc::Receiver<SessionCommand>,
+    ends: SessionEnd,
     /// Another session has its place; it finishes what was begun.
     retiring: bool,
-    phase: Phase,
-    status: ServerStatus,
-    tasks: JoinSet<Done>,
+    phase: SessionPhase,
+    status: ServerEntry,
+    tasks: JoinSet<SessionDone>,
     /// Calls for the session that is being made.
-    waiting: VecDeque<Work>,
+    waiting: VecDeque<RequestedWork>,
     /// Who wants to know when the tools were listed.
-    refreshing: Vec<oneshot::Sender<Result<(), Failure>>>,
+    refreshing: Vec<oneshot::Sender<Result<(), WireFailure>>>,
     backoff: Backoff,
-    pace: Pace,
-    keeping: Keeping,
+    pace: ListingPace,
+    keeping: RememberSchedule,
     /// Told once; the same failure again is no news.
     reported: Option<String>,
     next_id: u64,
-    log: Ring,
-    fresh: Fresh,
-    holds: Holds,
+    log: StderrRing,
+    fresh: ResourceCache,
+    holds: FreshUntil,
     /// Sessions that are being ended; another is begun behind them.
-    leaving: Vec<Live>,
+    leaving: Vec<LiveSession>,
     /// Ends what is still in flight on sessions that their server forgot.
     forgotten: CancellationToken,
     /// A child that died of a question from 2026 is not asked it at its next start.
@@ -101,20 +101,20 @@ pub(super) struct Session {
 }
 
 /// What ended by itself.
-enum Done {
-    Connected(Box<Result<Up, Failure>>),
+enum SessionDone {
+    Connected(Box<Result<UpSession, WireFailure>>),
     /// A call; what has to be done again comes back, with the reason and the session that was lost.
-    Asked(Option<(Work, String, u64)>),
+    Asked(Option<(RequestedWork, String, u64)>),
     /// With the session that was asked.
-    Listed(u64, Result<Listed, Failure>),
+    Listed(u64, Result<ListedTools, WireFailure>),
     Told,
 }
 
 /// What the actor does next.
-enum Action {
-    Command(Command),
-    Done(Done),
-    Inbound(Option<Inbound>),
+enum SessionAction {
+    Command(SessionCommand),
+    Done(SessionDone),
+    Inbound(Option<InboundMessage>),
     Changed,
     /// A time has come.
     Tick,
@@ -122,28 +122,28 @@ enum Action {
     Stop,
 }
 
-impl Session {
+impl McpSession {
     pub(super) fn new(
         alias: Alias,
-        server: Arc<Server>,
-        shared: Arc<Shared>,
-        mailbox: mpsc::Receiver<Command>,
-        ends: Ends,
-        kept: Kept,
+        server: Arc<ServerSettings>,
+        shared: Arc<SharedCell>,
+        mailbox: mpsc::Receiver<SessionCommand>,
+        ends: SessionEnd,
+        kept: SessionView,
     ) -> Self {
         let identity = shared.identity(&server.endpoint);
         let remembered = shared.recall(&server.endpoint, &identity);
         let state = match &server.off {
-            Some(why) => State::Off(why.clone()),
-            None => State::Connecting,
+            Some(why) => ServerPhase::Off(why.clone()),
+            None => ServerPhase::Connecting,
         };
         let offered = match server.off {
             None => remembered.tools.clone(),
             Some(_) => Arc::default(),
         };
-        let status = ServerStatus {
+        let status = ServerEntry {
             alias: alias.clone(),
-            endpoint: server.endpoint.shown(),
+            endpoint: server.endpoint.display(),
             kind: server.endpoint.kind(),
             identity,
             state,
@@ -160,14 +160,14 @@ impl Session {
             mailbox,
             ends,
             retiring: false,
-            phase: Phase::Down { retry_at: None },
+            phase: SessionPhase::Down { retry_at: None },
             status,
             tasks: JoinSet::new(),
             waiting: VecDeque::new(),
             refreshing: vec![],
             backoff: Backoff::default(),
-            pace: Pace::default(),
-            keeping: Keeping::of(&remembered),
+            pace: ListingPace::default(),
+            keeping: RememberSchedule::of(&remembered),
             reported: None,
             next_id: 1,
             log: kept.log,
@@ -181,39 +181,43 @@ impl Session {
 
     /// Lives until it is stopped; its children and streams end with it.
     pub(super) async fn run(&mut self) {
-        if self.server.off.is_none() && matches!(self.phase, Phase::Down { .. }) {
+        if self.server.off.is_none() && matches!(self.phase, SessionPhase::Down { .. }) {
             self.connect();
         }
         loop {
             match self.select().await {
-                Action::Command(command) => self.commanded(command).await,
-                Action::Done(done) => self.done(done).await,
-                Action::Inbound(Some(Inbound::Request {
+                SessionAction::Command(command) => self.commanded(command).await,
+                SessionAction::Done(done) => self.done(done).await,
+                SessionAction::Inbound(Some(InboundMessage::Request {
                     id,
                     method,
                     params,
                     call,
                     answering,
                 })) => self.requested(id, method, params, call, answering),
-                Action::Inbound(Some(Inbound::Closed(failure))) => self.fell(failure).await,
-                Action::Inbound(None) => self.fell(Failure::Cut("it ended".to_owned())).await,
-                Action::Changed => self.changed(),
-                Action::Tick => self.tick(),
-                Action::Retire => self.retiring = true,
-                Action::Stop => break,
+                SessionAction::Inbound(Some(InboundMessage::Closed(failure))) => {
+                    self.fell(failure).await;
+                }
+                SessionAction::Inbound(None) => {
+                    self.fell(WireFailure::Cut("it ended".to_owned())).await;
+                }
+                SessionAction::Changed => self.changed(),
+                SessionAction::Tick => self.tick(),
+                SessionAction::Retire => self.retiring = true,
+                SessionAction::Stop => break,
             }
             if self.retiring && self.tasks.is_empty() {
                 break;
             }
         }
-        let ended = Failure::NotConnected("it was disconnected".to_owned());
+        let ended = WireFailure::NotConnected("it was disconnected".to_owned());
         self.down(&ended).await;
         // What nobody has looked at was not begun.
         self.mailbox.close();
         while let Ok(command) = self.mailbox.try_recv() {
             match command {
-                Command::Ask(work) => work.answer(&self.alias, Err(ended.clone().into())),
-                Command::Refresh(told) | Command::Restart(told) => {
+                SessionCommand::Ask(work) => work.answer(&self.alias, Err(ended.clone().into())),
+                SessionCommand::Refresh(told) | SessionCommand::Restart(told) => {
                     let _gone = told.send(Err(ended.clone()));
                 }
             }
@@ -228,11 +232,11 @@ impl Session {
 
     /// A bug in here must not leave a server that looks alive.
     pub(super) async fn broke(&mut self) {
-        let failure = Failure::NotConnected("its session failed inside aishd".to_owned());
+        let failure = WireFailure::NotConnected("its session failed inside aishd".to_owned());
         self.fell(failure).await;
     }
 
-    async fn select(&mut self) -> Action {
+    async fn select(&mut self) -> SessionAction {
         let wake = self.wake();
         let timer = async {
             match wake {
@@ -242,39 +246,41 @@ impl Session {
         };
         let from_server = async {
             match &mut self.phase {
-                Phase::Up(up) => {
+                SessionPhase::Up(up) => {
                     tokio::select! {
-                        inbound = up.inbound.recv() => Action::Inbound(inbound),
-                        Ok(()) = up.changes.changed() => Action::Changed,
+                        inbound = up.inbound.recv() => SessionAction::Inbound(inbound),
+                        Ok(()) = up.changes.changed() => SessionAction::Changed,
                     }
                 }
-                Phase::Down { .. } | Phase::Connecting(_) => std::future::pending().await,
+                SessionPhase::Down { .. } | SessionPhase::Connecting(_) => {
+                    std::future::pending().await
+                }
             }
         };
         tokio::select! {
             biased;
-            () = self.ends.stop.cancelled() => Action::Stop,
-            () = self.ends.retire.cancelled(), if !self.retiring => Action::Retire,
+            () = self.ends.stop.cancelled() => SessionAction::Stop,
+            () = self.ends.retire.cancelled(), if !self.retiring => SessionAction::Retire,
             Some(done) = self.tasks.join_next() => match done {
-                Ok(done) => Action::Done(done),
-                Err(error) if error.is_cancelled() => Action::Done(Done::Told),
+                Ok(done) => SessionAction::Done(done),
+                Err(error) if error.is_cancelled() => SessionAction::Done(SessionDone::Told),
                 Err(error) => {
                     tracing::error!(mcp = %self.alias, %error, "a task of a session failed");
-                    Action::Done(Done::Told)
+                    SessionAction::Done(SessionDone::Told)
                 }
             },
             action = from_server => action,
-            command = self.mailbox.recv() => command.map_or(Action::Stop, Action::Command),
-            () = timer => Action::Tick,
+            command = self.mailbox.recv() => command.map_or(SessionAction::Stop, SessionAction::Command),
+            () = timer => SessionAction::Tick,
         }
     }
 
     /// The next moment at which something is due.
     fn wake(&self) -> Option<Instant> {
         let phase = match &self.phase {
-            Phase::Down { retry_at } => *retry_at,
-            Phase::Connecting(_) => None,
-            Phase::Up(up) => up.list_again_at,
+            SessionPhase::Down { retry_at } => *retry_at,
+            SessionPhase::Connecting(_) => None,
+            SessionPhase::Up(up) => up.list_again_at,
         };
         let waiting = self.waiting.iter().map(|it| it.wait_until).min();
         let due = [phase, waiting, self.keeping.due()];
@@ -283,7 +289,7 @@ impl Session {
 
     fn tick(&mut self) {
         let now = Instant::now();
-        let connecting = Failure::NotConnected("it is still connecting".to_owned());
+        let connecting = WireFailure::NotConnected("it is still connecting".to_owned());
         for work in std::mem::take(&mut self.waiting) {
             if work.wait_until <= now {
                 work.answer(&self.alias, Err(connecting.clone().into()));
@@ -293,76 +299,80 @@ impl Session {
         }
         self.keep(/*at_once*/ false);
         match &mut self.phase {
-            Phase::Down { retry_at } if retry_at.is_some_and(|it| it <= now) => self.connect(),
-            Phase::Up(up) if up.list_again_at.is_some_and(|it| it <= now) => {
+            SessionPhase::Down { retry_at } if retry_at.is_some_and(|it| it <= now) => {
+                self.connect();
+            }
+            SessionPhase::Up(up) if up.list_again_at.is_some_and(|it| it <= now) => {
                 up.list_again_at = None;
                 self.list();
             }
-            Phase::Down { .. } | Phase::Connecting(_) | Phase::Up(_) => {}
+            SessionPhase::Down { .. } | SessionPhase::Connecting(_) | SessionPhase::Up(_) => {}
         }
     }
 
-    async fn commanded(&mut self, command: Command) {
+    async fn commanded(&mut self, command: SessionCommand) {
         match command {
-            Command::Ask(work) if work.is_unwanted() => {}
-            Command::Ask(work) => match &self.phase {
-                Phase::Up(_) => self.ask(work),
-                Phase::Connecting(_) if self.waiting.len() < WAITING => {
+            SessionCommand::Ask(work) if work.is_unwanted() => {}
+            SessionCommand::Ask(work) => match &self.phase {
+                SessionPhase::Up(_) => self.ask(work),
+                SessionPhase::Connecting(_) if self.waiting.len() < WAITING => {
                     self.waiting.push_back(work);
                 }
-                Phase::Connecting(_) => {
+                SessionPhase::Connecting(_) => {
                     let full = "too many calls wait for it".to_owned();
-                    work.answer(&self.alias, Err(Failure::NotConnected(full).into()));
+                    work.answer(&self.alias, Err(WireFailure::NotConnected(full).into()));
                 }
-                Phase::Down { retry_at } => {
+                SessionPhase::Down { retry_at } => {
                     // On demand, and yet never in a tight loop: not right after it failed.
-                    let http = matches!(self.server.endpoint, Endpoint::Http(_));
+                    let http = matches!(self.server.endpoint, ServerEndpoint::Http(_));
                     if http && retry_at.is_some() && self.backoff.may_try() {
                         self.waiting.push_back(work);
                         self.connect();
                     } else {
-                        let why = Failure::NotConnected(self.why());
+                        let why = WireFailure::NotConnected(self.why());
                         work.answer(&self.alias, Err(why.into()));
                     }
                 }
             },
-            Command::Refresh(told) => match &self.phase {
-                Phase::Up(_) => {
+            SessionCommand::Refresh(told) => match &self.phase {
+                SessionPhase::Up(_) => {
                     self.refreshing.push(told);
                     self.list();
                 }
-                Phase::Connecting(_) => self.refreshing.push(told),
-                Phase::Down { .. } => self.again(told),
+                SessionPhase::Connecting(_) => self.refreshing.push(told),
+                SessionPhase::Down { .. } => self.restart(told),
             },
-            Command::Restart(told) => {
-                self.down(&Failure::NotConnected("it was restarted".to_owned()))
+            SessionCommand::Restart(told) => {
+                self.down(&WireFailure::NotConnected("it was restarted".to_owned()))
                     .await;
-                self.again(told);
+                self.restart(told);
             }
         }
     }
 
-    fn again(&mut self, told: oneshot::Sender<Result<(), Failure>>) {
+    fn restart(&mut self, told: oneshot::Sender<Result<(), WireFailure>>) {
         if let Some(why) = &self.server.off {
-            let _gone = told.send(Err(Failure::NotConnected(why.clone())));
+            let _gone = told.send(Err(WireFailure::NotConnected(why.clone())));
             return;
         }
         self.backoff = Backoff::default();
         self.refreshing.push(told);
-        if !matches!(self.phase, Phase::Connecting(_)) {
+        if !matches!(self.phase, SessionPhase::Connecting(_)) {
             self.connect();
         }
     }
 
     fn why(&self) -> String {
         match &self.status.state {
-            State::Off(why) | State::Failed { why, .. } => why.clone(),
-            State::Connecting | State::Ready => "it is connecting".to_owned(),
+            ServerPhase::Off(why) | ServerPhase::Failed { why, .. } => why.clone(),
+            ServerPhase::Connecting | ServerPhase::Ready => "it is connecting".to_owned(),
         }
     }
 
-    fn ask(&mut self, work: Work) {
-        let Phase::Up(up) = &self.phase else { return };
+    fn ask(&mut self, work: RequestedWork) {
+        let SessionPhase::Up(up) = &self.phase else {
+            return;
+        };
         // The one door of all calls: those that come at once, that waited for a session, and that are sent again.
         let Some(work) = work.still_approved(&self.status) else {
             return;
@@ -370,11 +380,11 @@ impl Session {
         let (peer, shared) = (up.live.peer.clone(), self.shared.clone());
         let (alias, session, in_flight) = (self.alias.clone(), self.next_id, up.in_flight.clone());
         self.tasks.spawn(async move {
-            let people = People::of(&work.ears);
+            let people = PeopleLink::of(&work.ears);
             let respondent = shared.respondent(&alias, peer.abilities, people);
-            let again = work::perform(&peer, respondent, work).await;
+            let again = request_task::perform(&peer, respondent, work).await;
             drop(in_flight);
-            Done::Asked(again.map(|(work, why)| (work, why, session)))
+            SessionDone::Asked(again.map(|(work, why)| (work, why, session)))
         });
     }
 
@@ -385,9 +395,11 @@ impl Session {
         method: String,
         params: Value,
         call: Option<u64>,
-        answering: Answering,
+        answering: AnsweringRequest,
     ) {
-        let Phase::Up(up) = &self.phase else { return };
+        let SessionPhase::Up(up) = &self.phase else {
+            return;
+        };
         let (peer, shared, alias) = (
             up.live.peer.clone(),
             self.shared.clone(),
@@ -395,10 +407,10 @@ impl Session {
         );
         let people = call.and_then(|it| peer.inbox.people(it));
         self.tasks.spawn(async move {
-            if answering.room == Room::None {
+            if answering.room == RequestRoom::None {
                 let full = Err((INTERNAL_ERROR, "too many requests at once".to_owned()));
                 peer.respond(&id, full).await;
-                return Done::Told;
+                return SessionDone::Told;
             }
             let respondent = shared.respondent(&alias, peer.abilities, people);
             let answer = respondent.answer(&method, params);
@@ -407,38 +419,40 @@ impl Session {
             if let Some(answer) = answer {
                 peer.respond(&id, answer).await;
             }
-            Done::Told
+            SessionDone::Told
         });
     }
 
-    async fn done(&mut self, done: Done) {
+    async fn done(&mut self, done: SessionDone) {
         match done {
-            Done::Told | Done::Asked(None) => {}
-            Done::Asked(Some((mut work, why, session))) => {
+            SessionDone::Told | SessionDone::Asked(None) => {}
+            SessionDone::Asked(Some((mut work, why, session))) => {
                 work.repeated = true;
                 work.wait_until = Instant::now() + self.shared.limits().connect * 2;
                 match &self.phase {
                     // Another call has found out before, and there is a new one.
-                    Phase::Up(_) if session != self.next_id => self.ask(work),
-                    Phase::Up(_) => {
+                    SessionPhase::Up(_) if session != self.next_id => self.ask(work),
+                    SessionPhase::Up(_) => {
                         tracing::info!(mcp = %self.alias, why, "the server forgot our session");
                         self.waiting.push_back(work);
                         self.was_forgotten();
                         self.connect();
                     }
-                    Phase::Connecting(_) => self.waiting.push_back(work),
-                    Phase::Down { .. } => {
-                        let failure = Failure::SessionLost(why);
+                    SessionPhase::Connecting(_) => self.waiting.push_back(work),
+                    SessionPhase::Down { .. } => {
+                        let failure = WireFailure::SessionLost(why);
                         work.answer(&self.alias, Err(failure.into()));
                     }
                 }
             }
-            Done::Connected(result) => match *result {
+            SessionDone::Connected(result) => match *result {
                 Ok(up) => self.came_up(up),
                 Err(failure) => self.fell(failure).await,
             },
-            Done::Listed(session, result) if session == self.next_id => self.listed(result),
-            Done::Listed(..) => {}
+            SessionDone::Listed(session, result) if session == self.next_id => {
+                self.on_listed(result);
+            }
+            SessionDone::Listed(..) => {}
         }
     }
 

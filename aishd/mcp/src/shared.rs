@@ -8,71 +8,75 @@ use reqwest::{Client, Url};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::client::Clients;
-use super::elicit::{People, Respondent};
-use super::era::Abilities;
-use super::error::Failure;
-use super::hub::Parts;
-use super::remembered::Remembered;
-use super::secrets::Learn;
-use aishd_log::tool::Sha;
+use super::capability_cache::RememberedServer;
+use super::client::McpHttpClients;
+use super::elicitation::{ElicitRespondent, PeopleLink};
+use super::era::ClientAbilities;
+use super::error::WireFailure;
+use super::hub::HubParts;
+use super::secrets::LearnSecret;
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::expand::expand;
-use aishd_mcp_messages::server::{ServerStatus, Servers};
-use aishd_mcp_messages::settings::{Endpoint, Limits, Mcp, Server};
+use aishd_mcp_messages::server::{ServerEntry, ServerSnapshot};
+use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings, SessionLimits};
+use aishd_mcp_messages::variable_expansion::expand;
 use aishd_process::Children;
 
-pub(super) struct Shared {
-    pub(super) parts: Arc<Parts>,
-    clients: Clients,
-    settings: Arc<Mutex<Mcp>>,
-    roots: Box<Roots>,
-    pub(super) servers: watch::Sender<Arc<Servers>>,
+pub(super) struct SharedCell {
+    pub(super) parts: Arc<HubParts>,
+    clients: McpHttpClients,
+    settings: Arc<Mutex<McpSettings>>,
+    roots: Box<ClientRoots>,
+    pub(super) servers: watch::Sender<Arc<ServerSnapshot>>,
 }
 
 /// The directories that a server is told of when it asks.
-type Roots = dyn Fn() -> Vec<PathBuf> + Send + Sync;
+type ClientRoots = dyn Fn() -> Vec<PathBuf> + Send + Sync;
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedCell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 
-impl Shared {
-    pub(super) fn new(parts: Parts) -> Self {
+impl SharedCell {
+    pub(super) fn new(parts: HubParts) -> Self {
         let parts = Arc::new(parts);
         let all = parts.clone();
         Self::with_roots(parts, Arc::default(), Box::new(move || (all.roots)()))
     }
 
     /// The same for sessions of one conversation: they are told of its directories, and listed nowhere.
-    pub(super) fn own(&self, roots: Vec<PathBuf>) -> Self {
+    pub(super) fn with_own_roots(&self, roots: Vec<PathBuf>) -> Self {
         let (parts, settings) = (self.parts.clone(), self.settings.clone());
         Self::with_roots(parts, settings, Box::new(move || roots.clone()))
     }
 
-    fn with_roots(parts: Arc<Parts>, settings: Arc<Mutex<Mcp>>, roots: Box<Roots>) -> Self {
+    fn with_roots(
+        parts: Arc<HubParts>,
+        settings: Arc<Mutex<McpSettings>>,
+        roots: Box<ClientRoots>,
+    ) -> Self {
         Self {
             parts,
-            clients: Clients::default(),
+            clients: McpHttpClients::default(),
             settings,
             roots,
             servers: watch::channel(Arc::default()).0,
         }
     }
 
-    pub(super) fn settings(&self) -> MutexGuard<'_, Mcp> {
+    pub(super) fn settings(&self) -> MutexGuard<'_, McpSettings> {
         self.settings.lock()
     }
 
-    pub(super) fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> SessionLimits {
         self.settings().limits
     }
 
     /// What this server may ask.
-    pub(super) fn abilities(&self, server: &Server) -> Abilities {
-        Abilities {
+    pub(super) fn abilities(&self, server: &ServerSettings) -> ClientAbilities {
+        ClientAbilities {
             roots: self.settings().roots,
             elicitation: self.parts.elicitation,
             sampling: server.sampling,
@@ -87,11 +91,11 @@ impl Shared {
         &*self.parts.environment
     }
 
-    pub(super) fn learn(&self) -> &Learn {
+    pub(super) fn learn(&self) -> &LearnSecret {
         &*self.parts.learn
     }
 
-    pub(super) fn client(&self, url: &Url) -> Result<Client, Failure> {
+    pub(super) fn client(&self, url: &Url) -> Result<Client, WireFailure> {
         self.clients.get(url, self.limits().connect)
     }
 
@@ -99,10 +103,10 @@ impl Shared {
     pub(super) fn respondent<'a>(
         &'a self,
         alias: &'a Alias,
-        abilities: Abilities,
-        people: Option<People>,
-    ) -> Respondent<'a> {
-        Respondent {
+        abilities: ClientAbilities,
+        people: Option<PeopleLink>,
+    ) -> ElicitRespondent<'a> {
+        ElicitRespondent {
             alias,
             abilities,
             people,
@@ -116,29 +120,29 @@ impl Shared {
     }
 
     /// Who a server is, so that consent to its tools is to no other.
-    pub(super) fn identity(&self, endpoint: &Endpoint) -> String {
+    pub(super) fn identity(&self, endpoint: &ServerEndpoint) -> String {
         identity(endpoint, &*self.parts.environment)
     }
 
-    pub(super) fn recall(&self, endpoint: &Endpoint, identity: &str) -> Remembered {
+    pub(super) fn recall(&self, endpoint: &ServerEndpoint, identity: &str) -> RememberedServer {
         let kept = (self.parts.recall)(&self.key(endpoint));
-        let kept = kept.map(|it| Remembered::read(&it, identity, endpoint.kind()));
+        let kept = kept.map(|it| RememberedServer::read(&it, identity, endpoint.kind()));
         kept.unwrap_or_default()
     }
 
-    pub(super) fn keep(&self, endpoint: &Endpoint, text: String) {
+    pub(super) fn keep(&self, endpoint: &ServerEndpoint, text: String) {
         (self.parts.keep)(&self.key(endpoint), text);
     }
 
     /// Servers of one origin are told apart by their paths.
-    fn key(&self, endpoint: &Endpoint) -> String {
+    fn key(&self, endpoint: &ServerEndpoint) -> String {
         let identity = self.identity(endpoint);
-        format!("mcp {identity} {}", endpoint.shown())
+        format!("mcp {identity} {}", endpoint.display())
     }
 
-    pub(super) fn publish(&self, status: &ServerStatus) {
+    pub(super) fn publish(&self, status: &ServerEntry) {
         self.servers.send_modify(|all| {
-            let mut next = Servers::clone(all);
+            let mut next = ServerSnapshot::clone(all);
             let before = next.list.iter().position(|it| it.alias == status.alias);
             let status = Arc::new(status.clone());
             match before {
@@ -160,7 +164,7 @@ impl Shared {
 
     pub(super) fn forget(&self, alias: &Alias) {
         self.servers.send_modify(|all| {
-            let mut next = Servers::clone(all);
+            let mut next = ServerSnapshot::clone(all);
             let had = next.get(alias).is_some_and(|it| !it.tools.is_empty());
             next.toolset += u64::from(had);
             next.list.retain(|it| it.alias != *alias);
@@ -170,28 +174,28 @@ impl Shared {
 }
 
 /// The command, its arguments, the program that they mean, its variables and its directory; or the origin of the URL.
-fn identity(endpoint: &Endpoint, environment: &dyn Fn(&str) -> Option<String>) -> String {
+fn identity(endpoint: &ServerEndpoint, environment: &dyn Fn(&str) -> Option<String>) -> String {
     // Where a variable has no value no session is made.
     let meant = |text: &str| expand(text, environment).unwrap_or_else(|_unset| text.to_owned());
     match endpoint {
-        Endpoint::Http(http) => match Url::parse(&meant(&http.url)) {
+        ServerEndpoint::Http(http) => match Url::parse(&meant(&http.url)) {
             Ok(url) => url.origin().ascii_serialization(),
             Err(_none) => String::new(),
         },
-        Endpoint::Stdio(stdio) => {
+        ServerEndpoint::Stdio(stdio) => {
             let own = stdio.env.get("PATH").map(|it| meant(it));
             let path = own.or_else(|| environment("PATH"));
             let program = program(&meant(&stdio.command), &path.unwrap_or_default());
             // As written, so that a token may change; the digest, because a literal may be one.
             let around = json!([stdio.env, stdio.cwd]);
-            let around = Sha::of_value(&around);
+            let around = ContentDigest::of_value(&around);
             json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
         }
     }
 }
 
-fn differs(before: &ServerStatus, after: &ServerStatus) -> bool {
-    let digests = |it: &ServerStatus| it.tools.iter().map(|it| it.digest).collect::<Vec<_>>();
+fn differs(before: &ServerEntry, after: &ServerEntry) -> bool {
+    let digests = |it: &ServerEntry| it.tools.iter().map(|it| it.digest).collect::<Vec<_>>();
     digests(before) != digests(after)
 }
 
@@ -212,10 +216,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use aishd_mcp_messages::settings::{Auth, Http, Stdio};
+    use aishd_mcp_messages::settings::{BearerSource, HttpServerSettings, StdioServerSettings};
 
-    fn stdio(command: &str, arg: &str) -> Endpoint {
-        Endpoint::Stdio(Stdio {
+    fn stdio(command: &str, arg: &str) -> ServerEndpoint {
+        ServerEndpoint::Stdio(StdioServerSettings {
             command: command.to_owned(),
             args: vec![arg.to_owned()],
             env: BTreeMap::from([("TOKEN".to_owned(), "${TOKEN}".to_owned())]),
@@ -223,10 +227,10 @@ mod tests {
         })
     }
 
-    fn http(url: &str) -> Endpoint {
-        Endpoint::Http(Http {
+    fn http(url: &str) -> ServerEndpoint {
+        ServerEndpoint::Http(HttpServerSettings {
             url: url.to_owned(),
-            auth: Auth::None,
+            auth: BearerSource::None,
             headers: BTreeMap::new(),
         })
     }
@@ -234,7 +238,7 @@ mod tests {
     /// The program that a variable leads to is a part of the consent, and the value of a token is not.
     #[test]
     fn another_program_or_origin_behind_a_variable_is_another_server() {
-        let of = |endpoint: &Endpoint, name: &str, value: &str| {
+        let of = |endpoint: &ServerEndpoint, name: &str, value: &str| {
             let lookup = |it: &str| (it == name).then(|| value.to_owned());
             identity(endpoint, &lookup)
         };

@@ -8,8 +8,8 @@ use eventsource_stream::{EventStream, EventStreamError};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _};
 
-use super::error::Failure;
-use aishd_http::event_lines::{self, Guarded};
+use super::error::WireFailure;
+use aishd_http::event_lines::{self, GuardedBody};
 
 /// A line of MCP.
 pub(super) const MAX_LINE_BYTES: usize = 4 << 20;
@@ -18,7 +18,7 @@ const MAX_RETRY: Duration = Duration::from_secs(60);
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     pub(super) kind: String,
     /// Empty for an event that only sets a position.
     pub(super) data: String,
@@ -26,28 +26,28 @@ pub(super) struct Event {
 
 /// Where a stream can be taken up again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ResumePoint {
     pub(super) last_id: Option<String>,
     /// The pause that the server asks for.
     pub(super) retry: Option<Duration>,
 }
 
 /// The events of a body.
-pub(super) struct Events {
-    events: BoxStream<'static, Result<eventsource_stream::Event, Failure>>,
+pub(super) struct SseEvents {
+    events: BoxStream<'static, Result<eventsource_stream::Event, WireFailure>>,
 }
 
-impl std::fmt::Debug for Events {
+impl std::fmt::Debug for SseEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Events").finish_non_exhaustive()
     }
 }
 
-impl Events {
+impl SseEvents {
     pub(super) fn new(
-        body: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin + 'static,
+        body: impl Stream<Item = Result<Bytes, WireFailure>> + Send + Unpin + 'static,
     ) -> Self {
-        let events = EventStream::new(Guarded::<_, Dialect>::new(body));
+        let events = EventStream::new(GuardedBody::<_, SseDialect>::new(body));
         let events = events.map(|it| it.map_err(failure));
         Self {
             events: events.boxed(),
@@ -55,7 +55,10 @@ impl Events {
     }
 
     /// The next event; `None` at the end. What it says about the place goes there.
-    pub(super) async fn next(&mut self, place: &mut Place) -> Option<Result<Event, Failure>> {
+    pub(super) async fn next(
+        &mut self,
+        place: &mut ResumePoint,
+    ) -> Option<Result<SseEvent, WireFailure>> {
         let event = match self.events.next().await? {
             Ok(event) => event,
             Err(failure) => return Some(Err(failure)),
@@ -66,34 +69,34 @@ impl Events {
         if let Some(retry) = event.retry {
             place.retry = Some(retry.min(MAX_RETRY));
         }
-        Some(Ok(Event {
+        Some(Ok(SseEvent {
             kind: event.event,
             data: event.data,
         }))
     }
 }
 
-fn failure(error: EventStreamError<Failure>) -> Failure {
+fn failure(error: EventStreamError<WireFailure>) -> WireFailure {
     match error {
         EventStreamError::Transport(failure) => failure,
-        EventStreamError::Utf8(error) => Failure::Unreadable(error.to_string()),
-        EventStreamError::Parser(error) => Failure::Unreadable(error.to_string()),
+        EventStreamError::Utf8(error) => WireFailure::Unreadable(error.to_string()),
+        EventStreamError::Parser(error) => WireFailure::Unreadable(error.to_string()),
     }
 }
 
 /// The lines of a stream that mean something: events, and where it can be taken up again.
 #[derive(Debug, Default)]
-struct Dialect {
+struct SseDialect {
     has_data: bool,
     has_place: bool,
 }
 
-impl event_lines::Dialect for Dialect {
-    type Failure = Failure;
+impl event_lines::EventDialect for SseDialect {
+    type Failure = WireFailure;
 
     const MAX_BYTES: usize = MAX_LINE_BYTES;
 
-    fn shown<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
+    fn passed_line<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
         let field = line.split(':').next().unwrap_or_default();
         self.has_data |= field == "data";
         self.has_place |= matches!(field, "id" | "retry");
@@ -110,8 +113,8 @@ impl event_lines::Dialect for Dialect {
         (has_place && !has_data).then_some("data:")
     }
 
-    fn too_large(_part: &str) -> Failure {
-        Failure::TooLarge(MAX_LINE_BYTES >> 20)
+    fn too_large(_part: &str) -> WireFailure {
+        WireFailure::TooLarge(MAX_LINE_BYTES >> 20)
     }
 }
 
@@ -119,10 +122,10 @@ impl event_lines::Dialect for Dialect {
 mod tests {
     use super::*;
 
-    async fn events(pieces: Vec<Vec<u8>>) -> (Vec<String>, Place) {
+    async fn events(pieces: Vec<Vec<u8>>) -> (Vec<String>, ResumePoint) {
         let pieces = pieces.into_iter().map(|it| Ok(Bytes::from(it)));
-        let mut events = Events::new(futures_util::stream::iter(pieces));
-        let mut place = Place::default();
+        let mut events = SseEvents::new(futures_util::stream::iter(pieces));
+        let mut place = ResumePoint::default();
         let mut seen = vec![];
         while let Some(event) = events.next(&mut place).await {
             seen.push(match event {
@@ -137,7 +140,7 @@ mod tests {
         for cut in 0..=body.len() {
             let (head, tail) = body.split_at(cut);
             let (seen, place) = events(vec![head.to_vec(), tail.to_vec()]).await;
-            let expected_place = Place {
+            let expected_place = ResumePoint {
                 last_id: last_id.map(str::to_owned),
                 retry: retry_ms.map(Duration::from_millis),
             };

@@ -10,17 +10,17 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::error::Failure;
-use super::inbox::{Inbox, Origin};
+use super::error::WireFailure;
+use super::inbox::{Inbox, MessageOrigin};
 use super::message;
-use super::ring::Ring;
-use super::secrets::Secrets;
+use super::secrets::ServerSecrets;
 use super::sse::MAX_LINE_BYTES;
+use super::stderr_ring::StderrRing;
 use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::settings;
-use aishd_mcp_messages::text::one_line;
-use aishd_process::running::Child;
-use aishd_process::spec::{Exit, Spec, Stream};
+use aishd_process::child::Child;
+use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
 
 /// Messages that wait for a child that does not read; who comes then waits for its own deadline.
@@ -32,38 +32,40 @@ const MAX_SAID_CHARS: usize = 200;
 
 /// Our end of a child.
 #[derive(Debug)]
-pub(super) struct Stdio {
+pub(super) struct StdioTransport {
     lines: mpsc::Sender<String>,
-    secrets: Secrets,
+    secrets: ServerSecrets,
 }
 
 /// Starts the child. What runs with it is in `pumps`, and ends after `stop`, when nothing of the child is left.
 pub(super) async fn start(
     children: &Children,
-    (alias, server): (&Alias, &settings::Stdio),
+    (alias, server): (&Alias, &settings::StdioServerSettings),
     inbox: &Arc<Inbox>,
-    log: &Ring,
-    secrets: Secrets,
+    log: &StderrRing,
+    secrets: ServerSecrets,
     stop: CancellationToken,
-) -> Result<(Stdio, JoinSet<()>), Failure> {
+) -> Result<(StdioTransport, JoinSet<()>), WireFailure> {
     let cwd = server
         .cwd
         .clone()
         .unwrap_or_else(|| Path::new("/").to_owned());
-    let mut spec = Spec::new(&server.command, cwd);
+    let mut spec = ChildSpec::new(&server.command, cwd);
     spec.args.clone_from(&server.args);
     spec.env.clone_from(&server.env);
     spec.provider = Some(alias.as_str().into());
-    spec.stdin = Stream::Piped;
-    spec.stderr = Stream::Piped;
+    spec.stdin = StandardStream::Piped;
+    spec.stderr = StandardStream::Piped;
     let mut child = children.spawn(&spec).await.map_err(|it| unstarted(&it))?;
     let (lines, outgoing) = mpsc::channel(OUTGOING);
     let mut pumps = JoinSet::new();
     let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
-        return Err(Failure::NotConnected("its pipes are missing".to_owned()));
+        return Err(WireFailure::NotConnected(
+            "its pipes are missing".to_owned(),
+        ));
     };
-    log.say(&format!("started as process {}", child.pid()));
+    log.push(&format!("started as process {}", child.pid()));
     pumps.spawn(write(stdin, outgoing, stop.clone()));
     pumps.spawn(keep_errors(stderr, log.clone()));
     let last_words = LastWords {
@@ -71,26 +73,26 @@ pub(super) async fn start(
         secrets: secrets.clone(),
     };
     pumps.spawn(live(child, stdout, inbox.clone(), last_words, stop));
-    Ok((Stdio { lines, secrets }, pumps))
+    Ok((StdioTransport { lines, secrets }, pumps))
 }
 
-fn unstarted(error: &SpawnError) -> Failure {
+fn unstarted(error: &SpawnError) -> WireFailure {
     let source = std::error::Error::source(error).map(ToString::to_string);
     let why = match source {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     };
-    Failure::NotConnected(why)
+    WireFailure::NotConnected(why)
 }
 
 /// What is told of a child that ended.
 struct LastWords {
-    log: Ring,
-    secrets: Secrets,
+    log: StderrRing,
+    secrets: ServerSecrets,
 }
 
 impl LastWords {
-    fn of(&self, exit: &Exit) -> String {
+    fn of(&self, exit: &ChildExit) -> String {
         match self.log.last_line() {
             Some(line) => {
                 let line = self.secrets.redact(&line);
@@ -101,15 +103,15 @@ impl LastWords {
     }
 }
 
-impl Stdio {
-    pub(super) fn secrets(&self) -> &Secrets {
+impl StdioTransport {
+    pub(super) fn secrets(&self) -> &ServerSecrets {
         &self.secrets
     }
 
     /// Waits for room; the caller has the deadline.
-    pub(super) async fn send(&self, line: String) -> Result<(), Failure> {
+    pub(super) async fn send(&self, line: String) -> Result<(), WireFailure> {
         let sent = self.lines.send(line).await;
-        sent.map_err(|_ended| Failure::Cut("its input is closed".to_owned()))
+        sent.map_err(|_ended| WireFailure::Cut("its input is closed".to_owned()))
     }
 }
 
@@ -132,7 +134,7 @@ async fn write(mut stdin: Sender, mut lines: mpsc::Receiver<String>, stop: Cance
     }
 }
 
-async fn keep_errors(mut stderr: impl AsyncRead + Unpin, log: Ring) {
+async fn keep_errors(mut stderr: impl AsyncRead + Unpin, log: StderrRing) {
     let mut piece = vec![0; 8 << 10];
     while let Ok(got @ 1..) = stderr.read(&mut piece).await {
         log.add(&piece[..got]);
@@ -163,9 +165,9 @@ async fn live(
         Some(exit) => exit,
         None => child.end(GRACE).await,
     };
-    last_words.log.say(&format!("ended: {exit}"));
+    last_words.log.push(&format!("ended: {exit}"));
     if !asked {
-        inbox.close(Failure::Ended(last_words.of(&exit))).await;
+        inbox.close(WireFailure::Ended(last_words.of(&exit))).await;
     }
 }
 
@@ -191,20 +193,20 @@ pub(super) async fn read(mut stdout: impl AsyncRead + Unpin, inbox: &Inbox) {
             // Its end is looked for, and nothing of it is held.
             skipping = true;
             line = vec![];
-            inbox.spoiled(Failure::TooLarge(MAX_LINE_BYTES >> 20));
+            inbox.spoiled(WireFailure::TooLarge(MAX_LINE_BYTES >> 20));
         }
     }
 }
 
 async fn take(line: &[u8], inbox: &Inbox) {
     if line.len() > MAX_LINE_BYTES {
-        inbox.spoiled(Failure::TooLarge(MAX_LINE_BYTES >> 20));
+        inbox.spoiled(WireFailure::TooLarge(MAX_LINE_BYTES >> 20));
         return;
     }
     match message::read(line) {
         Some(messages) => {
             for message in messages {
-                inbox.take(message, Origin::Pipe).await;
+                inbox.take(message, MessageOrigin::Pipe).await;
             }
         }
         // Programs print all kinds of things; only what looks like a message is one that was lost.
@@ -218,20 +220,20 @@ async fn take(line: &[u8], inbox: &Inbox) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Broken;
-    use crate::fresh::Fresh;
-    use crate::inbox::{Hears, Purpose};
+    use crate::error::ExchangeError;
+    use crate::inbox::{CallHearer, QuestionPurpose};
+    use crate::resource_cache::ResourceCache;
     use tokio::sync::watch;
 
     async fn check(bytes: &[u8], expected: &str) {
         let (to_actor, _actor) = mpsc::channel(8);
         let (changed, _changes) = watch::channel(0);
-        let inbox = Inbox::new(1, to_actor, changed, Fresh::default());
-        let mut question = inbox.ask(Purpose::Upkeep, Hears::default());
+        let inbox = Inbox::new(1, to_actor, changed, ResourceCache::default());
+        let mut question = inbox.ask(QuestionPurpose::Upkeep, CallHearer::default());
         read(bytes, &inbox).await;
         let seen = match question.reply.try_recv() {
             Ok(Ok(result)) => result.to_string(),
-            Ok(Err(Broken::Failure(failure))) => failure.to_string(),
+            Ok(Err(ExchangeError::Failure(failure))) => failure.to_string(),
             other => format!("{other:?}"),
         };
         assert_eq!(expected, seen);

@@ -1,11 +1,11 @@
 //! Whether a request that failed goes to another preset: once, only where the server looks as if it
 //! was down, and only while nobody has seen anything of its answer.
 
-use crate::reply::{Failure, HttpDetail, Stage};
+use crate::reply::{HttpDetail, RequestFailure, TimeoutStage};
 
 /// Where the requests of a turn may go once more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct FallbackWay {
     /// The preset that is asked first.
     pub from: String,
     /// The preset that is asked then.
@@ -18,7 +18,7 @@ pub struct Way {
 
 /// How far the request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentSoFar {
     /// No text, reasoning or arguments of its answer have been shown.
     pub silent: bool,
     /// It is the second one already.
@@ -27,81 +27,85 @@ pub struct Sent {
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FallbackVerdict {
     /// The same request goes to the other preset, because of this.
     Switch {
-        way: Way,
+        way: FallbackWay,
         reason: String,
     },
     /// It would, if it was switched on.
     WouldHelp {
-        way: Way,
+        way: FallbackWay,
         reason: String,
     },
     Fails,
 }
 
 /// Decides; nothing else does.
-pub fn decide(failure: &Failure, sent: Sent, way: Option<&Way>) -> Verdict {
+pub fn decide(
+    failure: &RequestFailure,
+    sent: SentSoFar,
+    way: Option<&FallbackWay>,
+) -> FallbackVerdict {
     if !sent.silent || sent.again {
-        return Verdict::Fails;
+        return FallbackVerdict::Fails;
     }
     match (way.cloned(), down(failure)) {
-        (Some(way), Some(reason)) if way.allowed => Verdict::Switch { way, reason },
-        (Some(way), Some(reason)) => Verdict::WouldHelp { way, reason },
-        (_, None) | (None, Some(_)) => Verdict::Fails,
+        (Some(way), Some(reason)) if way.allowed => FallbackVerdict::Switch { way, reason },
+        (Some(way), Some(reason)) => FallbackVerdict::WouldHelp { way, reason },
+        (_, None) | (None, Some(_)) => FallbackVerdict::Fails,
     }
 }
 
 /// Why the server looks as if it was down, in our own words; `None`: it does not.
-pub fn down(failure: &Failure) -> Option<String> {
+pub fn down(failure: &RequestFailure) -> Option<String> {
     Some(match failure {
-        Failure::Refused => "connection refused".to_owned(),
-        Failure::Unresolved => "host not found".to_owned(),
-        Failure::NoRoute => "no route to the host".to_owned(),
-        Failure::Closed => "connection closed before the answer".to_owned(),
-        Failure::TimedOut(stage) => match stage {
-            Stage::Connect => "timed out connecting".to_owned(),
-            Stage::FirstByte => "timed out waiting for the first byte".to_owned(),
-            Stage::Idle => "timed out, no byte arrived".to_owned(),
-            Stage::ContentIdle => "timed out, no content arrived".to_owned(),
+        RequestFailure::Refused => "connection refused".to_owned(),
+        RequestFailure::Unresolved => "host not found".to_owned(),
+        RequestFailure::NoRoute => "no route to the host".to_owned(),
+        RequestFailure::Closed => "connection closed before the answer".to_owned(),
+        RequestFailure::TimedOut(stage) => match stage {
+            TimeoutStage::Connect => "timed out connecting".to_owned(),
+            TimeoutStage::FirstByte => "timed out waiting for the first byte".to_owned(),
+            TimeoutStage::Idle => "timed out, no byte arrived".to_owned(),
+            TimeoutStage::ContentIdle => "timed out, no content arrived".to_owned(),
         },
         // It understood the request well enough to find it too long.
-        Failure::Http {
+        RequestFailure::Http {
             detail: HttpDetail::ContextOverflow,
             ..
         } => return None,
-        Failure::Http {
+        RequestFailure::Http {
             status: status @ (408 | 500..=599),
             ..
         } => format!("HTTP {status}"),
-        Failure::Http {
+        RequestFailure::Http {
             status: status @ 404,
             detail: HttpDetail::ModelNotFound,
             ..
         } => format!("HTTP {status}, no such model"),
-        Failure::Http { .. }
-        | Failure::Transport(_)
-        | Failure::Api { .. }
-        | Failure::Cut
-        | Failure::Empty
-        | Failure::Config(_)
-        | Failure::Key(_)
-        | Failure::TooLarge(_)
-        | Failure::TooLong(_)
-        | Failure::Unreadable(_) => return None,
+        RequestFailure::Http { .. }
+        | RequestFailure::Transport(_)
+        | RequestFailure::Api { .. }
+        | RequestFailure::Cut
+        | RequestFailure::Empty
+        | RequestFailure::Config(_)
+        | RequestFailure::Key(_)
+        | RequestFailure::TooLarge(_)
+        | RequestFailure::TooLong(_)
+        | RequestFailure::Unreadable(_) => return None,
     })
 }
 
 /// What people are told when it happens.
-pub fn status(way: &Way, reason: &str) -> String {
-    let Way { from, to, .. } = way;
+pub fn status(way: &FallbackWay, reason: &str) -> String {
+    let FallbackWay { from, to, .. } = way;
     format!("local {from} failed ({reason}); retrying via {to}")
 }
 
 /// What people are told when it could have happened, with what to type.
-pub fn offer(way: &Way, reason: &str) -> String {
-    let Way { from, to, .. } = way;
+pub fn offer(way: &FallbackWay, reason: &str) -> String {
+    let FallbackWay { from, to, .. } = way;
     format!(
         "routing.fallback is off: {from} is not answering ({reason}); start it, ask {to} yourself (-m {to}), or let {to} \
          answer when {from} does not (:fallback on, aishctl fallback on)"
@@ -112,8 +116,8 @@ pub fn offer(way: &Way, reason: &str) -> String {
 mod tests {
     use super::*;
 
-    fn way(allowed: bool) -> Way {
-        Way {
+    fn way(allowed: bool) -> FallbackWay {
+        FallbackWay {
             from: "fast".to_owned(),
             to: "cloud".to_owned(),
             to_model_id: "m".to_owned(),
@@ -121,8 +125,8 @@ mod tests {
         }
     }
 
-    fn http(status: u16, detail: HttpDetail) -> Failure {
-        Failure::Http {
+    fn http(status: u16, detail: HttpDetail) -> RequestFailure {
+        RequestFailure::Http {
             status,
             message: "model_not_found, HTTP 500, Connection refused".to_owned(),
             retry_after_ms: None,
@@ -131,26 +135,26 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(failure: &Failure, expected: Option<&str>) {
+    fn check(failure: &RequestFailure, expected: Option<&str>) {
         assert_eq!(expected, down(failure).as_deref(), "{failure:?}");
-        let sent = Sent {
+        let sent = SentSoFar {
             silent: true,
             again: false,
         };
         let switches = matches!(
             decide(failure, sent, Some(&way(true))),
-            Verdict::Switch { .. }
+            FallbackVerdict::Switch { .. }
         );
         assert_eq!(expected.is_some(), switches, "{failure:?}");
         let offers = matches!(
             decide(failure, sent, Some(&way(false))),
-            Verdict::WouldHelp { .. }
+            FallbackVerdict::WouldHelp { .. }
         );
         assert_eq!(expected.is_some(), offers, "{failure:?}");
         for never in [
             decide(
                 failure,
-                Sent {
+                SentSoFar {
                     again: true,
                     ..sent
                 },
@@ -158,7 +162,7 @@ mod tests {
             ),
             decide(
                 failure,
-                Sent {
+                SentSoFar {
                     silent: false,
                     ..sent
                 },
@@ -166,27 +170,27 @@ mod tests {
             ),
             decide(failure, sent, None),
         ] {
-            assert_eq!(Verdict::Fails, never, "{failure:?}");
+            assert_eq!(FallbackVerdict::Fails, never, "{failure:?}");
         }
     }
 
     #[test]
     fn only_a_server_that_looks_down_is_gone_round() {
         let none = HttpDetail::None;
-        check(&Failure::Refused, Some("connection refused"));
-        check(&Failure::Unresolved, Some("host not found"));
-        check(&Failure::NoRoute, Some("no route to the host"));
+        check(&RequestFailure::Refused, Some("connection refused"));
+        check(&RequestFailure::Unresolved, Some("host not found"));
+        check(&RequestFailure::NoRoute, Some("no route to the host"));
         let closed = "connection closed before the answer";
-        check(&Failure::Closed, Some(closed));
+        check(&RequestFailure::Closed, Some(closed));
         for stage in [
-            Stage::Connect,
-            Stage::FirstByte,
-            Stage::Idle,
-            Stage::ContentIdle,
+            TimeoutStage::Connect,
+            TimeoutStage::FirstByte,
+            TimeoutStage::Idle,
+            TimeoutStage::ContentIdle,
         ] {
-            let reason = down(&Failure::TimedOut(stage)).unwrap();
+            let reason = down(&RequestFailure::TimedOut(stage)).unwrap();
             assert!(reason.starts_with("timed out"), "{reason}");
-            check(&Failure::TimedOut(stage), Some(&reason));
+            check(&RequestFailure::TimedOut(stage), Some(&reason));
         }
         for status in [500, 502, 503, 504, 529, 599, 408] {
             check(&http(status, none), Some(&format!("HTTP {status}")));
@@ -198,17 +202,20 @@ mod tests {
         }
         check(&http(400, missing), None);
         check(&http(500, HttpDetail::ContextOverflow), None);
-        check(&Failure::Cut, None);
-        check(&Failure::Transport("TLS: bad certificate".to_owned()), None);
+        check(&RequestFailure::Cut, None);
+        check(
+            &RequestFailure::Transport("TLS: bad certificate".to_owned()),
+            None,
+        );
         let text = || "HTTP 503: Connection refused".to_owned();
         for overflow in [false, true] {
             let message = text();
-            check(&Failure::Api { message, overflow }, None);
+            check(&RequestFailure::Api { message, overflow }, None);
         }
-        check(&Failure::Config(text()), None);
-        check(&Failure::Key(text()), None);
-        check(&Failure::TooLarge(text()), None);
-        check(&Failure::Unreadable(text()), None);
+        check(&RequestFailure::Config(text()), None);
+        check(&RequestFailure::Key(text()), None);
+        check(&RequestFailure::TooLarge(text()), None);
+        check(&RequestFailure::Unreadable(text()), None);
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Presets of models, what a request to one may fail of, and which one is asked. Pure.
 
-pub mod assemble;
-pub mod budget;
+pub mod call_assembly;
+pub mod context_budget;
+pub mod failure_hint;
 pub mod fallback;
-pub mod hint;
-pub mod most_tools;
 pub mod norris_settings;
-pub mod opinion;
-pub mod optional;
+pub mod optional_fields;
 pub mod preset;
 pub mod reply;
 pub mod routing;
+pub mod second_opinion;
 pub mod thinking;
-pub mod trusted;
+pub mod tool_limit;
+pub mod trusted_instructions;

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::preset::{Models, Preset};
-use aishd_log::norris::launch::Limits;
+use crate::preset::{ModelSettings, Preset};
+use aishd_log::norris::launch::RunLimits;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    pub limits: Limits,
+pub struct NorrisSettings {
+    pub limits: RunLimits,
     /// Whether another preset is asked about each action.
     pub second_opinion: bool,
     /// Which one. `None`: one that costs nothing, if there is one.
@@ -17,14 +17,14 @@ pub struct Settings {
     /// An answer that comes later is none.
     pub second_opinion_within: Duration,
     /// What its commands may reach besides the conversation's directories.
-    pub widened: Widened,
+    pub widened: WidenedLimits,
 }
 
-impl Default for Settings {
+impl Default for NorrisSettings {
     /// As without a configuration.
     fn default() -> Self {
         Self {
-            limits: Limits {
+            limits: RunLimits {
                 steps: 25,
                 ms: Some(60 * 60 * 1000),
                 tokens: None,
@@ -33,16 +33,16 @@ impl Default for Settings {
             second_opinion: true,
             second_opinion_model: None,
             second_opinion_within: Duration::from_secs(30),
-            widened: Widened::default(),
+            widened: WidenedLimits::default(),
         }
     }
 }
 
 /// Who is asked about what `planner` wants to do: never the planner. Where nobody says who, it is the preset that answers by
 /// default, or else one without a key: none that may cost money by itself.
-pub fn second(models: &Models, planner: &str) -> Option<Arc<Preset>> {
+pub fn second(models: &ModelSettings, planner: &str) -> Option<Arc<Preset>> {
     if let Some(named) = &models.norris.second_opinion_model {
-        return models.named(named).filter(|it| it.name != planner);
+        return models.by_name(named).filter(|it| it.name != planner);
     }
     let default = models
         .default
@@ -55,7 +55,7 @@ pub fn second(models: &Models, planner: &str) -> Option<Arc<Preset>> {
 
 /// What the configuration adds by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Widened {
+pub struct WidenedLimits {
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
 }
@@ -65,13 +65,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::preset::{Backend, Endpoint, KeySource, Timeouts};
+    use crate::preset::{Backend, KeySource, ModelEndpoint, Timeouts};
 
-    fn models(presets: &[(&str, KeySource)], default: Option<&str>, named: Option<&str>) -> Models {
+    fn models(
+        presets: &[(&str, KeySource)],
+        default: Option<&str>,
+        named: Option<&str>,
+    ) -> ModelSettings {
         let preset = |(name, key): &(&str, KeySource)| {
             let preset = Preset {
                 name: (*name).to_owned(),
-                backend: Backend::Http(Endpoint {
+                backend: Backend::Http(ModelEndpoint {
                     url: "http://127.0.0.1:1/v1".to_owned(),
                     key: key.clone(),
                     headers: BTreeMap::new(),
@@ -81,19 +85,19 @@ mod tests {
             };
             ((*name).to_owned(), Arc::new(preset))
         };
-        Models {
+        ModelSettings {
             presets: presets.iter().map(preset).collect::<BTreeMap<_, _>>(),
             default: default.map(str::to_owned),
-            norris: Settings {
+            norris: NorrisSettings {
                 second_opinion_model: named.map(str::to_owned),
-                ..Settings::default()
+                ..NorrisSettings::default()
             },
-            ..Models::default()
+            ..ModelSettings::default()
         }
     }
 
     #[track_caller]
-    fn check(models: &Models, planner: &str, expected: Option<&str>) {
+    fn check(models: &ModelSettings, planner: &str, expected: Option<&str>) {
         let second = second(models, planner);
         assert_eq!(expected, second.as_ref().map(|it| it.name.as_str()));
     }

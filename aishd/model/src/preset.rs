@@ -6,14 +6,14 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::budget::Rules;
+use crate::context_budget::ContextSettings;
 use crate::norris_settings;
-use crate::optional::Learned;
+use crate::optional_fields::LearnedFields;
 use crate::routing::Routing;
-use crate::thinking::Think;
-use aishd_log::event::Source;
+use crate::thinking::ThinkingStart;
+use aishd_log::event::PresetSource;
 use aishd_log::memory;
-use aishd_log::spending::{Nano, Price};
+use aishd_log::spending::{NanoUsd, TokenPrice};
 
 /// The built-in responder can always be asked by name.
 const DEMO: &str = "demo";
@@ -22,7 +22,7 @@ const DEMO: &str = "demo";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preset {
     pub name: String,
-    pub source: Source,
+    pub source: PresetSource,
     pub backend: Backend,
     /// What the server is asked for.
     pub model: String,
@@ -38,24 +38,24 @@ pub struct Preset {
     /// Whether to ask for `stream_options.include_usage`.
     pub include_usage: bool,
     /// How its answers begin.
-    pub think: Think,
+    pub think: ThinkingStart,
     /// What its server takes; `None`: nobody said.
-    pub price: Option<Price>,
+    pub price: Option<TokenPrice>,
     /// What its server was found not to take.
-    pub learned: Learned,
+    pub learned: LearnedFields,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backend {
-    Http(Endpoint),
+    Http(ModelEndpoint),
     /// The built-in responder: a script, not a model.
     Demo,
 }
 
 /// An OpenAI-compatible server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Endpoint {
-    /// As configured; [`Endpoint::base`] is what is asked.
+pub struct ModelEndpoint {
+    /// As configured; [`ModelEndpoint::base`] is what is asked.
     pub url: String,
     pub key: KeySource,
     pub headers: BTreeMap<String, String>,
@@ -97,7 +97,7 @@ pub struct Timeouts {
     pub content_idle: Duration,
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// What is asked: `/v1` is added when the endpoint has no path of its own, and the path of the chat itself
     /// and a closing slash are taken away, since people paste those too.
     pub fn base(&self) -> String {
@@ -117,7 +117,7 @@ impl Endpoint {
         host.to_ascii_lowercase()
     }
 
-    /// The address of something below [`Endpoint::base`], with the endpoint's own query.
+    /// The address of something below [`ModelEndpoint::base`], with the endpoint's own query.
     pub fn address(&self, below: &str) -> String {
         let (base, query) = self.parts();
         match query {
@@ -163,29 +163,29 @@ impl Timeouts {
 
 /// The presets that are configured, and which one answers when nobody names one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Models {
+pub struct ModelSettings {
     pub presets: BTreeMap<String, Arc<Preset>>,
     /// A name in `presets`; `None`: none is configured, so one has to be found.
     pub default: Option<String>,
     /// Base URLs of the usual local servers, tried in this order when nothing is configured.
     pub local_servers: Vec<String>,
     /// How much of a conversation they are shown.
-    pub context: Rules,
+    pub context: ContextSettings,
     /// What they are told of what people keep.
-    pub memory: memory::Rules,
+    pub memory: memory::MemorySettings,
     /// Which of them answers what, and which when one does not.
     pub routing: Routing,
     /// Runs that work by themselves.
-    pub norris: norris_settings::Settings,
+    pub norris: norris_settings::NorrisSettings,
     /// What may be spent on a day (UTC), by all conversations together; `None`: as much as they like.
-    pub daily_usd: Option<Nano>,
+    pub daily_usd: Option<NanoUsd>,
     /// What holds below the roots of trusted projects instead.
     pub projects: BTreeMap<PathBuf, Arc<Self>>,
 }
 
-impl Models {
+impl ModelSettings {
     /// The preset of this name, the built-in one among them.
-    pub fn named(&self, name: &str) -> Option<Arc<Preset>> {
+    pub fn by_name(&self, name: &str) -> Option<Arc<Preset>> {
         match self.presets.get(name) {
             Some(preset) => Some(preset.clone()),
             None if name == DEMO => Some(Arc::new(Preset::demo())),
@@ -226,8 +226,11 @@ impl Preset {
     /// this machine, or has a price of nothing. One without a price may cost anything.
     pub fn is_free(&self) -> bool {
         match self.source {
-            Source::Demo | Source::Discovered | Source::None | Source::Imported => true,
-            Source::Configured => self.price.is_some_and(|it| it.is_nothing()),
+            PresetSource::Demo
+            | PresetSource::Discovered
+            | PresetSource::None
+            | PresetSource::Imported => true,
+            PresetSource::Configured => self.price.is_some_and(|it| it.is_nothing()),
         }
     }
 
@@ -235,7 +238,7 @@ impl Preset {
     pub fn demo() -> Self {
         Self {
             name: DEMO.to_owned(),
-            source: Source::Demo,
+            source: PresetSource::Demo,
             backend: Backend::Demo,
             model: "demo".to_owned(),
             temperature: None,
@@ -245,9 +248,9 @@ impl Preset {
             tools: true,
             max_tools: None,
             include_usage: false,
-            think: Think::Off,
+            think: ThinkingStart::Off,
             price: None,
-            learned: Learned::default(),
+            learned: LearnedFields::default(),
         }
     }
 }
@@ -258,7 +261,7 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, chat: &str) {
-        let endpoint = Endpoint {
+        let endpoint = ModelEndpoint {
             url: url.to_owned(),
             key: KeySource::None,
             headers: BTreeMap::new(),
@@ -270,10 +273,10 @@ mod tests {
     #[test]
     fn a_conversation_has_the_models_of_its_project() {
         let named = |name: &str, projects| {
-            Arc::new(Models {
+            Arc::new(ModelSettings {
                 default: Some(name.to_owned()),
                 projects,
-                ..Models::default()
+                ..ModelSettings::default()
             })
         };
         let none = BTreeMap::new;

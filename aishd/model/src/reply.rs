@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::optional::{Cured, Field};
+use crate::optional_fields::{CureOutcome, OptionalField};
 
 /// A piece of a reply, as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Reply {
     /// Fields of the message that we do not know and the same model wants back.
     pub extra: Map<String, Value>,
     pub usage: Option<Usage>,
-    pub finish: Option<Finish>,
+    pub finish: Option<FinishReason>,
     /// The model that the server named, when it was not the one asked for.
     pub served_by: Option<String>,
     /// The text is the model's refusal.
@@ -50,7 +50,7 @@ pub struct Reply {
     /// Oddities worth a debug status, each at most once per stream.
     pub notes: Vec<String>,
     /// What its server did not want of the request, so that it was asked again.
-    pub cured: Cured,
+    pub cured: CureOutcome,
 }
 
 impl Reply {
@@ -62,7 +62,7 @@ impl Reply {
 
 /// Why the model stopped, as its server said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finish {
+pub enum FinishReason {
     Stop,
     Length,
     ToolCalls,
@@ -73,7 +73,7 @@ pub enum Finish {
 
 /// Why a request gave no proper reply. The text form begins with the class's prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum RequestFailure {
     /// A status other than 2xx.
     Http {
         status: u16,
@@ -88,7 +88,7 @@ pub enum Failure {
     NoRoute,
     /// The connection ended before the head of an answer.
     Closed,
-    TimedOut(Stage),
+    TimedOut(TimeoutStage),
     /// Any other trouble on the way, TLS included.
     Transport(String),
     /// The server reported an error in a 2xx answer, or answered with no stream at all.
@@ -119,13 +119,13 @@ pub enum HttpDetail {
     ModelNotFound,
     ContextOverflow,
     /// Something that the request can be without.
-    Refuses(Field),
+    Refuses(OptionalField),
     TooManyTools,
 }
 
 /// What was waited for when the time was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum TimeoutStage {
     Connect,
     FirstByte,
     Idle,
@@ -133,7 +133,7 @@ pub enum Stage {
     ContentIdle,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RequestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http {
@@ -155,7 +155,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for TimeoutStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "connecting",
@@ -166,7 +166,7 @@ impl fmt::Display for Stage {
     }
 }
 
-impl Failure {
+impl RequestFailure {
     /// The status, where there was an answer over HTTP.
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -232,31 +232,33 @@ impl Failure {
 
 /// A request that failed: why, and what had arrived.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Broken {
-    pub failure: Failure,
+pub struct BrokenRequest {
+    pub failure: RequestFailure,
     pub partial: Reply,
     /// What helps, where something is known that does.
     pub hint: Option<String>,
 }
 
 /// Whether a request that failed like this, with nothing of an answer, may have been read and be charged for all the same.
-pub fn may_be_charged(failure: &Failure) -> bool {
+pub fn may_be_charged(failure: &RequestFailure) -> bool {
     match failure {
-        Failure::Closed
-        | Failure::Cut
-        | Failure::Empty
-        | Failure::TooLarge(_)
-        | Failure::TimedOut(Stage::FirstByte | Stage::Idle | Stage::ContentIdle) => true,
-        Failure::Http { .. }
-        | Failure::Refused
-        | Failure::Unresolved
-        | Failure::NoRoute
-        | Failure::TimedOut(Stage::Connect)
-        | Failure::Transport(_)
-        | Failure::Api { .. }
-        | Failure::Config(_)
-        | Failure::Key(_)
-        | Failure::TooLong(_)
-        | Failure::Unreadable(_) => false,
+        RequestFailure::Closed
+        | RequestFailure::Cut
+        | RequestFailure::Empty
+        | RequestFailure::TooLarge(_)
+        | RequestFailure::TimedOut(
+            TimeoutStage::FirstByte | TimeoutStage::Idle | TimeoutStage::ContentIdle,
+        ) => true,
+        RequestFailure::Http { .. }
+        | RequestFailure::Refused
+        | RequestFailure::Unresolved
+        | RequestFailure::NoRoute
+        | RequestFailure::TimedOut(TimeoutStage::Connect)
+        | RequestFailure::Transport(_)
+        | RequestFailure::Api { .. }
+        | RequestFailure::Config(_)
+        | RequestFailure::Key(_)
+        | RequestFailure::TooLong(_)
+        | RequestFailure::Unreadable(_) => false,
     }
 }

@@ -15,7 +15,7 @@ const MOST_SPACE: usize = 64;
 
 /// How a preset's answers begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Think {
+pub enum ThinkingStart {
     /// With a tag, if the model thinks; where its template has written the tag already, that is learned.
     #[default]
     Auto,
@@ -27,7 +27,7 @@ pub enum Think {
 
 /// A piece of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum AnswerPart<'a> {
     Thinking(&'a str),
     Text(&'a str),
 }
@@ -35,19 +35,19 @@ pub enum Part<'a> {
 /// Tells thinking and text apart. What may be the beginning of a tag is held back until it is known.
 #[derive(Debug)]
 pub struct Splitter {
-    phase: Phase,
+    phase: ThinkingPhase,
     held: String,
     /// The answer begins in thinking, with or without a tag.
     is_open: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ThinkingPhase {
     /// Nothing but white space and the beginning of a tag has come.
     Start,
     /// Nothing but white space has come of the thinking.
-    Opened(Ends),
-    Inside(Ends),
+    Opened(ThinkingEnd),
+    Inside(ThinkingEnd),
     /// Nothing but white space has come since its end.
     Closed,
     Text,
@@ -55,14 +55,14 @@ enum Phase {
 
 /// What ends the thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ends {
+enum ThinkingEnd {
     Of(&'static str),
     Any,
 }
 
 /// How it stands at the end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ThinkingStatus {
     /// All of it was thinking, and no tag has said so.
     OnlyOpen,
     /// All of it was text.
@@ -72,22 +72,22 @@ pub enum Standing {
 }
 
 impl Splitter {
-    pub fn new(think: Think) -> Self {
+    pub fn new(think: ThinkingStart) -> Self {
         Self {
             phase: match think {
-                Think::Auto | Think::Open => Phase::Start,
-                Think::Off => Phase::Text,
+                ThinkingStart::Auto | ThinkingStart::Open => ThinkingPhase::Start,
+                ThinkingStart::Off => ThinkingPhase::Text,
             },
             held: String::new(),
-            is_open: think == Think::Open,
+            is_open: think == ThinkingStart::Open,
         }
     }
 
     /// Takes the next piece of the answer.
-    pub fn push<'a>(&'a mut self, text: &'a str, mut sink: impl FnMut(Part<'_>)) {
-        if self.phase == Phase::Text && self.held.is_empty() {
+    pub fn push<'a>(&'a mut self, text: &'a str, mut sink: impl FnMut(AnswerPart<'_>)) {
+        if self.phase == ThinkingPhase::Text && self.held.is_empty() {
             // By far the most.
-            sink(Part::Text(text));
+            sink(AnswerPart::Text(text));
             return;
         }
         let mut rest = std::mem::take(&mut self.held);
@@ -96,93 +96,95 @@ impl Splitter {
     }
 
     /// The end of the answer: what was held back is what it looks like.
-    pub fn finish(&mut self, mut sink: impl FnMut(Part<'_>)) -> Standing {
+    pub fn finish(&mut self, mut sink: impl FnMut(AnswerPart<'_>)) -> ThinkingStatus {
         let held = std::mem::take(&mut self.held);
         match self.phase {
-            Phase::Start if self.is_open => {
+            ThinkingPhase::Start if self.is_open => {
                 let thought = held.trim_ascii_start();
                 if !thought.is_empty() {
-                    sink(Part::Thinking(thought));
+                    sink(AnswerPart::Thinking(thought));
                 }
-                return Standing::OnlyOpen;
+                return ThinkingStatus::OnlyOpen;
             }
-            Phase::Start | Phase::Text => {
+            ThinkingPhase::Start | ThinkingPhase::Text => {
                 if !held.is_empty() {
-                    sink(Part::Text(&held));
+                    sink(AnswerPart::Text(&held));
                 }
             }
-            Phase::Opened(_) | Phase::Inside(_) => {
+            ThinkingPhase::Opened(_) | ThinkingPhase::Inside(_) => {
                 if !held.is_empty() {
-                    sink(Part::Thinking(&held));
+                    sink(AnswerPart::Thinking(&held));
                 }
             }
-            Phase::Closed => {}
+            ThinkingPhase::Closed => {}
         }
         match self.phase {
-            Phase::Opened(Ends::Any) | Phase::Inside(Ends::Any) => Standing::OnlyOpen,
-            Phase::Start | Phase::Text if !self.is_open => Standing::OnlyText,
-            Phase::Start
-            | Phase::Text
-            | Phase::Opened(Ends::Of(_))
-            | Phase::Inside(Ends::Of(_))
-            | Phase::Closed => Standing::Tagged,
+            ThinkingPhase::Opened(ThinkingEnd::Any) | ThinkingPhase::Inside(ThinkingEnd::Any) => {
+                ThinkingStatus::OnlyOpen
+            }
+            ThinkingPhase::Start | ThinkingPhase::Text if !self.is_open => ThinkingStatus::OnlyText,
+            ThinkingPhase::Start
+            | ThinkingPhase::Text
+            | ThinkingPhase::Opened(ThinkingEnd::Of(_))
+            | ThinkingPhase::Inside(ThinkingEnd::Of(_))
+            | ThinkingPhase::Closed => ThinkingStatus::Tagged,
         }
     }
 
     /// Hands on what is known of it, and returns what is to be held back.
-    fn take<'t>(&mut self, mut rest: &'t str, sink: &mut impl FnMut(Part<'_>)) -> &'t str {
+    fn take<'t>(&mut self, mut rest: &'t str, sink: &mut impl FnMut(AnswerPart<'_>)) -> &'t str {
         loop {
             match self.phase {
-                Phase::Start => {
+                ThinkingPhase::Start => {
                     let text = rest.trim_ascii_start();
                     let is_short = rest.len() - text.len() <= MOST_SPACE;
                     let opened = TAGS.iter().find(|(tag, _)| text.starts_with(tag));
                     let may_open = || TAGS.iter().any(|(tag, _)| tag.starts_with(text));
                     if let Some((tag, end)) = opened.filter(|_| is_short) {
-                        self.phase = Phase::Opened(Ends::Of(end));
+                        self.phase = ThinkingPhase::Opened(ThinkingEnd::Of(end));
                         rest = &text[tag.len()..];
                     } else if is_short && may_open() {
                         return rest;
                     } else if self.is_open {
-                        self.phase = Phase::Opened(Ends::Any);
+                        self.phase = ThinkingPhase::Opened(ThinkingEnd::Any);
                     } else {
-                        self.phase = Phase::Text;
+                        self.phase = ThinkingPhase::Text;
                     }
                 }
-                Phase::Opened(ends) => {
+                ThinkingPhase::Opened(ends) => {
                     rest = rest.trim_ascii_start();
                     if rest.is_empty() {
                         return "";
                     }
-                    self.phase = Phase::Inside(ends);
+                    self.phase = ThinkingPhase::Inside(ends);
                 }
-                Phase::Inside(ends) => {
+                ThinkingPhase::Inside(ends) => {
                     let found = ends.all().filter_map(|it| Some((rest.find(it)?, it)));
                     if let Some((at, end)) = found.min_by_key(|(at, _)| *at) {
                         if at > 0 {
-                            sink(Part::Thinking(&rest[..at]));
+                            sink(AnswerPart::Thinking(&rest[..at]));
                         }
-                        self.phase = Phase::Closed;
+                        self.phase = ThinkingPhase::Closed;
                         rest = &rest[at + end.len()..];
                         continue;
                     }
                     let known =
                         rest.len() - ends.all().map(|it| begun(rest, it)).max().unwrap_or(0);
                     if known > 0 {
-                        sink(Part::Thinking(&rest[..known]));
+                        sink(AnswerPart::Thinking(&rest[..known]));
                     }
                     return &rest[known..];
                 }
-                Phase::Closed => {
+                ThinkingPhase::Closed => {
                     rest = rest.trim_ascii_start();
                     if rest.is_empty() {
                         return "";
                     }
-                    self.phase = Phase::Text;
+                    self.phase = ThinkingPhase::Text;
                 }
-                Phase::Text => {
+                ThinkingPhase::Text => {
                     if !rest.is_empty() {
-                        sink(Part::Text(rest));
+                        sink(AnswerPart::Text(rest));
                     }
                     return "";
                 }
@@ -191,7 +193,7 @@ impl Splitter {
     }
 }
 
-impl Ends {
+impl ThinkingEnd {
     fn all(self) -> impl Iterator<Item = &'static str> {
         TAGS.iter()
             .map(|(_, end)| *end)
@@ -245,12 +247,15 @@ mod tests {
     use super::*;
 
     /// Thinking and text of an answer that arrives in these pieces.
-    fn split<'a>(think: Think, pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
+    fn split<'a>(
+        think: ThinkingStart,
+        pieces: impl IntoIterator<Item = &'a str>,
+    ) -> (String, String) {
         let mut splitter = Splitter::new(think);
         let (mut thinking, mut text) = (String::new(), String::new());
-        let mut take = |part: Part<'_>| match part {
-            Part::Thinking(piece) => thinking.push_str(piece),
-            Part::Text(piece) => text.push_str(piece),
+        let mut take = |part: AnswerPart<'_>| match part {
+            AnswerPart::Thinking(piece) => thinking.push_str(piece),
+            AnswerPart::Text(piece) => text.push_str(piece),
         };
         for piece in pieces {
             splitter.push(piece, &mut take);
@@ -260,7 +265,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(think: Think, answer: &str, thinking: &str, text: &str) {
+    fn check(think: ThinkingStart, answer: &str, thinking: &str, text: &str) {
         let expected = (thinking.to_owned(), text.to_owned());
         assert_eq!(expected, split(think, [answer]), "{answer:?}");
         for at in (0..=answer.len()).filter(|it| answer.is_char_boundary(*it)) {
@@ -278,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_stands_between_tags_at_the_very_start_is_thinking() {
-        let auto = |answer, thinking, text| check(Think::Auto, answer, thinking, text);
+        let auto = |answer, thinking, text| check(ThinkingStart::Auto, answer, thinking, text);
         auto("<think>plan b</think>\n\nYes", "plan b", "Yes");
         auto(
             "\n <think>\nplan b</think>Yes <think>",
@@ -306,25 +311,35 @@ mod tests {
             "",
             "> <think>quoted</think>",
         ] {
-            check(Think::Auto, answer, "", answer);
+            check(ThinkingStart::Auto, answer, "", answer);
         }
         let far = format!("{}<think>a</think>b", " ".repeat(MOST_SPACE + 1));
-        check(Think::Auto, &far, "", &far);
-        check(Think::Off, "<think>a</think>b", "", "<think>a</think>b");
+        check(ThinkingStart::Auto, &far, "", &far);
+        check(
+            ThinkingStart::Off,
+            "<think>a</think>b",
+            "",
+            "<think>a</think>b",
+        );
     }
 
     #[test]
     fn an_answer_can_begin_in_the_middle_of_thinking() {
-        check(Think::Open, "plan b</think>\n\nYes", "plan b", "Yes");
         check(
-            Think::Open,
+            ThinkingStart::Open,
+            "plan b</think>\n\nYes",
+            "plan b",
+            "Yes",
+        );
+        check(
+            ThinkingStart::Open,
             "\nplan[/THINK]Yes </think>",
             "plan",
             "Yes </think>",
         );
-        check(Think::Open, "<think>plan</think>Yes", "plan", "Yes");
-        check(Think::Open, "<th", "<th", "");
-        check(Think::Open, "only text", "only text", "");
+        check(ThinkingStart::Open, "<think>plan</think>Yes", "plan", "Yes");
+        check(ThinkingStart::Open, "<th", "<th", "");
+        check(ThinkingStart::Open, "only text", "only text", "");
     }
 
     #[test]
@@ -355,7 +370,7 @@ mod tests {
                 Just("a"), Just("ü漢"), Just("`"), Just("CMD: ls\n"),
             ], 0..12),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
-            think in prop_oneof![Just(Think::Auto), Just(Think::Open), Just(Think::Off)],
+            think in prop_oneof![Just(ThinkingStart::Auto), Just(ThinkingStart::Open), Just(ThinkingStart::Off)],
         ) {
             let answer = words.concat();
             let mut places: Vec<usize> = cuts.iter().map(|it| it.index(answer.len() + 1)).collect();
@@ -365,7 +380,7 @@ mod tests {
             let pieces = places.windows(2).map(|it| &answer[it[0]..it[1]]);
             let whole = split(think, [answer.as_str()]);
             prop_assert_eq!(&whole, &split(think, pieces));
-            if !whole.0.is_empty() && think == Think::Auto {
+            if !whole.0.is_empty() && think == ThinkingStart::Auto {
                 let starts = answer.trim_ascii_start();
                 prop_assert!(TAGS.iter().any(|(tag, _)| starts.starts_with(tag)));
             }
@@ -374,7 +389,7 @@ mod tests {
         /// No more is held back than a tag can be long, once something has come.
         #[test]
         fn little_is_held_back(answer in "[a-z<>/ \\[\\]THINK]{0,40}") {
-            let mut splitter = Splitter::new(Think::Auto);
+            let mut splitter = Splitter::new(ThinkingStart::Auto);
             for letter in answer.chars() {
                 splitter.push(letter.encode_utf8(&mut [0; 4]), |_part| {});
                 prop_assert!(splitter.held.trim_ascii_start().len() <= 12);

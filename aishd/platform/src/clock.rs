@@ -4,10 +4,10 @@ use std::time::SystemTime;
 
 use ulid::Ulid;
 
-use aishd_log::time::At;
+use aishd_log::time::Timestamp;
 
 /// The wall clock, for what people read; order never depends on it.
-pub fn now() -> At {
+pub fn now() -> Timestamp {
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the clock that everything else is given"
@@ -16,7 +16,7 @@ pub fn now() -> At {
     let since_epoch = now
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
-    At(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    Timestamp(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// A new identity: sorts by time, and 80 bits of it are random.
@@ -26,7 +26,7 @@ pub fn ulid() -> Ulid {
 }
 
 /// The time as the wire writes it (RFC 3339, UTC, milliseconds).
-pub fn rfc3339(at: At) -> String {
+pub fn rfc3339(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.0) {
         Ok(time) => format!("{time:.3}"),
         Err(_out_of_range) => "1970-01-01T00:00:00.000Z".to_owned(),
@@ -34,13 +34,13 @@ pub fn rfc3339(at: At) -> String {
 }
 
 /// A time as the wire writes it, or with another offset.
-pub fn parse(text: &str) -> Option<At> {
+pub fn parse(text: &str) -> Option<Timestamp> {
     let time: jiff::Timestamp = text.parse().ok()?;
-    Some(At(time.as_millisecond()))
+    Some(Timestamp(time.as_millisecond()))
 }
 
 /// The time as people here read it, with the offset from UTC.
-pub fn local(at: At) -> String {
+pub fn local(at: Timestamp) -> String {
     let zone = jiff::tz::TimeZone::system();
     match jiff::Timestamp::from_millisecond(at.0) {
         Ok(time) => time
@@ -57,7 +57,10 @@ mod tests {
 
     #[test]
     fn times_are_written_in_utc_with_milliseconds() {
-        assert_eq!("1970-01-01T00:00:00.000Z", rfc3339(At(0)));
-        assert_eq!("2026-11-21T10:00:00.250Z", rfc3339(At(1_795_255_200_250)));
+        assert_eq!("1970-01-01T00:00:00.000Z", rfc3339(Timestamp(0)));
+        assert_eq!(
+            "2026-11-21T10:00:00.250Z",
+            rfc3339(Timestamp(1_795_255_200_250))
+        );
     }
 }

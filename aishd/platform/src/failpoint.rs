@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Signal, getpid, kill_process};
 
-static ARMED: OnceLock<Armed> = OnceLock::new();
+static ARMED: OnceLock<ArmedFailpoint> = OnceLock::new();
 
 #[derive(Debug)]
-struct Armed {
+struct ArmedFailpoint {
     name: String,
-    action: Action,
+    action: FailpointAction,
     passes_left: AtomicU32,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Action {
+enum FailpointAction {
     /// The whole process gets it.
     Signal(Signal),
     /// The thread that passes never comes back.
@@ -38,13 +38,13 @@ pub fn arm(text: &str) {
     };
     let (action, nth) = action.split_once('@').unwrap_or((action, "1"));
     let action = match action {
-        "kill" => Action::Signal(Signal::KILL),
-        "stop" => Action::Signal(Signal::STOP),
-        "hang" => Action::Hang,
-        "miss" => Action::Miss,
+        "kill" => FailpointAction::Signal(Signal::KILL),
+        "stop" => FailpointAction::Signal(Signal::STOP),
+        "hang" => FailpointAction::Hang,
+        "miss" => FailpointAction::Miss,
         _ => return,
     };
-    let armed = Armed {
+    let armed = ArmedFailpoint {
         name: name.to_owned(),
         action,
         passes_left: AtomicU32::new(nth.parse().unwrap_or(1)),
@@ -64,18 +64,18 @@ pub fn pass(name: &str) {
         return;
     }
     match armed.action {
-        Action::Signal(signal) => {
+        FailpointAction::Signal(signal) => {
             let _gone = kill_process(getpid(), signal);
         }
-        Action::Hang => loop {
+        FailpointAction::Hang => loop {
             std::thread::park();
         },
-        Action::Miss => {}
+        FailpointAction::Miss => {}
     }
 }
 
 /// Whether what is called `name` is to be taken as missing.
 pub fn misses(name: &str) -> bool {
-    let is_it = |it: &Armed| it.name == name && matches!(it.action, Action::Miss);
+    let is_it = |it: &ArmedFailpoint| it.name == name && matches!(it.action, FailpointAction::Miss);
     cfg!(debug_assertions) && ARMED.get().is_some_and(is_it)
 }

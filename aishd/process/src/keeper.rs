@@ -8,8 +8,8 @@ use rustix::process::{getpid, set_child_subreaper};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Children;
-use super::table::{Next, Table};
-use super::tree::Seen;
+use super::child_table::{ChildTable, KeeperStep};
+use super::process_tree::SeenProcess;
 
 /// From killing an orphan to the look whether it is gone.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -17,9 +17,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Does its work in [`Keeper::run`]. One for each process.
 #[derive(Debug)]
 pub struct Keeper {
-    table: Arc<Table>,
+    table: Arc<ChildTable>,
     child_ended: Signal,
-    strangers: Arc<[Seen]>,
+    strangers: Arc<[SeenProcess]>,
 }
 
 impl Children {
@@ -38,16 +38,16 @@ impl Keeper {
     /// Never ends by itself.
     pub async fn run(mut self) {
         while self.child_ended.recv().await == Some(()) {
-            while self.look().await == Next::LookAgain {
+            while self.look().await == KeeperStep::LookAgain {
                 tokio::time::sleep(PAUSE).await;
             }
         }
         std::future::pending::<()>().await;
     }
 
-    async fn look(&self) -> Next {
+    async fn look(&self) -> KeeperStep {
         let (table, strangers) = (self.table.clone(), self.strangers.clone());
         let looked = tokio::task::spawn_blocking(move || table.reap(&strangers)).await;
-        looked.unwrap_or(Next::Rest)
+        looked.unwrap_or(KeeperStep::Rest)
     }
 }

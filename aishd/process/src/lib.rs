@@ -4,12 +4,12 @@
 //! The trampoline knows that the daemon is gone, `kill -9` included, by the end of its control socket. Not here: what is
 //! run and why, and deadlines; dropping the future or the [`Child`] ends the whole tree.
 
+pub mod child;
+mod child_table;
 pub mod keeper;
-pub mod running;
+mod process_tree;
 pub mod spec;
-mod table;
 pub mod trampoline;
-mod tree;
 pub mod wall;
 
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ use std::sync::Arc;
 
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use running::{Child, Control};
-use spec::{Failed, Job, Spec, Stage, Stream};
-use table::Table;
+use child::{Child, ControlSocket};
+use child_table::ChildTable;
+use spec::{ChildSpec, StandardStream, StartFailure, StartStage, TrampolineJob};
 
 /// This very program, also when its file was replaced since we started.
 const OURSELVES: &str = "/proc/self/exe";
@@ -34,7 +34,7 @@ const MAX_JOB_BYTES: usize = 4 << 20;
 /// Starts children; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Children {
-    table: Arc<Table>,
+    table: Arc<ChildTable>,
     base: Arc<BTreeMap<String, String>>,
 }
 
@@ -101,7 +101,7 @@ impl Children {
     /// As [`Children::new`], for a process that is no `aishd`: this one is the trampoline.
     pub fn behind(trampoline: PathBuf, base: BTreeMap<String, String>) -> Self {
         Self {
-            table: Arc::new(Table::new(trampoline)),
+            table: Arc::new(ChildTable::new(trampoline)),
             base: Arc::new(base),
         }
     }
@@ -112,13 +112,13 @@ impl Children {
     }
 
     /// Returns when the program runs. There is no deadline; dropping the future ends what it has begun.
-    pub async fn spawn(&self, spec: &Spec) -> Result<Child, SpawnError> {
+    pub async fn spawn(&self, spec: &ChildSpec) -> Result<Child, SpawnError> {
         let program = || spec.program.clone();
         let broken = |source| SpawnError::Trampoline {
             program: program(),
             source,
         };
-        let job = Job::line(spec, &self.base).map_err(|error| broken(error.into()))?;
+        let job = TrampolineJob::line(spec, &self.base).map_err(|error| broken(error.into()))?;
         if job.len() > MAX_JOB_BYTES {
             return Err(SpawnError::TooLong {
                 program: program(),
@@ -137,7 +137,7 @@ impl Children {
     }
 
     /// Waits until every child, and what they started, is gone. Needs the keeper to run.
-    pub async fn gone(&self) {
+    pub async fn all_ended(&self) {
         self.table.empty().await;
     }
 
@@ -146,46 +146,46 @@ impl Children {
         self.table.provider_among(ancestors)
     }
 
-    async fn start(&self, provider: Option<Arc<str>>) -> io::Result<Control> {
+    async fn start(&self, provider: Option<Arc<str>>) -> io::Result<ControlSocket> {
         let (ours, theirs) = UnixStream::pair()?;
         let table = self.table.clone();
         tokio::task::spawn_blocking(move || table.start(theirs, provider)).await??;
-        Control::new(ours)
+        ControlSocket::new(ours)
     }
 }
 
-fn refused(spec: &Spec, failed: Failed) -> SpawnError {
+fn refused(spec: &ChildSpec, failed: StartFailure) -> SpawnError {
     let program = spec.program.clone();
     let source = io::Error::from_raw_os_error(failed.errno);
     match (failed.stage, source.kind()) {
-        (Stage::Directory, _) => SpawnError::Directory {
+        (StartStage::Directory, _) => SpawnError::Directory {
             cwd: spec.cwd.clone(),
             source,
         },
-        (Stage::Program, io::ErrorKind::NotFound) => SpawnError::NotFound { program, source },
-        (Stage::Program, io::ErrorKind::PermissionDenied) => {
+        (StartStage::Program, io::ErrorKind::NotFound) => SpawnError::NotFound { program, source },
+        (StartStage::Program, io::ErrorKind::PermissionDenied) => {
             SpawnError::NotExecutable { program, source }
         }
-        (Stage::Program | Stage::Limits, _) => SpawnError::Refused { program, source },
-        (Stage::Places, _) => SpawnError::Places { program, source },
-        (Stage::Kernel, _) => SpawnError::Kernel { program, source },
+        (StartStage::Program | StartStage::Limits, _) => SpawnError::Refused { program, source },
+        (StartStage::Places, _) => SpawnError::Places { program, source },
+        (StartStage::Kernel, _) => SpawnError::Kernel { program, source },
     }
 }
 
 /// Our ends of the child's pipes.
 #[derive(Debug, Default)]
-struct Pipes {
+struct ChildPipes {
     stdin: Option<Sender>,
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
 }
 
 /// Our ends, and the child's standard input, output and error.
-fn pipes(spec: &Spec) -> io::Result<(Pipes, [OwnedFd; 3])> {
-    let mut ours = Pipes::default();
+fn pipes(spec: &ChildSpec) -> io::Result<(ChildPipes, [OwnedFd; 3])> {
+    let mut ours = ChildPipes::default();
     let stdin = match spec.stdin {
-        Stream::Null | Stream::Joined => File::open("/dev/null")?.into(),
-        Stream::Piped => {
+        StandardStream::Null | StandardStream::Joined => File::open("/dev/null")?.into(),
+        StandardStream::Piped => {
             let (theirs, writer) = io::pipe()?;
             ours.stdin = Some(Sender::from_owned_fd(writer.into())?);
             theirs.into()
@@ -193,10 +193,10 @@ fn pipes(spec: &Spec) -> io::Result<(Pipes, [OwnedFd; 3])> {
     };
     let out = |stream, ours: &mut Option<Receiver>| -> io::Result<OwnedFd> {
         match stream {
-            Stream::Null | Stream::Joined => {
+            StandardStream::Null | StandardStream::Joined => {
                 Ok(File::options().write(true).open("/dev/null")?.into())
             }
-            Stream::Piped => {
+            StandardStream::Piped => {
                 let (reader, theirs) = io::pipe()?;
                 *ours = Some(Receiver::from_owned_fd(reader.into())?);
                 Ok(theirs.into())
@@ -205,8 +205,8 @@ fn pipes(spec: &Spec) -> io::Result<(Pipes, [OwnedFd; 3])> {
     };
     let stdout = out(spec.stdout, &mut ours.stdout)?;
     let stderr = match spec.stderr {
-        Stream::Joined => stdout.try_clone()?,
-        Stream::Null | Stream::Piped => out(spec.stderr, &mut ours.stderr)?,
+        StandardStream::Joined => stdout.try_clone()?,
+        StandardStream::Null | StandardStream::Piped => out(spec.stderr, &mut ours.stderr)?,
     };
     Ok((ours, [stdin, stdout, stderr]))
 }

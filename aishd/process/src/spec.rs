@@ -12,7 +12,7 @@ use super::wall::Wall;
 
 /// A program to be started.
 #[derive(Clone)]
-pub struct Spec {
+pub struct ChildSpec {
     /// Looked for in the child's own PATH when it has no slash.
     pub program: String,
     pub args: Vec<String>,
@@ -20,21 +20,21 @@ pub struct Spec {
     pub env: BTreeMap<String, String>,
     pub cwd: PathBuf,
     pub umask: u32,
-    pub limits: Limits,
-    pub privileges: Privileges,
+    pub limits: KernelLimits,
+    pub privileges: ChildPrivileges,
     /// What the kernel keeps it within. `None`: it can do whatever the daemon can.
     pub wall: Option<Box<Wall>>,
     /// The MCP server or the tool that it is, for what the configuration lets that do as a client of the daemon. `None`:
     /// nothing is let.
     pub provider: Option<Arc<str>>,
-    pub stdin: Stream,
-    pub stdout: Stream,
-    pub stderr: Stream,
+    pub stdin: StandardStream,
+    pub stdout: StandardStream,
+    pub stderr: StandardStream,
 }
 
 /// One of the three standard streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum StandardStream {
     Null,
     Piped,
     /// Standard error goes where standard output goes.
@@ -43,7 +43,7 @@ pub enum Stream {
 
 /// What set-user-ID programs such as `sudo` can give to the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Privileges {
+pub enum ChildPrivileges {
     AsUsual,
     NoNew,
 }
@@ -51,7 +51,7 @@ pub enum Privileges {
 /// Limits of the kernel, for each process of the tree. There is never a core dump. What is above the daemon's own limit
 /// becomes that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct KernelLimits {
     /// At least 64, because the trampoline has to live with it too.
     pub open_files: Option<u64>,
     pub file_bytes: Option<u64>,
@@ -64,14 +64,14 @@ pub struct Limits {
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Exit {
+pub enum ChildExit {
     Code(i32),
     Signal(i32),
     /// Somebody killed the trampoline; what it kept is killed by the daemon.
     Unknown,
 }
 
-impl Spec {
+impl ChildSpec {
     /// This program in this directory, with no input, its output in a pipe, and errors shown to nobody.
     pub fn new(program: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
         Self {
@@ -80,19 +80,19 @@ impl Spec {
             env: BTreeMap::new(),
             cwd: cwd.into(),
             umask: 0o077,
-            limits: Limits::default(),
-            privileges: Privileges::AsUsual,
+            limits: KernelLimits::default(),
+            privileges: ChildPrivileges::AsUsual,
             wall: None,
             provider: None,
-            stdin: Stream::Null,
-            stdout: Stream::Piped,
-            stderr: Stream::Null,
+            stdin: StandardStream::Null,
+            stdout: StandardStream::Piped,
+            stderr: StandardStream::Null,
         }
     }
 }
 
 /// Arguments and values may be secrets.
-impl fmt::Debug for Spec {
+impl fmt::Debug for ChildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spec")
             .field("program", &self.program)
@@ -106,7 +106,7 @@ impl fmt::Debug for Spec {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ChildExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exit status: {code}"),
@@ -118,20 +118,20 @@ impl fmt::Display for Exit {
 
 /// The line that the trampoline is sent, with the three streams beside it.
 #[derive(Deserialize)]
-pub(super) struct Job {
+pub(super) struct TrampolineJob {
     pub(super) program: String,
     pub(super) args: Vec<String>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) cwd: PathBuf,
     pub(super) umask: u32,
-    pub(super) limits: Limits,
-    pub(super) privileges: Privileges,
+    pub(super) limits: KernelLimits,
+    pub(super) privileges: ChildPrivileges,
     pub(super) wall: Option<Box<Wall>>,
 }
 
-impl Job {
+impl TrampolineJob {
     pub(super) fn line(
-        spec: &Spec,
+        spec: &ChildSpec,
         base: &BTreeMap<String, String>,
     ) -> serde_json::Result<Vec<u8>> {
         // Behind a wall, what the base has may be what is kept from it.
@@ -158,21 +158,21 @@ impl Job {
 
 /// What the trampoline says, a line each. After the last it closes its end, and then nothing of the tree is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Report {
+pub(super) enum TrampolineReport {
     Started { pid: u32 },
-    Failed(Failed),
-    Ended(Exit),
+    Failed(StartFailure),
+    Ended(ChildExit),
 }
 
 /// Why the program was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Failed {
-    pub(super) stage: Stage,
+pub(super) struct StartFailure {
+    pub(super) stage: StartStage,
     pub(super) errno: i32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Stage {
+pub(super) enum StartStage {
     Directory,
     Limits,
     /// The places of its wall.
@@ -189,11 +189,11 @@ mod tests {
     #[test]
     fn a_declared_variable_goes_before_the_base_and_no_value_is_shown() {
         let base = [("LANG", "C"), ("PATH", "/bin")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-        let mut spec = Spec::new("x", "/");
+        let mut spec = ChildSpec::new("x", "/");
         spec.env = BTreeMap::from([("LANG".to_owned(), "s3cret".to_owned())]);
         spec.args = vec!["--token=s3cret".to_owned()];
-        let line = Job::line(&spec, &BTreeMap::from(base)).unwrap();
-        let job: Job = serde_json::from_slice(&line).unwrap();
+        let line = TrampolineJob::line(&spec, &BTreeMap::from(base)).unwrap();
+        let job: TrampolineJob = serde_json::from_slice(&line).unwrap();
         assert_eq!(
             ("s3cret", "/bin"),
             (job.env["LANG"].as_str(), job.env["PATH"].as_str())

@@ -24,8 +24,11 @@ use rustix::stdio::stdin;
 use rustix::thread::{set_name, set_no_new_privs};
 
 use super::MAX_JOB_BYTES;
-use super::spec::{Exit, Failed, Job, Limits, Privileges, Report, Stage};
-use super::{tree, wall};
+use super::spec::{
+    ChildExit, ChildPrivileges, KernelLimits, StartFailure, StartStage, TrampolineJob,
+    TrampolineReport,
+};
+use super::{process_tree, wall};
 
 /// The argument that makes this program a trampoline.
 pub(super) const ARGUMENT: &str = "--child";
@@ -69,8 +72,8 @@ pub fn main() -> ExitCode {
     // Before there are limits that could forbid a thread.
     let guard = thread::Builder::new().spawn(end_with_the_daemon);
     let started = match (set_child_subreaper(Some(getpid())), guard) {
-        (Err(error), _) => Err(failed(Stage::Limits)(error.into())),
-        (Ok(()), Err(error)) => Err(failed(Stage::Limits)(error)),
+        (Err(error), _) => Err(failed(StartStage::Limits)(error.into())),
+        (Ok(()), Err(error)) => Err(failed(StartStage::Limits)(error)),
         (Ok(()), Ok(_guard)) if job.wall.is_none() => start(&job, streams),
         (Ok(()), Ok(_guard)) => start_behind_wall(&job, streams),
     };
@@ -78,17 +81,17 @@ pub fn main() -> ExitCode {
     drop(job);
     match started {
         Ok(program) => {
-            report(Report::Started { pid: program });
+            report(TrampolineReport::Started { pid: program });
             reap(program);
         }
-        Err(failed) => report(Report::Failed(failed)),
+        Err(failed) => report(TrampolineReport::Failed(failed)),
     }
     // Nothing is left, which is all that this says.
     ExitCode::SUCCESS
 }
 
 /// The job and the three streams; `None` when the socket ends before the job does.
-fn receive() -> io::Result<Option<(Job, [OwnedFd; 3])>> {
+fn receive() -> io::Result<Option<(TrampolineJob, [OwnedFd; 3])>> {
     let mut line = vec![];
     let mut fds = vec![];
     let mut piece = vec![0; 16 << 10];
@@ -122,8 +125,8 @@ fn receive() -> io::Result<Option<(Job, [OwnedFd; 3])>> {
     Ok(Some((serde_json::from_slice(&line)?, streams)))
 }
 
-fn failed(stage: Stage) -> impl Fn(io::Error) -> Failed {
-    move |error| Failed {
+fn failed(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
+    move |error| StartFailure {
         stage,
         // Only what std itself refuses has no number: a NUL in an argument.
         errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()),
@@ -132,25 +135,25 @@ fn failed(stage: Stage) -> impl Fn(io::Error) -> Failed {
 
 /// In a thread of its own, which is behind the wall then and ends. This process stays outside: what is within can neither
 /// signal it nor look at it.
-fn start_behind_wall(job: &Job, streams: [OwnedFd; 3]) -> Result<u32, Failed> {
+fn start_behind_wall(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, StartFailure> {
     thread::scope(|scope| {
         let starter = thread::Builder::new().spawn_scoped(scope, || start(job, streams));
-        let started = starter.map_err(failed(Stage::Limits))?.join();
-        started.unwrap_or(Err(Failed {
-            stage: Stage::Kernel,
+        let started = starter.map_err(failed(StartStage::Limits))?.join();
+        started.unwrap_or(Err(StartFailure {
+            stage: StartStage::Kernel,
             errno: Errno::NOSYS.raw_os_error(),
         }))
     })
 }
 
-fn start(job: &Job, streams: [OwnedFd; 3]) -> Result<u32, Failed> {
-    chdir(&job.cwd).map_err(|error| failed(Stage::Directory)(error.into()))?;
+fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, StartFailure> {
+    chdir(&job.cwd).map_err(|error| failed(StartStage::Directory)(error.into()))?;
     umask(Mode::from_raw_mode(job.umask & 0o777));
-    limit(&job.limits).map_err(|error| failed(Stage::Limits)(error.into()))?;
+    limit(&job.limits).map_err(|error| failed(StartStage::Limits)(error.into()))?;
     match job.privileges {
-        Privileges::AsUsual => {}
-        Privileges::NoNew => {
-            set_no_new_privs(true).map_err(|error| failed(Stage::Limits)(error.into()))?;
+        ChildPrivileges::AsUsual => {}
+        ChildPrivileges::NoNew => {
+            set_no_new_privs(true).map_err(|error| failed(StartStage::Limits)(error.into()))?;
         }
     }
     if let Some(wall) = &job.wall {
@@ -167,14 +170,14 @@ fn start(job: &Job, streams: [OwnedFd; 3]) -> Result<u32, Failed> {
         .stderr(stderr)
         // So that `kill 0` in a script does not reach us.
         .process_group(0);
-    let program = command.spawn().map_err(failed(Stage::Program))?.id();
+    let program = command.spawn().map_err(failed(StartStage::Program))?.id();
     limit_memory(program, &job.limits);
     // A directory that somebody works in cannot be unmounted.
     let _stays = chdir("/");
     Ok(program)
 }
 
-fn limit(limits: &Limits) -> Result<(), Errno> {
+fn limit(limits: &KernelLimits) -> Result<(), Errno> {
     let open_files = limits.open_files.map(|it| it.max(MIN_OPEN_FILES));
     let all = [
         (Resource::Core, Some(0)),
@@ -199,7 +202,7 @@ fn limit(limits: &Limits) -> Result<(), Errno> {
 }
 
 /// Of the program only, and of what it starts from now on: what we could not have ourselves, we could not end it with.
-fn limit_memory(program: u32, limits: &Limits) {
+fn limit_memory(program: u32, limits: &KernelLimits) {
     let (Some(wanted), Some(pid)) = (limits.memory_bytes, pid(program)) else {
         return;
     };
@@ -217,7 +220,7 @@ fn pid(process: u32) -> Option<Pid> {
 }
 
 /// The daemon may be gone; then nobody wants to know.
-fn report(report: Report) {
+fn report(report: TrampolineReport) {
     let Ok(mut line) = serde_json::to_vec(&report) else {
         return;
     };
@@ -232,7 +235,9 @@ fn reap(program: u32) {
     let program = pid(program);
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if Some(pid) == program => report(Report::Ended(exit(status))),
+            Ok(Some((pid, status))) if Some(pid) == program => {
+                report(TrampolineReport::Ended(exit(status)));
+            }
             Ok(_other) => {}
             Err(Errno::INTR) => {}
             Err(_no_child) => return,
@@ -240,11 +245,11 @@ fn reap(program: u32) {
     }
 }
 
-fn exit(status: WaitStatus) -> Exit {
+fn exit(status: WaitStatus) -> ChildExit {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Unknown,
+        (Some(code), _) => ChildExit::Code(code),
+        (None, Some(signal)) => ChildExit::Signal(signal),
+        (None, None) => ChildExit::Unknown,
     }
 }
 
@@ -254,15 +259,15 @@ fn end_with_the_daemon() {
     let mut nothing_more_is_said = [0; 64];
     while let Ok(1..) | Err(Errno::INTR) = read(stdin(), &mut nothing_more_is_said) {}
     let me = getpid();
-    for one in tree::below(me, &tree::all()) {
-        tree::send(&one, Signal::TERM);
+    for one in process_tree::below(me, &process_tree::all()) {
+        process_tree::send(&one, Signal::TERM);
         // One that was stopped would not hear it.
-        tree::send(&one, Signal::CONT);
+        process_tree::send(&one, Signal::CONT);
     }
     thread::sleep(TERM_GRACE);
     let mut pause = FIRST_PAUSE;
     loop {
-        let killed = tree::kill(|| tree::below(me, &tree::all()));
+        let killed = process_tree::kill(|| process_tree::below(me, &process_tree::all()));
         if killed.ours == 0 && killed.not_ours > 0 {
             return leave();
         }

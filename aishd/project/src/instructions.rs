@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, open};
 use sha2::{Digest as _, Sha256};
 
-use super::stamp::Stamps;
+use super::file_stamp::StampSet;
 use aishd_log::shown_name::shown_path;
-use aishd_model::trusted::Trusted;
-use aishd_turn::project::instructions::{Instructions, NAMES};
+use aishd_model::trusted_instructions::TrustedInstructions;
+use aishd_turn::project::instructions::{InstructionText, NAMES};
 
 /// A longer one is not read; a model is shown less anyway.
 const MOST_BYTES: u64 = 256 << 10;
@@ -20,7 +20,7 @@ const MOST_ANCESTORS: usize = 64;
 
 /// Why a file is not what it could be.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum InstructionFault {
     #[error("it is larger than {MOST_BYTES} bytes")]
     Long,
     #[error("it is no UTF-8")]
@@ -35,22 +35,22 @@ pub enum Unreadable {
 
 /// One that models are not told.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct OmittedFile {
     root: PathBuf,
     file: PathBuf,
-    why: Why,
+    why: OmitReason,
 }
 
 #[derive(Debug)]
-enum Why {
+enum OmitReason {
     Unknown,
     /// It was trusted with another text.
     Changed,
-    Unreadable(Unreadable),
+    Unreadable(InstructionFault),
 }
 
 /// Files of instructions at the root of the project that a directory is in, each with its text.
-pub fn find(directory: &Path) -> Vec<(PathBuf, Result<String, Unreadable>)> {
+pub fn find(directory: &Path) -> Vec<(PathBuf, Result<String, InstructionFault>)> {
     let root = root(directory);
     let files = NAMES.map(|it| root.join(it)).into_iter();
     let there = files.filter(|it| fs::symlink_metadata(it).is_ok());
@@ -58,16 +58,16 @@ pub fn find(directory: &Path) -> Vec<(PathBuf, Result<String, Unreadable>)> {
 }
 
 /// The text of a file of instructions, which stands at the root of its project.
-pub fn text(file: &Path) -> Result<String, Unreadable> {
+pub fn text(file: &Path) -> Result<String, InstructionFault> {
     read(file.parent().unwrap_or(file), file)
 }
 
 /// The trusted ones, and what is not told.
 pub(super) fn trusted(
     directory: &Path,
-    trusted: &Trusted,
-    stamps: &mut Stamps,
-) -> (Vec<Instructions>, Vec<Left>) {
+    trusted: &TrustedInstructions,
+    stamps: &mut StampSet,
+) -> (Vec<InstructionText>, Vec<OmittedFile>) {
     let root = root(directory);
     NAMES.iter().for_each(|it| stamps.note(&root.join(it)));
     let (mut told, mut left) = (vec![], vec![]);
@@ -76,17 +76,17 @@ pub(super) fn trusted(
         let why = match text {
             Ok(text) if known == Some(&digest(&text)) => {
                 let name = file.file_name().unwrap_or_default().to_string_lossy();
-                told.push(Instructions {
+                told.push(InstructionText {
                     name: name.into_owned(),
                     text,
                 });
                 continue;
             }
-            Ok(_) if known.is_some() => Why::Changed,
-            Ok(_) => Why::Unknown,
-            Err(error) => Why::Unreadable(error),
+            Ok(_) if known.is_some() => OmitReason::Changed,
+            Ok(_) => OmitReason::Unknown,
+            Err(error) => OmitReason::Unreadable(error),
         };
-        left.push(Left {
+        left.push(OmittedFile {
             root: root.clone(),
             file,
             why,
@@ -95,14 +95,14 @@ pub(super) fn trusted(
     (told, left)
 }
 
-impl Left {
+impl OmittedFile {
     /// One line for a person.
     pub(super) fn remark(&self) -> String {
         let file = shown_path(&self.file.to_string_lossy());
         let what = match &self.why {
-            Why::Unknown => "is not trusted".to_owned(),
-            Why::Changed => "has changed since you trusted it".to_owned(),
-            Why::Unreadable(error) => return format!("models are not told {file}: {error}"),
+            OmitReason::Unknown => "is not trusted".to_owned(),
+            OmitReason::Changed => "has changed since you trusted it".to_owned(),
+            OmitReason::Unreadable(error) => return format!("models are not told {file}: {error}"),
         };
         let root = self.root.to_str();
         let command = root.and_then(|it| shlex::try_quote(it).ok()).map(|it| {
@@ -129,24 +129,24 @@ fn root(directory: &Path) -> PathBuf {
 }
 
 /// The text of one. Nothing waits for whoever holds the other end of a pipe.
-fn read(root: &Path, file: &Path) -> Result<String, Unreadable> {
+fn read(root: &Path, file: &Path) -> Result<String, InstructionFault> {
     let place = fs::canonicalize(file)?;
     if !place.starts_with(root) {
-        return Err(Unreadable::Outside);
+        return Err(InstructionFault::Outside);
     }
     let flags =
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NOFOLLOW;
     let opened = open(&place, flags, Mode::empty()).map_err(io::Error::from)?;
     let opened = File::from(opened);
     if !opened.metadata()?.is_file() {
-        return Err(Unreadable::NoFile);
+        return Err(InstructionFault::NoFile);
     }
     let mut bytes = vec![];
     opened.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(Unreadable::Long);
+        return Err(InstructionFault::Long);
     }
-    String::from_utf8(bytes).map_err(|_| Unreadable::NoText)
+    String::from_utf8(bytes).map_err(|_| InstructionFault::NoText)
 }
 
 /// SHA-256 in hexadecimal.

@@ -2,9 +2,9 @@
 //! away and silent. Each has one reader at a time, in a thread that is left behind when nobody can wait for it any more, and
 //! what it finds is kept for as long as nothing of it changes.
 
-mod ignored;
+mod file_stamp;
+mod gitignore;
 pub mod instructions;
-mod stamp;
 mod walk;
 
 use std::collections::HashMap;
@@ -18,11 +18,11 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use self::instructions::Left;
-use self::stamp::Stamps;
+use self::file_stamp::StampSet;
+use self::instructions::OmittedFile;
 use aishd_log::shown_name::shown_path;
-use aishd_model::trusted::Trusted;
-use aishd_turn::project::{Blocks, Project};
+use aishd_model::trusted_instructions::TrustedInstructions;
+use aishd_turn::project::{ProjectBlocks, ProjectFindings};
 
 /// The longest that a question waits for its directory.
 const WITHIN: Duration = Duration::from_millis(500);
@@ -31,47 +31,47 @@ const MOST: usize = 64;
 
 /// What is known of all directories; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Folders(Arc<Mutex<HashMap<PathBuf, Arc<Slot>>>>);
+pub struct ProjectCache(Arc<Mutex<HashMap<PathBuf, Arc<CacheSlot>>>>);
 
 /// What a question is told of its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Looked {
+pub struct ProjectLook {
     /// `None`: there is nothing to tell.
-    pub blocks: Option<Blocks>,
+    pub blocks: Option<ProjectBlocks>,
     /// What a person should know of it, each in a line.
     pub remarks: Vec<String>,
 }
 
 /// One directory.
 #[derive(Debug)]
-struct Slot {
-    known: Mutex<Known>,
+struct CacheSlot {
+    known: Mutex<KnownProjects>,
     /// How many readings have ended.
     ended: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownProjects {
     /// Since when somebody reads.
     reading: Option<Instant>,
-    last: Option<Arc<Read>>,
+    last: Option<Arc<ProjectRead>>,
 }
 
 /// What a reading came to, and what has to be as it was for that to hold.
 #[derive(Debug)]
-struct Read {
-    trusted: Trusted,
-    stamps: Stamps,
-    looked: Looked,
+struct ProjectRead {
+    trusted: TrustedInstructions,
+    stamps: StampSet,
+    looked: ProjectLook,
 }
 
-impl Folders {
+impl ProjectCache {
     /// What there is to tell of a directory now. What takes longer than a question can wait for is told as it was known
     /// last, or not at all, with a remark; the next question may have it.
-    pub async fn look(&self, directory: &str, trusted: &Trusted) -> Looked {
+    pub async fn look(&self, directory: &str, trusted: &TrustedInstructions) -> ProjectLook {
         let path = Path::new(directory);
         if !is_project(path) {
-            return Looked::default();
+            return ProjectLook::default();
         }
         let Some(slot) = self.slot(path) else {
             return late(directory, None);
@@ -95,7 +95,7 @@ impl Folders {
     }
 
     /// `None`: too many directories do not answer.
-    fn slot(&self, path: &Path) -> Option<Arc<Slot>> {
+    fn slot(&self, path: &Path) -> Option<Arc<CacheSlot>> {
         let mut all = self.0.lock();
         if let Some(known) = all.get(path) {
             return Some(known.clone());
@@ -106,7 +106,7 @@ impl Folders {
         if all.len() >= MOST {
             return None;
         }
-        let slot = Arc::new(Slot {
+        let slot = Arc::new(CacheSlot {
             known: Mutex::default(),
             ended: watch::channel(0).0,
         });
@@ -115,13 +115,13 @@ impl Folders {
     }
 }
 
-impl Slot {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+impl CacheSlot {
+    fn lock(&self) -> MutexGuard<'_, KnownProjects> {
         self.known.lock()
     }
 
     /// Starts a reader, unless one is at it.
-    fn begin(self: &Arc<Self>, path: &Path, trusted: &Trusted) -> bool {
+    fn begin(self: &Arc<Self>, path: &Path, trusted: &TrustedInstructions) -> bool {
         let mut known = self.lock();
         if known.reading.is_some() {
             return false;
@@ -148,7 +148,7 @@ impl Slot {
         self.lock().reading.is_some_and(|it| it.elapsed() > time)
     }
 
-    fn end(&self, read: Option<Arc<Read>>) {
+    fn end(&self, read: Option<Arc<ProjectRead>>) {
         let mut known = self.lock();
         known.reading = None;
         known.last = read.or(known.last.take());
@@ -158,24 +158,28 @@ impl Slot {
 }
 
 /// Blocks on files.
-fn read(path: &Path, trusted: Trusted, before: Option<Arc<Read>>) -> Arc<Read> {
+fn read(
+    path: &Path,
+    trusted: TrustedInstructions,
+    before: Option<Arc<ProjectRead>>,
+) -> Arc<ProjectRead> {
     if let Some(before) = before.filter(|it| it.trusted == trusted && it.stamps.hold()) {
         return before;
     }
-    let mut stamps = Stamps::begin();
+    let mut stamps = StampSet::begin();
     let tree = walk::tree(path, &mut stamps);
     let (instructions, left) = instructions::trusted(path, &trusted, &mut stamps);
-    let project = Project {
+    let project = ProjectFindings {
         directory: path.to_string_lossy().into_owned(),
         tree,
         instructions,
     };
     stamps.end();
-    let looked = Looked {
+    let looked = ProjectLook {
         blocks: project.blocks(),
-        remarks: left.iter().map(Left::remark).collect(),
+        remarks: left.iter().map(OmittedFile::remark).collect(),
     };
-    Arc::new(Read {
+    Arc::new(ProjectRead {
         trusted,
         stamps,
         looked,
@@ -183,14 +187,14 @@ fn read(path: &Path, trusted: Trusted, before: Option<Arc<Read>>) -> Arc<Read> {
 }
 
 /// What is known of a directory that does not answer.
-fn late(directory: &str, last: Option<Arc<Read>>) -> Looked {
+fn late(directory: &str, last: Option<Arc<ProjectRead>>) -> ProjectLook {
     let directory = shown_path(directory);
     let (mut looked, told) = match last {
         Some(last) => (
             last.looked.clone(),
             "the model is told what was known of it before",
         ),
-        None => (Looked::default(), "the model is told nothing of it"),
+        None => (ProjectLook::default(), "the model is told nothing of it"),
     };
     looked
         .remarks

@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::ignored::Ignored;
-use super::stamp::Stamps;
-use aishd_turn::project::tree::{Folder, Seen};
+use super::file_stamp::StampSet;
+use super::gitignore::IgnorePatterns;
+use aishd_turn::project::tree::{TreeDepth, TreeFolder};
 
 /// Entries that are looked at in all. A summary has no room for more anyway.
 const MOST_ENTRIES: usize = 20_000;
@@ -23,33 +23,33 @@ const MOST_DEPTH: usize = 8;
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// A directory that was found, with those in it that were found later.
-struct Found {
-    folder: Folder,
+struct FoundDirectory {
+    folder: TreeFolder,
     inner: Vec<usize>,
 }
 
 /// One that is to be looked into.
-struct Next {
+struct NextDirectory {
     at: usize,
     path: PathBuf,
     depth: usize,
-    ignored: Ignored,
+    ignored: IgnorePatterns,
 }
 
 /// What can be told of it. Notes everything that has to stay as it is for that.
-pub(super) fn tree(top: &Path, stamps: &mut Stamps) -> Folder {
+pub(super) fn tree(top: &Path, stamps: &mut StampSet) -> TreeFolder {
     let begun = Instant::now();
     let device = fs::metadata(top).map(|it| it.dev()).ok();
-    let ignored = Ignored::above(top, stamps);
-    let mut found = vec![found("", Seen::Not)];
-    let mut next = VecDeque::from([Next {
+    let ignored = IgnorePatterns::above(top, stamps);
+    let mut found = vec![found("", TreeDepth::Not)];
+    let mut next = VecDeque::from([NextDirectory {
         at: 0,
         path: top.to_path_buf(),
         depth: 0,
         ignored,
     }]);
     let (mut entries, mut folders) = (0, 0);
-    while let Some(Next {
+    while let Some(NextDirectory {
         at,
         path,
         depth,
@@ -72,9 +72,9 @@ pub(super) fn tree(top: &Path, stamps: &mut Stamps) -> Folder {
         found[at].folder.files = level.files;
         for name in level.folders {
             let inner = found.len();
-            found.push(self::found(&name, Seen::Not));
+            found.push(self::found(&name, TreeDepth::Not));
             found[at].inner.push(inner);
-            next.push_back(Next {
+            next.push_back(NextDirectory {
                 at: inner,
                 path: path.join(&name),
                 depth: depth + 1,
@@ -82,27 +82,27 @@ pub(super) fn tree(top: &Path, stamps: &mut Stamps) -> Folder {
             });
         }
     }
-    if found[0].folder.seen == Seen::Not {
+    if found[0].folder.seen == TreeDepth::Not {
         // It is not there, or not ours to read.
-        return Folder::default();
+        return TreeFolder::default();
     }
     joined(found)
 }
 
-fn found(name: &str, seen: Seen) -> Found {
-    Found {
-        folder: Folder {
+fn found(name: &str, seen: TreeDepth) -> FoundDirectory {
+    FoundDirectory {
+        folder: TreeFolder {
             seen,
-            ..Folder::of(name, vec![])
+            ..TreeFolder::of(name, vec![])
         },
         inner: vec![],
     }
 }
 
 /// Each into the one that it was found in, which stands before it.
-fn joined(found: Vec<Found>) -> Folder {
-    let mut whole: Vec<Option<Folder>> = found.iter().map(|_| None).collect();
-    for (at, Found { mut folder, inner }) in found.into_iter().enumerate().rev() {
+fn joined(found: Vec<FoundDirectory>) -> TreeFolder {
+    let mut whole: Vec<Option<TreeFolder>> = found.iter().map(|_| None).collect();
+    for (at, FoundDirectory { mut folder, inner }) in found.into_iter().enumerate().rev() {
         folder.folders = inner.iter().filter_map(|it| whole[*it].take()).collect();
         whole[at] = Some(folder);
     }
@@ -111,26 +111,26 @@ fn joined(found: Vec<Found>) -> Folder {
 
 /// The entries of one directory, in their order.
 #[derive(Default)]
-struct Level {
+struct DirectoryLevel {
     folders: Vec<String>,
     files: Vec<String>,
-    seen: Seen,
+    seen: TreeDepth,
 }
 
 /// How many entries were looked at, and what they are; `None`: it cannot be read.
-fn level(path: &Path, ignored: &Ignored) -> (usize, Option<Level>) {
+fn level(path: &Path, ignored: &IgnorePatterns) -> (usize, Option<DirectoryLevel>) {
     let Ok(entries) = fs::read_dir(path) else {
         return (0, None);
     };
-    let mut level = Level::default();
+    let mut level = DirectoryLevel::default();
     let mut looked_at = 0;
     for entry in entries.flatten() {
         looked_at += 1;
         if looked_at > MOST_IN_ONE {
             // In which order they come is not ours to say.
-            let many = Level {
-                seen: Seen::Many(MOST_IN_ONE),
-                ..Level::default()
+            let many = DirectoryLevel {
+                seen: TreeDepth::Many(MOST_IN_ONE),
+                ..DirectoryLevel::default()
             };
             return (looked_at, Some(many));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use aish_proto::attach::{Attach, AttachParams, AttachResult, Detach, Since};
+use aish_proto::attach::{Attach, AttachParams, AttachResult, Detach, ReplayStart};
 use aish_proto::error::ErrorKind;
 use aish_proto::event::{self as wire, EventData, PresentClient};
 use aish_proto::id::{Seq, SubscriptionId, TurnId};
@@ -18,22 +18,24 @@ use jsonrpsee::RpcModule;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::attached_clients::RoomSeat;
 use super::confirm::answerer;
-use super::connection::Connection;
-use super::convert::{self, Log};
-use super::encoded::DeltaKey;
-use super::outbox::Outgoing;
-use super::refusal::Refusal;
-use super::room::Seat;
-use super::{Call, Server, Untold, auto_approve, mcp, notices, register, shell, tool};
-use aishd_config::live::{Changed, Standing};
-use aishd_conversation::allowances::All;
-use aishd_conversation::attendance::Attending;
-use aishd_conversation::follow::{Follower, Page};
+use super::connection::ClientConnection;
+use super::encoded_events::DeltaKey;
+use super::event_conversion::{self, LogOwner};
+use super::method_error::MethodError;
+use super::outbox::OutgoingLines;
+use super::{
+    MethodCall, RpcServer, UnsentGuard, auto_approve, mcp, notices, register, shell, tool_run,
+};
+use aishd_config::live::{ConfigChange, ConfigStatus};
+use aishd_conversation::allowances::AllowanceBook;
+use aishd_conversation::follow::{FollowPage, LogFollower};
 use aishd_conversation::handle::RequestError;
-use aishd_conversation::live::{Channel, Live, Unseen};
+use aishd_conversation::live_item::{LiveItem, TextChannel, UnseenText};
+use aishd_conversation::viewers::AttendingViewer;
 use aishd_log::event::Record;
-use aishd_mcp_messages::server::Servers;
+use aishd_mcp_messages::server::ServerSnapshot;
 use aishd_platform::clock;
 use aishd_tools::Toolset;
 
@@ -42,13 +44,13 @@ const TOGETHER_BYTES: usize = 16 << 10;
 /// Pauses while the store cannot be read.
 const RETRY: Duration = Duration::from_millis(500);
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Attach, _, _>(module, attach);
     register::<Detach, _, _>(module, detach);
 }
 
-async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
-    let Call {
+async fn attach(call: MethodCall<Attach>) -> Result<AttachResult, MethodError> {
+    let MethodCall {
         server,
         connection,
         after_reply,
@@ -71,7 +73,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
     let present = connection.present();
     let seat = server.rooms.enter(params.id, subscription, present, place);
     let task = Subscription {
-        log: Log {
+        log: LogOwner {
             epoch: server.about.epoch,
             conversation: Some(params.id),
         },
@@ -81,7 +83,7 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
         seat,
         allowances,
         present: vec![],
-        standing: server.config.standing(),
+        standing: server.config.watch_status(),
         detached,
         connection,
         untold: Some(server.untold()),
@@ -96,11 +98,11 @@ async fn attach(call: Call<Attach>) -> Result<AttachResult, Refusal> {
     })
 }
 
-async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
+async fn detach(call: MethodCall<Detach>) -> Result<Empty, MethodError> {
     let subscription = call.params.subscription;
     let known = call.connection.subscriptions.lock().remove(&subscription);
     let (conversation, detached) = known.ok_or_else(|| {
-        Refusal::new(
+        MethodError::new(
             ErrorKind::NotFound,
             "no such subscription on this connection",
         )
@@ -115,31 +117,31 @@ async fn detach(call: Call<Detach>) -> Result<Empty, Refusal> {
 
 /// A subscription while it lives.
 struct Subscription {
-    server: Arc<Server>,
-    connection: Arc<Connection>,
+    server: Arc<RpcServer>,
+    connection: Arc<ClientConnection>,
     id: SubscriptionId,
     /// What stands before each of its events.
     head: String,
     params: AttachParams,
-    log: Log,
-    seat: Seat,
+    log: LogOwner,
+    seat: RoomSeat,
     /// What clients let run unasked.
-    allowances: watch::Receiver<All>,
+    allowances: watch::Receiver<AllowanceBook>,
     /// Who was there when it was last said.
     present: Vec<PresentClient>,
     /// How the configuration stands.
-    standing: watch::Receiver<Arc<Standing>>,
+    standing: watch::Receiver<Arc<ConfigStatus>>,
     detached: CancellationToken,
     /// Until the client has been sent the last event before the daemon stops.
-    untold: Option<Untold>,
+    untold: Option<UnsentGuard>,
     /// While a person looks.
-    attending: Option<Attending>,
+    attending: Option<AttendingViewer>,
     /// What was last said of the conversation's state.
     told: Option<wire::State>,
 }
 
 /// Why a subscription ends.
-enum End {
+enum SubscriptionEnd {
     /// The client has gone, was cut, or detached.
     Quiet,
     /// The conversation was deleted.
@@ -147,36 +149,36 @@ enum End {
 }
 
 impl Subscription {
-    async fn run(mut self, mut follower: Follower) {
+    async fn run(mut self, mut follower: LogFollower) {
         let end = match self.replay(&mut follower).await {
             Ok(()) => self.live(follower).await,
             Err(end) => end,
         };
-        if matches!(end, End::Deleted) {
+        if matches!(end, SubscriptionEnd::Deleted) {
             let reason = "the conversation was deleted".to_owned();
-            let _gone = self.say(None, &wire::ResyncRequired { reason }).await;
+            let _gone = self.send(None, &wire::ResyncRequired { reason }).await;
         }
         self.connection.subscriptions.lock().remove(&self.id);
     }
 
     /// Snapshot, stored events up to it, `replayComplete`.
-    async fn replay(&mut self, follower: &mut Follower) -> Result<(), End> {
+    async fn replay(&mut self, follower: &mut LogFollower) -> Result<(), SubscriptionEnd> {
         let view = follower.now();
         let head = view.state.last_seq;
         let from = match self.params.since {
-            Since::Start => Seq(0),
-            Since::Now => head,
-            Since::Tail(n) => tail(head, n),
-            Since::Cursor(cursor) if cursor.epoch == self.log.epoch && cursor.seq <= head => {
+            ReplayStart::Start => Seq(0),
+            ReplayStart::Now => head,
+            ReplayStart::Tail(n) => tail(head, n),
+            ReplayStart::Cursor(cursor) if cursor.epoch == self.log.epoch && cursor.seq <= head => {
                 cursor.seq
             }
-            Since::Cursor(cursor) => {
+            ReplayStart::Cursor(cursor) => {
                 let reason = if cursor.epoch == self.log.epoch {
                     format!("the log ends at {head}, before {}", cursor.seq)
                 } else {
                     "the store was replaced since".to_owned()
                 };
-                self.say(None, &wire::ResyncRequired { reason }).await?;
+                self.send(None, &wire::ResyncRequired { reason }).await?;
                 tail(head, 100)
             }
         };
@@ -188,7 +190,7 @@ impl Subscription {
         };
         let snapshot = self.snapshot(follower, &view, queue);
         let turn = view.state.running.as_ref().map(|it| it.turn);
-        let mut lines = Outgoing::default();
+        let mut lines = OutgoingLines::default();
         self.line(
             &mut lines,
             self.log.ephemeral(turn, clock::now(), &snapshot).into(),
@@ -218,8 +220,8 @@ impl Subscription {
 
     fn snapshot(
         &mut self,
-        follower: &mut Follower,
-        view: &aishd_conversation::view::View,
+        follower: &mut LogFollower,
+        view: &aishd_conversation::view::ConversationView,
         queue: Vec<QueuedTurn>,
     ) -> wire::Snapshot {
         let state = &view.state;
@@ -241,10 +243,10 @@ impl Subscription {
             .and_then(|it| self.server.cut.lock().remove(&it));
         wire::Snapshot {
             title: state.title().to_owned(),
-            state: convert::activity(state),
+            state: event_conversion::activity(state),
             model: state.model.clone(),
             cwd: state.cwd.clone(),
-            constraints: convert::constraints(state),
+            constraints: event_conversion::constraints(state),
             last_seq: state.last_seq,
             running,
             command: shell::running(state),
@@ -262,7 +264,7 @@ impl Subscription {
     }
 
     /// Live events until somebody goes.
-    async fn live(&mut self, mut follower: Follower) -> End {
+    async fn live(&mut self, mut follower: LogFollower) -> SubscriptionEnd {
         // Both are waited for once and not anew for every page: a fast answer has thousands, for each client.
         let detached = self.detached.clone();
         let mut detached = pin!(detached.cancelled());
@@ -276,7 +278,7 @@ impl Subscription {
         loop {
             let result = tokio::select! {
                 biased;
-                () = &mut detached => return End::Quiet,
+                () = &mut detached => return SubscriptionEnd::Quiet,
                 true = &mut stopping => self.say_stopping().await,
                 Ok(()) = self.standing.changed() => {
                     let now = self.standing.borrow_and_update().clone();
@@ -296,7 +298,7 @@ impl Subscription {
                 }
                 // Last, because a fast stream always has one.
                 page = follower.next(PAGE_BYTES) => match page {
-                    Ok(Page::Ended) => match self.reopen(&mut follower).await {
+                    Ok(FollowPage::Ended) => match self.reopen(&mut follower).await {
                         Ok(()) => Ok(()),
                         Err(end) => return end,
                     },
@@ -316,30 +318,34 @@ impl Subscription {
         auto_approve::presence(&clients, &allowances)
     }
 
-    async fn say_presence(&mut self) -> Result<(), End> {
+    async fn say_presence(&mut self) -> Result<(), SubscriptionEnd> {
         let clients = self.present_now();
         if clients == self.present {
             return Ok(());
         }
         self.present.clone_from(&clients);
-        self.say(None, &wire::Presence { clients }).await
+        self.send(None, &wire::Presence { clients }).await
     }
 
-    async fn say_servers(&self, before: &Servers, now: &Servers) -> Result<(), End> {
+    async fn say_servers(
+        &self,
+        before: &ServerSnapshot,
+        now: &ServerSnapshot,
+    ) -> Result<(), SubscriptionEnd> {
         for server in mcp::changed(before, now) {
-            self.say(None, &wire::McpStatus { server }).await?;
+            self.send(None, &wire::McpStatus { server }).await?;
         }
         Ok(())
     }
 
-    async fn say_tools(&self, before: &Toolset, now: &Toolset) -> Result<(), End> {
-        match tool::changed(before, now) {
-            Some(changed) => self.say(None, &changed).await,
+    async fn say_tools(&self, before: &Toolset, now: &Toolset) -> Result<(), SubscriptionEnd> {
+        match tool_run::changed(before, now) {
+            Some(changed) => self.send(None, &changed).await,
             None => Ok(()),
         }
     }
 
-    async fn say_stopping(&self) -> Result<(), End> {
+    async fn say_stopping(&self) -> Result<(), SubscriptionEnd> {
         let Some(stopping) = self.server.stop.borrow().clone() else {
             return Ok(());
         };
@@ -347,20 +353,20 @@ impl Subscription {
             reason: stopping.reason,
             deadline_at: clock::rfc3339(stopping.deadline_at),
         };
-        self.say(None, &event).await
+        self.send(None, &event).await
     }
 
     /// Once to each connection, however many subscriptions it has.
-    async fn say_reloaded(&self, now: &Standing) -> Result<(), End> {
+    async fn say_reloaded(&self, now: &ConfigStatus) -> Result<(), SubscriptionEnd> {
         let told = &self.connection.told_of_config;
         if told.fetch_max(now.number, Ordering::Relaxed) >= now.number {
             return Ok(());
         }
-        self.say(None, &reloaded(now)).await
+        self.send(None, &reloaded(now)).await
     }
 
     /// The actor closed because nothing happened; the conversation is still there.
-    async fn reopen(&mut self, follower: &mut Follower) -> Result<(), End> {
+    async fn reopen(&mut self, follower: &mut LogFollower) -> Result<(), SubscriptionEnd> {
         loop {
             match self.server.directory.open(self.params.id).await {
                 Ok(handle) => {
@@ -368,27 +374,34 @@ impl Subscription {
                     self.attending = self.connection.is_attended().then(|| handle.attend());
                     return Ok(());
                 }
-                Err(RequestError::Missing) => return Err(End::Deleted),
+                Err(RequestError::Missing) => return Err(SubscriptionEnd::Deleted),
                 Err(RequestError::Draining) => {
                     // Everything was sent, so the daemon need not wait for this one.
                     self.untold = None;
                     self.detached.cancelled().await;
-                    return Err(End::Quiet);
+                    return Err(SubscriptionEnd::Quiet);
                 }
                 Err(error) => self.wait_for_store(&error).await?,
             }
         }
     }
 
-    async fn wait_for_store(&self, error: &(dyn std::error::Error + Sync)) -> Result<(), End> {
+    async fn wait_for_store(
+        &self,
+        error: &(dyn std::error::Error + Sync),
+    ) -> Result<(), SubscriptionEnd> {
         tracing::warn!(conversation = %self.params.id, %error, "a follower waits for the store");
         tokio::select! {
             () = tokio::time::sleep(RETRY) => Ok(()),
-            () = self.detached.cancelled() => Err(End::Quiet),
+            () = self.detached.cancelled() => Err(SubscriptionEnd::Quiet),
         }
     }
 
-    async fn send_and_tell(&mut self, page: Page, follower: &Follower) -> Result<(), End> {
+    async fn send_and_tell(
+        &mut self,
+        page: FollowPage,
+        follower: &LogFollower,
+    ) -> Result<(), SubscriptionEnd> {
         self.send_page(page).await?;
         let state = follower.state();
         if state.last_seq != follower.cursor() {
@@ -396,8 +409,8 @@ impl Subscription {
         }
         let turn = state.running.as_ref().map(|it| it.turn);
         let now = wire::State {
-            state: convert::activity(&state),
-            queued: convert::queued(&state),
+            state: event_conversion::activity(&state),
+            queued: event_conversion::queued(&state),
             turn,
             command: shell::running(&state),
             waits: follower.now().stuck,
@@ -406,36 +419,39 @@ impl Subscription {
             return Ok(());
         }
         self.told = Some(now.clone());
-        self.say(turn, &now).await
+        self.send(turn, &now).await
     }
 
-    async fn send_page(&self, page: Page) -> Result<(), End> {
-        let mut lines = Outgoing::default();
+    async fn send_page(&self, page: FollowPage) -> Result<(), SubscriptionEnd> {
+        let mut lines = OutgoingLines::default();
         match page {
-            Page::Records(records) => self.records(&mut lines, &records),
-            Page::Live { live, pieces } => {
+            FollowPage::Records(records) => self.records(&mut lines, &records),
+            FollowPage::Live { live, pieces } => {
                 for piece in &pieces {
                     let text = self.delta(&live, piece);
                     self.line(&mut lines, text);
                 }
             }
-            Page::Printed(parts) => {
+            FollowPage::Printed(parts) => {
                 for (printing, part) in parts {
                     let event = shell::printed(self.log, &printing, part);
                     self.line(&mut lines, event.into());
                 }
             }
-            Page::Said(words) => {
+            FollowPage::Said(words) => {
                 for word in words {
-                    self.line(&mut lines, self.log.said(&word, clock::now()).into());
+                    self.line(
+                        &mut lines,
+                        self.log.progress_event(&word, clock::now()).into(),
+                    );
                 }
             }
-            Page::Changed | Page::Ended => return Ok(()),
+            FollowPage::Changed | FollowPage::Ended => return Ok(()),
         }
         self.write(&lines).await
     }
 
-    fn records(&self, lines: &mut Outgoing, records: &[Arc<Record>]) {
+    fn records(&self, lines: &mut OutgoingLines, records: &[Arc<Record>]) {
         for record in records {
             let encode = || self.log.stored(record);
             let text = self.seat.encoded.event(record.seq, encode);
@@ -443,14 +459,14 @@ impl Subscription {
         }
     }
 
-    fn delta(&self, live: &Live, piece: &Unseen) -> Arc<String> {
+    fn delta(&self, live: &LiveItem, piece: &UnseenText) -> Arc<String> {
         let key = DeltaKey {
             turn: live.turn,
             item: live.item,
             channel: match &piece.channel {
-                Channel::Text => 0,
-                Channel::Reasoning => 1,
-                Channel::Arguments { call, .. } => call.saturating_add(2),
+                TextChannel::Text => 0,
+                TextChannel::Reasoning => 1,
+                TextChannel::Arguments { call, .. } => call.saturating_add(2),
             },
             offset: piece.offset,
             bytes: piece.text.len(),
@@ -460,32 +476,36 @@ impl Subscription {
         self.seat.encoded.delta(key, encode)
     }
 
-    async fn say<D: EventData>(&self, turn: Option<TurnId>, data: &D) -> Result<(), End> {
-        let mut lines = Outgoing::default();
+    async fn send<D: EventData>(
+        &self,
+        turn: Option<TurnId>,
+        data: &D,
+    ) -> Result<(), SubscriptionEnd> {
+        let mut lines = OutgoingLines::default();
         let event = self.log.ephemeral(turn, clock::now(), data);
         self.line(&mut lines, event.into());
         self.write(&lines).await
     }
 
     /// Adds the notification around an encoded event.
-    fn line(&self, lines: &mut Outgoing, event: Arc<String>) {
+    fn line(&self, lines: &mut OutgoingLines, event: Arc<String>) {
         self.server.counters.events.fetch_add(1, Ordering::Relaxed);
         lines.push_str(&self.head);
         lines.push_shared(event);
         lines.push_str("}}\n");
     }
 
-    async fn write(&self, lines: &Outgoing) -> Result<(), End> {
+    async fn write(&self, lines: &OutgoingLines) -> Result<(), SubscriptionEnd> {
         self.connection.outbox.send(lines).await.map_err(|cut| {
             self.server.note_cut(&self.connection, cut);
-            End::Quiet
+            SubscriptionEnd::Quiet
         })
     }
 }
 
 /// What is told of a reading of the configuration.
-pub(super) fn reloaded(now: &Standing) -> wire::ConfigReloaded {
-    let Changed { keys, values, by } = now.changed.clone();
+pub(super) fn reloaded(now: &ConfigStatus) -> wire::ConfigReloaded {
+    let ConfigChange { keys, values, by } = now.changed.clone();
     wire::ConfigReloaded {
         changed: keys,
         values,

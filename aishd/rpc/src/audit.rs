@@ -3,30 +3,31 @@
 mod record;
 
 use aish_proto::audit::{
-    AuditOrder, Export, ExportResult, Finding, List, ListParams, ListResult, Verify, VerifyResult,
+    AuditExportResult, AuditFinding, AuditListParams, AuditListResult, AuditOrder, Export, List,
+    Verify, VerifyResult,
 };
 use jsonrpsee::RpcModule;
 
 use self::record::{decided, record, subject};
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_conversation::audit::Direction;
-use aishd_log::audit::chain::{Entry, Head};
-use aishd_log::time::At;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_conversation::audit::TrailDirection;
+use aishd_log::audit::chain::{ChainEntry, ChainHead};
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 
 const LIST_DEFAULT: u32 = 100;
 const LIST_MOST: u32 = 500;
 const EXPORT_MOST: u32 = 1000;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
     register::<Verify, _, _>(module, verify);
     register::<Export, _, _>(module, export);
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
-    let ListParams {
+async fn list(call: MethodCall<List>) -> Result<AuditListResult, MethodError> {
+    let AuditListParams {
         since,
         max_age_ms,
         tool,
@@ -37,19 +38,19 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
         limit,
     } = call.params;
     let since = since.map(|it| time(&it)).transpose()?;
-    let youngest = max_age_ms.map(|it| At(clock::now().0.saturating_sub_unsigned(it)));
+    let youngest = max_age_ms.map(|it| Timestamp(clock::now().0.saturating_sub_unsigned(it)));
     let since = since.max(youngest);
     let direction = match order {
-        AuditOrder::OldestFirst => Direction::OldestFirst,
-        AuditOrder::NewestFirst => Direction::NewestFirst,
+        AuditOrder::OldestFirst => TrailDirection::OldestFirst,
+        AuditOrder::NewestFirst => TrailDirection::NewestFirst,
     };
     let start = match direction {
-        Direction::OldestFirst => 1,
-        Direction::NewestFirst => u64::MAX,
+        TrailDirection::OldestFirst => 1,
+        TrailDirection::NewestFirst => u64::MAX,
     };
     let from = cursor.map_or(Ok(start), |it| number(&it))?;
     let limit = limit.unwrap_or(LIST_DEFAULT).clamp(1, LIST_MOST) as usize;
-    let wanted = move |entry: &Entry| {
+    let wanted = move |entry: &ChainEntry| {
         let draft = &entry.draft;
         since.is_none_or(|it| draft.at >= it)
             && conversation.is_none_or(|it| draft.conversation == Some(it))
@@ -66,16 +67,16 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
         .await?;
     let redactor = &call.server.redactor;
     let records = page.found.into_iter().map(|it| record(it, redactor));
-    Ok(ListResult {
+    Ok(AuditListResult {
         records: records.collect(),
         next_cursor: page.next.map(|it| it.to_string()),
     })
 }
 
-async fn verify(call: Call<Verify>) -> Result<VerifyResult, Refusal> {
+async fn verify(call: MethodCall<Verify>) -> Result<VerifyResult, MethodError> {
     let noted = call.params.noted.as_deref().map(head).transpose()?;
     let verdict = call.server.directory.verify_audit(noted).await?;
-    let findings = verdict.findings.iter().map(|it| Finding {
+    let findings = verdict.findings.iter().map(|it| AuditFinding {
         n: it.n,
         file: it.place.as_ref().map(|(file, _)| file.clone()),
         offset: it.place.as_ref().map(|(_, offset)| *offset),
@@ -90,39 +91,39 @@ async fn verify(call: Call<Verify>) -> Result<VerifyResult, Refusal> {
     })
 }
 
-async fn export(call: Call<Export>) -> Result<ExportResult, Refusal> {
+async fn export(call: MethodCall<Export>) -> Result<AuditExportResult, MethodError> {
     let from = call.params.cursor.map_or(Ok(1), |it| number(&it))?;
     let limit = call.params.limit.unwrap_or(EXPORT_MOST);
     let limit = limit.clamp(1, EXPORT_MOST) as usize;
     let page = call.server.directory.audit_text(from, limit).await?;
-    let line = |it: &aishd_log::audit::chain::Sealed| {
+    let line = |it: &aishd_log::audit::chain::SealedRecord| {
         format!("{{\"hash\":\"{}\",\"entry\":{}}}", it.hash, it.text)
     };
-    Ok(ExportResult {
+    Ok(AuditExportResult {
         sealed: page.found.iter().map(line).collect(),
         next_cursor: page.next.map(|it| it.to_string()),
     })
 }
 
-fn number(cursor: &str) -> Result<u64, Refusal> {
+fn number(cursor: &str) -> Result<u64, MethodError> {
     let number = cursor.parse();
-    number.map_err(|_| Refusal::params("cursor is not one that this method gave"))
+    number.map_err(|_| MethodError::params("cursor is not one that this method gave"))
 }
 
-fn time(text: &str) -> Result<At, Refusal> {
+fn time(text: &str) -> Result<Timestamp, MethodError> {
     clock::parse(text).ok_or_else(|| {
-        Refusal::params(&format!(
+        MethodError::params(&format!(
             "since: {text:?} is no time such as 2026-11-21T10:00:00Z"
         ))
     })
 }
 
-fn head(noted: &str) -> Result<Head, Refusal> {
+fn head(noted: &str) -> Result<ChainHead, MethodError> {
     let parts = noted.split_once(':');
     let parts = parts.and_then(|(n, hash)| Some((n.parse().ok()?, hash.parse().ok()?)));
-    let (n, hash) =
-        parts.ok_or_else(|| Refusal::params("noted is the `head` of a check: NUMBER:64 digits"))?;
-    Ok(Head { n, hash })
+    let (n, hash) = parts
+        .ok_or_else(|| MethodError::params("noted is the `head` of a check: NUMBER:64 digits"))?;
+    Ok(ChainHead { n, hash })
 }
 
 /// `*` stands for any characters.

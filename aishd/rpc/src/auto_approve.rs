@@ -10,21 +10,21 @@ use aish_proto::permission::{
 use jsonrpsee::RpcModule;
 
 use super::confirm::answerer;
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_conversation::allowances::Wanted;
-use aishd_log::audit::{Draft, Told};
-use aishd_log::grants::Scope;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_conversation::allowances::WantedAllowance;
+use aishd_log::audit::{AuditDraft, AuditFact};
+use aishd_log::grants::GrantScope;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_platform::clock;
-use aishd_rules::allowances::{Allowance, Allowances};
+use aishd_rules::allowances::{Allowance, AllowanceList};
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<SetAutoApprove, _, _>(module, set);
 }
 
-async fn set(call: Call<SetAutoApprove>) -> Result<AutoApproveResult, Refusal> {
-    let Call {
+async fn set(call: MethodCall<SetAutoApprove>) -> Result<AutoApproveResult, MethodError> {
+    let MethodCall {
         server,
         connection,
         params,
@@ -42,21 +42,21 @@ async fn set(call: Call<SetAutoApprove>) -> Result<AutoApproveResult, Refusal> {
     // Nobody would see what somebody allows who is not there.
     let not_here = || {
         let message = "this client is not attached to that conversation";
-        Refusal::new(ErrorKind::NotFound, message).hint("conversation/attach comes first")
+        MethodError::new(ErrorKind::NotFound, message).hint("conversation/attach comes first")
     };
     if !allowances.is_here(conversation, connection.client) {
         return Err(not_here());
     }
     let scope = match scope {
-        AutoApproveScope::Turn => Scope::Turn,
-        AutoApproveScope::Client => Scope::Client,
+        AutoApproveScope::Turn => GrantScope::Turn,
+        AutoApproveScope::Client => GrantScope::Client,
     };
-    let told = |patterns: &Patterns| Draft {
+    let told = |patterns: &Patterns| AuditDraft {
         conversation: Some(conversation),
         by: Some(connection.person()),
-        ..Draft::beside(
+        ..AuditDraft::outside_conversation(
             clock::now(),
-            Told::AutoApproveSet {
+            AuditFact::AutoApproveSet {
                 patterns: patterns.clone(),
                 scope,
                 count,
@@ -66,17 +66,17 @@ async fn set(call: Call<SetAutoApprove>) -> Result<AutoApproveResult, Refusal> {
     if patterns.is_empty() {
         // It holds at once, whatever the store says.
         if allowances.take_back(conversation, connection.client) {
-            server.directory.tell(told(&patterns)).await?;
+            server.directory.record(told(&patterns)).await?;
         }
         return Ok(AutoApproveResult { warnings: vec![] });
     }
-    server.directory.tell(told(&patterns)).await?;
+    server.directory.record(told(&patterns)).await?;
     let catalog = server.directory.catalog();
     let unknown = patterns.iter().filter(|it| catalog.covered(it) == 0);
     let warnings = unknown
         .map(|it| format!("{it} is no tool that is known now"))
         .collect();
-    let wanted = Wanted {
+    let wanted = WantedAllowance {
         by: connection.person(),
         patterns: patterns.clone(),
         scope,
@@ -91,16 +91,16 @@ async fn set(call: Call<SetAutoApprove>) -> Result<AutoApproveResult, Refusal> {
     Ok(AutoApproveResult { warnings })
 }
 
-fn read(patterns: &[String]) -> Result<Patterns, Refusal> {
+fn read(patterns: &[String]) -> Result<Patterns, MethodError> {
     if patterns.len() > AUTO_APPROVE_PATTERNS {
-        return Err(Refusal::params(&format!(
+        return Err(MethodError::params(&format!(
             "patterns: {} are too many; at most {AUTO_APPROVE_PATTERNS} are taken",
             patterns.len()
         )));
     }
     let read = patterns.iter().map(|it| {
         it.parse::<Pattern>().map_err(|error| {
-            Refusal::params(&format!(
+            MethodError::params(&format!(
                 "patterns: {error}; a rule is a name like fs__read_file, or a whole provider like fs__*"
             ))
         })
@@ -109,24 +109,27 @@ fn read(patterns: &[String]) -> Result<Patterns, Refusal> {
 }
 
 /// Who is there, with what each lets run unasked.
-pub(super) fn presence(clients: &[PresentClient], allowances: &Allowances) -> Vec<PresentClient> {
+pub(super) fn presence(
+    clients: &[PresentClient],
+    allowances: &AllowanceList,
+) -> Vec<PresentClient> {
     let with = |it: &PresentClient| PresentClient {
-        auto_approves: allowances.of(it.client_id).map(shown),
+        auto_approves: allowances.of(it.client_id).map(wire_allowance),
         ..it.clone()
     };
     clients.iter().map(with).collect()
 }
 
 /// The same, for who does not follow.
-pub(super) fn of_clients(allowances: &Allowances) -> Vec<ClientAutoApproves> {
+pub(super) fn of_clients(allowances: &AllowanceList) -> Vec<ClientAutoApproves> {
     let of = |it: &Allowance| ClientAutoApproves {
         by: answerer(it.by.clone()),
-        auto_approves: shown(it),
+        auto_approves: wire_allowance(it),
     };
     allowances.iter().map(of).collect()
 }
 
-fn shown(allowance: &Allowance) -> AutoApproves {
+fn wire_allowance(allowance: &Allowance) -> AutoApproves {
     let Allowance {
         number: _,
         by: _,
@@ -137,8 +140,8 @@ fn shown(allowance: &Allowance) -> AutoApproves {
     AutoApproves {
         patterns: patterns.iter().map(ToString::to_string).collect(),
         scope: match scope {
-            Scope::Turn => AutoApproveScope::Turn,
-            Scope::Client => AutoApproveScope::Client,
+            GrantScope::Turn => AutoApproveScope::Turn,
+            GrantScope::Client => AutoApproveScope::Client,
         },
         left: *left,
     }

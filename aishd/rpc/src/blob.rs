@@ -7,9 +7,9 @@ use aish_proto::id::BlobId;
 use aish_proto::limits::INPUT_BYTES;
 use jsonrpsee::RpcModule;
 
-use super::connection::Connection;
-use super::refusal::Refusal;
-use super::{Call, Server, register};
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
 use aishd_platform::clock;
 
 /// What one connection may have put and not used, in bytes: enough for two questions on the way.
@@ -18,22 +18,23 @@ const KEPT_BYTES: usize = 2 * INPUT_BYTES;
 const ANOTHER: &str =
     "blob/put without `blob` begins one; it ends with its connection and is used once";
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
-    register::<BlobPut, _, _>(module, put);
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
+    register::<BlobPut, _, _>(module, put_blob);
 }
 
-async fn put(call: Call<BlobPut>) -> Result<BlobPutResult, Refusal> {
+async fn put_blob(call: MethodCall<BlobPut>) -> Result<BlobPutResult, MethodError> {
     let mut blobs = call.connection.blobs.lock();
     let kept: usize = blobs.values().map(String::len).sum();
     if kept + call.params.text.len() > KEPT_BYTES {
         let message = format!("more than {KEPT_BYTES} bytes put and not sent");
-        return Err(Refusal::new(ErrorKind::TooLarge, message)
+        return Err(MethodError::new(ErrorKind::TooLarge, message)
             .hint("turn/send with a blob uses it up, and so does the end of the connection"));
     }
     let blob = match call.params.blob {
         Some(blob) if !blobs.contains_key(&blob) => {
             return Err(
-                Refusal::new(ErrorKind::NotFound, "no such blob on this connection").hint(ANOTHER),
+                MethodError::new(ErrorKind::NotFound, "no such blob on this connection")
+                    .hint(ANOTHER),
             );
         }
         Some(blob) => blob,
@@ -46,9 +47,9 @@ async fn put(call: Call<BlobPut>) -> Result<BlobPutResult, Refusal> {
 }
 
 /// What a blob holds; it stays.
-pub(super) fn read(connection: &Connection, blob: BlobId) -> Result<String, Refusal> {
+pub(super) fn read(connection: &ClientConnection, blob: BlobId) -> Result<String, MethodError> {
     connection.blobs.lock().get(&blob).cloned().ok_or_else(|| {
-        Refusal::new(
+        MethodError::new(
             ErrorKind::NotFound,
             format!("no blob {blob} on this connection"),
         )
@@ -57,6 +58,6 @@ pub(super) fn read(connection: &Connection, blob: BlobId) -> Result<String, Refu
 }
 
 /// Takes blobs out of their connection.
-pub(super) fn use_up(connection: &Connection, blobs: &[BlobId]) {
+pub(super) fn use_up(connection: &ClientConnection, blobs: &[BlobId]) {
     connection.blobs.lock().retain(|it, _| !blobs.contains(it));
 }

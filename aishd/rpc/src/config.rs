@@ -4,31 +4,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aish_proto::config::{
-    self as wire, Check, CheckParams, CheckResult, Setting, Show, ShowParams, ShowResult,
+    self as wire, Check, ConfigCheckParams, ConfigCheckResult, EffectiveSetting, Show, ShowParams,
+    ShowResult,
 };
 use jsonrpsee::RpcModule;
 
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_config::live::{Live, Standing};
-use aishd_config::settings::Notify;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_config::live::{ConfigStatus, LiveConfig};
+use aishd_config::settings::NotifySettings;
 use aishd_config::value::{Keymap, NotifyMethod, NotifyWhen, When};
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Show, _, _>(module, show);
     register::<Check, _, _>(module, check);
 }
 
-async fn show(call: Call<Show>) -> Result<ShowResult, Refusal> {
+async fn show(call: MethodCall<Show>) -> Result<ShowResult, MethodError> {
     let ShowParams { cwd } = call.params;
     let cwd = cwd.map(PathBuf::from);
     if cwd.as_ref().is_some_and(|it| !it.is_absolute()) {
-        return Err(Refusal::params("cwd must be an absolute path"));
+        return Err(MethodError::params("cwd must be an absolute path"));
     }
     let mut values = read(&call.server, move |it| it.show(cwd.as_deref())).await?;
     super::route::overlay(&call.server, &mut values);
-    let standing = call.server.config.standing().borrow().clone();
-    let settings = values.into_iter().map(|it| Setting {
+    let standing = call.server.config.watch_status().borrow().clone();
+    let settings = values.into_iter().map(|it| EffectiveSetting {
         key: it.key,
         value: it.value,
         origin: it.origin,
@@ -43,41 +44,41 @@ async fn show(call: Call<Show>) -> Result<ShowResult, Refusal> {
     })
 }
 
-async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
-    let CheckParams {} = call.params;
-    let (errors, warnings) = read(&call.server, Live::check).await?;
-    Ok(CheckResult { errors, warnings })
+async fn check(call: MethodCall<Check>) -> Result<ConfigCheckResult, MethodError> {
+    let ConfigCheckParams {} = call.params;
+    let (errors, warnings) = read(&call.server, LiveConfig::check).await?;
+    Ok(ConfigCheckResult { errors, warnings })
 }
 
 /// Asks the configuration, on a thread that may wait for files.
 pub(super) async fn read<T: Send + 'static>(
-    server: &Server,
-    ask: impl FnOnce(&Live) -> T + Send + 'static,
-) -> Result<T, Refusal> {
-    let live: Arc<Live> = server.config.clone();
+    server: &RpcServer,
+    ask: impl FnOnce(&LiveConfig) -> T + Send + 'static,
+) -> Result<T, MethodError> {
+    let live: Arc<LiveConfig> = server.config.clone();
     tokio::task::spawn_blocking(move || ask(&live))
         .await
-        .map_err(|panic| Refusal::internal(&panic.to_string()))
+        .map_err(|panic| MethodError::internal(&panic.to_string()))
 }
 
 /// How clients look.
-pub(super) fn ui(standing: &Standing) -> wire::Ui {
+pub(super) fn ui(standing: &ConfigStatus) -> wire::UiConfig {
     let ui = &standing.ui;
-    wire::Ui {
+    wire::UiConfig {
         color: when(ui.color),
         markdown: when(ui.markdown),
         theme: ui.theme.clone(),
         editor: ui.editor.clone(),
         keymap: match ui.keymap {
-            Keymap::Emacs => wire::Keymap::Emacs,
-            Keymap::Vi => wire::Keymap::Vi,
+            Keymap::Emacs => wire::KeymapName::Emacs,
+            Keymap::Vi => wire::KeymapName::Vi,
         },
         notify: notify(&standing.notify),
     }
 }
 
-fn notify(notify: &Notify) -> wire::Notify {
-    wire::Notify {
+fn notify(notify: &NotifySettings) -> wire::NotifyConfig {
+    wire::NotifyConfig {
         when: match notify.when {
             NotifyWhen::Never => wire::NotifyWhen::Never,
             NotifyWhen::Unattended => wire::NotifyWhen::Unattended,
@@ -94,10 +95,10 @@ fn notify(notify: &Notify) -> wire::Notify {
     }
 }
 
-fn when(when: When) -> wire::When {
+fn when(when: When) -> wire::ColorChoice {
     match when {
-        When::Auto => wire::When::Auto,
-        When::Always => wire::When::Always,
-        When::Never => wire::When::Never,
+        When::Auto => wire::ColorChoice::Auto,
+        When::Always => wire::ColorChoice::Always,
+        When::Never => wire::ColorChoice::Never,
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use aish_proto::confirm as wire;
 use aish_proto::confirm::{
-    Answer, AnswerParams, AnswerResult, Answerer, ConfirmParams, ConfirmRecord, ConfirmState, Get,
-    List, ListResult, Preview, PreviewParams, PreviewResult, Watch, WatchResult,
+    Answer, AnswerParams, AnswerResult, Answerer, ConfirmListResult, ConfirmParams,
+    ConfirmPreviewParams, ConfirmPreviewResult, ConfirmRecord, ConfirmState, ConfirmWatchResult,
+    Get, List, Preview, Watch,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event as events;
@@ -18,71 +19,76 @@ use jsonrpsee::RpcModule;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Connection;
-use super::convert::Log;
-use super::refusal::Refusal;
-use super::{Call, Server, Untold, register};
-use aishd_conversation::edit::Editing;
-use aishd_conversation::handle::{AnswerOutcome, Answering};
-use aishd_conversation::pending::{Asked, Open, Question};
+use super::connection::ClientConnection;
+use super::event_conversion::LogOwner;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, UnsentGuard, register};
+use aishd_conversation::argument_edit::ArgumentEdit;
+use aishd_conversation::handle::{AnswerOutcome, ConfirmAnswer};
+use aishd_conversation::pending_questions::{PendingById, PendingQuestion, QuestionSubject};
 use aishd_log::canonical::canonical;
-use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Fate, Person, Resolution};
+use aishd_log::confirm::{
+    AnsweringPerson, Confirm, ConfirmFate, ConfirmKind, Decision, Resolution,
+};
 use aishd_log::event::{Event, Record};
-use aishd_log::level_request::{OPTIONS, Raise, Upgrade};
+use aishd_log::level_request::{LevelRequest, LevelStep, OPTIONS};
 use aishd_log::memory::question;
-use aishd_log::memory::question::Proposal;
-use aishd_log::state::State;
+use aishd_log::memory::question::MemoryProposal;
+use aishd_log::state::ConversationState;
 use aishd_mcp_messages::form;
 use aishd_platform::clock;
-use aishd_rules::sampling_request::{Role, Sampling, read_bounded};
+use aishd_rules::sampling_request::{SamplingRequest, SamplingRole, read_bounded};
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
-    register::<Get, _, _>(module, |call: Call<Get>| async move {
+    register::<Get, _, _>(module, |call: MethodCall<Get>| async move {
         get(&call.server, call.params).await
     });
     register::<Watch, _, _>(module, watch);
-    register::<Preview, _, _>(module, |call: Call<Preview>| async move {
+    register::<Preview, _, _>(module, |call: MethodCall<Preview>| async move {
         preview(&call.server, call.params).await
     });
     register::<Answer, _, _>(module, answer);
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+async fn list(call: MethodCall<List>) -> Result<ConfirmListResult, MethodError> {
     let open = call.server.directory.pending().watch().await;
     let open = open.borrow().clone();
-    let wanted = |it: &&Arc<Question>| {
+    let wanted = |it: &&Arc<PendingQuestion>| {
         let conversation = call.params.conversation;
         conversation.is_none_or(|id| it.conversation == id)
     };
     let confirms = open.values().filter(wanted).map(|it| record(it, None));
-    Ok(ListResult {
+    Ok(ConfirmListResult {
         confirms: confirms.collect(),
     })
 }
 
-async fn get(server: &Server, params: ConfirmParams) -> Result<ConfirmRecord, Refusal> {
+async fn get(server: &RpcServer, params: ConfirmParams) -> Result<ConfirmRecord, MethodError> {
     let found = server.directory.confirm(params.confirm).await?;
     let (question, resolved) = found.ok_or_else(|| {
-        Refusal::new(ErrorKind::NotFound, "there is no such confirm").hint("aishctl confirm ls")
+        MethodError::new(ErrorKind::NotFound, "there is no such confirm").hint("aishctl confirm ls")
     })?;
     Ok(record(&question, resolved.as_ref()))
 }
 
-async fn preview(server: &Server, params: PreviewParams) -> Result<PreviewResult, Refusal> {
-    let PreviewParams { confirm, arguments } = params;
+async fn preview(
+    server: &RpcServer,
+    params: ConfirmPreviewParams,
+) -> Result<ConfirmPreviewResult, MethodError> {
+    let ConfirmPreviewParams { confirm, arguments } = params;
     let arguments = written(&arguments)?;
     let record = get(server, ConfirmParams { confirm }).await?;
     let preview = server.directory.with(record.conversation, |handle| {
         let arguments = arguments.clone();
-        async move { handle.edited(Editing { confirm, arguments }).await }
+        async move { handle.edited(ArgumentEdit { confirm, arguments }).await }
     });
-    Ok(PreviewResult {
+    Ok(ConfirmPreviewResult {
         request: requested(preview.await?),
     })
 }
 
-async fn answer(call: Call<Answer>) -> Result<AnswerResult, Refusal> {
+async fn answer(call: MethodCall<Answer>) -> Result<AnswerResult, MethodError> {
     let only = |outcome| AnswerResult {
         outcome,
         by: None,
@@ -117,11 +123,14 @@ async fn answer(call: Call<Answer>) -> Result<AnswerResult, Refusal> {
     })
 }
 
-fn answering(connection: &Connection, params: &AnswerParams) -> Result<Answering, Refusal> {
+fn answering(
+    connection: &ClientConnection,
+    params: &AnswerParams,
+) -> Result<ConfirmAnswer, MethodError> {
     let digest = params.digest.parse();
-    let digest = digest.map_err(|error| Refusal::params(&format!("digest: {error}")))?;
+    let digest = digest.map_err(|error| MethodError::params(&format!("digest: {error}")))?;
     let arguments = params.arguments.as_deref().map(written).transpose()?;
-    Ok(Answering {
+    Ok(ConfirmAnswer {
         confirm: params.confirm,
         decision: match params.decision {
             wire::Decision::AllowOnce => Decision::AllowOnce,
@@ -140,42 +149,43 @@ fn answering(connection: &Connection, params: &AnswerParams) -> Result<Answering
     })
 }
 
-fn written(arguments: &str) -> Result<Map<String, Value>, Refusal> {
-    serde_json::from_str(arguments)
-        .map_err(|error| Refusal::params(&format!("arguments are not one JSON object: {error}")))
+fn written(arguments: &str) -> Result<Map<String, Value>, MethodError> {
+    serde_json::from_str(arguments).map_err(|error| {
+        MethodError::params(&format!("arguments are not one JSON object: {error}"))
+    })
 }
 
-async fn watch(call: Call<Watch>) -> Result<WatchResult, Refusal> {
-    let Call {
+async fn watch(call: MethodCall<Watch>) -> Result<ConfirmWatchResult, MethodError> {
+    let MethodCall {
         server,
         connection,
         after_reply,
         ..
     } = call;
     let (subscription, detached) = connection.subscribe(None)?;
-    let watcher = Watcher {
+    let watcher = ConfirmWatcher {
         _told_before_the_end: server.untold(),
         server,
         connection,
         subscription,
         detached,
-        known: Open::default(),
+        known: PendingById::default(),
     };
     after_reply.start(watcher.run());
-    Ok(WatchResult { subscription })
+    Ok(ConfirmWatchResult { subscription })
 }
 
 /// One `confirm/watch`: it compares what is open with what it has told of.
-struct Watcher {
-    _told_before_the_end: Untold,
-    server: Arc<Server>,
-    connection: Arc<Connection>,
+struct ConfirmWatcher {
+    _told_before_the_end: UnsentGuard,
+    server: Arc<RpcServer>,
+    connection: Arc<ClientConnection>,
     subscription: SubscriptionId,
     detached: CancellationToken,
-    known: Open,
+    known: PendingById,
 }
 
-impl Watcher {
+impl ConfirmWatcher {
     async fn run(mut self) {
         let detached = self.detached.clone();
         let watched = self.server.directory.pending().watch();
@@ -185,7 +195,7 @@ impl Watcher {
         let mut first = true;
         loop {
             let now = open.borrow_and_update().clone();
-            if self.tell(now, first).await.is_none() {
+            if self.send_changes(now, first).await.is_none() {
                 break;
             }
             first = false;
@@ -201,7 +211,7 @@ impl Watcher {
     }
 
     /// `None`: the client has gone, or is too slow.
-    async fn tell(&mut self, now: Open, first: bool) -> Option<()> {
+    async fn send_changes(&mut self, now: PendingById, first: bool) -> Option<()> {
         let before = std::mem::replace(&mut self.known, now.clone());
         let mut lines = String::new();
         for (id, question) in before.iter().filter(|(id, _)| !now.contains_key(id)) {
@@ -235,8 +245,8 @@ impl Watcher {
         lines.push_str(&super::attach::notification(self.subscription, &event));
     }
 
-    fn log(&self, conversation: Option<ConversationId>) -> Log {
-        Log {
+    fn log(&self, conversation: Option<ConversationId>) -> LogOwner {
+        LogOwner {
             epoch: self.server.about.epoch,
             conversation,
         }
@@ -245,11 +255,11 @@ impl Watcher {
 
 /// The open confirms of a conversation, as a snapshot shows them.
 pub(super) fn pending(
-    server: &Server,
+    server: &RpcServer,
     conversation: ConversationId,
-    state: &State,
+    state: &ConversationState,
 ) -> Vec<ConfirmRecord> {
-    let open = server.directory.pending().known();
+    let open = server.directory.pending().snapshot();
     let in_turn = state.confirms.iter().map(|it| (it.seq, it.id));
     let raises = state.raises.iter().map(|it| (it.seq, it.id));
     let proposals = state.proposals.iter().map(|it| (it.seq, it.id));
@@ -259,7 +269,7 @@ pub(super) fn pending(
     own.map(|it| record(it, None)).collect()
 }
 
-fn record(question: &Question, resolved: Option<&Record>) -> ConfirmRecord {
+fn record(question: &PendingQuestion, resolved: Option<&Record>) -> ConfirmRecord {
     let end = resolved.and_then(|it| {
         let Event::ConfirmResolved(resolution) = &it.event else {
             return None;
@@ -274,9 +284,9 @@ fn record(question: &Question, resolved: Option<&Record>) -> ConfirmRecord {
             .as_ref()
             .map_or(ConfirmState::Pending, |(_, it)| state(it.fate)),
         request: match question.asked.clone() {
-            Asked::InTurn(confirm) => requested(*confirm),
-            Asked::Raise(raise) => raise_requested(*raise),
-            Asked::Memory(proposal) => fact_proposed(*proposal),
+            QuestionSubject::InTurn(confirm) => requested(*confirm),
+            QuestionSubject::Raise(raise) => raise_requested(*raise),
+            QuestionSubject::Memory(proposal) => fact_proposed(*proposal),
         },
         resolved_at: end.as_ref().map(|(at, _)| clock::rfc3339(*at)),
         resolution: end.map(|(_, it)| self::resolved(it)),
@@ -336,7 +346,7 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
         why,
         elicitation: elicitation.map(Box::new),
         sampling: sampling.map(|it| Box::new(for_model(it))),
-        shell: shell.map(|it| Box::new(super::shell::asked(*it))),
+        shell: shell.map(|it| Box::new(super::shell::wire_command(*it))),
         upgrade: None,
         memory: None,
         options: options.into_iter().map(decision).collect(),
@@ -345,12 +355,12 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
 }
 
 /// A level is no call: what belongs to one is empty.
-pub(super) fn raise_requested(raise: Raise) -> events::ConfirmRequested {
+pub(super) fn raise_requested(raise: LevelRequest) -> events::ConfirmRequested {
     let (digest, why) = (raise.upgrade.digest(), raise.upgrade.why());
-    let Raise {
+    let LevelRequest {
         id,
         number,
-        upgrade: Upgrade { provider, from, to },
+        upgrade: LevelStep { provider, from, to },
         wanted_for,
         by,
         expires_at,
@@ -374,7 +384,7 @@ pub(super) fn raise_requested(raise: Raise) -> events::ConfirmRequested {
         elicitation: None,
         sampling: None,
         shell: None,
-        upgrade: Some(Box::new(shown_upgrade::Upgrade {
+        upgrade: Some(Box::new(shown_upgrade::LevelUpgrade {
             provider: provider.to_string(),
             from: from.number(),
             to: to.number(),
@@ -388,10 +398,10 @@ pub(super) fn raise_requested(raise: Raise) -> events::ConfirmRequested {
 }
 
 /// A fact is no call either: its arguments are what would be kept, for clients that know no such confirm.
-pub(super) fn fact_proposed(proposal: Proposal) -> events::ConfirmRequested {
+pub(super) fn fact_proposed(proposal: MemoryProposal) -> events::ConfirmRequested {
     let (digest, why) = (proposal.digest(), proposal.why());
     let arguments = canonical(&proposal.fact());
-    let Proposal {
+    let MemoryProposal {
         id,
         number,
         kind,
@@ -428,15 +438,15 @@ pub(super) fn fact_proposed(proposal: Proposal) -> events::ConfirmRequested {
     }
 }
 
-fn for_model(asked: Sampling) -> shown::Sampling {
-    let messages = asked.messages.into_iter().map(|it| shown::Message {
+fn for_model(asked: SamplingRequest) -> shown::SamplingRequest {
+    let messages = asked.messages.into_iter().map(|it| shown::SamplingMessage {
         role: match it.role {
-            Role::User => shown::Role::User,
-            Role::Assistant => shown::Role::Assistant,
+            SamplingRole::User => shown::SamplingRole::User,
+            SamplingRole::Assistant => shown::SamplingRole::Assistant,
         },
         text: it.text,
     });
-    shown::Sampling {
+    shown::SamplingRequest {
         server: asked.server,
         preset: asked.preset,
         model: asked.model,
@@ -460,12 +470,12 @@ pub(super) fn resolved(resolution: Resolution) -> events::ConfirmResolved {
     }
 }
 
-fn state(fate: Fate) -> ConfirmState {
+fn state(fate: ConfirmFate) -> ConfirmState {
     match fate {
-        Fate::Allowed => ConfirmState::Allowed,
-        Fate::Denied => ConfirmState::Denied,
-        Fate::Expired => ConfirmState::Expired,
-        Fate::Cancelled => ConfirmState::Cancelled,
+        ConfirmFate::Allowed => ConfirmState::Allowed,
+        ConfirmFate::Denied => ConfirmState::Denied,
+        ConfirmFate::Expired => ConfirmState::Expired,
+        ConfirmFate::Cancelled => ConfirmState::Cancelled,
     }
 }
 
@@ -481,7 +491,7 @@ pub(super) fn decision(decision: Decision) -> wire::Decision {
     }
 }
 
-pub(super) fn answerer(person: Person) -> Answerer {
+pub(super) fn answerer(person: AnsweringPerson) -> Answerer {
     Answerer {
         client_id: person.client,
         name: person.name,

@@ -17,7 +17,7 @@ use aish_proto::id::{BlobId, ClientId, ConversationId, SubscriptionId};
 use aish_proto::limits::{
     CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS,
 };
-use aish_proto::method::{Method as _, Role};
+use aish_proto::method::{ClientRole, Method as _};
 use futures_util::FutureExt as _;
 use interprocess::local_socket::tokio::Stream;
 use jsonrpsee::types::error::{
@@ -33,14 +33,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::envelope::{Entry, Line, read};
-use super::outbox::{Cut, Outbox};
-use super::peer::Peer;
-use super::refusal::{AS_DRIVER, Refusal};
-use super::{Server, notices};
-use aishd_conversation::import::Importing;
-use aishd_log::confirm::Person;
-use aishd_log::environment::Environment;
+use super::method_error::{AS_DRIVER, MethodError};
+use super::outbox::{ClientOutbox, ConnectionCut};
+use super::request_line::{RequestEntry, RequestLine, read};
+use super::socket_peer::SocketPeer;
+use super::{RpcServer, notices};
+use aishd_conversation::import::ImportSession;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::environment::ClientVariables;
 use aishd_log::tool_name::Alias;
 use aishd_rules::policy::Policy;
 
@@ -48,31 +48,31 @@ use aishd_rules::policy::Policy;
 const READ_BYTES: usize = 16 << 10;
 
 /// What is known of one client.
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     pub(super) client: ClientId,
-    pub(super) peer: Peer,
-    pub(super) outbox: Outbox,
-    greeting: Mutex<Option<Greeting>>,
+    pub(super) peer: SocketPeer,
+    pub(super) outbox: ClientOutbox,
+    greeting: Mutex<Option<ClientGreeting>>,
     /// With the conversation of each, if it has one.
     pub(super) subscriptions:
         Mutex<HashMap<SubscriptionId, (Option<ConversationId>, CancellationToken)>>,
     pub(super) blobs: Mutex<HashMap<BlobId, String>>,
     /// What is being imported; it goes with the connection.
-    pub(super) import: Mutex<Option<Importing>>,
+    pub(super) import: Mutex<Option<ImportSession>>,
     /// Held by the one change that is being made for this client; the others wait in the order of their lines.
     pub(super) change: tokio::sync::Mutex<()>,
     /// The last reading of the configuration that this client was told of.
     pub(super) told_of_config: AtomicU64,
-    pub(super) notices: notices::Ahead,
+    pub(super) notices: notices::NoticeLookahead,
     /// Cancelled when the connection is over.
     pub(super) over: CancellationToken,
 }
 
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+type ConnectionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Work of one call that begins when its reply has been written, such as the events of a subscription.
 #[derive(Clone, Default)]
-pub(super) struct AfterReply(Arc<Mutex<Vec<Task>>>);
+pub(super) struct AfterReply(Arc<Mutex<Vec<ConnectionTask>>>);
 
 impl AfterReply {
     pub(super) fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -81,49 +81,49 @@ impl AfterReply {
 }
 
 #[derive(Clone, Debug)]
-struct Greeting {
+struct ClientGreeting {
     info: ClientInfo,
-    role: Role,
-    given: Given,
+    role: ClientRole,
+    given: GivenEnvironment,
 }
 
 /// What a client gives of its own environment.
 #[derive(Clone, Default)]
-pub(super) struct Given {
+pub(super) struct GivenEnvironment {
     pub(super) variables: BTreeMap<String, String>,
     pub(super) umask: Option<u32>,
 }
 
 /// Values may be secrets.
-impl std::fmt::Debug for Given {
+impl std::fmt::Debug for GivenEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Given").finish_non_exhaustive()
     }
 }
 
-impl Connection {
+impl ClientConnection {
     /// Takes the client's introduction; it may be said again with the same identity.
-    pub(super) fn greet(&self, info: ClientInfo, role: Role, given: Given) {
-        *self.greeting.lock() = Some(Greeting { info, role, given });
+    pub(super) fn greet(&self, info: ClientInfo, role: ClientRole, given: GivenEnvironment) {
+        *self.greeting.lock() = Some(ClientGreeting { info, role, given });
     }
 
     /// What commands of this client run with.
-    pub(super) fn environment(&self, server: &Server) -> Environment {
+    pub(super) fn environment(&self, server: &RpcServer) -> ClientVariables {
         let rules = server.directory.policy().shell.env_from_client.clone();
         let greeting = self.greeting.lock();
-        let Some(Greeting { info, given, .. }) = greeting.as_ref() else {
-            return Environment::default();
+        let Some(ClientGreeting { info, given, .. }) = greeting.as_ref() else {
+            return ClientVariables::default();
         };
-        let Given { variables, umask } = given.clone();
-        Environment::taken(variables, umask, info.tty.clone(), &rules)
+        let GivenEnvironment { variables, umask } = given.clone();
+        ClientVariables::taken(variables, umask, info.tty.clone(), &rules)
     }
 
     pub(super) fn may_call(
         &self,
         method: &str,
-        needed: Role,
+        needed: ClientRole,
         policy: &Policy,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MethodError> {
         if method == daemon::Ping::NAME {
             return Ok(());
         }
@@ -134,7 +134,7 @@ impl Connection {
         let greeting = self.greeting.lock();
         let Some(greeting) = greeting.as_ref() else {
             return Err(
-                Refusal::new(ErrorKind::NotInitialized, "daemon/hello comes first")
+                MethodError::new(ErrorKind::NotInitialized, "daemon/hello comes first")
                     .hint("aishctl rpc METHOD says it by itself"),
             );
         };
@@ -144,7 +144,7 @@ impl Connection {
                 greeting.role
             );
             return Err(
-                Refusal::new(ErrorKind::ForbiddenRole, message.to_lowercase()).hint(AS_DRIVER),
+                MethodError::new(ErrorKind::ForbiddenRole, message.to_lowercase()).hint(AS_DRIVER),
             );
         }
         Ok(())
@@ -162,9 +162,9 @@ impl Connection {
     }
 
     /// Who answers, when this client does.
-    pub(super) fn person(&self) -> Person {
+    pub(super) fn person(&self) -> AnsweringPerson {
         let present = self.present();
-        Person {
+        AnsweringPerson {
             client: self.client,
             name: present.name,
             tty: present.tty,
@@ -176,22 +176,21 @@ impl Connection {
     /// A person who could answer a confirm sits at it.
     pub(super) fn is_attended(&self) -> bool {
         let present = self.present();
-        present.tty.is_some() && present.role >= Role::Approver && !self.is_of_ours()
+        present.tty.is_some() && present.role >= ClientRole::Approver && !self.is_of_ours()
     }
 
     /// A place for one more subscription, and what ends it.
     pub(super) fn subscribe(
         &self,
         conversation: Option<ConversationId>,
-    ) -> Result<(SubscriptionId, CancellationToken), Refusal> {
+    ) -> Result<(SubscriptionId, CancellationToken), MethodError> {
         let subscription = SubscriptionId(aishd_platform::clock::ulid());
         let detached = self.over.child_token();
         let mut subscriptions = self.subscriptions.lock();
         if subscriptions.len() >= SUBSCRIPTIONS {
             let message = format!("{SUBSCRIPTIONS} subscriptions are open on this connection");
-            return Err(
-                Refusal::new(ErrorKind::Overloaded, message).hint("conversation/detach one first")
-            );
+            return Err(MethodError::new(ErrorKind::Overloaded, message)
+                .hint("conversation/detach one first"));
         }
         subscriptions.insert(subscription, (conversation, detached.clone()));
         Ok((subscription, detached))
@@ -206,32 +205,37 @@ impl Connection {
             name: greeting.map(|it| it.info.name.clone()).unwrap_or_default(),
             tty: greeting.and_then(|it| it.info.tty.clone()),
             pid: self.peer.pid,
-            role: greeting.map_or(Role::Observer, |it| it.role),
+            role: greeting.map_or(ClientRole::Observer, |it| it.role),
             auto_approves: None,
         }
     }
 }
 
 /// Serves one client to its end.
-pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream, peer: Peer) {
+pub(super) async fn serve(
+    server: Arc<RpcServer>,
+    methods: Methods,
+    stream: Stream,
+    peer: SocketPeer,
+) {
     let stream = Arc::new(stream);
     let stall = Duration::from_millis(server.limits.client_stall_ms);
     let over = server.closing.child_token();
-    let connection = Arc::new(Connection {
+    let connection = Arc::new(ClientConnection {
         client: ClientId(aishd_platform::clock::ulid()),
         peer,
-        outbox: Outbox::new(stream.clone(), stall, over.clone()),
+        outbox: ClientOutbox::new(stream.clone(), stall, over.clone()),
         greeting: Mutex::default(),
         subscriptions: Mutex::default(),
         blobs: Mutex::default(),
         import: Mutex::default(),
         told_of_config: AtomicU64::new(0),
         change: tokio::sync::Mutex::default(),
-        notices: notices::Ahead::default(),
+        notices: notices::NoticeLookahead::default(),
         over,
     });
     server.counters.connected.fetch_add(1, Ordering::Relaxed);
-    let mut client = Client {
+    let mut client = ClientReader {
         server: server.clone(),
         connection: connection.clone(),
         methods,
@@ -246,23 +250,23 @@ pub(super) async fn serve(server: Arc<Server>, methods: Methods, stream: Stream,
 }
 
 /// The reading side of a connection, and its tasks.
-struct Client {
-    server: Arc<Server>,
-    connection: Arc<Connection>,
+struct ClientReader {
+    server: Arc<RpcServer>,
+    connection: Arc<ClientConnection>,
     methods: Methods,
     tasks: JoinSet<()>,
     calls: Arc<Semaphore>,
 }
 
 /// The next line, or why there is none.
-enum Next {
+enum NextLine {
     Line(Vec<u8>),
     /// It was longer than a line may be; it has been skipped.
     TooLong,
     End,
 }
 
-impl Client {
+impl ClientReader {
     /// What is open of a program that the daemon started ends when less is granted to it than when it came.
     fn end_with_its_grant(&mut self) {
         let mut policy = self.server.config.policy();
@@ -280,7 +284,7 @@ impl Client {
     }
 
     async fn run(&mut self, stream: &Stream) {
-        let mut lines = Lines::default();
+        let mut lines = ClientLines::default();
         let first = Duration::from_millis(FIRST_REQUEST_MS);
         let over = self.connection.over.clone();
         let mut greeted = false;
@@ -296,22 +300,22 @@ impl Client {
             };
             greeted = true;
             match next {
-                Next::End => break,
-                Next::TooLong => {
+                NextLine::End => break,
+                NextLine::TooLong => {
                     let message = format!(
                         "a line of more than {LINE_TO_DAEMON_BYTES} bytes; send large input by blob/put"
                     );
-                    let error = Refusal::new(ErrorKind::TooLarge, message).into_error();
-                    self.say(&error_line(Id::Null, error)).await;
+                    let error = MethodError::new(ErrorKind::TooLarge, message).into_error();
+                    self.send_line(&error_line(Id::Null, error)).await;
                 }
-                Next::Line(line) => self.take(line).await,
+                NextLine::Line(line) => self.take(line).await,
             }
         }
         // The client says no more, but may still read: it gets what it has asked for, subscriptions apart.
         let all = u32::try_from(CALLS_IN_FLIGHT).unwrap_or(u32::MAX);
         tokio::select! {
             _all_answered = self.calls.acquire_many(all) => {}
-            () = gone(stream) => {}
+            () = closed_by_peer(stream) => {}
             () = over.cancelled() => {}
         }
     }
@@ -338,7 +342,7 @@ impl Client {
         }
     }
 
-    async fn say(&self, text: &str) {
+    async fn send_line(&self, text: &str) {
         if self.connection.outbox.write(text.as_bytes()).await.is_err() {
             self.connection.over.cancel();
         }
@@ -346,7 +350,7 @@ impl Client {
 }
 
 /// Waits until nobody is there to read either.
-async fn gone(stream: &Stream) {
+async fn closed_by_peer(stream: &Stream) {
     // A second descriptor has a readiness of its own; that of the first one belongs to the writers.
     let Stream::UdSocket(socket) = stream;
     let second = socket.inner().as_fd().try_clone_to_owned();
@@ -367,7 +371,7 @@ async fn gone(stream: &Stream) {
 async fn with_permit(
     permit: OwnedSemaphorePermit,
     over: CancellationToken,
-    task: impl Future<Output = Option<Vec<Task>>>,
+    task: impl Future<Output = Option<Vec<ConnectionTask>>>,
 ) {
     let follow_ups = task.await;
     // What follows the reply is no call any more.
@@ -383,16 +387,16 @@ async fn with_permit(
 
 /// Answers one line, and returns what is to go on after the answer.
 async fn answer(
-    server: Arc<Server>,
-    connection: Arc<Connection>,
+    server: Arc<RpcServer>,
+    connection: Arc<ClientConnection>,
     methods: Methods,
     line: Vec<u8>,
-) -> Option<Vec<Task>> {
+) -> Option<Vec<ConnectionTask>> {
     let after = AfterReply::default();
     let reply = match read(&line) {
-        Line::Empty => return None,
-        Line::Bad(error) => error_line(Id::Null, error),
-        Line::One(entry) => {
+        RequestLine::Empty => return None,
+        RequestLine::Bad(error) => error_line(Id::Null, error),
+        RequestLine::One(entry) => {
             let mut text = one(
                 &server,
                 &connection,
@@ -405,7 +409,7 @@ async fn answer(
             text.push('\n');
             text
         }
-        Line::Batch(entries) => {
+        RequestLine::Batch(entries) => {
             let calls = entries.into_iter().map(|it| {
                 one(
                     &server,
@@ -436,17 +440,17 @@ async fn answer(
 
 /// Serves one call; a notification has no answer.
 async fn one(
-    server: &Server,
-    caller: &Arc<Connection>,
+    server: &RpcServer,
+    caller: &Arc<ClientConnection>,
     methods: &Methods,
-    entry: Entry<'_>,
+    entry: RequestEntry<'_>,
     after: &AfterReply,
     in_batch: bool,
 ) -> Option<String> {
     let (id, method, params) = match entry {
-        Entry::Notification => return None,
-        Entry::Bad(id, error) => return Some(error_text(id, error)),
-        Entry::Call { id, method, params } => (id.into_owned(), method, params),
+        RequestEntry::Notification => return None,
+        RequestEntry::Bad(id, error) => return Some(error_text(id, error)),
+        RequestEntry::Call { id, method, params } => (id.into_owned(), method, params),
     };
     server.counters.calls.fetch_add(1, Ordering::Relaxed);
     let subscribes = [
@@ -455,7 +459,7 @@ async fn one(
         aish_proto::log::Tail::NAME,
     ];
     if in_batch && subscribes.contains(&&*method) {
-        let error = Refusal::envelope("a subscription cannot be part of a batch").into_error();
+        let error = MethodError::envelope("a subscription cannot be part of a batch").into_error();
         return Some(error_text(id, error));
     }
     let Some((name, callback)) = methods.method_with_name(&method) else {
@@ -483,7 +487,7 @@ async fn one(
         | MethodCallback::Subscription(_)
         | MethodCallback::Unsubscription(_) => {
             let error =
-                Refusal::internal("the method is registered in another way than all others")
+                MethodError::internal("the method is registered in another way than all others")
                     .into_error();
             Ok(MethodResponse::error(id.clone(), error))
         }
@@ -496,17 +500,17 @@ async fn one(
         Ok(response) => Some(response.into_json().get().to_owned()),
         Err(_panic) => {
             tracing::error!(method = name, "a handler panicked");
-            let error = Refusal::internal("the handler failed").into_error();
+            let error = MethodError::internal("the handler failed").into_error();
             Some(error_text(id, error))
         }
     }
 }
 
 /// What was asked for was done, and does not fit into a line.
-fn too_large(method: &str) -> Refusal {
+fn too_large(method: &str) -> MethodError {
     let most = LINE_FROM_DAEMON_BYTES >> 20;
     let message = format!("the answer to {method} is longer than a line may be ({most} MiB)");
-    Refusal::new(ErrorKind::TooLarge, message)
+    MethodError::new(ErrorKind::TooLarge, message)
 }
 
 fn error_text(id: Id<'static>, error: ErrorObjectOwned) -> String {
@@ -522,10 +526,10 @@ fn error_line(id: Id<'static>, error: ErrorObjectOwned) -> String {
     text
 }
 
-impl Server {
+impl RpcServer {
     /// The connection can take nothing more: it ends, and a client that was too slow is told so when it is back.
-    pub(super) fn note_cut(&self, connection: &Connection, cut: Cut) {
-        if cut == Cut::Stalled && !connection.over.is_cancelled() {
+    pub(super) fn note_cut(&self, connection: &ClientConnection, cut: ConnectionCut) {
+        if cut == ConnectionCut::Stalled && !connection.over.is_cancelled() {
             self.counters.cut.fetch_add(1, Ordering::Relaxed);
             let reason = format!(
                 "this client read nothing for {} ms and was cut",
@@ -547,7 +551,7 @@ impl Server {
 
 /// Bytes that have been read, cut into lines.
 #[derive(Debug, Default)]
-struct Lines {
+struct ClientLines {
     read: Vec<u8>,
     /// Bytes at the front of `read` that hold no line feed.
     searched: usize,
@@ -555,9 +559,9 @@ struct Lines {
     skipping: bool,
 }
 
-impl Lines {
+impl ClientLines {
     /// Cancel-safe: bytes that were read are kept.
-    async fn next(&mut self, stream: &Stream) -> Next {
+    async fn next(&mut self, stream: &Stream) -> NextLine {
         let mut stream = stream;
         loop {
             if let Some(end) = self.read[self.searched..]
@@ -569,9 +573,9 @@ impl Lines {
                 line.pop();
                 self.searched = 0;
                 if std::mem::take(&mut self.skipping) || line.len() >= LINE_TO_DAEMON_BYTES {
-                    return Next::TooLong;
+                    return NextLine::TooLong;
                 }
-                return Next::Line(line);
+                return NextLine::Line(line);
             }
             self.searched = self.read.len();
             if self.skipping || self.searched >= LINE_TO_DAEMON_BYTES {
@@ -581,7 +585,7 @@ impl Lines {
             }
             self.read.reserve(READ_BYTES);
             match stream.read_buf(&mut self.read).await {
-                Ok(0) | Err(_) => return Next::End,
+                Ok(0) | Err(_) => return NextLine::End,
                 Ok(_) => {}
             }
         }

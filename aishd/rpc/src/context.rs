@@ -1,36 +1,38 @@
 //! `context/*`: what the model is shown, what has left that, and what comes back.
 
 use aish_proto::context::{
-    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextTurn, Forget, Preview,
-    PreviewParams, PreviewResult, Restore, RestoreParams, TokenCount,
+    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextPreviewParams,
+    ContextPreviewResult, ContextTurn, Forget, Preview, Restore, RestoreParams, TokenCount,
 };
 use aish_proto::conversation::SeqResult;
 use aish_proto::error::ErrorKind;
 use jsonrpsee::RpcModule;
 
-use super::refusal::Refusal;
-use super::{Call, Server, fit, register, turn};
-use aishd_conversation::archive::{Archived, Gone, Place};
-use aishd_conversation::context::{self as conversation, Asking, NoRequest, Previewed, Previewing};
-use aishd_model::budget::BytesPerToken;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, line_limit, register, turn};
+use aishd_conversation::evicted_exchanges::{ArchivePosition, ArchivedExchange, EvictedExchange};
+use aishd_conversation::request_context::{
+    self as conversation, NoRequest, PreviewQuestion, PreviewTarget, PreviewedRequest,
+};
+use aishd_model::context_budget::BytesPerToken;
 use aishd_platform::clock;
 use aishd_turn::exchange::Exchange;
-use aishd_turn::transcript::Message;
+use aishd_turn::transcript::TranscriptMessage;
 
 /// Characters of a question that are shown.
 const SHOWN_CHARS: usize = 200;
 const ARCHIVE_DEFAULT: u32 = 100;
 const ARCHIVE_MOST: u32 = 500;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Preview, _, _>(module, preview);
     register::<Archive, _, _>(module, archive);
     register::<Restore, _, _>(module, restore);
     register::<Forget, _, _>(module, forget);
 }
 
-async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
-    let PreviewParams {
+async fn preview(call: MethodCall<Preview>) -> Result<ContextPreviewResult, MethodError> {
+    let ContextPreviewParams {
         conversation,
         text,
         attachments,
@@ -41,40 +43,40 @@ async fn preview(call: Call<Preview>) -> Result<PreviewResult, Refusal> {
     let question = match text {
         Some(text) => {
             let attachments = turn::attachments(attachments, &text, &call.connection)?;
-            Some(Asking { text, attachments })
+            Some(PreviewQuestion { text, attachments })
         }
         None if attachments.is_empty() => None,
-        None => return Err(Refusal::params("attachments go with a text")),
+        None => return Err(MethodError::params("attachments go with a text")),
     };
-    let mut previewing = Previewing {
+    let mut previewing = PreviewTarget {
         question,
         model,
         on_confirm: on_confirm.unwrap_or_default(),
         gathered: None,
     };
     let mut previewed = looked_at(&call.server, conversation, &previewing).await?;
-    if let Previewed::Read(beside) = previewed {
+    if let PreviewedRequest::Read(beside) = previewed {
         previewing.gathered = Some(beside.gather().await);
         previewed = looked_at(&call.server, conversation, &previewing).await?;
     }
     match previewed {
-        Previewed::Nobody => {
+        PreviewedRequest::Nobody => {
             let message = "no preset is configured, and none is looked for by looking on";
-            Err(Refusal::new(ErrorKind::NotFound, message).hint("name one with model"))
+            Err(MethodError::new(ErrorKind::NotFound, message).hint("name one with model"))
         }
-        Previewed::Read(..) => Err(Refusal::internal(
+        PreviewedRequest::Read(..) => Err(MethodError::internal(
             "what is told beside the log was not read",
         )),
-        Previewed::Fits(preview) => Ok(fit::record(fits(*preview))),
-        Previewed::TooLong(none) => Ok(too_long(&none)),
+        PreviewedRequest::Fits(preview) => Ok(line_limit::record(fits(*preview))),
+        PreviewedRequest::TooLong(none) => Ok(too_long(&none)),
     }
 }
 
 async fn looked_at(
-    server: &Server,
+    server: &RpcServer,
     conversation: aish_proto::id::ConversationId,
-    previewing: &Previewing,
-) -> Result<Previewed, Refusal> {
+    previewing: &PreviewTarget,
+) -> Result<PreviewedRequest, MethodError> {
     let looked = server.directory.with(conversation, |handle| {
         let previewing = previewing.clone();
         async move { handle.preview(previewing).await }
@@ -82,12 +84,12 @@ async fn looked_at(
     Ok(looked.await?)
 }
 
-fn fits(preview: conversation::Preview) -> PreviewResult {
+fn fits(preview: conversation::ContextPreview) -> ContextPreviewResult {
     let ratio = preview.ratio;
     let limit = preview.limit;
     let tokens = |bytes: usize| ratio.tokens(bytes as u64);
     let parts = preview.parts;
-    PreviewResult {
+    ContextPreviewResult {
         model: preview.preset.name.clone(),
         bytes: preview.body.len() as u64,
         tokens: TokenCount {
@@ -113,9 +115,9 @@ fn fits(preview: conversation::Preview) -> PreviewResult {
     }
 }
 
-fn too_long(none: &NoRequest) -> PreviewResult {
+fn too_long(none: &NoRequest) -> ContextPreviewResult {
     let error = &none.error;
-    PreviewResult {
+    ContextPreviewResult {
         model: none.preset.name.clone(),
         body: String::new(),
         bytes: 0,
@@ -143,8 +145,8 @@ fn too_long(none: &NoRequest) -> PreviewResult {
 
 fn turn(exchange: &Exchange, ratio: BytesPerToken) -> ContextTurn {
     let question = exchange.messages().find_map(|it| match it {
-        Message::User { text } => Some(beginning(text)),
-        Message::Assistant { .. } | Message::Tool { .. } => None,
+        TranscriptMessage::User { text } => Some(beginning(text)),
+        TranscriptMessage::Assistant { .. } | TranscriptMessage::Tool { .. } => None,
     });
     ContextTurn {
         turn: exchange.turn(),
@@ -157,7 +159,7 @@ fn beginning(text: &str) -> String {
     text.chars().take(SHOWN_CHARS).collect()
 }
 
-async fn archive(call: Call<Archive>) -> Result<ArchiveResult, Refusal> {
+async fn archive(call: MethodCall<Archive>) -> Result<ArchiveResult, MethodError> {
     let ArchiveParams {
         conversation,
         cursor,
@@ -177,20 +179,20 @@ async fn archive(call: Call<Archive>) -> Result<ArchiveResult, Refusal> {
     })
 }
 
-fn place(cursor: &str) -> Result<Place, Refusal> {
+fn place(cursor: &str) -> Result<ArchivePosition, MethodError> {
     let parts = cursor.split_once('-');
     parts
         .and_then(|(eviction, told)| {
-            Some(Place {
+            Some(ArchivePosition {
                 eviction: aish_proto::id::Seq(eviction.parse().ok()?),
                 told: told.parse().ok()?,
             })
         })
-        .ok_or_else(|| Refusal::params("cursor is not one that context/archive gave"))
+        .ok_or_else(|| MethodError::params("cursor is not one that context/archive gave"))
 }
 
-fn archived(archived: Archived) -> ArchivedTurn {
-    let Archived {
+fn archived(archived: ArchivedExchange) -> ArchivedTurn {
+    let ArchivedExchange {
         left,
         question,
         asked_at,
@@ -207,17 +209,17 @@ fn archived(archived: Archived) -> ArchivedTurn {
     }
 }
 
-async fn restore(call: Call<Restore>) -> Result<SeqResult, Refusal> {
+async fn restore(call: MethodCall<Restore>) -> Result<SeqResult, MethodError> {
     let RestoreParams {
         conversation,
         turn,
         event,
     } = call.params;
     let gone = match (turn, event) {
-        (Some(turn), None) => Gone::Turn(turn),
-        (None, Some(event)) => Gone::Event(event),
+        (Some(turn), None) => EvictedExchange::Turn(turn),
+        (None, Some(event)) => EvictedExchange::Event(event),
         (Some(_), Some(_)) | (None, None) => {
-            return Err(Refusal::params("it takes a turn or an event"));
+            return Err(MethodError::params("it takes a turn or an event"));
         }
     };
     let by = call.connection.person();
@@ -230,7 +232,7 @@ async fn restore(call: Call<Restore>) -> Result<SeqResult, Refusal> {
     })
 }
 
-async fn forget(call: Call<Forget>) -> Result<SeqResult, Refusal> {
+async fn forget(call: MethodCall<Forget>) -> Result<SeqResult, MethodError> {
     let by = call.connection.person();
     let forgotten = call.server.directory.with(call.params.conversation, |it| {
         let by = by.clone();

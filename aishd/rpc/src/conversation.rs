@@ -1,9 +1,10 @@
 //! `conversation/*`, attaching apart.
 
 use aish_proto::conversation::{
-    Archive, ConversationStatus, Create, CreateParams, CreateResult, Delete, Fork, History,
-    HistoryResult, Limits, List, ListParams, ListResult, ListState, Rename, Search, SearchHit,
-    SearchResult, SeqResult, SetBudget, SetConstraints, SetModel, StatusOf, Unarchive,
+    Archive, ConversationCreateParams, ConversationHistoryResult, ConversationLimits,
+    ConversationListParams, ConversationListResult, ConversationStatus, Create, CreateResult,
+    Delete, Fork, History, List, ListState, Rename, Search, SearchHit, SearchResult, SeqResult,
+    SetBudget, SetConstraints, SetModel, StatusOf, Unarchive,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event::Envelope;
@@ -12,16 +13,16 @@ use aish_proto::limits::TITLE_CHARS;
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
 
-use super::connection::Connection;
-use super::convert::{self, Log};
-use super::fit::FITTING_BYTES;
-use super::refusal::Refusal;
-use super::{Call, Server, notices, register, usage};
+use super::connection::ClientConnection;
+use super::event_conversion::{self, LogOwner};
+use super::line_limit::FITTING_BYTES;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, notices, register, usage};
 use aishd_conversation::directory::NewConversation;
-use aishd_conversation::handle::Change;
-use aishd_conversation::search::{After, MAX_QUERY_CHARS};
-use aishd_log::constraints::{Constraints, MAX_ROOTS, Root};
-use aishd_log::state::State;
+use aishd_conversation::handle::ConversationChange;
+use aishd_conversation::search::{MAX_QUERY_CHARS, SearchPosition};
+use aishd_log::constraints::{ConstraintRoot, Constraints, MAX_ROOTS};
+use aishd_log::state::ConversationState;
 
 const LIST_DEFAULT: u32 = 100;
 const LIST_MOST: u32 = 500;
@@ -31,50 +32,50 @@ const HISTORY_MOST: u32 = 1000;
 /// Stored form of one page of history; its wire form may be longer, and is measured too.
 const HISTORY_BYTES: usize = 1 << 20;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Create, _, _>(module, create);
-    register::<SetConstraints, _, _>(module, |call: Call<SetConstraints>| async move {
+    register::<SetConstraints, _, _>(module, |call: MethodCall<SetConstraints>| async move {
         let params = call.params;
         let constraints = kept_from(params.constraints)?;
-        let change_to = Change::Constraints(constraints);
+        let change_to = ConversationChange::Constraints(constraints);
         change(&call.server, &call.connection, params.id, change_to).await
     });
-    register::<SetBudget, _, _>(module, |call: Call<SetBudget>| async move {
-        let change_to = Change::Budget(usage::asked(call.params.budget));
+    register::<SetBudget, _, _>(module, |call: MethodCall<SetBudget>| async move {
+        let change_to = ConversationChange::Budget(usage::budget_limits(call.params.budget));
         change(&call.server, &call.connection, call.params.id, change_to).await
     });
     register::<List, _, _>(module, list);
     register::<StatusOf, _, _>(module, status);
     register::<Rename, _, _>(module, rename);
     register::<Fork, _, _>(module, fork);
-    register::<Archive, _, _>(module, |call: Call<Archive>| async move {
+    register::<Archive, _, _>(module, |call: MethodCall<Archive>| async move {
         change(
             &call.server,
             &call.connection,
             call.params.id,
-            Change::Archived(true),
+            ConversationChange::Archived(true),
         )
         .await
     });
-    register::<Unarchive, _, _>(module, |call: Call<Unarchive>| async move {
+    register::<Unarchive, _, _>(module, |call: MethodCall<Unarchive>| async move {
         change(
             &call.server,
             &call.connection,
             call.params.id,
-            Change::Archived(false),
+            ConversationChange::Archived(false),
         )
         .await
     });
     register::<Delete, _, _>(module, delete);
     register::<History, _, _>(module, history);
     register::<Search, _, _>(module, search);
-    register::<SetModel, _, _>(module, |call: Call<SetModel>| async move {
-        let model = Change::Model(call.params.model.clone());
+    register::<SetModel, _, _>(module, |call: MethodCall<SetModel>| async move {
+        let model = ConversationChange::Model(call.params.model.clone());
         change(&call.server, &call.connection, call.params.id, model).await
     });
 }
 
-async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
+async fn create(call: MethodCall<Create>) -> Result<CreateResult, MethodError> {
     let new = checked(call.params)?;
     let notices = notices::of(&call.server, &new.cwd).await;
     let (id, seq) = call
@@ -86,8 +87,8 @@ async fn create(call: Call<Create>) -> Result<CreateResult, Refusal> {
 }
 
 /// What a new conversation is made with, if it may be made so.
-pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> {
-    let CreateParams {
+pub(super) fn checked(params: ConversationCreateParams) -> Result<NewConversation, MethodError> {
+    let ConversationCreateParams {
         title,
         model,
         cwd,
@@ -98,7 +99,7 @@ pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> 
         check_title(title)?;
     }
     if !cwd.starts_with('/') {
-        return Err(Refusal::params("cwd must be an absolute path"));
+        return Err(MethodError::params("cwd must be an absolute path"));
     }
     let constraints = constraints.unwrap_or_default();
     Ok(NewConversation {
@@ -106,35 +107,35 @@ pub(super) fn checked(params: CreateParams) -> Result<NewConversation, Refusal> 
         model,
         cwd,
         constraints: kept_from(constraints)?,
-        budget: usage::asked(budget),
+        budget: usage::budget_limits(budget),
     })
 }
 
-fn kept_from(limits: Limits) -> Result<Constraints, Refusal> {
+fn kept_from(limits: ConversationLimits) -> Result<Constraints, MethodError> {
     if limits.roots.len() > MAX_ROOTS {
         let rule = format!("a conversation has at most {MAX_ROOTS} roots");
-        return Err(Refusal::params(&rule));
+        return Err(MethodError::params(&rule));
     }
-    let roots = limits.roots.into_iter().map(Root::try_from);
+    let roots = limits.roots.into_iter().map(ConstraintRoot::try_from);
     let roots = roots.collect::<Result<Vec<_>, _>>();
     Ok(Constraints {
         read_only: limits.read_only,
         no_network: limits.no_network,
-        roots: roots.map_err(|error| Refusal::params(&format!("roots: {error}")))?,
+        roots: roots.map_err(|error| MethodError::params(&format!("roots: {error}")))?,
     })
 }
 
-fn check_title(title: &str) -> Result<(), Refusal> {
+fn check_title(title: &str) -> Result<(), MethodError> {
     let chars = title.chars().count();
     if title.trim().is_empty() || chars > TITLE_CHARS || title.chars().any(char::is_control) {
         let rule = format!("a title has 1 to {TITLE_CHARS} characters and no control character");
-        return Err(Refusal::params(&rule));
+        return Err(MethodError::params(&rule));
     }
     Ok(())
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
-    let ListParams {
+async fn list(call: MethodCall<List>) -> Result<ConversationListResult, MethodError> {
+    let ConversationListParams {
         state,
         title,
         cursor,
@@ -153,41 +154,45 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     let mut rest = wanted
         .skip_while(|(id, it)| after.is_some_and(|after| (it.updated_at.0, *id) >= after))
         .peekable();
-    let page: Vec<(ConversationId, State)> = rest.by_ref().take(limit).collect();
+    let page: Vec<(ConversationId, ConversationState)> = rest.by_ref().take(limit).collect();
     let more = rest.peek().is_some();
     let next_cursor = page
         .last()
         .filter(|_| more)
         .map(|(id, it)| format!("{}-{id}", it.updated_at.0));
-    let show = |(id, state): &(ConversationId, State)| {
-        convert::status(*id, state, call.server.rooms.attached(*id))
+    let show = |(id, state): &(ConversationId, ConversationState)| {
+        event_conversion::status(*id, state, call.server.rooms.attached(*id))
     };
-    Ok(ListResult {
+    Ok(ConversationListResult {
         conversations: page.iter().map(show).collect(),
         next_cursor,
     })
 }
 
-fn position(cursor: &str) -> Result<(i64, ConversationId), Refusal> {
+fn position(cursor: &str) -> Result<(i64, ConversationId), MethodError> {
     cursor
         .split_once('-')
         .and_then(|(at, id)| Some((at.parse().ok()?, id.parse().ok()?)))
-        .ok_or_else(|| Refusal::params("cursor is not one that conversation/list gave"))
+        .ok_or_else(|| MethodError::params("cursor is not one that conversation/list gave"))
 }
 
-async fn status(call: Call<StatusOf>) -> Result<ConversationStatus, Refusal> {
+async fn status(call: MethodCall<StatusOf>) -> Result<ConversationStatus, MethodError> {
     let id = call.params.id;
     let handle = call.server.directory.open(id).await?;
     let state = handle.view().borrow().state.clone();
-    Ok(convert::status(id, &state, call.server.rooms.attached(id)))
+    Ok(event_conversion::status(
+        id,
+        &state,
+        call.server.rooms.attached(id),
+    ))
 }
 
 async fn change(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     id: ConversationId,
-    change: Change,
-) -> Result<SeqResult, Refusal> {
+    change: ConversationChange,
+) -> Result<SeqResult, MethodError> {
     let by = connection.person();
     let seq = server.directory.with(id, |handle| {
         let (change, by) = (change.clone(), by.clone());
@@ -196,13 +201,13 @@ async fn change(
     Ok(SeqResult { seq: seq.await? })
 }
 
-async fn rename(call: Call<Rename>) -> Result<SeqResult, Refusal> {
+async fn rename(call: MethodCall<Rename>) -> Result<SeqResult, MethodError> {
     check_title(&call.params.title)?;
-    let title = Change::Title(call.params.title.clone());
+    let title = ConversationChange::Title(call.params.title.clone());
     change(&call.server, &call.connection, call.params.id, title).await
 }
 
-async fn fork(call: Call<Fork>) -> Result<CreateResult, Refusal> {
+async fn fork(call: MethodCall<Fork>) -> Result<CreateResult, MethodError> {
     let (id, seq) = call
         .server
         .directory
@@ -215,13 +220,13 @@ async fn fork(call: Call<Fork>) -> Result<CreateResult, Refusal> {
     })
 }
 
-async fn delete(call: Call<Delete>) -> Result<Empty, Refusal> {
+async fn delete(call: MethodCall<Delete>) -> Result<Empty, MethodError> {
     let id = call.params.id;
     let handle = call.server.directory.open(id).await?;
     let title = handle.view().borrow().state.title().to_owned();
     drop(handle);
     if title != call.params.confirm_title {
-        return Err(Refusal::params(
+        return Err(MethodError::params(
             "confirmTitle is not the conversation's title",
         ));
     }
@@ -230,13 +235,13 @@ async fn delete(call: Call<Delete>) -> Result<Empty, Refusal> {
     Ok(Empty {})
 }
 
-async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
+async fn history(call: MethodCall<History>) -> Result<ConversationHistoryResult, MethodError> {
     let id = call.params.id;
     let limit = call.params.limit.clamp(1, HISTORY_MOST) as usize;
     let before = call.params.before_seq.unwrap_or(Seq(u64::MAX));
     let handle = call.server.directory.open(id).await?;
     let records = handle.records_before(before, limit, HISTORY_BYTES)?;
-    let log = Log {
+    let log = LogOwner {
         epoch: call.server.about.epoch,
         conversation: Some(id),
     };
@@ -251,24 +256,24 @@ async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
             break;
         }
         let event = serde_json::from_str(&text);
-        events.push(event.map_err(|error| Refusal::internal(&error.to_string()))?);
+        events.push(event.map_err(|error| MethodError::internal(&error.to_string()))?);
     }
     events.reverse();
     let left_out = events.len() < records.len();
-    Ok(HistoryResult {
+    Ok(ConversationHistoryResult {
         more: left_out || first.is_some_and(|it| it > Seq(1)),
         events,
     })
 }
 
-async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
+async fn search(call: MethodCall<Search>) -> Result<SearchResult, MethodError> {
     let params = call.params;
     if params.query.trim().is_empty() {
-        return Err(Refusal::params("the query is empty"));
+        return Err(MethodError::params("the query is empty"));
     }
     if params.query.chars().nth(MAX_QUERY_CHARS).is_some() {
         let rule = format!("a query has at most {MAX_QUERY_CHARS} characters");
-        return Err(Refusal::params(&rule));
+        return Err(MethodError::params(&rule));
     }
     let limit = params.limit.unwrap_or(SEARCH_DEFAULT).clamp(1, SEARCH_MOST) as usize;
     let mut among = call.server.directory.states().await?;
@@ -278,7 +283,7 @@ async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
     });
     if let (Some(only), true) = (params.id, among.is_empty()) {
         let message = format!("there is no conversation {only}");
-        return Err(Refusal::new(ErrorKind::NotFound, message).hint("aishctl conv list"));
+        return Err(MethodError::new(ErrorKind::NotFound, message).hint("aishctl conv list"));
     }
     let after = params.cursor.as_deref().map(after).transpose()?;
     let mut found = call
@@ -306,14 +311,14 @@ async fn search(call: Call<Search>) -> Result<SearchResult, Refusal> {
     })
 }
 
-fn after(cursor: &str) -> Result<After, Refusal> {
+fn after(cursor: &str) -> Result<SearchPosition, MethodError> {
     let parts = cursor.split_once('-');
     parts
         .and_then(|(conversation, seq)| {
-            Some(After {
+            Some(SearchPosition {
                 conversation: conversation.parse().ok()?,
                 seq: Seq(seq.parse().ok()?),
             })
         })
-        .ok_or_else(|| Refusal::params("cursor is not one that conversation/search gave"))
+        .ok_or_else(|| MethodError::params("cursor is not one that conversation/search gave"))
 }

@@ -5,35 +5,35 @@ use std::sync::atomic::Ordering;
 
 use aish_proto::conversation::Activity;
 use aish_proto::daemon::{
-    Hello, HelloResult, Metrics, MetricsResult, Ping, Reload, ReloadResult, RoutingStatus, Schema,
-    ServerInfo, Shutdown, ShutdownResult, Status, StatusResult, StoreStatus,
+    DaemonReloadResult, Hello, HelloResult, Metrics, MetricsResult, Ping, Reload, RoutingStatus,
+    Schema, ServerInfo, Shutdown, ShutdownResult, Status, StatusResult, StoreStatus,
 };
 use aish_proto::error::ErrorKind;
-use aish_proto::method::{Empty, Role};
+use aish_proto::method::{ClientRole, Empty};
 use aish_proto::shell::USUAL_ENVIRONMENT;
 use aish_proto::version::{EVENT_SCHEMA, PROGRAM, ProtocolRange};
 use jsonrpsee::RpcModule;
 
-use super::connection::Given;
-use super::refusal::{AS_DRIVER, Refusal};
-use super::{Call, Server, Stopping, config, convert, metrics, register};
-use aishd_config::live::{Errors, Reading};
+use super::connection::GivenEnvironment;
+use super::method_error::{AS_DRIVER, MethodError};
+use super::{MethodCall, OrderedStop, RpcServer, config, event_conversion, metrics, register};
+use aishd_config::live::{OnErrors, ReloadOutcome};
 use aishd_log::environment::MAX_ENVIRONMENT_BYTES;
-use aishd_log::routed::Which;
-use aishd_log::time::At;
+use aishd_log::routed::RoutedSide;
+use aishd_log::time::Timestamp;
 use aishd_model::preset::{Backend, KeySource, Preset};
 use aishd_platform::clock;
 
 /// What ends after the turns needs some of the 10 s of a stop, too.
 const GRACE_MOST_MS: u64 = 3_000;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Hello, _, _>(module, hello);
-    register::<Ping, _, _>(module, |_call: Call<Ping>| async { Ok(Empty {}) });
+    register::<Ping, _, _>(module, |_call: MethodCall<Ping>| async { Ok(Empty {}) });
     register::<Status, _, _>(module, status);
     register::<Shutdown, _, _>(module, shutdown);
     register::<Reload, _, _>(module, reload);
-    register::<Schema, _, _>(module, |_call: Call<Schema>| async {
+    register::<Schema, _, _>(module, |_call: MethodCall<Schema>| async {
         Ok(aish_proto::schema::document())
     });
     register::<Metrics, _, _>(module, metrics_text);
@@ -41,7 +41,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
 
 /// Waits for nothing: calls that follow in the same write begin when this has got as far as it can, and a client that
 /// sends its question behind a tentative hello relies on it.
-async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
+async fn hello(call: MethodCall<Hello>) -> Result<HelloResult, MethodError> {
     let params = call.params;
     let ours = ProtocolRange::OURS;
     let Some(protocol) = ours.common(params.protocol) else {
@@ -59,13 +59,13 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         } else {
             "the client is older: install the aishctl that came with this aishd"
         };
-        return Err(Refusal::new(ErrorKind::VersionMismatch, message).hint(hint));
+        return Err(MethodError::new(ErrorKind::VersionMismatch, message).hint(hint));
     };
     let of_ours = call.connection.is_of_ours();
-    let may_lend = params.role == Role::Driver && !of_ours;
+    let may_lend = params.role == ClientRole::Driver && !of_ours;
     if !params.secrets.is_empty() && !may_lend {
         let message = "only a driver may lend secrets";
-        return Err(Refusal::new(ErrorKind::ForbiddenRole, message).hint(AS_DRIVER));
+        return Err(MethodError::new(ErrorKind::ForbiddenRole, message).hint(AS_DRIVER));
     }
     let broker = call.server.directory.broker();
     let models = call.server.directory.models();
@@ -89,7 +89,7 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
     let more = more_environment(&call.server, &params.environment);
     check_size(&params.environment)?;
     if (wanted.is_empty() && more.is_empty()) || !params.tentative {
-        let mut given = Given {
+        let mut given = GivenEnvironment {
             variables: params.environment,
             umask: params.umask,
         };
@@ -98,11 +98,11 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
             // It does not pass for a person, and what a person allows would run with another PATH than it seems to.
             info.name = provider.to_string();
             info.tty = None;
-            given = Given::default();
+            given = GivenEnvironment::default();
         }
         call.connection.greet(info, params.role, given);
         // Whoever says hello again as somebody who may not allow anything has allowed nothing.
-        if params.role < Role::Driver {
+        if params.role < ClientRole::Driver {
             let allowances = call.server.directory.allowances();
             allowances.forget(call.connection.client);
         }
@@ -121,23 +121,23 @@ async fn hello(call: Call<Hello>) -> Result<HelloResult, Refusal> {
         limits: call.server.limits.clone(),
         wanted_secrets: wanted.into_iter().map(str::to_owned).collect(),
         wanted_environment: more,
-        ui: config::ui(&call.server.config.standing().borrow()),
+        ui: config::ui(&call.server.config.watch_status().borrow()),
     })
 }
 
-fn check_size(given: &BTreeMap<String, String>) -> Result<(), Refusal> {
+fn check_size(given: &BTreeMap<String, String>) -> Result<(), MethodError> {
     let bytes: usize = given.iter().map(|(a, b)| a.len() + b.len()).sum();
     if bytes <= MAX_ENVIRONMENT_BYTES {
         return Ok(());
     }
     let message =
         format!("environment is {bytes} bytes; at most {MAX_ENVIRONMENT_BYTES} are taken");
-    Err(Refusal::new(ErrorKind::TooLarge, message)
+    Err(MethodError::new(ErrorKind::TooLarge, message)
         .hint("aishctl config explain shell.env_from_client: what is named there is sent"))
 }
 
 /// What the daemon would take besides, of what clients do not give by themselves.
-fn more_environment(server: &Server, given: &BTreeMap<String, String>) -> Vec<String> {
+fn more_environment(server: &RpcServer, given: &BTreeMap<String, String>) -> Vec<String> {
     let names = server.directory.policy().shell.env_from_client.clone();
     let usual = |it: &String| USUAL_ENVIRONMENT.contains(&it.as_str());
     let unknown = names.into_iter().filter(|it| !usual(it));
@@ -158,7 +158,7 @@ fn key_env(preset: &Preset) -> Option<&str> {
     }
 }
 
-fn server_info(server: &Server) -> ServerInfo {
+fn server_info(server: &RpcServer) -> ServerInfo {
     ServerInfo {
         version: PROGRAM.to_owned(),
         pid: std::process::id(),
@@ -168,7 +168,7 @@ fn server_info(server: &Server) -> ServerInfo {
 
 /// How much goes on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Load {
+struct DaemonLoad {
     running: u64,
     /// Conversations in which no turn runs, but a person's own command.
     commands: u64,
@@ -176,11 +176,11 @@ struct Load {
     conversations: u64,
 }
 
-async fn load(server: &Server) -> Result<Load, Refusal> {
+async fn load(server: &RpcServer) -> Result<DaemonLoad, MethodError> {
     let states = server.directory.states().await?;
-    let mut load = Load::default();
+    let mut load = DaemonLoad::default();
     for (_, state) in &states {
-        let runs = convert::activity(state) == Activity::Running;
+        let runs = event_conversion::activity(state) == Activity::Running;
         if runs && state.running.is_some() {
             load.running += 1;
         } else if runs {
@@ -192,15 +192,15 @@ async fn load(server: &Server) -> Result<Load, Refusal> {
     Ok(load)
 }
 
-async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
+async fn status(call: MethodCall<Status>) -> Result<StatusResult, MethodError> {
     let server = call.server;
     let health = server.directory.health();
     // A store that cannot be read is exactly what this call is there to show.
     let load = load(&server).await.unwrap_or_default();
     let models = server.directory.models();
     let routes = server.directory.routes();
-    let (switches, counted) = (routes.switches(), routes.counted());
-    let standing = server.config.standing().borrow().clone();
+    let (switches, counted) = (routes.switches(), routes.counts());
+    let standing = server.config.watch_status().borrow().clone();
     let file = server.config.file().filter(|it| it.exists());
     Ok(StatusResult {
         server: server_info(&server),
@@ -215,7 +215,7 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
         conversations: load.conversations,
         running_turns: load.running,
         running_commands: load.commands,
-        pending_confirms: server.directory.pending().known().len() as u64,
+        pending_confirms: server.directory.pending().snapshot().len() as u64,
         queued_turns: load.queued,
         clients: server.counters.connected.load(Ordering::Relaxed),
         store: StoreStatus {
@@ -227,8 +227,8 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
             journal_bytes: health.journal_bytes,
         },
         routing: RoutingStatus {
-            auto: switches.is_on(Which::Route, &models.routing),
-            fallback: switches.is_on(Which::Fallback, &models.routing),
+            auto: switches.is_on(RoutedSide::Route, &models.routing),
+            fallback: switches.is_on(RoutedSide::Fallback, &models.routing),
             routed: counted.routed,
             fallbacks: counted.fallbacks,
             fallbacks_failed: counted.fallbacks_failed,
@@ -237,10 +237,10 @@ async fn status(call: Call<Status>) -> Result<StatusResult, Refusal> {
     })
 }
 
-async fn shutdown(call: Call<Shutdown>) -> Result<ShutdownResult, Refusal> {
+async fn shutdown(call: MethodCall<Shutdown>) -> Result<ShutdownResult, MethodError> {
     let server = call.server;
     if call.params.if_idle {
-        let Load {
+        let DaemonLoad {
             running,
             commands,
             queued,
@@ -251,15 +251,15 @@ async fn shutdown(call: Call<Shutdown>) -> Result<ShutdownResult, Refusal> {
             if commands > 0 {
                 message.push_str(&format!(", and {commands} commands run"));
             }
-            return Err(Refusal::new(ErrorKind::Busy, message).hint("aishctl status"));
+            return Err(MethodError::new(ErrorKind::Busy, message).hint("aishctl status"));
         }
     }
     let grace_ms = u64::try_from(server.grace().as_millis()).unwrap_or(u64::MAX);
     let deadline_ms = call.params.deadline_ms.unwrap_or(grace_ms);
     let deadline_ms = deadline_ms.min(GRACE_MOST_MS);
     let now = clock::now();
-    let deadline_at = At(now.0 + i64::try_from(deadline_ms).unwrap_or_default());
-    let stopping = Stopping {
+    let deadline_at = Timestamp(now.0 + i64::try_from(deadline_ms).unwrap_or_default());
+    let stopping = OrderedStop {
         reason: "asked by a client".to_owned(),
         deadline_ms,
         deadline_at,
@@ -277,12 +277,13 @@ async fn shutdown(call: Call<Shutdown>) -> Result<ShutdownResult, Refusal> {
     })
 }
 
-async fn reload(call: Call<Reload>) -> Result<ReloadResult, Refusal> {
-    let Reading::Told(done) = config::read(&call.server, |it| it.reload(Errors::Tell)).await?
+async fn reload(call: MethodCall<Reload>) -> Result<DaemonReloadResult, MethodError> {
+    let ReloadOutcome::Told(done) =
+        config::read(&call.server, |it| it.reload(OnErrors::Tell)).await?
     else {
-        return Err(Refusal::internal("nobody held it"));
+        return Err(MethodError::internal("nobody held it"));
     };
-    Ok(ReloadResult {
+    Ok(DaemonReloadResult {
         changed: done.changed.keys.clone(),
         errors: done.errors.clone(),
         warnings: done.warnings.clone(),
@@ -290,7 +291,7 @@ async fn reload(call: Call<Reload>) -> Result<ReloadResult, Refusal> {
     })
 }
 
-async fn metrics_text(call: Call<Metrics>) -> Result<MetricsResult, Refusal> {
+async fn metrics_text(call: MethodCall<Metrics>) -> Result<MetricsResult, MethodError> {
     let load = load(&call.server).await.unwrap_or_default();
     let text = metrics::text(&call.server, load.running, load.queued, load.conversations);
     Ok(MetricsResult { text })

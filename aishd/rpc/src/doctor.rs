@@ -4,22 +4,22 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use aish_proto::doctor::{Check, Doctor, DoctorResult, Outcome};
+use aish_proto::doctor::{CheckOutcome, Doctor, DoctorCheck, DoctorResult};
 use aish_proto::method::Empty;
 use aish_proto::network;
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
 use tokio::time::Instant;
 
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_config::env;
-use aishd_config::shelf::Shelf;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_config::environment_variables;
+use aishd_config::manifest_store::ManifestStore;
 use aishd_log::turn_error::FailureClass;
-use aishd_mcp_messages::server::{ServerStatus, State};
-use aishd_mcp_messages::text::one_line;
-use aishd_model::preset::{Backend, Endpoint, KeySource, Preset};
-use aishd_model::reply::Failure;
+use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
+use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset};
+use aishd_model::reply::RequestFailure;
 
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 /// Of what is told of an MCP server.
@@ -27,15 +27,15 @@ const MAX_SAID_CHARS: usize = 300;
 /// Somebody should know before the store has to refuse.
 const LITTLE_ROOM_BYTES: u64 = 256 << 20;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Doctor, _, _>(module, doctor);
 }
 
-async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
+async fn doctor(call: MethodCall<Doctor>) -> Result<DoctorResult, MethodError> {
     let Empty {} = call.params;
     let server = &call.server;
     let mut checks = vec![config(server)];
-    checks.extend(network(&env::of_network()));
+    checks.extend(network(&environment_variables::of_network()));
     checks.extend(models(server).await);
     checks.extend(tools(server).await);
     let servers = server.hub.servers().borrow().clone();
@@ -46,8 +46,8 @@ async fn doctor(call: Call<Doctor>) -> Result<DoctorResult, Refusal> {
     Ok(DoctorResult { checks })
 }
 
-fn check(name: impl Into<String>, outcome: Outcome, detail: impl Into<String>) -> Check {
-    Check {
+fn check(name: impl Into<String>, outcome: CheckOutcome, detail: impl Into<String>) -> DoctorCheck {
+    DoctorCheck {
         check: name.into(),
         outcome,
         detail: detail.into(),
@@ -55,23 +55,23 @@ fn check(name: impl Into<String>, outcome: Outcome, detail: impl Into<String>) -
     }
 }
 
-fn fix(check: Check, fix: impl Into<String>) -> Check {
-    Check {
+fn fix(check: DoctorCheck, fix: impl Into<String>) -> DoctorCheck {
+    DoctorCheck {
         fix: Some(fix.into()),
         ..check
     }
 }
 
-fn config(server: &Server) -> Check {
+fn config(server: &RpcServer) -> DoctorCheck {
     let place = match server.config.file().filter(|it| it.exists()) {
         Some(path) => path.display().to_string(),
         None => "there is none; everything has its default".to_owned(),
     };
-    let standing = server.config.standing().borrow().clone();
+    let standing = server.config.watch_status().borrow().clone();
     if let Some(error) = standing.errors.first() {
         let detail = format!("{error}; running the previous one");
         return fix(
-            check("config", Outcome::Fail, detail),
+            check("config", CheckOutcome::Fail, detail),
             "aishctl config check",
         );
     }
@@ -79,17 +79,17 @@ fn config(server: &Server) -> Check {
         let keys = standing.restart_needed.join(", ");
         let detail = format!("{place}: {keys} wait for a restart");
         return fix(
-            check("config", Outcome::Warn, detail),
+            check("config", CheckOutcome::Warn, detail),
             "aishctl service restart",
         );
     }
     match standing.warnings.len() {
-        0 => check("config", Outcome::Ok, place),
+        0 => check("config", CheckOutcome::Ok, place),
         count => {
             let plural = if count == 1 { "" } else { "s" };
             let detail = format!("{place}: {count} warning{plural}");
             fix(
-                check("config", Outcome::Warn, detail),
+                check("config", CheckOutcome::Warn, detail),
                 "aishctl config check",
             )
         }
@@ -97,15 +97,15 @@ fn config(server: &Server) -> Check {
 }
 
 /// Through which proxy servers are reached and which certificates are trusted, where somebody has said so.
-fn network(set: &[(&str, String)]) -> Option<Check> {
+fn network(set: &[(&str, String)]) -> Option<DoctorCheck> {
     let said = set
         .iter()
-        .map(|(name, value)| format!("{name}={}", network::shown(value)));
+        .map(|(name, value)| format!("{name}={}", network::displayed(value)));
     let said: Vec<String> = said.collect();
-    (!said.is_empty()).then(|| check("network", Outcome::Ok, said.join(" · ")))
+    (!said.is_empty()).then(|| check("network", CheckOutcome::Ok, said.join(" · ")))
 }
 
-async fn models(server: &Server) -> Vec<Check> {
+async fn models(server: &RpcServer) -> Vec<DoctorCheck> {
     let models = server.directory.models();
     let presets: Vec<_> = models
         .presets
@@ -124,7 +124,7 @@ async fn models(server: &Server) -> Vec<Check> {
     join_all(asked).await
 }
 
-async fn model(server: &Server, preset: &Preset, endpoint: &Endpoint) -> Check {
+async fn model(server: &RpcServer, preset: &Preset, endpoint: &ModelEndpoint) -> DoctorCheck {
     let name = format!("model {}", preset.name);
     let place = endpoint.base();
     let broker = server.directory.broker();
@@ -137,7 +137,7 @@ async fn model(server: &Server, preset: &Preset, endpoint: &Endpoint) -> Check {
     match listed {
         Ok(models) if models.contains(&preset.model) => {
             let detail = format!("{place} · {} is there · {ms} ms", preset.model);
-            check(name, Outcome::Ok, detail)
+            check(name, CheckOutcome::Ok, detail)
         }
         Ok(_) => {
             let detail = format!("{place} answers, and does not list {}", preset.model);
@@ -145,7 +145,7 @@ async fn model(server: &Server, preset: &Preset, endpoint: &Endpoint) -> Check {
                 "aishctl model probe shows what it has; models.{}.model names one",
                 preset.name
             );
-            fix(check(name, Outcome::Warn, detail), command)
+            fix(check(name, CheckOutcome::Warn, detail), command)
         }
         Err(failure) => {
             let what = match failure.class() {
@@ -163,13 +163,13 @@ async fn model(server: &Server, preset: &Preset, endpoint: &Endpoint) -> Check {
                 | FailureClass::Storage => "look at the server's own log",
             };
             let outcome = match failure.class() {
-                FailureClass::Rejected | FailureClass::RateLimited => Outcome::Warn,
+                FailureClass::Rejected | FailureClass::RateLimited => CheckOutcome::Warn,
                 FailureClass::Unreachable
                 | FailureClass::Unauthorized
                 | FailureClass::ContextOverflow
                 | FailureClass::Cut
                 | FailureClass::Config
-                | FailureClass::Storage => Outcome::Fail,
+                | FailureClass::Storage => CheckOutcome::Fail,
             };
             let detail = format!("{place}: {}", what_happened(&failure));
             fix(check(name, outcome, detail), what)
@@ -178,7 +178,7 @@ async fn model(server: &Server, preset: &Preset, endpoint: &Endpoint) -> Check {
 }
 
 /// Without the name of the layer, which is for those who look at the code.
-fn what_happened(failure: &Failure) -> String {
+fn what_happened(failure: &RequestFailure) -> String {
     let text = failure.to_string();
     match text.split_once(": ") {
         Some((_layer, rest)) => rest.to_owned(),
@@ -186,7 +186,7 @@ fn what_happened(failure: &Failure) -> String {
     }
 }
 
-fn no_key(name: String, endpoint: &Endpoint) -> Check {
+fn no_key(name: String, endpoint: &ModelEndpoint) -> DoctorCheck {
     let (detail, what) = match &endpoint.key {
         KeySource::Env(variable) => (
             format!("{variable} is not set in aishd, and nobody has lent it"),
@@ -203,11 +203,11 @@ fn no_key(name: String, endpoint: &Endpoint) -> Check {
             "correct the preset's key".to_owned(),
         ),
     };
-    fix(check(name, Outcome::Fail, detail), what)
+    fix(check(name, CheckOutcome::Fail, detail), what)
 }
 
 /// The limit of a day, if there is one, and what it cannot count.
-fn spending(server: &Server) -> Option<Check> {
+fn spending(server: &RpcServer) -> Option<DoctorCheck> {
     let models = server.directory.models();
     let limit = models.daily_usd?;
     let (_, spent, _) = server.directory.ledger().today();
@@ -215,46 +215,46 @@ fn spending(server: &Server) -> Option<Check> {
     let uncounted = models.presets.values().filter(|it| it.price.is_none());
     let uncounted: Vec<&str> = uncounted.map(|it| it.name.as_str()).collect();
     if spent >= limit {
-        let warned = check("spending", Outcome::Warn, format!("{detail}: used up"));
+        let warned = check("spending", CheckOutcome::Warn, format!("{detail}: used up"));
         return Some(fix(warned, "limits.daily_spend_usd raises it"));
     }
     if uncounted.is_empty() {
-        return Some(check("spending", Outcome::Ok, detail));
+        return Some(check("spending", CheckOutcome::Ok, detail));
     }
     let names = uncounted.join(", ");
     let detail = format!("{detail}; what {names} cost cannot be counted");
     Some(fix(
-        check("spending", Outcome::Warn, detail),
+        check("spending", CheckOutcome::Warn, detail),
         "models.NAME.price says what a preset costs; 0 for what costs nothing",
     ))
 }
 
 /// Tools that are written down, if there are any.
-async fn tools(server: &Server) -> Option<Check> {
+async fn tools(server: &RpcServer) -> Option<DoctorCheck> {
     let count = server.directory.tools().registry().providers.len();
-    let report = super::registry::ask(server, Shelf::report).await;
+    let report = super::registry::ask(server, ManifestStore::report).await;
     let faults = report.map(|it| it.faults).unwrap_or_default();
     let Some(first) = faults.first() else {
         let plural = if count == 1 { "" } else { "s" };
         let detail = format!("{count} manifest{plural}");
-        return (count > 0).then(|| check("tools", Outcome::Ok, detail));
+        return (count > 0).then(|| check("tools", CheckOutcome::Ok, detail));
     };
     let more = match faults.len() - 1 {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
     Some(fix(
-        check("tools", Outcome::Warn, format!("{first}{more}")),
+        check("tools", CheckOutcome::Warn, format!("{first}{more}")),
         "correct it; aishctl tools reload shows all of them",
     ))
 }
 
 /// One MCP server. It is not asked: how it does is known.
-fn mcp(server: &ServerStatus) -> Check {
+fn mcp(server: &ServerEntry) -> DoctorCheck {
     let alias = &server.alias;
     let name = format!("mcp {alias}");
     match &server.state {
-        State::Ready => {
+        ServerPhase::Ready => {
             let count = server.tools.len();
             let plural = if count == 1 { "" } else { "s" };
             let mut detail = format!("{count} tool{plural}, protocol {}", server.about.protocol);
@@ -266,24 +266,24 @@ fn mcp(server: &ServerStatus) -> Check {
                 let plural = if remarks == 1 { "" } else { "s" };
                 let _infallible = write!(detail, "; {remarks} remark{plural}: aishctl mcp list");
             }
-            check(name, Outcome::Ok, detail)
+            check(name, CheckOutcome::Ok, detail)
         }
-        State::Off(why) => check(name, Outcome::Ok, format!("off: {why}")),
-        State::Connecting => fix(
-            check(name, Outcome::Warn, "it is still connecting"),
+        ServerPhase::Off(why) => check(name, CheckOutcome::Ok, format!("off: {why}")),
+        ServerPhase::Connecting => fix(
+            check(name, CheckOutcome::Warn, "it is still connecting"),
             format!("aishctl mcp logs {alias}, if it stays so"),
         ),
-        State::Failed { why, hint } => {
+        ServerPhase::Failed { why, hint } => {
             let usual = format!("aishctl mcp logs {alias} says why; aishctl mcp restart {alias}");
             let hint = hint.as_deref().map(|it| one_line(it, MAX_SAID_CHARS));
-            let failed = check(name, Outcome::Fail, one_line(why, MAX_SAID_CHARS));
+            let failed = check(name, CheckOutcome::Fail, one_line(why, MAX_SAID_CHARS));
             fix(failed, hint.unwrap_or(usual))
         }
     }
 }
 
 /// What is there when nothing is configured.
-async fn found(server: &Server) -> Check {
+async fn found(server: &RpcServer) -> DoctorCheck {
     let asked = tokio::time::timeout(PROBE_LIMIT, server.directory.probe_models()).await;
     let servers = asked.unwrap_or_default();
     let answering = servers.iter().find(|it| it.models.is_ok());
@@ -293,28 +293,28 @@ async fn found(server: &Server) -> Check {
                 "none is configured; {} answers on this machine",
                 it.endpoint
             );
-            check("models", Outcome::Ok, detail)
+            check("models", CheckOutcome::Ok, detail)
         }
         None => {
             let detail = "none is configured and none was found on this machine: the demo answers";
             let what = "start a local server such as Ollama, or name one in the configuration";
-            fix(check("models", Outcome::Warn, detail), what)
+            fix(check("models", CheckOutcome::Warn, detail), what)
         }
     }
 }
 
 /// Whether the kernel holds what runs do unasked.
-fn boundary(server: &Server) -> Check {
+fn boundary(server: &RpcServer) -> DoctorCheck {
     match &server.directory.ground().missing {
         None => check(
             "runs",
-            Outcome::Ok,
+            CheckOutcome::Ok,
             "the kernel holds their commands to the conversation's directories",
         ),
         Some(why) => fix(
             check(
                 "runs",
-                Outcome::Warn,
+                CheckOutcome::Warn,
                 format!("nothing holds their commands, so each is asked about: {why}"),
             ),
             "a kernel of 6.12 or later with landlock among its lsm= has what it takes",
@@ -322,7 +322,7 @@ fn boundary(server: &Server) -> Check {
     }
 }
 
-fn store(server: &Server) -> Check {
+fn store(server: &RpcServer) -> DoctorCheck {
     let health = server.directory.health();
     let mut detail = format!(
         "{} · journal {}",
@@ -336,7 +336,7 @@ fn store(server: &Server) -> Check {
         let _infallible = write!(detail, " · {} free", size(free));
     }
     if let Some(problem) = health.problem {
-        let failed = check("store", Outcome::Fail, format!("{detail} · {problem}"));
+        let failed = check("store", CheckOutcome::Fail, format!("{detail} · {problem}"));
         return fix(
             failed,
             "aishd goes on by itself once the disk takes data again",
@@ -344,7 +344,7 @@ fn store(server: &Server) -> Check {
     }
     let repairs = health.repairs.join("; ");
     if !repairs.is_empty() {
-        let warned = check("store", Outcome::Warn, format!("{detail} · {repairs}"));
+        let warned = check("store", CheckOutcome::Warn, format!("{detail} · {repairs}"));
         return fix(
             warned,
             "nothing to do; look after the disk if it happens again",
@@ -352,10 +352,10 @@ fn store(server: &Server) -> Check {
     }
     match health.free_bytes {
         Some(free) if free < LITTLE_ROOM_BYTES => fix(
-            check("store", Outcome::Warn, detail),
+            check("store", CheckOutcome::Warn, detail),
             "make room on that disk; without any, questions are refused",
         ),
-        Some(_) | None => check("store", Outcome::Ok, detail),
+        Some(_) | None => check("store", CheckOutcome::Ok, detail),
     }
 }
 

@@ -6,22 +6,22 @@ use aish_proto::id::ConversationId;
 use aish_proto::intent::{self as wire, Route, RouteParams, RoutingOutcome};
 use jsonrpsee::RpcModule;
 
-use super::connection::Connection;
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_log::audit::{Draft, Routed, RoutedAs, Told};
-use aishd_log::tool::Sha;
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_log::audit::{AuditDraft, AuditFact, RoutedAs, RoutedAudit};
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::ToolName;
 use aishd_platform::clock;
-use aishd_rules::alignment::Alignment;
+use aishd_rules::alignment::ActionVerdict;
 use aishd_rules::intent;
-use aishd_rules::intent::{Candidate, Confidence, Routing};
+use aishd_rules::intent::{IntentConfidence, IntentDecision, RankedCapability};
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Route, _, _>(module, route);
 }
 
-async fn route(call: Call<Route>) -> Result<wire::Routing, Refusal> {
+async fn route(call: MethodCall<Route>) -> Result<wire::IntentRouting, MethodError> {
     let RouteParams {
         conversation,
         action,
@@ -37,45 +37,49 @@ async fn route(call: Call<Route>) -> Result<wire::Routing, Refusal> {
     };
     let catalog = call.server.directory.catalog();
     let routing = intent::route(&action, tool.as_deref(), &catalog, &used);
-    let told = told(&action, &routing, None);
-    tell(&call.server, &call.connection, conversation, told).await?;
+    let told = routing_fact(&action, &routing, None);
+    audit_routing(&call.server, &call.connection, conversation, told).await?;
     Ok(routed(&routing))
 }
 
-pub(super) async fn tell(
-    server: &Server,
-    connection: &Connection,
+pub(super) async fn audit_routing(
+    server: &RpcServer,
+    connection: &ClientConnection,
     conversation: Option<ConversationId>,
-    told: Told,
-) -> Result<(), Refusal> {
-    let draft = Draft {
+    told: AuditFact,
+) -> Result<(), MethodError> {
+    let draft = AuditDraft {
         conversation,
         by: Some(connection.person()),
-        ..Draft::beside(clock::now(), told)
+        ..AuditDraft::outside_conversation(clock::now(), told)
     };
-    Ok(server.directory.tell(draft).await?)
+    Ok(server.directory.record(draft).await?)
 }
 
 /// For the audit trail: without a word of the action.
-pub(super) fn told(action: &str, routing: &Routing, alignment: Option<&Alignment>) -> Told {
-    let best = |it: &[Candidate]| it.first().map_or(0, |it| thousandths(it.confidence));
+pub(super) fn routing_fact(
+    action: &str,
+    routing: &IntentDecision,
+    alignment: Option<&ActionVerdict>,
+) -> AuditFact {
+    let best = |it: &[RankedCapability]| it.first().map_or(0, |it| thousandths(it.confidence));
     let (outcome, tool, confidence) = match routing {
-        Routing::Found {
+        IntentDecision::Found {
             tool, confidence, ..
         } => (
             RoutedAs::Found,
             Some(tool.clone()),
             thousandths(*confidence),
         ),
-        Routing::Ambiguous(candidates) => (RoutedAs::Ambiguous, None, best(candidates)),
-        Routing::Unknown(_) => (RoutedAs::Unknown, None, 0),
+        IntentDecision::Ambiguous(candidates) => (RoutedAs::Ambiguous, None, best(candidates)),
+        IntentDecision::Unknown(_) => (RoutedAs::Unknown, None, 0),
     };
     let contradiction = alignment.and_then(|it| match it {
-        Alignment::Contradiction { told, .. } => Some(told.clone()),
-        Alignment::Aligned | Alignment::Unknown => None,
+        ActionVerdict::Contradiction { told, .. } => Some(told.clone()),
+        ActionVerdict::Aligned | ActionVerdict::Unknown => None,
     });
-    Told::Routed(Routed {
-        action: Sha::of(action.as_bytes()),
+    AuditFact::Routed(RoutedAudit {
+        action: ContentDigest::of(action.as_bytes()),
         outcome,
         tool,
         confidence,
@@ -88,12 +92,12 @@ pub(super) fn told(action: &str, routing: &Routing, alignment: Option<&Alignment
     clippy::cast_sign_loss,
     reason = "it is from 0 to 1000"
 )]
-fn thousandths(confidence: Confidence) -> u16 {
+fn thousandths(confidence: IntentConfidence) -> u16 {
     (confidence.value().clamp(0.0, 1.0) * 1000.0).round() as u16
 }
 
-pub(super) fn routed(routing: &Routing) -> wire::Routing {
-    let empty = |outcome| wire::Routing {
+pub(super) fn routed(routing: &IntentDecision) -> wire::IntentRouting {
+    let empty = |outcome| wire::IntentRouting {
         outcome,
         provider: None,
         capability: None,
@@ -104,12 +108,12 @@ pub(super) fn routed(routing: &Routing) -> wire::Routing {
         nearest: vec![],
     };
     match routing {
-        Routing::Found {
+        IntentDecision::Found {
             tool,
             confidence,
             reason,
             others,
-        } => wire::Routing {
+        } => wire::IntentRouting {
             provider: Some(tool.alias().to_string()),
             capability: Some(tool.tool().to_owned()),
             name: Some(tool.to_string()),
@@ -118,20 +122,20 @@ pub(super) fn routed(routing: &Routing) -> wire::Routing {
             candidates: candidates(others),
             ..empty(RoutingOutcome::Found)
         },
-        Routing::Ambiguous(all) => wire::Routing {
+        IntentDecision::Ambiguous(all) => wire::IntentRouting {
             confidence: all.first().map_or(0.0, |it| it.confidence.value()),
             candidates: candidates(all),
             ..empty(RoutingOutcome::Ambiguous)
         },
-        Routing::Unknown(nearest) => wire::Routing {
+        IntentDecision::Unknown(nearest) => wire::IntentRouting {
             nearest: nearest.iter().map(ToolName::to_string).collect(),
             ..empty(RoutingOutcome::Unknown)
         },
     }
 }
 
-fn candidates(all: &[Candidate]) -> Vec<wire::Candidate> {
-    let told = all.iter().map(|it| wire::Candidate {
+fn candidates(all: &[RankedCapability]) -> Vec<wire::IntentCandidate> {
+    let told = all.iter().map(|it| wire::IntentCandidate {
         name: it.tool.to_string(),
         confidence: it.confidence.value(),
     });

@@ -2,6 +2,7 @@
 //! jsonrpsee's; lines, batches, limits and subscriptions are ours.
 
 mod attach;
+mod attached_clients;
 mod audit;
 mod auto_approve;
 mod blob;
@@ -10,39 +11,39 @@ mod confirm;
 mod connection;
 mod context;
 mod conversation;
-mod convert;
 mod daemon;
-mod descent;
 mod doctor;
-mod encoded;
-mod envelope;
-mod fit;
+mod encoded_events;
+mod event_conversion;
 mod intent;
-mod kept;
 mod lifecycle;
+mod line_limit;
 pub mod listen;
 mod log;
 mod mcp;
 mod memory;
+mod method_error;
 mod metrics;
 mod model;
 mod negotiate;
 mod norris;
 mod notices;
 mod outbox;
-pub mod peer;
 mod permission;
 mod pin;
+mod process_descent;
 mod prompt;
-mod refusal;
+mod provider_name;
 mod registry;
+mod request_line;
 mod resource;
-mod room;
 mod route;
 mod saved_prompt;
 mod shell;
-mod tool;
-mod toolset;
+pub mod socket_peer;
+mod stored_result;
+mod tool_list;
+mod tool_run;
 mod transfer;
 mod turn;
 mod turn_end;
@@ -55,57 +56,57 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use aish_proto::id::Epoch;
-use aish_proto::limits::Limits;
-use aish_proto::method::{Method, Order};
+use aish_proto::limits::ProtocolLimits;
+use aish_proto::method::{Method, MethodOrder};
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, RpcModule};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use self::connection::{AfterReply, Connection};
-use self::peer::ProviderAmong;
-use self::refusal::Refusal;
-use self::room::Rooms;
-use aishd_config::live::Live;
-use aishd_config::shelf::Shelf;
-use aishd_conversation::directory::Directory;
-use aishd_log::time::At;
-use aishd_logging::{Redactor, Ring};
+use self::attached_clients::RoomTable;
+use self::connection::{AfterReply, ClientConnection};
+use self::method_error::MethodError;
+use self::socket_peer::ProviderAmong;
+use aishd_config::live::LiveConfig;
+use aishd_config::manifest_store::ManifestStore;
+use aishd_conversation::directory::ConversationDirectory;
+use aishd_log::time::Timestamp;
+use aishd_logging::{LogRing, Redactor};
 use aishd_mcp::hub::Hub;
 
 /// What every method is given.
-pub struct Server {
-    pub directory: Directory,
+pub struct RpcServer {
+    pub directory: ConversationDirectory,
     /// Who a client is that this daemon started.
     pub provider_among: ProviderAmong,
     pub hub: Hub,
     /// Manifests of tools.
-    pub shelf: Arc<Shelf>,
-    pub about: About,
-    pub limits: Limits,
+    pub shelf: Arc<ManifestStore>,
+    pub about: DaemonInfo,
+    pub limits: ProtocolLimits,
     /// The last lines of the log.
-    pub log: Ring,
+    pub log: LogRing,
     /// What must not be shown of a call's arguments.
     pub redactor: Redactor,
     /// Begins the ordered stop, with the time that running turns get.
-    pub stop: watch::Sender<Option<Stopping>>,
+    pub stop: watch::Sender<Option<OrderedStop>>,
     /// Cancelled when no connection may live any longer.
     pub closing: CancellationToken,
-    pub config: Arc<Live>,
-    rooms: Rooms,
+    pub config: Arc<LiveConfig>,
+    rooms: RoomTable,
     /// Subscriptions that have not been sent their last event.
     untold: watch::Sender<usize>,
-    counters: Counters,
+    counters: RpcCounters,
     /// Why a client was cut, by its process id, until it is told.
     cut: Mutex<HashMap<u32, String>>,
 }
 
 /// What does not change while the daemon runs.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct DaemonInfo {
     pub epoch: Epoch,
-    pub started_at: At,
+    pub started_at: Timestamp,
     pub socket: PathBuf,
     pub state_dir: PathBuf,
     pub repairs: Vec<String>,
@@ -113,14 +114,14 @@ pub struct About {
 
 /// The ordered stop, as asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stopping {
+pub struct OrderedStop {
     pub reason: String,
     pub deadline_ms: u64,
-    pub deadline_at: At,
+    pub deadline_at: Timestamp,
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+struct RpcCounters {
     connections: AtomicU64,
     connected: AtomicU64,
     calls: AtomicU64,
@@ -129,21 +130,21 @@ struct Counters {
 }
 
 /// The parts that a server is made of.
-pub struct Parts {
-    pub directory: Directory,
+pub struct ServerParts {
+    pub directory: ConversationDirectory,
     pub provider_among: ProviderAmong,
     pub hub: Hub,
-    pub shelf: Arc<Shelf>,
-    pub about: About,
-    pub limits: Limits,
-    pub log: Ring,
+    pub shelf: Arc<ManifestStore>,
+    pub about: DaemonInfo,
+    pub limits: ProtocolLimits,
+    pub log: LogRing,
     pub redactor: Redactor,
-    pub stop: watch::Sender<Option<Stopping>>,
+    pub stop: watch::Sender<Option<OrderedStop>>,
     pub closing: CancellationToken,
-    pub config: Arc<Live>,
+    pub config: Arc<LiveConfig>,
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for ServerParts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Parts")
             .field("about", &self.about)
@@ -154,10 +155,10 @@ impl std::fmt::Debug for Parts {
 /// Time for the last events of an ordered stop; who does not read is not waited for.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-impl Server {
+impl RpcServer {
     /// Time that running turns get at a stop when nobody says otherwise.
     pub fn grace(&self) -> Duration {
-        self.config.standing().borrow().grace
+        self.config.watch_status().borrow().grace
     }
 
     /// Waits until every subscription has been sent all there is, the word of the stop included.
@@ -167,22 +168,22 @@ impl Server {
         let _too_slow = tokio::time::timeout(FAREWELL, all_told).await;
     }
 
-    fn untold(self: &Arc<Self>) -> Untold {
+    fn untold(self: &Arc<Self>) -> UnsentGuard {
         self.untold.send_modify(|it| *it += 1);
-        Untold(self.clone())
+        UnsentGuard(self.clone())
     }
 }
 
 /// A subscription that an ordered stop has to wait for; dropped, it has been sent everything, or is gone.
-struct Untold(Arc<Server>);
+struct UnsentGuard(Arc<RpcServer>);
 
-impl Drop for Untold {
+impl Drop for UnsentGuard {
     fn drop(&mut self) {
         self.0.untold.send_modify(|it| *it -= 1);
     }
 }
 
-impl std::fmt::Debug for Server {
+impl std::fmt::Debug for RpcServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server")
             .field("about", &self.about)
@@ -190,8 +191,8 @@ impl std::fmt::Debug for Server {
     }
 }
 
-impl Server {
-    pub fn new(parts: Parts) -> Self {
+impl RpcServer {
+    pub fn new(parts: ServerParts) -> Self {
         Self {
             directory: parts.directory,
             provider_among: parts.provider_among,
@@ -204,24 +205,24 @@ impl Server {
             stop: parts.stop,
             closing: parts.closing,
             config: parts.config,
-            rooms: Rooms::default(),
+            rooms: RoomTable::default(),
             untold: watch::channel(0).0,
-            counters: Counters::default(),
+            counters: RpcCounters::default(),
             cut: Mutex::default(),
         }
     }
 }
 
 /// One call of a method: its params are parsed, and its client is allowed to make it.
-struct Call<M: Method> {
-    server: Arc<Server>,
-    connection: Arc<Connection>,
+struct MethodCall<M: Method> {
+    server: Arc<RpcServer>,
+    connection: Arc<ClientConnection>,
     after_reply: AfterReply,
     params: M::Params,
 }
 
 /// All methods of this build; what is not here is an unknown method.
-fn methods(server: Arc<Server>) -> RpcModule<Server> {
+fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     let mut module = RpcModule::from_arc(server);
     daemon::register_all(&mut module);
     doctor::register_all(&mut module);
@@ -233,9 +234,9 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
     shell::register_all(&mut module);
     context::register_all(&mut module);
     memory::register_all(&mut module);
-    kept::register_all(&mut module);
-    tool::register_all(&mut module);
-    toolset::register_all(&mut module);
+    stored_result::register_all(&mut module);
+    tool_run::register_all(&mut module);
+    tool_list::register_all(&mut module);
     registry::register_all(&mut module);
     intent::register_all(&mut module);
     negotiate::register_all(&mut module);
@@ -258,11 +259,11 @@ fn methods(server: Arc<Server>) -> RpcModule<Server> {
 }
 
 /// Adds one method: role, params and errors are handled here, once.
-fn register<M, H, F>(module: &mut RpcModule<Server>, handler: H)
+fn register<M, H, F>(module: &mut RpcModule<RpcServer>, handler: H)
 where
     M: Method,
-    H: Fn(Call<M>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<M::Result, Refusal>> + Send,
+    H: Fn(MethodCall<M>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<M::Result, MethodError>> + Send,
     M::Result: Clone,
 {
     let added = module.register_async_method(M::NAME, move |params, server, extensions| {
@@ -271,8 +272,8 @@ where
             let call = prepare::<M>(&params, server, &extensions)?;
             let connection = call.connection.clone();
             let _alone = match M::ORDER {
-                Order::Conversation => Some(connection.change.lock().await),
-                Order::Unordered => None,
+                MethodOrder::Conversation => Some(connection.change.lock().await),
+                MethodOrder::Unordered => None,
             };
             let stop = call.server.stop.subscribe();
             handler(call).await.map_err(|refusal| {
@@ -293,23 +294,25 @@ where
 
 fn prepare<M: Method>(
     params: &Params<'_>,
-    server: Arc<Server>,
+    server: Arc<RpcServer>,
     extensions: &Extensions,
-) -> Result<Call<M>, jsonrpsee::types::ErrorObjectOwned> {
+) -> Result<MethodCall<M>, jsonrpsee::types::ErrorObjectOwned> {
     let connection = extensions
-        .get::<Arc<Connection>>()
+        .get::<Arc<ClientConnection>>()
         .cloned()
-        .ok_or_else(|| Refusal::internal("the call has no connection").into_error())?;
+        .ok_or_else(|| MethodError::internal("the call has no connection").into_error())?;
     connection
         .may_call(M::NAME, M::ROLE, &server.directory.policy())
-        .map_err(Refusal::into_error)?;
+        .map_err(MethodError::into_error)?;
     let text = params.as_str().unwrap_or("{}").trim_start();
     if text.starts_with('[') {
-        return Err(Refusal::params("positional params are refused; send an object").into_error());
+        return Err(
+            MethodError::params("positional params are refused; send an object").into_error(),
+        );
     }
     let params = serde_json::from_str(text)
-        .map_err(|error| Refusal::params(&error.to_string()).into_error())?;
-    Ok(Call {
+        .map_err(|error| MethodError::params(&error.to_string()).into_error())?;
+    Ok(MethodCall {
         server,
         connection,
         after_reply: extensions.get::<AfterReply>().cloned().unwrap_or_default(),

@@ -4,26 +4,26 @@ use aish_proto::confirm::Denial;
 use aish_proto::id::ConversationId;
 use aish_proto::intent::{LifecycleStatus, NegotiateParams, NegotiateResult};
 
-use super::connection::Connection;
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
 use super::negotiate::{asked_for, stopped, want_level};
-use super::refusal::Refusal;
 use super::turn::on_confirm;
-use super::{Server, convert, permission};
-use aishd_conversation::handle::Raising;
+use super::{RpcServer, event_conversion, permission};
+use aishd_conversation::handle::LevelRequestOutcome;
 use aishd_log::access::Access;
-use aishd_rules::alignment::Alignment;
+use aishd_rules::alignment::ActionVerdict;
+use aishd_rules::level_request::WantedLevel;
 use aishd_rules::lifecycle::Lifecycle;
-use aishd_rules::raise::Wanted;
 
 /// Conversations that a list has.
 const MOST: usize = 100;
 
 pub(super) async fn answer(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     params: &NegotiateParams,
     action: Lifecycle,
-) -> Result<NegotiateResult, Refusal> {
+) -> Result<NegotiateResult, MethodError> {
     match action {
         Lifecycle::Status => status(server, params.conversation).await,
         Lifecycle::Switch(to) => status(server, to).await,
@@ -34,13 +34,13 @@ pub(super) async fn answer(
     }
 }
 
-async fn status(server: &Server, id: ConversationId) -> Result<NegotiateResult, Refusal> {
+async fn status(server: &RpcServer, id: ConversationId) -> Result<NegotiateResult, MethodError> {
     let handle = server.directory.open(id).await?;
     let state = handle.view().borrow().state.clone();
     let models = server.directory.models();
     let default = models.within(&state.cwd).default.clone();
     let status = LifecycleStatus {
-        conversation: convert::status(id, &state, server.rooms.attached(id)),
+        conversation: event_conversion::status(id, &state, server.rooms.attached(id)),
         preset: state.model.clone().or(default),
         providers: permission::levels(server, &state.grants),
         resources: state.resources,
@@ -62,11 +62,11 @@ async fn status(server: &Server, id: ConversationId) -> Result<NegotiateResult, 
     })
 }
 
-async fn list(server: &Server) -> Result<NegotiateResult, Refusal> {
+async fn list(server: &RpcServer) -> Result<NegotiateResult, MethodError> {
     let states = server.directory.states().await?;
     let open = states.iter().filter(|(_, it)| !it.archived).take(MOST);
     let conversations: Vec<_> = open
-        .map(|(id, state)| convert::status(*id, state, server.rooms.attached(*id)))
+        .map(|(id, state)| event_conversion::status(*id, state, server.rooms.attached(*id)))
         .collect();
     let lines = conversations
         .iter()
@@ -80,21 +80,21 @@ async fn list(server: &Server) -> Result<NegotiateResult, Refusal> {
 
 /// A level is a person's to give: a person is asked, and it is not given here.
 async fn upgrade(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     params: &NegotiateParams,
     provider: &str,
     to: Access,
-) -> Result<NegotiateResult, Refusal> {
+) -> Result<NegotiateResult, MethodError> {
     let provider = permission::provider(server, provider)?;
-    let alignment = Alignment::of_level(&provider, to, &server.directory.policy());
-    if let Alignment::Contradiction { reason, .. } = &alignment {
+    let alignment = ActionVerdict::of_level(&provider, to, &server.directory.policy());
+    if let ActionVerdict::Contradiction { reason, .. } = &alignment {
         let output = format!("denied by policy: {reason}");
         return Ok(stopped(output, &alignment));
     }
     let on_confirm = params.on_confirm.as_ref().map(on_confirm).transpose()?;
     let _alone = connection.change.lock().await;
-    let wanted = Wanted {
+    let wanted = WantedLevel {
         provider: provider.clone(),
         to,
         wanted_for: None,
@@ -103,11 +103,13 @@ async fn upgrade(
     };
     Ok(
         match want_level(server, params.conversation, wanted).await? {
-            Raising::Already(level) => {
+            LevelRequestOutcome::Already(level) => {
                 done(format!("{provider} is already at level {}", level.number()))
             }
-            Raising::Asked(confirm, upgrade) => asked_for(params.conversation, confirm, &upgrade),
-            Raising::Unasked(upgrade, why) => {
+            LevelRequestOutcome::Asked(confirm, upgrade) => {
+                asked_for(params.conversation, confirm, &upgrade)
+            }
+            LevelRequestOutcome::Unasked(upgrade, why) => {
                 let output = format!(
                     "{}; nobody is asked: {why}. A person can do it with: aishctl perm grant {provider} {} -C {}",
                     upgrade.why(),
@@ -127,6 +129,6 @@ async fn upgrade(
 fn done(output: String) -> NegotiateResult {
     NegotiateResult {
         success: true,
-        ..stopped(output, &Alignment::Aligned)
+        ..stopped(output, &ActionVerdict::Aligned)
     }
 }

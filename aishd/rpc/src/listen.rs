@@ -15,10 +15,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::Server;
+use super::RpcServer;
 use super::connection::serve;
-use super::peer::{Origin, Peer, ProviderAmong};
-use super::refusal::Refusal;
+use super::method_error::MethodError;
+use super::socket_peer::{PeerOrigin, ProviderAmong, SocketPeer};
 
 /// Pauses after an accept error: they are weather, most often too many open files.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
@@ -31,7 +31,7 @@ const TURNED_AWAY: usize = 16;
 const REFUSAL_TIME: Duration = Duration::from_millis(500);
 
 /// Serves until the server's `closing` token; returns when every connection has ended.
-pub async fn listen(server: Arc<Server>, listener: Listener) {
+pub async fn listen(server: Arc<RpcServer>, listener: Listener) {
     let methods: Methods = super::methods(server.clone()).into();
     let places = Arc::new(Semaphore::new(server.limits.clients));
     let of_ours = Arc::new(Semaphore::new(PLACES_OF_OURS));
@@ -56,7 +56,7 @@ pub async fn listen(server: Arc<Server>, listener: Listener) {
         pause = PAUSE_FIRST;
         server.counters.connections.fetch_add(1, Ordering::Relaxed);
         let Some(peer) = admit(&stream, &server.provider_among) else {
-            let why = Refusal::new(ErrorKind::Denied, "this daemon serves another user")
+            let why = MethodError::new(ErrorKind::Denied, "this daemon serves another user")
                 .hint("without --socket and AISH_SOCKET, aishctl ask starts one of your own");
             connections.spawn(turn_away(stream, why));
             continue;
@@ -87,18 +87,18 @@ pub async fn listen(server: Arc<Server>, listener: Listener) {
     while connections.join_next().await.is_some() {}
 }
 
-fn full(most: usize, is_of_ours: bool) -> Refusal {
+fn full(most: usize, is_of_ours: bool) -> MethodError {
     if is_of_ours {
         let why = format!("{most} programs that the daemon started are connected already");
-        Refusal::new(ErrorKind::Overloaded, why)
+        MethodError::new(ErrorKind::Overloaded, why)
     } else {
         let why = format!("{most} clients are connected already");
-        Refusal::new(ErrorKind::Overloaded, why).hint("raise limits.max_clients, or close some")
+        MethodError::new(ErrorKind::Overloaded, why).hint("raise limits.max_clients, or close some")
     }
 }
 
 /// The peer, if it is of our own user; nobody else is served, whatever the socket's mode.
-fn admit(stream: &Stream, provider_among: &ProviderAmong) -> Option<Peer> {
+fn admit(stream: &Stream, provider_among: &ProviderAmong) -> Option<SocketPeer> {
     let credentials = match stream.peer_creds() {
         Ok(credentials) => credentials,
         Err(error) => {
@@ -115,16 +115,16 @@ fn admit(stream: &Stream, provider_among: &ProviderAmong) -> Option<Peer> {
         return None;
     }
     let pid = credentials.pid().and_then(|it| u32::try_from(it).ok());
-    Some(Peer {
+    Some(SocketPeer {
         pid,
         uid: credentials.euid(),
         // Now, while whoever connected is most likely still there: later its number may be somebody else's.
-        origin: Origin::of(pid, provider_among),
+        origin: PeerOrigin::of(pid, provider_among),
     })
 }
 
 /// Says why in one line, waits until that was read, and closes: who still writes would find nobody, and might not read it.
-async fn turn_away(mut stream: Stream, why: Refusal) {
+async fn turn_away(mut stream: Stream, why: MethodError) {
     let response = MethodResponse::error(Id::Null, why.into_error());
     let line = format!("{}\n", response.into_json().get());
     let told = async {

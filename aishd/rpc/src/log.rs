@@ -11,19 +11,19 @@ use aish_proto::log::{Tail, TailResult};
 use jsonrpsee::RpcModule;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Connection;
-use super::convert::Log;
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_logging::Page;
+use super::connection::ClientConnection;
+use super::event_conversion::LogOwner;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_logging::RingPage;
 use aishd_platform::clock;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Tail, _, _>(module, tail);
 }
 
-async fn tail(call: Call<Tail>) -> Result<TailResult, Refusal> {
-    let Call {
+async fn tail(call: MethodCall<Tail>) -> Result<TailResult, MethodError> {
+    let MethodCall {
         server,
         connection,
         after_reply,
@@ -31,7 +31,7 @@ async fn tail(call: Call<Tail>) -> Result<TailResult, Refusal> {
     } = call;
     let (subscription, detached) = connection.subscribe(None)?;
     let count = usize::try_from(params.lines).unwrap_or(usize::MAX);
-    let reader = Reader {
+    let reader = LogSubscription {
         position: server.log.tail(count),
         server,
         connection,
@@ -43,15 +43,15 @@ async fn tail(call: Call<Tail>) -> Result<TailResult, Refusal> {
 }
 
 /// A subscription while it lives.
-struct Reader {
-    server: Arc<Server>,
-    connection: Arc<Connection>,
+struct LogSubscription {
+    server: Arc<RpcServer>,
+    connection: Arc<ClientConnection>,
     subscription: SubscriptionId,
     detached: CancellationToken,
     position: u64,
 }
 
-impl Reader {
+impl LogSubscription {
     async fn run(mut self) {
         let mut written = self.server.log.watch();
         let end = *written.borrow_and_update();
@@ -63,7 +63,7 @@ impl Reader {
             if !page.lines.is_empty() || !complete {
                 self.position = page.next;
                 complete |= now_complete;
-                if !self.say(page, complete).await {
+                if !self.send_page(page, complete).await {
                     break;
                 }
                 continue;
@@ -80,13 +80,13 @@ impl Reader {
     }
 
     /// False when nobody is there to be told.
-    async fn say(&self, page: Page, complete: bool) -> bool {
+    async fn send_page(&self, page: RingPage, complete: bool) -> bool {
         let data = LogLines {
             lines: page.lines.iter().map(|it| it.to_string()).collect(),
             missed: page.missed,
             complete,
         };
-        let log = Log {
+        let log = LogOwner {
             epoch: self.server.about.epoch,
             conversation: None,
         };

@@ -6,33 +6,35 @@ use std::sync::Arc;
 
 use aish_proto::error::ErrorKind;
 use aish_proto::mcp::{
-    self as wire, Connect, ConnectParams, ConnectResult, Disconnect, Import, ImportResult, List,
-    ListResult, Logs, LogsResult, Prompts, PromptsResult, ReadResource, ReadResourceResult,
-    Refresh, RefreshResult, Resources, ResourcesResult, Restart, Tool, ToolResult, Tools,
-    ToolsResult,
+    self as wire, Connect, ConnectParams, ConnectResult, Disconnect, Import, List, Logs,
+    LogsResult, McpImportResult, McpListResult, Prompts, PromptsResult, ReadResource,
+    ReadResourceResult, Refresh, RefreshResult, Resources, ResourcesResult, Restart, Tool,
+    ToolResult, Tools, ToolsResult,
 };
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
 
-use super::connection::Connection;
-use super::refusal::Refusal;
-use super::{Call, Server, register};
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
 use aishd_config::address::has_userinfo;
-use aishd_log::audit::{Draft, ServerChange, Told};
-use aishd_log::tool::Sha;
+use aishd_log::audit::{AuditDraft, AuditFact, ServerChange};
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, NameError, ToolName};
-use aishd_mcp::CallError;
-use aishd_mcp::hub::ChangeError;
-use aishd_mcp::import::ImportError;
-use aishd_mcp_messages::server::{Kind, ServerStatus, Servers, State};
-use aishd_mcp_messages::settings::{Auth, Endpoint, Http, Stdio};
-use aishd_mcp_messages::text::one_line;
+use aishd_mcp::ToolCallError;
+use aishd_mcp::hub::ServerChangeError;
+use aishd_mcp::import::McpImportError;
+use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::server::{ServerEntry, ServerKind, ServerPhase, ServerSnapshot};
+use aishd_mcp_messages::settings::{
+    BearerSource, HttpServerSettings, ServerEndpoint, StdioServerSettings,
+};
 use aishd_platform::clock;
 
 /// A description in a list; `mcp/tool` has the whole of it.
 const MAX_SUMMARY_CHARS: usize = 200;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
     register::<Tools, _, _>(module, tools);
     register::<Tool, _, _>(module, tool);
@@ -47,23 +49,23 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Prompts, _, _>(module, prompts);
 }
 
-fn now(server: &Server) -> Arc<Servers> {
+fn now(server: &RpcServer) -> Arc<ServerSnapshot> {
     server.hub.servers().borrow().clone()
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+async fn list(call: MethodCall<List>) -> Result<McpListResult, MethodError> {
     let servers = now(&call.server);
-    Ok(ListResult {
+    Ok(McpListResult {
         toolset: call.server.directory.tools().toolset().version,
         servers: servers.list.iter().map(|it| status(it)).collect(),
         import: call.server.config.mcp().borrow().import.clone(),
     })
 }
 
-async fn tools(call: Call<Tools>) -> Result<ToolsResult, Refusal> {
+async fn tools(call: MethodCall<Tools>) -> Result<ToolsResult, MethodError> {
     let servers = now(&call.server);
     let of = match &call.params.alias {
-        Some(text) => Some(known(&servers, text)?.alias.clone()),
+        Some(text) => Some(known_server(&servers, text)?.alias.clone()),
         None => None,
     };
     let wanted = servers
@@ -82,13 +84,14 @@ async fn tools(call: Call<Tools>) -> Result<ToolsResult, Refusal> {
     })
 }
 
-async fn tool(call: Call<Tool>) -> Result<ToolResult, Refusal> {
+async fn tool(call: MethodCall<Tool>) -> Result<ToolResult, MethodError> {
     let servers = now(&call.server);
     let text = &call.params.name;
     let name = text.parse::<ToolName>().ok();
     let tool = name.as_ref().and_then(|it| servers.tool(it));
     let tool = tool.ok_or_else(|| {
-        Refusal::new(ErrorKind::NotFound, format!("unknown tool {text}")).hint("aishctl mcp tools")
+        MethodError::new(ErrorKind::NotFound, format!("unknown tool {text}"))
+            .hint("aishctl mcp tools")
     })?;
     Ok(ToolResult {
         name: text.clone(),
@@ -101,57 +104,61 @@ async fn tool(call: Call<Tool>) -> Result<ToolResult, Refusal> {
     })
 }
 
-async fn connect(call: Call<Connect>) -> Result<ConnectResult, Refusal> {
+async fn connect(call: MethodCall<Connect>) -> Result<ConnectResult, MethodError> {
     let alias = call.params.alias.as_deref().map(alias).transpose()?;
     let endpoint = endpoint(call.params)?;
-    let place = Sha::of(endpoint.shown().as_bytes());
+    let place = ContentDigest::of(endpoint.display().as_bytes());
     let policy = call.server.directory.policy();
     let registry = call.server.directory.tools().registry();
     // Rules go by names, and so do the tools of manifests.
     let reserved = |it: &Alias| policy.lets_more(it) || registry.providers.contains_key(it);
     let connected = call.server.hub.connect(alias, endpoint, &reserved).await;
     let reached = match &connected {
-        Ok(alias) | Err(ChangeError::Failed { alias, .. }) => Some(alias),
+        Ok(alias) | Err(ServerChangeError::Failed { alias, .. }) => Some(alias),
         Err(_) => None,
     };
     if let Some(alias) = reached {
-        let told = Told::ServerChanged {
+        let told = AuditFact::ServerChanged {
             provider: alias.clone(),
             change: ServerChange::Connected,
             place: Some(place),
         };
-        tell(&call.server, &call.connection, told).await?;
+        audit(&call.server, &call.connection, told).await?;
     }
     let alias = connected?;
     let servers = now(&call.server);
-    let server = known(&servers, alias.as_str())?;
+    let server = known_server(&servers, alias.as_str())?;
     Ok(ConnectResult {
         server: status(server),
     })
 }
 
-fn endpoint(params: ConnectParams) -> Result<Endpoint, Refusal> {
+fn endpoint(params: ConnectParams) -> Result<ServerEndpoint, MethodError> {
     let mut words = params.command.into_iter();
     match (params.url, words.next()) {
-        (Some(url), None) if has_userinfo(&url) => Err(Refusal::params(
+        (Some(url), None) if has_userinfo(&url) => Err(MethodError::params(
             "a name or a password has no place in an address; authEnv names a variable with a token",
         )),
-        (Some(url), None) => Ok(Endpoint::Http(Http {
+        (Some(url), None) => Ok(ServerEndpoint::Http(HttpServerSettings {
             url,
-            auth: params.auth_env.map_or(Auth::None, Auth::Env),
+            auth: params
+                .auth_env
+                .map_or(BearerSource::None, BearerSource::Env),
             headers: BTreeMap::new(),
         })),
-        (None, Some(command)) => Ok(Endpoint::Stdio(Stdio {
+        (None, Some(command)) => Ok(ServerEndpoint::Stdio(StdioServerSettings {
             command,
             args: words.collect(),
             env: params.env,
             cwd: params.cwd.map(PathBuf::from),
         })),
-        (Some(_), Some(_)) | (None, None) => Err(Refusal::params("url or command, one of them")),
+        (Some(_), Some(_)) | (None, None) => {
+            Err(MethodError::params("url or command, one of them"))
+        }
     }
 }
 
-async fn disconnect(call: Call<Disconnect>) -> Result<Empty, Refusal> {
+async fn disconnect(call: MethodCall<Disconnect>) -> Result<Empty, MethodError> {
     let alias = alias(&call.params.alias)?;
     call.server.hub.disconnect(&alias).await?;
     changed_by_hand(
@@ -164,29 +171,33 @@ async fn disconnect(call: Call<Disconnect>) -> Result<Empty, Refusal> {
 }
 
 async fn changed_by_hand(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     provider: Alias,
     change: ServerChange,
-) -> Result<Empty, Refusal> {
-    let told = Told::ServerChanged {
+) -> Result<Empty, MethodError> {
+    let told = AuditFact::ServerChanged {
         provider,
         change,
         place: None,
     };
-    tell(server, connection, told).await?;
+    audit(server, connection, told).await?;
     Ok(Empty {})
 }
 
-async fn tell(server: &Server, connection: &Connection, told: Told) -> Result<(), Refusal> {
-    let draft = Draft {
+async fn audit(
+    server: &RpcServer,
+    connection: &ClientConnection,
+    told: AuditFact,
+) -> Result<(), MethodError> {
+    let draft = AuditDraft {
         by: Some(connection.person()),
-        ..Draft::beside(clock::now(), told)
+        ..AuditDraft::outside_conversation(clock::now(), told)
     };
-    Ok(server.directory.tell(draft).await?)
+    Ok(server.directory.record(draft).await?)
 }
 
-async fn restart(call: Call<Restart>) -> Result<Empty, Refusal> {
+async fn restart(call: MethodCall<Restart>) -> Result<Empty, MethodError> {
     let alias = alias(&call.params.alias)?;
     let restarted = call.server.hub.restart(&alias).await;
     let told = changed_by_hand(
@@ -195,10 +206,10 @@ async fn restart(call: Call<Restart>) -> Result<Empty, Refusal> {
         alias,
         ServerChange::Restarted,
     );
-    restarted.map_err(Refusal::from).and(told.await)
+    restarted.map_err(MethodError::from).and(told.await)
 }
 
-async fn refresh(call: Call<Refresh>) -> Result<RefreshResult, Refusal> {
+async fn refresh(call: MethodCall<Refresh>) -> Result<RefreshResult, MethodError> {
     let hub = &call.server.hub;
     let mut failed = BTreeMap::new();
     match &call.params.alias {
@@ -206,7 +217,7 @@ async fn refresh(call: Call<Refresh>) -> Result<RefreshResult, Refusal> {
         None => {
             let servers = now(&call.server);
             let wanted = servers.list.iter();
-            let wanted = wanted.filter(|it| !matches!(it.state, State::Off(_)));
+            let wanted = wanted.filter(|it| !matches!(it.state, ServerPhase::Off(_)));
             let all = wanted.map(|it| async { (it.alias.clone(), hub.refresh(&it.alias).await) });
             for (alias, result) in futures_util::future::join_all(all).await {
                 if let Err(error) = result {
@@ -221,19 +232,19 @@ async fn refresh(call: Call<Refresh>) -> Result<RefreshResult, Refusal> {
     })
 }
 
-async fn logs(call: Call<Logs>) -> Result<LogsResult, Refusal> {
+async fn logs(call: MethodCall<Logs>) -> Result<LogsResult, MethodError> {
     let alias = alias(&call.params.alias)?;
     let log = call.server.hub.log(&alias);
-    let (text, lost) = log.ok_or(ChangeError::Unknown(alias))?;
+    let (text, lost) = log.ok_or(ServerChangeError::Unknown(alias))?;
     Ok(LogsResult { text, lost })
 }
 
-async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
+async fn import(call: MethodCall<Import>) -> Result<McpImportResult, MethodError> {
     let path = Path::new(&call.params.path);
     let found = aishd_mcp::import::read(&call.params.text, path).map_err(|error| {
-        Refusal::new(ErrorKind::InvalidConfig, error.to_string()).hint(match error {
-            ImportError::Unreadable(_) => "it is JSON, or TOML where its name ends in .toml",
-            ImportError::NoServers => "aishctl mcp import lists the files that have servers",
+        MethodError::new(ErrorKind::InvalidConfig, error.to_string()).hint(match error {
+            McpImportError::Unreadable(_) => "it is JSON, or TOML where its name ends in .toml",
+            McpImportError::NoServers => "aishctl mcp import lists the files that have servers",
         })
     })?;
     let each = found.into_iter().map(|it| wire::ImportedServer {
@@ -244,16 +255,16 @@ async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
         toml: it.toml,
         remarks: it.remarks,
     });
-    Ok(ImportResult {
+    Ok(McpImportResult {
         servers: each.collect(),
     })
 }
 
-async fn resources(call: Call<Resources>) -> Result<ResourcesResult, Refusal> {
+async fn resources(call: MethodCall<Resources>) -> Result<ResourcesResult, MethodError> {
     let alias = alias(&call.params.alias)?;
     let over = call.connection.over.child_token();
     let found = call.server.hub.resources(&alias, &over).await?;
-    let each = |it: aishd_mcp::Resource| wire::Resource {
+    let each = |it: aishd_mcp::OfferedResource| wire::McpResource {
         uri: it.uri,
         name: it.name,
         description: it.description,
@@ -267,29 +278,29 @@ async fn resources(call: Call<Resources>) -> Result<ResourcesResult, Refusal> {
     })
 }
 
-async fn read_resource(call: Call<ReadResource>) -> Result<ReadResourceResult, Refusal> {
+async fn read_resource(call: MethodCall<ReadResource>) -> Result<ReadResourceResult, MethodError> {
     let alias = alias(&call.params.alias)?;
     let over = call.connection.over.child_token();
     let hub = &call.server.hub;
     let contents = hub.read_resource(&alias, &call.params.uri, &over).await?;
-    let told = Told::ResourceRead {
+    let told = AuditFact::ResourceRead {
         provider: alias,
-        resource: Sha::of(call.params.uri.as_bytes()),
+        resource: ContentDigest::of(call.params.uri.as_bytes()),
     };
-    tell(&call.server, &call.connection, told).await?;
+    audit(&call.server, &call.connection, told).await?;
     Ok(ReadResourceResult { contents })
 }
 
-async fn prompts(call: Call<Prompts>) -> Result<PromptsResult, Refusal> {
+async fn prompts(call: MethodCall<Prompts>) -> Result<PromptsResult, MethodError> {
     let alias = alias(&call.params.alias)?;
     let over = call.connection.over.child_token();
     let found = call.server.hub.prompts(&alias, &over).await?;
-    let argument = |it: aishd_mcp::Argument| wire::PromptArgument {
+    let argument = |it: aishd_mcp::OfferedArgument| wire::PromptArgument {
         name: it.name,
         description: it.description,
         required: it.required,
     };
-    let each = |it: aishd_mcp::Prompt| wire::Prompt {
+    let each = |it: aishd_mcp::OfferedPrompt| wire::McpPrompt {
         name: it.name,
         description: it.description,
         arguments: it.arguments.into_iter().map(argument).collect(),
@@ -299,31 +310,36 @@ async fn prompts(call: Call<Prompts>) -> Result<PromptsResult, Refusal> {
     })
 }
 
-pub(super) fn alias(text: &str) -> Result<Alias, Refusal> {
+pub(super) fn alias(text: &str) -> Result<Alias, MethodError> {
     text.parse()
-        .map_err(|error: NameError| Refusal::params(&error.to_string()))
+        .map_err(|error: NameError| MethodError::params(&error.to_string()))
 }
 
-fn known<'a>(servers: &'a Servers, text: &str) -> Result<&'a ServerStatus, Refusal> {
+fn known_server<'a>(
+    servers: &'a ServerSnapshot,
+    text: &str,
+) -> Result<&'a ServerEntry, MethodError> {
     let alias = alias(text)?;
     match servers.get(&alias) {
         Some(server) => Ok(server),
-        None => Err(ChangeError::Unknown(alias).into()),
+        None => Err(ServerChangeError::Unknown(alias).into()),
     }
 }
 
-pub(super) fn status(server: &ServerStatus) -> wire::ServerStatus {
+pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
     let (state, why, hint) = match &server.state {
-        State::Off(why) => (wire::ServerState::Off, Some(why.clone()), None),
-        State::Connecting => (wire::ServerState::Connecting, None, None),
-        State::Ready => (wire::ServerState::Ready, None, None),
-        State::Failed { why, hint } => (wire::ServerState::Failed, Some(why.clone()), hint.clone()),
+        ServerPhase::Off(why) => (wire::ServerState::Off, Some(why.clone()), None),
+        ServerPhase::Connecting => (wire::ServerState::Connecting, None, None),
+        ServerPhase::Ready => (wire::ServerState::Ready, None, None),
+        ServerPhase::Failed { why, hint } => {
+            (wire::ServerState::Failed, Some(why.clone()), hint.clone())
+        }
     };
-    wire::ServerStatus {
+    wire::McpServerStatus {
         alias: server.alias.to_string(),
         transport: match server.kind {
-            Kind::Http => wire::Transport::Http,
-            Kind::Stdio => wire::Transport::Stdio,
+            ServerKind::Http => wire::McpTransport::Http,
+            ServerKind::Stdio => wire::McpTransport::Stdio,
         },
         endpoint: server.endpoint.clone(),
         state,
@@ -343,7 +359,7 @@ pub(super) fn status(server: &ServerStatus) -> wire::ServerStatus {
 }
 
 /// The servers that do not do as they did.
-pub(super) fn changed(before: &Servers, now: &Servers) -> Vec<wire::ServerStatus> {
+pub(super) fn changed(before: &ServerSnapshot, now: &ServerSnapshot) -> Vec<wire::McpServerStatus> {
     let news = now.list.iter().filter(|it| {
         let was = before.get(&it.alias);
         was.is_none_or(|was| was.state != it.state)
@@ -351,50 +367,54 @@ pub(super) fn changed(before: &Servers, now: &Servers) -> Vec<wire::ServerStatus
     news.map(|it| status(it)).collect()
 }
 
-impl From<ChangeError> for Refusal {
-    fn from(error: ChangeError) -> Self {
+impl From<ServerChangeError> for MethodError {
+    fn from(error: ServerChangeError) -> Self {
         let message = error.to_string();
         match error {
-            ChangeError::Taken(_) => Self::new(ErrorKind::Busy, message)
+            ServerChangeError::Taken(_) => Self::new(ErrorKind::Busy, message)
                 .hint("another alias, or aishctl mcp disconnect first"),
-            ChangeError::Reserved(_) => Self::new(ErrorKind::Denied, message)
+            ServerChangeError::Reserved(_) => Self::new(ErrorKind::Denied, message)
                 .hint("another alias, or [mcp.servers.ALIAS] in the configuration"),
-            ChangeError::Unknown(_) => {
+            ServerChangeError::Unknown(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
             }
-            ChangeError::Failed { alias, failure } => {
-                let hint = failure.hint(&alias).unwrap_or_else(|| anew(&alias));
+            ServerChangeError::Failed { alias, failure } => {
+                let hint = failure
+                    .hint(&alias)
+                    .unwrap_or_else(|| hint_add_again(&alias));
                 Self::new(ErrorKind::McpFailed, message).hint(hint)
             }
-            ChangeError::Stopping => Self::draining(message),
+            ServerChangeError::Stopping => Self::draining(message),
         }
     }
 }
 
 /// Where a server may be well again.
-fn anew(alias: &Alias) -> String {
+fn hint_add_again(alias: &Alias) -> String {
     format!("aishctl mcp list says how it does, aishctl mcp restart {alias} connects anew")
 }
 
-impl From<CallError> for Refusal {
-    fn from(error: CallError) -> Self {
+impl From<ToolCallError> for MethodError {
+    fn from(error: ToolCallError) -> Self {
         let message = error.to_string();
         match &error {
-            CallError::UnknownServer(_) => {
+            ToolCallError::UnknownServer(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
             }
-            CallError::Transport { alias, failure } => {
-                let hint = failure.hint(alias).unwrap_or_else(|| anew(alias));
+            ToolCallError::Transport { alias, failure } => {
+                let hint = failure.hint(alias).unwrap_or_else(|| hint_add_again(alias));
                 Self::new(ErrorKind::McpFailed, message).hint(hint)
             }
-            CallError::TimedOut { alias, seconds: _ } => {
-                Self::new(ErrorKind::McpFailed, message).hint(anew(alias))
+            ToolCallError::TimedOut { alias, seconds: _ } => {
+                Self::new(ErrorKind::McpFailed, message).hint(hint_add_again(alias))
             }
-            CallError::UnknownTool(_) | CallError::Changed(_) | CallError::Gone(_) => {
+            ToolCallError::UnknownTool(_) | ToolCallError::Changed(_) | ToolCallError::Gone(_) => {
                 Self::new(ErrorKind::McpFailed, message).hint("aishctl mcp tools")
             }
             // The server's own words, and nobody's fault.
-            CallError::Rpc(_) | CallError::Cancelled => Self::new(ErrorKind::McpFailed, message),
+            ToolCallError::Rpc(_) | ToolCallError::Cancelled => {
+                Self::new(ErrorKind::McpFailed, message)
+            }
         }
     }
 }

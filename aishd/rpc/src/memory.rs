@@ -2,28 +2,31 @@
 
 use aish_proto::error::ErrorKind;
 use aish_proto::memory::{
-    self as wire, Add, AddParams, AddResult, List, ListResult, NameParams, Pin, PinParams, Remove,
+    self as wire, Add, AddParams, AddResult, List, MemoryListResult, MemoryNameParams,
+    MemoryPinParams, Pin, Remove,
 };
 use aish_proto::method::Empty;
 use jsonrpsee::RpcModule;
 
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_conversation::memories::BookError;
-use aishd_log::memory::{Draft, Kind, Memory, MemoryId, Proposer, Refused};
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_conversation::memory_book::BookError;
+use aishd_log::memory::{
+    MemoryDraft, MemoryId, MemoryKind, MemoryProposer, MemoryRefusal, StoredMemory,
+};
 use aishd_platform::clock::rfc3339;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Add, _, _>(module, add);
     register::<List, _, _>(module, list);
     register::<Remove, _, _>(module, remove);
     register::<Pin, _, _>(module, pin);
 }
 
-async fn add(call: Call<Add>) -> Result<AddResult, Refusal> {
+async fn add(call: MethodCall<Add>) -> Result<AddResult, MethodError> {
     let AddParams { text, kind, pinned } = call.params;
-    let kind = kind.map_or_else(|| Ok(Kind::default()), |it| it.parse());
-    let draft = Draft {
+    let kind = kind.map_or_else(|| Ok(MemoryKind::default()), |it| it.parse());
+    let draft = MemoryDraft {
         kind: kind.map_err(BookError::Refused)?,
         text,
         pinned,
@@ -32,43 +35,44 @@ async fn add(call: Call<Add>) -> Result<AddResult, Refusal> {
     let directory = &call.server.directory;
     let (memory, changed) = directory.remember(draft, call.connection.person()).await?;
     Ok(AddResult {
-        memory: shown(&memory),
+        memory: wire_memory(&memory),
         changed,
     })
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+async fn list(call: MethodCall<List>) -> Result<MemoryListResult, MethodError> {
     let Empty {} = call.params;
     let book = call.server.directory.book();
     let most = call.server.directory.models().memory.max_chars;
     let memories = book.read()?;
     let background = memories.background(most);
-    Ok(ListResult {
-        memories: memories.iter().map(shown).collect(),
+    Ok(MemoryListResult {
+        memories: memories.iter().map(wire_memory).collect(),
         background: background.map(|it| it.trim_start().to_owned()),
     })
 }
 
-async fn remove(call: Call<Remove>) -> Result<Empty, Refusal> {
-    let NameParams { id } = call.params;
+async fn remove(call: MethodCall<Remove>) -> Result<Empty, MethodError> {
+    let MemoryNameParams { id } = call.params;
     let book = call.server.directory.book();
-    book.remove(named(&id)?, call.connection.person()).await?;
+    book.remove(parse_id(&id)?, call.connection.person())
+        .await?;
     Ok(Empty {})
 }
 
-async fn pin(call: Call<Pin>) -> Result<wire::Memory, Refusal> {
-    let PinParams { id, pinned } = call.params;
+async fn pin(call: MethodCall<Pin>) -> Result<wire::MemoryFact, MethodError> {
+    let MemoryPinParams { id, pinned } = call.params;
     let book = call.server.directory.book();
-    let memory = book.pin(named(&id)?, pinned, call.connection.person());
-    Ok(shown(&memory.await?))
+    let memory = book.pin(parse_id(&id)?, pinned, call.connection.person());
+    Ok(wire_memory(&memory.await?))
 }
 
-fn named(id: &str) -> Result<MemoryId, Refusal> {
+fn parse_id(id: &str) -> Result<MemoryId, MethodError> {
     Ok(id.parse().map_err(BookError::Refused)?)
 }
 
-fn shown(memory: &Memory) -> wire::Memory {
-    let Memory {
+fn wire_memory(memory: &StoredMemory) -> wire::MemoryFact {
+    let StoredMemory {
         id,
         kind,
         text,
@@ -76,14 +80,14 @@ fn shown(memory: &Memory) -> wire::Memory {
         at,
         from,
     } = memory;
-    wire::Memory {
+    wire::MemoryFact {
         id: id.to_string(),
         kind: kind.as_str().to_owned(),
         text: text.clone(),
         pinned: *pinned,
         at: rfc3339(*at),
         from: from.as_ref().map(|it| {
-            let Proposer {
+            let MemoryProposer {
                 conversation,
                 preset,
             } = it;
@@ -95,16 +99,19 @@ fn shown(memory: &Memory) -> wire::Memory {
     }
 }
 
-impl From<BookError> for Refusal {
+impl From<BookError> for MethodError {
     fn from(error: BookError) -> Self {
         let message = error.to_string();
         match error {
-            BookError::Refused(Refused::Full) => {
+            BookError::Refused(MemoryRefusal::Full) => {
                 Self::new(ErrorKind::Overloaded, message).hint("aishctl memory rm ID")
             }
-            BookError::Refused(Refused::Empty | Refused::Long(_) | Refused::Kind | Refused::Id) => {
-                Self::params(&message)
-            }
+            BookError::Refused(
+                MemoryRefusal::Empty
+                | MemoryRefusal::Long(_)
+                | MemoryRefusal::Kind
+                | MemoryRefusal::Id,
+            ) => Self::params(&message),
             BookError::Unknown(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl memory ls")
             }

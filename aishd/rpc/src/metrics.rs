@@ -3,20 +3,20 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Server;
+use super::RpcServer;
 
 /// One sample of one metric.
-struct Metric {
+struct MetricSample {
     name: &'static str,
     kind: &'static str,
     help: &'static str,
     value: u64,
 }
 
-pub(super) fn text(server: &Server, running: u64, queued: u64, conversations: u64) -> String {
+pub(super) fn text(server: &RpcServer, running: u64, queued: u64, conversations: u64) -> String {
     let read = |it: &AtomicU64| it.load(Ordering::Relaxed);
     let counters = &server.counters;
-    let metric = |name, kind, help, value| Metric {
+    let metric = |name, kind, help, value| MetricSample {
         name,
         kind,
         help,
@@ -69,7 +69,7 @@ pub(super) fn text(server: &Server, running: u64, queued: u64, conversations: u6
         ),
     ];
     let mut text = String::new();
-    for Metric {
+    for MetricSample {
         name,
         kind,
         help,
@@ -84,9 +84,9 @@ pub(super) fn text(server: &Server, running: u64, queued: u64, conversations: u6
     text
 }
 
-fn of_routing(server: &Server) -> [Metric; 3] {
-    let counted = server.directory.routes().counted();
-    let metric = |name, help, value| Metric {
+fn of_routing(server: &RpcServer) -> [MetricSample; 3] {
+    let counted = server.directory.routes().counts();
+    let metric = |name, help, value| MetricSample {
         name,
         kind: "counter",
         help,

@@ -2,28 +2,28 @@
 
 use aish_proto::method::Empty;
 use aish_proto::model::{
-    KeyStatus, List, ListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
+    KeyStatus, List, ModelListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
 };
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
 
-use super::refusal::Refusal;
-use super::{Call, Server, convert, register};
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, event_conversion, register};
 use aishd_model::preset::{Backend, Preset};
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
     register::<Probe, _, _>(module, probe);
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+async fn list(call: MethodCall<List>) -> Result<ModelListResult, MethodError> {
     let Empty {} = call.params;
     let models = call.server.directory.models();
     let broker = call.server.directory.broker();
     let default = models.default.as_deref();
     let show = async |preset: &Preset| ModelStatus {
         name: preset.name.clone(),
-        source: convert::source_of(preset.source),
+        source: event_conversion::source_of(preset.source),
         endpoint: match &preset.backend {
             Backend::Http(endpoint) => Some(endpoint.url.clone()),
             Backend::Demo => None,
@@ -40,10 +40,10 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     if !models.presets.contains_key("demo") {
         list.push(show(&Preset::demo()).await);
     }
-    Ok(ListResult { models: list })
+    Ok(ModelListResult { models: list })
 }
 
-async fn probe(call: Call<Probe>) -> Result<ProbeResult, Refusal> {
+async fn probe(call: MethodCall<Probe>) -> Result<ProbeResult, MethodError> {
     let Empty {} = call.params;
     let servers = call.server.directory.probe_models().await;
     let show = |it: aishd_conversation::directory::Probed| ProbedServer {

@@ -14,29 +14,29 @@ use aish_proto::turn::{SendMode, SendParams};
 use jsonrpsee::RpcModule;
 use serde_json::json;
 
-use super::connection::Connection;
-use super::refusal::{GOES_ON, Refusal};
-use super::turn::{Body, check_key, on_confirm, take};
-use super::{Call, Server, convert, intent, lifecycle, register, tool};
-use aishd_conversation::handle::{Handle, Raising, RequestError};
+use super::connection::ClientConnection;
+use super::method_error::{GOES_ON, MethodError};
+use super::turn::{TurnBody, check_key, on_confirm, take};
+use super::{MethodCall, RpcServer, event_conversion, intent, lifecycle, register, tool_run};
+use aishd_conversation::handle::{ConversationHandle, LevelRequestOutcome, RequestError};
 use aishd_log::call_list::{CallList, parse};
 use aishd_log::confirm::Confirm;
 use aishd_log::event::Event;
-use aishd_log::level_request::Upgrade;
+use aishd_log::level_request::LevelStep;
 use aishd_log::tool_name::ToolName;
 use aishd_platform::clock;
-use aishd_rules::alignment::{Alignment, Standing};
-use aishd_rules::intent::{Confidence, Reason, Routing, route};
+use aishd_rules::alignment::{ActionVerdict, AlignmentContext};
+use aishd_rules::intent::{ChoiceReason, IntentConfidence, IntentDecision, route};
+use aishd_rules::level_request::{WantedLevel, missing};
 use aishd_rules::lifecycle::Lifecycle;
-use aishd_rules::policy::Question;
-use aishd_rules::raise::{Wanted, missing};
+use aishd_rules::policy::PolicyQuestion;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Negotiate, _, _>(module, negotiate);
 }
 
-async fn negotiate(call: Call<Negotiate>) -> Result<NegotiateResult, Refusal> {
-    let Call {
+async fn negotiate(call: MethodCall<Negotiate>) -> Result<NegotiateResult, MethodError> {
+    let MethodCall {
         server,
         connection,
         after_reply: _,
@@ -45,7 +45,7 @@ async fn negotiate(call: Call<Negotiate>) -> Result<NegotiateResult, Refusal> {
     let own = if params.tool.is_some() {
         None
     } else {
-        Lifecycle::read(&params.action).map_err(|error| Refusal::params(&error.to_string()))?
+        Lifecycle::read(&params.action).map_err(|error| MethodError::params(&error.to_string()))?
     };
     if let Some(own) = own {
         return lifecycle::answer(&server, &connection, &params, own).await;
@@ -53,7 +53,7 @@ async fn negotiate(call: Call<Negotiate>) -> Result<NegotiateResult, Refusal> {
     check_key(&params.idempotency_key)?;
     let begun = {
         let _alone = connection.change.lock().await;
-        let chosen = match before(&server, &params).await? {
+        let chosen = match chosen_before(&server, &params).await? {
             Some(chosen) => chosen,
             None => match choose(&server, &connection, &params).await? {
                 Ok(chosen) => chosen,
@@ -63,7 +63,7 @@ async fn negotiate(call: Call<Negotiate>) -> Result<NegotiateResult, Refusal> {
         let body = json!([params.action, params.tool, params.arguments]);
         let send = SendParams {
             conversation: params.conversation,
-            text: chosen.list.told(),
+            text: chosen.list.describe(),
             new: None,
             idempotency_key: params.idempotency_key,
             mode: SendMode::Queue,
@@ -73,7 +73,7 @@ async fn negotiate(call: Call<Negotiate>) -> Result<NegotiateResult, Refusal> {
             on_confirm: params.on_confirm,
             max_tool_depth: None,
         };
-        let body = Body::Calls(chosen.list, format!("intent/negotiate {body}"));
+        let body = TurnBody::Calls(chosen.list, format!("intent/negotiate {body}"));
         let sent = take(&server, &connection, send, body).await?;
         (sent.turn, chosen.routing)
     };
@@ -81,13 +81,16 @@ async fn negotiate(call: Call<Negotiate>) -> Result<NegotiateResult, Refusal> {
 }
 
 /// What is run, and why that.
-struct Chosen {
+struct NegotiatedChoice {
     list: CallList,
-    routing: wire::Routing,
+    routing: wire::IntentRouting,
 }
 
 /// What this key was used for: it is found again, whatever tools there are by now.
-async fn before(server: &Server, params: &NegotiateParams) -> Result<Option<Chosen>, Refusal> {
+async fn chosen_before(
+    server: &RpcServer,
+    params: &NegotiateParams,
+) -> Result<Option<NegotiatedChoice>, MethodError> {
     let handle = server.directory.open(params.conversation).await?;
     let Some(record) = handle.asked_with(&params.idempotency_key)? else {
         return Ok(None);
@@ -99,39 +102,39 @@ async fn before(server: &Server, params: &NegotiateParams) -> Result<Option<Chos
         return Err(RequestError::KeyReused.into());
     };
     let name = list.calls().first().and_then(|it| it.name.parse().ok());
-    let name = name.ok_or_else(|| Refusal::internal("a stored call has no name"))?;
-    let routing = intent::routed(&Routing::Found {
+    let name = name.ok_or_else(|| MethodError::internal("a stored call has no name"))?;
+    let routing = intent::routed(&IntentDecision::Found {
         tool: name,
-        confidence: Confidence::SURE,
-        reason: Reason::Explicit,
+        confidence: IntentConfidence::SURE,
+        reason: ChoiceReason::Explicit,
         others: vec![],
     });
-    Ok(Some(Chosen { list, routing }))
+    Ok(Some(NegotiatedChoice { list, routing }))
 }
 
 /// Routes, and asks the rules; what does not run is the answer at once.
 async fn choose(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     params: &NegotiateParams,
-) -> Result<Result<Chosen, Box<NegotiateResult>>, Refusal> {
+) -> Result<Result<NegotiatedChoice, Box<NegotiateResult>>, MethodError> {
     let handle = server.directory.open(params.conversation).await?;
     let state = handle.view().borrow().state.clone();
     let catalog = server.directory.catalog();
     let named = params.tool.as_deref();
     let routing = route(&params.action, named, &catalog, &state.used);
     let policy = server.directory.policy();
-    let standing = Standing {
+    let standing = AlignmentContext {
         policy: &policy,
         grants: &state.grants,
         constraints: &state.constraints,
     };
-    let alignment = Alignment::of(&routing, &params.arguments, &catalog, standing);
-    let told = intent::told(&params.action, &routing, Some(&alignment));
-    intent::tell(server, connection, Some(params.conversation), told).await?;
+    let alignment = ActionVerdict::of(&routing, &params.arguments, &catalog, standing);
+    let told = intent::routing_fact(&params.action, &routing, Some(&alignment));
+    intent::audit_routing(server, connection, Some(params.conversation), told).await?;
     let routed = intent::routed(&routing);
     let output = match (&alignment, routing.sure()) {
-        (Alignment::Aligned, Some(name)) => {
+        (ActionVerdict::Aligned, Some(name)) => {
             let asked = ask_for_level(server, connection, params, name).await?;
             if let Some(asked) = asked {
                 return Ok(Err(Box::new(NegotiateResult {
@@ -146,14 +149,14 @@ async fn choose(
                 "params": { "name": name.to_string(), "arguments": params.arguments },
                 "literal": true,
             });
-            let list = parse(&[call]).map_err(|error| tool::refused(&error))?;
-            return Ok(Ok(Chosen {
+            let list = parse(&[call]).map_err(|error| tool_run::refused(&error))?;
+            return Ok(Ok(NegotiatedChoice {
                 list,
                 routing: routed,
             }));
         }
-        (Alignment::Contradiction { reason, .. }, _) => format!("denied by policy: {reason}"),
-        (Alignment::Aligned | Alignment::Unknown, _) => unsure(&routing),
+        (ActionVerdict::Contradiction { reason, .. }, _) => format!("denied by policy: {reason}"),
+        (ActionVerdict::Aligned | ActionVerdict::Unknown, _) => unsure(&routing),
     };
     Ok(Err(Box::new(NegotiateResult {
         routing: Some(routed),
@@ -164,11 +167,11 @@ async fn choose(
 /// A person is asked for the level that a call lacks, where a person would be asked at all. `None`: the call takes its
 /// way through the gate, which lets it run, asks about it or refuses it.
 async fn ask_for_level(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     params: &NegotiateParams,
     name: &ToolName,
-) -> Result<Option<NegotiateResult>, Refusal> {
+) -> Result<Option<NegotiateResult>, MethodError> {
     let handle = server.directory.open(params.conversation).await?;
     let state = handle.view().borrow().state.clone();
     let on_confirm = params.on_confirm.as_ref().map(on_confirm).transpose()?;
@@ -178,7 +181,7 @@ async fn ask_for_level(
     let Some(tool) = catalog.get(name) else {
         return Ok(None);
     };
-    let question = Question {
+    let question = PolicyQuestion {
         tool,
         arguments: &params.arguments,
         constraints: &state.constraints,
@@ -190,7 +193,7 @@ async fn ask_for_level(
     let Some(to) = missing(question, &policy) else {
         return Ok(None);
     };
-    let wanted = Wanted {
+    let wanted = WantedLevel {
         provider: name.alias().clone(),
         to,
         wanted_for: Some(name.clone()),
@@ -199,20 +202,20 @@ async fn ask_for_level(
     };
     Ok(
         match want_level(server, params.conversation, wanted).await? {
-            Raising::Asked(confirm, upgrade) => {
+            LevelRequestOutcome::Asked(confirm, upgrade) => {
                 Some(asked_for(params.conversation, confirm, &upgrade))
             }
-            Raising::Already(_) | Raising::Unasked(..) => None,
+            LevelRequestOutcome::Already(_) | LevelRequestOutcome::Unasked(..) => None,
         },
     )
 }
 
 pub(super) async fn want_level(
-    server: &Server,
+    server: &RpcServer,
     conversation: ConversationId,
-    wanted: Wanted,
-) -> Result<Raising, Refusal> {
-    let want = |handle: Handle| {
+    wanted: WantedLevel,
+) -> Result<LevelRequestOutcome, MethodError> {
+    let want = |handle: ConversationHandle| {
         let wanted = wanted.clone();
         async move { handle.want_level(wanted).await }
     };
@@ -223,9 +226,9 @@ pub(super) async fn want_level(
 pub(super) fn asked_for(
     conversation: ConversationId,
     confirm: ConfirmId,
-    upgrade: &Upgrade,
+    upgrade: &LevelStep,
 ) -> NegotiateResult {
-    let Upgrade { provider, to, .. } = upgrade;
+    let LevelStep { provider, to, .. } = upgrade;
     let output = format!(
         "To upgrade: aishctl confirm allow {confirm} or aishctl perm grant {provider} {} -C {conversation}",
         to.number()
@@ -234,25 +237,27 @@ pub(super) fn asked_for(
         requires_approval: true,
         approval_reason: Some(upgrade.why()),
         confirm: Some(confirm),
-        ..stopped(output, &Alignment::Aligned)
+        ..stopped(output, &ActionVerdict::Aligned)
     }
 }
 
 /// What is told of an action that is not run because it is not sure what it means.
-fn unsure(routing: &Routing) -> String {
+fn unsure(routing: &IntentDecision) -> String {
     let named = |names: Vec<String>| names.join(", ");
     match routing {
-        Routing::Found { tool, others, .. } => {
+        IntentDecision::Found { tool, others, .. } => {
             let others = others.iter().map(|it| it.tool.to_string());
             let names = std::iter::once(tool.to_string()).chain(others).collect();
             format!("nothing ran; this may be meant: {}", named(names))
         }
-        Routing::Ambiguous(all) => {
+        IntentDecision::Ambiguous(all) => {
             let names = all.iter().map(|it| it.tool.to_string()).collect();
             format!("nothing ran; any of these may be meant: {}", named(names))
         }
-        Routing::Unknown(nearest) if nearest.is_empty() => "nothing ran: unknown action".to_owned(),
-        Routing::Unknown(nearest) => {
+        IntentDecision::Unknown(nearest) if nearest.is_empty() => {
+            "nothing ran: unknown action".to_owned()
+        }
+        IntentDecision::Unknown(nearest) => {
             let names = nearest.iter().map(ToString::to_string).collect();
             format!(
                 "nothing ran: unknown action; names that are like it: {}",
@@ -263,7 +268,7 @@ fn unsure(routing: &Routing) -> String {
 }
 
 /// Where a turn has come to, when it goes no further by itself.
-enum Pause {
+enum TurnPause {
     Asks(Box<Confirm>),
     Ended {
         success: bool,
@@ -273,10 +278,10 @@ enum Pause {
 }
 
 async fn outcome(
-    server: &Arc<Server>,
-    (turn, routing): (TurnId, wire::Routing),
+    server: &Arc<RpcServer>,
+    (turn, routing): (TurnId, wire::IntentRouting),
     wait_ms: Option<u64>,
-) -> Result<NegotiateResult, Refusal> {
+) -> Result<NegotiateResult, MethodError> {
     let paused = server
         .directory
         .with_turn(turn, |handle| async move { pause(&handle, turn).await });
@@ -286,17 +291,17 @@ async fn outcome(
             let limited = tokio::time::timeout(Duration::from_millis(limit), paused).await;
             limited.map_err(|_elapsed| {
                 let message = format!("turn {turn} was not finished within {limit} ms; it goes on");
-                Refusal::new(ErrorKind::Timeout, message).hint(GOES_ON)
+                MethodError::new(ErrorKind::Timeout, message).hint(GOES_ON)
             })??
         }
     };
     let told = NegotiateResult {
         turn: Some(turn),
         routing: Some(routing),
-        ..stopped(String::new(), &Alignment::Aligned)
+        ..stopped(String::new(), &ActionVerdict::Aligned)
     };
     Ok(match paused {
-        Pause::Asks(confirm) => NegotiateResult {
+        TurnPause::Asks(confirm) => NegotiateResult {
             output: format!(
                 "To go on: aishctl confirm allow {id}, or aishctl confirm deny {id}",
                 id = confirm.id
@@ -306,7 +311,7 @@ async fn outcome(
             confirm: Some(confirm.id),
             ..told
         },
-        Pause::Ended {
+        TurnPause::Ended {
             success,
             output,
             denied,
@@ -320,7 +325,7 @@ async fn outcome(
     })
 }
 
-async fn pause(handle: &Handle, turn: TurnId) -> Result<Pause, RequestError> {
+async fn pause(handle: &ConversationHandle, turn: TurnId) -> Result<TurnPause, RequestError> {
     let mut view = handle.view();
     loop {
         let state = view.borrow_and_update().state.clone();
@@ -328,7 +333,7 @@ async fn pause(handle: &Handle, turn: TurnId) -> Result<Pause, RequestError> {
         if runs && let Some(open) = state.confirms.first() {
             let record = handle.record(open.seq)?;
             if let Some(Event::ConfirmRequested(confirm)) = record.map(|it| it.event) {
-                return Ok(Pause::Asks(confirm));
+                return Ok(TurnPause::Asks(confirm));
             }
         }
         if !runs && !state.queue.iter().any(|it| it.turn == turn) {
@@ -338,7 +343,7 @@ async fn pause(handle: &Handle, turn: TurnId) -> Result<Pause, RequestError> {
     }
 }
 
-fn ended(handle: &Handle, turn: TurnId) -> Result<Pause, RequestError> {
+fn ended(handle: &ConversationHandle, turn: TurnId) -> Result<TurnPause, RequestError> {
     let report = handle.turn(turn)?;
     let result = handle.first_result(turn, report.message_seq)?;
     let Some(Event::ToolResult {
@@ -348,27 +353,27 @@ fn ended(handle: &Handle, turn: TurnId) -> Result<Pause, RequestError> {
         ..
     }) = result.map(|it| it.event.clone())
     else {
-        return Ok(Pause::Ended {
+        return Ok(TurnPause::Ended {
             success: false,
             output: report.text,
             denied: None,
         });
     };
-    Ok(Pause::Ended {
+    Ok(TurnPause::Ended {
         success: ok,
         output: content,
-        denied: denial.map(convert::denied),
+        denied: denial.map(event_conversion::denied),
     })
 }
 
 /// An answer to what did not run.
-pub(super) fn stopped(output: String, alignment: &Alignment) -> NegotiateResult {
+pub(super) fn stopped(output: String, alignment: &ActionVerdict) -> NegotiateResult {
     let (class, reason) = match alignment {
-        Alignment::Aligned => (AlignmentClass::Aligned, None),
-        Alignment::Contradiction { reason, .. } => {
+        ActionVerdict::Aligned => (AlignmentClass::Aligned, None),
+        ActionVerdict::Contradiction { reason, .. } => {
             (AlignmentClass::Contradiction, Some(reason.clone()))
         }
-        Alignment::Unknown => (AlignmentClass::Unknown, None),
+        ActionVerdict::Unknown => (AlignmentClass::Unknown, None),
     };
     NegotiateResult {
         success: false,
@@ -378,7 +383,7 @@ pub(super) fn stopped(output: String, alignment: &Alignment) -> NegotiateResult 
         confirm: None,
         turn: None,
         routing: None,
-        alignment: wire::Alignment { class, reason },
+        alignment: wire::ActionAlignment { class, reason },
         is_error: false,
         denied: None,
         status: None,

@@ -7,43 +7,55 @@ use aish_proto::event as wire;
 use aish_proto::id::ConversationId;
 use aish_proto::norris::{
     Halt, HaltResult, NorrisActivity, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause,
-    NorrisRun, NorrisSpent, Pause, Resume, RunParams, Start, StartParams, StartResult,
+    NorrisRun, NorrisRunParams, NorrisSpent, Pause, Resume, Start, StartParams, StartResult,
 };
 use jsonrpsee::RpcModule;
 
-use super::connection::Connection;
-use super::convert::Log;
-use super::refusal::Refusal;
+use super::connection::ClientConnection;
+use super::event_conversion::LogOwner;
+use super::method_error::MethodError;
 use super::turn::{check_key, digest};
 use super::usage::usd;
-use super::{Call, Server, register};
-use aishd_conversation::handle::{Ask, Handle, Mode, Place, RequestError};
-use aishd_conversation::norris::{Launching, Lead};
+use super::{MethodCall, RpcServer, register};
+use aishd_conversation::handle::{AskMode, AskPlace, AskRequest, ConversationHandle, RequestError};
+use aishd_conversation::norris::{NorrisLaunch, RunControl};
 use aishd_log::access::Access;
-use aishd_log::event::{Key, Record};
+use aishd_log::event::{IdempotencyKey, Record};
 use aishd_log::norris;
 use aishd_log::norris::NorrisEvent;
-use aishd_log::norris::launch::{Launch, Levels, Limits, MAX_GOAL_BYTES};
-use aishd_log::norris::standing::Standing;
-use aishd_log::spending::Nano;
-use aishd_log::state::State;
+use aishd_log::norris::launch::{MAX_GOAL_BYTES, RunLaunch, RunLimits, UnaskedLevels};
+use aishd_log::norris::status::RunStatus;
+use aishd_log::spending::NanoUsd;
+use aishd_log::state::ConversationState;
 use aishd_log::tool_name::Alias;
 use aishd_model::norris_settings::second;
-use aishd_model::preset::{Models, Preset};
+use aishd_model::preset::{ModelSettings, Preset};
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Start, _, _>(module, start);
-    register::<Pause, _, _>(module, |call: Call<Pause>| async move {
-        lead(&call.server, &call.connection, call.params, Lead::Pause).await
+    register::<Pause, _, _>(module, |call: MethodCall<Pause>| async move {
+        lead(
+            &call.server,
+            &call.connection,
+            call.params,
+            RunControl::Pause,
+        )
+        .await
     });
-    register::<Resume, _, _>(module, |call: Call<Resume>| async move {
-        lead(&call.server, &call.connection, call.params, Lead::Resume).await
+    register::<Resume, _, _>(module, |call: MethodCall<Resume>| async move {
+        lead(
+            &call.server,
+            &call.connection,
+            call.params,
+            RunControl::Resume,
+        )
+        .await
     });
     register::<Halt, _, _>(module, halt);
 }
 
-async fn start(call: Call<Start>) -> Result<StartResult, Refusal> {
-    let Call {
+async fn start(call: MethodCall<Start>) -> Result<StartResult, MethodError> {
+    let MethodCall {
         server,
         connection,
         params,
@@ -71,8 +83,8 @@ async fn start(call: Call<Start>) -> Result<StartResult, Refusal> {
     } else {
         // As it was launched: it may be further by now.
         Some(run_of(
-            &Standing::launched(accepted.turn, launch.clone()),
-            &State::default(),
+            &RunStatus::launched(accepted.turn, launch.clone()),
+            &ConversationState::default(),
         ))
     };
     Ok(StartResult {
@@ -90,11 +102,11 @@ async fn start(call: Call<Start>) -> Result<StartResult, Refusal> {
 }
 
 fn launching(
-    server: &Server,
+    server: &RpcServer,
     params: StartParams,
-    connection: &Connection,
-    models: &Models,
-) -> Result<Launching, Refusal> {
+    connection: &ClientConnection,
+    models: &ModelSettings,
+) -> Result<NorrisLaunch, MethodError> {
     let spelled = serde_json::to_string(&params).unwrap_or_default();
     let StartParams {
         conversation: _,
@@ -110,68 +122,68 @@ fn launching(
     check_key(&idempotency_key)?;
     let goal = goal.trim().to_owned();
     if goal.is_empty() {
-        return Err(Refusal::params("the goal is empty"));
+        return Err(MethodError::params("the goal is empty"));
     }
     if goal.len() > MAX_GOAL_BYTES {
         let message = format!(
             "the goal has {} bytes; at most {MAX_GOAL_BYTES} are taken",
             goal.len()
         );
-        return Err(Refusal::params(&message));
+        return Err(MethodError::params(&message));
     }
     let configured = models.norris.limits;
-    let limits = Limits {
+    let limits = RunLimits {
         steps: steps.unwrap_or(configured.steps),
         ms: time_ms.or(configured.ms),
         tokens: tokens.or(configured.tokens),
-        cost: cost_usd.map(|it| Nano(it.nanos)).or(configured.cost),
+        cost: cost_usd.map(|it| NanoUsd(it.nanos)).or(configured.cost),
     };
     let nothing = [limits.ms, limits.tokens, limits.cost.map(|it| it.0)];
     if limits.steps == 0 || nothing.contains(&Some(0)) {
-        return Err(Refusal::params("a limit of a run is more than 0"));
+        return Err(MethodError::params("a limit of a run is more than 0"));
     }
-    let launch = Launch {
+    let launch = RunLaunch {
         goal: goal.clone(),
         levels: levels.map(read_levels).transpose()?.unwrap_or_default(),
         limits,
         second_opinion: models.norris.second_opinion,
     };
-    let ask = Ask {
+    let ask = AskRequest {
         text: goal,
         attachments: vec![],
-        key: Key {
+        key: IdempotencyKey {
             body: digest(&spelled, &[], None),
             key: idempotency_key,
         },
-        mode: Mode::Reject,
+        mode: AskMode::Reject,
         expected: None,
         model,
         by: connection.person(),
-        place: Place::Existing,
+        place: AskPlace::Existing,
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
         environment: connection.environment(server),
     };
-    Ok(Launching { ask, launch })
+    Ok(NorrisLaunch { ask, launch })
 }
 
-fn read_levels(levels: NorrisLevels) -> Result<Levels, Refusal> {
+fn read_levels(levels: NorrisLevels) -> Result<UnaskedLevels, MethodError> {
     let NorrisLevels { all, providers } = levels;
     let level = |number| {
-        let wrong = || Refusal::params("a level is 1, 2 or 3");
+        let wrong = || MethodError::params("a level is 1, 2 or 3");
         Access::from_number(number).ok_or_else(wrong)
     };
     let mut named: BTreeMap<Alias, Access> = BTreeMap::new();
     for (alias, number) in providers {
         let wrong = |_| {
-            Refusal::params(&format!(
+            MethodError::params(&format!(
                 "levels.providers: {alias:?} is no provider's name"
             ))
         };
         named.insert(alias.parse().map_err(wrong)?, level(number)?);
     }
-    Ok(Levels {
+    Ok(UnaskedLevels {
         all: level(all)?,
         providers: named,
     })
@@ -179,9 +191,9 @@ fn read_levels(levels: NorrisLevels) -> Result<Levels, Refusal> {
 
 /// What somebody should know who launches a run like this.
 fn notices(
-    server: &Server,
-    launch: &Launch,
-    models: &Models,
+    server: &RpcServer,
+    launch: &RunLaunch,
+    models: &ModelSettings,
     model: Option<String>,
 ) -> Vec<String> {
     let mut notices = vec![];
@@ -218,15 +230,15 @@ every action"
 }
 
 async fn lead(
-    server: &Server,
-    connection: &Connection,
-    params: RunParams,
-    lead: Lead,
-) -> Result<NorrisRun, Refusal> {
+    server: &RpcServer,
+    connection: &ClientConnection,
+    params: NorrisRunParams,
+    lead: RunControl,
+) -> Result<NorrisRun, MethodError> {
     let by = connection.person();
     let handled = server
         .directory
-        .with(params.conversation, |handle: Handle| {
+        .with(params.conversation, |handle: ConversationHandle| {
             let by = by.clone();
             async move {
                 let standing = handle.lead(lead, by).await?;
@@ -237,34 +249,37 @@ async fn lead(
     Ok(handled.await?)
 }
 
-async fn halt(call: Call<Halt>) -> Result<HaltResult, Refusal> {
+async fn halt(call: MethodCall<Halt>) -> Result<HaltResult, MethodError> {
     let by = call.connection.person();
     let conversation: ConversationId = call.params.conversation;
-    let halted = call.server.directory.with(conversation, |handle: Handle| {
-        let by = by.clone();
-        async move {
-            let turn = handle
-                .view()
-                .borrow()
-                .state
-                .norris
-                .as_ref()
-                .map(|it| it.turn);
-            let turn = turn.ok_or(RequestError::NoRun)?;
-            let halted = handle.cancel(turn, by).await?;
-            Ok(HaltResult { turn, halted })
-        }
-    });
+    let halted = call
+        .server
+        .directory
+        .with(conversation, |handle: ConversationHandle| {
+            let by = by.clone();
+            async move {
+                let turn = handle
+                    .view()
+                    .borrow()
+                    .state
+                    .norris
+                    .as_ref()
+                    .map(|it| it.turn);
+                let turn = turn.ok_or(RequestError::NoRun)?;
+                let halted = handle.cancel(turn, by).await?;
+                Ok(HaltResult { turn, halted })
+            }
+        });
     Ok(halted.await?)
 }
 
 /// The run of a conversation.
-pub(super) fn run(state: &State) -> Option<NorrisRun> {
+pub(super) fn run(state: &ConversationState) -> Option<NorrisRun> {
     state.norris.as_ref().map(|it| run_of(it, state))
 }
 
-fn run_of(standing: &Standing, state: &State) -> NorrisRun {
-    let Standing {
+fn run_of(standing: &RunStatus, state: &ConversationState) -> NorrisRun {
+    let RunStatus {
         turn,
         launch,
         step,
@@ -295,8 +310,8 @@ fn run_of(standing: &Standing, state: &State) -> NorrisRun {
     }
 }
 
-fn levels(levels: &Levels) -> NorrisLevels {
-    let Levels { all, providers } = levels;
+fn levels(levels: &UnaskedLevels) -> NorrisLevels {
+    let UnaskedLevels { all, providers } = levels;
     let named = providers.iter();
     NorrisLevels {
         all: all.number(),
@@ -306,8 +321,8 @@ fn levels(levels: &Levels) -> NorrisLevels {
     }
 }
 
-fn limits(limits: Limits) -> NorrisLimits {
-    let Limits {
+fn limits(limits: RunLimits) -> NorrisLimits {
+    let RunLimits {
         steps,
         ms,
         tokens,
@@ -321,8 +336,8 @@ fn limits(limits: Limits) -> NorrisLimits {
     }
 }
 
-fn used(spent: norris::Spent) -> NorrisSpent {
-    let norris::Spent { ms, tokens, cost } = spent;
+fn used(spent: norris::RunSpending) -> NorrisSpent {
+    let norris::RunSpending { ms, tokens, cost } = spent;
     NorrisSpent {
         time_ms: ms,
         tokens,
@@ -330,24 +345,24 @@ fn used(spent: norris::Spent) -> NorrisSpent {
     }
 }
 
-fn pause(pause: norris::Pause) -> NorrisPause {
+fn pause(pause: norris::RunPause) -> NorrisPause {
     match pause {
-        norris::Pause::Person => NorrisPause::Person,
-        norris::Pause::Interrupted => NorrisPause::Interrupted,
+        norris::RunPause::Person => NorrisPause::Person,
+        norris::RunPause::Interrupted => NorrisPause::Interrupted,
     }
 }
 
-fn outcome(outcome: norris::Outcome) -> NorrisOutcome {
+fn outcome(outcome: norris::RunOutcome) -> NorrisOutcome {
     match outcome {
-        norris::Outcome::Done => NorrisOutcome::Done,
-        norris::Outcome::Halted => NorrisOutcome::Halted,
-        norris::Outcome::Limit => NorrisOutcome::Limit,
-        norris::Outcome::Stopped => NorrisOutcome::Stopped,
-        norris::Outcome::Failed => NorrisOutcome::Failed,
+        norris::RunOutcome::Done => NorrisOutcome::Done,
+        norris::RunOutcome::Halted => NorrisOutcome::Halted,
+        norris::RunOutcome::Limit => NorrisOutcome::Limit,
+        norris::RunOutcome::Stopped => NorrisOutcome::Stopped,
+        norris::RunOutcome::Failed => NorrisOutcome::Failed,
     }
 }
 
-impl Log {
+impl LogOwner {
     /// A fact of a run, as JSON.
     pub(super) fn norris(self, record: &Record, event: NorrisEvent) -> String {
         match event {

@@ -5,30 +5,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::conversation::Notice;
+use aish_proto::conversation::ConversationNotice;
 use aish_proto::id::ConversationId;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use super::{Server, config};
-use aishd_conversation::pending::Asked;
+use super::{RpcServer, config};
+use aishd_conversation::pending_questions::QuestionSubject;
 use aishd_log::shell::UNASKED;
 
 /// A notice is worth no more of somebody's time: the directory may be on a disk far away.
 const WITHIN: Duration = Duration::from_millis(200);
 
 /// Looks at the directory.
-pub(super) async fn of(server: &Server, cwd: &str) -> Vec<Notice> {
+pub(super) async fn of(server: &RpcServer, cwd: &str) -> Vec<ConversationNotice> {
     let cwd = PathBuf::from(cwd);
     let asked = config::read(server, move |it| it.notice(&cwd));
     let answered = tokio::time::timeout(WITHIN, asked).await;
     let notice = answered.ok().and_then(Result::ok).flatten();
     let unasked = !server.directory.policy().shell.confirm;
-    let unasked = unasked.then(|| Notice {
+    let unasked = unasked.then(|| ConversationNotice {
         text: UNASKED.to_owned(),
         hint: None,
     });
-    let notice = notice.map(|it| Notice {
+    let notice = notice.map(|it| ConversationNotice {
         text: it.text,
         hint: it.root.as_deref().and_then(trust),
     });
@@ -36,18 +36,18 @@ pub(super) async fn of(server: &Server, cwd: &str) -> Vec<Notice> {
 }
 
 /// Facts wait to be kept whose conversations were put away, so that nobody may look at those again.
-pub(super) fn proposed(server: &Server, here: ConversationId) -> Option<Notice> {
-    let open = server.directory.pending().known();
+pub(super) fn proposed(server: &RpcServer, here: ConversationId) -> Option<ConversationNotice> {
+    let open = server.directory.pending().snapshot();
     let elsewhere = open.values().filter(|it| it.conversation != here);
     let count = elsewhere
-        .filter(|it| matches!(it.asked, Asked::Memory(_)))
+        .filter(|it| matches!(it.asked, QuestionSubject::Memory(_)))
         .count();
     let text = match count {
         0 => return None,
         1 => "a fact to remember is proposed".to_owned(),
         2.. => format!("{count} facts to remember are proposed"),
     };
-    Some(Notice {
+    Some(ConversationNotice {
         text,
         hint: Some("aishctl confirm ls".to_owned()),
     })
@@ -61,10 +61,12 @@ fn trust(root: &Path) -> Option<String> {
 
 /// The look that goes on while a conversation is made, because who makes one attaches to it next.
 #[derive(Default)]
-pub(super) struct Ahead(Mutex<Option<(ConversationId, JoinSet<Vec<Notice>>)>>);
+pub(super) struct NoticeLookahead(
+    Mutex<Option<(ConversationId, JoinSet<Vec<ConversationNotice>>)>>,
+);
 
-impl Ahead {
-    pub(super) fn look(&self, server: &Arc<Server>, conversation: ConversationId, cwd: &str) {
+impl NoticeLookahead {
+    pub(super) fn look(&self, server: &Arc<RpcServer>, conversation: ConversationId, cwd: &str) {
         let (server, cwd) = (server.clone(), cwd.to_owned());
         let mut looking = JoinSet::new();
         looking.spawn(async move { of(&server, &cwd).await });
@@ -72,7 +74,10 @@ impl Ahead {
     }
 
     /// What that look finds, if there was one for this conversation.
-    pub(super) async fn take(&self, conversation: ConversationId) -> Option<Vec<Notice>> {
+    pub(super) async fn take(
+        &self,
+        conversation: ConversationId,
+    ) -> Option<Vec<ConversationNotice>> {
         let (_, mut looking) = self.0.lock().take_if(|(of, _)| *of == conversation)?;
         looking.join_next().await?.ok()
     }

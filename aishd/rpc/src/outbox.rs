@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The way out of one connection. There is no queue: who has something to say waits for its turn here.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct ClientOutbox {
     stream: Arc<Stream>,
     turn: Mutex<()>,
     stall: Duration,
@@ -23,14 +23,14 @@ const LONG_BYTES: usize = 16 << 10;
 /// Lines for one client. Long texts in them are shared with all who are sent the same, so that clients that do not read
 /// cost what one of them costs.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingLines {
     text: String,
     /// Where in `text` a long one stands.
     long: Vec<(usize, Arc<String>)>,
     bytes: usize,
 }
 
-impl Outgoing {
+impl OutgoingLines {
     pub(super) fn push_str(&mut self, text: &str) {
         self.bytes += text.len();
         self.text.push_str(text);
@@ -61,14 +61,14 @@ impl Outgoing {
 
 /// Why nothing more can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum ConnectionCut {
     /// The client has gone, or the connection is over.
     Gone,
     /// The client has read nothing for the time of `limits.clientStall`.
     Stalled,
 }
 
-impl Outbox {
+impl ClientOutbox {
     pub(super) fn new(stream: Arc<Stream>, stall: Duration, over: CancellationToken) -> Self {
         Self {
             stream,
@@ -79,33 +79,36 @@ impl Outbox {
     }
 
     /// Writes whole lines. Must not be dropped halfway on a connection that goes on.
-    pub(super) async fn write(&self, lines: &[u8]) -> Result<(), Cut> {
+    pub(super) async fn write(&self, lines: &[u8]) -> Result<(), ConnectionCut> {
         self.write_pieces([lines].into_iter()).await
     }
 
-    /// As [`Outbox::write`].
-    pub(super) async fn send(&self, lines: &Outgoing) -> Result<(), Cut> {
+    /// As [`ClientOutbox::write`].
+    pub(super) async fn send(&self, lines: &OutgoingLines) -> Result<(), ConnectionCut> {
         self.write_pieces(lines.pieces()).await
     }
 
-    async fn write_pieces(&self, pieces: impl Iterator<Item = &[u8]>) -> Result<(), Cut> {
+    async fn write_pieces(&self, pieces: impl Iterator<Item = &[u8]>) -> Result<(), ConnectionCut> {
         tokio::select! {
             biased;
             // What can be written without waiting still is.
             written = self.write_in_turn(pieces) => written,
-            () = self.over.cancelled() => Err(Cut::Gone),
+            () = self.over.cancelled() => Err(ConnectionCut::Gone),
         }
     }
 
-    async fn write_in_turn(&self, pieces: impl Iterator<Item = &[u8]>) -> Result<(), Cut> {
+    async fn write_in_turn(
+        &self,
+        pieces: impl Iterator<Item = &[u8]>,
+    ) -> Result<(), ConnectionCut> {
         let _turn = self.turn.lock().await;
         let mut stream = &*self.stream;
         for mut rest in pieces {
             while !rest.is_empty() {
                 match tokio::time::timeout(self.stall, stream.write(rest)).await {
-                    Ok(Ok(0) | Err(_)) => return Err(Cut::Gone),
+                    Ok(Ok(0) | Err(_)) => return Err(ConnectionCut::Gone),
                     Ok(Ok(written)) => rest = &rest[written..],
-                    Err(_elapsed) => return Err(Cut::Stalled),
+                    Err(_elapsed) => return Err(ConnectionCut::Stalled),
                 }
             }
         }
@@ -120,7 +123,7 @@ mod tests {
     #[test]
     fn long_texts_stand_where_they_were_put_and_are_not_copied() {
         let long = Arc::new("x".repeat(LONG_BYTES));
-        let mut lines = Outgoing::default();
+        let mut lines = OutgoingLines::default();
         lines.push_str("a");
         lines.push_shared(Arc::clone(&long));
         lines.push_shared(Arc::new("b".to_owned()));

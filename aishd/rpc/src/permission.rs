@@ -4,34 +4,36 @@ use std::collections::BTreeSet;
 
 use aish_proto::error::ErrorKind;
 use aish_proto::permission::{
-    Change, ChangeResult, Check, CheckResult, History, HistoryResult, List, ListResult, Permission,
-    PolicyRule, PolicyVerdict, ProviderLevels, Revoke, RuleEffect, Rules, RulesResult, Set,
+    ChangeResult, Check, History, List, PermissionChange, PermissionCheckResult,
+    PermissionHistoryResult, PermissionListResult, PolicyRule, PolicyVerdict, ProviderLevels,
+    ProviderPermission, Revoke, RuleEffect, Rules, RulesResult, Set,
 };
 use jsonrpsee::RpcModule;
 
 use super::auto_approve;
 use super::confirm::answerer;
-use super::connection::Connection;
-use super::refusal::Refusal;
-use super::{Call, Server, convert, register};
-use aishd_conversation::handle::{Change as Changed, LevelChange};
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::provider_name::provider_or_all;
+use super::{MethodCall, RpcServer, register};
+use aishd_conversation::handle::{ConversationChange as Changed, LevelChange};
 use aishd_log::access::Access;
 use aishd_log::event::Event;
-use aishd_log::grants::Grants;
+use aishd_log::grants::GrantList;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_platform::clock;
-use aishd_rules::policy::{Question, Verdict, decide};
+use aishd_rules::policy::{PolicyDecision, PolicyQuestion, decide};
 
 /// How much of the log is read in one go.
 const PAGE_BYTES: usize = 1 << 20;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
-    register::<Set, _, _>(module, |call: Call<Set>| async move {
+    register::<Set, _, _>(module, |call: MethodCall<Set>| async move {
         let params = call.params;
         let to = Access::from_number(params.level).ok_or_else(|| {
-            Refusal::params(&format!(
+            MethodError::params(&format!(
                 "there is no level {}; levels are 1 read, 2 write, 3 execute",
                 params.level
             ))
@@ -46,7 +48,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
         )
         .await
     });
-    register::<Revoke, _, _>(module, |call: Call<Revoke>| async move {
+    register::<Revoke, _, _>(module, |call: MethodCall<Revoke>| async move {
         let params = call.params;
         let change = LevelChange::Revoke;
         change_level(
@@ -60,24 +62,24 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     });
     register::<History, _, _>(module, history);
     register::<Check, _, _>(module, check);
-    register::<Rules, _, _>(module, |call: Call<Rules>| async move {
+    register::<Rules, _, _>(module, |call: MethodCall<Rules>| async move {
         Ok(rules(&call.server))
     });
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+async fn list(call: MethodCall<List>) -> Result<PermissionListResult, MethodError> {
     let handle = call.server.directory.open(call.params.conversation).await?;
     let state = handle.view().borrow().state.clone();
     let allowances = call.server.directory.allowances();
     let allowances = allowances.of(call.params.conversation);
-    Ok(ListResult {
+    Ok(PermissionListResult {
         permissions: levels(&call.server, &state.grants),
         auto_approves: auto_approve::of_clients(&allowances),
     })
 }
 
 /// What each provider may do, where this was granted.
-pub(super) fn levels(server: &Server, grants: &Grants) -> Vec<Permission> {
+pub(super) fn levels(server: &RpcServer, grants: &GrantList) -> Vec<ProviderPermission> {
     let policy = server.directory.policy();
     let catalog = server.directory.catalog();
     let mut providers: BTreeSet<Alias> = catalog.iter().map(|it| it.name.alias().clone()).collect();
@@ -86,7 +88,7 @@ pub(super) fn levels(server: &Server, grants: &Grants) -> Vec<Permission> {
         let always = grants.approved.keys();
         let always = always.filter(|it| *it.alias() == provider);
         let rule = policy.providers.get(&provider);
-        Permission {
+        ProviderPermission {
             level: policy.level(&provider, grants).number(),
             max_level: rule.map_or(Access::Execute, |it| it.max_level).number(),
             always: always.map(ToString::to_string).collect(),
@@ -97,13 +99,13 @@ pub(super) fn levels(server: &Server, grants: &Grants) -> Vec<Permission> {
 }
 
 /// Of a provider or of one of its tools: the level is the provider's.
-pub(super) fn provider(server: &Server, name: &str) -> Result<Alias, Refusal> {
+pub(super) fn provider(server: &RpcServer, name: &str) -> Result<Alias, MethodError> {
     let alias = match name.split_once("__") {
         Some((alias, _)) => alias,
         None => name,
     };
     let unknown = || {
-        Refusal::new(
+        MethodError::new(
             ErrorKind::NotFound,
             format!("no provider is called {alias:?}"),
         )
@@ -120,12 +122,12 @@ pub(super) fn provider(server: &Server, name: &str) -> Result<Alias, Refusal> {
 }
 
 async fn change_level(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     conversation: aish_proto::id::ConversationId,
     name: &str,
     change: LevelChange,
-) -> Result<ChangeResult, Refusal> {
+) -> Result<ChangeResult, MethodError> {
     let change = Changed::Level(provider(server, name)?, change);
     let by = connection.person();
     let record = server
@@ -145,7 +147,7 @@ async fn change_level(
         Some((it.seq, from, to))
     });
     let (seq, from, to) =
-        changed.ok_or_else(|| Refusal::internal("the change is not in the log"))?;
+        changed.ok_or_else(|| MethodError::internal("the change is not in the log"))?;
     Ok(ChangeResult {
         from: from.number(),
         to: to.number(),
@@ -153,7 +155,7 @@ async fn change_level(
     })
 }
 
-async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
+async fn history(call: MethodCall<History>) -> Result<PermissionHistoryResult, MethodError> {
     let handle = call.server.directory.open(call.params.conversation).await?;
     let read = tokio::task::spawn_blocking(move || {
         let mut changes = vec![];
@@ -174,10 +176,10 @@ async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
                     confirm,
                 } = &record.event
                 {
-                    changes.push(Change {
+                    changes.push(PermissionChange {
                         seq: record.seq,
                         at: clock::rfc3339(record.at),
-                        provider: convert::provider_or_all(provider.as_ref()),
+                        provider: provider_or_all(provider.as_ref()),
                         from: from.number(),
                         to: to.number(),
                         revoked: *revoked,
@@ -190,11 +192,11 @@ async fn history(call: Call<History>) -> Result<HistoryResult, Refusal> {
     });
     let changes = read
         .await
-        .map_err(|panic| Refusal::internal(&panic.to_string()))??;
-    Ok(HistoryResult { changes })
+        .map_err(|panic| MethodError::internal(&panic.to_string()))??;
+    Ok(PermissionHistoryResult { changes })
 }
 
-async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
+async fn check(call: MethodCall<Check>) -> Result<PermissionCheckResult, MethodError> {
     let handle = call.server.directory.open(call.params.conversation).await?;
     let state = handle.view().borrow().state.clone();
     let policy = call.server.directory.policy();
@@ -203,13 +205,13 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
     let tool = name
         .and_then(|it| catalog.get(&it).cloned())
         .ok_or_else(|| {
-            Refusal::new(
+            MethodError::new(
                 ErrorKind::NotFound,
                 format!("no tool is called {:?}", call.params.tool),
             )
             .hint("aishctl tools list")
         })?;
-    let question = Question {
+    let question = PolicyQuestion {
         tool: &tool,
         arguments: &call.params.arguments.unwrap_or_default(),
         constraints: &state.constraints,
@@ -223,18 +225,18 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
         bound: call.server.directory.definitions(),
     };
     let (verdict, because) = match decide(question, &policy) {
-        Verdict::Allow(rule) => (PolicyVerdict::Allow, rule.to_string()),
-        Verdict::Ask(why) => (PolicyVerdict::Ask, why.text(&tool.name)),
-        Verdict::Deny(rule) => (PolicyVerdict::Deny, rule.to_string()),
+        PolicyDecision::Allow(rule) => (PolicyVerdict::Allow, rule.to_string()),
+        PolicyDecision::Ask(why) => (PolicyVerdict::Ask, why.text(&tool.name)),
+        PolicyDecision::Deny(rule) => (PolicyVerdict::Deny, rule.to_string()),
     };
-    Ok(CheckResult {
+    Ok(PermissionCheckResult {
         verdict,
         because,
         level_required: policy.needs(&tool).number(),
     })
 }
 
-fn rules(server: &Server) -> RulesResult {
+fn rules(server: &RpcServer) -> RulesResult {
     let policy = server.directory.policy();
     let catalog = server.directory.catalog();
     let rule = |pattern: &Pattern, effect, level: Option<Access>| PolicyRule {

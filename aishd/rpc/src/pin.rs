@@ -2,33 +2,36 @@
 
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
-use aish_proto::mcp::{self as wire, Pin, PinParams, Pinned, PinnedResult, Unpin};
+use aish_proto::mcp::{self as wire, Pin, Pinned, PinnedResult, ResourcePinParams, Unpin};
 use jsonrpsee::RpcModule;
 
-use super::connection::Connection;
-use super::refusal::Refusal;
-use super::{Call, Server, mcp, register};
-use aishd_conversation::handle::Change;
-use aishd_log::pinned;
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, mcp, register};
+use aishd_conversation::handle::ConversationChange;
+use aishd_log::pinned_resource;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Pin, _, _>(module, pin);
     register::<Unpin, _, _>(module, unpin);
-    register::<Pinned, _, _>(module, |call: Call<Pinned>| async move {
+    register::<Pinned, _, _>(module, |call: MethodCall<Pinned>| async move {
         list(&call.server, call.params.conversation).await
     });
 }
 
-async fn pin(call: Call<Pin>) -> Result<PinnedResult, Refusal> {
+async fn pin(call: MethodCall<Pin>) -> Result<PinnedResult, MethodError> {
     let conversation = call.params.conversation;
-    let pinned = named(&call.params)?;
+    let pinned = parse_pinned(&call.params)?;
     let known = state(&call.server, conversation).await?;
     if known.contains(&pinned) {
         return list(&call.server, conversation).await;
     }
-    if known.len() >= pinned::MOST {
-        let message = format!("{} resources are pinned here already", pinned::MOST);
-        return Err(Refusal::new(ErrorKind::Overloaded, message).hint("aishctl mcp unpin"));
+    if known.len() >= pinned_resource::MOST {
+        let message = format!(
+            "{} resources are pinned here already",
+            pinned_resource::MOST
+        );
+        return Err(MethodError::new(ErrorKind::Overloaded, message).hint("aishctl mcp unpin"));
     }
     // What cannot be read now is not pinned: it would only be missing from every request.
     let over = call.connection.over.child_token();
@@ -38,23 +41,23 @@ async fn pin(call: Call<Pin>) -> Result<PinnedResult, Refusal> {
         &call.server,
         &call.connection,
         conversation,
-        Change::Pinned(pinned),
+        ConversationChange::Pinned(pinned),
     )
     .await
 }
 
-async fn unpin(call: Call<Unpin>) -> Result<PinnedResult, Refusal> {
+async fn unpin(call: MethodCall<Unpin>) -> Result<PinnedResult, MethodError> {
     let conversation = call.params.conversation;
-    let pinned = named(&call.params)?;
+    let pinned = parse_pinned(&call.params)?;
     if !state(&call.server, conversation).await?.contains(&pinned) {
         let message = format!("{} is not pinned here", pinned.name());
-        return Err(Refusal::new(ErrorKind::NotFound, message).hint("aishctl mcp pinned"));
+        return Err(MethodError::new(ErrorKind::NotFound, message).hint("aishctl mcp pinned"));
     }
     let result = change(
         &call.server,
         &call.connection,
         conversation,
-        Change::Unpinned(pinned.clone()),
+        ConversationChange::Unpinned(pinned.clone()),
     )
     .await?;
     // Another conversation that has it asks for it again.
@@ -62,27 +65,30 @@ async fn unpin(call: Call<Unpin>) -> Result<PinnedResult, Refusal> {
     Ok(result)
 }
 
-fn named(params: &PinParams) -> Result<pinned::Pinned, Refusal> {
-    if params.uri.is_empty() || params.uri.len() > pinned::MAX_URI_BYTES {
-        let why = format!("uri has 1 to {} bytes", pinned::MAX_URI_BYTES);
-        return Err(Refusal::params(&why));
+fn parse_pinned(params: &ResourcePinParams) -> Result<pinned_resource::PinnedEntry, MethodError> {
+    if params.uri.is_empty() || params.uri.len() > pinned_resource::MAX_URI_BYTES {
+        let why = format!("uri has 1 to {} bytes", pinned_resource::MAX_URI_BYTES);
+        return Err(MethodError::params(&why));
     }
-    Ok(pinned::Pinned {
+    Ok(pinned_resource::PinnedEntry {
         alias: mcp::alias(&params.alias)?,
         uri: params.uri.clone(),
     })
 }
 
 async fn state(
-    server: &Server,
+    server: &RpcServer,
     conversation: ConversationId,
-) -> Result<Vec<pinned::Pinned>, Refusal> {
+) -> Result<Vec<pinned_resource::PinnedEntry>, MethodError> {
     let handle = server.directory.open(conversation).await?;
     let pinned = handle.view().borrow().state.pinned.clone();
     Ok(pinned)
 }
 
-async fn list(server: &Server, conversation: ConversationId) -> Result<PinnedResult, Refusal> {
+async fn list(
+    server: &RpcServer,
+    conversation: ConversationId,
+) -> Result<PinnedResult, MethodError> {
     let pinned = state(server, conversation).await?.into_iter();
     Ok(PinnedResult {
         pinned: pinned
@@ -95,11 +101,11 @@ async fn list(server: &Server, conversation: ConversationId) -> Result<PinnedRes
 }
 
 async fn change(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     conversation: ConversationId,
-    change: Change,
-) -> Result<PinnedResult, Refusal> {
+    change: ConversationChange,
+) -> Result<PinnedResult, MethodError> {
     let by = connection.person();
     let changed = server.directory.with(conversation, |handle| {
         let (change, by) = (change.clone(), by.clone());

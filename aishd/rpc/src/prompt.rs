@@ -10,30 +10,30 @@ use jsonrpsee::RpcModule;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::refusal::Refusal;
-use super::turn::{Body, take};
-use super::{Call, Server, mcp, register};
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::turn::{TurnBody, take};
+use super::{MethodCall, RpcServer, mcp, register};
 use aishd_conversation::handle::RequestError;
-use aishd_log::audit::{Draft, Outcome, Told};
-use aishd_log::tool::Sha;
+use aishd_log::audit::{AuditDraft, AuditFact, CallOutcome};
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
-use aishd_mcp::CallError;
+use aishd_mcp::ToolCallError;
 use aishd_mcp_messages::prompt;
 use aishd_platform::clock;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<GetPrompt, _, _>(module, get);
     register::<CallPrompt, _, _>(module, call);
 }
 
-async fn call(call: Call<CallPrompt>) -> Result<SendResult, Refusal> {
+async fn call(call: MethodCall<CallPrompt>) -> Result<SendResult, MethodError> {
     let params = &call.params;
     // The same prompt with the same arguments is the same question, whatever its server makes of it today.
     let body = json!([params.alias, params.name, params.arguments]).to_string();
     let asked = was_asked(&call.server, params.conversation, &params.idempotency_key);
     let rendered = if asked.await? {
-        prompt::Rendered {
+        prompt::RenderedPrompt {
             text: body.clone(),
             texts: vec![],
         }
@@ -58,15 +58,15 @@ async fn call(call: Call<CallPrompt>) -> Result<SendResult, Refusal> {
         on_confirm: params.on_confirm,
         max_tool_depth: None,
     };
-    take(&call.server, &call.connection, send, Body::From(body)).await
+    take(&call.server, &call.connection, send, TurnBody::From(body)).await
 }
 
 /// Whether the question is there already: then what it was made from is not needed again.
 pub(super) async fn was_asked(
-    server: &Server,
+    server: &RpcServer,
     conversation: ConversationId,
     key: &str,
-) -> Result<bool, Refusal> {
+) -> Result<bool, MethodError> {
     match server.directory.open(conversation).await {
         Ok(handle) => Ok(handle.knows_key(key)?),
         Err(RequestError::Missing) => Ok(false),
@@ -74,15 +74,15 @@ pub(super) async fn was_asked(
     }
 }
 
-async fn rendered(call: &Call<CallPrompt>) -> Result<prompt::Rendered, Refusal> {
+async fn rendered(call: &MethodCall<CallPrompt>) -> Result<prompt::RenderedPrompt, MethodError> {
     let params = &call.params;
-    let wanted = Wanted {
+    let wanted = WantedPrompt {
         alias: mcp::alias(&params.alias)?,
         name: &params.name,
         arguments: &params.arguments,
         conversation: Some(params.conversation),
     };
-    let (_, messages) = asked(&call.server, &call.connection, wanted).await?;
+    let (_, messages) = render_prompt(&call.server, &call.connection, wanted).await?;
     let rendered = prompt::render(&messages);
     if rendered.text.trim().is_empty() {
         let message = format!(
@@ -90,20 +90,20 @@ async fn rendered(call: &Call<CallPrompt>) -> Result<prompt::Rendered, Refusal> 
             params.name, params.alias
         );
         let hint = format!("aishctl mcp prompts {} says what it asks for", params.alias);
-        return Err(Refusal::new(ErrorKind::McpFailed, message).hint(hint));
+        return Err(MethodError::new(ErrorKind::McpFailed, message).hint(hint));
     }
     Ok(rendered)
 }
 
-async fn get(call: Call<GetPrompt>) -> Result<GetPromptResult, Refusal> {
+async fn get(call: MethodCall<GetPrompt>) -> Result<GetPromptResult, MethodError> {
     let params = &call.params;
-    let wanted = Wanted {
+    let wanted = WantedPrompt {
         alias: mcp::alias(&params.alias)?,
         name: &params.name,
         arguments: &params.arguments,
         conversation: None,
     };
-    let (description, messages) = asked(&call.server, &call.connection, wanted).await?;
+    let (description, messages) = render_prompt(&call.server, &call.connection, wanted).await?;
     Ok(GetPromptResult {
         description,
         messages,
@@ -111,7 +111,7 @@ async fn get(call: Call<GetPrompt>) -> Result<GetPromptResult, Refusal> {
 }
 
 /// A prompt, and what it is to be made with.
-struct Wanted<'a> {
+struct WantedPrompt<'a> {
     alias: Alias,
     name: &'a str,
     arguments: &'a BTreeMap<String, String>,
@@ -120,12 +120,12 @@ struct Wanted<'a> {
 }
 
 /// What a server says a prompt is. Nobody is given it before the audit trail has who asked for it.
-async fn asked(
-    server: &Server,
-    connection: &Connection,
-    wanted: Wanted<'_>,
-) -> Result<(Option<String>, Vec<Value>), Refusal> {
-    let Wanted {
+async fn render_prompt(
+    server: &RpcServer,
+    connection: &ClientConnection,
+    wanted: WantedPrompt<'_>,
+) -> Result<(Option<String>, Vec<Value>), MethodError> {
+    let WantedPrompt {
         alias,
         name,
         arguments,
@@ -139,7 +139,7 @@ async fn asked(
     let over = connection.over.child_token();
     let began = Instant::now();
     let got = server.hub.get_prompt(&alias, name, &sent, &over).await;
-    if let Err(CallError::UnknownServer(_)) = &got {
+    if let Err(ToolCallError::UnknownServer(_)) = &got {
         return Ok(got?);
     }
     let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -147,21 +147,21 @@ async fn asked(
         Ok((_, messages)) => {
             let bytes = messages.iter().map(|it| it.to_string().len() as u64).sum();
             let known = format!("{alias}__{name}").parse().ok();
-            (known, Outcome::Ok { bytes, ms })
+            (known, CallOutcome::Ok { bytes, ms })
         }
-        Err(_) => (None, Outcome::Failed { bytes: 0, ms }),
+        Err(_) => (None, CallOutcome::Failed { bytes: 0, ms }),
     };
-    let told = Told::PromptAsked {
+    let told = AuditFact::PromptAsked {
         provider: alias,
         prompt,
-        digest: Sha::of(digest.as_bytes()),
+        digest: ContentDigest::of(digest.as_bytes()),
         outcome,
     };
-    let draft = Draft {
+    let draft = AuditDraft {
         conversation,
         by: Some(connection.person()),
-        ..Draft::beside(clock::now(), told)
+        ..AuditDraft::outside_conversation(clock::now(), told)
     };
-    server.directory.tell(draft).await?;
+    server.directory.record(draft).await?;
     Ok(got?)
 }

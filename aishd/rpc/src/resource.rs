@@ -5,20 +5,20 @@ use aish_proto::event as wire_event;
 use aish_proto::id::{BlobId, ConversationId};
 use aish_proto::resource as wire;
 use aish_proto::resource::{
-    ChangedResult, Create, Delete, Get, GetResult, List, ListResult, Resource, ResourceAuthor,
-    ResourceChangeKind, Update, Validate, ValidateResult,
+    ChangedResult, Create, Delete, Get, List, ResourceAuthor, ResourceChangeKind,
+    ResourceGetResult, ResourceListResult, ResourceMetadata, Update, Validate, ValidateResult,
 };
 use jsonrpsee::RpcModule;
 use serde_json::Value;
 
-use super::connection::Connection;
-use super::refusal::Refusal;
-use super::{Call, Server, blob, confirm, register};
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, blob, confirm, register};
 use aishd_conversation::handle::{ReadError, RequestError};
 use aishd_conversation::resource::{CheckError, misfits};
 use aishd_log::resource::{
-    Action, Author, BadData, BadName, Change, ChangeError, Data, Head, ResourceChange,
-    ResourceChanged, ResourceName,
+    BadData, BadName, ChangeAuthor, ResourceAction, ResourceChange, ResourceChangeError,
+    ResourceChanged, ResourceData, ResourceHead, ResourceName, ResourceOutcome,
 };
 use aishd_platform::clock;
 
@@ -26,7 +26,7 @@ use aishd_platform::clock;
 const PAGE_MOST: u32 = 500;
 const PAGE: u32 = 100;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Create, _, _>(module, create);
     register::<Get, _, _>(module, get);
     register::<Update, _, _>(module, update);
@@ -35,32 +35,32 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<Validate, _, _>(module, validate);
 }
 
-async fn create(call: Call<Create>) -> Result<ChangedResult, Refusal> {
+async fn create(call: MethodCall<Create>) -> Result<ChangedResult, MethodError> {
     let params = call.params;
     let data = data(&call.connection, params.data, params.blob)?;
     let change = ResourceChange {
-        name: named(&params.name)?,
-        action: Action::Create(data),
+        name: parse_name(&params.name)?,
+        action: ResourceAction::Create(data),
     };
     let done = change_it(&call.server, &call.connection, params.conversation, change).await?;
     blob::use_up(&call.connection, params.blob.as_slice());
     Ok(done)
 }
 
-async fn update(call: Call<Update>) -> Result<ChangedResult, Refusal> {
+async fn update(call: MethodCall<Update>) -> Result<ChangedResult, MethodError> {
     let params = call.params;
     let data = data(&call.connection, params.data, params.blob)?;
     let action = match (params.create, params.expected_revision) {
-        (false, expected) => Action::Update(data, expected),
-        (true, None) => Action::Put(data, None),
+        (false, expected) => ResourceAction::Update(data, expected),
+        (true, None) => ResourceAction::Put(data, None),
         (true, Some(_)) => {
-            return Err(Refusal::params(
+            return Err(MethodError::params(
                 "create and expectedRevision do not go together",
             ));
         }
     };
     let change = ResourceChange {
-        name: named(&params.name)?,
+        name: parse_name(&params.name)?,
         action,
     };
     let done = change_it(&call.server, &call.connection, params.conversation, change).await?;
@@ -68,21 +68,21 @@ async fn update(call: Call<Update>) -> Result<ChangedResult, Refusal> {
     Ok(done)
 }
 
-async fn delete(call: Call<Delete>) -> Result<ChangedResult, Refusal> {
+async fn delete(call: MethodCall<Delete>) -> Result<ChangedResult, MethodError> {
     let params = call.params;
     let change = ResourceChange {
-        name: named(&params.name)?,
-        action: Action::Delete(params.expected_revision),
+        name: parse_name(&params.name)?,
+        action: ResourceAction::Delete(params.expected_revision),
     };
     change_it(&call.server, &call.connection, params.conversation, change).await
 }
 
 async fn change_it(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     conversation: ConversationId,
     change: ResourceChange,
-) -> Result<ChangedResult, Refusal> {
+) -> Result<ChangedResult, MethodError> {
     let by = connection.person();
     let done = server.directory.with(conversation, |handle| {
         let (change, by) = (change.clone(), by.clone());
@@ -99,18 +99,18 @@ async fn change_it(
     })
 }
 
-async fn get(call: Call<Get>) -> Result<GetResult, Refusal> {
-    let name = named(&call.params.name)?;
+async fn get(call: MethodCall<Get>) -> Result<ResourceGetResult, MethodError> {
+    let name = parse_name(&call.params.name)?;
     let (head, data) = found(&call.server, call.params.conversation, &name).await?;
     let data = serde_json::from_str(data.as_str())
         .map_err(|error| ReadError::Damaged(error.to_string()))?;
     let resource = resource(name, head);
-    Ok(GetResult { resource, data })
+    Ok(ResourceGetResult { resource, data })
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+async fn list(call: MethodCall<List>) -> Result<ResourceListResult, MethodError> {
     let params = call.params;
-    let after = params.cursor.as_deref().map(named).transpose()?;
+    let after = params.cursor.as_deref().map(parse_name).transpose()?;
     let limit = params.limit.unwrap_or(PAGE).clamp(1, PAGE_MOST);
     let limit = usize::try_from(limit).unwrap_or(1);
     let handle = call.server.directory.open(params.conversation).await?;
@@ -121,7 +121,7 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     let more = page.len() > limit;
     page.truncate(limit);
     let last = page.last().map(|(name, _)| name.to_string());
-    Ok(ListResult {
+    Ok(ResourceListResult {
         resources: page
             .into_iter()
             .map(|(name, head)| resource(name, head))
@@ -131,20 +131,20 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     })
 }
 
-async fn validate(call: Call<Validate>) -> Result<ValidateResult, Refusal> {
-    let name = named(&call.params.name)?;
+async fn validate(call: MethodCall<Validate>) -> Result<ValidateResult, MethodError> {
+    let name = parse_name(&call.params.name)?;
     let (head, data) = found(&call.server, call.params.conversation, &name).await?;
     let checked = misfits(Some(call.params.schema), &data).await;
     let errors = checked.map_err(|error| match error {
-        CheckError::TooLong => Refusal::new(ErrorKind::TooLarge, error.to_string()),
-        CheckError::TooSlow => Refusal::new(ErrorKind::Timeout, error.to_string()),
-        CheckError::Unusable(_) => Refusal::params(&error.to_string()),
+        CheckError::TooLong => MethodError::new(ErrorKind::TooLarge, error.to_string()),
+        CheckError::TooSlow => MethodError::new(ErrorKind::Timeout, error.to_string()),
+        CheckError::Unusable(_) => MethodError::params(&error.to_string()),
     })?;
-    let errors = errors.into_iter().map(|it| wire::Mismatch {
+    let errors = errors.into_iter().map(|it| wire::SchemaMismatch {
         path: it.path,
         message: it.reason,
     });
-    let errors: Vec<wire::Mismatch> = errors.collect();
+    let errors: Vec<wire::SchemaMismatch> = errors.collect();
     Ok(ValidateResult {
         valid: errors.is_empty(),
         revision: head.revision,
@@ -153,48 +153,49 @@ async fn validate(call: Call<Validate>) -> Result<ValidateResult, Refusal> {
 }
 
 async fn found(
-    server: &Server,
+    server: &RpcServer,
     conversation: ConversationId,
     name: &ResourceName,
-) -> Result<(Head, Data), Refusal> {
+) -> Result<(ResourceHead, ResourceData), MethodError> {
     let handle = server.directory.open(conversation).await?;
     let wanted = name.clone();
     let found = blocking(move || handle.resource(&wanted)).await?;
-    let missing = || RequestError::Resource(ChangeError::Missing(name.to_string()));
+    let missing = || RequestError::Resource(ResourceChangeError::Missing(name.to_string()));
     Ok(found.ok_or_else(missing)?)
 }
 
 async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
-) -> Result<T, Refusal> {
+) -> Result<T, MethodError> {
     let read = tokio::task::spawn_blocking(read).await;
-    Ok(read.map_err(|panic| Refusal::internal(&panic.to_string()))??)
+    Ok(read.map_err(|panic| MethodError::internal(&panic.to_string()))??)
 }
 
-fn named(name: &str) -> Result<ResourceName, Refusal> {
+fn parse_name(name: &str) -> Result<ResourceName, MethodError> {
     name.parse()
-        .map_err(|error: BadName| Refusal::params(&error.to_string()))
+        .map_err(|error: BadName| MethodError::params(&error.to_string()))
 }
 
 /// What a client gives, in one of the two ways; a blob stays until the change is made.
 fn data(
-    connection: &Connection,
+    connection: &ClientConnection,
     data: Option<Value>,
     blob: Option<BlobId>,
-) -> Result<Data, Refusal> {
+) -> Result<ResourceData, MethodError> {
     let value = match (data, blob) {
         (Some(data), None) => data,
         (None, Some(blob)) => serde_json::from_str(&blob::read(connection, blob)?)
-            .map_err(|error| Refusal::params(&format!("the blob is not JSON: {error}")))?,
+            .map_err(|error| MethodError::params(&format!("the blob is not JSON: {error}")))?,
         (Some(_), Some(_)) | (None, None) => {
-            return Err(Refusal::params("a resource has either data or blob"));
+            return Err(MethodError::params("a resource has either data or blob"));
         }
     };
-    Data::of(&value).map_err(|error: BadData| Refusal::new(ErrorKind::TooLarge, error.to_string()))
+    ResourceData::of(&value)
+        .map_err(|error: BadData| MethodError::new(ErrorKind::TooLarge, error.to_string()))
 }
 
-fn resource(name: ResourceName, head: Head) -> Resource {
-    Resource {
+fn resource(name: ResourceName, head: ResourceHead) -> ResourceMetadata {
+    ResourceMetadata {
         name: name.into(),
         revision: head.revision,
         bytes: head.bytes,
@@ -205,24 +206,24 @@ fn resource(name: ResourceName, head: Head) -> Resource {
     }
 }
 
-fn author(author: Author) -> ResourceAuthor {
+fn author(author: ChangeAuthor) -> ResourceAuthor {
     match author {
-        Author::Provider(alias) => ResourceAuthor {
+        ChangeAuthor::Provider(alias) => ResourceAuthor {
             provider: Some(alias.to_string()),
             person: None,
         },
-        Author::Person(person) => ResourceAuthor {
+        ChangeAuthor::Person(person) => ResourceAuthor {
             provider: None,
             person: Some(confirm::answerer(person)),
         },
     }
 }
 
-fn kind(change: Change) -> ResourceChangeKind {
+fn kind(change: ResourceOutcome) -> ResourceChangeKind {
     match change {
-        Change::Created => ResourceChangeKind::Created,
-        Change::Updated => ResourceChangeKind::Updated,
-        Change::Deleted => ResourceChangeKind::Deleted,
+        ResourceOutcome::Created => ResourceChangeKind::Created,
+        ResourceOutcome::Updated => ResourceChangeKind::Updated,
+        ResourceOutcome::Deleted => ResourceChangeKind::Deleted,
     }
 }
 

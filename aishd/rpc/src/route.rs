@@ -6,24 +6,24 @@ use aish_proto::event::RouteDecided;
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::route::{
-    self as wire, Check, CheckParams, CheckResult, ClassPreset, Classes, ClassesParams,
-    ClassesResult, FallbackGet, FallbackSet, FallbackState, Get, RouteClass, RouteState, Set,
-    SwitchParams, Switched,
+    self as wire, Check, ClassPreset, Classes, ClassesParams, ClassesResult, FallbackGet,
+    FallbackSet, FallbackState, Get, RouteCheckParams, RouteCheckResult, RouteClass, RouteState,
+    RoutingSwitched, Set, SwitchParams,
 };
 use jsonrpsee::RpcModule;
 
 use super::confirm::answerer;
-use super::connection::Connection;
-use super::refusal::Refusal;
-use super::{Call, Server, config, register};
-use aishd_config::live::Changed;
-use aishd_log::routed::{Class, Routed, Which};
-use aishd_model::preset::Models;
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, config, register};
+use aishd_config::live::ConfigChange;
+use aishd_log::routed::{QuestionClass, RoutedSide, RoutingDecision};
+use aishd_model::preset::ModelSettings;
 use aishd_model::routing;
-use aishd_model::routing::{Meant, Switch};
+use aishd_model::routing::{Meant, RoutingSwitch};
 use aishd_platform::clock::rfc3339;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Get, _, _>(module, get);
     register::<Set, _, _>(module, set);
     register::<Check, _, _>(module, check);
@@ -32,34 +32,34 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<FallbackSet, _, _>(module, fallback_set);
 }
 
-async fn get(call: Call<Get>) -> Result<RouteState, Refusal> {
+async fn get(call: MethodCall<Get>) -> Result<RouteState, MethodError> {
     let Empty {} = call.params;
     Ok(route_state(&call.server))
 }
 
-async fn set(call: Call<Set>) -> Result<RouteState, Refusal> {
+async fn set(call: MethodCall<Set>) -> Result<RouteState, MethodError> {
     let SwitchParams { on } = call.params;
-    throw(&call.server, &call.connection, Which::Route, on).await?;
+    throw(&call.server, &call.connection, RoutedSide::Route, on).await?;
     Ok(route_state(&call.server))
 }
 
-async fn fallback_get(call: Call<FallbackGet>) -> Result<FallbackState, Refusal> {
+async fn fallback_get(call: MethodCall<FallbackGet>) -> Result<FallbackState, MethodError> {
     let Empty {} = call.params;
     Ok(fallback_state(&call.server))
 }
 
-async fn fallback_set(call: Call<FallbackSet>) -> Result<FallbackState, Refusal> {
+async fn fallback_set(call: MethodCall<FallbackSet>) -> Result<FallbackState, MethodError> {
     let SwitchParams { on } = call.params;
-    throw(&call.server, &call.connection, Which::Fallback, on).await?;
+    throw(&call.server, &call.connection, RoutedSide::Fallback, on).await?;
     Ok(fallback_state(&call.server))
 }
 
 async fn throw(
-    server: &Server,
-    connection: &Connection,
-    which: Which,
+    server: &RpcServer,
+    connection: &ClientConnection,
+    which: RoutedSide,
     on: Option<bool>,
-) -> Result<(), Refusal> {
+) -> Result<(), MethodError> {
     let routes = server.directory.routes();
     let by = connection.person();
     if routes.throw(which, on, by.clone()).await? {
@@ -67,7 +67,7 @@ async fn throw(
         let is_on = routes
             .switches()
             .is_on(which, &server.directory.models().routing);
-        let changed = Changed {
+        let changed = ConfigChange {
             keys: vec![key.clone()],
             values: [(key, is_on.to_string())].into(),
             by: Some(by),
@@ -77,22 +77,22 @@ async fn throw(
     Ok(())
 }
 
-fn route_state(server: &Server) -> RouteState {
+fn route_state(server: &RpcServer) -> RouteState {
     let models = server.directory.models();
     let switches = server.directory.routes().switches();
     RouteState {
-        on: switches.is_on(Which::Route, &models.routing),
+        on: switches.is_on(RoutedSide::Route, &models.routing),
         configured: models.routing.auto,
         switched: switches.route.map(switched),
     }
 }
 
-fn fallback_state(server: &Server) -> FallbackState {
+fn fallback_state(server: &RpcServer) -> FallbackState {
     let models = server.directory.models();
     let switches = server.directory.routes().switches();
     let model = models.routing.fallback_model.clone();
     FallbackState {
-        on: switches.is_on(Which::Fallback, &models.routing),
+        on: switches.is_on(RoutedSide::Fallback, &models.routing),
         configured: models.routing.fallback,
         switched: switches.fallback.map(switched),
         known: models.presets.contains_key(&model),
@@ -100,9 +100,9 @@ fn fallback_state(server: &Server) -> FallbackState {
     }
 }
 
-fn switched(switch: Switch) -> Switched {
-    let Switch { on, by, at } = switch;
-    Switched {
+fn switched(switch: RoutingSwitch) -> RoutingSwitched {
+    let RoutingSwitch { on, by, at } = switch;
+    RoutingSwitched {
         on,
         by: answerer(by),
         at: rfc3339(at),
@@ -110,35 +110,38 @@ fn switched(switch: Switch) -> Switched {
 }
 
 /// Where a question would be asked.
-struct Place {
-    models: Arc<Models>,
+struct RoutePlace {
+    models: Arc<ModelSettings>,
     /// The model that was named by hand there.
     by_hand: Option<String>,
 }
 
-async fn place(server: &Server, conversation: Option<ConversationId>) -> Result<Place, Refusal> {
+async fn place(
+    server: &RpcServer,
+    conversation: Option<ConversationId>,
+) -> Result<RoutePlace, MethodError> {
     let models = server.directory.models();
     let Some(conversation) = conversation else {
-        return Ok(Place {
+        return Ok(RoutePlace {
             models,
             by_hand: None,
         });
     };
     let handle = server.directory.open(conversation).await?;
     let state = handle.view().borrow().state.clone();
-    Ok(Place {
+    Ok(RoutePlace {
         models: models.within(&state.cwd).clone(),
         by_hand: state.model.clone(),
     })
 }
 
-async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
-    let CheckParams { text, conversation } = call.params;
-    let Place { models, by_hand } = place(&call.server, conversation).await?;
+async fn check(call: MethodCall<Check>) -> Result<RouteCheckResult, MethodError> {
+    let RouteCheckParams { text, conversation } = call.params;
+    let RoutePlace { models, by_hand } = place(&call.server, conversation).await?;
     let found = routing::classify(&text);
     let (model, known) = preset_of(&models, found.class);
     let switches = call.server.directory.routes().switches();
-    Ok(CheckResult {
+    Ok(RouteCheckResult {
         class: class(found.class),
         rule: found.rule.name().to_owned(),
         why: found.rule.to_string(),
@@ -146,13 +149,13 @@ async fn check(call: Call<Check>) -> Result<CheckResult, Refusal> {
         known,
         by_hand: by_hand.is_some(),
         active: by_hand.or_else(|| models.default.clone()),
-        enabled: switches.is_on(Which::Route, &models.routing),
+        enabled: switches.is_on(RoutedSide::Route, &models.routing),
     })
 }
 
-async fn classes(call: Call<Classes>) -> Result<ClassesResult, Refusal> {
+async fn classes(call: MethodCall<Classes>) -> Result<ClassesResult, MethodError> {
     let ClassesParams { conversation } = call.params;
-    let Place { models, .. } = place(&call.server, conversation).await?;
+    let RoutePlace { models, .. } = place(&call.server, conversation).await?;
     let switches = call.server.directory.routes().switches();
     let of = |it| {
         let (model, known) = preset_of(&models, it);
@@ -163,16 +166,16 @@ async fn classes(call: Call<Classes>) -> Result<ClassesResult, Refusal> {
         }
     };
     Ok(ClassesResult {
-        classes: Class::ALL.into_iter().map(of).collect(),
-        enabled: switches.is_on(Which::Route, &models.routing),
+        classes: QuestionClass::ALL.into_iter().map(of).collect(),
+        enabled: switches.is_on(RoutedSide::Route, &models.routing),
     })
 }
 
 /// The preset of a class, and whether there is one of that name.
-fn preset_of(models: &Models, class: Class) -> (Option<String>, bool) {
+fn preset_of(models: &ModelSettings, class: QuestionClass) -> (Option<String>, bool) {
     let meant = models
         .routing
-        .meant(class, |name| models.named(name).is_some());
+        .resolve(class, |name| models.by_name(name).is_some());
     match meant {
         Meant::Active => (None, false),
         Meant::Preset(name) => (Some(name), true),
@@ -180,16 +183,16 @@ fn preset_of(models: &Models, class: Class) -> (Option<String>, bool) {
     }
 }
 
-fn class(class: Class) -> RouteClass {
+fn class(class: QuestionClass) -> RouteClass {
     match class {
-        Class::Code => RouteClass::Code,
-        Class::Reasoning => RouteClass::Reasoning,
-        Class::Default => RouteClass::Default,
+        QuestionClass::Code => RouteClass::Code,
+        QuestionClass::Reasoning => RouteClass::Reasoning,
+        QuestionClass::Default => RouteClass::Default,
     }
 }
 
-pub(super) fn decided(routed: Routed) -> RouteDecided {
-    let Routed {
+pub(super) fn decided(routed: RoutingDecision) -> RouteDecided {
+    let RoutingDecision {
         class: found,
         rule,
         preset,
@@ -205,14 +208,14 @@ pub(super) fn decided(routed: Routed) -> RouteDecided {
 }
 
 /// The same, beside what says which preset answers.
-pub(super) fn routed(routed: &Routed) -> wire::Routed {
-    let Routed {
+pub(super) fn routed(routed: &RoutingDecision) -> wire::RoutedTurn {
+    let RoutingDecision {
         class: found,
         rule,
         preset: _,
         replaced,
     } = routed;
-    wire::Routed {
+    wire::RoutedTurn {
         class: class(*found),
         rule: rule.name().to_owned(),
         why: rule.to_string(),
@@ -221,9 +224,12 @@ pub(super) fn routed(routed: &Routed) -> wire::Routed {
 }
 
 /// What is switched, over what is configured, for who asks for every value.
-pub(super) fn overlay(server: &Server, settings: &mut Vec<aishd_config::show::Shown>) {
+pub(super) fn overlay(
+    server: &RpcServer,
+    settings: &mut Vec<aishd_config::effective_values::ShownValue>,
+) {
     let switches = server.directory.routes().switches();
-    for which in [Which::Route, Which::Fallback] {
+    for which in [RoutedSide::Route, RoutedSide::Fallback] {
         let Some(switch) = switches.get(which) else {
             continue;
         };
@@ -233,7 +239,7 @@ pub(super) fn overlay(server: &Server, settings: &mut Vec<aishd_config::show::Sh
             (None, Some(pid)) => format!("{} pid {pid}", by.name),
             (None, None) => by.name.clone(),
         };
-        let shown = aishd_config::show::Shown {
+        let shown = aishd_config::effective_values::ShownValue {
             key: which.key().to_owned(),
             value: switch.on.to_string(),
             origin: format!("(runtime, by {who})"),

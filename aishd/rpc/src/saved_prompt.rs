@@ -3,24 +3,24 @@
 use aish_proto::error::ErrorKind;
 use aish_proto::method::Empty;
 use aish_proto::prompt::{
-    self, CallParams, FileResult, Get, GetResult, List, ListResult, NameParams, Remove, Save,
-    SaveParams, SavedPrompt,
+    self, CallParams, FileResult, Get, List, PromptGetResult, PromptListResult, PromptNameParams,
+    Remove, Save, SaveParams, SavedPrompt,
 };
 use aish_proto::turn::{SendParams, SendResult};
 use jsonrpsee::RpcModule;
 use serde_json::json;
 
-use super::refusal::{HOME, Refusal};
-use super::turn::{Body, take};
-use super::{Call, Server, prompt as of_servers, register};
-use aishd_config::prompts::{Prompts, PromptsError};
+use super::method_error::{HOME, MethodError};
+use super::turn::{TurnBody, take};
+use super::{MethodCall, RpcServer, prompt as of_servers, register};
+use aishd_config::prompts::{PromptFiles, PromptsError};
 use aishd_turn::saved_prompt;
 use aishd_turn::saved_prompt::PromptName;
 
 /// Characters of a prompt's first line that are shown.
 const BEGINS_CHARS: usize = 200;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Save, _, _>(module, save);
     register::<List, _, _>(module, list);
     register::<Get, _, _>(module, get);
@@ -28,41 +28,41 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     register::<prompt::Call, _, _>(module, call);
 }
 
-async fn save(call: Call<Save>) -> Result<FileResult, Refusal> {
+async fn save(call: MethodCall<Save>) -> Result<FileResult, MethodError> {
     let SaveParams {
         name,
         text,
         replace,
     } = call.params;
-    let name = named(&name)?;
-    let file = kept(&call.server, move |it| it.save(&name, &text, replace)).await?;
+    let name = parse_name(&name)?;
+    let file = on_files(&call.server, move |it| it.save(&name, &text, replace)).await?;
     Ok(FileResult {
         file: file.display().to_string(),
     })
 }
 
-async fn remove(call: Call<Remove>) -> Result<FileResult, Refusal> {
-    let NameParams { name } = call.params;
-    let name = named(&name)?;
-    let file = kept(&call.server, move |it| it.remove(&name)).await?;
+async fn remove(call: MethodCall<Remove>) -> Result<FileResult, MethodError> {
+    let PromptNameParams { name } = call.params;
+    let name = parse_name(&name)?;
+    let file = on_files(&call.server, move |it| it.remove(&name)).await?;
     Ok(FileResult {
         file: file.display().to_string(),
     })
 }
 
-async fn get(call: Call<Get>) -> Result<GetResult, Refusal> {
-    let NameParams { name } = call.params;
-    let name = named(&name)?;
-    let text = kept(&call.server, move |it| it.read(&name)).await?;
-    Ok(GetResult {
+async fn get(call: MethodCall<Get>) -> Result<PromptGetResult, MethodError> {
+    let PromptNameParams { name } = call.params;
+    let name = parse_name(&name)?;
+    let text = on_files(&call.server, move |it| it.read(&name)).await?;
+    Ok(PromptGetResult {
         arguments: arguments(&text),
         text,
     })
 }
 
-async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
+async fn list(call: MethodCall<List>) -> Result<PromptListResult, MethodError> {
     let Empty {} = call.params;
-    kept(&call.server, |prompts| {
+    on_files(&call.server, |prompts| {
         let (mut found, mut errors) = (vec![], vec![]);
         for name in prompts.names()? {
             match prompts.read(&name) {
@@ -74,7 +74,7 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
                 Err(error) => errors.push(format!("{name}: {error}")),
             }
         }
-        Ok(ListResult {
+        Ok(PromptListResult {
             prompts: found,
             errors,
         })
@@ -82,7 +82,7 @@ async fn list(call: Call<List>) -> Result<ListResult, Refusal> {
     .await
 }
 
-async fn call(call: Call<prompt::Call>) -> Result<SendResult, Refusal> {
+async fn call(call: MethodCall<prompt::Call>) -> Result<SendResult, MethodError> {
     let CallParams {
         conversation,
         name,
@@ -95,14 +95,14 @@ async fn call(call: Call<prompt::Call>) -> Result<SendResult, Refusal> {
     } = call.params;
     // The same prompt with the same arguments is the same question, whatever its text is by now.
     let body = json!(["saved", name, arguments]).to_string();
-    let name = named(&name)?;
+    let name = parse_name(&name)?;
     let text = if of_servers::was_asked(&call.server, conversation, &idempotency_key).await? {
         body.clone()
     } else {
         let shown = name.clone();
-        let text = kept(&call.server, move |it| it.read(&name)).await?;
+        let text = on_files(&call.server, move |it| it.read(&name)).await?;
         saved_prompt::fill(&text, &arguments)
-            .map_err(|error| Refusal::params(&format!("{shown}: {error}")))?
+            .map_err(|error| MethodError::params(&format!("{shown}: {error}")))?
     };
     let send = SendParams {
         conversation,
@@ -116,12 +116,12 @@ async fn call(call: Call<prompt::Call>) -> Result<SendResult, Refusal> {
         on_confirm,
         max_tool_depth: None,
     };
-    take(&call.server, &call.connection, send, Body::From(body)).await
+    take(&call.server, &call.connection, send, TurnBody::From(body)).await
 }
 
-fn named(name: &str) -> Result<PromptName, Refusal> {
+fn parse_name(name: &str) -> Result<PromptName, MethodError> {
     let name = name.parse();
-    name.map_err(|error: saved_prompt::NotAName| Refusal::params(&error.to_string()))
+    name.map_err(|error: saved_prompt::NotAName| MethodError::params(&error.to_string()))
 }
 
 fn arguments(text: &str) -> Vec<String> {
@@ -138,17 +138,17 @@ fn begins(text: &str) -> String {
 }
 
 /// On a thread that may wait for files.
-async fn kept<T: Send + 'static>(
-    server: &Server,
-    ask: impl FnOnce(&Prompts) -> Result<T, PromptsError> + Send + 'static,
-) -> Result<T, Refusal> {
+async fn on_files<T: Send + 'static>(
+    server: &RpcServer,
+    ask: impl FnOnce(&PromptFiles) -> Result<T, PromptsError> + Send + 'static,
+) -> Result<T, MethodError> {
     let live = server.config.clone();
-    let asked = tokio::task::spawn_blocking(move || ask(&Prompts::of(&live)?)).await;
-    let asked = asked.map_err(|panic| Refusal::internal(&panic.to_string()))?;
+    let asked = tokio::task::spawn_blocking(move || ask(&PromptFiles::of(&live)?)).await;
+    let asked = asked.map_err(|panic| MethodError::internal(&panic.to_string()))?;
     Ok(asked?)
 }
 
-impl From<PromptsError> for Refusal {
+impl From<PromptsError> for MethodError {
     fn from(error: PromptsError) -> Self {
         let message = error.to_string();
         match error {

@@ -2,36 +2,36 @@
 
 use aish_proto::event::ShellOutput;
 use aish_proto::shell::{
-    Cancel, CancelResult, CommandAsked, CommandSegment, ProposedCommand, Run, RunResult,
-    RunningCommand, ShellEnding,
+    Cancel, CommandAsked, CommandSegment, ProposedCommand, Run, RunResult, RunningCommand,
+    ShellCancelResult, ShellEnding,
 };
 use jsonrpsee::RpcModule;
 
-use super::convert::Log;
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_conversation::own_command::OwnCommand;
-use aishd_conversation::printing::Printing;
-use aishd_conversation::window::Part;
-use aishd_log::ending::Ending;
+use super::event_conversion::LogOwner;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_conversation::command_output::CommandPrinting;
+use aishd_conversation::tail_buffer::TailPart;
+use aishd_conversation::user_command::UserCommandRequest;
+use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Patterns;
-use aishd_log::shell::{Asked, Given, Proposed, tool};
-use aishd_log::state::State;
+use aishd_log::shell::{CommandQuestion, OutputUse, ProposedLine, tool};
+use aishd_log::state::ConversationState;
 use aishd_platform::clock;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Run, _, _>(module, run);
     register::<Cancel, _, _>(module, cancel);
 }
 
-async fn run(call: Call<Run>) -> Result<RunResult, Refusal> {
+async fn run(call: MethodCall<Run>) -> Result<RunResult, MethodError> {
     let params = call.params;
     if let Some(cwd) = &params.cwd
         && !cwd.starts_with('/')
     {
-        return Err(Refusal::params("cwd is an absolute directory"));
+        return Err(MethodError::params("cwd is an absolute directory"));
     }
-    let wanted = OwnCommand {
+    let wanted = UserCommandRequest {
         command: params.command,
         cwd: params.cwd,
         environment: call.connection.environment(&call.server),
@@ -47,15 +47,15 @@ async fn run(call: Call<Run>) -> Result<RunResult, Refusal> {
     })
 }
 
-async fn cancel(call: Call<Cancel>) -> Result<CancelResult, Refusal> {
+async fn cancel(call: MethodCall<Cancel>) -> Result<ShellCancelResult, MethodError> {
     let handle = call.server.directory.open(call.params.conversation).await?;
     let by = call.connection.person();
     let cancelled = handle.cancel_command(call.params.call, by).await?;
-    Ok(CancelResult { cancelled })
+    Ok(ShellCancelResult { cancelled })
 }
 
 /// The person's own command that runs.
-pub(super) fn running(state: &State) -> Option<RunningCommand> {
+pub(super) fn running(state: &ConversationState) -> Option<RunningCommand> {
     let own = state.shell.own.first()?;
     Some(RunningCommand {
         call: own.call.clone(),
@@ -64,16 +64,16 @@ pub(super) fn running(state: &State) -> Option<RunningCommand> {
 }
 
 /// Nobody's patterns let a command run, and whoever gives one should know.
-pub(super) fn refuse_pattern(patterns: &Patterns) -> Result<(), Refusal> {
+pub(super) fn refuse_pattern(patterns: &Patterns) -> Result<(), MethodError> {
     match patterns.covering(&tool().name) {
-        Some(pattern) => Err(Refusal::params(&format!(
+        Some(pattern) => Err(MethodError::params(&format!(
             "{pattern}: commands are allowed by their exact text only, each by a person"
         ))),
         None => Ok(()),
     }
 }
 
-pub(super) fn proposed(proposed: Proposed) -> ProposedCommand {
+pub(super) fn proposed(proposed: ProposedLine) -> ProposedCommand {
     ProposedCommand {
         call: proposed.call,
         command: proposed.command,
@@ -81,8 +81,8 @@ pub(super) fn proposed(proposed: Proposed) -> ProposedCommand {
 }
 
 /// What a confirm says of a command. Values of variables stay here: one may be a secret.
-pub(super) fn asked(asked: Asked) -> CommandAsked {
-    let Asked {
+pub(super) fn wire_command(asked: CommandQuestion) -> CommandAsked {
+    let CommandQuestion {
         command,
         shell,
         environment,
@@ -108,28 +108,28 @@ pub(super) fn asked(asked: Asked) -> CommandAsked {
     }
 }
 
-pub(super) fn ending(ending: Ending) -> (ShellEnding, Option<i32>, Option<i32>) {
+pub(super) fn ending(ending: CommandEnding) -> (ShellEnding, Option<i32>, Option<i32>) {
     match ending {
-        Ending::Exited { code } => (ShellEnding::Exited, Some(code), None),
-        Ending::Signalled { signal } => (ShellEnding::Signalled, None, Some(signal)),
-        Ending::TimedOut { .. } => (ShellEnding::TimedOut, None, None),
-        Ending::Cut { .. } => (ShellEnding::Cut, None, None),
-        Ending::Cancelled => (ShellEnding::Cancelled, None, None),
-        Ending::Unknown => (ShellEnding::Unknown, None, None),
-        Ending::Failed => (ShellEnding::Failed, None, None),
-        Ending::Refused => (ShellEnding::Refused, None, None),
+        CommandEnding::Exited { code } => (ShellEnding::Exited, Some(code), None),
+        CommandEnding::Signalled { signal } => (ShellEnding::Signalled, None, Some(signal)),
+        CommandEnding::TimedOut { .. } => (ShellEnding::TimedOut, None, None),
+        CommandEnding::Cut { .. } => (ShellEnding::Cut, None, None),
+        CommandEnding::Cancelled => (ShellEnding::Cancelled, None, None),
+        CommandEnding::Unknown => (ShellEnding::Unknown, None, None),
+        CommandEnding::Failed => (ShellEnding::Failed, None, None),
+        CommandEnding::Refused => (ShellEnding::Refused, None, None),
     }
 }
 
-pub(super) fn goes_to_model(given: Given) -> bool {
+pub(super) fn goes_to_model(given: OutputUse) -> bool {
     match given {
-        Given::WithNextQuestion | Given::AtOnce => true,
-        Given::Never => false,
+        OutputUse::WithNextQuestion | OutputUse::AtOnce => true,
+        OutputUse::Never => false,
     }
 }
 
 /// What a command prints, as an event.
-pub(super) fn printed(log: Log, printing: &Printing, part: Part) -> String {
+pub(super) fn printed(log: LogOwner, printing: &CommandPrinting, part: TailPart) -> String {
     let data = ShellOutput {
         call: printing.call.clone(),
         offset: part.offset,

@@ -4,33 +4,33 @@ use aish_proto::error::ErrorKind;
 use aish_proto::event::Envelope;
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{
-    ChatCall, ChatCallKind, ChatFunction, ChatMessage, ChatRole, Export, ExportFormat,
-    ExportParams, ExportResult, ExportedMessage, Import, ImportDone, ImportParams, ImportResult,
-    ImportedAs,
+    ChatCall, ChatCallKind, ChatFunction, ChatMessage, ChatRole, ConversationExportParams,
+    ConversationExportResult, ConversationImportParams, ConversationImportResult, Export,
+    ExportFormat, ExportedMessage, Import, ImportDone, ImportedAs,
 };
 use jsonrpsee::RpcModule;
 use serde_json::Value;
 
 use super::conversation::checked;
-use super::convert::Log;
-use super::refusal::Refusal;
-use super::{Call, Server, fit, register};
-use aishd_conversation::export::Extent;
+use super::event_conversion::LogOwner;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, line_limit, register};
+use aishd_conversation::export::ExportExtent;
 use aishd_conversation::handle::RequestError;
-use aishd_conversation::import::{Done, ImportError};
+use aishd_conversation::import::{CompletedImport, ConversationImportError};
 use aishd_log::event::{Event, Record};
 use aishd_log::tool_call::ToolCall;
 use aishd_log::tool_name::on_the_wire;
-use aishd_turn::export::{Part, Progress, Said, said};
-use aishd_turn::import::Wrong;
+use aishd_turn::export::{ExportLine, ExportPart, ExportProgress, exported_messages};
+use aishd_turn::import::ImportError;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Export, _, _>(module, export);
     register::<Import, _, _>(module, import);
 }
 
-async fn export(call: Call<Export>) -> Result<ExportResult, Refusal> {
-    let ExportParams {
+async fn export(call: MethodCall<Export>) -> Result<ConversationExportResult, MethodError> {
+    let ConversationExportParams {
         id,
         format,
         archive,
@@ -38,16 +38,17 @@ async fn export(call: Call<Export>) -> Result<ExportResult, Refusal> {
     } = call.params;
     let directory = &call.server.directory;
     let progress = match cursor {
-        Some(cursor) => Progress::parse(&cursor)
-            .ok_or_else(|| Refusal::params("cursor is not one that conversation/export gave"))?,
+        Some(cursor) => ExportProgress::parse(&cursor).ok_or_else(|| {
+            MethodError::params("cursor is not one that conversation/export gave")
+        })?,
         None => directory.begin_export(id).await?,
     };
     let extent = if archive {
-        Extent::Archive
+        ExportExtent::Archive
     } else {
-        Extent::All
+        ExportExtent::All
     };
-    let mut result = ExportResult {
+    let mut result = ConversationExportResult {
         through: progress.through,
         events: vec![],
         messages: vec![],
@@ -56,7 +57,7 @@ async fn export(call: Call<Export>) -> Result<ExportResult, Refusal> {
     match format {
         ExportFormat::Events => {
             let page = directory.exported_events(id, progress, extent).await?;
-            let log = Log {
+            let log = LogOwner {
                 epoch: call.server.about.epoch,
                 conversation: Some(id),
             };
@@ -64,10 +65,10 @@ async fn export(call: Call<Export>) -> Result<ExportResult, Refusal> {
             for record in &page.items {
                 let (event, size) = event(log, record)?;
                 bytes += size + 1;
-                if bytes > fit::FITTING_BYTES && !result.events.is_empty() {
+                if bytes > line_limit::FITTING_BYTES && !result.events.is_empty() {
                     let read = result.events.last().and_then(|it: &Envelope| it.seq);
                     let read = read.unwrap_or(progress.read);
-                    next = Some(Progress { read, ..progress });
+                    next = Some(ExportProgress { read, ..progress });
                     break;
                 }
                 result.events.push(event);
@@ -79,17 +80,17 @@ async fn export(call: Call<Export>) -> Result<ExportResult, Refusal> {
             result.messages = page.items.iter().flat_map(messages).collect();
             result.next_cursor = page.next.map(|it| it.cursor());
             // A page of control characters is six times as long on the wire.
-            result = fit::record(result);
+            result = line_limit::record(result);
         }
     }
     Ok(result)
 }
 
 /// As attach sends it, with the parts of results; and how long it is.
-fn event(log: Log, record: &Record) -> Result<(Envelope, usize), Refusal> {
+fn event(log: LogOwner, record: &Record) -> Result<(Envelope, usize), MethodError> {
     let text = log.stored(record);
     let event = serde_json::from_str(&text);
-    let mut event: Envelope = event.map_err(|error| Refusal::internal(&error.to_string()))?;
+    let mut event: Envelope = event.map_err(|error| MethodError::internal(&error.to_string()))?;
     let mut bytes = text.len();
     if let Event::ResultKept { text, .. } = &record.event {
         bytes += 6 * text.len();
@@ -98,8 +99,8 @@ fn event(log: Log, record: &Record) -> Result<(Envelope, usize), Refusal> {
     Ok((event, bytes))
 }
 
-fn messages(part: &Part) -> Vec<ExportedMessage> {
-    let said = said(&part.exchange);
+fn messages(part: &ExportPart) -> Vec<ExportedMessage> {
+    let said = exported_messages(&part.exchange);
     let numbered = said.iter().enumerate();
     let of_page = numbered.filter(|(number, _)| part.messages.contains(number));
     let exported = of_page.map(|(number, said)| ExportedMessage {
@@ -110,7 +111,7 @@ fn messages(part: &Part) -> Vec<ExportedMessage> {
     exported.collect()
 }
 
-fn message(said: &Said<'_>) -> ChatMessage {
+fn message(said: &ExportLine<'_>) -> ChatMessage {
     let plain = |role, content: &str| ChatMessage {
         role,
         content: Some(content.to_owned()),
@@ -118,20 +119,20 @@ fn message(said: &Said<'_>) -> ChatMessage {
         tool_call_id: None,
     };
     match said {
-        Said::User(text) => plain(ChatRole::User, text),
-        Said::Assistant { text, calls } => ChatMessage {
+        ExportLine::User(text) => plain(ChatRole::User, text),
+        ExportLine::Assistant { text, calls } => ChatMessage {
             content: (!text.is_empty()).then(|| (*text).to_owned()),
-            tool_calls: calls.iter().map(called).collect(),
+            tool_calls: calls.iter().map(wire_call).collect(),
             ..plain(ChatRole::Assistant, "")
         },
-        Said::Tool { call, content } => ChatMessage {
+        ExportLine::Tool { call, content } => ChatMessage {
             tool_call_id: Some((*call).to_owned()),
             ..plain(ChatRole::Tool, content)
         },
     }
 }
 
-fn called(call: &ToolCall) -> ChatCall {
+fn wire_call(call: &ToolCall) -> ChatCall {
     ChatCall {
         id: call.id.clone(),
         kind: ChatCallKind::Function,
@@ -142,8 +143,8 @@ fn called(call: &ToolCall) -> ChatCall {
     }
 }
 
-async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
-    let ImportParams {
+async fn import(call: MethodCall<Import>) -> Result<ConversationImportResult, MethodError> {
+    let ConversationImportParams {
         id,
         offset,
         text,
@@ -157,20 +158,22 @@ async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
     let bytes = offset + text.len() as u64;
     let mut importing = match (running, new) {
         (Some(running), None) => running,
-        (Some(_), Some(_)) => return Err(Refusal::params("new goes with the first piece")),
+        (Some(_), Some(_)) => return Err(MethodError::params("new goes with the first piece")),
         (None, Some(new)) if offset == 0 => {
             match directory.begin_import(id, made_with(new)?).await {
                 Ok(begun) => begun,
-                Err(error) if end => return again(&call.server, id, bytes, refused(error)).await,
+                Err(error) if end => {
+                    return import_again(&call.server, id, bytes, refused(error)).await;
+                }
                 Err(error) => return Err(refused(error)),
             }
         }
         (None, None) if offset > 0 => {
-            let unknown = Refusal::new(
+            let unknown = MethodError::new(
                 ErrorKind::NotFound,
                 "no such import on this connection; nothing was imported",
             );
-            return again(
+            return import_again(
                 &call.server,
                 id,
                 bytes,
@@ -179,32 +182,32 @@ async fn import(call: Call<Import>) -> Result<ImportResult, Refusal> {
             .await;
         }
         (None, Some(_) | None) => {
-            return Err(Refusal::params(
+            return Err(MethodError::params(
                 "the first piece has offset 0 and new, and no other piece has",
             ));
         }
     };
     if importing.taken() != offset {
         let why = format!("offset is {offset} where {} was due", importing.taken());
-        return Err(Refusal::params(&why));
+        return Err(MethodError::params(&why));
     }
     importing.take(&text).await.map_err(refused)?;
     if !end {
         let taken = importing.taken();
         *call.connection.import.lock() = Some(importing);
-        return Ok(ImportResult { taken, done: None });
+        return Ok(ConversationImportResult { taken, done: None });
     }
     let done = importing.finish(call.connection.person()).await;
     Ok(reported(id, done.map_err(refused)?, false))
 }
 
 /// The last piece once more, whose reply was lost; `otherwise`, it is refused.
-async fn again(
-    server: &Server,
+async fn import_again(
+    server: &RpcServer,
     id: ConversationId,
     bytes: u64,
-    otherwise: Refusal,
-) -> Result<ImportResult, Refusal> {
+    otherwise: MethodError,
+) -> Result<ConversationImportResult, MethodError> {
     let done = server.directory.imported(id).await?;
     match done.filter(|it| it.imported.bytes == bytes) {
         Some(done) => Ok(reported(id, done, true)),
@@ -212,9 +215,11 @@ async fn again(
     }
 }
 
-fn made_with(new: ImportedAs) -> Result<aishd_conversation::directory::NewConversation, Refusal> {
+fn made_with(
+    new: ImportedAs,
+) -> Result<aishd_conversation::directory::NewConversation, MethodError> {
     let ImportedAs { title, model, cwd } = new;
-    checked(aish_proto::conversation::CreateParams {
+    checked(aish_proto::conversation::ConversationCreateParams {
         title,
         model,
         cwd,
@@ -223,9 +228,13 @@ fn made_with(new: ImportedAs) -> Result<aishd_conversation::directory::NewConver
     })
 }
 
-fn reported(conversation: ConversationId, done: Done, duplicate: bool) -> ImportResult {
-    let Done { imported, seq } = done;
-    ImportResult {
+fn reported(
+    conversation: ConversationId,
+    done: CompletedImport,
+    duplicate: bool,
+) -> ConversationImportResult {
+    let CompletedImport { imported, seq } = done;
+    ConversationImportResult {
         taken: imported.bytes,
         done: Some(ImportDone {
             conversation,
@@ -239,19 +248,19 @@ fn reported(conversation: ConversationId, done: Done, duplicate: bool) -> Import
     }
 }
 
-fn refused(error: ImportError) -> Refusal {
+fn refused(error: ConversationImportError) -> MethodError {
     let message = error.to_string();
     match error {
-        ImportError::Fault(fault) => match fault.what {
-            Wrong::Malformed(_) => Refusal::params(&message),
-            Wrong::TooLong { .. } => Refusal::new(ErrorKind::TooLarge, message),
+        ConversationImportError::Fault(fault) => match fault.what {
+            ImportError::Malformed(_) => MethodError::params(&message),
+            ImportError::TooLong { .. } => MethodError::new(ErrorKind::TooLarge, message),
         },
-        ImportError::Crowded => {
-            Refusal::new(ErrorKind::Overloaded, message).hint("wait for one of them to end")
+        ConversationImportError::Crowded => {
+            MethodError::new(ErrorKind::Overloaded, message).hint("wait for one of them to end")
         }
-        ImportError::Request(RequestError::Exists) => {
-            Refusal::params("there is a conversation of this id already; make another id")
+        ConversationImportError::Request(RequestError::Exists) => {
+            MethodError::params("there is a conversation of this id already; make another id")
         }
-        ImportError::Request(error) => error.into(),
+        ConversationImportError::Request(error) => error.into(),
     }
 }

@@ -7,43 +7,49 @@ use aish_proto::error::ErrorKind;
 use aish_proto::id::BlobId;
 use aish_proto::limits::{INPUT_BYTES, KEY_BYTES};
 use aish_proto::turn::{
-    AgainParams, Attachment, Cancel, CancelResult, Continue, Get, OnConfirm, QueueList,
-    QueueListResult, QueueMove, QueueRemove, QueueResume, QueuedTurn, Retry, Send, SendMode,
-    SendParams, SendResult, Then, TurnRecord, Wait,
+    AgainParams, Attachment, Cancel, Continue, Get, OnConfirm, QueueList, QueueListResult,
+    QueueMove, QueueRemove, QueueResume, QueuedTurn, Retry, Send, SendMode, SendParams, SendResult,
+    TurnCancelResult, TurnRecord, UnattendedAction, Wait,
 };
 use jsonrpsee::RpcModule;
 use sha2::{Digest as _, Sha256};
 
-use super::connection::Connection;
-use super::refusal::{GOES_ON, Refusal};
-use super::{Call, Server, blob, convert, register};
+use super::connection::ClientConnection;
+use super::method_error::{GOES_ON, MethodError};
+use super::{MethodCall, RpcServer, blob, event_conversion, register};
 use aishd_conversation::handle::{
-    Accepted, Again, Ask, AskAgain, Handle, Mode, Place, QueueChange, ReadError,
+    AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, ConversationHandle, QueueChange,
+    ReadError, RepeatAsk,
 };
 use aishd_log::call_list::CallList;
 use aishd_log::confirm;
-use aishd_log::environment::Environment;
+use aishd_log::environment::ClientVariables;
 use aishd_log::event;
-use aishd_log::event::{Event, Key};
+use aishd_log::event::{Event, IdempotencyKey};
 use aishd_log::pattern::Patterns;
-use aishd_log::state::State;
+use aishd_log::state::ConversationState;
 
 /// Characters of a waiting question that are shown.
 const SHOWN_CHARS: usize = 200;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Send, _, _>(module, send);
     register::<Cancel, _, _>(module, cancel);
     register::<Wait, _, _>(module, wait);
     register::<Get, _, _>(module, get);
-    register::<Retry, _, _>(module, |call: Call<Retry>| {
-        again(call.server, call.connection, call.params, Again::Retry)
+    register::<Retry, _, _>(module, |call: MethodCall<Retry>| {
+        repeat(call.server, call.connection, call.params, RepeatAsk::Retry)
     });
-    register::<Continue, _, _>(module, |call: Call<Continue>| {
-        again(call.server, call.connection, call.params, Again::Continue)
+    register::<Continue, _, _>(module, |call: MethodCall<Continue>| {
+        repeat(
+            call.server,
+            call.connection,
+            call.params,
+            RepeatAsk::Continue,
+        )
     });
     register::<QueueList, _, _>(module, queue_list);
-    register::<QueueRemove, _, _>(module, |call: Call<QueueRemove>| async move {
+    register::<QueueRemove, _, _>(module, |call: MethodCall<QueueRemove>| async move {
         let change = QueueChange::Remove(call.params.turn);
         change_queue(
             &call.server,
@@ -53,7 +59,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
         )
         .await
     });
-    register::<QueueMove, _, _>(module, |call: Call<QueueMove>| async move {
+    register::<QueueMove, _, _>(module, |call: MethodCall<QueueMove>| async move {
         let change = QueueChange::Move(call.params.turn, call.params.position);
         change_queue(
             &call.server,
@@ -63,7 +69,7 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
         )
         .await
     });
-    register::<QueueResume, _, _>(module, |call: Call<QueueResume>| async move {
+    register::<QueueResume, _, _>(module, |call: MethodCall<QueueResume>| async move {
         change_queue(
             &call.server,
             &call.connection,
@@ -74,21 +80,21 @@ pub(super) fn register_all(module: &mut RpcModule<Server>) {
     });
 }
 
-async fn send(call: Call<Send>) -> Result<SendResult, Refusal> {
+async fn send(call: MethodCall<Send>) -> Result<SendResult, MethodError> {
     let blobs: Vec<BlobId> = call
         .params
         .attachments
         .iter()
         .filter_map(|it| it.blob)
         .collect();
-    let sent = take(&call.server, &call.connection, call.params, Body::Said).await?;
+    let sent = take(&call.server, &call.connection, call.params, TurnBody::Said).await?;
     // A question that was not taken can be asked again with what was put for it.
     blob::use_up(&call.connection, &blobs);
     Ok(sent)
 }
 
 /// What two questions have to have in common to be one.
-pub(super) enum Body {
+pub(super) enum TurnBody {
     /// All that they say.
     Said,
     /// What they were made from, which may say something else each time.
@@ -99,25 +105,25 @@ pub(super) enum Body {
 
 /// Asks, in a conversation that is there or in one that the question makes.
 pub(super) async fn take(
-    server: &Arc<Server>,
-    connection: &Connection,
+    server: &Arc<RpcServer>,
+    connection: &ClientConnection,
     mut params: SendParams,
-    body: Body,
-) -> Result<SendResult, Refusal> {
+    body: TurnBody,
+) -> Result<SendResult, MethodError> {
     let conversation = params.conversation;
     let new = params.new.take().map(super::conversation::checked);
     let new = new.transpose()?;
     let place = if new.is_some() {
-        Place::New
+        AskPlace::New
     } else {
-        Place::Existing
+        AskPlace::Existing
     };
     let environment = connection.environment(server);
     let mut ask = ask(params, connection, place, environment)?;
     match body {
-        Body::Said => {}
-        Body::From(text) => ask.key.body = digest(&text, &[], ask.model.as_deref()),
-        Body::Calls(list, text) => {
+        TurnBody::Said => {}
+        TurnBody::From(text) => ask.key.body = digest(&text, &[], ask.model.as_deref()),
+        TurnBody::Calls(list, text) => {
             ask.key.body = digest(&text, &[], None);
             ask.calls = Some(list);
         }
@@ -128,7 +134,7 @@ pub(super) async fn take(
             server.directory.ask_first(conversation, new, &ask).await?
         }
         None => {
-            let send = |handle: Handle| {
+            let send = |handle: ConversationHandle| {
                 let ask = ask.clone();
                 async move { handle.send(ask).await }
             };
@@ -138,7 +144,7 @@ pub(super) async fn take(
     Ok(sent(accepted))
 }
 
-fn sent(accepted: Accepted) -> SendResult {
+fn sent(accepted: AcceptedAsk) -> SendResult {
     SendResult {
         turn: accepted.turn,
         seq: accepted.seq,
@@ -150,10 +156,10 @@ fn sent(accepted: Accepted) -> SendResult {
 /// Checks form and size.
 fn ask(
     params: SendParams,
-    connection: &Connection,
-    place: Place,
-    environment: Environment,
-) -> Result<Ask, Refusal> {
+    connection: &ClientConnection,
+    place: AskPlace,
+    environment: ClientVariables,
+) -> Result<AskRequest, MethodError> {
     check_key(&params.idempotency_key)?;
     let allows = params
         .on_confirm
@@ -161,27 +167,27 @@ fn ask(
         .is_some_and(|it| !it.allow.is_empty());
     if params.mode == SendMode::Steer && connection.is_of_ours() {
         let message = "a process that the daemon started may not join a turn of somebody else";
-        return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
+        return Err(MethodError::new(ErrorKind::ForbiddenRole, message)
             .hint("with the mode queue it waits behind it"));
     }
     if allows && connection.is_of_ours() {
         let message = "a process that the daemon started may not say what runs unasked";
-        return Err(Refusal::new(ErrorKind::ForbiddenRole, message)
+        return Err(MethodError::new(ErrorKind::ForbiddenRole, message)
             .hint("without onConfirm.allow a person is asked"));
     }
     let attachments = attachments(params.attachments, &params.text, connection)?;
-    let key = Key {
+    let key = IdempotencyKey {
         body: digest(&params.text, &attachments, params.model.as_deref()),
         key: params.idempotency_key,
     };
-    Ok(Ask {
+    Ok(AskRequest {
         text: params.text,
         attachments,
         key,
         mode: match params.mode {
-            SendMode::Queue => Mode::Queue,
-            SendMode::Reject => Mode::Reject,
-            SendMode::Steer => Mode::Steer,
+            SendMode::Queue => AskMode::Queue,
+            SendMode::Reject => AskMode::Reject,
+            SendMode::Steer => AskMode::Steer,
         },
         expected: params.expected_turn,
         model: params.model,
@@ -198,8 +204,8 @@ fn ask(
 pub(super) fn attachments(
     given: Vec<Attachment>,
     question: &str,
-    connection: &Connection,
-) -> Result<Vec<event::Attachment>, Refusal> {
+    connection: &ClientConnection,
+) -> Result<Vec<event::Attachment>, MethodError> {
     let mut attachments = Vec::with_capacity(given.len());
     let mut bytes = question.len();
     for Attachment { name, text, blob } in given {
@@ -207,7 +213,7 @@ pub(super) fn attachments(
             (Some(text), None) => text,
             (None, Some(blob)) => blob::read(connection, blob)?,
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Refusal::params("an attachment has either text or blob"));
+                return Err(MethodError::params("an attachment has either text or blob"));
             }
         };
         // At once, because one blob can be named many times.
@@ -221,17 +227,17 @@ pub(super) fn attachments(
         return Err(too_large(bytes));
     }
     if question.trim().is_empty() && attachments.is_empty() {
-        return Err(Refusal::params("the question is empty"));
+        return Err(MethodError::params("the question is empty"));
     }
     Ok(attachments)
 }
 
 /// What the asker wants done where a person would have to be asked.
-pub(super) fn on_confirm(wanted: &OnConfirm) -> Result<confirm::OnConfirm, Refusal> {
+pub(super) fn on_confirm(wanted: &OnConfirm) -> Result<confirm::OnConfirm, MethodError> {
     let mut allow = vec![];
     for rule in &wanted.allow {
         let rule = rule.parse().map_err(|error| {
-            Refusal::params(&format!(
+            MethodError::params(&format!(
                 "onConfirm.allow: {error}; a rule is a name like fs__read_file, or a whole provider like fs__*"
             ))
         })?;
@@ -241,25 +247,25 @@ pub(super) fn on_confirm(wanted: &OnConfirm) -> Result<confirm::OnConfirm, Refus
     super::shell::refuse_pattern(&allow)?;
     Ok(confirm::OnConfirm {
         then: match wanted.then {
-            Then::Ask => confirm::Then::Ask,
-            Then::AskAttended => confirm::Then::AskAttended,
-            Then::Deny => confirm::Then::Deny,
+            UnattendedAction::Ask => confirm::Then::Ask,
+            UnattendedAction::AskAttended => confirm::Then::AskAttended,
+            UnattendedAction::Deny => confirm::Then::Deny,
         },
         allow,
         timeout_ms: wanted.timeout_ms,
     })
 }
 
-fn too_large(bytes: usize) -> Refusal {
+fn too_large(bytes: usize) -> MethodError {
     let message =
         format!("text and attachments are {bytes} bytes or more; at most {INPUT_BYTES} are taken");
-    Refusal::new(ErrorKind::TooLarge, message)
+    MethodError::new(ErrorKind::TooLarge, message)
         .hint("aishctl ask -f FILE sends its beginning and its end")
 }
 
-pub(super) fn check_key(key: &str) -> Result<(), Refusal> {
+pub(super) fn check_key(key: &str) -> Result<(), MethodError> {
     if key.is_empty() || key.len() > KEY_BYTES {
-        return Err(Refusal::params(&format!(
+        return Err(MethodError::params(&format!(
             "idempotencyKey has 1 to {KEY_BYTES} bytes"
         )));
     }
@@ -285,22 +291,22 @@ pub(super) fn digest(text: &str, attachments: &[event::Attachment], model: Optio
         .collect()
 }
 
-async fn again(
-    server: Arc<Server>,
-    connection: Arc<Connection>,
+async fn repeat(
+    server: Arc<RpcServer>,
+    connection: Arc<ClientConnection>,
     params: AgainParams,
-    kind: Again,
-) -> Result<SendResult, Refusal> {
+    kind: RepeatAsk,
+) -> Result<SendResult, MethodError> {
     check_key(&params.idempotency_key)?;
     let words = match kind {
-        Again::Retry => "retry",
-        Again::Continue => "continue",
+        RepeatAsk::Retry => "retry",
+        RepeatAsk::Continue => "continue",
     };
     let target = params.turn.map(|it| it.to_string()).unwrap_or_default();
     let again = AskAgain {
         kind,
         turn: params.turn,
-        key: Key {
+        key: IdempotencyKey {
             body: digest(&format!("{words} {target}"), &[], params.model.as_deref()),
             key: params.idempotency_key,
         },
@@ -312,13 +318,13 @@ async fn again(
         .directory
         .with(params.conversation, |handle| {
             let again = again.clone();
-            async move { handle.again(again).await }
+            async move { handle.repeat(again).await }
         })
         .await?;
     Ok(sent(accepted))
 }
 
-async fn cancel(call: Call<Cancel>) -> Result<CancelResult, Refusal> {
+async fn cancel(call: MethodCall<Cancel>) -> Result<TurnCancelResult, MethodError> {
     let (turn, by) = (call.params.turn, call.connection.person());
     let cancelled = call
         .server
@@ -328,20 +334,20 @@ async fn cancel(call: Call<Cancel>) -> Result<CancelResult, Refusal> {
             async move { handle.cancel(turn, by).await }
         })
         .await?;
-    Ok(CancelResult { cancelled })
+    Ok(TurnCancelResult { cancelled })
 }
 
-async fn wait(call: Call<Wait>) -> Result<TurnRecord, Refusal> {
+async fn wait(call: MethodCall<Wait>) -> Result<TurnRecord, MethodError> {
     let turn = call.params.turn;
     let finished = call.server.directory.with_turn(turn, |handle| async move {
         let report = handle.wait(turn).await?;
-        Ok(convert::turn_record(handle.id(), report))
+        Ok(event_conversion::turn_record(handle.id(), report))
     });
     match call.params.timeout_ms {
         None => Ok(finished.await?),
         Some(limit) => match tokio::time::timeout(Duration::from_millis(limit), finished).await {
             Ok(record) => Ok(record?),
-            Err(_elapsed) => Err(Refusal::new(
+            Err(_elapsed) => Err(MethodError::new(
                 ErrorKind::Timeout,
                 format!("the turn was not finished within {limit} ms; it goes on"),
             )
@@ -350,26 +356,26 @@ async fn wait(call: Call<Wait>) -> Result<TurnRecord, Refusal> {
     }
 }
 
-async fn get(call: Call<Get>) -> Result<TurnRecord, Refusal> {
+async fn get(call: MethodCall<Get>) -> Result<TurnRecord, MethodError> {
     let turn = call.params.turn;
     let record = call.server.directory.with_turn(turn, |handle| async move {
         let report = handle.turn(turn)?;
-        Ok(convert::turn_record(handle.id(), report))
+        Ok(event_conversion::turn_record(handle.id(), report))
     });
     Ok(record.await?)
 }
 
-async fn queue_list(call: Call<QueueList>) -> Result<QueueListResult, Refusal> {
+async fn queue_list(call: MethodCall<QueueList>) -> Result<QueueListResult, MethodError> {
     let handle = call.server.directory.open(call.params.conversation).await?;
-    listed(&handle)
+    queue_of(&handle)
 }
 
 async fn change_queue(
-    server: &Server,
-    connection: &Connection,
+    server: &RpcServer,
+    connection: &ClientConnection,
     conversation: aish_proto::id::ConversationId,
     change: QueueChange,
-) -> Result<QueueListResult, Refusal> {
+) -> Result<QueueListResult, MethodError> {
     let by = connection.person();
     let handle = server
         .directory
@@ -381,10 +387,10 @@ async fn change_queue(
             }
         })
         .await?;
-    listed(&handle)
+    queue_of(&handle)
 }
 
-fn listed(handle: &Handle) -> Result<QueueListResult, Refusal> {
+fn queue_of(handle: &ConversationHandle) -> Result<QueueListResult, MethodError> {
     let state = handle.view().borrow().state.clone();
     Ok(QueueListResult {
         queue: queue(handle, &state)?,
@@ -393,7 +399,10 @@ fn listed(handle: &Handle) -> Result<QueueListResult, Refusal> {
 }
 
 /// The waiting turns, with the beginning of each question.
-pub(super) fn queue(handle: &Handle, state: &State) -> Result<Vec<QueuedTurn>, ReadError> {
+pub(super) fn queue(
+    handle: &ConversationHandle,
+    state: &ConversationState,
+) -> Result<Vec<QueuedTurn>, ReadError> {
     let mut queue = Vec::with_capacity(state.queue.len());
     for (position, queued) in (1..).zip(&state.queue) {
         let record = handle.record(queued.message_seq)?;

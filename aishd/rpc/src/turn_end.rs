@@ -2,21 +2,21 @@
 
 use aish_proto::turn;
 
-use aishd_log::event::Stop;
+use aishd_log::event::StopReason;
 use aishd_log::turn_error::{FailureClass, TurnError};
 
 /// The reason in one word.
-pub(super) fn stop_reason(stop: Stop) -> turn::StopReason {
+pub(super) fn stop_reason(stop: StopReason) -> turn::StopReason {
     match stop {
-        Stop::End => turn::StopReason::End,
-        Stop::ToolDepth => turn::StopReason::ToolDepth,
-        Stop::MaxTokens => turn::StopReason::MaxTokens,
-        Stop::Refusal => turn::StopReason::Refusal,
-        Stop::Cancelled => turn::StopReason::Cancelled,
-        Stop::Upstream => turn::StopReason::Upstream,
-        Stop::Interrupted => turn::StopReason::Interrupted,
-        Stop::Denied => turn::StopReason::Denied,
-        Stop::Budget => turn::StopReason::Budget,
+        StopReason::End => turn::StopReason::End,
+        StopReason::ToolDepth => turn::StopReason::ToolDepth,
+        StopReason::MaxTokens => turn::StopReason::MaxTokens,
+        StopReason::Refusal => turn::StopReason::Refusal,
+        StopReason::Cancelled => turn::StopReason::Cancelled,
+        StopReason::Upstream => turn::StopReason::Upstream,
+        StopReason::Interrupted => turn::StopReason::Interrupted,
+        StopReason::Denied => turn::StopReason::Denied,
+        StopReason::Budget => turn::StopReason::Budget,
     }
 }
 

@@ -5,27 +5,29 @@ use std::collections::{BTreeMap, HashMap};
 use aish_proto::event as wire;
 use aish_proto::id::ConversationId;
 use aish_proto::turn;
-use aish_proto::usage::{self as shown, By, Get, GetParams, GetResult, Row, Today, Usd};
+use aish_proto::usage::{
+    self as shown, Get, UsageGetParams, UsageGetResult, UsageGrouping, UsageRow, UsageToday, Usd,
+};
 use jsonrpsee::RpcModule;
 
 use super::confirm::answerer;
-use super::refusal::Refusal;
-use super::{Call, Server, register};
-use aishd_log::purse::{Budget, BudgetChanged, Reached, Which};
-use aishd_log::spending::{Day, Nano, Paid, Payee, Purpose, Spent};
-use aishd_log::time::At;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use aishd_log::budget::{BudgetChanged, BudgetLimits, BudgetReached, BudgetScope};
+use aishd_log::spending::{Day, NanoUsd, PaidRequest, Payee, SpendingPurpose, SpentSum};
+use aishd_log::time::Timestamp;
 use aishd_log::usage::Usage;
 use aishd_platform::clock;
 
 /// Sums in one answer.
 const ROWS_MOST: usize = 1000;
 
-pub(super) fn register_all(module: &mut RpcModule<Server>) {
+pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Get, _, _>(module, get);
 }
 
-async fn get(call: Call<Get>) -> Result<GetResult, Refusal> {
-    let GetParams {
+async fn get(call: MethodCall<Get>) -> Result<UsageGetResult, MethodError> {
+    let UsageGetParams {
         by,
         since,
         max_age_ms,
@@ -38,7 +40,7 @@ async fn get(call: Call<Get>) -> Result<GetResult, Refusal> {
         .iter()
         .fold(Usage::default(), |sum, it| sum.plus(it.usage));
     let mut rows = rows(by, &spent);
-    if by == By::Conversation {
+    if by == UsageGrouping::Conversation {
         let titles: HashMap<ConversationId, String> = directory
             .states()
             .await?
@@ -50,20 +52,20 @@ async fn get(call: Call<Get>) -> Result<GetResult, Refusal> {
         }
     }
     let more = rows.len() > ROWS_MOST;
-    if by == By::Day {
+    if by == UsageGrouping::Day {
         // The newest are looked for.
         rows.drain(..rows.len().saturating_sub(ROWS_MOST));
     } else {
         rows.truncate(ROWS_MOST);
     }
     let (today, spent_usd, under_way) = directory.ledger().today();
-    Ok(GetResult {
+    Ok(UsageGetResult {
         by,
         since: since.map(date),
         rows,
         more,
         total: usage_of(total),
-        today: Today {
+        today: UsageToday {
             day: date(today),
             spent_usd: usd(spent_usd),
             under_way_usd: usd(under_way),
@@ -72,17 +74,17 @@ async fn get(call: Call<Get>) -> Result<GetResult, Refusal> {
     })
 }
 
-fn day_of(text: &str) -> Result<Day, Refusal> {
+fn day_of(text: &str) -> Result<Day, MethodError> {
     let whole = clock::parse(text).or_else(|| clock::parse(&format!("{text}T00:00:00Z")));
     whole.map(Day::of).ok_or_else(|| {
         let why = format!("since: {text:?} is no time such as 2026-11-21T10:00:00Z");
-        Refusal::params(&why)
+        MethodError::params(&why)
     })
 }
 
-fn ago(now: At, ms: u64) -> Day {
+fn ago(now: Timestamp, ms: u64) -> Day {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-    Day::of(At(now.0.saturating_sub(ms).max(0)))
+    Day::of(Timestamp(now.0.saturating_sub(ms).max(0)))
 }
 
 /// `2026-11-21`.
@@ -92,24 +94,24 @@ fn date(day: Day) -> String {
 }
 
 /// Sums in the order of their days, or else the dearest first, and among those that cost the same the largest.
-fn rows(by: By, spent: &[Spent]) -> Vec<Row> {
+fn rows(by: UsageGrouping, spent: &[SpentSum]) -> Vec<UsageRow> {
     let mut sums: BTreeMap<(Day, Option<ConversationId>, &str, &str), Usage> = BTreeMap::new();
     for it in spent {
         let key = match by {
-            By::Day => (it.day, None, "", ""),
-            By::Conversation => (Day(0), it.conversation, "", ""),
-            By::Model => (Day(0), None, it.preset.as_str(), it.model_id.as_str()),
+            UsageGrouping::Day => (it.day, None, "", ""),
+            UsageGrouping::Conversation => (Day(0), it.conversation, "", ""),
+            UsageGrouping::Model => (Day(0), None, it.preset.as_str(), it.model_id.as_str()),
         };
         let sum = sums.entry(key).or_default();
         *sum = sum.plus(it.usage);
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
-    if by != By::Day {
+    if by != UsageGrouping::Day {
         sums.sort_by_key(|(_, usage)| std::cmp::Reverse((usage.cost, usage.tokens())));
     }
-    let name = |it: &str| (by == By::Model).then(|| it.to_owned());
-    let row = |((day, conversation, preset, model), usage): (_, Usage)| Row {
-        day: (by == By::Day).then(|| date(day)),
+    let name = |it: &str| (by == UsageGrouping::Model).then(|| it.to_owned());
+    let row = |((day, conversation, preset, model), usage): (_, Usage)| UsageRow {
+        day: (by == UsageGrouping::Day).then(|| date(day)),
         conversation,
         title: None,
         preset: name(preset),
@@ -142,30 +144,30 @@ pub(super) fn usage_of(usage: Usage) -> turn::Usage {
     }
 }
 
-pub(super) fn usd(nano: Nano) -> Usd {
+pub(super) fn usd(nano: NanoUsd) -> Usd {
     Usd { nanos: nano.0 }
 }
 
 /// Nothing where there is none.
-pub(super) fn budget(budget: Budget) -> Option<shown::Budget> {
-    let Budget { tokens, usd: money } = budget;
-    (!budget.is_none()).then(|| shown::Budget {
+pub(super) fn budget(budget: BudgetLimits) -> Option<shown::ConversationBudget> {
+    let BudgetLimits { tokens, usd: money } = budget;
+    (!budget.is_none()).then(|| shown::ConversationBudget {
         tokens,
         usd: money.map(usd),
     })
 }
 
 /// As a client said it.
-pub(super) fn asked(budget: Option<shown::Budget>) -> Budget {
-    let shown::Budget { tokens, usd } = budget.unwrap_or_default();
-    Budget {
+pub(super) fn budget_limits(budget: Option<shown::ConversationBudget>) -> BudgetLimits {
+    let shown::ConversationBudget { tokens, usd } = budget.unwrap_or_default();
+    BudgetLimits {
         tokens,
-        usd: usd.map(|it| Nano(it.nanos)),
+        usd: usd.map(|it| NanoUsd(it.nanos)),
     }
 }
 
-pub(super) fn model_used(paid: Paid) -> wire::ModelUsed {
-    let Paid { payee, usage } = paid;
+pub(super) fn model_used(paid: PaidRequest) -> wire::ModelUsed {
+    let PaidRequest { payee, usage } = paid;
     let Payee {
         preset,
         model_id,
@@ -176,11 +178,11 @@ pub(super) fn model_used(paid: Paid) -> wire::ModelUsed {
         model: preset,
         model_id,
         purpose: match purpose {
-            Purpose::Answer => shown::Purpose::Answer,
-            Purpose::Summary => shown::Purpose::Summary,
-            Purpose::Memory => shown::Purpose::Memory,
-            Purpose::Sampling => shown::Purpose::Sampling,
-            Purpose::Opinion => shown::Purpose::Opinion,
+            SpendingPurpose::Answer => shown::RequestPurpose::Answer,
+            SpendingPurpose::Summary => shown::RequestPurpose::Summary,
+            SpendingPurpose::Memory => shown::RequestPurpose::Memory,
+            SpendingPurpose::Sampling => shown::RequestPurpose::Sampling,
+            SpendingPurpose::Opinion => shown::RequestPurpose::Opinion,
         },
         usage: usage_of(usage),
     }
@@ -194,19 +196,19 @@ pub(super) fn budget_changed(changed: BudgetChanged) -> wire::BudgetChanged {
 }
 
 pub(super) fn reached(
-    reached: Reached,
+    reached: BudgetReached,
     conversation: Option<ConversationId>,
 ) -> wire::BudgetReached {
-    let Reached {
+    let BudgetReached {
         which,
         limit,
         spent,
         under_way,
     } = reached;
     let (kind, is_money) = match which {
-        Which::ConversationTokens => (shown::BudgetKind::ConversationTokens, false),
-        Which::ConversationUsd => (shown::BudgetKind::ConversationUsd, true),
-        Which::DayUsd => (shown::BudgetKind::DayUsd, true),
+        BudgetScope::ConversationTokens => (shown::BudgetKind::ConversationTokens, false),
+        BudgetScope::ConversationUsd => (shown::BudgetKind::ConversationUsd, true),
+        BudgetScope::DayUsd => (shown::BudgetKind::DayUsd, true),
     };
     let tokens = |it: u64| (!is_money).then_some(it);
     let money = |it: u64| is_money.then_some(Usd { nanos: it });
@@ -228,15 +230,15 @@ pub(super) fn reached(
 mod tests {
     use super::*;
 
-    fn spent(day: u32, conversation: Option<u8>, preset: &str, tokens: u64, cost: u64) -> Spent {
-        Spent {
+    fn spent(day: u32, conversation: Option<u8>, preset: &str, tokens: u64, cost: u64) -> SpentSum {
+        SpentSum {
             day: Day(day),
             conversation: conversation.map(|it| ConversationId::from_bytes([it; 16])),
             preset: preset.to_owned(),
             model_id: "m".to_owned(),
             usage: Usage {
                 input: Some(tokens),
-                cost: (cost > 0).then_some(Nano(cost)),
+                cost: (cost > 0).then_some(NanoUsd(cost)),
                 requests: 1,
                 ..Usage::default()
             },
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(by: By, expected: &[&str]) {
+    fn check(by: UsageGrouping, expected: &[&str]) {
         let all = [
             spent(0, Some(1), "fast", 100, 0),
             spent(1, Some(1), "cloud", 10, 7),
@@ -267,16 +269,19 @@ mod tests {
     #[test]
     fn sums_are_by_what_was_asked_for_and_the_dearest_come_first() {
         check(
-            By::Day,
+            UsageGrouping::Day,
             &[
                 "1970-01-01 100 None 1",
                 "1970-01-02 60 Some(7) 2",
                 "2024-10-04 1 Some(90) 1",
             ],
         );
-        check(By::Model, &["cloud 11 Some(97) 2", "fast 150 None 2"]);
         check(
-            By::Conversation,
+            UsageGrouping::Model,
+            &["cloud 11 Some(97) 2", "fast 150 None 2"],
+        );
+        check(
+            UsageGrouping::Conversation,
             &[" 1 Some(90) 1", "1 110 Some(7) 2", "2 50 None 1"],
         );
     }

@@ -3,20 +3,20 @@
 
 use serde_json::{Map, Value};
 
-use crate::allowances::Allowances;
-use crate::binding::Unbound;
+use crate::allowances::AllowanceList;
 use crate::catalog::Catalog;
-use crate::intent::Routing;
-use crate::policy::{Policy, Question, Verdict, decide};
+use crate::intent::IntentDecision;
+use crate::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
+use crate::tool_binding::NoBindings;
 use aishd_log::access::Access;
 use aishd_log::constraints::Constraints;
-use aishd_log::grants::Grants;
+use aishd_log::grants::GrantList;
 use aishd_log::pattern::Patterns;
 use aishd_log::tool_name::Alias;
 
 /// What an action is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Alignment {
+pub enum ActionVerdict {
     /// No rule is against it; that is no consent.
     Aligned,
     Contradiction {
@@ -31,39 +31,39 @@ pub enum Alignment {
 
 /// What holds in the conversation.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct AlignmentContext<'a> {
     pub policy: &'a Policy,
-    pub grants: &'a Grants,
+    pub grants: &'a GrantList,
     pub constraints: &'a Constraints,
 }
 
-impl Alignment {
+impl ActionVerdict {
     /// Of a call of what the action was routed to.
     pub fn of(
-        routing: &Routing,
+        routing: &IntentDecision,
         arguments: &Map<String, Value>,
         catalog: &Catalog,
-        standing: Standing<'_>,
+        standing: AlignmentContext<'_>,
     ) -> Self {
         let Some(tool) = routing.sure().and_then(|it| catalog.get(it)) else {
             return Self::Unknown;
         };
-        let question = Question {
+        let question = PolicyQuestion {
             tool,
             arguments,
             constraints: standing.constraints,
             grants: standing.grants,
             // What lets calls through beforehand comes after every rule that denies.
             turn: &Patterns::default(),
-            clients: &Allowances::default(),
-            bound: &Unbound,
+            clients: &AllowanceList::default(),
+            bound: &NoBindings,
         };
         match decide(question, standing.policy) {
-            Verdict::Deny(rule) => Self::Contradiction {
+            PolicyDecision::Deny(rule) => Self::Contradiction {
                 reason: rule.to_string(),
-                told: rule.told(),
+                told: rule.describe(),
             },
-            Verdict::Allow(_) | Verdict::Ask(_) => Self::Aligned,
+            PolicyDecision::Allow(_) | PolicyDecision::Ask(_) => Self::Aligned,
         }
     }
 

@@ -1,12 +1,12 @@
 //! What attached clients let run unasked in one conversation for as long as they are there. It is no
 //! state of the conversation: it ends with its client, and with the daemon.
 
-use aishd_log::grants::Scope;
+use aishd_log::grants::GrantScope;
 use std::num::NonZeroU32;
 
 use aish_proto::id::ClientId;
 
-use aishd_log::confirm::Person;
+use aishd_log::confirm::AnsweringPerson;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::tool_name::ToolName;
 
@@ -15,24 +15,24 @@ const PLACE_CHARS: usize = 32;
 
 /// All of one conversation: at most one of each client, in the order in which they were set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowances(Vec<Allowance>);
+pub struct AllowanceList(Vec<Allowance>);
 
 /// What one client lets through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    pub number: Number,
-    pub by: Person,
+    pub number: AllowanceNumber,
+    pub by: AnsweringPerson,
     pub patterns: Patterns,
-    pub scope: Scope,
+    pub scope: GrantScope,
     /// So many calls more; `None`: as many as there are.
     pub left: Option<NonZeroU32>,
 }
 
 /// Tells an allowance from those that its client set before and after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Number(pub u64);
+pub struct AllowanceNumber(pub u64);
 
-impl Allowances {
+impl AllowanceList {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -69,7 +69,7 @@ impl Allowances {
     }
 
     /// One call was let through by it; with the last one it ends. False: nothing has changed.
-    pub fn take(&mut self, number: Number) -> bool {
+    pub fn take(&mut self, number: AllowanceNumber) -> bool {
         let Some(at) = self.0.iter().position(|it| it.number == number) else {
             return false;
         };
@@ -86,7 +86,7 @@ impl Allowances {
     /// The running turn is over. False: nothing has changed.
     pub fn end_turn(&mut self) -> bool {
         let before = self.0.len();
-        self.0.retain(|it| it.scope == Scope::Client);
+        self.0.retain(|it| it.scope == GrantScope::Client);
         self.0.len() != before
     }
 }
@@ -94,7 +94,7 @@ impl Allowances {
 impl Allowance {
     /// Whose it is, for a rule's text: with the id that the audit trail knows the client by.
     pub fn whose(&self) -> String {
-        let Person {
+        let AnsweringPerson {
             client, name, tty, ..
         } = &self.by;
         let place = tty.as_ref().unwrap_or(name).chars();
@@ -121,8 +121,8 @@ pub(super) mod tests {
     /// By the client of this number; its number is the same.
     pub(crate) fn allowed_by(number: u8, patterns: &[&str], left: Option<u32>) -> Allowance {
         Allowance {
-            number: Number(u64::from(number)),
-            by: Person {
+            number: AllowanceNumber(u64::from(number)),
+            by: AnsweringPerson {
                 client: client(number),
                 name: "aish".to_owned(),
                 tty: Some(format!("pts/{number}")),
@@ -130,68 +130,71 @@ pub(super) mod tests {
                 uid: None,
             },
             patterns: Patterns::new(patterns.iter().map(|it| it.parse().unwrap())),
-            scope: Scope::Client,
+            scope: GrantScope::Client,
             left: left.and_then(NonZeroU32::new),
         }
     }
 
     /// Which client's rule lets `fs__rm` through.
     #[track_caller]
-    fn check(allowances: &Allowances, expected: Option<(u8, &str)>) {
+    fn check(allowances: &AllowanceList, expected: Option<(u8, &str)>) {
         let found = allowances.covering(&"fs__rm".parse().unwrap());
         let found = found.map(|(it, pattern)| (it.number, pattern.to_string()));
-        let expected =
-            expected.map(|(number, pattern)| (Number(u64::from(number)), pattern.to_owned()));
+        let expected = expected
+            .map(|(number, pattern)| (AllowanceNumber(u64::from(number)), pattern.to_owned()));
         assert_eq!(expected, found);
     }
 
     #[test]
     fn what_is_counted_is_used_up_call_by_call() {
-        let mut all = Allowances::default();
+        let mut all = AllowanceList::default();
         all.set(allowed_by(1, &["fs__*"], Some(2)));
         check(&all, Some((1, "fs__*")));
-        assert!(all.take(Number(1)));
+        assert!(all.take(AllowanceNumber(1)));
         check(&all, Some((1, "fs__*")));
-        assert!(all.take(Number(1)));
+        assert!(all.take(AllowanceNumber(1)));
         check(&all, None);
-        assert!(!all.take(Number(1)), "it has ended");
+        assert!(!all.take(AllowanceNumber(1)), "it has ended");
         assert!(all.is_empty());
     }
 
     #[test]
     fn a_call_that_somebody_allows_without_a_number_costs_nobody_one() {
-        let mut all = Allowances::default();
+        let mut all = AllowanceList::default();
         all.set(allowed_by(1, &["fs__rm"], Some(1)));
         check(&all, Some((1, "fs__rm")));
         all.set(allowed_by(2, &["fs__*"], None));
         check(&all, Some((2, "fs__*")));
-        assert!(!all.take(Number(2)));
+        assert!(!all.take(AllowanceNumber(2)));
         all.remove(client(2));
         check(&all, Some((1, "fs__rm")));
     }
 
     #[test]
     fn a_client_has_one_word_and_the_last_one_counts() {
-        let mut all = Allowances::default();
+        let mut all = AllowanceList::default();
         all.set(allowed_by(1, &["fs__*"], Some(5)));
         all.set(Allowance {
-            number: Number(7),
+            number: AllowanceNumber(7),
             ..allowed_by(1, &["db__*"], None)
         });
         check(&all, None);
         assert_eq!(1, all.iter().count());
-        assert!(!all.take(Number(1)), "a call of before costs nothing now");
+        assert!(
+            !all.take(AllowanceNumber(1)),
+            "a call of before costs nothing now"
+        );
         assert!(all.remove(client(1)));
         assert!(!all.remove(client(1)));
     }
 
     #[test]
     fn what_was_said_for_a_turn_ends_with_it() {
-        let mut all = Allowances::default();
+        let mut all = AllowanceList::default();
         all.set(allowed_by(1, &["db__*"], None));
         assert!(!all.end_turn());
         all.set(Allowance {
-            scope: Scope::Turn,
+            scope: GrantScope::Turn,
             ..allowed_by(2, &["fs__*"], None)
         });
         check(&all, Some((2, "fs__*")));

@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::boundary::Unheld;
-use crate::policy::{Rule, Verdict, Why};
-use crate::setting::Setting;
+use crate::boundary::BoundaryError;
+use crate::command_setting::CommandSetting;
+use crate::policy::{AskReason, DecidingRule, PolicyDecision};
 use aishd_command::change_directory;
 use aishd_command::command;
 use aishd_command::command::Dialect;
 use aishd_command::destructive;
 use aishd_command::destructive::Danger;
 use aishd_log::access::Access;
-use aishd_log::norris::launch::Levels;
-use aishd_log::tool::{Sha, Tool, Word};
+use aishd_log::norris::launch::UnaskedLevels;
+use aishd_log::tool::{ClaimSource, ContentDigest, Tool};
 use aishd_log::tool_name::Alias;
-use aishd_model::opinion::Opinion;
+use aishd_model::second_opinion::Opinion;
 
 /// Why a person is asked about an action of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Halt {
+pub enum HaltReason {
     /// It needs the highest level.
     NeedsExecute,
     /// Its provider says that it destroys.
@@ -39,12 +39,12 @@ pub enum Halt {
     /// A person wrote it in the place of what was halted for.
     Edited,
     /// There is no boundary that the kernel could hold around it.
-    Unheld(Unheld),
+    Unheld(BoundaryError),
     /// It failed inside the boundary, and is wanted again.
     Beyond,
 }
 
-impl Halt {
+impl HaltReason {
     /// For people. The word of the other model is in it.
     pub fn text(&self) -> String {
         match self {
@@ -65,13 +65,13 @@ impl Halt {
             | Self::Level { .. }
             | Self::Edited
             | Self::Beyond
-            | Self::Opinion { .. } => self.told(),
-            Self::Unheld(why) => format!("{}: {why}", self.told()),
+            | Self::Opinion { .. } => self.describe(),
+            Self::Unheld(why) => format!("{}: {why}", self.describe()),
         }
     }
 
     /// For the audit trail: without a word of a model.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::NeedsExecute => "HALT: it needs level 3 (execute)".to_owned(),
             Self::SaysSo => "HALT: its provider says that it is destructive".to_owned(),
@@ -111,13 +111,13 @@ impl Halt {
 
 /// Whether a call of this tool may destroy something. Annotations count only where they make it stricter: a level that a
 /// server gives its tool lets nothing run.
-pub fn of_tool(tool: &Tool, needs: Access, by: Word) -> Option<Halt> {
+pub fn of_tool(tool: &Tool, needs: Access, by: ClaimSource) -> Option<HaltReason> {
     if tool.annotations.get("destructiveHint") == Some(&Value::Bool(true)) {
-        Some(Halt::SaysSo)
+        Some(HaltReason::SaysSo)
     } else if needs == Access::Execute {
-        Some(Halt::NeedsExecute)
-    } else if by == Word::Servers {
-        Some(Halt::OnlyItsWord)
+        Some(HaltReason::NeedsExecute)
+    } else if by == ClaimSource::Servers {
+        Some(HaltReason::OnlyItsWord)
     } else {
         None
     }
@@ -125,37 +125,41 @@ pub fn of_tool(tool: &Tool, needs: Access, by: Word) -> Option<Halt> {
 
 /// The level that a command needs, if all that it does is known to be harmless. Nobody said what it may do but the command
 /// itself, so that there is no third level: what is not harmless halts.
-pub fn of_command(command: &str, setting: &Setting, roots: &[PathBuf]) -> Result<Access, Halt> {
+pub fn of_command(
+    command: &str,
+    setting: &CommandSetting,
+    roots: &[PathBuf],
+) -> Result<Access, HaltReason> {
     let cwd = Path::new(&setting.cwd);
     if let Some(halt) = leaves(command, setting, roots) {
         return Err(halt);
     }
     let reading = command::read(command, Dialect::of(&setting.shell));
-    let surroundings = destructive::Surroundings {
+    let surroundings = destructive::RunSurroundings {
         home: setting.home(),
         variables: &setting.variables,
     };
     let dangers = destructive::judge_unwatched(&reading, command, roots, cwd, surroundings);
     if !dangers.is_empty() {
-        Err(Halt::Command(dangers))
+        Err(HaltReason::Command(dangers))
     } else if destructive::only_reads(&reading, command, cwd) {
         Ok(Access::Read)
     } else if holds_programs(setting, roots) {
-        Err(Halt::WritesPrograms)
+        Err(HaltReason::WritesPrograms)
     } else {
         Ok(Access::Write)
     }
 }
 
 /// Why a run may not change to a directory unasked: what it may write in follows it there.
-fn leaves(command: &str, setting: &Setting, roots: &[PathBuf]) -> Option<Halt> {
-    let from = change_directory::From {
+fn leaves(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> Option<HaltReason> {
+    let from = change_directory::StartingDirectory {
         cwd: &setting.cwd,
         previous: None,
         home: setting.home(),
     };
     let Ok(target) = change_directory::target(command, from)? else {
-        return Some(Halt::Command(vec![Danger::KnownOnlyWhenRun]));
+        return Some(HaltReason::Command(vec![Danger::KnownOnlyWhenRun]));
     };
     let below = roots
         .iter()
@@ -165,12 +169,12 @@ fn leaves(command: &str, setting: &Setting, roots: &[PathBuf]) -> Option<Halt> {
         Some(below) if destructive::is_protected(&below) => Danger::ProtectedFile,
         Some(_) => return None,
     };
-    Some(Halt::Command(vec![danger]))
+    Some(HaltReason::Command(vec![danger]))
 }
 
 /// Whether programs that are run by name would be found in a directory that a command may write in: then one harmless
 /// command could make another of the next. What is protected there cannot be written without a question.
-fn holds_programs(setting: &Setting, roots: &[PathBuf]) -> bool {
+fn holds_programs(setting: &CommandSetting, roots: &[PathBuf]) -> bool {
     let search = setting.variables.get("PATH").map_or("", String::as_str);
     search.split(':').any(|it| {
         let is_relative = !it.starts_with('/');
@@ -182,15 +186,15 @@ fn holds_programs(setting: &Setting, roots: &[PathBuf]) -> bool {
 /// What a run was granted, and what was said of the call that is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Autonomy<'a> {
-    pub levels: &'a Levels,
-    pub heard: Option<&'a Heard>,
+    pub levels: &'a UnaskedLevels,
+    pub heard: Option<&'a SecondOpinion>,
 }
 
 /// The second opinion about one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct SecondOpinion {
     pub call: String,
-    pub digest: Sha,
+    pub digest: ContentDigest,
     /// Who was asked.
     pub preset: String,
     pub opinion: Opinion,
@@ -202,57 +206,61 @@ impl Autonomy<'_> {
     pub fn weigh(
         &self,
         call: &str,
-        digest: Sha,
+        digest: ContentDigest,
         tool: &Tool,
-        (needs, by): (Access, Word),
-        verdict: Verdict,
-    ) -> Verdict {
+        (needs, by): (Access, ClaimSource),
+        verdict: PolicyDecision,
+    ) -> PolicyDecision {
         match &verdict {
-            Verdict::Deny(_)
-            | Verdict::Allow(Rule::OwnConversation)
-            | Verdict::Ask(
-                Why::Unclear { .. } | Why::Packages { .. } | Why::Changed { .. } | Why::Halt(_),
+            PolicyDecision::Deny(_)
+            | PolicyDecision::Allow(DecidingRule::OwnConversation)
+            | PolicyDecision::Ask(
+                AskReason::Unclear { .. }
+                | AskReason::Packages { .. }
+                | AskReason::Changed { .. }
+                | AskReason::Halt(_),
             ) => return verdict,
-            Verdict::Allow(_) | Verdict::Ask(Why::EveryCall | Why::Level { .. }) => {}
+            PolicyDecision::Allow(_)
+            | PolicyDecision::Ask(AskReason::EveryCall | AskReason::Level { .. }) => {}
         }
         if let Some(halt) = of_tool(tool, needs, by) {
-            return Verdict::Ask(Why::Halt(halt));
+            return PolicyDecision::Ask(AskReason::Halt(halt));
         }
         let granted = self.levels.of(tool.name.alias());
-        let allowed = matches!(verdict, Verdict::Allow(_));
+        let allowed = matches!(verdict, PolicyDecision::Allow(_));
         if !allowed && granted < needs {
-            return Verdict::Ask(Why::Halt(Halt::Level { granted, needs }));
+            return PolicyDecision::Ask(AskReason::Halt(HaltReason::Level { granted, needs }));
         }
         match self.warned(call, digest) {
-            Some(halt) => Verdict::Ask(Why::Halt(halt)),
+            Some(halt) => PolicyDecision::Ask(AskReason::Halt(halt)),
             None if allowed => verdict,
-            None => Verdict::Allow(Rule::Norris(granted)),
+            None => PolicyDecision::Allow(DecidingRule::Norris(granted)),
         }
     }
 
     /// The level that lets a command run unasked, or why none does. Whatever else allows commands counts for nothing here.
     pub fn weigh_command(
         &self,
-        (call, digest): (&str, Sha),
+        (call, digest): (&str, ContentDigest),
         provider: &Alias,
-        needs: Result<Access, Halt>,
-    ) -> Result<Access, Halt> {
+        needs: Result<Access, HaltReason>,
+    ) -> Result<Access, HaltReason> {
         let needs = needs?;
         let granted = self.levels.of(provider);
         if granted < needs {
-            return Err(Halt::Level { granted, needs });
+            return Err(HaltReason::Level { granted, needs });
         }
         self.warned(call, digest).map_or(Ok(granted), Err)
     }
 
     /// What another model said of exactly this.
-    fn warned(&self, call: &str, digest: Sha) -> Option<Halt> {
+    fn warned(&self, call: &str, digest: ContentDigest) -> Option<HaltReason> {
         let heard = self
             .heard
             .filter(|it| it.call == call && it.digest == digest)?;
         match &heard.opinion {
             Opinion::Safe => None,
-            opinion @ (Opinion::Unsafe(_) | Opinion::Missing(_)) => Some(Halt::Opinion {
+            opinion @ (Opinion::Unsafe(_) | Opinion::Missing(_)) => Some(HaltReason::Opinion {
                 preset: heard.preset.clone(),
                 opinion: opinion.clone(),
             }),

@@ -1,16 +1,16 @@
 //! What a command that nobody approved may reach, as a value: it is computed here, without looking anything up, is part of
 //! what one consent is bound to, and is put in force by the kernel before the program starts (`child/wall`).
 
-use aishd_model::norris_settings::Widened;
+use aishd_model::norris_settings::WidenedLimits;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::setting::Setting;
-use aishd_log::ending::Within;
-use aishd_log::tool::Sha;
+use crate::command_setting::CommandSetting;
+use aishd_log::ending::BoundaryFailure;
+use aishd_log::tool::ContentDigest;
 
 /// What programs are made of. Reading it tells nobody's secrets; what is not there is left out.
 const SYSTEM: [&str; 14] = [
@@ -141,7 +141,7 @@ const CUT_VARIABLES: [&str; 16] = [
 
 /// What boundaries are made of besides the conversation: it stays as it is while the daemon runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ground {
+pub struct BoundaryGround {
     /// Why this machine's kernel cannot hold a boundary.
     pub missing: Option<String>,
     /// aish's own configuration, state and socket: no command that nobody approved has anything to do with them.
@@ -174,45 +174,45 @@ pub struct Boundary {
 
 /// What failed inside, in one run: the same once more is a question to a person, who may let it run outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failures {
-    running: Option<Sha>,
+pub struct BoundaryFailures {
+    running: Option<ContentDigest>,
     /// It failed, and nothing was done since.
-    last: Option<Sha>,
+    last: Option<ContentDigest>,
     /// The boundary seems to be why, so that nothing that is done inside mends it.
-    stopped: BTreeSet<Sha>,
+    stopped: BTreeSet<ContentDigest>,
 }
 
-impl Failures {
+impl BoundaryFailures {
     /// An action begins; of a command inside, with its digest.
-    pub fn begun(&mut self, inside: Option<Sha>) {
+    pub fn on_begin(&mut self, inside: Option<ContentDigest>) {
         self.last = None;
         self.running = inside;
     }
 
-    pub fn ended(&mut self, within: Within) {
+    pub fn ended(&mut self, within: BoundaryFailure) {
         let Some(digest) = self.running.take() else {
             return;
         };
         match within {
-            Within::None => {
+            BoundaryFailure::None => {
                 self.stopped.remove(&digest);
             }
-            Within::Failed => self.last = Some(digest),
-            Within::Stopped => {
+            BoundaryFailure::Failed => self.last = Some(digest),
+            BoundaryFailure::Stopped => {
                 self.stopped.insert(digest);
             }
         }
     }
 
     /// Whether a person is to be asked whether it may run outside.
-    pub fn hold(&self, digest: Sha) -> bool {
+    pub fn hold(&self, digest: ContentDigest) -> bool {
         self.last == Some(digest) || self.stopped.contains(&digest)
     }
 }
 
 /// Why there is no boundary around a command; then somebody has to be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unheld {
+pub enum BoundaryError {
     /// The kernel has not what it takes.
     Kernel(String),
     /// The conversation is in no directory but that of everything.
@@ -223,7 +223,7 @@ pub enum Unheld {
     HoldsOurs(PathBuf),
 }
 
-impl fmt::Display for Unheld {
+impl fmt::Display for BoundaryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kernel(why) => write!(f, "{why}"),
@@ -239,16 +239,16 @@ impl fmt::Display for Unheld {
 impl Boundary {
     /// Around a command in these directories.
     pub fn of_run(
-        ground: &Ground,
-        widened: &Widened,
+        ground: &BoundaryGround,
+        widened: &WidenedLimits,
         roots: &[PathBuf],
-        setting: &Setting,
-    ) -> Result<Self, Unheld> {
+        setting: &CommandSetting,
+    ) -> Result<Self, BoundaryError> {
         if let Some(why) = &ground.missing {
-            return Err(Unheld::Kernel(why.clone()));
+            return Err(BoundaryError::Kernel(why.clone()));
         }
         if roots.is_empty() {
-            return Err(Unheld::NoRoot);
+            return Err(BoundaryError::NoRoot);
         }
         let homes: BTreeSet<PathBuf> = ground
             .home
@@ -259,11 +259,11 @@ impl Boundary {
             .collect();
         for root in roots {
             if homes.iter().any(|it| it.starts_with(root)) || root == Path::new("/") {
-                return Err(Unheld::HoldsHome(root.clone()));
+                return Err(BoundaryError::HoldsHome(root.clone()));
             }
             let meets = |it: &PathBuf| it.starts_with(root) || root.starts_with(it);
             if ground.own.iter().any(meets) {
-                return Err(Unheld::HoldsOurs(root.clone()));
+                return Err(BoundaryError::HoldsOurs(root.clone()));
             }
         }
         let configuration = CONFIGURATION.iter().map(|(path, but)| {
@@ -274,7 +274,7 @@ impl Boundary {
             roots: roots.to_vec(),
             widened_write: widened.write.clone(),
             widened_read: widened.read.clone(),
-            known: known(&homes, roots, setting),
+            known: known_places(&homes, roots, setting),
             configuration: configuration.collect(),
             homes: homes.into_iter().collect(),
             own: ground.own.clone(),
@@ -330,7 +330,11 @@ pub fn is_cut(name: &str) -> bool {
 
 /// The system, the tool chains of these homes, and where programs are found by name. What a root has in it is read as a
 /// part of that: a command could put a link to anything in such a place.
-fn known(homes: &BTreeSet<PathBuf>, roots: &[PathBuf], setting: &Setting) -> Vec<PathBuf> {
+fn known_places(
+    homes: &BTreeSet<PathBuf>,
+    roots: &[PathBuf],
+    setting: &CommandSetting,
+) -> Vec<PathBuf> {
     let search = setting.variables.get("PATH").map_or("", String::as_str);
     let search = search.split(':').map(PathBuf::from);
     let named = CHAIN_VARIABLES
@@ -384,8 +388,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::samples::setting;
 
-    pub(crate) fn ground() -> Ground {
-        Ground {
+    pub(crate) fn ground() -> BoundaryGround {
+        BoundaryGround {
             missing: None,
             own: ["/home/u/.config/aish", "/home/u/.local/state/aish"]
                 .map(PathBuf::from)
@@ -395,10 +399,10 @@ pub(crate) mod tests {
         }
     }
 
-    fn of(roots: &[&str], path: &str) -> Result<Boundary, Unheld> {
+    fn of(roots: &[&str], path: &str) -> Result<Boundary, BoundaryError> {
         let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
         let setting = setting(&[("PATH", path)], "/w");
-        Boundary::of_run(&ground(), &Widened::default(), &roots, &setting)
+        Boundary::of_run(&ground(), &WidenedLimits::default(), &roots, &setting)
     }
 
     #[test]
@@ -418,12 +422,15 @@ pub(crate) mod tests {
         ] {
             check(root, &format!("aish's own files are in {root}"));
         }
-        assert_eq!(Err(Unheld::NoRoot), of(&[], "/bin").map(|_| ()));
+        assert_eq!(Err(BoundaryError::NoRoot), of(&[], "/bin").map(|_| ()));
         let mut old = ground();
         old.missing = Some("too old".to_owned());
         let roots = [PathBuf::from("/w")];
-        let held = Boundary::of_run(&old, &Widened::default(), &roots, &setting(&[], "/w"));
-        assert_eq!(Err(Unheld::Kernel("too old".to_owned())), held.map(|_| ()));
+        let held = Boundary::of_run(&old, &WidenedLimits::default(), &roots, &setting(&[], "/w"));
+        assert_eq!(
+            Err(BoundaryError::Kernel("too old".to_owned())),
+            held.map(|_| ())
+        );
     }
 
     #[test]
@@ -454,20 +461,20 @@ pub(crate) mod tests {
 
     #[test]
     fn what_failed_inside_is_asked_about_when_it_comes_again() {
-        let [a, b] = [Sha([1; 32]), Sha([2; 32])];
-        let mut failures = Failures::default();
-        failures.begun(Some(a));
-        failures.ended(Within::Failed);
+        let [a, b] = [ContentDigest([1; 32]), ContentDigest([2; 32])];
+        let mut failures = BoundaryFailures::default();
+        failures.on_begin(Some(a));
+        failures.ended(BoundaryFailure::Failed);
         assert!(failures.hold(a) && !failures.hold(b));
-        failures.begun(Some(b));
-        failures.ended(Within::Stopped);
+        failures.on_begin(Some(b));
+        failures.ended(BoundaryFailure::Stopped);
         assert!(failures.hold(b), "what would it mend to wait?");
         assert!(!failures.hold(a), "something was done since");
-        failures.begun(None);
-        failures.ended(Within::None);
+        failures.on_begin(None);
+        failures.ended(BoundaryFailure::None);
         assert!(failures.hold(b));
-        failures.begun(Some(b));
-        failures.ended(Within::None);
+        failures.on_begin(Some(b));
+        failures.ended(BoundaryFailure::None);
         assert!(!failures.hold(b));
     }
 

@@ -8,25 +8,25 @@ use serde_json::{Map, Value};
 
 use crate::policy::Policy;
 use aishd_log::pattern::Pattern;
-use aishd_log::tool::{Sha, Tool};
+use aishd_log::tool::{ContentDigest, Tool};
 use aishd_log::tool_name::{Alias, ToolName, on_the_wire};
 use aishd_mcp_messages::schema::Schema;
-use aishd_model::most_tools;
 use aishd_model::preset::Preset;
+use aishd_model::tool_limit;
 
 /// Tools of all providers, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
     tools: BTreeMap<ToolName, Arc<Tool>>,
-    inputs: Inputs,
+    inputs: InputSchemas,
 }
 
 /// Input schemas, each compiled when it is first needed; nothing for one that cannot be used.
 #[derive(Clone, Debug, Default)]
-struct Inputs(Arc<Mutex<HashMap<ToolName, Option<Arc<Schema>>>>>);
+struct InputSchemas(Arc<Mutex<HashMap<ToolName, Option<Arc<Schema>>>>>);
 
 /// They follow from the tools.
-impl PartialEq for Inputs {
+impl PartialEq for InputSchemas {
     fn eq(&self, _other: &Self) -> bool {
         true
     }
@@ -34,7 +34,7 @@ impl PartialEq for Inputs {
 
 /// What a model is offered in one request.
 #[derive(Clone, Debug, Default)]
-pub struct Offer {
+pub struct ToolOffer {
     tools: Vec<(String, Arc<Tool>)>,
     by_wire: HashMap<String, usize>,
     left_out: Option<String>,
@@ -75,18 +75,18 @@ impl Catalog {
     }
 
     /// Of all tools of a provider, as they are now.
-    pub fn provider_digest(&self, provider: &Alias) -> Sha {
+    pub fn provider_digest(&self, provider: &Alias) -> ContentDigest {
         let mut all = String::new();
         for tool in self.of_provider(provider) {
             all.push_str(&format!("{} {}\n", tool.name, tool.definition_digest()));
         }
-        Sha::of(all.as_bytes())
+        ContentDigest::of(all.as_bytes())
     }
 
     /// What is wanted of it, in an order that stays the same, so that a server's prompt cache holds. What policy
     /// denies is left out.
-    pub fn offer(&self, policy: &Policy, wanted: impl Fn(&Tool) -> bool) -> Offer {
-        let mut offer = Offer::default();
+    pub fn offer(&self, policy: &Policy, wanted: impl Fn(&Tool) -> bool) -> ToolOffer {
+        let mut offer = ToolOffer::default();
         for tool in self.tools.values() {
             if policy.deny.covering(&tool.name).is_some() || !wanted(tool) {
                 continue;
@@ -111,7 +111,7 @@ impl Catalog {
     }
 }
 
-impl Offer {
+impl ToolOffer {
     fn push(&mut self, wire: String, tool: Arc<Tool>) {
         self.by_wire.insert(wire.clone(), self.tools.len());
         self.tools.push((wire, tool));
@@ -120,14 +120,14 @@ impl Offer {
     /// As much of it as a request of this preset may have; `called` are tools by their real names that this conversation has
     /// called before.
     pub fn for_preset(self, preset: &Preset, called: impl FnOnce() -> HashSet<String>) -> Self {
-        let most = most_tools::limit(preset).filter(|it| preset.tools && *it < self.tools.len());
+        let most = tool_limit::limit(preset).filter(|it| preset.tools && *it < self.tools.len());
         let Some(most) = most else { return self };
         let called: HashSet<String> = called().iter().map(|it| on_the_wire(it)).collect();
         let called = called.iter().map(String::as_str).collect();
         let names: Vec<&str> = self.tools.iter().map(|(wire, _)| wire.as_str()).collect();
-        let chosen = most_tools::chosen(&names, &called, most);
+        let chosen = tool_limit::chosen(&names, &called, most);
         let mut offer = Self {
-            left_out: most_tools::told(&preset.model, &names, &chosen),
+            left_out: tool_limit::left_out_notice(&preset.model, &names, &chosen),
             ..Self::default()
         };
         for (at, (wire, tool)) in self.tools.into_iter().enumerate() {

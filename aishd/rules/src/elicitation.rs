@@ -2,23 +2,23 @@
 
 use serde_json::json;
 
-use crate::server_request::{Judged, ServerRequest, Wanted};
+use crate::server_request::{ServerRequest, ServerRequestJudgement, ServerWish};
 use aishd_log::confirm::ConfirmKind;
 use aishd_mcp_messages::form;
 use aishd_mcp_messages::form::FormError;
 
 /// Whether a person is asked.
-pub fn judge(request: ServerRequest<'_>) -> Judged<FormError> {
+pub fn judge(request: ServerRequest<'_>) -> ServerRequestJudgement<FormError> {
     const WHAT: &str = "input";
     let tool = &request.go.tool.name;
     let alias = tool.alias();
     if let Err(error) = form::read(alias.as_str(), request.params) {
-        return Judged::Refuse(error);
+        return ServerRequestJudgement::Refuse(error);
     }
     if let Some(why) = request.unasked() {
         return request.declined(WHAT, why);
     }
-    request.confirm(Wanted {
+    request.confirm(ServerWish {
         kind: ConfirmKind::Elicitation,
         what: WHAT,
         why: format!("{alias} wants to know this before {tool} can go on"),
@@ -33,22 +33,27 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::gate::Attended;
+    use crate::gate::Presence;
     use crate::server_request::{MOST, tests};
     use aishd_log::confirm::Then;
 
-    fn judged(then: Then, attended: Attended, open: usize, params: &Value) -> Judged<FormError> {
+    fn judged(
+        then: Then,
+        attended: Presence,
+        open: usize,
+        params: &Value,
+    ) -> ServerRequestJudgement<FormError> {
         tests::judged((then, attended, open), params, judge)
     }
 
-    fn check(then: Then, attended: Attended, open: usize, expected: &str) {
+    fn check(then: Then, attended: Presence, open: usize, expected: &str) {
         let params = json!({"message": "who?", "requestedSchema": {"properties": {}}});
         let said = match judged(then, attended, open, &params) {
-            Judged::Ask(confirm) => {
+            ServerRequestJudgement::Ask(confirm) => {
                 format!("asks c{} until {:?}", confirm.number, confirm.expires_at)
             }
-            Judged::Decline(why) => why,
-            Judged::Refuse(why) => why.to_string(),
+            ServerRequestJudgement::Decline(why) => why,
+            ServerRequestJudgement::Refuse(why) => why.to_string(),
         };
         assert_eq!(expected, said);
     }
@@ -56,8 +61,8 @@ mod tests {
     /// As for every confirm.
     #[test]
     fn a_form_is_shown_where_somebody_can_fill_it_in() {
-        use Attended::{ByNobody, ByPerson};
-        let asks = "asks c7 until Some(At(15))";
+        use Presence::{ByNobody, ByPerson};
+        let asks = "asks c7 until Some(Timestamp(15))";
         check(Then::Ask, ByNobody, 0, asks);
         check(Then::AskAttended, ByPerson, MOST - 1, asks);
         let declined = |why| format!("mcp t asked for input during t__x: declined, {why}");
@@ -78,9 +83,11 @@ mod tests {
 
     #[test]
     fn the_digest_is_of_what_is_asked() {
-        let digest = |params: Value| match judged(Then::Ask, Attended::ByPerson, 0, &params) {
-            Judged::Ask(confirm) => confirm.digest,
-            other @ (Judged::Decline(_) | Judged::Refuse(_)) => panic!("{other:?}"),
+        let digest = |params: Value| match judged(Then::Ask, Presence::ByPerson, 0, &params) {
+            ServerRequestJudgement::Ask(confirm) => confirm.digest,
+            other @ (ServerRequestJudgement::Decline(_) | ServerRequestJudgement::Refuse(_)) => {
+                panic!("{other:?}")
+            }
         };
         let asked = json!({"message": "who?"});
         assert_eq!(digest(asked.clone()), digest(asked.clone()));

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
 
-use crate::allowances::{Allowances, Number};
-use crate::autonomy::{Autonomy, Halt};
-use crate::binding::{Bindings, By};
-use crate::catalog::{Catalog, Offer};
-use crate::policy::{Policy, Question, Verdict, Why, decide};
+use crate::allowances::{AllowanceList, AllowanceNumber};
+use crate::autonomy::{Autonomy, HaltReason};
+use crate::catalog::{Catalog, ToolOffer};
+use crate::policy::{AskReason, Policy, PolicyDecision, PolicyQuestion, decide};
+use crate::tool_binding::{BoundBy, ToolBindings};
 use aishd_log::canonical::canonical;
 use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use aishd_log::constraints::Constraints;
-use aishd_log::event::Refused;
-use aishd_log::grants::Grants;
-use aishd_log::time::At;
-use aishd_log::tool::{Sha, Subject, Tool};
+use aishd_log::event::RefusedCall;
+use aishd_log::grants::GrantList;
+use aishd_log::time::Timestamp;
+use aishd_log::tool::{ContentDigest, DecisionSubject, Tool};
 use aishd_log::tool_call::ToolCall;
-pub use command::{CommandGate, Execution, Inside};
+pub use command::{ApprovedCommand, CommandGate, RunContainment};
 
 const NOT_OFFERED: &str = "no such tool is offered";
 const MISFIT: &str = "its arguments do not fit the tool's schema";
@@ -31,37 +31,37 @@ const MISFIT: &str = "its arguments do not fit the tool's schema";
 pub struct Gate<'a> {
     pub catalog: &'a Catalog,
     /// What the request that led to the calls offered.
-    pub offer: &'a Offer,
+    pub offer: &'a ToolOffer,
     pub policy: &'a Policy,
-    pub grants: &'a Grants,
+    pub grants: &'a GrantList,
     pub constraints: &'a Constraints,
     pub on_confirm: &'a OnConfirm,
     /// What attached clients allow for as long as they are there.
-    pub clients: &'a Allowances,
+    pub clients: &'a AllowanceList,
     /// What all that lets calls through is bound to.
-    pub bound: &'a dyn Bindings,
+    pub bound: &'a dyn ToolBindings,
     /// What an autonomous run was granted.
     pub autonomy: Option<Autonomy<'a>>,
-    pub attended: Attended,
+    pub attended: Presence,
     pub cwd: &'a str,
-    pub now: At,
+    pub now: Timestamp,
     /// Names the next confirm.
     pub next: (ConfirmId, u32),
 }
 
 /// Whether a person is attached who could answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attended {
+pub enum Presence {
     ByPerson,
     ByNobody,
 }
 
 /// What the gate says of one call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Judged {
-    Run(Go),
+pub enum CallJudgement {
+    Run(ApprovedCall),
     /// A command, and no call of a tool.
-    Execute(Box<Execution>),
+    Execute(Box<ApprovedCommand>),
     Ask(Box<Confirm>),
     /// It may run when what runs has ended, and is judged again then.
     Later,
@@ -69,28 +69,28 @@ pub enum Judged {
     Refuse {
         denial: Option<Denial>,
         content: String,
-        refused: Refused,
+        refused: RefusedCall,
     },
 }
 
 /// A call that may run, as it runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Go {
+pub struct ApprovedCall {
     pub tool: Arc<Tool>,
     pub arguments: Map<String, Value>,
-    pub digest: Sha,
+    pub digest: ContentDigest,
     /// What lets it through.
     pub rule: String,
     /// The client's word that lets it through. It is one call fewer when this one begins.
-    pub allowance: Option<Number>,
+    pub allowance: Option<AllowanceNumber>,
     /// Its definition is what the tool's name stands for from here on, as far as rules are concerned.
-    pub binds: Option<By>,
-    pub pace: Pace,
+    pub binds: Option<BoundBy>,
+    pub pace: CallPace,
 }
 
 /// How a call stands to the others of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum CallPace {
     /// It begins when those before it have ended, and those after it wait.
     Alone,
     /// It may run beside others that only read.
@@ -104,7 +104,7 @@ impl Gate<'_> {
         if self.bound.of(&tool.name).is_some() {
             return false;
         }
-        let question = Question {
+        let question = PolicyQuestion {
             tool,
             arguments: &Map::new(),
             constraints: self.constraints,
@@ -114,14 +114,19 @@ impl Gate<'_> {
             bound: self.bound,
         };
         let rule = match self.decided("", tool.definition_digest(), question) {
-            Verdict::Allow(rule) => rule,
-            Verdict::Ask(_) | Verdict::Deny(_) => return false,
+            PolicyDecision::Allow(rule) => rule,
+            PolicyDecision::Ask(_) | PolicyDecision::Deny(_) => return false,
         };
         rule.binds().is_some()
     }
 
     /// What is decided of a call with this id and digest, in a run by what it was granted besides.
-    fn decided(&self, call: &str, digest: Sha, question: Question<'_>) -> Verdict {
+    fn decided(
+        &self,
+        call: &str,
+        digest: ContentDigest,
+        question: PolicyQuestion<'_>,
+    ) -> PolicyDecision {
         let verdict = decide(question, self.policy);
         let Some(run) = &self.autonomy else {
             return verdict;
@@ -131,19 +136,19 @@ impl Gate<'_> {
         run.weigh(call, digest, tool, needs, verdict)
     }
 
-    pub fn judge(&self, call: &ToolCall) -> Judged {
+    pub fn judge(&self, call: &ToolCall) -> CallJudgement {
         let arguments = match parse(call) {
             Ok(arguments) => arguments,
             Err(why) => {
                 let content = format!("[aish] tool arguments not parseable as JSON: {why}");
-                return refuse(None, content, because("its arguments are no JSON object"));
+                return refuse(None, content, refused("its arguments are no JSON object"));
             }
         };
         let Some(tool) = self.find(&call.name) else {
             let content = format!("[aish] tool dispatch failed: unknown tool {}", call.name);
-            return refuse(None, content, because(NOT_OFFERED));
+            return refuse(None, content, refused(NOT_OFFERED));
         };
-        let question = Question {
+        let question = PolicyQuestion {
             tool,
             arguments: &arguments,
             constraints: self.constraints,
@@ -153,44 +158,48 @@ impl Gate<'_> {
             bound: self.bound,
         };
         let digest = tool.call_digest(&arguments, self.cwd);
-        let refused = |because: String| Refused {
-            subject: Some(Subject {
+        let refused = |because: String| RefusedCall {
+            subject: Some(DecisionSubject {
                 tool: tool.name.clone(),
                 digest,
             }),
             because,
             imported: false,
         };
-        if self.offered(tool)
+        if self.is_offered(tool)
             && let Some(why) = self.catalog.misfit(tool, &arguments)
         {
             let content = format!("[aish] tool arguments do not fit: {why}");
             return refuse(None, content, refused(MISFIT.to_owned()));
         }
         match self.decided(&call.id, digest, question) {
-            Verdict::Deny(rule) => {
+            PolicyDecision::Deny(rule) => {
                 let content = format!("[aish] denied by policy: {rule}");
-                refuse(Some(Denial::Policy), content, refused(rule.told()))
+                refuse(Some(Denial::Policy), content, refused(rule.describe()))
             }
-            Verdict::Allow(rule) if self.offered(tool) => Judged::Run(Go {
-                tool: tool.clone(),
-                arguments,
-                digest,
-                rule: rule.to_string(),
-                allowance: rule.allowance(),
-                binds: rule.binds(),
-                // One action of a run after another, so that each is known and can be looked at.
-                pace: if tool.reads_only && self.policy.parallel_readonly && self.autonomy.is_none()
-                {
-                    Pace::Beside
-                } else {
-                    Pace::Alone
-                },
-            }),
-            Verdict::Ask(why) if self.offered(tool) => {
+            PolicyDecision::Allow(rule) if self.is_offered(tool) => {
+                CallJudgement::Run(ApprovedCall {
+                    tool: tool.clone(),
+                    arguments,
+                    digest,
+                    rule: rule.to_string(),
+                    allowance: rule.allowance(),
+                    binds: rule.binds(),
+                    // One action of a run after another, so that each is known and can be looked at.
+                    pace: if tool.reads_only
+                        && self.policy.parallel_readonly
+                        && self.autonomy.is_none()
+                    {
+                        CallPace::Beside
+                    } else {
+                        CallPace::Alone
+                    },
+                })
+            }
+            PolicyDecision::Ask(why) if self.is_offered(tool) => {
                 self.ask(call, tool, &arguments, digest, &why)
             }
-            Verdict::Allow(_) | Verdict::Ask(_) => {
+            PolicyDecision::Allow(_) | PolicyDecision::Ask(_) => {
                 let content = format!("[aish] tool dispatch failed: unknown tool {}", call.name);
                 refuse(None, content, refused(NOT_OFFERED.to_owned()))
             }
@@ -198,62 +207,62 @@ impl Gate<'_> {
     }
 
     /// A call that a person has just approved: the same checks, and it runs if it is what was approved.
-    pub fn approved(&self, call: &ToolCall, digest: Sha) -> Judged {
-        let on_confirm = self.on_confirm.answered();
+    pub fn approved(&self, call: &ToolCall, digest: ContentDigest) -> CallJudgement {
+        let on_confirm = self.on_confirm.as_answered();
         let gate = Gate {
             on_confirm: &on_confirm,
             // It rests on that answer, and costs nobody a call that was allowed beforehand.
-            clients: &Allowances::default(),
+            clients: &AllowanceList::default(),
             ..*self
         };
         match gate.judge(call) {
-            Judged::Ask(confirm) if confirm.digest == digest => {
+            CallJudgement::Ask(confirm) if confirm.digest == digest => {
                 match (parse(call), self.find(&call.name)) {
-                    (Ok(arguments), Some(tool)) => Judged::Run(Go {
+                    (Ok(arguments), Some(tool)) => CallJudgement::Run(ApprovedCall {
                         tool: tool.clone(),
                         arguments,
                         digest,
                         rule: "approved by a person".to_owned(),
                         allowance: None,
-                        binds: Some(By::Person),
-                        pace: Pace::Alone,
+                        binds: Some(BoundBy::Person),
+                        pace: CallPace::Alone,
                     }),
-                    (Ok(_) | Err(_), _) => Judged::Ask(confirm),
+                    (Ok(_) | Err(_), _) => CallJudgement::Ask(confirm),
                 }
             }
-            other @ (Judged::Ask(_)
-            | Judged::Run(_)
-            | Judged::Execute(_)
-            | Judged::Later
-            | Judged::Refuse { .. }) => other,
+            other @ (CallJudgement::Ask(_)
+            | CallJudgement::Run(_)
+            | CallJudgement::Execute(_)
+            | CallJudgement::Later
+            | CallJudgement::Refuse { .. }) => other,
         }
     }
 
     /// One that a person wrote in the place of another: it is asked about whatever would let it run, for nobody has seen
     /// how it is judged.
-    pub fn edited(&self, call: &ToolCall) -> Judged {
-        let on_confirm = self.on_confirm.answered();
+    pub fn edited(&self, call: &ToolCall) -> CallJudgement {
+        let on_confirm = self.on_confirm.as_answered();
         let gate = Gate {
             on_confirm: &on_confirm,
             ..*self
         };
         match gate.judge(call) {
-            Judged::Run(go) => {
+            CallJudgement::Run(go) => {
                 let why = match self.autonomy {
-                    Some(_) => Why::Halt(Halt::Edited),
-                    None => Why::EveryCall,
+                    Some(_) => AskReason::Halt(HaltReason::Edited),
+                    None => AskReason::EveryCall,
                 };
                 gate.ask(call, &go.tool, &go.arguments, go.digest, &why)
             }
-            other @ (Judged::Ask(_)
-            | Judged::Execute(_)
-            | Judged::Later
-            | Judged::Refuse { .. }) => other,
+            other @ (CallJudgement::Ask(_)
+            | CallJudgement::Execute(_)
+            | CallJudgement::Later
+            | CallJudgement::Refuse { .. }) => other,
         }
     }
 
     /// What the call would be bound to now, if it is one.
-    pub fn digest(&self, call: &ToolCall) -> Option<Sha> {
+    pub fn digest(&self, call: &ToolCall) -> Option<ContentDigest> {
         let arguments = parse(call).ok()?;
         Some(self.find(&call.name)?.call_digest(&arguments, self.cwd))
     }
@@ -264,7 +273,7 @@ impl Gate<'_> {
         self.catalog.get(&name)
     }
 
-    fn offered(&self, tool: &Tool) -> bool {
+    fn is_offered(&self, tool: &Tool) -> bool {
         self.offer.real_name(&tool.name.to_string()).is_some()
     }
 
@@ -273,11 +282,11 @@ impl Gate<'_> {
         call: &ToolCall,
         tool: &Tool,
         arguments: &Map<String, Value>,
-        digest: Sha,
-        why: &Why,
-    ) -> Judged {
-        let refused = |because: &str| Refused {
-            subject: Some(Subject {
+        digest: ContentDigest,
+        why: &AskReason,
+    ) -> CallJudgement {
+        let refused = |because: &str| RefusedCall {
+            subject: Some(DecisionSubject {
                 tool: tool.name.clone(),
                 digest,
             }),
@@ -285,8 +294,8 @@ impl Gate<'_> {
             imported: false,
         };
         match (self.on_confirm.then, self.attended) {
-            (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
-            (Then::AskAttended, Attended::ByNobody) => {
+            (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => {}
+            (Then::AskAttended, Presence::ByNobody) => {
                 let mut content = "[aish] denied: nobody is attached who could allow it".to_owned();
                 add_upgrade(&mut content, tool, why);
                 let refused = refused("nobody is attached who could allow it");
@@ -301,9 +310,9 @@ impl Gate<'_> {
         }
         let raise_to = why.raise_to();
         let timeout = self.on_confirm.timeout_ms;
-        let expires_at = timeout.map(|it| At(self.now.0.saturating_add_unsigned(it)));
+        let expires_at = timeout.map(|it| Timestamp(self.now.0.saturating_add_unsigned(it)));
         let (id, number) = self.next;
-        let is_halt = matches!(why, Why::Halt(_));
+        let is_halt = matches!(why, AskReason::Halt(_));
         let mut options = vec![Decision::AllowOnce];
         // A run that wants the same again asks again.
         if !is_halt {
@@ -313,7 +322,7 @@ impl Gate<'_> {
             options.push(Decision::RaiseOnly);
         }
         options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
-        Judged::Ask(Box::new(Confirm {
+        CallJudgement::Ask(Box::new(Confirm {
             id,
             number,
             kind: if is_halt {
@@ -335,7 +344,7 @@ impl Gate<'_> {
             needs: self.policy.needs(tool),
             raise_to,
             why: why.text(&tool.name),
-            why_told: Some(why.told(&tool.name)).filter(|it| *it != why.text(&tool.name)),
+            why_told: Some(why.describe(&tool.name)).filter(|it| *it != why.text(&tool.name)),
             elicitation: None,
             sampling: None,
             shell: None,
@@ -358,8 +367,8 @@ fn parse(call: &ToolCall) -> Result<Map<String, Value>, String> {
 }
 
 /// How the level could be raised; or what was allowed beforehand, and why that does not count.
-fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
-    if let Why::Packages { .. } = why {
+fn add_upgrade(content: &mut String, tool: &Tool, why: &AskReason) {
+    if let AskReason::Packages { .. } = why {
         let _never_fails = write!(content, ": {}", why.text(&tool.name));
     } else if let Some(level) = why.raise_to() {
         let _never_fails = write!(
@@ -369,21 +378,21 @@ fn add_upgrade(content: &mut String, tool: &Tool, why: &Why) {
             tool.name.alias(),
             level.number()
         );
-    } else if let Why::Changed { .. } = why {
+    } else if let AskReason::Changed { .. } = why {
         let _never_fails = write!(content, ": {}", why.text(&tool.name));
     }
 }
 
-fn because(because: &str) -> Refused {
-    Refused {
+fn refused(because: &str) -> RefusedCall {
+    RefusedCall {
         subject: None,
         because: because.to_owned(),
         imported: false,
     }
 }
 
-fn refuse(denial: Option<Denial>, content: String, refused: Refused) -> Judged {
-    Judged::Refuse {
+fn refuse(denial: Option<Denial>, content: String, refused: RefusedCall) -> CallJudgement {
+    CallJudgement::Refuse {
         denial,
         content,
         refused,

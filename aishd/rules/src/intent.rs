@@ -9,7 +9,7 @@ use aishd_log::tool_name::{Alias, ToolName};
 
 mod words;
 
-use self::words::Words;
+use self::words::IntentWords;
 
 /// Candidates that are told of.
 const MOST: usize = 5;
@@ -24,34 +24,34 @@ const MAX_ACTION_CHARS: usize = 500;
 
 /// How sure a choice is: from 0 to 1, and 1 only where there is nothing to choose.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Confidence(f64);
+pub struct IntentConfidence(f64);
 
 /// One capability that may be meant.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
+pub struct RankedCapability {
     pub tool: ToolName,
-    pub confidence: Confidence,
+    pub confidence: IntentConfidence,
 }
 
 /// What an action means.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Routing {
+pub enum IntentDecision {
     /// This capability; the others are less likely.
     Found {
         tool: ToolName,
-        confidence: Confidence,
-        reason: Reason,
-        others: Vec<Candidate>,
+        confidence: IntentConfidence,
+        reason: ChoiceReason,
+        others: Vec<RankedCapability>,
     },
     /// Any of these, and none more than another.
-    Ambiguous(Vec<Candidate>),
+    Ambiguous(Vec<RankedCapability>),
     /// None. These have the nearest names.
     Unknown(Vec<ToolName>),
 }
 
 /// Why a capability was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ChoiceReason {
     /// Whoever asks has named the provider or the tool.
     Explicit,
     /// The action is its name.
@@ -62,7 +62,7 @@ pub enum Reason {
     Likeness,
 }
 
-impl Confidence {
+impl IntentConfidence {
     pub const SURE: Self = Self(1.0);
 
     pub fn value(self) -> f64 {
@@ -74,7 +74,7 @@ impl Confidence {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ChoiceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Explicit => f.write_str("it was named"),
@@ -85,7 +85,7 @@ impl fmt::Display for Reason {
     }
 }
 
-impl Routing {
+impl IntentDecision {
     /// What runs: only what is sure.
     pub fn sure(&self) -> Option<&ToolName> {
         match self {
@@ -104,19 +104,19 @@ pub fn route(
     explicit: Option<&str>,
     catalog: &Catalog,
     used: &BTreeSet<Alias>,
-) -> Routing {
+) -> IntentDecision {
     let end = action.char_indices().nth(MAX_ACTION_CHARS);
     let action = end.map_or(action, |(end, _)| &action[..end]).trim();
     let all: Vec<&ToolName> = catalog.iter().map(|it| &it.name).collect();
     let Some(explicit) = explicit else {
         let named = all.iter().find(|it| it.to_string() == action);
         if let Some(named) = named {
-            return sure(named, Reason::Explicit);
+            return sure(named, ChoiceReason::Explicit);
         }
         return among(action, &all, used);
     };
     if let Some(named) = all.iter().find(|it| it.to_string() == explicit) {
-        return sure(named, Reason::Explicit);
+        return sure(named, ChoiceReason::Explicit);
     }
     let own: Vec<&ToolName> = all
         .iter()
@@ -124,42 +124,45 @@ pub fn route(
         .filter(|it| it.alias().as_str() == explicit)
         .collect();
     match among(action, &own, used) {
-        Routing::Found {
+        IntentDecision::Found {
             tool, confidence, ..
-        } if confidence.is_sure() => sure(&tool, Reason::Explicit),
+        } if confidence.is_sure() => sure(&tool, ChoiceReason::Explicit),
         // A slip in the provider's name, too.
-        Routing::Unknown(near) if own.is_empty() => {
+        IntentDecision::Unknown(near) if own.is_empty() => {
             let wanted = format!("{explicit}__{action}");
-            Routing::Unknown(if near.is_empty() {
+            IntentDecision::Unknown(if near.is_empty() {
                 nearest(&wanted, &all)
             } else {
                 near
             })
         }
-        other @ (Routing::Found { .. } | Routing::Ambiguous(_) | Routing::Unknown(_)) => other,
+        other @ (IntentDecision::Found { .. }
+        | IntentDecision::Ambiguous(_)
+        | IntentDecision::Unknown(_)) => other,
     }
 }
 
-fn sure(tool: &ToolName, reason: Reason) -> Routing {
-    Routing::Found {
+fn sure(tool: &ToolName, reason: ChoiceReason) -> IntentDecision {
+    IntentDecision::Found {
         tool: tool.clone(),
-        confidence: Confidence::SURE,
+        confidence: IntentConfidence::SURE,
         reason,
         others: vec![],
     }
 }
 
-fn among(action: &str, all: &[&ToolName], used: &BTreeSet<Alias>) -> Routing {
+fn among(action: &str, all: &[&ToolName], used: &BTreeSet<Alias>) -> IntentDecision {
     let spelled: Vec<&ToolName> = all
         .iter()
         .copied()
         .filter(|it| it.tool() == action)
         .collect();
-    let written = Words::spelled(action);
+    let written = IntentWords::spelled(action);
     let same: Vec<&ToolName> = if spelled.is_empty() {
         let named = |it: &&ToolName| {
-            let tool = Words::spelled(it.tool());
-            written == tool || written == Words::spelled(it.alias().as_str()).followed_by(&tool)
+            let tool = IntentWords::spelled(it.tool());
+            written == tool
+                || written == IntentWords::spelled(it.alias().as_str()).followed_by(&tool)
         };
         all.iter().copied().filter(named).collect()
     } else {
@@ -167,46 +170,49 @@ fn among(action: &str, all: &[&ToolName], used: &BTreeSet<Alias>) -> Routing {
     };
     match same[..] {
         [] => like(action, all),
-        [only] => sure(only, Reason::OnlyMatch),
+        [only] => sure(only, ChoiceReason::OnlyMatch),
         [..] => best_of(&same, used),
     }
 }
 
 /// Of several with the name that was asked for: those that the conversation knows already come first.
-fn best_of(same: &[&ToolName], used: &BTreeSet<Alias>) -> Routing {
+fn best_of(same: &[&ToolName], used: &BTreeSet<Alias>) -> IntentDecision {
     let score = |it: &ToolName| if used.contains(it.alias()) { 0.9 } else { 0.8 };
     let scored = same.iter().map(|it| (score(it), *it)).collect();
-    choose(scored, Reason::BestOf(same.len()))
+    choose(scored, ChoiceReason::BestOf(same.len()))
 }
 
-fn like(action: &str, all: &[&ToolName]) -> Routing {
-    let meant = Words::of(action);
+fn like(action: &str, all: &[&ToolName]) -> IntentDecision {
+    let meant = IntentWords::of(action);
     let score = |it: &ToolName| {
-        let (provider, tool) = (Words::of(it.alias().as_str()), Words::of(it.tool()));
+        let (provider, tool) = (
+            IntentWords::of(it.alias().as_str()),
+            IntentWords::of(it.tool()),
+        );
         LIKENESS * meant.likeness(&tool, &provider)
     };
     let scored = all.iter().map(|it| (score(it), *it));
     let scored: Vec<_> = scored.filter(|(score, _)| *score >= LEAST).collect();
     if scored.is_empty() {
-        return Routing::Unknown(nearest(action, all));
+        return IntentDecision::Unknown(nearest(action, all));
     }
-    choose(scored, Reason::Likeness)
+    choose(scored, ChoiceReason::Likeness)
 }
 
-fn choose(mut scored: Vec<(f64, &ToolName)>, reason: Reason) -> Routing {
+fn choose(mut scored: Vec<(f64, &ToolName)>, reason: ChoiceReason) -> IntentDecision {
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     let best = scored.first().map_or(0.0, |it| it.0);
     let tied = scored.iter().take_while(|it| best - it.0 < TIE).count();
-    let mut candidates = scored.into_iter().map(|(score, tool)| Candidate {
+    let mut candidates = scored.into_iter().map(|(score, tool)| RankedCapability {
         tool: tool.clone(),
-        confidence: Confidence(score),
+        confidence: IntentConfidence(score),
     });
     if tied > 1 {
-        return Routing::Ambiguous(candidates.take(tied).collect());
+        return IntentDecision::Ambiguous(candidates.take(tied).collect());
     }
     match candidates.next() {
-        None => Routing::Unknown(vec![]),
-        Some(Candidate { tool, confidence }) => Routing::Found {
+        None => IntentDecision::Unknown(vec![]),
+        Some(RankedCapability { tool, confidence }) => IntentDecision::Found {
             tool,
             confidence,
             reason,

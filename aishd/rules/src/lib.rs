@@ -7,25 +7,25 @@ extern crate self as aishd_rules;
 pub mod alignment;
 pub mod allowances;
 pub mod autonomy;
-pub mod binding;
 pub mod boundary;
 pub mod catalog;
+pub mod command_explanation;
+pub mod command_instructions;
+pub mod command_setting;
 pub mod elicitation;
 pub mod gate;
 pub mod intent;
+pub mod level_request;
 pub mod lifecycle;
 #[cfg(test)]
 #[path = "../../log/src/samples.rs"]
 mod log_samples;
-pub mod offered;
+pub mod needs_terminal;
 pub mod policy;
-pub mod raise;
-pub mod reading;
 pub mod registry;
 #[cfg(test)]
 mod samples;
 pub mod sampling;
 pub mod sampling_request;
 pub mod server_request;
-pub mod setting;
-pub mod terminal;
+pub mod tool_binding;

@@ -20,7 +20,7 @@ pub enum Lifecycle {
 
 /// An action that looks like one of them and is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misspelled {
+pub enum MisspelledAction {
     #[error("the actions are conversation:status, conversation:list and conversation:switch ID")]
     Conversation,
     #[error("an upgrade is written upgrade:PROVIDER:level-N")]
@@ -31,11 +31,11 @@ pub enum Misspelled {
 
 impl Lifecycle {
     /// `None`: it is an action for the router.
-    pub fn read(action: &str) -> Result<Option<Self>, Misspelled> {
+    pub fn read(action: &str) -> Result<Option<Self>, MisspelledAction> {
         let action = action.trim();
         if let Some(about) = action.strip_prefix("conversation:") {
             return conversation(about)
-                .ok_or(Misspelled::Conversation)
+                .ok_or(MisspelledAction::Conversation)
                 .map(Some);
         }
         match action.strip_prefix("upgrade:") {
@@ -56,14 +56,16 @@ fn conversation(about: &str) -> Option<Lifecycle> {
     words.next().is_none().then_some(found)
 }
 
-fn upgrade(wanted: &str) -> Result<Lifecycle, Misspelled> {
-    let (provider, level) = wanted.rsplit_once(':').ok_or(Misspelled::Upgrade)?;
-    let level = level.strip_prefix("level-").ok_or(Misspelled::Upgrade)?;
+fn upgrade(wanted: &str) -> Result<Lifecycle, MisspelledAction> {
+    let (provider, level) = wanted.rsplit_once(':').ok_or(MisspelledAction::Upgrade)?;
+    let level = level
+        .strip_prefix("level-")
+        .ok_or(MisspelledAction::Upgrade)?;
     let number: Option<u8> = level.parse().ok();
     let to = number.and_then(Access::from_number);
     Ok(Lifecycle::Upgrade {
         provider: provider.to_owned(),
-        to: to.ok_or_else(|| Misspelled::Level(level.to_owned()))?,
+        to: to.ok_or_else(|| MisspelledAction::Level(level.to_owned()))?,
     })
 }
 
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(action: &str, expected: &Result<Option<Lifecycle>, Misspelled>) {
+    fn check(action: &str, expected: &Result<Option<Lifecycle>, MisspelledAction>) {
         assert_eq!(expected, &Lifecycle::read(action), "{action}");
     }
 
@@ -98,15 +100,21 @@ mod tests {
 
     #[test]
     fn what_is_spelled_wrongly_goes_to_no_tool() {
-        check("conversation:", &Err(Misspelled::Conversation));
-        check("conversation:delete", &Err(Misspelled::Conversation));
-        check("conversation:switch", &Err(Misspelled::Conversation));
-        check("conversation:switch x", &Err(Misspelled::Conversation));
-        check("conversation:list all", &Err(Misspelled::Conversation));
-        check("upgrade:data-tool", &Err(Misspelled::Upgrade));
-        check("upgrade:data-tool:2", &Err(Misspelled::Upgrade));
+        check("conversation:", &Err(MisspelledAction::Conversation));
+        check("conversation:delete", &Err(MisspelledAction::Conversation));
+        check("conversation:switch", &Err(MisspelledAction::Conversation));
+        check(
+            "conversation:switch x",
+            &Err(MisspelledAction::Conversation),
+        );
+        check(
+            "conversation:list all",
+            &Err(MisspelledAction::Conversation),
+        );
+        check("upgrade:data-tool", &Err(MisspelledAction::Upgrade));
+        check("upgrade:data-tool:2", &Err(MisspelledAction::Upgrade));
         for level in ["0", "4", "-1", "two", ""] {
-            let wrong = Misspelled::Level(level.to_owned());
+            let wrong = MisspelledAction::Level(level.to_owned());
             check(&format!("upgrade:data-tool:level-{level}"), &Err(wrong));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Rules are looked up and never searched through, so ten thousand of them cost what one does.
 
-use aishd_log::grants::Grants;
+use aishd_log::grants::GrantList;
 use aishd_log::level_request::upgrade_required;
 use aishd_log::pattern::{Pattern, Patterns};
 use std::collections::{BTreeSet, HashMap};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::allowances::{Allowances, Number};
-use crate::autonomy::Halt;
-use crate::binding::{Bindings, By, changed_from};
+use crate::allowances::{AllowanceList, AllowanceNumber};
+use crate::autonomy::HaltReason;
+use crate::tool_binding::{BoundBy, ToolBindings, changed_from};
 use aishd_log::access::Access;
-use aishd_log::constraints::{Breach, Constraints, Doubt, Standing};
+use aishd_log::constraints::{ConstraintBreach, ConstraintDoubt, ConstraintKnowledge, Constraints};
 use aishd_log::shell;
-use aishd_log::shorten::MAX_RESULT_CHARS;
-use aishd_log::tool::{Reach, Sha, Tool, Word};
+use aishd_log::shortened_result::MAX_RESULT_CHARS;
+use aishd_log::tool::{ClaimSource, ContentDigest, Tool, ToolReach};
 use aishd_log::tool_name::{Alias, ToolName};
 
 /// A day.
@@ -43,7 +43,7 @@ pub struct Policy {
     /// How long a confirm waits while nobody is attached.
     pub unattended_ms: u64,
     /// What it means that nobody answered for so long.
-    pub silence: Silence,
+    pub silence: OnSilence,
     /// Rounds of calls in one turn.
     pub max_depth: u32,
     /// Characters of a result that a model is shown.
@@ -51,7 +51,7 @@ pub struct Policy {
     /// Whether calls that only read and need no consent run side by side.
     pub parallel_readonly: bool,
     /// About commands of this machine.
-    pub shell: shell::Rules,
+    pub shell: shell::ShellSettings,
 }
 
 /// What a program that the daemon started may do as its client. None may answer a question, or change what runs unasked.
@@ -65,7 +65,7 @@ pub enum ClientGrant {
 
 /// What it means that nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silence {
+pub enum OnSilence {
     /// No.
     Denies,
     /// Nothing yet.
@@ -82,33 +82,33 @@ pub struct ProviderRule {
 
 /// What one decision is about.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct PolicyQuestion<'a> {
     pub tool: &'a Tool,
     pub arguments: &'a Map<String, Value>,
     /// What the conversation keeps itself from.
     pub constraints: &'a Constraints,
-    pub grants: &'a Grants,
+    pub grants: &'a GrantList,
     /// What the asker allowed for this turn (`--confirm=allow:NAME`).
     pub turn: &'a Patterns,
     /// What attached clients allow for as long as they are there.
-    pub clients: &'a Allowances,
+    pub clients: &'a AllowanceList,
     /// What all of these are bound to.
-    pub bound: &'a dyn Bindings,
+    pub bound: &'a dyn ToolBindings,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Allow(Rule),
-    Ask(Why),
-    Deny(Rule),
+pub enum PolicyDecision {
+    Allow(DecidingRule),
+    Ask(AskReason),
+    Deny(DecidingRule),
 }
 
 /// What decided. Its text stands in the model's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum DecidingRule {
     Denied(Pattern),
     /// The conversation keeps itself from it.
-    Constraint(Breach),
+    Constraint(ConstraintBreach),
     MaxLevel {
         provider: Alias,
         max: Access,
@@ -120,7 +120,7 @@ pub enum Rule {
     ThisTurn(Pattern),
     /// An attached client lets it through.
     Client {
-        allowance: Number,
+        allowance: AllowanceNumber,
         whose: String,
         pattern: Pattern,
     },
@@ -132,14 +132,14 @@ pub enum Rule {
 
 /// Why a person is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum AskReason {
     /// Every call is asked about.
     EveryCall,
     /// The provider has less than the call needs.
     Level { has: Access, needs: Access },
     /// Whether it keeps to the conversation's constraints is not known. The level may be too low besides.
     Unclear {
-        doubt: Doubt,
+        doubt: ConstraintDoubt,
         has: Access,
         needs: Access,
     },
@@ -150,10 +150,10 @@ pub enum Why {
         needs: Access,
     },
     /// An autonomous run does not do that unasked.
-    Halt(Halt),
+    Halt(HaltReason),
     /// It was allowed, by whatever rule, and is not what it was. The level may be too low besides.
     Changed {
-        approved: Sha,
+        approved: ContentDigest,
         has: Access,
         needs: Access,
     },
@@ -170,11 +170,11 @@ impl Default for Policy {
             default_level: Access::default(),
             builtin_tools: false,
             unattended_ms: UNATTENDED_MS,
-            silence: Silence::Denies,
+            silence: OnSilence::Denies,
             max_depth: MAX_DEPTH,
             max_result_chars: MAX_RESULT_CHARS,
             parallel_readonly: true,
-            shell: shell::Rules::default(),
+            shell: shell::ShellSettings::default(),
         }
     }
 }
@@ -185,9 +185,9 @@ impl Policy {
     }
 
     /// Who says what [`Self::needs`] says.
-    pub fn needs_by(&self, tool: &Tool) -> Word {
+    pub fn needs_by(&self, tool: &Tool) -> ClaimSource {
         if self.needs.contains_key(&tool.name) {
-            Word::Ours
+            ClaimSource::Ours
         } else {
             tool.needs_by
         }
@@ -212,7 +212,7 @@ impl Policy {
     }
 
     /// The level that a provider has in a conversation.
-    pub fn level(&self, provider: &Alias, grants: &Grants) -> Access {
+    pub fn level(&self, provider: &Alias, grants: &GrantList) -> Access {
         let granted = grants.levels.get(provider).copied();
         granted.unwrap_or_else(|| self.first_level(provider))
     }
@@ -263,8 +263,8 @@ impl Policy {
             format!("permissions.clients {provider} = {granted}")
         });
         let silence = match silence {
-            Silence::Denies => "deny",
-            Silence::Waits => "wait",
+            OnSilence::Denies => "deny",
+            OnSilence::Waits => "wait",
         };
         let others = [
             format!("permissions.default_level = {}", default_level.number()),
@@ -296,8 +296,8 @@ impl Policy {
 /// Deny rules, what the conversation keeps itself from, the highest level, limits that only a hint keeps, packages that nobody
 /// has looked at, what was allowed as another definition, what is configured to run unasked, who else allows this call without
 /// a question, the level, and else a question.
-pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
-    let Question {
+pub fn decide(question: PolicyQuestion<'_>, policy: &Policy) -> PolicyDecision {
+    let PolicyQuestion {
         tool,
         arguments,
         constraints,
@@ -306,45 +306,47 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
     } = question;
     let provider = tool.name.alias();
     if let Some(pattern) = policy.deny.covering(&tool.name) {
-        return Verdict::Deny(Rule::Denied(pattern.clone()));
+        return PolicyDecision::Deny(DecidingRule::Denied(pattern.clone()));
     }
     let needs = policy.needs(tool);
-    let unclear = match constraints.standing(tool, needs, arguments) {
-        Standing::Broken(breach) => return Verdict::Deny(Rule::Constraint(breach)),
-        Standing::Unclear(doubt) => Some(doubt),
-        Standing::Kept => None,
+    let unclear = match constraints.check(tool, needs, arguments) {
+        ConstraintKnowledge::Broken(breach) => {
+            return PolicyDecision::Deny(DecidingRule::Constraint(breach));
+        }
+        ConstraintKnowledge::Unclear(doubt) => Some(doubt),
+        ConstraintKnowledge::Kept => None,
     };
     if let Some(rule) = policy.providers.get(provider)
         && needs > rule.max_level
     {
-        return Verdict::Deny(Rule::MaxLevel {
+        return PolicyDecision::Deny(DecidingRule::MaxLevel {
             provider: provider.clone(),
             max: rule.max_level,
             needs,
         });
     }
-    if tool.reach == Reach::Conversation {
-        return Verdict::Allow(Rule::OwnConversation);
+    if tool.reach == ToolReach::Conversation {
+        return PolicyDecision::Allow(DecidingRule::OwnConversation);
     }
     if let Some(doubt) = unclear {
         let has = policy.level(provider, grants);
-        return Verdict::Ask(Why::Unclear { doubt, has, needs });
+        return PolicyDecision::Ask(AskReason::Unclear { doubt, has, needs });
     }
     let has = policy.level(provider, grants);
     let approved = grants.approved.get(&tool.name).copied();
     // A hint shows that a limit is broken, and never that it is kept.
     let by = policy.needs_by(tool);
-    let is_limited = by == Word::Servers && policy.max_level(provider) < Access::Execute;
+    let is_limited = by == ClaimSource::Servers && policy.max_level(provider) < Access::Execute;
     if (is_limited || constraints.rest_on_hints(tool, by))
         && approved != Some(tool.definition_digest())
     {
-        let doubt = Doubt::OnlyItsWord;
-        return Verdict::Ask(Why::Unclear { doubt, has, needs });
+        let doubt = ConstraintDoubt::OnlyItsWord;
+        return PolicyDecision::Ask(AskReason::Unclear { doubt, has, needs });
     }
     // Who allows a name beforehand has not seen what it would fetch.
     if !tool.packages.is_empty() && approved != Some(tool.definition_digest()) {
         let packages = tool.packages.clone();
-        return Verdict::Ask(Why::Packages {
+        return PolicyDecision::Ask(AskReason::Packages {
             packages,
             has,
             needs,
@@ -356,11 +358,11 @@ pub fn decide(question: Question<'_>, policy: &Policy) -> Verdict {
 /// What lets a call through, for the definition that it was meant for. Who allows a name beforehand means the tool as it was
 /// when it first ran so, or when somebody looked at it.
 fn unless_changed(
-    question: Question<'_>,
+    question: PolicyQuestion<'_>,
     policy: &Policy,
     (has, needs): (Access, Access),
-) -> Verdict {
-    let Question {
+) -> PolicyDecision {
+    let PolicyQuestion {
         tool,
         grants,
         turn,
@@ -373,48 +375,48 @@ fn unless_changed(
     if changed.is_none()
         && let Some(pattern) = policy.auto_approves(&tool.name)
     {
-        return Verdict::Allow(Rule::AutoApprove(pattern));
+        return PolicyDecision::Allow(DecidingRule::AutoApprove(pattern));
     }
     let is_always = approved.is_some_and(|it| it == tool.definition_digest());
     // Whatever the name meant since in other conversations, this is what a person always allows in this one.
     if changed.is_some() && is_always && has >= needs {
-        return Verdict::Allow(Rule::Always);
+        return PolicyDecision::Allow(DecidingRule::Always);
     }
     if let Some(approved) = changed {
-        return Verdict::Ask(Why::Changed {
+        return PolicyDecision::Ask(AskReason::Changed {
             approved,
             has,
             needs,
         });
     }
     if let Some(pattern) = turn.covering(&tool.name) {
-        return Verdict::Allow(Rule::ThisTurn(pattern.clone()));
+        return PolicyDecision::Allow(DecidingRule::ThisTurn(pattern.clone()));
     }
     // Before a client's word, which may be for so many calls only.
     if is_always && has >= needs {
-        return Verdict::Allow(Rule::Always);
+        return PolicyDecision::Allow(DecidingRule::Always);
     }
     if let Some((allowance, pattern)) = clients.covering(&tool.name) {
-        return Verdict::Allow(Rule::Client {
+        return PolicyDecision::Allow(DecidingRule::Client {
             allowance: allowance.number,
             whose: allowance.whose(),
             pattern: pattern.clone(),
         });
     }
-    Verdict::Ask(if let Some(approved) = approved.filter(|_| !is_always) {
-        Why::Changed {
+    PolicyDecision::Ask(if let Some(approved) = approved.filter(|_| !is_always) {
+        AskReason::Changed {
             approved,
             has,
             needs,
         }
     } else if has < needs {
-        Why::Level { has, needs }
+        AskReason::Level { has, needs }
     } else {
-        Why::EveryCall
+        AskReason::EveryCall
     })
 }
 
-impl Why {
+impl AskReason {
     /// The level that the provider would have to be raised to.
     pub fn raise_to(&self) -> Option<Access> {
         match self {
@@ -442,10 +444,10 @@ impl Why {
     }
 
     /// For the audit trail: without a word of the model.
-    pub fn told(&self, tool: &ToolName) -> String {
+    pub fn describe(&self, tool: &ToolName) -> String {
         match self {
-            Self::Unclear { doubt, .. } => doubt.told(),
-            Self::Halt(halt) => halt.told(),
+            Self::Unclear { doubt, .. } => doubt.describe(),
+            Self::Halt(halt) => halt.describe(),
             Self::EveryCall | Self::Level { .. } | Self::Packages { .. } | Self::Changed { .. } => {
                 self.text(tool)
             }
@@ -453,9 +455,9 @@ impl Why {
     }
 }
 
-impl Rule {
+impl DecidingRule {
     /// Whether the tool's name stands for its definition once this has let a call through.
-    pub fn binds(&self) -> Option<By> {
+    pub fn binds(&self) -> Option<BoundBy> {
         match self {
             Self::Denied(_)
             | Self::Constraint(_)
@@ -465,12 +467,12 @@ impl Rule {
             | Self::ThisTurn(_)
             | Self::Client { .. }
             | Self::Always
-            | Self::Norris(_) => Some(By::Rule),
+            | Self::Norris(_) => Some(BoundBy::Rule),
         }
     }
 
     /// The client's word that it rests on.
-    pub fn allowance(&self) -> Option<Number> {
+    pub fn allowance(&self) -> Option<AllowanceNumber> {
         match self {
             Self::Client { allowance, .. } => Some(*allowance),
             Self::Denied(_)
@@ -485,9 +487,9 @@ impl Rule {
     }
 
     /// For the audit trail: without a word of the model.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
-            Self::Constraint(breach) => breach.told(),
+            Self::Constraint(breach) => breach.describe(),
             Self::Denied(_)
             | Self::MaxLevel { .. }
             | Self::OwnConversation
@@ -500,7 +502,7 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for DecidingRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied(pattern) => write!(f, "permissions.deny {pattern}"),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use aishd_log::access::Access;
 use aishd_log::canonical::canonical;
 use aishd_log::resource::ResourceName;
-use aishd_log::tool::{Network, Reach, Sha, Tool, Word};
+use aishd_log::tool::{ClaimSource, ContentDigest, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::confidential;
 
@@ -24,11 +24,11 @@ pub struct Manifest {
     pub description: String,
     /// Where it was written down.
     pub file: PathBuf,
-    pub program: Program,
-    pub cwd: Cwd,
+    pub program: ManifestProgram,
+    pub cwd: CallDirectory,
     /// As it was written, without the values of variables.
     pub env: BTreeMap<String, String>,
-    pub limits: Limits,
+    pub limits: ManifestLimits,
     /// Resources of the conversation that its calls are given.
     pub reads: Vec<ResourceName>,
     pub capabilities: Vec<Capability>,
@@ -36,27 +36,27 @@ pub struct Manifest {
 
 /// What is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    pub runtime: Runtime,
+pub struct ManifestProgram {
+    pub runtime: ScriptRuntime,
     /// As it was found.
     pub path: PathBuf,
     /// The same without links.
     pub real: PathBuf,
     pub args: Vec<String>,
-    pub script: Option<Script>,
+    pub script: Option<ManifestScript>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Runtime {
+pub enum ScriptRuntime {
     Process,
     /// With what the script's own block asks for (PEP 723).
-    UvScript(Needs),
+    UvScript(ScriptNeeds),
     Binary,
 }
 
 /// What a script says that it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct ScriptNeeds {
     pub dependencies: Vec<String>,
     pub python: Option<String>,
     /// What it says to uv itself, as JSON: it may say where packages come from.
@@ -65,15 +65,15 @@ pub struct Needs {
 
 /// A script as it was read; what runs is a copy of this text.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct ManifestScript {
     pub file: PathBuf,
     pub text: Arc<str>,
-    pub digest: Sha,
+    pub digest: ContentDigest,
 }
 
 /// The working directory of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Cwd {
+pub enum CallDirectory {
     /// Empty, and its own.
     #[default]
     Private,
@@ -82,7 +82,7 @@ pub enum Cwd {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ManifestLimits {
     pub timeout: Duration,
     pub output_bytes: usize,
     /// Of address space, for each process.
@@ -102,7 +102,7 @@ pub struct Capability {
     pub output: Option<Value>,
 }
 
-impl Default for Limits {
+impl Default for ManifestLimits {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(60),
@@ -124,7 +124,7 @@ impl fmt::Debug for Manifest {
     }
 }
 
-impl fmt::Debug for Script {
+impl fmt::Debug for ManifestScript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Script")
             .field("file", &self.file)
@@ -133,7 +133,7 @@ impl fmt::Debug for Script {
     }
 }
 
-impl Needs {
+impl ScriptNeeds {
     /// What a person has to know of what is fetched; nothing where nothing is.
     pub fn packages(&self) -> Vec<String> {
         let mut packages = self.dependencies.clone();
@@ -145,7 +145,7 @@ impl Needs {
     }
 }
 
-impl Runtime {
+impl ScriptRuntime {
     /// As manifests have it.
     pub fn word(&self) -> &'static str {
         match self {
@@ -163,27 +163,27 @@ impl Manifest {
 
     /// What consent to a call of it is bound to besides the definition.
     pub fn identity(&self) -> String {
-        let Program {
+        let ManifestProgram {
             runtime,
             path,
             real,
             args,
             script,
         } = &self.program;
-        let Limits {
+        let ManifestLimits {
             timeout,
             output_bytes,
             memory_bytes,
             processes,
         } = &self.limits;
         let needs = match runtime {
-            Runtime::UvScript(needs) => json!([needs.packages(), needs.python]),
-            Runtime::Process | Runtime::Binary => Value::Null,
+            ScriptRuntime::UvScript(needs) => json!([needs.packages(), needs.python]),
+            ScriptRuntime::Process | ScriptRuntime::Binary => Value::Null,
         };
         let cwd = match &self.cwd {
-            Cwd::Private => json!("private"),
-            Cwd::Conversation => json!("conversation"),
-            Cwd::At(path) => json!([path]),
+            CallDirectory::Private => json!("private"),
+            CallDirectory::Conversation => json!("conversation"),
+            CallDirectory::At(path) => json!([path]),
         };
         canonical(&json!({
             "runtime": runtime.word(),
@@ -193,7 +193,7 @@ impl Manifest {
             "script": script.as_ref().map(|it| it.digest.to_string()),
             "needs": needs,
             "cwd": cwd,
-            "env": Sha::of_value(&json!(self.env)).to_string(),
+            "env": ContentDigest::of_value(&json!(self.env)).to_string(),
             "reads": self.reads,
             "limits": [
                 u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
@@ -206,7 +206,7 @@ impl Manifest {
 
     /// What would run, for people: no secrets, and every package that a script would fetch.
     pub fn place(&self) -> String {
-        let Program {
+        let ManifestProgram {
             runtime,
             path,
             real: _,
@@ -217,7 +217,7 @@ impl Manifest {
         words.extend(script.iter().map(|it| it.file.display().to_string()));
         words.extend(confidential::covered(args));
         let mut text = words.join(" ");
-        if let Runtime::UvScript(needs) = runtime
+        if let ScriptRuntime::UvScript(needs) = runtime
             && !needs.dependencies.is_empty()
         {
             text.push_str(" with the packages ");
@@ -241,13 +241,13 @@ impl Manifest {
         let server: Arc<str> = self.identity().into();
         let place: Arc<str> = self.place().into();
         let directory: Option<Arc<str>> = match &self.cwd {
-            Cwd::Conversation => None,
-            Cwd::Private => Some("a new one of its own".into()),
-            Cwd::At(path) => Some(path.display().to_string().into()),
+            CallDirectory::Conversation => None,
+            CallDirectory::Private => Some("a new one of its own".into()),
+            CallDirectory::At(path) => Some(path.display().to_string().into()),
         };
         let packages: Arc<[String]> = match &self.program.runtime {
-            Runtime::UvScript(needs) => needs.packages().into(),
-            Runtime::Process | Runtime::Binary => Arc::default(),
+            ScriptRuntime::UvScript(needs) => needs.packages().into(),
+            ScriptRuntime::Process | ScriptRuntime::Binary => Arc::default(),
         };
         self.capabilities.iter().filter_map(move |it| {
             Some(Tool {
@@ -258,10 +258,10 @@ impl Manifest {
                 server: server.clone(),
                 place: place.clone(),
                 needs: it.level,
-                needs_by: Word::Ours,
+                needs_by: ClaimSource::Ours,
                 reads_only: it.level == Access::Read,
-                reach: Reach::World,
-                network: Network::MayLeave,
+                reach: ToolReach::World,
+                network: NetworkUse::MayLeave,
                 packages: packages.clone(),
                 directory: directory.clone(),
             })
@@ -290,7 +290,7 @@ impl Manifest {
     }
 
     /// One line about what became of a provider; nothing when nothing did that anybody could notice.
-    pub fn told(before: Option<&Self>, now: Option<&Self>) -> Option<String> {
+    pub fn change_text(before: Option<&Self>, now: Option<&Self>) -> Option<String> {
         let names = |it: &Self| -> BTreeSet<String> {
             it.capabilities.iter().map(|it| it.name.clone()).collect()
         };
@@ -339,7 +339,7 @@ impl Manifest {
 
 /// All manifests that count, as one value that is replaced as a whole.
 #[derive(Clone, Debug, Default)]
-pub struct Registry {
+pub struct ManifestRegistry {
     /// Grows whenever something came, went or changed.
     pub number: u64,
     pub providers: BTreeMap<Alias, Arc<Manifest>>,
@@ -348,7 +348,7 @@ pub struct Registry {
     tools: BTreeMap<Alias, Vec<Arc<Tool>>>,
 }
 
-impl Registry {
+impl ManifestRegistry {
     /// The same, with other faults.
     pub fn with_faults(self, faults: Vec<String>) -> Self {
         Self { faults, ..self }
@@ -410,14 +410,14 @@ impl Registry {
             {
                 return None;
             }
-            Manifest::told(before.map(|it| &**it), now.map(|it| &**it))
+            Manifest::change_text(before.map(|it| &**it), now.map(|it| &**it))
         };
         names.into_iter().filter_map(one).collect()
     }
 }
 
 /// The path in the folder of a manifest.
-pub fn beside(manifest: &Path, path: &Path) -> PathBuf {
+pub fn resolve_path(manifest: &Path, path: &Path) -> PathBuf {
     manifest.parent().unwrap_or(Path::new("/")).join(path)
 }
 
@@ -439,16 +439,16 @@ pub(crate) mod tests {
             version: "1.0.0".to_owned(),
             description: String::new(),
             file: "/tools/data.toml".into(),
-            program: Program {
-                runtime: Runtime::Process,
+            program: ManifestProgram {
+                runtime: ScriptRuntime::Process,
                 path: "/bin/sh".into(),
                 real: "/bin/dash".into(),
                 args: vec![],
                 script: None,
             },
-            cwd: Cwd::Private,
+            cwd: CallDirectory::Private,
             env: BTreeMap::new(),
-            limits: Limits::default(),
+            limits: ManifestLimits::default(),
             reads: vec![],
             capabilities: capabilities.iter().map(capability).collect(),
         }
@@ -488,7 +488,7 @@ pub(crate) mod tests {
             (Some(&old), Some(&later), Some("data-tool 1.0.0 → 1.0.1")),
             (Some(&old), Some(&elsewhere), None),
         ] {
-            assert_eq!(expected, Manifest::told(before, now).as_deref());
+            assert_eq!(expected, Manifest::change_text(before, now).as_deref());
         }
     }
 
@@ -497,7 +497,8 @@ pub(crate) mod tests {
         let kept = Arc::new(manifest(&["read"]));
         let mut other = manifest(&["go"]);
         other.name = "other".parse().unwrap();
-        let first = Registry::default().followed_by([kept.clone(), Arc::new(other.clone())]);
+        let first =
+            ManifestRegistry::default().followed_by([kept.clone(), Arc::new(other.clone())]);
         other.program.args.push("-x".to_owned());
         let second = first.followed_by([kept.clone(), Arc::new(other)]);
         let same = first.tools().zip(second.tools());
@@ -513,10 +514,10 @@ pub(crate) mod tests {
     fn another_script_is_another_tool() {
         let digest = |it: &Manifest| it.tools().next().unwrap().definition_digest();
         let plain = manifest(&["read"]);
-        let script = |text: &str| Script {
+        let script = |text: &str| ManifestScript {
             file: "/tools/data.sh".into(),
             text: text.into(),
-            digest: Sha::of(text.as_bytes()),
+            digest: ContentDigest::of(text.as_bytes()),
         };
         let with = |change: &dyn Fn(&mut Manifest)| {
             let mut changed = plain.clone();
@@ -529,11 +530,11 @@ pub(crate) mod tests {
             with(&|it| it.program.script = Some(script("b"))),
             with(&|it| it.program.real = "/bin/bash".into()),
             with(&|it| it.program.args.push("-x".to_owned())),
-            with(&|it| it.cwd = Cwd::Conversation),
+            with(&|it| it.cwd = CallDirectory::Conversation),
             with(&|it| it.limits.output_bytes += 1),
             with(&|it| it.limits.processes = Some(7)),
             with(&|it| {
-                it.program.runtime = Runtime::UvScript(Needs {
+                it.program.runtime = ScriptRuntime::UvScript(ScriptNeeds {
                     dependencies: vec!["rich".to_owned()],
                     python: None,
                     settings: None,

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use aishd_log::environment::Environment;
-use aishd_rules::setting::Setting;
+use aishd_log::environment::ClientVariables;
+use aishd_rules::command_setting::CommandSetting;
 
 pub(crate) fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     pairs.iter().map(own).collect()
 }
 
-pub(crate) fn setting(pairs: &[(&str, &str)], cwd: &str) -> Setting {
-    let given = Environment {
+pub(crate) fn setting(pairs: &[(&str, &str)], cwd: &str) -> CommandSetting {
+    let given = ClientVariables {
         variables: variables(pairs),
         umask: None,
         tty: None,
     };
     let base = variables(&[("PATH", "/bin"), ("HOME", "/home/u")]);
-    Setting::new(given, &base, cwd, |it| !it.contains("gone"))
+    CommandSetting::new(given, &base, cwd, |it| !it.contains("gone"))
 }

@@ -4,12 +4,15 @@ use aishd_log::confirm::ForModel;
 use serde_json::json;
 
 use crate::sampling_request::{SamplingError, limited, read};
-use crate::server_request::{Judged, ServerRequest, Wanted};
+use crate::server_request::{ServerRequest, ServerRequestJudgement, ServerWish};
 use aishd_log::confirm::ConfirmKind;
 use aishd_model::preset::Preset;
 
 /// Whether a person is asked. `preset` is the one that answers in this turn, if one does.
-pub fn judge(request: ServerRequest<'_>, preset: Option<&Preset>) -> Judged<SamplingError> {
+pub fn judge(
+    request: ServerRequest<'_>,
+    preset: Option<&Preset>,
+) -> ServerRequestJudgement<SamplingError> {
     const WHAT: &str = "a model";
     let tool = &request.go.tool.name;
     let alias = tool.alias();
@@ -19,12 +22,12 @@ pub fn judge(request: ServerRequest<'_>, preset: Option<&Preset>) -> Judged<Samp
     let names = (preset.name.as_str(), preset.model.as_str());
     let asked = match read(alias.as_str(), request.params, names) {
         Ok(asked) => limited(asked, preset),
-        Err(error) => return Judged::Refuse(error),
+        Err(error) => return ServerRequestJudgement::Refuse(error),
     };
     if let Some(why) = request.unasked() {
         return request.declined(WHAT, why);
     }
-    request.confirm(Wanted {
+    request.confirm(ServerWish {
         kind: ConfirmKind::Sampling,
         what: WHAT,
         why: format!(
@@ -52,14 +55,14 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::gate::Attended;
+    use crate::gate::Presence;
     use crate::sampling_request::read_bounded;
     use crate::server_request::{MOST, tests};
     use aishd_log::confirm::Then;
 
     struct Case {
         then: Then,
-        attended: Attended,
+        attended: Presence,
         open: usize,
         preset: Option<Preset>,
         params: Value,
@@ -69,14 +72,14 @@ mod tests {
         let content = json!({"type": "text", "text": "hi"});
         Case {
             then: Then::Ask,
-            attended: Attended::ByPerson,
+            attended: Presence::ByPerson,
             open: 0,
             preset: Some(Preset::demo()),
             params: json!({"messages": [{"role": "user", "content": content}], "maxTokens": 100}),
         }
     }
 
-    fn judged(case: &Case) -> Judged<SamplingError> {
+    fn judged(case: &Case) -> ServerRequestJudgement<SamplingError> {
         let asker = (case.then, case.attended, case.open);
         tests::judged(asker, &case.params, |request| {
             judge(request, case.preset.as_ref())
@@ -86,13 +89,13 @@ mod tests {
     #[track_caller]
     fn check(case: &Case, expected: &str) {
         let said = match judged(case) {
-            Judged::Ask(confirm) => {
+            ServerRequestJudgement::Ask(confirm) => {
                 let asked = read_bounded("t", confirm.sampling.as_ref().unwrap()).unwrap();
                 let limit = asked.max_tokens;
                 format!("asks c{}: {}, at most {limit}", confirm.number, confirm.why)
             }
-            Judged::Decline(why) => why,
-            Judged::Refuse(why) => why.to_string(),
+            ServerRequestJudgement::Decline(why) => why,
+            ServerRequestJudgement::Refuse(why) => why.to_string(),
         };
         assert_eq!(expected, said);
     }
@@ -119,7 +122,7 @@ mod tests {
         let declined = |why| format!("mcp t asked for a model during t__x: declined, {why}");
         let nobody = Case {
             then: Then::AskAttended,
-            attended: Attended::ByNobody,
+            attended: Presence::ByNobody,
             ..case()
         };
         check(&nobody, &declined("nobody is attached who could answer"));
@@ -152,8 +155,10 @@ mod tests {
     #[test]
     fn the_digest_is_of_what_is_asked_and_of_whom() {
         let digest = |case: &Case| match judged(case) {
-            Judged::Ask(confirm) => confirm.digest,
-            other @ (Judged::Decline(_) | Judged::Refuse(_)) => panic!("{other:?}"),
+            ServerRequestJudgement::Ask(confirm) => confirm.digest,
+            other @ (ServerRequestJudgement::Decline(_) | ServerRequestJudgement::Refuse(_)) => {
+                panic!("{other:?}")
+            }
         };
         assert_eq!(digest(&case()), digest(&case()));
         let mut other = case();

@@ -6,9 +6,9 @@ use aishd_log::confirm::ForModel;
 use serde_json::{Value, json};
 
 use aishd_log::canonical::canonical;
-use aishd_mcp_messages::text::one_line;
+use aishd_mcp_messages::bounded_text::one_line;
 use aishd_model::preset::Preset;
-use aishd_model::reply::{Finish, Reply};
+use aishd_model::reply::{FinishReason, Reply};
 
 /// Of the whole request, in its canonical spelling.
 const MAX_BYTES: usize = 64 << 10;
@@ -21,32 +21,32 @@ const MAX_TOKENS: u64 = 4096;
 
 /// One request to a model, whole: nothing else goes to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sampling {
+pub struct SamplingRequest {
     /// The alias of the server that asks.
     pub server: String,
     pub preset: String,
     pub model: String,
     pub system_prompt: Option<String>,
-    pub messages: Vec<Message>,
+    pub messages: Vec<SamplingMessage>,
     pub max_tokens: u64,
     pub temperature: Option<f64>,
     pub stop_sequences: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    pub role: Role,
+pub struct SamplingMessage {
+    pub role: SamplingRole,
     pub text: String,
 }
 
 /// Whose message it is said to be; the server wrote both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum SamplingRole {
     User,
     Assistant,
 }
 
-impl Role {
+impl SamplingRole {
     /// As servers of models spell it.
     pub fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,11 @@ pub enum SamplingError {
 }
 
 /// What the server `alias` asks of the preset.
-pub fn read(alias: &str, params: &Value, preset: (&str, &str)) -> Result<Sampling, SamplingError> {
+pub fn read(
+    alias: &str,
+    params: &Value,
+    preset: (&str, &str),
+) -> Result<SamplingRequest, SamplingError> {
     let bytes = canonical(params).len();
     if bytes > MAX_BYTES {
         return Err(SamplingError::TooLong(bytes));
@@ -99,7 +103,7 @@ pub fn read(alias: &str, params: &Value, preset: (&str, &str)) -> Result<Samplin
     let limit = given("maxTokens").and_then(|it| it.as_u64().filter(|it| *it > 0));
     let system = given("systemPrompt").and_then(Value::as_str);
     let temperature = given("temperature").and_then(Value::as_f64);
-    Ok(Sampling {
+    Ok(SamplingRequest {
         server: alias.to_owned(),
         preset: preset.0.to_owned(),
         model: preset.1.to_owned(),
@@ -111,10 +115,10 @@ pub fn read(alias: &str, params: &Value, preset: (&str, &str)) -> Result<Samplin
     })
 }
 
-fn message(at: usize, message: &Value) -> Result<Message, SamplingError> {
+fn message(at: usize, message: &Value) -> Result<SamplingMessage, SamplingError> {
     let role = match message.get("role").and_then(Value::as_str) {
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
+        Some("user") => SamplingRole::User,
+        Some("assistant") => SamplingRole::Assistant,
         Some(_) | None => return Err(SamplingError::Role(at)),
     };
     // Newer servers may send several blocks.
@@ -134,7 +138,7 @@ fn message(at: usize, message: &Value) -> Result<Message, SamplingError> {
             }
         }
     }
-    Ok(Message {
+    Ok(SamplingMessage {
         role,
         text: texts.join("\n\n"),
     })
@@ -157,9 +161,9 @@ fn stops(given: Option<&Value>) -> Result<Vec<String>, SamplingError> {
 }
 
 /// The longest answer that this preset gives to it.
-pub fn limited(asked: Sampling, preset: &Preset) -> Sampling {
+pub fn limited(asked: SamplingRequest, preset: &Preset) -> SamplingRequest {
     let most = preset.max_tokens.unwrap_or(asked.max_tokens);
-    Sampling {
+    SamplingRequest {
         max_tokens: asked.max_tokens.min(most),
         ..asked
     }
@@ -168,10 +172,14 @@ pub fn limited(asked: Sampling, preset: &Preset) -> Sampling {
 /// The model's answer as its server is told it.
 pub fn result(reply: &Reply, model: &str) -> Value {
     let stop = match reply.finish {
-        Some(Finish::Length) => "maxTokens",
-        Some(Finish::Stop | Finish::ToolCalls | Finish::ContentFilter | Finish::Other) | None => {
-            "endTurn"
-        }
+        Some(FinishReason::Length) => "maxTokens",
+        Some(
+            FinishReason::Stop
+            | FinishReason::ToolCalls
+            | FinishReason::ContentFilter
+            | FinishReason::Other,
+        )
+        | None => "endTurn",
     };
     json!({
         "role": "assistant",
@@ -182,7 +190,7 @@ pub fn result(reply: &Reply, model: &str) -> Value {
 }
 
 /// What a person is shown and the model is asked.
-pub fn read_bounded(alias: &str, asked: &ForModel) -> Result<Sampling, SamplingError> {
+pub fn read_bounded(alias: &str, asked: &ForModel) -> Result<SamplingRequest, SamplingError> {
     let mut read = read(alias, &asked.params, (&asked.preset, &asked.model))?;
     read.max_tokens = read.max_tokens.min(asked.max_tokens);
     Ok(read)
@@ -300,8 +308,12 @@ mod tests {
                 (&result["role"], &result["content"])
             );
         };
-        check(Some(Finish::Stop), None, ("m", "endTurn"));
-        check(Some(Finish::Length), Some("m-2"), ("m-2", "maxTokens"));
+        check(Some(FinishReason::Stop), None, ("m", "endTurn"));
+        check(
+            Some(FinishReason::Length),
+            Some("m-2"),
+            ("m-2", "maxTokens"),
+        );
         check(None, None, ("m", "endTurn"));
     }
 }

@@ -4,12 +4,12 @@
 use aish_proto::id::ConfirmId;
 use serde_json::{Value, json};
 
-use crate::gate::{Attended, Go, spelled};
+use crate::gate::{ApprovedCall, Presence, spelled};
 use aishd_log::access::Access;
 use aishd_log::confirm::ForModel;
 use aishd_log::confirm::{Confirm, ConfirmKind, Decision, OnConfirm, Then};
-use aishd_log::time::At;
-use aishd_log::tool::Sha;
+use aishd_log::time::Timestamp;
+use aishd_log::tool::ContentDigest;
 
 /// Requests of servers in one conversation that wait for people at the same time.
 pub const MOST: usize = 8;
@@ -22,22 +22,22 @@ pub const UNKNOWN_WHILE_ASKING: &str = "[aish] interrupted: the daemon ended whi
 pub struct ServerRequest<'a> {
     /// The call that runs.
     pub call: &'a str,
-    pub go: &'a Go,
+    pub go: &'a ApprovedCall,
     /// As the server sent it.
     pub params: &'a Value,
     /// Requests that wait already.
     pub open: usize,
     pub on_confirm: &'a OnConfirm,
-    pub attended: Attended,
+    pub attended: Presence,
     pub cwd: &'a str,
-    pub now: At,
+    pub now: Timestamp,
     /// Names the next confirm.
     pub next: (ConfirmId, u32),
 }
 
 /// What becomes of it; `E` says why it cannot be shown.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Judged<E> {
+pub enum ServerRequestJudgement<E> {
     Ask(Box<Confirm>),
     /// Nobody is asked; people are told so.
     Decline(String),
@@ -46,7 +46,7 @@ pub enum Judged<E> {
 
 /// What it wants.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct ServerWish {
     pub(super) kind: ConfirmKind,
     /// In a few words: `input`.
     pub(super) what: &'static str,
@@ -61,8 +61,8 @@ impl ServerRequest<'_> {
     /// Why no person is asked, if none is.
     pub(super) fn unasked(&self) -> Option<&'static str> {
         match (self.on_confirm.then, self.attended) {
-            (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => {}
-            (Then::AskAttended, Attended::ByNobody) => {
+            (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => {}
+            (Then::AskAttended, Presence::ByNobody) => {
                 return Some("nobody is attached who could answer");
             }
             (Then::Deny, _) => return Some("for --confirm=deny"),
@@ -71,19 +71,19 @@ impl ServerRequest<'_> {
     }
 
     /// Nobody is asked for `what`, and this is what people are told.
-    pub(super) fn declined<E>(&self, what: &str, why: &str) -> Judged<E> {
+    pub(super) fn declined<E>(&self, what: &str, why: &str) -> ServerRequestJudgement<E> {
         let tool = &self.go.tool.name;
         let alias = tool.alias();
-        Judged::Decline(format!(
+        ServerRequestJudgement::Decline(format!(
             "mcp {alias} asked for {what} during {tool}: declined, {why}"
         ))
     }
 
-    pub(super) fn confirm<E>(&self, wanted: Wanted) -> Judged<E> {
+    pub(super) fn confirm<E>(&self, wanted: ServerWish) -> ServerRequestJudgement<E> {
         let tool = &self.go.tool;
         let (id, number) = self.next;
         let timeout = self.on_confirm.timeout_ms;
-        Judged::Ask(Box::new(Confirm {
+        ServerRequestJudgement::Ask(Box::new(Confirm {
             id,
             number,
             kind: wanted.kind,
@@ -93,7 +93,7 @@ impl ServerRequest<'_> {
             arguments: spelled(&self.go.arguments),
             cwd: self.cwd.to_owned(),
             server: tool.place.to_string(),
-            digest: Sha::of_value(&json!({
+            digest: ContentDigest::of_value(&json!({
                 "wanted": wanted.bound,
                 "server": &*tool.server,
                 "call": self.call,
@@ -110,7 +110,7 @@ impl ServerRequest<'_> {
             sampling: wanted.sampling,
             shell: None,
             options: vec![Decision::AllowOnce, Decision::Deny, Decision::Abort],
-            expires_at: timeout.map(|it| At(self.now.0.saturating_add_unsigned(it))),
+            expires_at: timeout.map(|it| Timestamp(self.now.0.saturating_add_unsigned(it))),
         }))
     }
 }
@@ -120,23 +120,23 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::gate::Pace;
+    use crate::gate::CallPace;
     use crate::log_samples::tool;
 
     /// During a call of `t__x`, wanted by somebody who has said that much about confirms.
     pub(crate) fn judged<E>(
-        (then, attended, open): (Then, Attended, usize),
+        (then, attended, open): (Then, Presence, usize),
         params: &Value,
-        judge: impl FnOnce(ServerRequest<'_>) -> Judged<E>,
-    ) -> Judged<E> {
-        let go = Go {
+        judge: impl FnOnce(ServerRequest<'_>) -> ServerRequestJudgement<E>,
+    ) -> ServerRequestJudgement<E> {
+        let go = ApprovedCall {
             tool: Arc::new(tool("t__x", Access::Write)),
             arguments: serde_json::Map::new(),
-            digest: Sha([0; 32]),
+            digest: ContentDigest([0; 32]),
             rule: String::new(),
             allowance: None,
             binds: None,
-            pace: Pace::Alone,
+            pace: CallPace::Alone,
         };
         judge(ServerRequest {
             call: "call_1",
@@ -150,7 +150,7 @@ pub(super) mod tests {
             },
             attended,
             cwd: "/w",
-            now: At(10),
+            now: Timestamp(10),
             next: (ConfirmId::from_bytes([1; 16]), 7),
         })
     }

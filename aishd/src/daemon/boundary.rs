@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use directories::BaseDirs;
 
-use super::Around;
-use super::configuration::Configured;
-use aishd_config::env::Env;
+use super::DaemonPaths;
+use super::configuration::StartConfiguration;
+use aishd_config::environment_variables::DaemonEnvironment;
 use aishd_config::paths;
 use aishd_platform::{clock, failpoint};
 use aishd_process::Children;
-use aishd_rules::boundary::Ground;
-use aishd_tools::inside::remove;
+use aishd_rules::boundary::BoundaryGround;
+use aishd_tools::contained_command::remove;
 
 /// What is removed by one program; the rest goes at the start after this one.
 const LEFT_AT_ONCE: usize = 1000;
@@ -20,9 +20,9 @@ const LEFT_AT_ONCE: usize = 1000;
 /// Tries it with a real child.
 pub(super) async fn ground(
     children: &Children,
-    configured: &Configured,
-    around: &Around,
-) -> Ground {
+    configured: &StartConfiguration,
+    around: &DaemonPaths,
+) -> BoundaryGround {
     let state = real(&around.state_dir);
     // One for each start, so that what others left can be told from what is in use.
     let scratch = state.join("scratch").join(clock::ulid().to_string());
@@ -35,10 +35,10 @@ pub(super) async fn ground(
         tracing::warn!(%why, "runs ask about every command");
     }
     let socket = around.socket_path.parent();
-    let usual = paths::config(None, &Env::default());
+    let usual = paths::config(None, &DaemonEnvironment::default());
     let usual = usual.as_deref().and_then(Path::parent);
     let own = configured.places().chain(usual).chain(socket);
-    Ground {
+    BoundaryGround {
         missing,
         own: own.map(real).chain([state]).collect(),
         home: BaseDirs::new().map(|it| real(it.home_dir())),

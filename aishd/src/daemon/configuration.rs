@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::witness::Witness;
-use crate::args::Args;
-use aishd_config::env::{self, Env};
+use super::rule_audit::StoreWitness;
+use crate::args::DaemonArgs;
+use aishd_config::environment_variables::{self, DaemonEnvironment};
 use aishd_config::fault::Fault;
-use aishd_config::layers::{Where, assign_path};
-use aishd_config::live::Live;
-use aishd_config::load::{self, Loaded};
+use aishd_config::layers::{LayerPaths, assign_path};
+use aishd_config::live::LiveConfig;
+use aishd_config::load::{self, LoadedConfig};
 use aishd_config::paths::{self, PathError};
 use aishd_config::value::LogFormat;
 use aishd_config::{Settings, fault};
-use aishd_logging::{Format, LogSettings, Logging};
+use aishd_logging::{LineFormat, LogSettings, RunningLog};
 
 /// The configuration has these faults.
 #[derive(Debug, thiserror::Error)]
@@ -30,19 +30,19 @@ impl ConfigFault {
 
 /// A configuration that one can start with.
 #[derive(Debug)]
-pub(super) struct Configured {
+pub(super) struct StartConfiguration {
     pub(super) settings: Settings,
     /// The state directory in use.
     pub(super) state: PathBuf,
-    loaded: Loaded,
-    place: Where,
+    loaded: LoadedConfig,
+    place: LayerPaths,
 }
 
 /// Where the layers are.
-pub(super) fn find(args: &Args, env: &Env) -> Where {
+pub(super) fn find(args: &DaemonArgs, env: &DaemonEnvironment) -> LayerPaths {
     let mut assignments = args.set.clone();
     assignments.extend(args.state.iter().map(|it| assign_path("daemon.state", it)));
-    Where {
+    LayerPaths {
         machine: paths::machine(env),
         user: paths::config(args.config.as_deref(), env),
         named: args.config.is_some() || env.aish_config.is_some(),
@@ -52,15 +52,18 @@ pub(super) fn find(args: &Args, env: &Env) -> Where {
     }
 }
 
-pub(super) fn load(args: &Args, env: &Env) -> anyhow::Result<Configured> {
+pub(super) fn load(
+    args: &DaemonArgs,
+    env: &DaemonEnvironment,
+) -> anyhow::Result<StartConfiguration> {
     let mut place = find(args, env);
-    let loaded = load::load(&place, &env::is_set);
+    let loaded = load::load(&place, &environment_variables::is_set);
     let Some(settings) = loaded.settings.clone() else {
         return Err(ConfigFault(loaded.faults).into());
     };
     let state = state(&place, &settings)?;
     place.state = Some(state.clone());
-    Ok(Configured {
+    Ok(StartConfiguration {
         settings,
         state,
         loaded,
@@ -68,7 +71,7 @@ pub(super) fn load(args: &Args, env: &Env) -> anyhow::Result<Configured> {
     })
 }
 
-fn state(place: &Where, settings: &Settings) -> Result<PathBuf, PathError> {
+fn state(place: &LayerPaths, settings: &Settings) -> Result<PathBuf, PathError> {
     match &place.state {
         Some(state) => Ok(state.clone()),
         None => load::state(settings),
@@ -80,17 +83,17 @@ fn log(settings: &Settings) -> LogSettings {
     LogSettings {
         level: settings.log.filter.clone(),
         format: match settings.log.format {
-            LogFormat::Auto => Format::Auto,
-            LogFormat::Text => Format::Text,
-            LogFormat::Json => Format::Json,
-            LogFormat::Journald => Format::Journald,
+            LogFormat::Auto => LineFormat::Auto,
+            LogFormat::Text => LineFormat::Text,
+            LogFormat::Json => LineFormat::Json,
+            LogFormat::Journald => LineFormat::Journald,
         },
         redact: settings.log.redact.clone(),
         content: settings.log.content,
     }
 }
 
-impl Configured {
+impl StartConfiguration {
     /// The configuration file in use, and the folders with tools: who writes there says what runs.
     pub(super) fn places(&self) -> impl Iterator<Item = &Path> {
         let folders = self.settings.tool_folders.iter();
@@ -109,7 +112,7 @@ impl Configured {
     }
 
     /// The configuration as it goes on from here. The log follows it, and no rule changes untold.
-    pub(super) fn live(self, logging: Logging, witness: Witness) -> Arc<Live> {
+    pub(super) fn live(self, logging: RunningLog, witness: StoreWitness) -> Arc<LiveConfig> {
         let apply = move |settings: &Settings| {
             witness.of_change(settings)?;
             logging.follow(&log(settings));
@@ -121,11 +124,11 @@ impl Configured {
             place,
             ..
         } = self;
-        Arc::new(Live::new(
+        Arc::new(LiveConfig::new(
             place,
             settings,
             loaded,
-            env::is_set,
+            environment_variables::is_set,
             Box::new(apply),
         ))
     }

@@ -9,15 +9,15 @@ use std::time::Duration;
 use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
-use aishd_config::env;
-use aishd_config::live::Live;
-use aishd_config::settings::Notify;
+use aishd_config::environment_variables;
+use aishd_config::live::LiveConfig;
+use aishd_config::settings::NotifySettings;
 use aishd_config::value::{NotifyMethod, NotifyWhen};
-use aishd_conversation::directory::Directory;
-use aishd_conversation::pending::{Asked, Open, Question};
-use aishd_log::audit::{Draft, Notice, Told};
+use aishd_conversation::directory::ConversationDirectory;
+use aishd_conversation::pending_questions::{PendingById, PendingQuestion, QuestionSubject};
+use aishd_log::audit::{AuditDraft, AuditFact, NotifyOutcome};
 use aishd_platform::clock;
-use aishd_process::spec::{Exit, Spec, Stream};
+use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
 
 /// When it is looked again whether somebody who was there still is.
@@ -35,20 +35,24 @@ const OF_DESKTOP: [&str; 4] = [
 
 /// It tells once of each question, and once more when half of its time is over.
 pub(super) struct Notifier {
-    directory: Directory,
-    live: Arc<Live>,
+    directory: ConversationDirectory,
+    live: Arc<LiveConfig>,
     children: Children,
-    waiting: BTreeMap<ConfirmId, Plan>,
+    waiting: BTreeMap<ConfirmId, NotifySchedule>,
 }
 
 /// What is still to be told of a question.
-struct Plan {
+struct NotifySchedule {
     next: Option<Instant>,
     reminder: Option<Instant>,
 }
 
 impl Notifier {
-    pub(super) fn new(directory: Directory, live: Arc<Live>, children: Children) -> Self {
+    pub(super) fn new(
+        directory: ConversationDirectory,
+        live: Arc<LiveConfig>,
+        children: Children,
+    ) -> Self {
         Self {
             directory,
             live,
@@ -62,7 +66,7 @@ impl Notifier {
         loop {
             let now = open.borrow_and_update().clone();
             self.plan(&now);
-            self.tell(&now).await;
+            self.notify(&now).await;
             let next = self.waiting.values().filter_map(|it| it.next).min();
             let due = async {
                 match next {
@@ -77,7 +81,7 @@ impl Notifier {
         }
     }
 
-    fn plan(&mut self, open: &Open) {
+    fn plan(&mut self, open: &PendingById) {
         self.waiting.retain(|id, _| open.contains_key(id));
         for (id, question) in open.iter() {
             if !self.waiting.contains_key(id) {
@@ -87,22 +91,22 @@ impl Notifier {
         }
     }
 
-    fn plan_for(&self, question: &Question) -> Plan {
+    fn plan_for(&self, question: &PendingQuestion) -> NotifySchedule {
         let now = Instant::now();
         let unattended = self.directory.policy().unattended_ms;
         let left = match question.asked.expires_at() {
             Some(at) => u64::try_from(at.0.saturating_sub(clock::now().0)).unwrap_or(0),
             None => unattended,
         };
-        Plan {
-            next: Some(now + self.live.standing().borrow().notify.after),
+        NotifySchedule {
+            next: Some(now + self.live.watch_status().borrow().notify.after),
             reminder: now.checked_add(Duration::from_millis(left / 2)),
         }
     }
 
     /// Tells of what is due, unless somebody sees it.
-    async fn tell(&mut self, open: &Open) {
-        let notify = self.live.standing().borrow().notify.clone();
+    async fn notify(&mut self, open: &PendingById) {
+        let notify = self.live.watch_status().borrow().notify.clone();
         let now = Instant::now();
         for (id, plan) in &mut self.waiting {
             let due = plan.next.is_some_and(|it| it <= now);
@@ -125,7 +129,7 @@ impl Notifier {
 }
 
 /// The program with its own arguments and two of ours.
-fn words(notify: &Notify, question: &Question) -> Option<Vec<String>> {
+fn command_line(notify: &NotifySettings, question: &PendingQuestion) -> Option<Vec<String>> {
     let desktop = || vec!["notify-send".to_owned(), "--app-name=aish".to_owned()];
     let mut words = match (notify.method, notify.command.is_empty()) {
         (NotifyMethod::Auto | NotifyMethod::Command, false) => notify.command.clone(),
@@ -134,12 +138,12 @@ fn words(notify: &Notify, question: &Question) -> Option<Vec<String>> {
     };
     // A name of a tool is of letters, digits and the like, and is not the first here; what it is called with is not told.
     let about = match &question.asked {
-        Asked::InTurn(confirm) => confirm.tool.to_string(),
-        Asked::Raise(raise) => {
+        QuestionSubject::InTurn(confirm) => confirm.tool.to_string(),
+        QuestionSubject::Raise(raise) => {
             let upgrade = &raise.upgrade;
             format!("level {} for {}", upgrade.to.number(), upgrade.provider)
         }
-        Asked::Memory(_) => "a fact to remember".to_owned(),
+        QuestionSubject::Memory(_) => "a fact to remember".to_owned(),
     };
     let text = format!(
         "c{} asks about {about}: aishctl confirm show {}",
@@ -151,57 +155,67 @@ fn words(notify: &Notify, question: &Question) -> Option<Vec<String>> {
 }
 
 /// What a program was started for stands in the audit trail.
-async fn record(directory: &Directory, question: &Question, outcome: Notice) {
+async fn record(
+    directory: &ConversationDirectory,
+    question: &PendingQuestion,
+    outcome: NotifyOutcome,
+) {
     let (subject, upgrade) = match &question.asked {
-        Asked::InTurn(confirm) => (Some(confirm.subject()), None),
-        Asked::Raise(raise) => (None, Some(raise.upgrade.clone())),
-        Asked::Memory(_) => (None, None),
+        QuestionSubject::InTurn(confirm) => (Some(confirm.subject()), None),
+        QuestionSubject::Raise(raise) => (None, Some(raise.upgrade.clone())),
+        QuestionSubject::Memory(_) => (None, None),
     };
-    let told = Told::NoticeGiven {
+    let told = AuditFact::NoticeGiven {
         confirm: question.asked.id(),
         subject,
         upgrade,
         outcome,
     };
-    let draft = Draft {
+    let draft = AuditDraft {
         conversation: Some(question.conversation),
         turn: question.turn,
-        ..Draft::beside(clock::now(), told)
+        ..AuditDraft::outside_conversation(clock::now(), told)
     };
-    if let Err(error) = directory.tell(draft).await {
+    if let Err(error) = directory.record(draft).await {
         tracing::warn!(%error, "record a notice");
     }
 }
 
 /// `None`: nothing was to be started, or there is no such program of a desktop.
-async fn start(children: &Children, notify: &Notify, question: &Question) -> Option<Notice> {
-    let words = words(notify, question)?;
+async fn start(
+    children: &Children,
+    notify: &NotifySettings,
+    question: &PendingQuestion,
+) -> Option<NotifyOutcome> {
+    let words = command_line(notify, question)?;
     let [program, args @ ..] = &words[..] else {
         return None;
     };
-    let mut spec = Spec::new(program, PathBuf::from("/"));
+    let mut spec = ChildSpec::new(program, PathBuf::from("/"));
     spec.args = args.to_vec();
-    spec.stdout = Stream::Null;
+    spec.stdout = StandardStream::Null;
     spec.env = OF_DESKTOP
         .iter()
-        .filter_map(|name| Some(((*name).to_owned(), env::key(name)?)))
+        .filter_map(|name| Some(((*name).to_owned(), environment_variables::key(name)?)))
         .collect();
     match children.spawn(&spec).await {
         Ok(mut child) => {
             let Ok(exit) = tokio::time::timeout(PATIENCE, child.wait()).await else {
                 tracing::warn!(program, "the program of notify.command does not end");
                 child.end(GRACE).await;
-                return Some(Notice::Failed);
+                return Some(NotifyOutcome::Failed);
             };
             Some(match exit {
-                Exit::Code(0) => Notice::Given,
-                Exit::Code(_) | Exit::Signal(_) | Exit::Unknown => Notice::Failed,
+                ChildExit::Code(0) => NotifyOutcome::Given,
+                ChildExit::Code(_) | ChildExit::Signal(_) | ChildExit::Unknown => {
+                    NotifyOutcome::Failed
+                }
             })
         }
         Err(SpawnError::NotFound { .. }) if notify.command.is_empty() => None,
         Err(error) => {
             tracing::warn!(%error, "tell of a question");
-            Some(Notice::Failed)
+            Some(NotifyOutcome::Failed)
         }
     }
 }

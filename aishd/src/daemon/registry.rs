@@ -4,38 +4,45 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::watch::{Eye, Look};
-use aishd_config::env;
-use aishd_config::live::Live;
-use aishd_config::shelf::{self, Shelf, Which};
+use super::watch::{FileWatcher, WatchedPaths};
+use aishd_config::environment_variables;
+use aishd_config::live::LiveConfig;
+use aishd_config::manifest_store::{self, ManifestSelection, ManifestStore};
 use aishd_logging::Redactor;
 use aishd_mcp::hub::Hub;
 use aishd_process::Children;
-use aishd_tools::Tools;
-use aishd_tools::registry::{Means, Runner};
+use aishd_tools::ToolRunner;
+use aishd_tools::registry::{ManifestRunner, RunnerServices};
 
 /// The tools of these servers, and what runs programs of others. The log learns their secrets before they do.
-pub(super) fn tools(hub: &Hub, children: &Children, state: &Path, redactor: &Redactor) -> Tools {
+pub(super) fn tools(
+    hub: &Hub,
+    children: &Children,
+    state: &Path,
+    redactor: &Redactor,
+) -> ToolRunner {
     let (learner, redactor) = (redactor.clone(), redactor.clone());
-    let runner = Runner::new(Means {
+    let runner = ManifestRunner::new(RunnerServices {
         children: children.clone(),
         folder: state.join("tools"),
-        environment: Box::new(env::key),
+        environment: Box::new(environment_variables::key),
         learn: Box::new(move |secret| learner.learn(secret)),
         redact: Box::new(move |text| redactor.redact(text)),
     });
-    Tools::new(hub.clone(), runner)
+    ToolRunner::new(hub.clone(), runner)
 }
 
 /// The manifests as they are now, published.
-pub(super) async fn shelf(live: Arc<Live>, tools: &Tools) -> Arc<Shelf> {
-    let path = env::of_children().remove("PATH").unwrap_or_default();
+pub(super) async fn shelf(live: Arc<LiveConfig>, tools: &ToolRunner) -> Arc<ManifestStore> {
+    let path = environment_variables::of_children()
+        .remove("PATH")
+        .unwrap_or_default();
     let (taken, published) = (tools.clone(), tools.clone());
-    let shelf = Arc::new(Shelf::new(
+    let shelf = Arc::new(ManifestStore::new(
         live,
-        shelf::Means {
+        manifest_store::ManifestStoreServices {
             find: Box::new(move |name| find(&path, name)),
-            taken: Box::new(move || taken.taken()),
+            taken: Box::new(move || taken.taken_aliases()),
             publish: Box::new(move |manifests, faults| published.publish(manifests, faults)),
         },
     ));
@@ -54,22 +61,22 @@ fn find(path: &str, name: &str) -> Option<PathBuf> {
 }
 
 /// Reads those that have changed, or were never read.
-async fn read(shelf: &Arc<Shelf>) {
+async fn read(shelf: &Arc<ManifestStore>) {
     let reading = shelf.clone();
-    let read = tokio::task::spawn_blocking(move || reading.read(Which::Changed)).await;
+    let read = tokio::task::spawn_blocking(move || reading.read(ManifestSelection::Changed)).await;
     if let Err(panic) = read {
         tracing::error!(%panic, "manifests of tools could not be read");
     }
 }
 
 /// Reads them, and again whenever a file or the configuration changes, for ever.
-pub(super) async fn follow(shelf: Arc<Shelf>, live: Arc<Live>) {
+pub(super) async fn follow(shelf: Arc<ManifestStore>, live: Arc<LiveConfig>) {
     let watched = shelf.clone();
-    let mut eye = Eye::open(move || Look {
+    let mut eye = FileWatcher::open(move || WatchedPaths {
         files: watched.scripts(),
         folders: watched.folders(),
     });
-    let mut standing = live.standing();
+    let mut standing = live.watch_status();
     let mut servers = live.mcp();
     loop {
         read(&shelf).await;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use aishd_conversation::definitions::Definitions;
+use aishd_conversation::tool_definitions::ToolDefinitions;
 use aishd_log::pattern::Pattern;
 use aishd_log::shell::UNASKED;
 use aishd_rules::policy::Policy;
-use aishd_tools::Tools;
+use aishd_tools::ToolRunner;
 
 /// Looks whenever tools or rules have changed, for ever.
 pub(super) async fn follow(
-    mut tools: Tools,
+    mut tools: ToolRunner,
     mut policy: watch::Receiver<Arc<Policy>>,
-    definitions: Definitions,
+    definitions: ToolDefinitions,
 ) {
     let mut told: BTreeSet<Pattern> = BTreeSet::new();
     let mut unasked = false;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use aishd_config::env;
+use aishd_config::environment_variables;
 use aishd_logging::Redactor;
-use aishd_mcp::hub::{Hub, Parts};
-use aishd_mcp_messages::settings::Mcp;
+use aishd_mcp::hub::{Hub, HubParts};
+use aishd_mcp_messages::settings::McpSettings;
 use aishd_process::Children;
 use aishd_store::{Note, Store};
 
@@ -20,9 +20,9 @@ const WAIT: Duration = Duration::from_secs(1);
 pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub {
     let learner = redactor.clone();
     let (recalled, kept, states) = (store.clone(), store.clone(), store.clone());
-    Hub::new(Parts {
+    Hub::new(HubParts {
         children,
-        environment: Box::new(env::key),
+        environment: Box::new(environment_variables::key),
         recall: Box::new(move |key| recalled.note(key).ok().flatten()),
         keep: Box::new(move |key, text| {
             let key = key.to_owned();
@@ -50,7 +50,7 @@ fn directories(store: &Store) -> Vec<PathBuf> {
 }
 
 /// Keeps the sessions those of the configuration. It waits for no server.
-pub(super) async fn follow(hub: Hub, mut settings: watch::Receiver<Mcp>) {
+pub(super) async fn follow(hub: Hub, mut settings: watch::Receiver<McpSettings>) {
     loop {
         let now = settings.borrow_and_update().clone();
         hub.configure(now).await;

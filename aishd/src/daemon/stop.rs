@@ -8,17 +8,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::sessions;
 use crate::service;
-use aishd_config::live::Errors;
-use aishd_log::time::At;
+use aishd_config::live::OnErrors;
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
-use aishd_rpc::{Server, Stopping};
+use aishd_rpc::{OrderedStop, RpcServer};
 
 /// A stop is over within six seconds, whatever runs; what is behind this in the end belongs to the store.
 const CHILDREN_UNTIL: Duration = Duration::from_millis(5500);
 
 /// The tokens of an ordered stop, in the order in which they are cancelled.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stops {
+pub(super) struct StopTokens {
     /// No new turns.
     pub(super) draining: CancellationToken,
     /// Turns end.
@@ -29,7 +29,11 @@ pub(super) struct Stops {
 
 /// Waits for the word to stop, then lets turns end, then ends them, then the connections. Returns until when children may
 /// take to end.
-pub(super) async fn in_order(server: &Server, stops: &Stops, signals: Signals) -> Instant {
+pub(super) async fn in_order(
+    server: &RpcServer,
+    stops: &StopTokens,
+    signals: DaemonSignals,
+) -> Instant {
     let asked = wait_for_stop(server, signals).await;
     let children_until = Instant::now() + CHILDREN_UNTIL;
     tracing::info!(reason = asked.reason, "stopping");
@@ -48,13 +52,13 @@ pub(super) async fn in_order(server: &Server, stops: &Stops, signals: Signals) -
 }
 
 /// The signals that mean something to the daemon.
-pub(super) struct Signals {
+pub(super) struct DaemonSignals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
 }
 
-impl Signals {
+impl DaemonSignals {
     pub(super) fn listen() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -75,9 +79,9 @@ impl Signals {
     }
 }
 
-async fn wait_for_stop(server: &Server, signals: Signals) -> Stopping {
+async fn wait_for_stop(server: &RpcServer, signals: DaemonSignals) -> OrderedStop {
     let mut asked = server.stop.subscribe();
-    let Signals {
+    let DaemonSignals {
         mut terminate,
         mut interrupt,
         mut hangup,
@@ -92,7 +96,7 @@ async fn wait_for_stop(server: &Server, signals: Signals) -> Stopping {
             Some(()) = interrupt.recv() => "SIGINT",
             Some(()) = hangup.recv() => {
                 let live = server.config.clone();
-                let read = move || service::reloading(|| live.reload(Errors::Tell));
+                let read = move || service::reloading(|| live.reload(OnErrors::Tell));
                 let _told_by_itself = tokio::task::spawn_blocking(read).await;
                 continue;
             }
@@ -106,12 +110,12 @@ async fn wait_for_stop(server: &Server, signals: Signals) -> Stopping {
     }
 }
 
-fn stopping(reason: &str, grace: Duration) -> Stopping {
+fn stopping(reason: &str, grace: Duration) -> OrderedStop {
     let now = clock::now();
     let deadline_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-    Stopping {
+    OrderedStop {
         reason: reason.to_owned(),
         deadline_ms,
-        deadline_at: At(now.0 + i64::try_from(deadline_ms).unwrap_or_default()),
+        deadline_at: Timestamp(now.0 + i64::try_from(deadline_ms).unwrap_or_default()),
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use aishd_config::live::{Errors, Live, Reading};
+use aishd_config::live::{LiveConfig, OnErrors, ReloadOutcome};
 
 /// Several events of one change become one.
 const QUIET: Duration = Duration::from_millis(20);
@@ -25,7 +25,7 @@ const MOST_LINKS: usize = 16;
 
 /// What is looked at.
 #[derive(Debug, Default)]
-pub(super) struct Look {
+pub(super) struct WatchedPaths {
     pub(super) files: Vec<PathBuf>,
     /// Directories of which every entry matters.
     pub(super) folders: Vec<PathBuf>,
@@ -33,30 +33,30 @@ pub(super) struct Look {
 
 /// What the watcher's thread and the task share.
 #[derive(Debug, Default)]
-struct Shared {
-    watched: Mutex<Watched>,
+struct WatchShared {
+    watched: Mutex<WatchedFiles>,
     changed: Notify,
 }
 
 /// Files and directories, and what their links lead to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Watched {
+struct WatchedFiles {
     files: BTreeSet<PathBuf>,
     folders: BTreeSet<PathBuf>,
 }
 
 /// Sees that something which is looked at has changed.
-pub(super) struct Eye {
-    shared: Arc<Shared>,
-    look: Arc<dyn Fn() -> Look + Send + Sync>,
+pub(super) struct FileWatcher {
+    shared: Arc<WatchShared>,
+    look: Arc<dyn Fn() -> WatchedPaths + Send + Sync>,
     /// The watcher and the directories that it watches; nothing where changes cannot be noticed.
     watcher: Option<(RecommendedWatcher, BTreeSet<PathBuf>)>,
 }
 
-impl Eye {
-    /// Nothing is watched before [`Eye::look_after`] or [`Eye::changed`].
-    pub(super) fn open(look: impl Fn() -> Look + Send + Sync + 'static) -> Self {
-        let shared = Arc::new(Shared::default());
+impl FileWatcher {
+    /// Nothing is watched before [`FileWatcher::look_after`] or [`FileWatcher::changed`].
+    pub(super) fn open(look: impl Fn() -> WatchedPaths + Send + Sync + 'static) -> Self {
+        let shared = Arc::new(WatchShared::default());
         let heard = shared.clone();
         let made = notify::recommended_watcher(move |event: notify::Result<Event>| {
             if heard.concerns(event) {
@@ -99,7 +99,8 @@ impl Eye {
     /// Something else may have to be watched than before. What it became meanwhile is a change.
     pub(super) async fn look_after(&mut self) {
         let look = self.look.clone();
-        let wanted = tokio::task::spawn_blocking(move || directories(&Watched::of(&look()))).await;
+        let wanted =
+            tokio::task::spawn_blocking(move || directories(&WatchedFiles::of(&look()))).await;
         let watched = self.watcher.as_ref().map(|(_, watched)| watched);
         if wanted.is_ok_and(|it| watched.is_some_and(|watched| it != *watched)) {
             self.shared.changed.notify_one();
@@ -121,9 +122,9 @@ impl Eye {
 }
 
 /// Reads the configuration again whenever its files change, for ever.
-pub(super) async fn follow(live: Arc<Live>) {
+pub(super) async fn follow(live: Arc<LiveConfig>) {
     let looked_at = live.clone();
-    let mut eye = Eye::open(move || Look {
+    let mut eye = FileWatcher::open(move || WatchedPaths {
         files: looked_at.files(),
         folders: vec![],
     });
@@ -131,23 +132,23 @@ pub(super) async fn follow(live: Arc<Live>) {
     eye.shared.changed.notify_one();
     loop {
         eye.changed().await;
-        if read(&live, Errors::Hold).await == Some(Reading::Held)
+        if read(&live, OnErrors::Hold).await == Some(ReloadOutcome::Held)
             && !eye.changes_within(SETTLED).await
         {
-            drop(read(&live, Errors::Tell).await);
+            drop(read(&live, OnErrors::Tell).await);
         }
         // A project that is trusted now is watched from now on, and what its file became meanwhile is read.
         eye.look_after().await;
     }
 }
 
-async fn read(live: &Arc<Live>, errors: Errors) -> Option<Reading> {
+async fn read(live: &Arc<LiveConfig>, errors: OnErrors) -> Option<ReloadOutcome> {
     let live = live.clone();
     let reading = tokio::task::spawn_blocking(move || live.reload(errors));
     reading.await.ok()
 }
 
-impl Shared {
+impl WatchShared {
     fn concerns(&self, event: notify::Result<Event>) -> bool {
         let Ok(event) = event else {
             // Events were lost: look.
@@ -170,11 +171,11 @@ impl Shared {
     /// Watches what has to be watched now. What changes meanwhile is seen by the reading that has to follow.
     fn watch_anew(
         &self,
-        look: &Look,
+        look: &WatchedPaths,
         watcher: &mut RecommendedWatcher,
         watched: &mut BTreeSet<PathBuf>,
     ) {
-        let now = Watched::of(look);
+        let now = WatchedFiles::of(look);
         let directories = directories(&now);
         *self.watched.lock() = now;
         // Also those that are the same by name: another directory may have taken the place.
@@ -193,8 +194,8 @@ impl Shared {
     }
 }
 
-impl Watched {
-    fn of(look: &Look) -> Self {
+impl WatchedFiles {
+    fn of(look: &WatchedPaths) -> Self {
         let all = |paths: &[PathBuf]| paths.iter().flat_map(|it| links(it)).collect();
         Self {
             files: all(&look.files),
@@ -204,7 +205,7 @@ impl Watched {
 }
 
 /// Where a change of one of them is seen.
-fn directories(watched: &Watched) -> BTreeSet<PathBuf> {
+fn directories(watched: &WatchedFiles) -> BTreeSet<PathBuf> {
     let files = watched.files.iter().filter_map(|it| nearest_directory(it));
     let folders = watched.folders.iter().filter_map(|it| {
         let own = it.is_dir().then(|| it.clone());

@@ -7,8 +7,8 @@ use std::io::{self, Write as _};
 use aish_proto::id::ConversationId;
 
 use super::disk;
-use super::line::{self, Header, Pos, Rec};
-use super::segment::Closed;
+use super::line::{self, JournalPosition, JournalRecord, SegmentHeader};
+use super::segment::ClosedSegment;
 use aishd_platform::failpoint;
 
 /// Rewrites one segment without what the deleted conversations said before they were deleted, and without notes whose keys
@@ -16,8 +16,8 @@ use aishd_platform::failpoint;
 /// replaces nothing, and goes. Returns how many bytes it became shorter. A segment with a line
 /// that cannot be read is left alone.
 pub(super) fn segment(
-    Closed { segment, limit }: &Closed,
-    deleted: &HashMap<ConversationId, Pos>,
+    ClosedSegment { segment, limit }: &ClosedSegment,
+    deleted: &HashMap<ConversationId, JournalPosition>,
     noted: &mut HashSet<String>,
 ) -> io::Result<u64> {
     let Some(header) = &segment.header else {
@@ -26,15 +26,15 @@ pub(super) fn segment(
     let bytes = fs::read(&segment.path)?;
     let body_at = usize::try_from(segment.body_at).unwrap_or(usize::MAX);
     let body = bytes.get(body_at..).unwrap_or_default();
-    let Some(kept) = without(body, *limit, deleted, noted) else {
+    let Some(kept) = rewrite_without(body, *limit, deleted, noted) else {
         return Ok(0);
     };
-    let header = Header {
+    let header = SegmentHeader {
         compacted: true,
         ..header.clone()
     };
     let mut rewritten = vec![];
-    line::encode(&Rec::Header(header), &mut rewritten).map_err(io::Error::other)?;
+    line::encode(&JournalRecord::Header(header), &mut rewritten).map_err(io::Error::other)?;
     rewritten.extend_from_slice(&kept);
 
     let draft = segment.path.with_extension("tmp");
@@ -53,25 +53,28 @@ pub(super) fn segment(
 }
 
 /// The lines that stay; `None` if all do, or one cannot be read.
-fn without(
+fn rewrite_without(
     body: &[u8],
-    limit: Pos,
-    deleted: &HashMap<ConversationId, Pos>,
+    limit: JournalPosition,
+    deleted: &HashMap<ConversationId, JournalPosition>,
     noted: &mut HashSet<String>,
 ) -> Option<Vec<u8>> {
-    let counted = counted(body, limit)?;
+    let counted = live_body(body, limit)?;
     let newest = newest_notes(counted)?;
-    let gone = |conversation, pos: Pos| deleted.get(&conversation).is_some_and(|it| pos < *it);
+    let gone =
+        |conversation, pos: JournalPosition| deleted.get(&conversation).is_some_and(|it| pos < *it);
     let mut kept = Vec::with_capacity(counted.len());
     let mut rest = counted;
     while !rest.is_empty() {
         let (rec, length) = line::check(rest)?;
         let drop = match line::parse(rec).ok()? {
-            Rec::Event(it) => gone(it.conversation, it.place.pos),
-            Rec::Partial(it) => gone(it.conversation, it.place.pos),
-            Rec::Note(it) => noted.contains(&it.key) || newest.get(&it.key) != Some(&it.place.pos),
+            JournalRecord::Event(it) => gone(it.conversation, it.place.pos),
+            JournalRecord::Partial(it) => gone(it.conversation, it.place.pos),
+            JournalRecord::Note(it) => {
+                noted.contains(&it.key) || newest.get(&it.key) != Some(&it.place.pos)
+            }
             // What replays over an old index must still hear of the deletion, and what was told of it stays.
-            Rec::Delete(_) | Rec::Header(_) | Rec::Audit(_) => false,
+            JournalRecord::Delete(_) | JournalRecord::Header(_) | JournalRecord::Audit(_) => false,
         };
         if !drop {
             kept.extend_from_slice(&rest[..length]);
@@ -83,7 +86,7 @@ fn without(
 }
 
 /// The lines up to `limit`.
-fn counted(body: &[u8], limit: Pos) -> Option<&[u8]> {
+fn live_body(body: &[u8], limit: JournalPosition) -> Option<&[u8]> {
     let mut length = 0;
     // Behind the last line that counts there may be half of one.
     let mut ends = false;
@@ -100,11 +103,11 @@ fn counted(body: &[u8], limit: Pos) -> Option<&[u8]> {
 }
 
 /// Where the last note of each key stands.
-fn newest_notes(mut body: &[u8]) -> Option<HashMap<String, Pos>> {
+fn newest_notes(mut body: &[u8]) -> Option<HashMap<String, JournalPosition>> {
     let mut newest = HashMap::new();
     while !body.is_empty() {
         let (rec, length) = line::check(body)?;
-        if let Rec::Note(it) = line::parse(rec).ok()? {
+        if let JournalRecord::Note(it) = line::parse(rec).ok()? {
             newest.insert(it.key, it.place.pos);
         }
         body = &body[length..];

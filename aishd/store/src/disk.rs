@@ -90,7 +90,7 @@ pub(super) fn is_full(error: &io::Error) -> bool {
 
 /// Does `work` in a thread of its own and waits so long for it; `None` when it has not ended by then or
 /// panicked. The thread is left to itself: sled can hang on damaged files, and nothing can end it.
-pub(super) fn within<T: Send + 'static>(
+pub(super) fn run_within<T: Send + 'static>(
     limit: Duration,
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

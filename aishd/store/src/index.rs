@@ -13,14 +13,14 @@ use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 use sled::{Config, Db, IVec, Mode};
 
-use super::change::StoredPiece;
-use super::journal::Location;
-use super::page_cache::Passing;
+use super::change_batch::StoredPiece;
+use super::journal::LineLocation;
+use super::page_cache::CachePassing;
 use super::values::{self, GetError};
 use super::{ConfirmPlace, KeyUse, Loaded, Partial, ReadError, TurnPlace, disk};
 use aishd_log::event::Record;
-use aishd_log::state::State;
-use aishd_log::time::At;
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 
 const CACHE_BYTES: u64 = 8 * 1024 * 1024;
@@ -34,7 +34,7 @@ const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The index did not do what it should.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum IndexFault {
     #[error("{0}")]
     Sled(#[from] sled::Error),
     #[error("sled panicked")]
@@ -45,7 +45,7 @@ pub(super) enum Fault {
     Garbled(String),
 }
 
-impl Fault {
+impl IndexFault {
     pub(super) fn garbled(what: &str) -> Self {
         Self::Garbled(what.to_owned())
     }
@@ -77,13 +77,13 @@ impl Fault {
     }
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<serde_json::Error> for IndexFault {
     fn from(error: serde_json::Error) -> Self {
         Self::Garbled(error.to_string())
     }
 }
 
-impl From<GetError> for Fault {
+impl From<GetError> for IndexFault {
     fn from(error: GetError) -> Self {
         match error {
             GetError::Sled(error) => Self::Sled(error),
@@ -92,39 +92,41 @@ impl From<GetError> for Fault {
     }
 }
 
-impl From<Fault> for ReadError {
-    fn from(fault: Fault) -> Self {
+impl From<IndexFault> for ReadError {
+    fn from(fault: IndexFault) -> Self {
         match fault {
-            Fault::Garbled(what) => Self::Damaged(what),
-            Fault::Sled(_) | Fault::Panicked | Fault::Hung => Self::Unavailable(fault.to_string()),
+            IndexFault::Garbled(what) => Self::Damaged(what),
+            IndexFault::Sled(_) | IndexFault::Panicked | IndexFault::Hung => {
+                Self::Unavailable(fault.to_string())
+            }
         }
     }
 }
 
 /// Runs something that touches sled; a panic in there is a fault like others.
-pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Fault::Panicked))
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, IndexFault>) -> Result<T, IndexFault> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(IndexFault::Panicked))
 }
 
-pub(super) fn open(path: &Path) -> Result<Db, Fault> {
-    disk::make_dir(path).map_err(Fault::disk)?;
-    remove_half_snapshots(path).map_err(Fault::disk)?;
+pub(super) fn open(path: &Path) -> Result<Db, IndexFault> {
+    disk::make_dir(path).map_err(IndexFault::disk)?;
+    remove_half_snapshots(path).map_err(IndexFault::disk)?;
     let config = Config::new()
         .path(path)
         .cache_capacity(CACHE_BYTES)
         .mode(Mode::HighThroughput)
         .flush_every_ms(None);
-    let opened = disk::within(OPEN_LIMIT, "sled-open", move || open_unlocked(&config));
-    opened.unwrap_or(Err(Fault::Hung))
+    let opened = disk::run_within(OPEN_LIMIT, "sled-open", move || open_unlocked(&config));
+    opened.unwrap_or(Err(IndexFault::Hung))
 }
 
 /// Opens once nobody has sled's lock any more. We hold ours, so that is only a child that is being started and
 /// has a copy of the descriptor until it runs its program.
-fn open_unlocked(config: &Config) -> Result<Db, Fault> {
+fn open_unlocked(config: &Config) -> Result<Db, IndexFault> {
     let started = Instant::now();
     loop {
         let opened = guarded(|| Ok(config.open()?));
-        let locked = opened.as_ref().is_err_and(Fault::is_locked);
+        let locked = opened.as_ref().is_err_and(IndexFault::is_locked);
         if !locked || started.elapsed() > LOCK_LIMIT {
             return opened;
         }
@@ -146,7 +148,7 @@ fn remove_half_snapshots(path: &Path) -> io::Result<()> {
 
 /// Lets go of sled, which writes when its last handle goes, and can hang in that.
 pub(super) fn close(db: Db) {
-    let closed = disk::within(CLOSE_LIMIT, "sled-close", move || {
+    let closed = disk::run_within(CLOSE_LIMIT, "sled-close", move || {
         guarded(|| {
             drop(db);
             Ok(())
@@ -157,7 +159,7 @@ pub(super) fn close(db: Db) {
     }
 }
 
-pub(super) fn flush(db: &Db) -> Result<(), Fault> {
+pub(super) fn flush(db: &Db) -> Result<(), IndexFault> {
     guarded(|| {
         db.flush()?;
         Ok(())
@@ -165,19 +167,19 @@ pub(super) fn flush(db: &Db) -> Result<(), Fault> {
 }
 
 /// The place in the journal up to which the index has everything.
-pub(super) fn applied(db: &Db) -> Result<Option<Location>, Fault> {
+pub(super) fn applied(db: &Db) -> Result<Option<LineLocation>, IndexFault> {
     guarded(|| match db.get(values::APPLIED)? {
         Some(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
         None => Ok(None),
     })
 }
 
-pub(super) fn is_deleted(db: &Db, conversation: ConversationId) -> Result<bool, Fault> {
+pub(super) fn is_deleted(db: &Db, conversation: ConversationId) -> Result<bool, IndexFault> {
     Ok(db.contains_key(values::deleted(conversation))?)
 }
 
 /// Deleted conversations that compaction has not taken out of the journal, and where they were deleted.
-pub(super) fn deleted(db: &Db) -> Result<Vec<(ConversationId, u64)>, Fault> {
+pub(super) fn deleted(db: &Db) -> Result<Vec<(ConversationId, u64)>, IndexFault> {
     guarded(|| {
         let mut found = vec![];
         for entry in db.scan_prefix(values::all_deleted()) {
@@ -192,7 +194,7 @@ pub(super) fn deleted(db: &Db) -> Result<Vec<(ConversationId, u64)>, Fault> {
 }
 
 /// Where the last note stands whose forerunners are to leave the journal, if compaction has not taken them out.
-pub(super) fn forgotten(db: &Db) -> Result<Option<u64>, Fault> {
+pub(super) fn forgotten(db: &Db) -> Result<Option<u64>, IndexFault> {
     guarded(|| {
         let pos = db.get(values::FORGOTTEN)?;
         Ok(pos.and_then(|it| <[u8; 8]>::try_from(&*it).ok().map(u64::from_be_bytes)))
@@ -204,20 +206,20 @@ pub(super) struct StoredKeyUse {
     pub(super) turn: TurnId,
     pub(super) message_seq: Seq,
     pub(super) body: String,
-    pub(super) at: At,
+    pub(super) at: Timestamp,
 }
 
 pub(super) fn read_state(
     db: &Db,
     conversation: ConversationId,
-) -> Result<Option<(State, u16)>, Fault> {
+) -> Result<Option<(ConversationState, u16)>, IndexFault> {
     match values::get(db, &values::state(conversation))? {
         Some((bytes, parts)) => Ok(Some((serde_json::from_slice(&bytes)?, parts))),
         None => Ok(None),
     }
 }
 
-pub(super) fn load(db: &Db, conversation: ConversationId) -> Result<Option<Loaded>, Fault> {
+pub(super) fn load(db: &Db, conversation: ConversationId) -> Result<Option<Loaded>, IndexFault> {
     let Some((state, _)) = read_state(db, conversation)? else {
         return Ok(None);
     };
@@ -225,7 +227,7 @@ pub(super) fn load(db: &Db, conversation: ConversationId) -> Result<Option<Loade
     Ok(Some(Loaded { state, partial }))
 }
 
-fn read_partial(db: &Db, conversation: ConversationId) -> Result<Option<Partial>, Fault> {
+fn read_partial(db: &Db, conversation: ConversationId) -> Result<Option<Partial>, IndexFault> {
     let mut whole: Option<Partial> = None;
     for number in 0.. {
         let Some((bytes, _)) = values::get(db, &values::partial(conversation, number))? else {
@@ -253,7 +255,7 @@ pub(super) fn record(
     db: &Db,
     conversation: ConversationId,
     seq: Seq,
-) -> Result<Option<Record>, Fault> {
+) -> Result<Option<Record>, IndexFault> {
     match values::get(db, &values::event(conversation, seq))? {
         Some((bytes, _)) => Ok(Some(serde_json::from_slice(&bytes)?)),
         None => Ok(None),
@@ -265,12 +267,12 @@ pub(super) fn records_after(
     conversation: ConversationId,
     after: Seq,
     max_bytes: usize,
-) -> Result<Vec<Record>, Fault> {
+) -> Result<Vec<Record>, IndexFault> {
     let last = last_seq(db, conversation)?;
-    let mut page = Page::new(max_bytes, usize::MAX);
+    let mut page = RecordPage::new(max_bytes, usize::MAX);
     let mut value: Vec<u8> = vec![];
     let mut missing_parts = 0;
-    let mut passing = Passing::through(db);
+    let mut passing = CachePassing::through(db);
     let from = values::event(conversation, after.next());
     let to = values::event(conversation, last.next());
     if after >= last {
@@ -302,7 +304,7 @@ pub(super) fn collect_part(
     bytes: &IVec,
     value: &mut Vec<u8>,
     missing: u16,
-) -> Result<u16, Fault> {
+) -> Result<u16, IndexFault> {
     if values::part_in(key) == Some(0) {
         let (parts, head) = values::head(bytes).ok_or(GetError::PartMissing)?;
         value.clear();
@@ -321,9 +323,9 @@ pub(super) fn records_before(
     before: Seq,
     limit: usize,
     max_bytes: usize,
-) -> Result<Vec<Record>, Fault> {
+) -> Result<Vec<Record>, IndexFault> {
     let last = last_seq(db, conversation)?;
-    let mut page = Page::new(max_bytes, limit);
+    let mut page = RecordPage::new(max_bytes, limit);
     let newest = last.0.min(before.0.saturating_sub(1));
     for seq in (1..=newest).rev() {
         let stored = values::get(db, &values::event(conversation, Seq(seq)))?;
@@ -336,26 +338,26 @@ pub(super) fn records_before(
     Ok(page.records)
 }
 
-fn last_seq(db: &Db, conversation: ConversationId) -> Result<Seq, Fault> {
+fn last_seq(db: &Db, conversation: ConversationId) -> Result<Seq, IndexFault> {
     let state = read_state(db, conversation)?;
     Ok(state.map(|(state, _)| state.last_seq).unwrap_or_default())
 }
 
-fn gap(conversation: ConversationId) -> Fault {
-    Fault::Garbled(format!(
+fn gap(conversation: ConversationId) -> IndexFault {
+    IndexFault::Garbled(format!(
         "records of conversation {conversation} are missing"
     ))
 }
 
 /// As many records as fit, at least one.
 #[derive(Debug)]
-struct Page {
+struct RecordPage {
     records: Vec<Record>,
     bytes_left: usize,
     limit: usize,
 }
 
-impl Page {
+impl RecordPage {
     fn new(bytes_left: usize, limit: usize) -> Self {
         Self {
             records: vec![],
@@ -365,7 +367,7 @@ impl Page {
     }
 
     /// Returns whether it was taken.
-    fn take(&mut self, value: &[u8]) -> Result<bool, Fault> {
+    fn take(&mut self, value: &[u8]) -> Result<bool, IndexFault> {
         let fits = self.records.is_empty() || value.len() <= self.bytes_left;
         if !fits || self.records.len() >= self.limit {
             return Ok(false);
@@ -380,7 +382,7 @@ pub(super) fn find_key(
     db: &Db,
     conversation: ConversationId,
     key: &str,
-) -> Result<Option<KeyUse>, Fault> {
+) -> Result<Option<KeyUse>, IndexFault> {
     let name = values::idempotency_key(conversation, key);
     let Some((bytes, _)) = values::get(db, &name)? else {
         return Ok(None);
@@ -395,7 +397,7 @@ pub(super) fn find_key(
     }))
 }
 
-pub(super) fn find_turn(db: &Db, turn: TurnId) -> Result<Option<TurnPlace>, Fault> {
+pub(super) fn find_turn(db: &Db, turn: TurnId) -> Result<Option<TurnPlace>, IndexFault> {
     let place = find(db, &values::turn(turn))?;
     Ok(place.map(|(conversation, message_seq)| TurnPlace {
         conversation,
@@ -403,7 +405,10 @@ pub(super) fn find_turn(db: &Db, turn: TurnId) -> Result<Option<TurnPlace>, Faul
     }))
 }
 
-pub(super) fn find_confirm(db: &Db, confirm: ConfirmId) -> Result<Option<ConfirmPlace>, Fault> {
+pub(super) fn find_confirm(
+    db: &Db,
+    confirm: ConfirmId,
+) -> Result<Option<ConfirmPlace>, IndexFault> {
     let Some((conversation, requested)) = find(db, &values::confirm(confirm))? else {
         return Ok(None);
     };
@@ -416,30 +421,30 @@ pub(super) fn find_confirm(db: &Db, confirm: ConfirmId) -> Result<Option<Confirm
 }
 
 /// A place in a log that is found by something else.
-fn find(db: &Db, key: &[u8]) -> Result<Option<(ConversationId, Seq)>, Fault> {
+fn find(db: &Db, key: &[u8]) -> Result<Option<(ConversationId, Seq)>, IndexFault> {
     let Some(place) = db.get(key)? else {
         return Ok(None);
     };
     let place = place
         .split_first_chunk::<16>()
         .and_then(|(id, seq)| Some((*id, <[u8; 8]>::try_from(seq).ok()?)));
-    let (id, seq) = place.ok_or_else(|| Fault::garbled("a place in a log"))?;
+    let (id, seq) = place.ok_or_else(|| IndexFault::garbled("a place in a log"))?;
     Ok(Some((
         ConversationId::from_bytes(id),
         Seq(u64::from_be_bytes(seq)),
     )))
 }
 
-pub(super) fn note(db: &Db, key: &str) -> Result<Option<String>, Fault> {
+pub(super) fn note(db: &Db, key: &str) -> Result<Option<String>, IndexFault> {
     match values::get(db, &values::note(key))? {
         Some((bytes, _)) => String::from_utf8(bytes)
             .map(Some)
-            .map_err(|_bytes| Fault::garbled("a note")),
+            .map_err(|_bytes| IndexFault::garbled("a note")),
         None => Ok(None),
     }
 }
 
-pub(super) fn states(db: &Db) -> Result<Vec<(ConversationId, State)>, Fault> {
+pub(super) fn states(db: &Db) -> Result<Vec<(ConversationId, ConversationState)>, IndexFault> {
     let mut found = vec![];
     let mut value = vec![];
     let mut missing_parts = 0;
@@ -453,7 +458,7 @@ pub(super) fn states(db: &Db) -> Result<Vec<(ConversationId, State)>, Fault> {
     Ok(found)
 }
 
-pub(super) fn unsettled(db: &Db) -> Result<Vec<ConversationId>, Fault> {
+pub(super) fn unsettled(db: &Db) -> Result<Vec<ConversationId>, IndexFault> {
     let mut found = vec![];
     for key in db.scan_prefix(values::all_unsettled()).keys() {
         found.extend(values::conversation_in(&key?));

@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::line::{
-    self, AuditRec, DeleteRec, EncodeError, EventRec, FORMAT, Header, NoteRec, PartialRec, Place,
-    Pos, Rec,
+    self, AuditRec, DeleteRec, EncodeError, EventRec, FORMAT, JournalPosition, JournalRecord,
+    NoteRec, PartialRec, RecordPlace, SegmentHeader,
 };
 use super::{Note, Partial, segment};
-use aishd_log::audit::chain::Head;
-use aishd_log::spending::Spent;
+use aishd_log::audit::chain::ChainHead;
+use aishd_log::spending::SpentSum;
 use aishd_platform::clock;
 
 pub(super) const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Where a line ends, so that replay can go on behind it; kept in sled as what it has applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Location {
-    pub(super) pos: Pos,
+pub(super) struct LineLocation {
+    pub(super) pos: JournalPosition,
     /// The last position that a commit or a deletion has, up to here: the rest are pieces of text.
-    pub(super) committed: Pos,
-    pub(super) segment: Pos,
+    pub(super) committed: JournalPosition,
+    pub(super) segment: JournalPosition,
     /// Where the line begins and where the next one does.
     pub(super) line: u64,
     pub(super) end: u64,
@@ -37,7 +37,7 @@ pub(super) struct Location {
 
 /// What a line says, before it has a place.
 #[derive(Debug)]
-pub(super) enum Entry<'a> {
+pub(super) enum JournalEntry<'a> {
     Event {
         conversation: ConversationId,
         record: &'a RawValue,
@@ -46,7 +46,7 @@ pub(super) enum Entry<'a> {
     Partial(&'a Partial),
     Delete {
         conversation: ConversationId,
-        spent: &'a [Spent],
+        spent: &'a [SpentSum],
         last: bool,
     },
     Note {
@@ -54,7 +54,7 @@ pub(super) enum Entry<'a> {
         last: bool,
     },
     Audit {
-        head: Head,
+        head: ChainHead,
         entry: &'a RawValue,
         last: bool,
     },
@@ -64,34 +64,34 @@ pub(super) enum Entry<'a> {
 pub(super) struct Journal {
     dir: PathBuf,
     epoch: Epoch,
-    current: Option<Current>,
+    current: Option<CurrentSegment>,
     /// The newest segment, also when it was given up.
-    newest: Option<Pos>,
-    next_pos: Pos,
-    durable: Pos,
-    committed: Pos,
+    newest: Option<JournalPosition>,
+    next_pos: JournalPosition,
+    durable: JournalPosition,
+    committed: JournalPosition,
     bytes: u64,
     /// A segment that has so many bytes is closed.
     pub(super) segment_bytes: u64,
 }
 
 #[derive(Debug)]
-struct Current {
+struct CurrentSegment {
     file: File,
-    first: Pos,
+    first: JournalPosition,
     size: u64,
     durable_size: u64,
 }
 
 /// How the journal stands when start-up has read it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Resume {
-    pub(super) newest: Option<Pos>,
+pub(super) struct JournalResume {
+    pub(super) newest: Option<JournalPosition>,
     /// Go on in the newest segment at this offset; `None`: begin another.
     pub(super) at: Option<u64>,
-    pub(super) next_pos: Pos,
-    pub(super) durable: Pos,
-    pub(super) committed: Pos,
+    pub(super) next_pos: JournalPosition,
+    pub(super) durable: JournalPosition,
+    pub(super) committed: JournalPosition,
     pub(super) bytes: u64,
 }
 
@@ -104,7 +104,7 @@ pub(super) enum AppendError {
 }
 
 impl Journal {
-    pub(super) fn resume(dir: &Path, epoch: Epoch, from: Resume) -> io::Result<Self> {
+    pub(super) fn resume(dir: &Path, epoch: Epoch, from: JournalResume) -> io::Result<Self> {
         let mut journal = Self {
             dir: dir.to_owned(),
             epoch,
@@ -122,7 +122,7 @@ impl Journal {
             file.set_len(size)?;
             file.sync_all()?;
             journal.durable = journal.next_pos - 1;
-            journal.current = Some(Current {
+            journal.current = Some(CurrentSegment {
                 file,
                 first,
                 size,
@@ -149,7 +149,7 @@ impl Journal {
     }
 
     /// The first position of the segment that is being written; those before it are closed.
-    pub(super) fn current_first(&self) -> Option<Pos> {
+    pub(super) fn current_first(&self) -> Option<JournalPosition> {
         self.current.as_ref().map(|it| it.first)
     }
 
@@ -166,7 +166,7 @@ impl Journal {
         if self.current.is_some() {
             self.sync()?;
         }
-        let header = Header {
+        let header = SegmentHeader {
             format: FORMAT,
             epoch: self.epoch,
             first: self.next_pos,
@@ -177,7 +177,7 @@ impl Journal {
         };
         if self.newest == Some(self.next_pos) {
             // The newest one has no line that counts: it is replaced, and keeps its own predecessor.
-            return self.begin(Header {
+            return self.begin(SegmentHeader {
                 previous: self.predecessor()?,
                 ..header
             });
@@ -185,7 +185,7 @@ impl Journal {
         self.begin(header)
     }
 
-    fn predecessor(&self) -> io::Result<Option<Pos>> {
+    fn predecessor(&self) -> io::Result<Option<JournalPosition>> {
         let segments = segment::list(&self.dir)?;
         let newest = segments.iter().find(|it| Some(it.first) == self.newest);
         Ok(newest
@@ -193,12 +193,12 @@ impl Journal {
             .and_then(|it| it.previous))
     }
 
-    fn begin(&mut self, header: Header) -> io::Result<()> {
+    fn begin(&mut self, header: SegmentHeader) -> io::Result<()> {
         let first = header.first;
         let (file, size) = segment::begin(&self.dir, header)?;
         self.newest = Some(first);
         self.bytes += size;
-        self.current = Some(Current {
+        self.current = Some(CurrentSegment {
             file,
             first,
             size,
@@ -208,7 +208,10 @@ impl Journal {
     }
 
     /// Writes the lines of one group; they are durable after `sync`. Returns where each one stands.
-    pub(super) fn append(&mut self, entries: &[Entry<'_>]) -> Result<Vec<Location>, AppendError> {
+    pub(super) fn append(
+        &mut self,
+        entries: &[JournalEntry<'_>],
+    ) -> Result<Vec<LineLocation>, AppendError> {
         self.roll_if_due()?;
         let Some(current) = &mut self.current else {
             return Err(io::Error::other("no segment to write to").into());
@@ -218,16 +221,16 @@ impl Journal {
         let (mut pos, mut committed) = (self.next_pos, self.committed);
         for entry in entries {
             let line = current.size + lines.len() as u64;
-            let place = Place {
+            let place = RecordPlace {
                 pos,
                 durable: self.durable,
                 last: entry.is_last(),
             };
             line::encode(&entry.at(place), &mut lines)?;
-            if !matches!(entry, Entry::Partial(_)) {
+            if !matches!(entry, JournalEntry::Partial(_)) {
                 committed = pos;
             }
-            locations.push(Location {
+            locations.push(LineLocation {
                 pos,
                 committed,
                 segment: current.first,
@@ -274,7 +277,7 @@ impl Journal {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> JournalEntry<'a> {
     fn is_last(&self) -> bool {
         match self {
             Self::Event { last, .. }
@@ -285,18 +288,18 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn at(&self, place: Place) -> Rec<'a> {
+    fn at(&self, place: RecordPlace) -> JournalRecord<'a> {
         match self {
             Self::Event {
                 conversation,
                 record,
                 ..
-            } => Rec::Event(EventRec {
+            } => JournalRecord::Event(EventRec {
                 place,
                 conversation: *conversation,
                 record,
             }),
-            Self::Partial(partial) => Rec::Partial(PartialRec {
+            Self::Partial(partial) => JournalRecord::Partial(PartialRec {
                 place,
                 conversation: partial.conversation,
                 turn: partial.turn,
@@ -304,7 +307,7 @@ impl<'a> Entry<'a> {
                 offset: partial.offset,
                 text: partial.text.clone(),
             }),
-            Self::Audit { head, entry, .. } => Rec::Audit(AuditRec {
+            Self::Audit { head, entry, .. } => JournalRecord::Audit(AuditRec {
                 place,
                 n: head.n,
                 hash: head.hash,
@@ -314,12 +317,12 @@ impl<'a> Entry<'a> {
                 conversation,
                 spent,
                 ..
-            } => Rec::Delete(DeleteRec {
+            } => JournalRecord::Delete(DeleteRec {
                 place,
                 conversation: *conversation,
                 spent: spent.to_vec(),
             }),
-            Self::Note { note, .. } => Rec::Note(NoteRec {
+            Self::Note { note, .. } => JournalRecord::Note(NoteRec {
                 place,
                 key: note.key.clone(),
                 text: note.text.clone(),

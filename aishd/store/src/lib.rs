@@ -1,26 +1,26 @@
 //! Where conversations last: a journal that is written and synced first, and sled with the working state
 //! and the indexes behind it. No other module knows sled.
 
-mod change;
+mod audit_trail;
+mod change_batch;
 mod compact;
 mod disk;
+mod disk_reserve;
+mod disk_room;
 mod index;
+pub mod inspection;
 mod journal;
 mod line;
 mod lock;
-pub mod look;
 mod page_cache;
 mod recover;
 mod requests;
-mod reserve;
 mod resources;
-mod room;
 mod scan;
 mod search;
 mod segment;
 mod shared;
 mod spending;
-mod trail;
 mod upkeep;
 mod values;
 mod verify;
@@ -38,18 +38,20 @@ use aish_proto::id::{ConfirmId, ConversationId, Epoch, Seq, TurnId};
 use sled::Db;
 use tokio::sync::{mpsc, oneshot};
 
-use self::index::Fault;
-use self::recover::Opened;
-use self::requests::{Ack, Deletion, Prepared, Request, Trail};
-pub use self::room::Claim;
-use self::room::Room;
-use self::shared::{Handle, Shared};
-pub use self::trail::Direction;
-use self::writer::Writer;
-use aishd_log::audit::Draft;
+pub use self::audit_trail::TrailDirection;
+pub use self::disk_room::DiskClaim;
+use self::disk_room::DiskRoom;
+use self::index::IndexFault;
+use self::recover::OpenedStore;
+use self::requests::{
+    AuditAdditions, ConversationDeletion, PreparedCommit, WriteAck, WriteRequest,
+};
+use self::shared::{StoreShared, WriterHandle};
+use self::writer::StoreWriter;
+use aishd_log::audit::AuditDraft;
 use aishd_log::event::Record;
-use aishd_log::state::State;
-use aishd_log::time::At;
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 
 /// As many requests as one group may have; who finds it full waits (commits) or is told (text).
 const MAILBOX: usize = 512;
@@ -57,10 +59,10 @@ const MAILBOX: usize = 512;
 /// A handle; cheap to clone. Reads go to sled directly, writes to the one writer thread.
 #[derive(Clone, Debug)]
 pub struct Store {
-    requests: mpsc::Sender<Request>,
-    shared: Arc<Shared>,
+    requests: mpsc::Sender<WriteRequest>,
+    shared: Arc<StoreShared>,
     /// Ends the writer when the last handle goes.
-    _handle: Arc<Handle>,
+    _handle: Arc<WriterHandle>,
 }
 
 /// What becomes durable together, or not at all.
@@ -70,30 +72,30 @@ pub struct Commit {
     /// In the order of their seq, following on the last one stored.
     pub records: Vec<Record>,
     /// The state after the last of them.
-    pub state: State,
+    pub state: ConversationState,
     /// What the audit trail tells of them.
-    pub audit: Vec<Draft>,
+    pub audit: Vec<AuditDraft>,
     /// How much of the disk it may take.
-    pub claim: Claim,
+    pub claim: DiskClaim,
 }
 
 impl Commit {
     pub fn new(
         conversation: ConversationId,
         records: Vec<Record>,
-        state: State,
-        audit: Vec<Draft>,
+        state: ConversationState,
+        audit: Vec<AuditDraft>,
     ) -> Self {
         Self {
             conversation,
-            claim: Claim::of(&records),
+            claim: DiskClaim::of(&records),
             records,
             state,
             audit,
         }
     }
 
-    pub fn claiming(self, claim: Claim) -> Self {
+    pub fn claiming(self, claim: DiskClaim) -> Self {
         Self { claim, ..self }
     }
 }
@@ -121,7 +123,7 @@ pub struct Note {
 /// A conversation as it was stored.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    pub state: State,
+    pub state: ConversationState,
     /// Text that was being written when the daemon ended.
     pub partial: Option<Partial>,
 }
@@ -149,7 +151,7 @@ pub struct KeyUse {
     pub turn: TurnId,
     pub message_seq: Seq,
     pub body: String,
-    pub at: At,
+    pub at: Timestamp,
 }
 
 /// Whether commits are taken, for `daemon/status`.
@@ -175,7 +177,7 @@ impl Alive {
         Self(Arc::new(told))
     }
 
-    fn say(&self) {
+    fn log_state(&self) {
         (self.0)();
     }
 }
@@ -254,15 +256,15 @@ impl Store {
         Self::of(dir, opened, alive)
     }
 
-    fn of(dir: &Path, opened: Opened, alive: Alive) -> Result<Self, OpenError> {
+    fn of(dir: &Path, opened: OpenedStore, alive: Alive) -> Result<Self, OpenError> {
         let (requests, mailbox) = mpsc::channel(MAILBOX);
-        let shared = Arc::new(Shared::new(dir, &opened, alive));
-        let thread = Writer::start(dir, opened, mailbox, Arc::clone(&shared));
+        let shared = Arc::new(StoreShared::new(dir, &opened, alive));
+        let thread = StoreWriter::start(dir, opened, mailbox, Arc::clone(&shared));
         thread.map_err(|source| OpenError::Io {
             path: dir.display().to_string(),
             source,
         })?;
-        let handle = Handle::new(Arc::clone(&shared));
+        let handle = WriterHandle::new(Arc::clone(&shared));
         Ok(Self {
             requests,
             shared,
@@ -280,7 +282,7 @@ impl Store {
     }
 
     pub fn health(&self) -> Health {
-        let lack = Room::on(&self.shared.dir).ok().and_then(|it| it.lack());
+        let lack = DiskRoom::on(&self.shared.dir).ok().and_then(|it| it.lack());
         let status = self.shared.status();
         Health {
             problem: lack.or_else(|| status.problem.clone()),
@@ -305,28 +307,30 @@ impl Store {
 
     /// The same together with a note: both or neither.
     pub async fn commit_with(&self, commit: Commit, note: Option<Note>) -> Result<(), CommitError> {
-        let prepared = Prepared::new(commit, note)?;
-        self.request(|ack| Request::Commit(Box::new(prepared), Some(ack)))
+        let prepared = PreparedCommit::new(commit, note)?;
+        self.request(|ack| WriteRequest::Commit(Box::new(prepared), Some(ack)))
             .await
     }
 
     /// Never waits; a piece that the writer has no room for is dropped, and the next one repeats it
     /// because the caller only moves on from what was taken. Returns whether it was taken.
     pub fn keep_partial(&self, partial: Partial) -> bool {
-        self.requests.try_send(Request::Partial(partial)).is_ok()
+        self.requests
+            .try_send(WriteRequest::Partial(partial))
+            .is_ok()
     }
 
     /// Never waits; the newest note of a key counts. Returns whether the writer took it: it is durable soon, and lost
     /// only if the disk is full or the daemon is killed before.
     pub fn keep_note(&self, note: Note) -> bool {
-        let request = Request::Note(note, Trail::default(), None);
+        let request = WriteRequest::Note(note, AuditAdditions::default(), None);
         self.requests.try_send(request).is_ok()
     }
 
     /// The same for one that somebody counts on, together with what the audit trail tells of it: both or neither. Returns
     /// once they are durable.
-    pub async fn keep(&self, note: Note, audit: Vec<Draft>) -> Result<(), CommitError> {
-        self.request(|ack| Request::Note(note, Trail::new(audit), Some(ack)))
+    pub async fn keep(&self, note: Note, audit: Vec<AuditDraft>) -> Result<(), CommitError> {
+        self.request(|ack| WriteRequest::Note(note, AuditAdditions::new(audit), Some(ack)))
             .await
     }
 
@@ -339,28 +343,31 @@ impl Store {
     pub async fn delete(
         &self,
         conversation: ConversationId,
-        audit: Vec<Draft>,
+        audit: Vec<AuditDraft>,
     ) -> Result<(), CommitError> {
-        let deletion = Box::new(Deletion::new(conversation, audit));
-        self.request(|ack| Request::Delete(deletion, Some(ack)))
+        let deletion = Box::new(ConversationDeletion::new(conversation, audit));
+        self.request(|ack| WriteRequest::Delete(deletion, Some(ack)))
             .await
     }
 
     /// As [`Store::delete`] for what nobody knows of; never waits. Returns whether the writer took it.
     pub fn discard(&self, conversation: ConversationId) -> bool {
-        let deletion = Box::new(Deletion::new(conversation, vec![]));
+        let deletion = Box::new(ConversationDeletion::new(conversation, vec![]));
         self.requests
-            .try_send(Request::Delete(deletion, None))
+            .try_send(WriteRequest::Delete(deletion, None))
             .is_ok()
     }
 
     /// Adds to the audit trail what concerns no conversation's log. Returns once it is durable.
-    pub async fn tell(&self, audit: Vec<Draft>) -> Result<(), CommitError> {
-        self.request(|ack| Request::Audit(Trail::new(audit), Some(ack)))
+    pub async fn record_audit(&self, audit: Vec<AuditDraft>) -> Result<(), CommitError> {
+        self.request(|ack| WriteRequest::Audit(AuditAdditions::new(audit), Some(ack)))
             .await
     }
 
-    async fn request(&self, request: impl FnOnce(Ack) -> Request) -> Result<(), CommitError> {
+    async fn request(
+        &self,
+        request: impl FnOnce(WriteAck) -> WriteRequest,
+    ) -> Result<(), CommitError> {
         let (ack, outcome) = oneshot::channel();
         let sent = self.requests.send(request(ack)).await;
         sent.map_err(|_closed| CommitError::Closed)?;
@@ -424,7 +431,7 @@ impl Store {
     }
 
     /// Every conversation with its state, in the order of their ids.
-    pub fn states(&self) -> Result<Vec<(ConversationId, State)>, ReadError> {
+    pub fn states(&self) -> Result<Vec<(ConversationId, ConversationState)>, ReadError> {
         self.read(index::states)
     }
 
@@ -439,7 +446,7 @@ impl Store {
     }
 
     /// Reads, and where the index turns out to be damaged waits for the writer to build it anew and reads again.
-    fn read<T>(&self, work: impl Fn(&Db) -> Result<T, Fault>) -> Result<T, ReadError> {
+    fn read<T>(&self, work: impl Fn(&Db) -> Result<T, IndexFault>) -> Result<T, ReadError> {
         let (first, _) = self.shared.try_read(&work)?;
         if let Ok(value) = first {
             return Ok(value);

@@ -7,9 +7,9 @@ use aish_proto::id::{ConversationId, Epoch, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use aishd_log::spending::Spent;
-use aishd_log::time::At;
-use aishd_log::tool::Sha;
+use aishd_log::spending::SpentSum;
+use aishd_log::time::Timestamp;
+use aishd_log::tool::ContentDigest;
 
 /// The newest format that this program writes and understands.
 pub(super) const FORMAT: u32 = 2;
@@ -23,12 +23,12 @@ const END: &[u8] = b"}\n";
 const REC_AT: usize = CRC.len() + 8 + LEN.len() + 8 + REC.len();
 
 /// Place in the journal: counts every line but headers, over all segments, from 1.
-pub(super) type Pos = u64;
+pub(super) type JournalPosition = u64;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Rec<'a> {
+pub(super) enum JournalRecord<'a> {
     #[serde(rename = "header")]
-    Header(Header),
+    Header(SegmentHeader),
     #[serde(rename = "event", borrow)]
     Event(EventRec<'a>),
     #[serde(rename = "partial")]
@@ -44,28 +44,28 @@ pub(super) enum Rec<'a> {
 
 /// The first line of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct SegmentHeader {
     pub(super) format: u32,
     pub(super) epoch: Epoch,
-    pub(super) first: Pos,
+    pub(super) first: JournalPosition,
     /// Up to here everything was durable when this segment was begun; what earlier segments hold beyond it
     /// was never acknowledged and does not count.
-    pub(super) after: Pos,
+    pub(super) after: JournalPosition,
     /// The segment before, so that a missing one is noticed.
     #[serde(default)]
-    pub(super) previous: Option<Pos>,
+    pub(super) previous: Option<JournalPosition>,
     /// Records of deleted conversations were taken out: positions have gaps.
     #[serde(default)]
     pub(super) compacted: bool,
-    pub(super) created: At,
+    pub(super) created: Timestamp,
 }
 
 /// Where a record stands among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
-    pub(super) pos: Pos,
+pub(super) struct RecordPlace {
+    pub(super) pos: JournalPosition,
     /// Known to be synced when this was written.
-    pub(super) durable: Pos,
+    pub(super) durable: JournalPosition,
     /// This line completes its commit.
     pub(super) last: bool,
 }
@@ -73,7 +73,7 @@ pub(super) struct Place {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct EventRec<'a> {
     #[serde(rename = "at")]
-    pub(super) place: Place,
+    pub(super) place: RecordPlace,
     pub(super) conversation: ConversationId,
     #[serde(borrow)]
     pub(super) record: &'a RawValue,
@@ -82,7 +82,7 @@ pub(super) struct EventRec<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PartialRec {
     #[serde(rename = "at")]
-    pub(super) place: Place,
+    pub(super) place: RecordPlace,
     pub(super) conversation: ConversationId,
     pub(super) turn: TurnId,
     pub(super) item: u32,
@@ -93,18 +93,18 @@ pub(super) struct PartialRec {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct DeleteRec {
     #[serde(rename = "at")]
-    pub(super) place: Place,
+    pub(super) place: RecordPlace,
     pub(super) conversation: ConversationId,
     /// What it had taken of models, for when its records are gone: its money was spent all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) spent: Vec<Spent>,
+    pub(super) spent: Vec<SpentSum>,
 }
 
 /// Something that is kept under a key beside the conversations; the newest counts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct NoteRec {
     #[serde(rename = "at")]
-    pub(super) place: Place,
+    pub(super) place: RecordPlace,
     pub(super) key: String,
     pub(super) text: String,
     /// What it replaces is to leave the journal.
@@ -120,16 +120,16 @@ pub(super) struct NoteRec {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct AuditRec<'a> {
     #[serde(rename = "at")]
-    pub(super) place: Place,
+    pub(super) place: RecordPlace,
     pub(super) n: u64,
     /// Over the bytes of `entry`.
-    pub(super) hash: Sha,
+    pub(super) hash: ContentDigest,
     #[serde(borrow)]
     pub(super) entry: &'a RawValue,
 }
 
-impl Rec<'_> {
-    pub(super) fn place(&self) -> Option<Place> {
+impl JournalRecord<'_> {
+    pub(super) fn place(&self) -> Option<RecordPlace> {
         match self {
             Self::Header(_) => None,
             Self::Event(it) => Some(it.place),
@@ -150,7 +150,7 @@ pub(super) enum EncodeError {
 }
 
 /// Puts one line behind what `out` holds; leaves `out` as it was on an error.
-pub(super) fn encode(rec: &Rec<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub(super) fn encode(rec: &JournalRecord<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
     let outcome = encode_at(rec, out, start);
     if outcome.is_err() {
@@ -159,7 +159,7 @@ pub(super) fn encode(rec: &Rec<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError
     outcome
 }
 
-fn encode_at(rec: &Rec<'_>, out: &mut Vec<u8>, start: usize) -> Result<(), EncodeError> {
+fn encode_at(rec: &JournalRecord<'_>, out: &mut Vec<u8>, start: usize) -> Result<(), EncodeError> {
     out.resize(start + REC_AT, b'0');
     serde_json::to_writer(&mut *out, rec)?;
     let bytes = out.len() - start - REC_AT;
@@ -191,6 +191,6 @@ pub(super) fn check(bytes: &[u8]) -> Option<(&[u8], usize)> {
 }
 
 /// The place alone, without a look at the texts: cheap enough to search behind damage with.
-pub(super) fn parse(rec: &[u8]) -> Result<Rec<'_>, serde_json::Error> {
+pub(super) fn parse(rec: &[u8]) -> Result<JournalRecord<'_>, serde_json::Error> {
     serde_json::from_slice(rec)
 }

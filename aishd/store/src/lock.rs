@@ -9,11 +9,11 @@ use super::{OpenError, disk};
 use aishd_platform::file_lock::{self, LockError};
 
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct StoreLock {
     file: File,
 }
 
-impl Lock {
+impl StoreLock {
     pub(super) fn take(dir: &Path) -> Result<Self, OpenError> {
         let io_error = |source| OpenError::Io {
             path: dir.display().to_string(),
@@ -44,7 +44,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for StoreLock {
     /// A child that is being started holds a copy of every descriptor until it runs its program, and closing
     /// ours would leave the lock with it.
     fn drop(&mut self) {

@@ -11,12 +11,12 @@ const PAGE_BYTES: usize = 16 << 10;
 
 /// What is read or written of a tree.
 #[derive(Debug)]
-pub(super) struct Passing<'a> {
+pub(super) struct CachePassing<'a> {
     tree: &'a Tree,
     bytes: usize,
 }
 
-impl<'a> Passing<'a> {
+impl<'a> CachePassing<'a> {
     pub(super) fn through(tree: &'a Tree) -> Self {
         // Of what is less than a page by itself every second one counts.
         let bytes = PAGE_BYTES / 2;

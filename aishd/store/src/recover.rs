@@ -7,40 +7,40 @@ use std::path::{Path, PathBuf};
 use aish_proto::id::Epoch;
 use sled::Db;
 
-use super::change::{Memory, Replay};
-use super::index::{self, Fault, guarded};
-use super::journal::{Journal, Location, Resume};
+use super::change_batch::{IndexCache, IndexReplay};
+use super::disk_reserve::DiskReserve;
+use super::index::{self, IndexFault, guarded};
+use super::journal::{Journal, JournalResume, LineLocation};
 use super::line::FORMAT;
-use super::lock::Lock;
-use super::reserve::Reserve;
-use super::scan::{self, Ended, ScanError};
-use super::segment::{self, Segment};
-use super::{Alive, OpenError, disk, trail};
-use aishd_log::audit::chain::Head;
+use super::lock::StoreLock;
+use super::scan::{self, JournalEnd, ScanError};
+use super::segment::{self, JournalSegment};
+use super::{Alive, OpenError, audit_trail, disk};
+use aishd_log::audit::chain::ChainHead;
 use aishd_platform::{clock, failpoint};
 
 /// Everything that the writer works with.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) lock: Lock,
-    pub(super) reserve: Reserve,
+pub(super) struct OpenedStore {
+    pub(super) lock: StoreLock,
+    pub(super) reserve: DiskReserve,
     pub(super) journal: Journal,
     pub(super) db: Db,
-    pub(super) memory: Memory,
+    pub(super) memory: IndexCache,
     /// The last record of the audit trail.
-    pub(super) trail: Head,
+    pub(super) trail: ChainHead,
     pub(super) epoch: Epoch,
     pub(super) repairs: Vec<String>,
 }
 
 /// An index that has everything the journal has.
 #[derive(Debug)]
-struct Current {
+struct CurrentIndex {
     db: Db,
-    memory: Memory,
+    memory: IndexCache,
     /// What it had before.
-    applied: Option<Location>,
-    ended: Ended,
+    applied: Option<LineLocation>,
+    ended: JournalEnd,
     lines: usize,
 }
 
@@ -50,37 +50,37 @@ pub(super) enum BuildError {
     #[error(transparent)]
     Journal(#[from] ScanError),
     #[error("{0}")]
-    Index(#[from] Fault),
+    Index(#[from] IndexFault),
 }
 
-pub(super) fn open(dir: &Path, alive: &Alive) -> Result<Opened, OpenError> {
+pub(super) fn open(dir: &Path, alive: &Alive) -> Result<OpenedStore, OpenError> {
     let io_error = |source| OpenError::Io {
         path: dir.display().to_string(),
         source,
     };
     disk::make_dir(dir).map_err(io_error)?;
-    let mut lock = Lock::take(dir)?;
+    let mut lock = StoreLock::take(dir)?;
     let journal = dir.join("journal");
     let segments = segment::list(&journal).map_err(io_error)?;
     refuse_newer(dir, &segments)?;
     lock.write_pid().map_err(io_error)?;
-    let mut reserve = Reserve::find(dir);
+    let mut reserve = DiskReserve::find(dir);
     reserve.drop_if_short();
     disk::make_dir(&journal).map_err(io_error)?;
     segment::remove_drafts(&journal).map_err(io_error)?;
 
-    let mut start = Start {
+    let mut start = RecoveryStart {
         dir,
         alive,
         repairs: vec![],
     };
     let (journal, current) = start.store(&journal, &segments)?;
     reserve.make_if_plenty();
-    let trail = trail::head(&current.db).map_err(|it| start.io(it))?;
+    let trail = audit_trail::head(&current.db).map_err(|it| start.io(it))?;
     for repair in &start.repairs {
         tracing::warn!(dir = %dir.display(), repair, "the store was repaired");
     }
-    Ok(Opened {
+    Ok(OpenedStore {
         lock,
         reserve,
         epoch: journal.epoch(),
@@ -93,7 +93,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<Opened, OpenError> {
 }
 
 /// A newer program's store stays as it is.
-fn refuse_newer(dir: &Path, segments: &[Segment]) -> Result<(), OpenError> {
+fn refuse_newer(dir: &Path, segments: &[JournalSegment]) -> Result<(), OpenError> {
     match segments.iter().filter_map(|it| it.format).max() {
         Some(found) if found > FORMAT => Err(OpenError::Newer {
             path: dir.display().to_string(),
@@ -105,18 +105,18 @@ fn refuse_newer(dir: &Path, segments: &[Segment]) -> Result<(), OpenError> {
 }
 
 #[derive(Debug)]
-struct Start<'a> {
+struct RecoveryStart<'a> {
     dir: &'a Path,
     alive: &'a Alive,
     repairs: Vec<String>,
 }
 
-impl Start<'_> {
+impl RecoveryStart<'_> {
     fn store(
         &mut self,
         journal: &Path,
-        segments: &[Segment],
-    ) -> Result<(Journal, Current), OpenError> {
+        segments: &[JournalSegment],
+    ) -> Result<(Journal, CurrentIndex), OpenError> {
         let db = self.dir.join("db");
         if segments.is_empty() && !db.exists() {
             return self.fresh(journal);
@@ -124,7 +124,7 @@ impl Start<'_> {
         let found = if db.exists() {
             bring_up(&db, segments, self.alive)
         } else {
-            Err(Fault::garbled("the index is missing").into())
+            Err(IndexFault::garbled("the index is missing").into())
         };
         let current = match found {
             Ok(current) => current,
@@ -137,8 +137,8 @@ impl Start<'_> {
         Ok((journal, current))
     }
 
-    fn fresh(&self, journal: &Path) -> Result<(Journal, Current), OpenError> {
-        let nothing = Resume {
+    fn fresh(&self, journal: &Path) -> Result<(Journal, CurrentIndex), OpenError> {
+        let nothing = JournalResume {
             newest: None,
             at: None,
             next_pos: 1,
@@ -157,7 +157,11 @@ impl Start<'_> {
         }
     }
 
-    fn rebuild(&mut self, fault: &Fault, segments: &[Segment]) -> Result<Current, OpenError> {
+    fn rebuild(
+        &mut self,
+        fault: &IndexFault,
+        segments: &[JournalSegment],
+    ) -> Result<CurrentIndex, OpenError> {
         if segments.is_empty() {
             return Err(self.damaged(&format!(
                 "its index cannot be read ({fault}) and its journal is gone; restore a backup"
@@ -187,8 +191,8 @@ impl Start<'_> {
     fn resume(
         &mut self,
         journal: &Path,
-        segments: &[Segment],
-        current: &Current,
+        segments: &[JournalSegment],
+        current: &CurrentIndex,
     ) -> Result<Journal, OpenError> {
         let ended = current.ended;
         let applied = current.applied;
@@ -221,7 +225,7 @@ impl Start<'_> {
         let epoch = epoch.filter(|_| !lost);
         // An older program may not read what this one writes: it gets a segment of its own.
         let older = newest.is_some_and(|it| it.format.is_some_and(|it| it < FORMAT));
-        let resume = Resume {
+        let resume = JournalResume {
             // An index without a journal: the missing segment is named, so that nobody takes the next for all.
             newest: newest.map(|it| it.first).or(applied.map(|it| it.segment)),
             at: (!lost && ahead.is_none() && !older).then_some(ended.size),
@@ -282,20 +286,20 @@ impl IntoIo for std::io::Error {
     }
 }
 
-impl IntoIo for Fault {
+impl IntoIo for IndexFault {
     fn into_io(self) -> std::io::Error {
         std::io::Error::other(self)
     }
 }
 
-fn sync_segment(segment: Option<&Segment>) -> std::io::Result<()> {
+fn sync_segment(segment: Option<&JournalSegment>) -> std::io::Result<()> {
     match segment {
         Some(it) => disk::open_existing(&it.path)?.sync_all(),
         None => Ok(()),
     }
 }
 
-pub(super) fn total_bytes(segments: &[Segment]) -> u64 {
+pub(super) fn total_bytes(segments: &[JournalSegment]) -> u64 {
     segments
         .iter()
         .filter_map(|it| fs::metadata(&it.path).ok())
@@ -304,17 +308,21 @@ pub(super) fn total_bytes(segments: &[Segment]) -> u64 {
 }
 
 /// Opens the index and gives it what the journal has and it has not.
-fn bring_up(path: &Path, segments: &[Segment], alive: &Alive) -> Result<Current, BuildError> {
+fn bring_up(
+    path: &Path,
+    segments: &[JournalSegment],
+    alive: &Alive,
+) -> Result<CurrentIndex, BuildError> {
     let db = index::open(path)?;
     let applied = index::applied(&db)?;
-    let mut memory = guarded(|| Memory::read(&db))?;
+    let mut memory = guarded(|| IndexCache::read(&db))?;
     failpoint::pass("recover.mid");
     let mut lines = 0;
     let outcome = {
-        let mut replay = Replay::new(&db, &mut memory, segments, applied);
+        let mut replay = IndexReplay::new(&db, &mut memory, segments, applied);
         let mut fault = None;
         let ended = scan::read(segments, applied.as_ref(), &mut |commit| {
-            alive.say();
+            alive.log_state();
             guarded(|| replay.commit(commit)).map_err(|it| {
                 let text = it.to_string();
                 fault = Some(it);
@@ -331,7 +339,7 @@ fn bring_up(path: &Path, segments: &[Segment], alive: &Alive) -> Result<Current,
         }
     };
     match outcome {
-        Ok(ended) => Ok(Current {
+        Ok(ended) => Ok(CurrentIndex {
             db,
             memory,
             applied,
@@ -346,7 +354,7 @@ fn bring_up(path: &Path, segments: &[Segment], alive: &Alive) -> Result<Current,
 }
 
 /// Opens the index again in a running store.
-pub(super) fn reopen(dir: &Path, alive: &Alive) -> Result<(Db, Memory), BuildError> {
+pub(super) fn reopen(dir: &Path, alive: &Alive) -> Result<(Db, IndexCache), BuildError> {
     let segments = segment::list(&dir.join("journal")).map_err(ScanError::Io)?;
     let current = bring_up(&dir.join("db"), &segments, alive)?;
     Ok((current.db, current.memory))
@@ -356,7 +364,7 @@ pub(super) fn reopen(dir: &Path, alive: &Alive) -> Result<(Db, Memory), BuildErr
 /// the old one is kept. The old one must not be open at the end of this: `close_old` sees to it.
 pub(super) fn rebuild_then(
     dir: &Path,
-    segments: &[Segment],
+    segments: &[JournalSegment],
     alive: &Alive,
     close_old: impl FnOnce(),
 ) -> Result<Option<PathBuf>, BuildError> {
@@ -369,7 +377,7 @@ pub(super) fn rebuild_then(
     close_old();
     let db = dir.join("db");
     let aside = dir.join(format!("db.damaged-{}", clock::now().0));
-    let io_fault = |it: std::io::Error| Fault::Sled(it.into());
+    let io_fault = |it: std::io::Error| IndexFault::Sled(it.into());
     let had_one = db.exists();
     if had_one {
         disk::rename(&db, &aside).map_err(io_fault)?;
@@ -378,7 +386,11 @@ pub(super) fn rebuild_then(
     Ok(had_one.then_some(aside))
 }
 
-fn rebuild(dir: &Path, segments: &[Segment], alive: &Alive) -> Result<Option<PathBuf>, BuildError> {
+fn rebuild(
+    dir: &Path,
+    segments: &[JournalSegment],
+    alive: &Alive,
+) -> Result<Option<PathBuf>, BuildError> {
     rebuild_then(dir, segments, alive, || {})
 }
 
@@ -386,6 +398,6 @@ fn remove_dir(path: &Path) -> Result<(), BuildError> {
     match fs::remove_dir_all(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Fault::Sled(error.into()).into()),
+        Err(error) => Err(IndexFault::Sled(error.into()).into()),
     }
 }

@@ -7,16 +7,16 @@ use serde_json::value::RawValue;
 use sled::Db;
 use tokio::sync::oneshot;
 
-use super::change::{Changes, Memory};
-use super::index::Fault;
-use super::journal::{Entry, Location};
-use super::{Claim, Commit, CommitError, Note, Partial, spending};
-use aishd_log::audit::Draft;
-use aishd_log::audit::chain::Head;
+use super::change_batch::{ChangeBatch, IndexCache};
+use super::index::IndexFault;
+use super::journal::{JournalEntry, LineLocation};
+use super::{Commit, CommitError, DiskClaim, Note, Partial, spending};
+use aishd_log::audit::AuditDraft;
+use aishd_log::audit::chain::ChainHead;
 use aishd_log::event::Record;
-use aishd_log::spending::Spent;
-use aishd_log::state::State;
-use aishd_log::tool::Sha;
+use aishd_log::spending::SpentSum;
+use aishd_log::state::ConversationState;
+use aishd_log::tool::ContentDigest;
 
 /// The journal's lines can have eight digits of length; nothing that we accept comes near.
 const RECORD_BYTES: usize = 64 * 1024 * 1024;
@@ -24,56 +24,56 @@ const RECORD_BYTES: usize = 64 * 1024 * 1024;
 /// About what a record of the audit trail takes.
 const DRAFT_BYTES: usize = 512;
 
-pub(super) type Ack = oneshot::Sender<Result<(), CommitError>>;
+pub(super) type WriteAck = oneshot::Sender<Result<(), CommitError>>;
 
 #[derive(Debug)]
-pub(super) enum Request {
-    Commit(Box<Prepared>, Option<Ack>),
+pub(super) enum WriteRequest {
+    Commit(Box<PreparedCommit>, Option<WriteAck>),
     Partial(Partial),
-    Delete(Box<Deletion>, Option<Ack>),
+    Delete(Box<ConversationDeletion>, Option<WriteAck>),
     /// Something kept beside the conversations, and what is told of it.
-    Note(Note, Trail, Option<Ack>),
+    Note(Note, AuditAdditions, Option<WriteAck>),
     /// What is told beside the conversations.
-    Audit(Trail, Option<Ack>),
+    Audit(AuditAdditions, Option<WriteAck>),
 }
 
 /// A conversation that is to go.
 #[derive(Debug)]
-pub(super) struct Deletion {
+pub(super) struct ConversationDeletion {
     conversation: ConversationId,
-    trail: Trail,
+    trail: AuditAdditions,
     /// What it took until then; filled in by the writer, who alone knows what was before.
-    spent: Vec<Spent>,
+    spent: Vec<SpentSum>,
 }
 
-impl Deletion {
-    pub(super) fn new(conversation: ConversationId, audit: Vec<Draft>) -> Self {
+impl ConversationDeletion {
+    pub(super) fn new(conversation: ConversationId, audit: Vec<AuditDraft>) -> Self {
         Self {
             conversation,
-            trail: Trail::new(audit),
+            trail: AuditAdditions::new(audit),
             spent: vec![],
         }
     }
 
     /// Reckons up what it took, up to what is taken in before it.
-    fn reckon(&mut self, db: &Db, before: &[Request]) -> Result<(), Fault> {
-        let again = |it: &Request| matches!(it, Request::Delete(other, _) if other.conversation == self.conversation);
+    fn reckon(&mut self, db: &Db, before: &[WriteRequest]) -> Result<(), IndexFault> {
+        let again = |it: &WriteRequest| matches!(it, WriteRequest::Delete(other, _) if other.conversation == self.conversation);
         let from = before.iter().rposition(again).map_or(0, |it| it + 1);
         let records = before[from..].iter().flat_map(|it| match it {
-            Request::Commit(commit, _) if commit.conversation == self.conversation => {
+            WriteRequest::Commit(commit, _) if commit.conversation == self.conversation => {
                 commit.records.as_slice()
             }
-            Request::Commit(..)
-            | Request::Partial(_)
-            | Request::Delete(..)
-            | Request::Note(..)
-            | Request::Audit(..) => &[],
+            WriteRequest::Commit(..)
+            | WriteRequest::Partial(_)
+            | WriteRequest::Delete(..)
+            | WriteRequest::Note(..)
+            | WriteRequest::Audit(..) => &[],
         });
         let records = records.map(|(record, _)| record);
         self.spent = if from == 0 {
             spending::with(db, self.conversation, records)?
         } else {
-            spending::alone(self.conversation, records)
+            spending::sums_of(self.conversation, records)
         };
         Ok(())
     }
@@ -81,13 +81,13 @@ impl Deletion {
 
 /// What a request adds to the audit trail: drafts until the writer gives them their places.
 #[derive(Debug, Default)]
-pub(super) struct Trail {
-    drafts: Vec<Draft>,
-    sealed: Vec<(Head, Box<RawValue>)>,
+pub(super) struct AuditAdditions {
+    drafts: Vec<AuditDraft>,
+    sealed: Vec<(ChainHead, Box<RawValue>)>,
 }
 
-impl Trail {
-    pub(super) fn new(drafts: Vec<Draft>) -> Self {
+impl AuditAdditions {
+    pub(super) fn new(drafts: Vec<AuditDraft>) -> Self {
         Self {
             drafts,
             sealed: vec![],
@@ -98,7 +98,7 @@ impl Trail {
         self.drafts.len() * DRAFT_BYTES
     }
 
-    fn seal(&mut self, head: &mut Head) -> Result<(), CommitError> {
+    fn seal(&mut self, head: &mut ChainHead) -> Result<(), CommitError> {
         let failed = |it| CommitError::Io(format!("encode a record of the audit trail: {it}"));
         self.sealed.clear();
         for draft in &self.drafts {
@@ -110,10 +110,10 @@ impl Trail {
     }
 
     /// Its lines complete the commit.
-    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    fn entries(&self) -> impl Iterator<Item = JournalEntry<'_>> {
         let count = self.sealed.len();
         let lines = self.sealed.iter().zip(1..);
-        lines.map(move |((head, entry), number)| Entry::Audit {
+        lines.map(move |((head, entry), number)| JournalEntry::Audit {
             head: *head,
             entry,
             last: number == count,
@@ -122,9 +122,9 @@ impl Trail {
 
     fn apply(
         &self,
-        changes: &mut Changes<'_>,
-        locations: &mut impl Iterator<Item = Location>,
-    ) -> Result<(), Fault> {
+        changes: &mut ChangeBatch<'_>,
+        locations: &mut impl Iterator<Item = LineLocation>,
+    ) -> Result<(), IndexFault> {
         for ((head, entry), at) in self.sealed.iter().zip(locations) {
             changes.audit(*head, entry.get(), at)?;
         }
@@ -134,17 +134,17 @@ impl Trail {
 
 /// A commit whose records were encoded by who made it, so that the writer need not.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedCommit {
     conversation: ConversationId,
     records: Vec<(Record, Box<RawValue>)>,
-    state: State,
+    state: ConversationState,
     /// What is kept beside the conversations together with it.
     note: Option<Note>,
-    trail: Trail,
-    claim: Claim,
+    trail: AuditAdditions,
+    claim: DiskClaim,
 }
 
-impl Prepared {
+impl PreparedCommit {
     pub(super) fn new(commit: Commit, note: Option<Note>) -> Result<Self, CommitError> {
         let mut records = Vec::with_capacity(commit.records.len());
         for record in commit.records {
@@ -159,10 +159,10 @@ impl Prepared {
         for draft in &mut drafts {
             let mut told_of = records.iter();
             let told_of = told_of.find(|(record, _)| Some(record.seq) == draft.seq);
-            draft.fact = told_of.map(|(_, stored)| Sha::of(stored.get().as_bytes()));
+            draft.fact = told_of.map(|(_, stored)| ContentDigest::of(stored.get().as_bytes()));
         }
         Ok(Self {
-            trail: Trail::new(drafts),
+            trail: AuditAdditions::new(drafts),
             conversation: commit.conversation,
             records,
             state: commit.state,
@@ -199,7 +199,7 @@ impl Prepared {
     }
 }
 
-impl Request {
+impl WriteRequest {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Commit(commit, _) => commit.bytes(),
@@ -210,11 +210,11 @@ impl Request {
         }
     }
 
-    pub(super) fn claim(&self) -> Claim {
+    pub(super) fn claim(&self) -> DiskClaim {
         match self {
             Self::Commit(commit, _) => commit.claim,
-            Self::Delete(..) => Claim::End,
-            Self::Partial(_) | Self::Audit(..) | Self::Note(..) => Claim::GoOn,
+            Self::Delete(..) => DiskClaim::End,
+            Self::Partial(_) | Self::Audit(..) | Self::Note(..) => DiskClaim::GoOn,
         }
     }
 
@@ -235,7 +235,7 @@ impl Request {
     }
 
     /// Whom it is to be answered to; asked once.
-    pub(super) fn take_ack(&mut self) -> Option<Ack> {
+    pub(super) fn take_ack(&mut self) -> Option<WriteAck> {
         match self {
             Self::Commit(_, ack)
             | Self::Delete(_, ack)
@@ -245,7 +245,7 @@ impl Request {
         }
     }
 
-    fn trail(&mut self) -> Option<&mut Trail> {
+    fn trail(&mut self) -> Option<&mut AuditAdditions> {
         match self {
             Self::Commit(commit, _) => Some(&mut commit.trail),
             Self::Delete(deletion, _) => Some(&mut deletion.trail),
@@ -256,14 +256,17 @@ impl Request {
 }
 
 /// Gives what a group tells its places in the trail, behind `head`. Returns the last of them.
-pub(super) fn seal(group: &mut [Request], mut head: Head) -> Result<Head, CommitError> {
-    for trail in group.iter_mut().filter_map(Request::trail) {
+pub(super) fn seal(
+    group: &mut [WriteRequest],
+    mut head: ChainHead,
+) -> Result<ChainHead, CommitError> {
+    for trail in group.iter_mut().filter_map(WriteRequest::trail) {
         trail.seal(&mut head)?;
     }
     Ok(head)
 }
 
-pub(super) fn answer(ack: Ack, outcome: Result<(), CommitError>) {
+pub(super) fn answer(ack: WriteAck, outcome: Result<(), CommitError>) {
     // Who asked may be gone; what was stored stays stored.
     let _gone = ack.send(outcome);
 }
@@ -271,16 +274,16 @@ pub(super) fn answer(ack: Ack, outcome: Result<(), CommitError>) {
 /// Refuses what does not follow on what is stored, so that no gap comes into a log.
 pub(super) fn in_order(
     db: &Db,
-    memory: &mut Memory,
-    group: Vec<Request>,
-) -> Result<Vec<Request>, (Vec<Request>, Fault)> {
+    memory: &mut IndexCache,
+    group: Vec<WriteRequest>,
+) -> Result<Vec<WriteRequest>, (Vec<WriteRequest>, IndexFault)> {
     let mut last_seqs: HashMap<ConversationId, Seq> = HashMap::new();
     let mut taken = Vec::with_capacity(group.len());
     let mut waiting = group.into_iter();
     while let Some(mut request) = waiting.next() {
         match &mut request {
-            Request::Partial(_) | Request::Note(..) | Request::Audit(..) => {}
-            Request::Delete(deletion, _) => {
+            WriteRequest::Partial(_) | WriteRequest::Note(..) | WriteRequest::Audit(..) => {}
+            WriteRequest::Delete(deletion, _) => {
                 if let Err(fault) = deletion.reckon(db, &taken) {
                     taken.push(request);
                     taken.extend(waiting);
@@ -288,7 +291,7 @@ pub(super) fn in_order(
                 }
                 last_seqs.insert(deletion.conversation, Seq(0));
             }
-            Request::Commit(commit, _) => {
+            WriteRequest::Commit(commit, _) => {
                 let known = match last_seqs.get(&commit.conversation) {
                     Some(known) => Ok(*known),
                     None => memory.last_seq(db, commit.conversation),
@@ -316,31 +319,31 @@ pub(super) fn in_order(
 }
 
 /// The lines of a group, in its order.
-pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
+pub(super) fn entries(group: &[WriteRequest]) -> Vec<JournalEntry<'_>> {
     let mut entries = vec![];
     for request in group {
         match request {
-            Request::Partial(partial) => entries.push(Entry::Partial(partial)),
-            Request::Delete(deletion, _) => {
-                entries.push(Entry::Delete {
+            WriteRequest::Partial(partial) => entries.push(JournalEntry::Partial(partial)),
+            WriteRequest::Delete(deletion, _) => {
+                entries.push(JournalEntry::Delete {
                     conversation: deletion.conversation,
                     spent: &deletion.spent,
                     last: deletion.trail.sealed.is_empty(),
                 });
                 entries.extend(deletion.trail.entries());
             }
-            Request::Audit(trail, _) => entries.extend(trail.entries()),
-            Request::Note(note, trail, _) => {
+            WriteRequest::Audit(trail, _) => entries.extend(trail.entries()),
+            WriteRequest::Note(note, trail, _) => {
                 let last = trail.sealed.is_empty();
-                entries.push(Entry::Note { note, last });
+                entries.push(JournalEntry::Note { note, last });
                 entries.extend(trail.entries());
             }
-            Request::Commit(commit, _) => {
+            WriteRequest::Commit(commit, _) => {
                 let untold = commit.trail.sealed.is_empty();
                 let count = commit.records.len();
                 let lines = commit.records.iter().zip(1..);
                 let alone = untold && commit.note.is_none();
-                entries.extend(lines.map(|((_, record), number)| Entry::Event {
+                entries.extend(lines.map(|((_, record), number)| JournalEntry::Event {
                     conversation: commit.conversation,
                     record,
                     last: alone && number == count,
@@ -349,7 +352,7 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
                     commit
                         .note
                         .iter()
-                        .map(|note| Entry::Note { note, last: untold }),
+                        .map(|note| JournalEntry::Note { note, last: untold }),
                 );
                 entries.extend(commit.trail.entries());
             }
@@ -361,15 +364,15 @@ pub(super) fn entries(group: &[Request]) -> Vec<Entry<'_>> {
 /// Applies a group whose lines stand at `locations`.
 pub(super) fn apply(
     db: &Db,
-    memory: &mut Memory,
-    group: &[Request],
-    locations: &[Location],
-) -> Result<(), Fault> {
-    let mut changes = Changes::new(db, memory);
+    memory: &mut IndexCache,
+    group: &[WriteRequest],
+    locations: &[LineLocation],
+) -> Result<(), IndexFault> {
+    let mut changes = ChangeBatch::new(db, memory);
     let mut locations = locations.iter().copied();
     for request in group {
         match request {
-            Request::Commit(commit, _) => {
+            WriteRequest::Commit(commit, _) => {
                 for ((record, stored), at) in commit.records.iter().zip(&mut locations) {
                     changes.record(commit.conversation, record, stored.get().as_bytes(), at)?;
                 }
@@ -379,20 +382,20 @@ pub(super) fn apply(
                 commit.trail.apply(&mut changes, &mut locations)?;
                 changes.state(commit.conversation, &commit.state)?;
             }
-            Request::Partial(partial) => {
+            WriteRequest::Partial(partial) => {
                 for at in locations.by_ref().take(1) {
                     changes.partial(partial, at)?;
                 }
             }
-            Request::Delete(deletion, _) => {
+            WriteRequest::Delete(deletion, _) => {
                 let conversation = deletion.conversation;
                 for at in locations.by_ref().take(1) {
                     changes.delete(conversation, &deletion.spent, at)?;
                 }
                 deletion.trail.apply(&mut changes, &mut locations)?;
             }
-            Request::Audit(trail, _) => trail.apply(&mut changes, &mut locations)?,
-            Request::Note(note, trail, _) => {
+            WriteRequest::Audit(trail, _) => trail.apply(&mut changes, &mut locations)?,
+            WriteRequest::Note(note, trail, _) => {
                 for at in locations.by_ref().take(1) {
                     changes.note(note, at)?;
                 }

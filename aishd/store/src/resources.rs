@@ -5,10 +5,10 @@ use std::ops::Bound;
 use aish_proto::id::ConversationId;
 use sled::Db;
 
-use super::index::{self, Fault};
+use super::index::{self, IndexFault};
 use super::{ReadError, Store, values};
 use aishd_log::event::Event;
-use aishd_log::resource::{Data, Head, ResourceName, Standing};
+use aishd_log::resource::{ResourceData, ResourceHead, ResourceName, ResourceStatus};
 
 impl Store {
     /// What there is under a name.
@@ -16,8 +16,8 @@ impl Store {
         &self,
         conversation: ConversationId,
         name: &ResourceName,
-    ) -> Result<Standing, ReadError> {
-        self.read(|db| standing(db, conversation, name))
+    ) -> Result<ResourceStatus, ReadError> {
+        self.read(|db| status_of(db, conversation, name))
     }
 
     /// A resource with its data; `None`: there is none.
@@ -25,9 +25,9 @@ impl Store {
         &self,
         conversation: ConversationId,
         name: &ResourceName,
-    ) -> Result<Option<(Head, Data)>, ReadError> {
+    ) -> Result<Option<(ResourceHead, ResourceData)>, ReadError> {
         self.read(|db| {
-            let Standing::There(head) = standing(db, conversation, name)? else {
+            let ResourceStatus::There(head) = status_of(db, conversation, name)? else {
                 return Ok(None);
             };
             let record = index::record(db, conversation, head.seq)?;
@@ -37,7 +37,7 @@ impl Store {
             {
                 return Ok(Some((head, data)));
             }
-            Err(Fault::garbled("a resource is not where it should be"))
+            Err(IndexFault::garbled("a resource is not where it should be"))
         })
     }
 
@@ -47,7 +47,7 @@ impl Store {
         conversation: ConversationId,
         after: Option<&ResourceName>,
         limit: usize,
-    ) -> Result<Vec<(ResourceName, Head)>, ReadError> {
+    ) -> Result<Vec<(ResourceName, ResourceHead)>, ReadError> {
         self.read(|db| {
             let prefix = values::resources(conversation);
             let from = match after {
@@ -61,7 +61,7 @@ impl Store {
                     break;
                 }
                 let name = values::resource_in(&key);
-                let name = name.ok_or_else(|| Fault::garbled("the name of a resource"))?;
+                let name = name.ok_or_else(|| IndexFault::garbled("the name of a resource"))?;
                 found.push((name, serde_json::from_slice(&value)?));
             }
             Ok(found)
@@ -69,13 +69,17 @@ impl Store {
     }
 }
 
-fn standing(db: &Db, conversation: ConversationId, name: &ResourceName) -> Result<Standing, Fault> {
+fn status_of(
+    db: &Db,
+    conversation: ConversationId,
+    name: &ResourceName,
+) -> Result<ResourceStatus, IndexFault> {
     if let Some(head) = db.get(values::resource(conversation, name))? {
-        return Ok(Standing::There(serde_json::from_slice(&head)?));
+        return Ok(ResourceStatus::There(serde_json::from_slice(&head)?));
     }
     let Some(last) = db.get(values::gone_resource(conversation, name))? else {
-        return Ok(Standing::Gone(0));
+        return Ok(ResourceStatus::Gone(0));
     };
-    let last = <[u8; 8]>::try_from(&*last).map_err(|_| Fault::garbled("a revision"))?;
-    Ok(Standing::Gone(u64::from_be_bytes(last)))
+    let last = <[u8; 8]>::try_from(&*last).map_err(|_| IndexFault::garbled("a revision"))?;
+    Ok(ResourceStatus::Gone(u64::from_be_bytes(last)))
 }

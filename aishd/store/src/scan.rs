@@ -10,12 +10,12 @@ use std::path::PathBuf;
 
 use aish_proto::id::ConversationId;
 
-use super::journal::Location;
-use super::line::{self, Place, Pos, Rec};
-use super::segment::Segment;
+use super::journal::LineLocation;
+use super::line::{self, JournalPosition, JournalRecord, RecordPlace};
+use super::segment::JournalSegment;
 
 /// Lines of a whole commit, in order.
-pub(super) type Lines<'a> = Vec<(Rec<'a>, Location)>;
+pub(super) type CommitLines<'a> = Vec<(JournalRecord<'a>, LineLocation)>;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ScanError {
@@ -33,10 +33,10 @@ pub(super) enum ScanError {
 
 /// How the journal ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct JournalEnd {
     /// The last position that counts.
-    pub(super) pos: Pos,
-    pub(super) committed: Pos,
+    pub(super) pos: JournalPosition,
+    pub(super) committed: JournalPosition,
     /// Where the newest segment ends, and how many bytes behind it belong to an unfinished write.
     pub(super) size: u64,
     pub(super) torn: u64,
@@ -46,17 +46,17 @@ pub(super) struct Ended {
 
 /// Reads everything behind `applied` (all, if none), one commit at a time.
 pub(super) fn read(
-    segments: &[Segment],
-    applied: Option<&Location>,
-    each: &mut dyn FnMut(Lines<'_>) -> Result<(), String>,
-) -> Result<Ended, ScanError> {
-    let mut scan = Scan {
+    segments: &[JournalSegment],
+    applied: Option<&LineLocation>,
+    each: &mut dyn FnMut(CommitLines<'_>) -> Result<(), String>,
+) -> Result<JournalEnd, ScanError> {
+    let mut scan = JournalScan {
         segments,
         applied: applied.map_or(0, |it| it.pos),
-        ended: Ended {
+        ended: JournalEnd {
             pos: applied.map_or(0, |it| it.pos),
             committed: applied.map_or(0, |it| it.committed),
-            ..Ended::default()
+            ..JournalEnd::default()
         },
     };
     let (from, resume_at) = scan.start(applied)?;
@@ -69,13 +69,13 @@ pub(super) fn read(
 
 /// Where conversations are deleted behind `applied`, the last place of each.
 pub(super) fn deletions(
-    segments: &[Segment],
-    applied: Option<&Location>,
-) -> Result<HashMap<ConversationId, Pos>, ScanError> {
+    segments: &[JournalSegment],
+    applied: Option<&LineLocation>,
+) -> Result<HashMap<ConversationId, JournalPosition>, ScanError> {
     let mut found = HashMap::new();
     read(segments, applied, &mut |commit| {
         for (rec, at) in commit {
-            if let Rec::Delete(it) = rec {
+            if let JournalRecord::Delete(it) = rec {
                 found.insert(it.conversation, at.pos);
             }
         }
@@ -85,16 +85,16 @@ pub(super) fn deletions(
 }
 
 #[derive(Debug)]
-struct Scan<'a> {
-    segments: &'a [Segment],
+struct JournalScan<'a> {
+    segments: &'a [JournalSegment],
     /// Up to here the index has everything.
-    applied: Pos,
-    ended: Ended,
+    applied: JournalPosition,
+    ended: JournalEnd,
 }
 
-impl Scan<'_> {
+impl JournalScan<'_> {
     /// The segment to begin in, and the offset when it is known.
-    fn start(&mut self, applied: Option<&Location>) -> Result<(usize, Option<u64>), ScanError> {
+    fn start(&mut self, applied: Option<&LineLocation>) -> Result<(usize, Option<u64>), ScanError> {
         let Some(applied) = applied else {
             if let Some(first) = self.segments.first() {
                 let missing = first.header.as_ref().and_then(|it| it.previous);
@@ -138,7 +138,7 @@ impl Scan<'_> {
         &mut self,
         index: usize,
         offset: Option<u64>,
-        each: &mut dyn FnMut(Lines<'_>) -> Result<(), String>,
+        each: &mut dyn FnMut(CommitLines<'_>) -> Result<(), String>,
     ) -> Result<(), ScanError> {
         let segment = &self.segments[index];
         let next = self.segments.get(index + 1);
@@ -152,7 +152,7 @@ impl Scan<'_> {
         let at = offset.unwrap_or(segment.body_at);
         let bytes = read_from(segment, at)?;
         let mut cursor = 0;
-        let mut commit: Lines<'_> = vec![];
+        let mut commit: CommitLines<'_> = vec![];
         let mut commit_at = 0;
         while cursor < bytes.len() {
             let parsed = line::check(&bytes[cursor..]).and_then(|(rec, length)| {
@@ -218,19 +218,22 @@ impl Scan<'_> {
 
     fn location(
         &self,
-        segment: Pos,
+        segment: JournalPosition,
         at: u64,
         cursor: usize,
         length: usize,
-        place: Place,
-        rec: &Rec<'_>,
-    ) -> Location {
+        place: RecordPlace,
+        rec: &JournalRecord<'_>,
+    ) -> LineLocation {
         let line = at + cursor as u64;
         let committed = match rec {
-            Rec::Partial(_) | Rec::Header(_) => self.ended.committed,
-            Rec::Event(_) | Rec::Delete(_) | Rec::Note(_) | Rec::Audit(_) => place.pos,
+            JournalRecord::Partial(_) | JournalRecord::Header(_) => self.ended.committed,
+            JournalRecord::Event(_)
+            | JournalRecord::Delete(_)
+            | JournalRecord::Note(_)
+            | JournalRecord::Audit(_) => place.pos,
         };
-        Location {
+        LineLocation {
             pos: place.pos,
             committed,
             segment,
@@ -241,8 +244,8 @@ impl Scan<'_> {
 
     fn complete(
         &mut self,
-        commit: Lines<'_>,
-        each: &mut dyn FnMut(Lines<'_>) -> Result<(), String>,
+        commit: CommitLines<'_>,
+        each: &mut dyn FnMut(CommitLines<'_>) -> Result<(), String>,
     ) -> Result<(), ScanError> {
         if let Some((_, location)) = commit.last() {
             self.ended.pos = location.pos;
@@ -261,7 +264,7 @@ impl Scan<'_> {
         &mut self,
         bytes: &[u8],
         cursor: usize,
-        expected: Pos,
+        expected: JournalPosition,
         index: usize,
         at: u64,
     ) -> Result<Option<usize>, ScanError> {
@@ -298,7 +301,7 @@ impl Scan<'_> {
 }
 
 /// Whether the line that was applied last is where it was.
-fn stands_there(segment: &Segment, applied: &Location) -> Result<bool, ScanError> {
+fn stands_there(segment: &JournalSegment, applied: &LineLocation) -> Result<bool, ScanError> {
     let mut line = vec![];
     let mut file = File::open(&segment.path)?;
     file.seek(SeekFrom::Start(applied.line))?;
@@ -311,7 +314,7 @@ fn stands_there(segment: &Segment, applied: &Location) -> Result<bool, ScanError
     Ok(pos == Some(applied.pos))
 }
 
-fn read_from(segment: &Segment, offset: u64) -> io::Result<Vec<u8>> {
+fn read_from(segment: &JournalSegment, offset: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![];
     let mut file = File::open(&segment.path)?;
     file.seek(SeekFrom::Start(offset))?;
@@ -319,7 +322,7 @@ fn read_from(segment: &Segment, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn damaged(segment: &Segment, offset: u64, what: &str) -> ScanError {
+fn damaged(segment: &JournalSegment, offset: u64, what: &str) -> ScanError {
     ScanError::Damaged {
         file: segment.path.clone(),
         offset,

@@ -2,13 +2,13 @@
 
 use aish_proto::id::{ConversationId, Seq};
 
-use super::index::{self, Fault};
+use super::index::{self, IndexFault};
 use super::{ReadError, Store, values};
 use aishd_log::event::Record;
 
 /// Part of a log that was looked through.
 #[derive(Clone, Debug)]
-pub struct Looked {
+pub struct SearchedPart {
     /// Those that were wanted, in the order in which they were met.
     pub records: Vec<Record>,
     /// The last position that was looked at; `None`: there is nothing after it.
@@ -23,7 +23,7 @@ impl Store {
         after: Seq,
         max_bytes: usize,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<Looked, ReadError> {
+    ) -> Result<SearchedPart, ReadError> {
         self.read(|db| {
             let mut records = vec![];
             let mut value = vec![];
@@ -42,14 +42,15 @@ impl Store {
                 bytes += value.len();
                 if bytes > max_bytes {
                     let through = values::seq_in(&key);
-                    let through = through.ok_or_else(|| Fault::garbled("the key of a record"))?;
-                    return Ok(Looked {
+                    let through =
+                        through.ok_or_else(|| IndexFault::garbled("the key of a record"))?;
+                    return Ok(SearchedPart {
                         records,
                         through: Some(through),
                     });
                 }
             }
-            Ok(Looked {
+            Ok(SearchedPart {
                 records,
                 through: None,
             })
@@ -63,7 +64,7 @@ impl Store {
         before: Seq,
         max_bytes: usize,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<Looked, ReadError> {
+    ) -> Result<SearchedPart, ReadError> {
         self.read(|db| {
             let mut records = vec![];
             let mut value = vec![];
@@ -85,7 +86,7 @@ impl Store {
                     missing = index::collect_part(&key, &part, &mut value, missing)?;
                 }
                 if missing > 0 {
-                    return Err(Fault::garbled("a record has not all its parts"));
+                    return Err(IndexFault::garbled("a record has not all its parts"));
                 }
                 if wanted(&value) {
                     records.push(serde_json::from_slice(&value)?);
@@ -93,14 +94,15 @@ impl Store {
                 bytes += value.len();
                 if bytes > max_bytes {
                     let through = values::seq_in(&key);
-                    let through = through.ok_or_else(|| Fault::garbled("the key of a record"))?;
-                    return Ok(Looked {
+                    let through =
+                        through.ok_or_else(|| IndexFault::garbled("the key of a record"))?;
+                    return Ok(SearchedPart {
                         records,
                         through: Some(through),
                     });
                 }
             }
-            Ok(Looked {
+            Ok(SearchedPart {
                 records,
                 through: None,
             })

@@ -5,30 +5,30 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::disk;
-use super::line::{self, Header, Pos, Rec};
+use super::line::{self, JournalPosition, JournalRecord, SegmentHeader};
 
 /// A header is far shorter.
 const HEADER_READ_BYTES: u64 = 64 * 1024;
 
 /// A segment that is there, with what its header says; `None` where the header is damaged.
 #[derive(Clone, Debug)]
-pub(super) struct Segment {
-    pub(super) first: Pos,
+pub(super) struct JournalSegment {
+    pub(super) first: JournalPosition,
     pub(super) path: PathBuf,
-    pub(super) header: Option<Header>,
+    pub(super) header: Option<SegmentHeader>,
     /// Said even by a header of a format that we do not know.
     pub(super) format: Option<u32>,
     /// Bytes of the header's line.
     pub(super) body_at: u64,
 }
 
-pub(super) fn path(journal: &Path, first: Pos) -> PathBuf {
+pub(super) fn path(journal: &Path, first: JournalPosition) -> PathBuf {
     journal.join(format!("{first:020}.jsonl"))
 }
 
 /// The part of a header that every format keeps.
 #[derive(serde::Deserialize)]
-struct Probe {
+struct HeaderProbe {
     header: ProbeHeader,
 }
 
@@ -38,7 +38,7 @@ struct ProbeHeader {
 }
 
 /// All segments in order. Half-made ones (`.tmp`) are none.
-pub(super) fn list(journal: &Path) -> io::Result<Vec<Segment>> {
+pub(super) fn list(journal: &Path) -> io::Result<Vec<JournalSegment>> {
     let entries = match fs::read_dir(journal) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
@@ -63,14 +63,14 @@ pub(super) fn list(journal: &Path) -> io::Result<Vec<Segment>> {
 
 /// A segment that is not written any more, which compaction may rewrite.
 #[derive(Debug)]
-pub(super) struct Closed {
-    pub(super) segment: Segment,
+pub(super) struct ClosedSegment {
+    pub(super) segment: JournalSegment,
     /// Where the next segment goes on: what stands behind it here was never acknowledged.
-    pub(super) limit: Pos,
+    pub(super) limit: JournalPosition,
 }
 
 /// Those before `current` whose limit is known.
-pub(super) fn closed(journal: &Path, current: Pos) -> Vec<Closed> {
+pub(super) fn closed(journal: &Path, current: JournalPosition) -> Vec<ClosedSegment> {
     let segments = list(journal).unwrap_or_default();
     let limits: Vec<_> = segments
         .iter()
@@ -82,7 +82,7 @@ pub(super) fn closed(journal: &Path, current: Pos) -> Vec<Closed> {
         .zip(limits)
         .filter(|(it, _)| it.first < current)
         .filter_map(|(segment, limit)| {
-            Some(Closed {
+            Some(ClosedSegment {
                 segment,
                 limit: limit?,
             })
@@ -90,25 +90,31 @@ pub(super) fn closed(journal: &Path, current: Pos) -> Vec<Closed> {
         .collect()
 }
 
-fn read_header(first: Pos, path: PathBuf) -> io::Result<Segment> {
+fn read_header(first: JournalPosition, path: PathBuf) -> io::Result<JournalSegment> {
     let mut start = vec![];
     File::open(&path)?
         .take(HEADER_READ_BYTES)
         .read_to_end(&mut start)?;
     let checked = line::check(&start);
     let format = checked
-        .and_then(|(rec, _)| serde_json::from_slice::<Probe>(rec).ok())
+        .and_then(|(rec, _)| serde_json::from_slice::<HeaderProbe>(rec).ok())
         .map(|it| it.header.format);
     let found = checked.and_then(|(rec, bytes)| match line::parse(rec) {
-        Ok(Rec::Header(header)) => Some((header, bytes)),
-        Ok(Rec::Event(_) | Rec::Partial(_) | Rec::Delete(_) | Rec::Note(_) | Rec::Audit(_))
+        Ok(JournalRecord::Header(header)) => Some((header, bytes)),
+        Ok(
+            JournalRecord::Event(_)
+            | JournalRecord::Partial(_)
+            | JournalRecord::Delete(_)
+            | JournalRecord::Note(_)
+            | JournalRecord::Audit(_),
+        )
         | Err(_) => None,
     });
     let (header, body_at) = match found {
         Some((header, bytes)) => (Some(header), bytes),
         None => (None, 0),
     };
-    Ok(Segment {
+    Ok(JournalSegment {
         first,
         path,
         header,
@@ -119,7 +125,7 @@ fn read_header(first: Pos, path: PathBuf) -> io::Result<Segment> {
 
 /// Begins a segment. It gets its name only when it is synced, so that a segment without a header is damaged
 /// and never merely young. Returns the file, to be written at the returned offset.
-pub(super) fn begin(journal: &Path, header: Header) -> io::Result<(File, u64)> {
+pub(super) fn begin(journal: &Path, header: SegmentHeader) -> io::Result<(File, u64)> {
     let target = path(journal, header.first);
     let draft = target.with_extension("tmp");
     let made = write_draft(&draft, header).and_then(|made| {
@@ -132,10 +138,10 @@ pub(super) fn begin(journal: &Path, header: Header) -> io::Result<(File, u64)> {
     made
 }
 
-fn write_draft(draft: &Path, header: Header) -> io::Result<(File, u64)> {
+fn write_draft(draft: &Path, header: SegmentHeader) -> io::Result<(File, u64)> {
     let _left_over = fs::remove_file(draft);
     let mut bytes = vec![];
-    line::encode(&Rec::Header(header), &mut bytes).map_err(io::Error::other)?;
+    line::encode(&JournalRecord::Header(header), &mut bytes).map_err(io::Error::other)?;
     let mut file = disk::create_new(draft)?;
     file.write_all(&bytes)?;
     file.sync_all()?;

@@ -10,8 +10,8 @@ use sled::Db;
 use tokio::runtime::{self, RuntimeFlavor};
 use tokio::sync::{Notify, oneshot};
 
-use super::index::{Fault, guarded};
-use super::recover::Opened;
+use super::index::{IndexFault, guarded};
+use super::recover::OpenedStore;
 use super::{Alive, ReadError};
 
 /// How long a read waits for a damaged index to be built anew.
@@ -24,12 +24,12 @@ const SHORTLY: Duration = Duration::from_millis(10);
 const END_LIMIT: Duration = Duration::from_secs(8);
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct StoreShared {
     pub(super) epoch: Epoch,
     /// Empty while the index is opened again. Readers hold the lock while they read, so that no handle of a
     /// faulty sled is left when it is taken out.
     index: RwLock<Option<Db>>,
-    status: Mutex<Status>,
+    status: Mutex<StoreState>,
     changed: Condvar,
     /// Wakes the writer for what does not come through its mailbox.
     pub(super) call: Notify,
@@ -40,7 +40,7 @@ pub(super) struct Shared {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Status {
+pub(super) struct StoreState {
     pub(super) closing: bool,
     /// How often the index began to take in what was acknowledged. A reader waits for what had begun when it came and
     /// not for what begins later, which under load has no end.
@@ -58,15 +58,15 @@ pub(super) struct Status {
     pub(super) repairs: Vec<String>,
 }
 
-impl Shared {
-    pub(super) fn new(dir: &Path, opened: &Opened, alive: Alive) -> Self {
+impl StoreShared {
+    pub(super) fn new(dir: &Path, opened: &OpenedStore, alive: Alive) -> Self {
         Self {
             epoch: opened.epoch,
             index: RwLock::new(Some(opened.db.clone())),
-            status: Mutex::new(Status {
+            status: Mutex::new(StoreState {
                 journal_bytes: opened.journal.bytes(),
                 repairs: opened.repairs.clone(),
-                ..Status::default()
+                ..StoreState::default()
             }),
             changed: Condvar::new(),
             call: Notify::new(),
@@ -86,17 +86,17 @@ impl Shared {
     pub(super) fn beat(&self) {
         let asked = self.beat.lock().take();
         if let Some(answer) = asked {
-            self.alive.say();
+            self.alive.log_state();
             let _gone = answer.send(());
         }
     }
 
-    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+    pub(super) fn status(&self) -> MutexGuard<'_, StoreState> {
         self.status.lock()
     }
 
     /// Changes the status and wakes those who wait for that.
-    pub(super) fn update(&self, change: impl FnOnce(&mut Status)) {
+    pub(super) fn update(&self, change: impl FnOnce(&mut StoreState)) {
         change(&mut self.status());
         self.changed.notify_all();
     }
@@ -104,8 +104,8 @@ impl Shared {
     /// The outcome with the generation of the index that it was read from.
     pub(super) fn try_read<T>(
         &self,
-        work: &impl Fn(&Db) -> Result<T, Fault>,
-    ) -> Result<(Result<T, Fault>, u64), ReadError> {
+        work: &impl Fn(&Db) -> Result<T, IndexFault>,
+    ) -> Result<(Result<T, IndexFault>, u64), ReadError> {
         self.wait_until_applied()?;
         let index = self.index.read();
         let generation = self.status().generation;
@@ -134,7 +134,7 @@ impl Shared {
     fn wait_until_applied(&self) -> Result<(), ReadError> {
         let wanted = self.status().begun;
         let is_applied = |limit| {
-            let lags = |it: &mut Status| it.applied < wanted;
+            let lags = |it: &mut StoreState| it.applied < wanted;
             let mut status = self.status();
             self.changed.wait_while_for(&mut status, lags, limit);
             status.applied >= wanted
@@ -147,7 +147,7 @@ impl Shared {
     }
 
     /// Asks the writer to see to an index that could not be read, and waits until it has tried.
-    pub(super) fn wait_for_rebuild(&self, generation: u64, fault: &Fault) {
+    pub(super) fn wait_for_rebuild(&self, generation: u64, fault: &IndexFault) {
         let mut status = self.status();
         if status.generation == generation && status.damaged.is_none() {
             status.damaged = Some(fault.to_string());
@@ -155,7 +155,7 @@ impl Shared {
         self.call.notify_one();
         drop(status);
         let wait = || {
-            let unchanged = |it: &mut Status| it.generation == generation && !it.ended;
+            let unchanged = |it: &mut StoreState| it.generation == generation && !it.ended;
             self.changed
                 .wait_while_for(&mut self.status(), unchanged, REBUILD_LIMIT);
         };
@@ -204,17 +204,17 @@ fn aside<T>(wait: impl FnOnce() -> T) -> T {
 
 /// The last of its clones ends the writer.
 #[derive(Debug)]
-pub(super) struct Handle {
-    shared: Arc<Shared>,
+pub(super) struct WriterHandle {
+    shared: Arc<StoreShared>,
 }
 
-impl Handle {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+impl WriterHandle {
+    pub(super) fn new(shared: Arc<StoreShared>) -> Self {
         Self { shared }
     }
 }
 
-impl Drop for Handle {
+impl Drop for WriterHandle {
     fn drop(&mut self) {
         self.shared.end_writer();
     }

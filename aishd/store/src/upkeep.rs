@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::index::{self, Fault, guarded};
+use super::disk_room::DiskRoom;
+use super::index::{self, IndexFault, guarded};
 use super::recover::{self, BuildError};
-use super::room::Room;
-use super::segment::Closed;
-use super::shared::Shared;
-use super::writer::Writer;
+use super::segment::ClosedSegment;
+use super::shared::StoreShared;
+use super::writer::StoreWriter;
 use super::{compact, disk, scan, segment, values};
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
@@ -21,25 +21,25 @@ const RECHECK: Duration = Duration::from_millis(500);
 
 /// The index is closed, and is opened again after a pause that grows.
 #[derive(Debug)]
-pub(super) struct Away {
+pub(super) struct IndexAway {
     pub(super) retry_at: Instant,
     pause: Duration,
-    remedy: Remedy,
+    remedy: IndexRemedy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Remedy {
+enum IndexRemedy {
     Reopen,
     Rebuild,
 }
 
 /// Says that the writer is gone, also when it panicked.
 #[derive(Debug)]
-pub(super) struct Ends {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct WriterEnd {
+    pub(super) shared: Arc<StoreShared>,
 }
 
-impl Drop for Ends {
+impl Drop for WriterEnd {
     fn drop(&mut self) {
         self.shared.update(|it| {
             it.ended = true;
@@ -48,24 +48,24 @@ impl Drop for Ends {
     }
 }
 
-impl Writer {
+impl StoreWriter {
     /// After a fault of the index that lacks what was acknowledged. What is in the journal stays true; it can be read again
     /// when the index is back.
-    pub(super) fn lose_index(&mut self, fault: &Fault) {
+    pub(super) fn lose_index(&mut self, fault: &IndexFault) {
         self.let_go();
         self.index_failed(fault);
     }
 
     /// After a fault of the index that has everything, and is read until another one can be opened.
-    fn index_failed(&mut self, fault: &Fault) {
+    fn index_failed(&mut self, fault: &IndexFault) {
         tracing::warn!(%fault, "the index failed; it is opened again");
         if fault.is_full() {
             self.reserve.drop_now();
         }
-        self.away = Some(Away {
+        self.away = Some(IndexAway {
             retry_at: Instant::now(),
             pause: FIRST_RETRY,
-            remedy: Remedy::Reopen,
+            remedy: IndexRemedy::Reopen,
         });
         self.restore();
     }
@@ -82,8 +82,8 @@ impl Writer {
         }
         self.let_go();
         let restored = match away.remedy {
-            Remedy::Reopen => self.reopen(),
-            Remedy::Rebuild => self.rebuild(),
+            IndexRemedy::Reopen => self.reopen(),
+            IndexRemedy::Rebuild => self.rebuild(),
         };
         match restored {
             Ok(()) => {
@@ -92,14 +92,14 @@ impl Writer {
             }
             Err(error) => {
                 if matches!(&error, BuildError::Index(fault) if !fault.is_disk()) {
-                    away.remedy = Remedy::Rebuild;
+                    away.remedy = IndexRemedy::Rebuild;
                 }
                 self.restore_later(away, format!("open the index: {error}"));
             }
         }
     }
 
-    fn restore_later(&mut self, mut away: Away, problem: String) {
+    fn restore_later(&mut self, mut away: IndexAway, problem: String) {
         tracing::warn!(problem, "the index is not back yet");
         self.shared.update(|it| it.problem = Some(problem));
         away.retry_at = Instant::now() + away.pause;
@@ -168,10 +168,10 @@ impl Writer {
                 self.shared
                     .update(|it| it.problem = Some(format!("the index is damaged: {error}")));
                 if self.shared.db().is_none() {
-                    self.away = Some(Away {
+                    self.away = Some(IndexAway {
                         retry_at: now + FIRST_RETRY,
                         pause: FIRST_RETRY,
-                        remedy: Remedy::Reopen,
+                        remedy: IndexRemedy::Reopen,
                     });
                 }
             }
@@ -183,7 +183,7 @@ impl Writer {
     }
 
     pub(super) fn recheck(&mut self) {
-        let room = Room::on(&self.dir).is_ok_and(|it| it.lack().is_none());
+        let room = DiskRoom::on(&self.dir).is_ok_and(|it| it.lack().is_none());
         // Whether a segment can be begun shows whether the disk works again.
         let works = room && self.journal.roll_if_due().is_ok();
         if works {
@@ -237,7 +237,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn compact(&mut self, segment: &Closed) {
+    pub(super) fn compact(&mut self, segment: &ClosedSegment) {
         match compact::segment(segment, &self.deleted, &mut self.noted) {
             Ok(shorter) => {
                 let bytes = self.journal.bytes().saturating_sub(shorter);

@@ -7,7 +7,7 @@ use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use sha2::{Digest as _, Sha256};
 use sled::{Batch, Tree};
 
-use super::page_cache::Passing;
+use super::page_cache::CachePassing;
 use aishd_log::resource::ResourceName;
 use aishd_log::spending::Day;
 
@@ -233,7 +233,7 @@ pub(super) fn put_new(
     let Ok(parts) = u16::try_from(1 + rest.len().div_ceil(PART_BYTES)) else {
         return Ok(None);
     };
-    let mut passing = Passing::through(tree);
+    let mut passing = CachePassing::through(tree);
     let mut rest = (1..parts).zip(rest.chunks(PART_BYTES)).peekable();
     while rest.peek().is_some() {
         for (part, bytes) in rest.by_ref().take(PARTS_AT_ONCE) {
@@ -281,7 +281,7 @@ pub(super) fn get(tree: &Tree, key: &[u8]) -> Result<Option<(Vec<u8>, u16)>, Get
     };
     let (parts, bytes) = head(&first).ok_or(GetError::PartMissing)?;
     let mut value = bytes.to_vec();
-    let mut passing = Passing::through(tree);
+    let mut passing = CachePassing::through(tree);
     for part in 1..parts {
         let key = part_key(key, part);
         let bytes = tree.get(&key)?.ok_or(GetError::PartMissing)?;

@@ -6,34 +6,34 @@ use std::path::Path;
 
 use aish_proto::id::{ConversationId, Seq};
 
-use super::line::Rec;
-use super::scan::{self, Lines, ScanError};
-use super::segment::{self, Segment};
-use super::trail::Direction;
+use super::audit_trail::TrailDirection;
+use super::line::JournalRecord;
+use super::scan::{self, CommitLines, ScanError};
+use super::segment::{self, JournalSegment};
 use super::{ReadError, Store};
-use aishd_log::audit::Told;
-use aishd_log::audit::chain::{Break, Fact, Head, Sealed};
-use aishd_log::audit::fact::tells;
-use aishd_log::audit::verdict::{Fault, Finding, Verdict};
+use aishd_log::audit::AuditFact;
+use aishd_log::audit::chain::{ChainBreak, ChainHead, FactReference, SealedRecord};
+use aishd_log::audit::fact::is_audited;
+use aishd_log::audit::verdict::{ChainFault, ChainFinding, ChainVerdict};
 use aishd_log::event::{Event, Record};
-use aishd_log::tool::Sha;
+use aishd_log::tool::ContentDigest;
 
 /// Records that are looked at between two looks at the index.
 const PAGE: usize = 1000;
 
 impl Store {
     /// Looks at all of it. What is written meanwhile is not looked at. Blocks.
-    pub fn verify_trail(&self, noted: Option<Head>) -> Result<Verdict, ReadError> {
+    pub fn verify_trail(&self, noted: Option<ChainHead>) -> Result<ChainVerdict, ReadError> {
         let head = self.trail_head()?;
-        let mut check = Check {
+        let mut check = TrailCheck {
             store: self,
             head,
             deleted: HashMap::new(),
             amiss: vec![],
             page: HashMap::new(),
-            verdict: Verdict {
+            verdict: ChainVerdict {
                 head,
-                ..Verdict::default()
+                ..ChainVerdict::default()
             },
         };
         check.index(noted)?;
@@ -43,35 +43,35 @@ impl Store {
     }
 }
 
-struct Check<'a> {
+struct TrailCheck<'a> {
     store: &'a Store,
     /// What comes behind it is not looked at.
-    head: Head,
+    head: ChainHead,
     /// Where the trail tells that a conversation was deleted; its id may have been used again.
     deleted: HashMap<ConversationId, u64>,
     /// Records whose fact is another, or not there.
-    amiss: Vec<(u64, ConversationId, Seq, Amiss)>,
+    amiss: Vec<(u64, ConversationId, Seq, FactMismatch)>,
     /// A page of the index, for what is compared with it.
-    page: HashMap<u64, Sealed>,
-    verdict: Verdict,
+    page: HashMap<u64, SealedRecord>,
+    verdict: ChainVerdict,
 }
 
 /// How the fact of a record is not what it was.
 #[derive(Clone, Copy, Debug)]
-enum Amiss {
+enum FactMismatch {
     Changed,
     Gone,
 }
 
-impl Check<'_> {
+impl TrailCheck<'_> {
     /// The chain as the index has it.
-    fn index(&mut self, noted: Option<Head>) -> Result<(), ReadError> {
-        let mut before = Head::default();
+    fn index(&mut self, noted: Option<ChainHead>) -> Result<(), ReadError> {
+        let mut before = ChainHead::default();
         let mut met = None;
         while before.n < self.head.n {
             let page = self
                 .store
-                .trail(before.n + 1, PAGE, Direction::OldestFirst)?;
+                .trail(before.n + 1, PAGE, TrailDirection::OldestFirst)?;
             if page.is_empty() {
                 break;
             }
@@ -82,19 +82,23 @@ impl Check<'_> {
                 }
                 match before.follow(sealed) {
                     Ok(link) => self.record(sealed, link.fact)?,
-                    Err(broken) => self.found(Some(sealed.n), None, Fault::Broken(broken)),
+                    Err(broken) => self.found(Some(sealed.n), None, ChainFault::Broken(broken)),
                 }
             }
         }
         if before.n < self.head.n {
-            self.found(Some(before.n + 1), None, Fault::Cut(self.head.n));
+            self.found(Some(before.n + 1), None, ChainFault::Cut(self.head.n));
         } else if before != self.head {
-            self.found(Some(self.head.n), None, Fault::Broken(Break::Changed));
+            self.found(
+                Some(self.head.n),
+                None,
+                ChainFault::Broken(ChainBreak::Changed),
+            );
         }
         match (noted.filter(|it| it.n > 0), met) {
-            (Some(noted), None) => self.found(Some(noted.n), None, Fault::Cut(noted.n)),
+            (Some(noted), None) => self.found(Some(noted.n), None, ChainFault::Cut(noted.n)),
             (Some(noted), Some(met)) if noted != met => {
-                self.found(Some(noted.n), None, Fault::NotAsNoted);
+                self.found(Some(noted.n), None, ChainFault::NotAsNoted);
             }
             (Some(_) | None, _) => {}
         }
@@ -102,23 +106,25 @@ impl Check<'_> {
     }
 
     /// Whether what it tells of is what it was.
-    fn record(&mut self, sealed: &Sealed, fact: Fact) -> Result<(), ReadError> {
+    fn record(&mut self, sealed: &SealedRecord, fact: FactReference) -> Result<(), ReadError> {
         let (Some(conversation), Some(seq), Some(digest)) =
             (fact.conversation, fact.seq, fact.digest)
         else {
             if let (Some(conversation), Ok(entry)) = (fact.conversation, sealed.entry())
-                && let Told::ConversationDeleted = entry.draft.told
+                && let AuditFact::ConversationDeleted = entry.draft.told
             {
                 self.deleted.insert(conversation, sealed.n);
             }
             return Ok(());
         };
         match self.store.stored_event(conversation, seq)? {
-            Some(bytes) if Sha::of(&bytes) == digest => {}
+            Some(bytes) if ContentDigest::of(&bytes) == digest => {}
             Some(_) => self
                 .amiss
-                .push((sealed.n, conversation, seq, Amiss::Changed)),
-            None => self.amiss.push((sealed.n, conversation, seq, Amiss::Gone)),
+                .push((sealed.n, conversation, seq, FactMismatch::Changed)),
+            None => self
+                .amiss
+                .push((sealed.n, conversation, seq, FactMismatch::Gone)),
         }
         Ok(())
     }
@@ -128,13 +134,13 @@ impl Check<'_> {
         for (n, conversation, seq, amiss) in std::mem::take(&mut self.amiss) {
             let deleted_at = self.deleted.get(&conversation).copied();
             let (excused, fault) = match amiss {
-                Amiss::Changed => (
+                FactMismatch::Changed => (
                     deleted_at.is_some_and(|it| it > n),
-                    Fault::FactChanged(conversation, seq),
+                    ChainFault::FactChanged(conversation, seq),
                 ),
-                Amiss::Gone => (
+                FactMismatch::Gone => (
                     deleted_at.is_some() || self.store.is_deleted(conversation)?,
-                    Fault::FactGone(conversation, seq),
+                    ChainFault::FactGone(conversation, seq),
                 ),
             };
             if !excused {
@@ -145,9 +151,9 @@ impl Check<'_> {
     }
 
     /// The record of this number as the index has it.
-    fn indexed(&mut self, n: u64) -> Result<Option<&Sealed>, ReadError> {
+    fn indexed(&mut self, n: u64) -> Result<Option<&SealedRecord>, ReadError> {
         if !self.page.contains_key(&n) {
-            let page = self.store.trail(n, PAGE, Direction::OldestFirst)?;
+            let page = self.store.trail(n, PAGE, TrailDirection::OldestFirst)?;
             self.page = page.into_iter().map(|it| (it.n, it)).collect();
         }
         Ok(self.page.get(&n))
@@ -165,9 +171,10 @@ impl Check<'_> {
             };
             // A segment that was compacted between the look at its head and the one at its body looks damaged.
             let now = list()?;
-            let heads = |it: &[Segment]| it.iter().map(|it| it.header.clone()).collect::<Vec<_>>();
+            let heads =
+                |it: &[JournalSegment]| it.iter().map(|it| it.header.clone()).collect::<Vec<_>>();
             if heads(&now) == heads(&segments) {
-                self.found(None, Some(place), Fault::Journal(what));
+                self.found(None, Some(place), ChainFault::Journal(what));
                 return Ok(());
             }
             segments = now;
@@ -176,9 +183,9 @@ impl Check<'_> {
     }
 
     /// Looks at what the journal has. Returns where it is damaged, if it is.
-    fn walk(&mut self, segments: &[Segment]) -> Result<Option<Damage>, ReadError> {
-        let mut walk = Walk {
-            before: Head::default(),
+    fn walk(&mut self, segments: &[JournalSegment]) -> Result<Option<JournalDamage>, ReadError> {
+        let mut walk = JournalWalk {
+            before: ChainHead::default(),
             begun: false,
             failed: None,
         };
@@ -199,31 +206,35 @@ impl Check<'_> {
             }
             (Ok(_), None) => {
                 if walk.before.n < self.head.n {
-                    self.found(Some(walk.before.n + 1), None, Fault::NotInJournal);
+                    self.found(Some(walk.before.n + 1), None, ChainFault::NotInJournal);
                 }
                 Ok(None)
             }
         }
     }
 
-    fn found(&mut self, n: Option<u64>, place: Option<(String, u64)>, fault: Fault) {
-        self.verdict.add(Finding { n, place, fault });
+    fn found(&mut self, n: Option<u64>, place: Option<(String, u64)>, fault: ChainFault) {
+        self.verdict.add(ChainFinding { n, place, fault });
     }
 }
 
 /// A file and a byte in it, and what is wrong there.
-type Damage = ((String, u64), String);
+type JournalDamage = ((String, u64), String);
 
 /// The way through the journal.
-struct Walk {
-    before: Head,
+struct JournalWalk {
+    before: ChainHead,
     /// Before the first record nothing was told of anything: an older program wrote that.
     begun: bool,
     failed: Option<ReadError>,
 }
 
-impl Walk {
-    fn commit(&mut self, check: &mut Check<'_>, lines: &Lines<'_>) -> Result<(), ReadError> {
+impl JournalWalk {
+    fn commit(
+        &mut self,
+        check: &mut TrailCheck<'_>,
+        lines: &CommitLines<'_>,
+    ) -> Result<(), ReadError> {
         let told = self.records(check, lines)?;
         if self.begun && self.before.n <= check.head.n {
             untold(check, lines, &told);
@@ -234,14 +245,16 @@ impl Walk {
     /// What is told in one commit, and whether it is what the index has.
     fn records(
         &mut self,
-        check: &mut Check<'_>,
-        lines: &Lines<'_>,
+        check: &mut TrailCheck<'_>,
+        lines: &CommitLines<'_>,
     ) -> Result<HashSet<(ConversationId, Seq)>, ReadError> {
         let mut told = HashSet::new();
         for (rec, location) in lines {
-            let Rec::Audit(rec) = rec else { continue };
+            let JournalRecord::Audit(rec) = rec else {
+                continue;
+            };
             self.begun = true;
-            let sealed = Sealed {
+            let sealed = SealedRecord {
                 n: rec.n,
                 hash: rec.hash,
                 text: rec.entry.get().to_owned(),
@@ -259,11 +272,11 @@ impl Walk {
                 // What it tells of is not looked for: one change is one finding.
                 let entry = sealed.entry().ok().map(|it| it.draft);
                 told.extend(entry.and_then(|it| it.conversation.zip(it.seq)));
-                check.found(Some(sealed.n), place, Fault::Broken(broken));
+                check.found(Some(sealed.n), place, ChainFault::Broken(broken));
                 continue;
             }
             if check.indexed(sealed.n)?.is_some_and(|it| *it != sealed) {
-                check.found(Some(sealed.n), place, Fault::Differs);
+                check.found(Some(sealed.n), place, ChainFault::Differs);
             }
         }
         Ok(told)
@@ -271,9 +284,15 @@ impl Walk {
 }
 
 /// Events that should have been told of together with what they are committed with.
-fn untold(check: &mut Check<'_>, lines: &Lines<'_>, told: &HashSet<(ConversationId, Seq)>) {
+fn untold(
+    check: &mut TrailCheck<'_>,
+    lines: &CommitLines<'_>,
+    told: &HashSet<(ConversationId, Seq)>,
+) {
     for (rec, location) in lines {
-        let Rec::Event(rec) = rec else { continue };
+        let JournalRecord::Event(rec) = rec else {
+            continue;
+        };
         let Ok(record) = serde_json::from_str::<Record>(rec.record.get()) else {
             continue;
         };
@@ -284,9 +303,9 @@ fn untold(check: &mut Check<'_>, lines: &Lines<'_>, told: &HashSet<(Conversation
                 ..
             }
         );
-        if tells(&record.event) && !told.contains(&(rec.conversation, record.seq)) {
+        if is_audited(&record.event) && !told.contains(&(rec.conversation, record.seq)) {
             let file = format!("{:020}.jsonl", location.segment);
-            let fault = Fault::Untold(rec.conversation, record.seq);
+            let fault = ChainFault::Untold(rec.conversation, record.seq);
             check.found(None, Some((file, location.line)), fault);
         }
         // What is copied was told of where it happened.

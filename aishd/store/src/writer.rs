@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use aish_proto::id::ConversationId;
 use tokio::sync::mpsc;
 
-use super::change::Memory;
+use super::change_batch::IndexCache;
+use super::disk_reserve::DiskReserve;
+use super::disk_room::DiskRoom;
 use super::index::guarded;
-use super::journal::{AppendError, Journal, Location, SEGMENT_BYTES};
-use super::line::Pos;
-use super::lock::Lock;
-use super::recover::Opened;
-use super::requests::{Ack, Request, answer, apply, entries, in_order, seal};
-use super::reserve::Reserve;
-use super::room::Room;
-use super::segment::Closed;
-use super::shared::Shared;
-use super::upkeep::{Away, Ends};
+use super::journal::{AppendError, Journal, LineLocation, SEGMENT_BYTES};
+use super::line::JournalPosition;
+use super::lock::StoreLock;
+use super::recover::OpenedStore;
+use super::requests::{WriteAck, WriteRequest, answer, apply, entries, in_order, seal};
+use super::segment::ClosedSegment;
+use super::shared::StoreShared;
+use super::upkeep::{IndexAway, WriterEnd};
 use super::{CommitError, MAILBOX, disk};
-use aishd_log::audit::chain::Head;
+use aishd_log::audit::chain::ChainHead;
 use aishd_platform::failpoint;
 
 /// One write and one sync for so much: enough to be worth the sync, little enough to be quick.
@@ -35,19 +35,19 @@ const COMPACTED_PER_SEGMENT: u64 = 4;
 /// How often a full disk is looked at again.
 const RECHECK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct StoreWriter {
     pub(super) dir: PathBuf,
-    pub(super) shared: Arc<Shared>,
-    pub(super) mailbox: mpsc::Receiver<Request>,
+    pub(super) shared: Arc<StoreShared>,
+    pub(super) mailbox: mpsc::Receiver<WriteRequest>,
     /// Held as long as the writer lives.
-    _lock: Lock,
-    pub(super) reserve: Reserve,
+    _lock: StoreLock,
+    pub(super) reserve: DiskReserve,
     pub(super) journal: Journal,
-    pub(super) memory: Memory,
+    pub(super) memory: IndexCache,
     /// The last record of the audit trail that is durable.
-    trail: Head,
+    trail: ChainHead,
     /// Why the index is away, when it is.
-    pub(super) away: Option<Away>,
+    pub(super) away: Option<IndexAway>,
     /// When the index is flushed, if it has anything to flush.
     pub(super) flush_at: Option<Instant>,
     pub(super) unflushed_bytes: u64,
@@ -56,15 +56,15 @@ pub(super) struct Writer {
     /// Segments that compaction has yet to see.
     /// Something was refused for lack of room, and there is none yet.
     pub(super) is_full: bool,
-    pub(super) to_compact: Vec<Closed>,
+    pub(super) to_compact: Vec<ClosedSegment>,
     /// What the plan takes out. It does not change while the plan is carried out: who is deleted meanwhile would lose what is
     /// in the segments that come, which are the older ones, and keep what is in those that were seen.
-    pub(super) deleted: HashMap<ConversationId, Pos>,
+    pub(super) deleted: HashMap<ConversationId, JournalPosition>,
     /// A segment was closed since the plan was made. A plan is carried out to its end all the same: where many segments are
     /// written, one that begins anew with each would never come to the old ones.
     pub(super) plan_again: bool,
     /// The plan is of what stands before this.
-    pub(super) planned_before: Pos,
+    pub(super) planned_before: JournalPosition,
     /// Keys of notes in the segments that it has seen, the newest of which it sees first.
     pub(super) noted: HashSet<String>,
     bytes_since_compaction: u64,
@@ -75,20 +75,20 @@ pub(super) struct Writer {
 
 /// What the writer does next.
 #[derive(Debug)]
-enum Wake {
-    Request(Request),
+enum WriterStep {
+    Request(WriteRequest),
     /// Somebody closes the store, or found the index damaged.
     Called,
     Due,
     NoHandles,
 }
 
-impl Writer {
+impl StoreWriter {
     pub(super) fn start(
         dir: &Path,
-        opened: Opened,
-        mailbox: mpsc::Receiver<Request>,
-        shared: Arc<Shared>,
+        opened: OpenedStore,
+        mailbox: mpsc::Receiver<WriteRequest>,
+        shared: Arc<StoreShared>,
     ) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -117,7 +117,7 @@ impl Writer {
             seen_bytes: 0,
         };
         drop(opened.db);
-        let ends = Ends { shared };
+        let ends = WriterEnd { shared };
         std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || {
@@ -132,14 +132,14 @@ impl Writer {
     async fn run(&mut self) {
         loop {
             match self.select().await {
-                Wake::Request(first) => {
+                WriterStep::Request(first) => {
                     let group = self.group(first);
                     self.write(group);
                     self.compact_under_load();
                 }
-                Wake::Called => self.see_to_damage(),
-                Wake::Due => self.due(),
-                Wake::NoHandles => break,
+                WriterStep::Called => self.see_to_damage(),
+                WriterStep::Due => self.due(),
+                WriterStep::NoHandles => break,
             }
             // Behind the work, so that work which hangs is noticed.
             self.shared.beat();
@@ -151,7 +151,7 @@ impl Writer {
     }
 
     /// May be dropped: it takes nothing that it could lose.
-    async fn select(&mut self) -> Wake {
+    async fn select(&mut self) -> WriterStep {
         let due = self.next_due();
         let sleep = async {
             match due {
@@ -161,9 +161,9 @@ impl Writer {
         };
         tokio::select! {
             biased;
-            () = self.shared.call.notified() => Wake::Called,
-            request = self.mailbox.recv() => request.map_or(Wake::NoHandles, Wake::Request),
-            () = sleep => Wake::Due,
+            () = self.shared.call.notified() => WriterStep::Called,
+            request = self.mailbox.recv() => request.map_or(WriterStep::NoHandles, WriterStep::Request),
+            () = sleep => WriterStep::Due,
         }
     }
 
@@ -212,7 +212,7 @@ impl Writer {
     }
 
     /// The first request and what else waits, up to a group's size.
-    pub(super) fn group(&mut self, first: Request) -> Vec<Request> {
+    pub(super) fn group(&mut self, first: WriteRequest) -> Vec<WriteRequest> {
         let mut bytes = first.bytes();
         let mut group = vec![first];
         while group.len() < MAILBOX && bytes < GROUP_BYTES {
@@ -225,7 +225,7 @@ impl Writer {
         group
     }
 
-    pub(super) fn write(&mut self, group: Vec<Request>) {
+    pub(super) fn write(&mut self, group: Vec<WriteRequest>) {
         let group = self.admit(group);
         if group.is_empty() {
             return;
@@ -269,7 +269,12 @@ impl Writer {
         failpoint::pass("store.after_sync");
         // It is durable, and what the index has to do with it is nobody's business but a reader's, who waits.
         self.shared.begin_to_apply();
-        self.acknowledge(group.iter_mut().filter_map(Request::take_ack).collect());
+        self.acknowledge(
+            group
+                .iter_mut()
+                .filter_map(WriteRequest::take_ack)
+                .collect(),
+        );
         let applied = guarded(|| apply(&db, &mut self.memory, &group, &locations));
         drop(db);
         match applied {
@@ -283,8 +288,8 @@ impl Writer {
     }
 
     /// Those for which there is room; the others are refused.
-    fn admit(&mut self, group: Vec<Request>) -> Vec<Request> {
-        let mut room = match Room::on(&self.dir) {
+    fn admit(&mut self, group: Vec<WriteRequest>) -> Vec<WriteRequest> {
+        let mut room = match DiskRoom::on(&self.dir) {
             Ok(room) => room,
             Err(error) => {
                 let error = CommitError::Io(error.to_string());
@@ -317,7 +322,7 @@ impl Writer {
     }
 
     /// Writes the group to the journal. Text alone is not synced. After an error none of it is stored.
-    fn make_durable(&mut self, group: &[Request]) -> Result<Vec<Location>, CommitError> {
+    fn make_durable(&mut self, group: &[WriteRequest]) -> Result<Vec<LineLocation>, CommitError> {
         let written = self.append_and_sync(group);
         if let Err(error) = &written {
             self.journal.give_up();
@@ -328,7 +333,10 @@ impl Writer {
         written
     }
 
-    fn append_and_sync(&mut self, group: &[Request]) -> Result<Vec<Location>, CommitError> {
+    fn append_and_sync(
+        &mut self,
+        group: &[WriteRequest],
+    ) -> Result<Vec<LineLocation>, CommitError> {
         let segment = self.journal.current_first();
         let locations = self
             .journal
@@ -338,7 +346,9 @@ impl Writer {
                 AppendError::Encode(error) => CommitError::Io(error.to_string()),
             })?;
         failpoint::pass("store.after_write");
-        let text_alone = group.iter().all(|it| matches!(it, Request::Partial(_)));
+        let text_alone = group
+            .iter()
+            .all(|it| matches!(it, WriteRequest::Partial(_)));
         if !text_alone {
             self.journal.sync().map_err(|it| commit_error(&it))?;
             self.shared.update(|it| it.synced_at = Some(Instant::now()));
@@ -352,7 +362,7 @@ impl Writer {
         Ok(locations)
     }
 
-    pub(super) fn acknowledge(&mut self, acks: Vec<Ack>) {
+    pub(super) fn acknowledge(&mut self, acks: Vec<WriteAck>) {
         self.flush_at = Some(Instant::now() + IDLE);
         let bytes = self.journal.bytes();
         let written = bytes.saturating_sub(self.seen_bytes);
@@ -383,7 +393,7 @@ impl Writer {
     }
 }
 
-fn refuse(group: Vec<Request>, error: &CommitError) {
+fn refuse(group: Vec<WriteRequest>, error: &CommitError) {
     group.into_iter().for_each(|it| it.refuse(error));
 }
 

@@ -1,11 +1,11 @@
 //! Who offers tools, and running a call of one. What may run is decided elsewhere; this room does what it is told.
 
-mod blocks;
 pub mod builtin;
-pub mod inside;
+pub mod contained_command;
 pub mod machine;
 pub mod registry;
 mod result;
+mod result_blocks;
 pub mod shell;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,27 +19,28 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::registry::{Context, Job, Runner};
+use self::registry::{CallContext, ManifestRunner, RunnerJob};
 use self::result::judged;
-pub use self::result::{Output, Way, returned};
-use aishd_log::ending::Ended;
+pub use self::result::{CallProgress, ToolOutput, returned};
+use aishd_log::ending::CommandResult;
 use aishd_log::pattern::Pattern;
-use aishd_log::pinned::{Held, Pinned};
+use aishd_log::pinned_resource::{PinnedContent, PinnedEntry};
 use aishd_log::shell as command;
 use aishd_log::tool::Tool;
 use aishd_log::tool_name::Alias;
-use aishd_mcp::hub::{Ears, Hub};
-use aishd_mcp::{CallError, Side};
+use aishd_mcp::hub::{CallListener, Hub};
 pub use aishd_mcp::{
-    Elicitation as Form, Elicited as Filled, Note as Said, Sampled, Sampling as ForModel,
+    CallNote as Said, ElicitationAnswer as Filled, ElicitationCall as Form,
+    SamplingCall as ForModel, SamplingOutcome,
 };
-use aishd_mcp_messages::offered::{Approved, offered};
-use aishd_mcp_messages::server::{Servers, State};
+use aishd_mcp::{FailureSide, ToolCallError};
+use aishd_mcp_messages::server::{ServerPhase, ServerSnapshot};
+use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_rules::catalog::Catalog;
-use aishd_rules::gate::Go;
+use aishd_rules::command_setting::CommandSetting;
+use aishd_rules::gate::ApprovedCall;
 use aishd_rules::policy::Policy;
-use aishd_rules::registry::{Manifest, Registry};
-use aishd_rules::setting::Setting;
+use aishd_rules::registry::{Manifest, ManifestRegistry};
 
 /// What a call says that waits to be heard.
 const NOTES: usize = 64;
@@ -48,19 +49,19 @@ const HELD_WITHIN: Duration = Duration::from_secs(10);
 
 /// All tools there are, and the way to run them; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Tools {
+pub struct ToolRunner {
     hub: Hub,
-    servers: watch::Receiver<Arc<Servers>>,
+    servers: watch::Receiver<Arc<ServerSnapshot>>,
     /// What manifests say.
-    registry: watch::Receiver<Arc<Registry>>,
-    publisher: Arc<watch::Sender<Arc<Registry>>>,
-    runner: Runner,
+    registry: watch::Receiver<Arc<ManifestRegistry>>,
+    publisher: Arc<watch::Sender<Arc<ManifestRegistry>>>,
+    runner: ManifestRunner,
     /// Made anew when a number has changed.
-    made: Arc<Mutex<Made>>,
+    made: Arc<Mutex<CatalogVersion>>,
 }
 
 /// A catalog, and the numbers of servers and manifests that it is of; none at first.
-type Made = (Option<(u64, u64)>, Arc<Catalog>);
+type CatalogVersion = (Option<(u64, u64)>, Arc<Catalog>);
 
 /// All tools at one moment.
 #[derive(Clone, Debug)]
@@ -69,24 +70,24 @@ pub struct Toolset {
     pub version: u64,
     pub catalog: Arc<Catalog>,
     /// What of it is written down.
-    pub registry: Arc<Registry>,
+    pub registry: Arc<ManifestRegistry>,
 }
 
 /// What a call needs to be done.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Work {
-    Builtin(builtin::Call),
+pub enum CallWork {
+    Builtin(builtin::BuiltinCall),
     /// A program of a manifest is run.
-    Program(Box<Job>),
+    Program(Box<RunnerJob>),
     /// A server is asked.
     Mcp,
     /// It is not what was approved any more, or is no call.
     Refused(String),
 }
 
-impl Tools {
+impl ToolRunner {
     /// The tools of the daemon itself and of these servers; those of manifests come when they are published.
-    pub fn new(hub: Hub, runner: Runner) -> Self {
+    pub fn new(hub: Hub, runner: ManifestRunner) -> Self {
         let servers = hub.servers();
         let (publisher, registry) = watch::channel(Arc::default());
         Self {
@@ -100,9 +101,9 @@ impl Tools {
     }
 
     /// The same tools in sessions of one conversation's own, which end with the last of these handles.
-    pub fn own(&self, roots: Vec<PathBuf>) -> Self {
+    pub fn with_own_roots(&self, roots: Vec<PathBuf>) -> Self {
         Self {
-            hub: self.hub.own(roots),
+            hub: self.hub.with_own_roots(roots),
             ..self.clone()
         }
     }
@@ -129,7 +130,7 @@ impl Tools {
     }
 
     /// What manifests say now.
-    pub fn registry(&self) -> Arc<Registry> {
+    pub fn registry(&self) -> Arc<ManifestRegistry> {
         self.registry.borrow().clone()
     }
 
@@ -148,7 +149,7 @@ impl Tools {
             let now = if differs {
                 now
             } else {
-                Registry::clone(registry)
+                ManifestRegistry::clone(registry)
             };
             *registry = Arc::new(now.with_faults(faults.to_vec()));
             true
@@ -157,7 +158,7 @@ impl Tools {
     }
 
     /// Names that a manifest cannot have.
-    pub fn taken(&self) -> BTreeSet<Alias> {
+    pub fn taken_aliases(&self) -> BTreeSet<Alias> {
         let servers = self.servers.borrow().clone();
         let own = builtin::tools().map(|it| it.name.alias().clone());
         let own = own.chain([command::tool().name.alias().clone()]);
@@ -174,7 +175,7 @@ impl Tools {
             let is_known = self.registry.borrow().providers.contains_key(it);
             is_known
                 || builtin::is_provider(it)
-                || server.is_some_and(|it| it.state == State::Ready)
+                || server.is_some_and(|it| it.state == ServerPhase::Ready)
         };
         let catalog = self.catalog();
         let unknown = catalog.unknown_to(policy.patterns());
@@ -207,7 +208,7 @@ impl Tools {
     }
 
     /// What has to be done for a call, if the tool still is what the gate looked at.
-    pub fn work(&self, go: &Go) -> Work {
+    pub fn work(&self, go: &ApprovedCall) -> CallWork {
         let name = &go.tool.name;
         let toolset = self.toolset();
         let now = toolset.catalog.get(name).cloned();
@@ -215,24 +216,24 @@ impl Tools {
             Arc::ptr_eq(now, &go.tool) || now.definition_digest() == go.tool.definition_digest()
         };
         if now.is_some_and(|it| !is_same(&it)) {
-            return Work::Refused(format!(
+            return CallWork::Refused(format!(
                 "[aish] tool dispatch failed: {name} changed after the call was let through; nothing ran"
             ));
         }
         match builtin::call(name, &go.arguments) {
-            Some(Ok(call)) => Work::Builtin(call),
-            Some(Err(why)) => Work::Refused(format!("[aish] tool dispatch failed: {why}")),
+            Some(Ok(call)) => CallWork::Builtin(call),
+            Some(Err(why)) => CallWork::Refused(format!("[aish] tool dispatch failed: {why}")),
             None => match program(&toolset.registry, go) {
-                Some(job) => Work::Program(Box::new(job)),
+                Some(job) => CallWork::Program(Box::new(job)),
                 // Its session looks at the definition once more, right before it asks.
-                None => Work::Mcp,
+                None => CallWork::Mcp,
             },
         }
     }
 
     /// Runs a program of a manifest to its end; dropped, it is ended. `context` has what its manifest reads, as far as it
     /// is there.
-    pub async fn run(&self, job: &Job, cwd: &str, context: &Context) -> Output {
+    pub async fn run(&self, job: &RunnerJob, cwd: &str, context: &CallContext) -> ToolOutput {
         self.runner.run(job, cwd, context).await
     }
 
@@ -246,17 +247,17 @@ impl Tools {
     pub async fn command(
         &self,
         command: &str,
-        setting: &Arc<Setting>,
-        limits: shell::Limits,
+        setting: &Arc<CommandSetting>,
+        limits: shell::CommandLimits,
         cancel: &CancellationToken,
         print: impl FnMut(&str),
-    ) -> Ended {
+    ) -> CommandResult {
         let children = self.runner.children();
         shell::run(children, command, setting, limits, cancel, print).await
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.
-    pub async fn held(&self, pinned: &[Pinned]) -> Vec<Held> {
+    pub async fn pinned_contents(&self, pinned: &[PinnedEntry]) -> Vec<PinnedContent> {
         let each = pinned.iter().map(|it| async move {
             let never = CancellationToken::new();
             let read = self.hub.current(&it.alias, &it.uri, &never);
@@ -265,7 +266,7 @@ impl Tools {
                 Ok(Err(error)) => format!("[aish] it cannot be read now: {error}"),
                 Err(_elapsed) => "[aish] it cannot be read now: its server is slow".to_owned(),
             };
-            Held::new(it, text)
+            PinnedContent::new(it, text)
         });
         futures_util::future::join_all(each).await
     }
@@ -276,10 +277,10 @@ impl Tools {
         server: &Alias,
         uri: &str,
         cancel: &CancellationToken,
-    ) -> Output {
+    ) -> ToolOutput {
         match self.hub.resource_text(server, uri, cancel).await {
-            Ok(text) => Output::answered(text),
-            Err(error) => Output::failed(failed(&error)),
+            Ok(text) => ToolOutput::from_text(text),
+            Err(error) => ToolOutput::failed(failed(&error)),
         }
     }
 
@@ -287,20 +288,20 @@ impl Tools {
     /// `forms` gets what its server wants a person to fill in, and `models` what it wants a model to be asked.
     pub async fn ask(
         &self,
-        go: &Go,
+        go: &ApprovedCall,
         cancel: &CancellationToken,
         mut said: impl FnMut(Said),
         forms: mpsc::Sender<Form>,
         models: mpsc::Sender<ForModel>,
-    ) -> Output {
+    ) -> ToolOutput {
         let (notes, mut heard) = mpsc::channel(NOTES);
         let arguments = go.arguments.clone();
-        let ears = Ears {
+        let ears = CallListener {
             notes: Some(notes),
             forms: Some(forms),
             models: Some(models),
         };
-        let approved = Approved::of(&go.tool);
+        let approved = ApprovedTool::of(&go.tool);
         let mut call = pin!(self.hub.call(approved, arguments, ears, cancel));
         let outcome = loop {
             tokio::select! {
@@ -314,29 +315,29 @@ impl Tools {
                 let servers = self.servers.borrow().clone();
                 let listed = servers.tool(&go.tool.name);
                 let schema = listed.and_then(|it| it.output_schema.as_ref());
-                let output = Output {
+                let output = ToolOutput {
                     ok: !outcome.is_error,
                     attachments: outcome.attachments,
-                    ..Output::answered(outcome.text)
+                    ..ToolOutput::from_text(outcome.text)
                 };
                 let name = go.tool.name.to_string();
                 judged(&name, schema, outcome.structured, output)
             }
-            Err(error) => Output::failed(failed(&error)),
+            Err(error) => ToolOutput::failed(failed(&error)),
         }
     }
 }
 
-fn program(registry: &Registry, go: &Go) -> Option<Job> {
+fn program(registry: &ManifestRegistry, go: &ApprovedCall) -> Option<RunnerJob> {
     let (manifest, capability) = registry.find(&go.tool)?;
-    Some(Job {
+    Some(RunnerJob {
         manifest: manifest.clone(),
         capability: capability.clone(),
         arguments: go.arguments.clone(),
     })
 }
 
-fn failed(error: &CallError) -> String {
+fn failed(error: &ToolCallError) -> String {
     let unknown = if error.may_have_happened() {
         "; the effect of this call is unknown"
     } else {
@@ -344,13 +345,13 @@ fn failed(error: &CallError) -> String {
     };
     match error.side() {
         // What a server answered is an answer: it is not unknown.
-        Side::Dispatch => format!("[aish] tool dispatch failed: {error}"),
-        Side::Transport => format!("[aish] tool transport error: {error}{unknown}"),
-        Side::Cancelled => format!("[aish] cancelled{unknown}"),
+        FailureSide::Dispatch => format!("[aish] tool dispatch failed: {error}"),
+        FailureSide::Transport => format!("[aish] tool transport error: {error}{unknown}"),
+        FailureSide::Cancelled => format!("[aish] cancelled{unknown}"),
     }
 }
 
-fn catalog(servers: &Servers, registry: &Registry) -> Catalog {
+fn catalog(servers: &ServerSnapshot, registry: &ManifestRegistry) -> Catalog {
     let own = builtin::tools().map(Arc::new);
     let written = registry.tools().cloned();
     // No server can pass for a part of the daemon.
@@ -358,7 +359,7 @@ fn catalog(servers: &Servers, registry: &Registry) -> Catalog {
     let others = others.filter(|it| !builtin::is_provider(&it.alias));
     let theirs = others.flat_map(|server| {
         let tools = server.tools.iter();
-        tools.filter_map(|tool| offered(server, tool).map(Arc::new))
+        tools.filter_map(|tool| offered_tool(server, tool).map(Arc::new))
     });
     let theirs = theirs.filter(|it| !registry.providers.contains_key(it.name.alias()));
     Catalog::new(own.chain(written).chain(theirs))

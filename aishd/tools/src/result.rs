@@ -3,16 +3,16 @@
 use aish_proto::id::ResultId;
 use serde_json::Value;
 
-use super::blocks;
 use super::builtin::how_to_read_on;
+use super::result_blocks;
 use aishd_log::resource::ResourceChange;
-use aishd_log::shorten::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
-use aishd_log::structured::Structured;
-use aishd_mcp_messages::outcome::Attachment;
+use aishd_log::shortened_result::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
+use aishd_log::structured::StructuredResult;
+use aishd_mcp_messages::bounded_text::cut;
+use aishd_mcp_messages::outcome::OutcomeAttachment;
 use aishd_mcp_messages::schema::Schema;
-use aishd_mcp_messages::text::cut;
 use aishd_platform::clock;
-use aishd_turn::turn::Returned;
+use aishd_turn::turn::CallReturn;
 
 /// What people are told of a failure on the way.
 const MAX_NOTICE_CHARS: usize = 2000;
@@ -21,37 +21,37 @@ const PART_BYTES: usize = 256 << 10;
 
 /// What a tool answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct ToolOutput {
     pub ok: bool,
     pub text: String,
-    pub way: Way,
+    pub way: CallProgress,
     /// What else it holds, in the order of the text.
-    pub attachments: Vec<Attachment>,
+    pub attachments: Vec<OutcomeAttachment>,
     /// What it wants changed in the shared context. They are made all together with its result, or the reply says why
     /// not; where there is no text, it says what was changed.
     pub changes: Vec<ResourceChange>,
     /// What a person should know of it though it counts.
     pub warning: Option<String>,
     /// Its value, where it has one that fits its output schema.
-    pub structured: Option<Structured>,
+    pub structured: Option<StructuredResult>,
 }
 
 /// How far a call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CallProgress {
     /// To its tool, and the text is what that said, be it of a failure.
     Answered,
     /// Not to its tool, or not back; the text is ours.
     Failed,
 }
 
-impl Output {
+impl ToolOutput {
     /// A call that came to its tool and gave this.
-    pub fn answered(text: String) -> Self {
+    pub fn from_text(text: String) -> Self {
         Self {
             ok: true,
             text,
-            way: Way::Answered,
+            way: CallProgress::Answered,
             attachments: vec![],
             changes: vec![],
             warning: None,
@@ -63,7 +63,7 @@ impl Output {
     pub fn changing(change: ResourceChange) -> Self {
         Self {
             changes: vec![change],
-            ..Self::answered(String::new())
+            ..Self::from_text(String::new())
         }
     }
 
@@ -71,7 +71,7 @@ impl Output {
     pub fn refused(why: String) -> Self {
         Self {
             ok: false,
-            ..Self::answered(why)
+            ..Self::from_text(why)
         }
     }
 
@@ -79,16 +79,16 @@ impl Output {
     pub fn failed(text: String) -> Self {
         Self {
             ok: false,
-            way: Way::Failed,
-            ..Self::answered(text)
+            way: CallProgress::Failed,
+            ..Self::from_text(text)
         }
     }
 }
 
 /// The output as the turn takes it: what is longer than `max_chars` is cut in the middle, and kept whole beside it, as
 /// is what is no text.
-pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
-    let Output {
+pub fn returned(output: ToolOutput, ms: u64, max_chars: usize) -> CallReturn {
+    let ToolOutput {
         ok,
         text,
         way,
@@ -98,10 +98,10 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         structured,
     } = output;
     let notice = match way {
-        Way::Answered => warning,
-        Way::Failed => Some(cut(&text, MAX_NOTICE_CHARS)),
+        CallProgress::Answered => warning,
+        CallProgress::Failed => Some(cut(&text, MAX_NOTICE_CHARS)),
     };
-    let (mut text, blocks) = blocks::keep(&text, attachments);
+    let (mut text, blocks) = result_blocks::keep(&text, attachments);
     let result = ResultId(clock::ulid());
     let lost = text.len().saturating_sub(MAX_KEPT_BYTES);
     if lost > 0 {
@@ -121,7 +121,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         )
     });
     let Some(content) = shortened else {
-        return Returned {
+        return CallReturn {
             ok,
             content: text,
             ms,
@@ -129,10 +129,10 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
             blocks,
             changes,
             structured,
-            ..Returned::default()
+            ..CallReturn::default()
         };
     };
-    Returned {
+    CallReturn {
         ok,
         content,
         ms,
@@ -141,7 +141,7 @@ pub fn returned(output: Output, ms: u64, max_chars: usize) -> Returned {
         kept: Some((result, parts(&text))),
         changes,
         structured,
-        ..Returned::default()
+        ..CallReturn::default()
     }
 }
 
@@ -151,8 +151,8 @@ pub(super) fn judged(
     tool: &str,
     schema: Option<&Value>,
     value: Option<Value>,
-    output: Output,
-) -> Output {
+    output: ToolOutput,
+) -> ToolOutput {
     // Servers that promise a value and give only its JSON as text.
     let spelled = || schema.and_then(|_| serde_json::from_str(&output.text).ok());
     let is_said = value.is_some();
@@ -161,15 +161,15 @@ pub(super) fn judged(
     };
     let usable = schema.and_then(|it| Schema::new(it).ok());
     match usable.and_then(|it| it.misfit(&value)) {
-        Some(why) if is_said => Output {
+        Some(why) if is_said => ToolOutput {
             warning: Some(format!(
                 "[aish] the result of {tool} does not fit its output schema: {why}"
             )),
             ..output
         },
         Some(_) => output,
-        None if output.ok => Output {
-            structured: Structured::of(&value, &output.text),
+        None if output.ok => ToolOutput {
+            structured: StructuredResult::of(&value, &output.text),
             ..output
         },
         None => output,
@@ -193,12 +193,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use aishd_log::shorten::MAX_RESULT_CHARS;
+    use aishd_log::shortened_result::MAX_RESULT_CHARS;
 
     #[test]
     fn a_short_result_is_shown_as_it_is() {
         let text = "é".repeat(MAX_RESULT_CHARS);
-        let returned = returned(Output::answered(text.clone()), 5, MAX_RESULT_CHARS);
+        let returned = returned(ToolOutput::from_text(text.clone()), 5, MAX_RESULT_CHARS);
         assert_eq!(
             (text, 5, None),
             (returned.content, returned.ms, returned.kept)
@@ -210,9 +210,9 @@ mod tests {
         let text: String = (0..100_000).map(|it| format!("line {it}\n")).collect();
         let ok = false;
         let returned = returned(
-            Output {
+            ToolOutput {
                 ok,
-                ..Output::answered(text.clone())
+                ..ToolOutput::from_text(text.clone())
             },
             5,
             MAX_RESULT_CHARS,
@@ -232,7 +232,12 @@ mod tests {
 
     #[track_caller]
     fn check_judged(schema: Option<&Value>, value: Option<Value>, text: &str, expected: &str) {
-        let output = judged("t__t", schema, value, Output::answered(text.to_owned()));
+        let output = judged(
+            "t__t",
+            schema,
+            value,
+            ToolOutput::from_text(text.to_owned()),
+        );
         let seen = match (output.warning, output.structured) {
             (Some(warning), None) => warning,
             (None, Some(structured)) => format!("{structured:?}"),
@@ -253,7 +258,7 @@ mod tests {
         check_judged(Some(&schema), None, "{\"n\": 1}", "Text");
         check_judged(Some(&schema), None, "{\"m\": 1}", "nothing");
         check_judged(Some(&schema), None, "n is 1", "nothing");
-        let beside = format!("{:?}", Structured::Value(right.clone()));
+        let beside = format!("{:?}", StructuredResult::Value(right.clone()));
         check_judged(Some(&schema), Some(right.clone()), "n is 1", &beside);
         // One that nobody can use forbids nothing.
         check_judged(
@@ -266,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_notice_has_an_end() {
-        let long = returned(Output::failed("x".repeat(9000)), 0, MAX_RESULT_CHARS);
+        let long = returned(ToolOutput::failed("x".repeat(9000)), 0, MAX_RESULT_CHARS);
         let notice = long.notice.unwrap();
         assert_eq!(
             (2001, true),
@@ -277,7 +282,7 @@ mod tests {
     #[test]
     fn what_is_beyond_all_measure_is_lost_and_said_to_be() {
         let text = "x".repeat(MAX_KEPT_BYTES + 7);
-        let returned = returned(Output::answered(text), 0, MAX_RESULT_CHARS);
+        let returned = returned(ToolOutput::from_text(text), 0, MAX_RESULT_CHARS);
         assert!(
             returned
                 .content

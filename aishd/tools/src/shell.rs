@@ -11,18 +11,18 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::Output;
-use super::inside::Inside;
+use super::ToolOutput;
+use super::contained_command::ContainedCommand;
 use super::result::returned;
-use aishd_log::ending::{Ended, Ending, Within};
+use aishd_log::ending::{BoundaryFailure, CommandEnding, CommandResult};
 use aishd_log::shell::PROVIDER;
 use aishd_platform::failpoint;
-use aishd_process::running::Child;
-use aishd_process::spec::{Exit, Spec, Stream};
+use aishd_process::child::Child;
+use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
+use aishd_rules::command_setting::CommandSetting;
+use aishd_rules::needs_terminal;
 use aishd_rules::policy::Policy;
-use aishd_rules::setting::Setting;
-use aishd_rules::terminal;
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -32,14 +32,14 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// What one command may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct CommandLimits {
     time: Duration,
     output_bytes: usize,
     /// Characters of its output that a model is shown.
     shown_chars: usize,
 }
 
-impl Limits {
+impl CommandLimits {
     pub fn of(policy: &Policy) -> Self {
         Self {
             time: Duration::from_millis(policy.shell.timeout_ms),
@@ -48,8 +48,8 @@ impl Limits {
         }
     }
 
-    fn is_over(self) -> Ending {
-        Ending::TimedOut {
+    fn is_over(self) -> CommandEnding {
+        CommandEnding::TimedOut {
             after_ms: u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
         }
     }
@@ -64,28 +64,28 @@ pub fn is_program(path: &str) -> bool {
 pub async fn change_directory(
     from: String,
     target: String,
-    limits: Limits,
+    limits: CommandLimits,
     ran_in: String,
-) -> Ended {
+) -> CommandResult {
     let looking = {
         let target = target.clone();
         tokio::task::spawn_blocking(move || enter(&target))
     };
     let Ok(looked) = timeout(limits.time, looking).await else {
-        return Ended {
+        return CommandResult {
             ending: limits.is_over(),
-            ..Ended::failed(format!("cd: {target}: it does not answer\n"), &ran_in)
+            ..CommandResult::failed(format!("cd: {target}: it does not answer\n"), &ran_in)
         };
     };
     let why = match looked {
         Ok(Ok(())) => {
-            return Ended {
-                ending: Ending::Exited { code: 0 },
+            return CommandResult {
+                ending: CommandEnding::Exited { code: 0 },
                 output: format!("{target}\n"),
                 bytes: 0,
                 ms: 0,
                 kept: None,
-                within: Within::None,
+                within: BoundaryFailure::None,
                 ran_in,
                 moved: (from != target).then_some((from, target)),
             };
@@ -93,9 +93,9 @@ pub async fn change_directory(
         Ok(Err(why)) => why,
         Err(panic) => panic.to_string(),
     };
-    Ended {
-        ending: Ending::Exited { code: 1 },
-        ..Ended::failed(format!("cd: {target}: {why}\n"), &ran_in)
+    CommandResult {
+        ending: CommandEnding::Exited { code: 1 },
+        ..CommandResult::failed(format!("cd: {target}: {why}\n"), &ran_in)
     }
 }
 
@@ -118,17 +118,17 @@ fn enter(target: &str) -> Result<(), String> {
 pub(super) async fn run(
     children: &Children,
     command: &str,
-    setting: &Arc<Setting>,
-    limits: Limits,
+    setting: &Arc<CommandSetting>,
+    limits: CommandLimits,
     cancel: &CancellationToken,
     print: impl FnMut(&str),
-) -> Ended {
+) -> CommandResult {
     let begun = Instant::now();
-    let inside = match Inside::of(setting) {
+    let inside = match ContainedCommand::of(setting) {
         Ok(inside) => inside,
         Err(error) => {
             let why = format!("make a temporary directory for it: {error}");
-            return Ended::failed(why, &setting.cwd);
+            return CommandResult::failed(why, &setting.cwd);
         }
     };
     let spec = spec(command, setting, inside.as_ref());
@@ -142,14 +142,14 @@ pub(super) async fn run(
             return not_begun(other.and_then(Result::err), setting);
         }
     };
-    let mut heard = Heard {
-        text: Text::default(),
+    let mut heard = CommandHeard {
+        text: PieceText::default(),
         limit: limits.output_bytes,
         print,
     };
-    let wants_terminal = terminal::is_wanted_by(command, setting);
+    let wants_terminal = needs_terminal::is_wanted_by(command, setting);
     let time = if wants_terminal {
-        limits.time.min(terminal::PATIENCE)
+        limits.time.min(needs_terminal::PATIENCE)
     } else {
         limits.time
     };
@@ -157,7 +157,7 @@ pub(super) async fn run(
     let ending = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
-        () = sleep_until(over) => Some(Ending::TimedOut {
+        () = sleep_until(over) => Some(CommandEnding::TimedOut {
             after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
         }),
         ending = heard.listen(&mut child) => Some(ending),
@@ -169,21 +169,21 @@ pub(super) async fn run(
         // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
         drop(child);
     }
-    if ending.is_some_and(Ending::is_failure)
-        && (wants_terminal || terminal::is_missed_in(&heard.text.whole))
+    if ending.is_some_and(CommandEnding::is_failure)
+        && (wants_terminal || needs_terminal::is_missed_in(&heard.text.whole))
     {
-        heard.remark(terminal::NONE);
+        heard.remark(needs_terminal::NONE);
     }
     let within = match inside {
         Some(inside) => heard.end_inside(inside, ending, children).await,
-        None => Within::None,
+        None => BoundaryFailure::None,
     };
     let text = heard.text.finish();
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let bytes = text.len() as u64;
-    let shown = returned(Output::answered(text), ms, limits.shown_chars);
-    Ended {
-        ending: ending.unwrap_or(Ending::Cancelled),
+    let shown = returned(ToolOutput::from_text(text), ms, limits.shown_chars);
+    CommandResult {
+        ending: ending.unwrap_or(CommandEnding::Cancelled),
         output: shown.content,
         bytes,
         ms,
@@ -194,34 +194,38 @@ pub(super) async fn run(
     }
 }
 
-fn spec(command: &str, setting: &Setting, inside: Option<&Inside<'_>>) -> Spec {
+fn spec(
+    command: &str,
+    setting: &CommandSetting,
+    inside: Option<&ContainedCommand<'_>>,
+) -> ChildSpec {
     let mut env = setting.variables.clone();
     if let Some(inside) = inside {
         inside.name_scratch(&mut env);
     }
-    Spec {
+    ChildSpec {
         args: vec!["-c".to_owned(), command.to_owned()],
         env,
         umask: setting.umask(),
-        stderr: Stream::Joined,
-        wall: inside.map(Inside::wall),
+        stderr: StandardStream::Joined,
+        wall: inside.map(ContainedCommand::wall),
         // A run is granted what its launch says, and nothing beside it.
         provider: inside.is_none().then(|| PROVIDER.into()),
-        ..Spec::new(setting.shell.clone(), setting.cwd.clone())
+        ..ChildSpec::new(setting.shell.clone(), setting.cwd.clone())
     }
 }
 
 /// It was cancelled before it began, or could not begin.
-fn not_begun(error: Option<SpawnError>, setting: &Setting) -> Ended {
+fn not_begun(error: Option<SpawnError>, setting: &CommandSetting) -> CommandResult {
     let Some(error) = error else {
-        return Ended {
-            ending: Ending::Cancelled,
-            ..Ended::failed(String::new(), &setting.cwd)
+        return CommandResult {
+            ending: CommandEnding::Cancelled,
+            ..CommandResult::failed(String::new(), &setting.cwd)
         };
     };
-    Ended {
-        within: Inside::of_refusal(&error),
-        ..Ended::failed(not_started(&error), &setting.cwd)
+    CommandResult {
+        within: ContainedCommand::of_refusal(&error),
+        ..CommandResult::failed(not_started(&error), &setting.cwd)
     }
 }
 
@@ -231,14 +235,14 @@ fn not_started(error: &SpawnError) -> String {
 }
 
 /// What was read of a command.
-struct Heard<P> {
-    text: Text,
+struct CommandHeard<P> {
+    text: PieceText,
     limit: usize,
     print: P,
 }
 
-impl<P: FnMut(&str)> Heard<P> {
-    async fn listen(&mut self, child: &mut Child) -> Ending {
+impl<P: FnMut(&str)> CommandHeard<P> {
+    async fn listen(&mut self, child: &mut Child) -> CommandEnding {
         let limit = self.limit;
         let Some(mut stdout) = child.stdout.take() else {
             return ended(child.wait().await);
@@ -246,11 +250,11 @@ impl<P: FnMut(&str)> Heard<P> {
         let exit = tokio::select! {
             biased;
             cut = self.read(&mut stdout) => match cut {
-                true => return Ending::Cut { bytes: limit as u64 },
+                true => return CommandEnding::Cut { bytes: limit as u64 },
                 false => child.wait().await,
             },
             exit = child.wait() => match timeout(DRAIN, self.read(&mut stdout)).await {
-                Ok(true) => return Ending::Cut { bytes: limit as u64 },
+                Ok(true) => return CommandEnding::Cut { bytes: limit as u64 },
                 Ok(false) | Err(_) => exit,
             },
         };
@@ -260,21 +264,21 @@ impl<P: FnMut(&str)> Heard<P> {
     /// What the boundary had to do with how it ended, told where that was badly.
     async fn end_inside(
         &mut self,
-        inside: Inside<'_>,
-        ending: Option<Ending>,
+        inside: ContainedCommand<'_>,
+        ending: Option<CommandEnding>,
         children: &Children,
-    ) -> Within {
+    ) -> BoundaryFailure {
         let Some(ending) = ending else {
             // Something of it may still run, and whoever cancels does not wait.
             inside.end(children, Duration::ZERO).await;
-            return Within::None;
+            return BoundaryFailure::None;
         };
         let within = if ending.is_failure() {
             let (remark, within) = inside.of_failure(&self.text.whole);
             self.remark(&remark);
             within
         } else {
-            Inside::of_success(&self.text.whole)
+            ContainedCommand::of_success(&self.text.whole)
         };
         inside.end(children, CLEAR_WITHIN).await;
         within
@@ -310,24 +314,24 @@ impl<P: FnMut(&str)> Heard<P> {
     }
 }
 
-fn ended(exit: Exit) -> Ending {
+fn ended(exit: ChildExit) -> CommandEnding {
     match exit {
-        Exit::Code(code) => Ending::Exited { code },
-        Exit::Signal(signal) => Ending::Signalled { signal },
-        Exit::Unknown => Ending::Unknown,
+        ChildExit::Code(code) => CommandEnding::Exited { code },
+        ChildExit::Signal(signal) => CommandEnding::Signalled { signal },
+        ChildExit::Unknown => CommandEnding::Unknown,
     }
 }
 
 /// Bytes that come in pieces, as text.
 #[derive(Debug, Default)]
-struct Text {
+struct PieceText {
     whole: String,
     /// The beginning of a character whose rest has not come.
     held: Vec<u8>,
     read: usize,
 }
 
-impl Text {
+impl PieceText {
     /// What was added to the text.
     fn push(&mut self, bytes: &[u8]) -> &str {
         let before = self.whole.len();
@@ -371,7 +375,7 @@ mod tests {
 
     #[track_caller]
     fn check(pieces: &[&[u8]], expected: &str) {
-        let mut text = Text::default();
+        let mut text = PieceText::default();
         let mut printed = String::new();
         for piece in pieces {
             printed.push_str(text.push(piece));

@@ -1,13 +1,13 @@
 //! Exchanges: a question and all that followed on it, up to the next one. They leave the context and come back whole,
 //! so that no result is ever without its call.
 
-use aishd_log::eviction::Left;
+use aishd_log::eviction::LeftExchange;
 use std::ops::Range;
 
 use aish_proto::id::{Seq, TurnId};
 
-use crate::told::{Told, moved};
-use crate::transcript::{Message, Transcript};
+use crate::command_report::{CommandReport, moved};
+use crate::transcript::{Transcript, TranscriptMessage};
 use aishd_log::event::Record;
 
 /// What stands around the text of a message in a request.
@@ -16,23 +16,23 @@ const AROUND_MESSAGE_BYTES: u64 = 40;
 const AROUND_CALL_BYTES: u64 = 80;
 
 /// Where outputs of commands stand in the text of a question, in their order.
-pub(super) type Places = Vec<Range<usize>>;
+pub(super) type OutputPlaces = Vec<Range<usize>>;
 
 /// A message in its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct ExchangeEntry {
     /// The record that put it here; eviction goes by this position.
     pub(super) at: Seq,
     pub(super) turn: Option<TurnId>,
-    pub(super) message: Message,
+    pub(super) message: TranscriptMessage,
     /// There is more to read of a result or an output than it shows.
     pub(super) keeps_more: bool,
-    pub(super) outputs: Places,
+    pub(super) outputs: OutputPlaces,
 }
 
 /// What may be shown shortened: a result of a tool, or an output of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct ShortenablePiece {
     /// The message that it stands in, counted in the exchange.
     message: usize,
     within: Range<usize>,
@@ -45,7 +45,7 @@ pub(super) struct Piece {
 pub struct Exchange {
     turn: Option<TurnId>,
     begin: Seq,
-    entries: Vec<Entry>,
+    entries: Vec<ExchangeEntry>,
     /// About what its messages take in a request.
     bytes: u64,
     /// There is more to read of one of its results or outputs.
@@ -64,7 +64,10 @@ impl Exchange {
     }
 
     /// One that left, as the log has it: `records` are those from its beginning to its last message.
-    pub fn read<'a>(left: Left, records: impl IntoIterator<Item = &'a Record>) -> Option<Self> {
+    pub fn read<'a>(
+        left: LeftExchange,
+        records: impl IntoIterator<Item = &'a Record>,
+    ) -> Option<Self> {
         let mut transcript = Transcript::default();
         records.into_iter().for_each(|it| transcript.apply(it));
         transcript.take(left.turn)
@@ -94,28 +97,28 @@ impl Exchange {
         self.keeps_more
     }
 
-    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &TranscriptMessage> {
         self.entries.iter().map(|it| &it.message)
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[ExchangeEntry] {
         &self.entries
     }
 
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: ExchangeEntry) {
         self.insert(self.entries.len(), entry);
     }
 
-    pub(super) fn insert(&mut self, place: usize, entry: Entry) {
+    pub(super) fn insert(&mut self, place: usize, entry: ExchangeEntry) {
         self.bytes += weight(&entry.message);
         self.keeps_more |= entry.keeps_more;
         self.entries.insert(place, entry);
     }
 
     /// Adds to a question that stands last; false where an answer does.
-    pub(super) fn go_on_with(&mut self, more: &Told, keeps_more: bool) -> bool {
-        let Some(Entry {
-            message: Message::User { text },
+    pub(super) fn go_on_with(&mut self, more: &CommandReport, keeps_more: bool) -> bool {
+        let Some(ExchangeEntry {
+            message: TranscriptMessage::User { text },
             keeps_more: keeps,
             outputs,
             ..
@@ -132,7 +135,7 @@ impl Exchange {
         true
     }
 
-    pub(super) fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
+    pub(super) fn retain(&mut self, keep: impl Fn(&ExchangeEntry) -> bool) {
         self.entries.retain(|it| keep(it));
         self.keeps_more = self.entries.iter().any(|it| it.keeps_more);
         self.bytes = self.messages().map(weight).sum();
@@ -162,8 +165,8 @@ impl Exchange {
     }
 
     /// What is kept of it where it leaves.
-    pub fn left(&self) -> Option<Left> {
-        Some(Left {
+    pub fn left_exchange(&self) -> Option<LeftExchange> {
+        Some(LeftExchange {
             turn: self.turn?,
             begin: self.begin,
             first: self.first(),
@@ -173,19 +176,19 @@ impl Exchange {
     }
 
     /// What of it may be shown shortened, in its order.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
+    pub(super) fn pieces(&self) -> Vec<ShortenablePiece> {
         let mut pieces = vec![];
         for (message, entry) in self.entries.iter().enumerate() {
             let (text, places, is_output) = match &entry.message {
-                Message::User { text } => (text, entry.outputs.clone(), true),
-                Message::Tool { content, .. } => {
+                TranscriptMessage::User { text } => (text, entry.outputs.clone(), true),
+                TranscriptMessage::Tool { content, .. } => {
                     let whole = 0..content.len();
                     (content, vec![whole], false)
                 }
-                Message::Assistant { .. } => continue,
+                TranscriptMessage::Assistant { .. } => continue,
             };
             pieces.extend(places.into_iter().filter_map(|within| {
-                Some(Piece {
+                Some(ShortenablePiece {
                     message,
                     text: text.get(within.clone())?.to_owned(),
                     within,
@@ -197,14 +200,14 @@ impl Exchange {
     }
 
     /// Puts other texts in place of some of its [`Exchange::pieces`], which are given in their order.
-    pub(super) fn replace(&mut self, pieces: &[(&Piece, String)]) {
+    pub(super) fn replace(&mut self, pieces: &[(&ShortenablePiece, String)]) {
         // From the last one on, so that those before it stay where they are.
         for (piece, text) in pieces.iter().rev() {
             let Some(entry) = self.entries.get_mut(piece.message) else {
                 continue;
             };
-            let (Message::User { text: whole } | Message::Tool { content: whole, .. }) =
-                &mut entry.message
+            let (TranscriptMessage::User { text: whole }
+            | TranscriptMessage::Tool { content: whole, .. }) = &mut entry.message
             else {
                 continue;
             };
@@ -224,10 +227,10 @@ impl Exchange {
 }
 
 /// About what a message takes in a request. Its text is counted as JSON spells it.
-pub(super) fn weight(message: &Message) -> u64 {
+pub(super) fn weight(message: &TranscriptMessage) -> u64 {
     let bytes = match message {
-        Message::User { text } => json_bytes(text),
-        Message::Assistant {
+        TranscriptMessage::User { text } => json_bytes(text),
+        TranscriptMessage::Assistant {
             text, calls, extra, ..
         } => {
             let calls = calls.iter().map(|it| {
@@ -239,7 +242,7 @@ pub(super) fn weight(message: &Message) -> u64 {
                 .map(|(name, it)| json_bytes(name) + it.to_string().len() as u64);
             json_bytes(text) + calls.sum::<u64>() + extra.sum::<u64>()
         }
-        Message::Tool { call, content, .. } => json_bytes(content) + json_bytes(call),
+        TranscriptMessage::Tool { call, content, .. } => json_bytes(content) + json_bytes(call),
     };
     bytes + AROUND_MESSAGE_BYTES
 }

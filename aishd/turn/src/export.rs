@@ -8,13 +8,13 @@ use aish_proto::id::{Seq, TurnId};
 
 use crate::exchange::Exchange;
 use crate::request::NO_RESULT;
-use crate::transcript::{Message, Transcript};
-use aishd_log::event::{Event, Origin, Record};
+use crate::transcript::{Transcript, TranscriptMessage};
+use aishd_log::event::{Event, Record, TurnOrigin};
 use aishd_log::tool_call::ToolCall;
 
 /// A message on its way out.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Said<'a> {
+pub enum ExportLine<'a> {
     User(&'a str),
     Assistant {
         text: &'a str,
@@ -26,7 +26,7 @@ pub enum Said<'a> {
     },
 }
 
-impl Said<'_> {
+impl ExportLine<'_> {
     /// About the bytes that it takes as JSON.
     pub fn bytes(&self) -> usize {
         match self {
@@ -42,24 +42,24 @@ impl Said<'_> {
 
 /// The messages of an exchange. Behind every answer stands exactly one result for each of its calls, in their order, and no
 /// result is without its call.
-pub fn said(exchange: &Exchange) -> Vec<Said<'_>> {
+pub fn exported_messages(exchange: &Exchange) -> Vec<ExportLine<'_>> {
     let mut out = vec![];
     let mut owed: Vec<(&str, Option<&str>)> = vec![];
     for message in exchange.messages() {
         match message {
-            Message::User { text } => {
+            TranscriptMessage::User { text } => {
                 settle(&mut out, &mut owed);
-                out.push(Said::User(text));
+                out.push(ExportLine::User(text));
             }
-            Message::Assistant { text, calls, .. } => {
+            TranscriptMessage::Assistant { text, calls, .. } => {
                 settle(&mut out, &mut owed);
                 if text.is_empty() && calls.is_empty() {
                     continue;
                 }
                 owed.extend(calls.iter().map(|it| (it.id.as_str(), None)));
-                out.push(Said::Assistant { text, calls });
+                out.push(ExportLine::Assistant { text, calls });
             }
-            Message::Tool { call, content, .. } => {
+            TranscriptMessage::Tool { call, content, .. } => {
                 let mut open = owed.iter_mut();
                 let open = open.find(|(id, result)| id == call && result.is_none());
                 if let Some((_, result)) = open {
@@ -72,8 +72,8 @@ pub fn said(exchange: &Exchange) -> Vec<Said<'_>> {
     out
 }
 
-fn settle<'a>(out: &mut Vec<Said<'a>>, owed: &mut Vec<(&'a str, Option<&'a str>)>) {
-    let result = |(call, content): (&'a str, Option<&'a str>)| Said::Tool {
+fn settle<'a>(out: &mut Vec<ExportLine<'a>>, owed: &mut Vec<(&'a str, Option<&'a str>)>) {
+    let result = |(call, content): (&'a str, Option<&'a str>)| ExportLine::Tool {
         call,
         content: content.unwrap_or(NO_RESULT),
     };
@@ -82,7 +82,7 @@ fn settle<'a>(out: &mut Vec<Said<'a>>, owed: &mut Vec<(&'a str, Option<&'a str>)
 
 /// How far an export is. As text it is the cursor of its next page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ExportProgress {
     /// The last event that it is about.
     pub through: Seq,
     /// The eviction that the archive is found by, as it was when the export began.
@@ -95,7 +95,7 @@ pub struct Progress {
     pub messages: usize,
 }
 
-impl Progress {
+impl ExportProgress {
     pub fn cursor(&self) -> String {
         let Self {
             through,
@@ -124,7 +124,7 @@ impl Progress {
 
 /// Messages of an exchange that belong to a page.
 #[derive(Debug)]
-pub struct Part {
+pub struct ExportPart {
     pub exchange: Exchange,
     /// Which of its messages.
     pub messages: Range<usize>,
@@ -132,28 +132,28 @@ pub struct Part {
 
 /// A page, and how to go on. `None`: that was all.
 #[derive(Debug)]
-pub struct Page<T> {
+pub struct ExportPage<T> {
     pub items: Vec<T>,
-    pub next: Option<Progress>,
+    pub next: Option<ExportProgress>,
 }
 
-/// A page of messages that is being filled, from the records behind [`Progress::read`].
+/// A page of messages that is being filled, from the records behind [`ExportProgress::read`].
 #[derive(Debug)]
-pub struct Paging {
+pub struct ExportPaging {
     transcript: Transcript,
     /// Turns whose exchanges are told. `None`: all.
     wanted: Option<HashSet<TurnId>>,
     /// As if the page ended here.
-    progress: Progress,
+    progress: ExportProgress,
     /// About so much fits.
     most: usize,
     bytes: usize,
-    items: Vec<Part>,
+    items: Vec<ExportPart>,
     is_full: bool,
 }
 
-impl Paging {
-    pub fn new(progress: Progress, wanted: Option<HashSet<TurnId>>, most: usize) -> Self {
+impl ExportPaging {
+    pub fn new(progress: ExportProgress, wanted: Option<HashSet<TurnId>>, most: usize) -> Self {
         Self {
             transcript: Transcript::default(),
             wanted,
@@ -170,7 +170,7 @@ impl Paging {
         self.apply(record);
         while let Some(exchange) = self.transcript.take_oldest() {
             let begin = exchange.begin();
-            if self.tell(exchange).is_break() {
+            if self.push_exchange(exchange).is_break() {
                 // What is to come may have been asked before what was told: questions wait, and their order can change.
                 let first = self.transcript.begins().map_or(begin, |it| it.min(begin));
                 self.progress.read = Seq(first.0.saturating_sub(1));
@@ -182,19 +182,19 @@ impl Paging {
     }
 
     /// The page; after a break, or when there is no further record.
-    pub fn end(mut self) -> Page<Part> {
+    pub fn end(mut self) -> ExportPage<ExportPart> {
         if !self.is_full {
             let rest: Vec<Exchange> = self.transcript.drain().collect();
             for exchange in rest {
                 let begin = exchange.begin();
-                if self.tell(exchange).is_break() {
+                if self.push_exchange(exchange).is_break() {
                     self.progress.read = Seq(begin.0.saturating_sub(1));
                     self.is_full = true;
                     break;
                 }
             }
         }
-        Page {
+        ExportPage {
             items: self.items,
             next: self.is_full.then_some(self.progress),
         }
@@ -210,14 +210,14 @@ impl Paging {
             return;
         }
         if let Event::UserMessage {
-            origin: Origin::Retry(_),
+            origin: TurnOrigin::Retry(_),
             ..
         } = &record.event
         {
             let mut record = record.clone();
             if let Event::UserMessage { origin, .. } = &mut record.event {
                 // What was answered first was said too.
-                *origin = Origin::Asked;
+                *origin = TurnOrigin::Asked;
             }
             self.transcript.apply(&record);
         } else {
@@ -226,7 +226,7 @@ impl Paging {
     }
 
     /// Breaks where there is no room for the rest of it.
-    fn tell(&mut self, exchange: Exchange) -> ControlFlow<()> {
+    fn push_exchange(&mut self, exchange: Exchange) -> ControlFlow<()> {
         // One that was read from its middle has been told too.
         if exchange.last() <= self.progress.told {
             return ControlFlow::Continue(());
@@ -236,7 +236,7 @@ impl Paging {
             return ControlFlow::Continue(());
         }
         let begin = std::mem::take(&mut self.progress.messages);
-        let said = said(&exchange);
+        let said = exported_messages(&exchange);
         let (mut end, count) = (begin, said.len());
         for message in said.iter().skip(begin) {
             let bytes = message.bytes().max(1);
@@ -257,7 +257,7 @@ impl Paging {
         }
         if end > begin {
             let messages = begin..end;
-            self.items.push(Part { exchange, messages });
+            self.items.push(ExportPart { exchange, messages });
         }
         if is_whole {
             ControlFlow::Continue(())

@@ -1,33 +1,33 @@
 //! The commands that an answer proposes.
 
-use aish_proto::proposed::{self, Proposed};
+use aish_proto::proposed::{self, TextProposal};
 
-use aishd_log::event::Stop;
+use aishd_log::event::StopReason;
 
 /// The text of an answer whose stream ended properly. Commands are taken from nothing else: what was cut off, cancelled or
 /// refused proposes none, and neither does what is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finished<'a>(&'a str);
+pub struct FinishedAnswer<'a>(&'a str);
 
-impl<'a> Finished<'a> {
+impl<'a> FinishedAnswer<'a> {
     /// `stop` is how the reply ended: what would end the turn if nothing followed.
-    pub fn of(answer: &'a str, stop: Stop) -> Option<Self> {
+    pub fn of(answer: &'a str, stop: StopReason) -> Option<Self> {
         match stop {
-            Stop::End => Some(Self(answer)),
-            Stop::ToolDepth
-            | Stop::MaxTokens
-            | Stop::Refusal
-            | Stop::Cancelled
-            | Stop::Upstream
-            | Stop::Interrupted
-            | Stop::Denied
-            | Stop::Budget => None,
+            StopReason::End => Some(Self(answer)),
+            StopReason::ToolDepth
+            | StopReason::MaxTokens
+            | StopReason::Refusal
+            | StopReason::Cancelled
+            | StopReason::Upstream
+            | StopReason::Interrupted
+            | StopReason::Denied
+            | StopReason::Budget => None,
         }
     }
 }
 
 /// The commands of its `CMD:` lines, in order, within the limits of [`proposed`].
-pub fn commands(answer: Finished<'_>) -> Proposed<'_> {
+pub fn commands(answer: FinishedAnswer<'_>) -> TextProposal<'_> {
     proposed::commands(answer.0)
 }
 
@@ -38,19 +38,19 @@ mod tests {
     #[test]
     fn only_an_answer_that_ended_properly_proposes() {
         let text = "I look.\nCMD: ls";
-        let answer = Finished::of(text, Stop::End).unwrap();
+        let answer = FinishedAnswer::of(text, StopReason::End).unwrap();
         assert_eq!(vec!["ls"], commands(answer).commands);
         for stop in [
-            Stop::ToolDepth,
-            Stop::MaxTokens,
-            Stop::Refusal,
-            Stop::Cancelled,
-            Stop::Upstream,
-            Stop::Interrupted,
-            Stop::Budget,
-            Stop::Denied,
+            StopReason::ToolDepth,
+            StopReason::MaxTokens,
+            StopReason::Refusal,
+            StopReason::Cancelled,
+            StopReason::Upstream,
+            StopReason::Interrupted,
+            StopReason::Budget,
+            StopReason::Denied,
         ] {
-            assert_eq!(None, Finished::of(text, stop));
+            assert_eq!(None, FinishedAnswer::of(text, stop));
         }
     }
 }

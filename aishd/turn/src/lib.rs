@@ -1,5 +1,6 @@
 //! The turn machine, and what models are shown of a conversation. Pure.
 
+pub mod command_report;
 pub mod exchange;
 pub mod export;
 pub mod extract;
@@ -11,16 +12,15 @@ mod list_samples;
 #[path = "../../log/src/samples.rs"]
 mod log_samples;
 pub mod memory_proposal;
-pub mod needle;
 pub mod project;
 pub mod request;
 #[cfg(test)]
 #[path = "../../rules/src/samples.rs"]
 mod rules_samples;
 pub mod run;
-pub mod said;
+pub mod run_report;
 pub mod saved_prompt;
+pub mod search_filter;
 pub mod summary;
-pub mod told;
 pub mod transcript;
 pub mod turn;

@@ -2,7 +2,7 @@
 //! it, and of its answer every fact is a question to a person.
 
 use crate::summary;
-use aishd_log::memory::{Kind, MOST_PROPOSED, TEXT_CHARS, one_line};
+use aishd_log::memory::{MOST_PROPOSED, MemoryKind, TEXT_CHARS, one_line};
 use aishd_model::preset::Preset;
 
 const MAX_TOKENS: u64 = 300;
@@ -24,20 +24,20 @@ pub fn body(preset: &Preset, conversation: &str) -> String {
 
 /// What a model says that could be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposed {
-    pub kind: Kind,
+pub struct ProposedFact {
+    pub kind: MemoryKind,
     /// One line of visible characters, at most [`TEXT_CHARS`].
     pub text: String,
 }
 
 /// The facts of an answer, in its order. Lines of another form are left out, so an answer that is none proposes nothing.
-pub fn proposed(answer: &str) -> Vec<Proposed> {
+pub fn proposed(answer: &str) -> Vec<ProposedFact> {
     let proposed = answer.lines().filter_map(|line| {
         let line = line.trim().strip_prefix("- (")?;
         let (kind, text) = line.split_once(')')?;
-        let kind: Kind = kind.trim().to_lowercase().parse().ok()?;
+        let kind: MemoryKind = kind.trim().to_lowercase().parse().ok()?;
         let text = one_line(text)?;
-        (text.chars().count() <= TEXT_CHARS).then_some(Proposed { kind, text })
+        (text.chars().count() <= TEXT_CHARS).then_some(ProposedFact { kind, text })
     });
     proposed.take(MOST_PROPOSED).collect()
 }

@@ -3,17 +3,17 @@
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 
-use self::message::{Out, Text, add};
+use self::message::{OutgoingMessage, SharedText, add};
 use crate::exchange::json_bytes;
-use crate::transcript::{Message, Transcript};
-use aishd_log::pinned::Held;
+use crate::transcript::{Transcript, TranscriptMessage};
+use aishd_log::pinned_resource::PinnedContent;
 use aishd_log::tool::Tool;
-use aishd_model::budget::Mode;
-use aishd_model::optional;
-use aishd_model::optional::{Limit, Options};
+use aishd_model::context_budget::LoopMode;
+use aishd_model::optional_fields;
+use aishd_model::optional_fields::{OutputLimit, RequestOptions};
 use aishd_model::preset::Preset;
-use aishd_rules::catalog::Offer;
-use aishd_rules::offered::Offered;
+use aishd_rules::catalog::ToolOffer;
+use aishd_rules::command_instructions::CommandInstructions;
 
 pub mod completion;
 mod escape;
@@ -40,9 +40,9 @@ pub(super) const NO_RESULT: &str = "[aish] no result";
 pub fn body(
     preset: &Preset,
     transcript: &Transcript,
-    offer: &Offer,
-    pinned: &[Held],
-    mode: Mode,
+    offer: &ToolOffer,
+    pinned: &[PinnedContent],
+    mode: LoopMode,
 ) -> String {
     let offers = preset.tools && !offer.is_empty();
     let system = system(transcript, offers, mode);
@@ -57,17 +57,21 @@ pub fn body(
 
 /// The one system message. Its bytes change only with the tools, with whether commands can run, with what people keep for all
 /// conversations, with the directory from one turn to the next, and with what left the context.
-fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
+fn system(transcript: &Transcript, offers: bool, mode: LoopMode) -> String {
     let mut system = transcript.opening().unwrap_or(BASE_PROMPT).to_owned();
     if offers {
         system.push_str(TOOLS_PROMPT);
     }
     let shell = transcript.shell();
-    system.push_str(shell.map(Offered::paragraph).unwrap_or_default());
-    let place = shell.map(Offered::place).unwrap_or_default();
+    system.push_str(
+        shell
+            .map(CommandInstructions::paragraph)
+            .unwrap_or_default(),
+    );
+    let place = shell.map(CommandInstructions::place).unwrap_or_default();
     let project = transcript.project().unwrap_or_default();
     match mode {
-        Mode::Talk => {
+        LoopMode::Talk => {
             system.push_str(transcript.background().unwrap_or_default());
             system.push_str(place);
             system.push_str(project);
@@ -75,7 +79,7 @@ fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
                 system.push_str(&summary.block());
             }
         }
-        Mode::Norris => {
+        LoopMode::Norris => {
             system.push_str(place);
             system.push_str(project);
             if let Some(launch) = transcript.run() {
@@ -88,7 +92,7 @@ fn system(transcript: &Transcript, offers: bool, mode: Mode) -> String {
 
 /// What of a request is neither question nor answer, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct RequestBytes {
     /// The system message without the two that follow.
     pub system: usize,
     /// What it tells of the directory.
@@ -101,18 +105,18 @@ pub struct Parts {
 pub fn parts(
     preset: &Preset,
     transcript: &Transcript,
-    offer: &Offer,
-    pinned: &[Held],
-    mode: Mode,
-) -> Parts {
+    offer: &ToolOffer,
+    pinned: &[PinnedContent],
+    mode: LoopMode,
+) -> RequestBytes {
     let offers = preset.tools && !offer.is_empty();
     let summary = match mode {
-        Mode::Talk => transcript.summary().map_or(0, |it| it.block().len()),
-        Mode::Norris => 0,
+        LoopMode::Talk => transcript.summary().map_or(0, |it| it.block().len()),
+        LoopMode::Norris => 0,
     };
     let project = transcript.project().map_or(0, str::len);
-    let tools = serde_json::to_string(&Tools(offer)).map_or(0, |it| it.len());
-    Parts {
+    let tools = serde_json::to_string(&RequestTools(offer)).map_or(0, |it| it.len());
+    RequestBytes {
         system: system(transcript, offers, mode).len() - summary - project,
         project,
         summary,
@@ -123,14 +127,16 @@ pub fn parts(
 
 /// Resources stand before the newest question: what comes before it stays byte for byte what it was, and a local server
 /// need not read that again.
-fn pin(messages: &mut [Out<'_>], pinned: &[Held]) {
+fn pin(messages: &mut [OutgoingMessage<'_>], pinned: &[PinnedContent]) {
     if pinned.is_empty() {
         return;
     }
     let mut text = in_front(pinned);
     let newest = messages.iter_mut().rev().find_map(|it| match it {
-        Out::User(text) => Some(text),
-        Out::System(_) | Out::Assistant { .. } | Out::Tool { .. } => None,
+        OutgoingMessage::User(text) => Some(text),
+        OutgoingMessage::System(_)
+        | OutgoingMessage::Assistant { .. }
+        | OutgoingMessage::Tool { .. } => None,
     });
     if let Some(question) = newest {
         text.push_str(question);
@@ -138,13 +144,13 @@ fn pin(messages: &mut [Out<'_>], pinned: &[Held]) {
     }
 }
 
-fn in_front(pinned: &[Held]) -> String {
+fn in_front(pinned: &[PinnedContent]) -> String {
     pinned.iter().map(|it| it.block() + "\n\n").collect()
 }
 
-fn written(preset: &Preset, messages: &[Out<'_>], offer: Option<&Offer>) -> String {
+fn written(preset: &Preset, messages: &[OutgoingMessage<'_>], offer: Option<&ToolOffer>) -> String {
     let mut to = String::with_capacity(room(messages, offer));
-    add(&mut to, &Head(preset));
+    add(&mut to, &RequestHead(preset));
     // The head goes on.
     to.pop();
     to.push_str(",\"messages\":[");
@@ -158,45 +164,45 @@ fn written(preset: &Preset, messages: &[Out<'_>], offer: Option<&Offer>) -> Stri
     // Some servers refuse an empty list.
     if let Some(offer) = offer {
         to.push_str(",\"tools\":");
-        add(&mut to, &Tools(offer));
+        add(&mut to, &RequestTools(offer));
     }
     to.push('}');
     to
 }
 
 /// About what it takes, so that a long one is not moved while it grows.
-fn room(messages: &[Out<'_>], offer: Option<&Offer>) -> usize {
+fn room(messages: &[OutgoingMessage<'_>], offer: Option<&ToolOffer>) -> usize {
     const AROUND: usize = 1024;
     const OF_A_TOOL: usize = 1024;
-    let texts: usize = messages.iter().map(Out::room).sum();
+    let texts: usize = messages.iter().map(OutgoingMessage::room).sum();
     let tools = offer.map_or(0, |it| it.iter().len() * OF_A_TOOL);
     AROUND + texts + tools
 }
 
 /// What stands in front of the messages.
-struct Head<'a>(&'a Preset);
+struct RequestHead<'a>(&'a Preset);
 
-impl Serialize for Head<'_> {
+impl Serialize for RequestHead<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self(preset) = self;
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("model", &preset.model)?;
         map.serialize_entry("stream", &true)?;
-        let options = Options {
+        let options = RequestOptions {
             temperature: preset.temperature,
-            limit: preset.max_tokens.map(Limit::Set),
+            limit: preset.max_tokens.map(OutputLimit::Set),
             stop: &[],
         };
-        for (name, value) in optional::fields(preset, options) {
+        for (name, value) in optional_fields::fields(preset, options) {
             map.serialize_entry(name, &value)?;
         }
         map.end()
     }
 }
 
-struct Tools<'a>(&'a Offer);
+struct RequestTools<'a>(&'a ToolOffer);
 
-impl Serialize for Tools<'_> {
+impl Serialize for RequestTools<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut seq = to.serialize_seq(Some(self.0.iter().len()))?;
         for (name, tool) in self.0.iter() {
@@ -228,16 +234,16 @@ fn with_tool_role<'a>(
     system: &'a str,
     transcript: &'a Transcript,
     preset: &Preset,
-) -> Vec<Out<'a>> {
-    let mut out = begun(system, transcript);
+) -> Vec<OutgoingMessage<'a>> {
+    let mut out = opening_messages(system, transcript);
     let mut owed: Vec<&str> = vec![];
     for message in transcript.messages() {
-        if !matches!(message, Message::Tool { .. }) {
+        if !matches!(message, TranscriptMessage::Tool { .. }) {
             settle(&mut out, &mut owed);
         }
         match message {
-            Message::User { text } => push_user(&mut out, text.into()),
-            Message::Assistant {
+            TranscriptMessage::User { text } => push_user(&mut out, text.into()),
+            TranscriptMessage::Assistant {
                 text,
                 calls,
                 extra,
@@ -247,16 +253,16 @@ fn with_tool_role<'a>(
                     continue;
                 }
                 owed.extend(calls.iter().map(|it| it.id.as_str()));
-                out.push(Out::Assistant {
+                out.push(OutgoingMessage::Assistant {
                     text: (&**text).into(),
                     calls,
                     extra: (*model_id == preset.model).then_some(extra),
                 });
             }
-            Message::Tool { call, content, .. } => {
+            TranscriptMessage::Tool { call, content, .. } => {
                 if let Some(at) = owed.iter().position(|it| it == call) {
                     owed.remove(at);
-                    out.push(Out::Tool { call, content });
+                    out.push(OutgoingMessage::Tool { call, content });
                 }
             }
         }
@@ -266,38 +272,41 @@ fn with_tool_role<'a>(
 }
 
 /// The list, with room for a conversation without tools.
-fn begun<'a>(system: &'a str, transcript: &Transcript) -> Vec<Out<'a>> {
+fn opening_messages<'a>(system: &'a str, transcript: &Transcript) -> Vec<OutgoingMessage<'a>> {
     let mut out = Vec::with_capacity(2 * transcript.exchanges().len() + 1);
-    out.push(Out::System(system));
+    out.push(OutgoingMessage::System(system));
     out
 }
 
-fn settle<'a>(out: &mut Vec<Out<'a>>, owed: &mut Vec<&'a str>) {
+fn settle<'a>(out: &mut Vec<OutgoingMessage<'a>>, owed: &mut Vec<&'a str>) {
     let content = NO_RESULT;
-    out.extend(owed.drain(..).map(|call| Out::Tool { call, content }));
+    out.extend(
+        owed.drain(..)
+            .map(|call| OutgoingMessage::Tool { call, content }),
+    );
 }
 
 /// Only user and assistant, strictly taking turns; results go in front of the next user text.
-fn without_tool_role<'a>(system: &'a str, transcript: &'a Transcript) -> Vec<Out<'a>> {
-    let mut out = begun(system, transcript);
+fn without_tool_role<'a>(system: &'a str, transcript: &'a Transcript) -> Vec<OutgoingMessage<'a>> {
+    let mut out = opening_messages(system, transcript);
     for message in transcript.messages() {
         match message {
-            Message::User { text } => push_user(&mut out, text.into()),
-            Message::Assistant { text, .. } => {
+            TranscriptMessage::User { text } => push_user(&mut out, text.into()),
+            TranscriptMessage::Assistant { text, .. } => {
                 if text.is_empty() {
                     continue;
                 }
-                if let Some(Out::Assistant { text: before, .. }) = out.last_mut() {
+                if let Some(OutgoingMessage::Assistant { text: before, .. }) = out.last_mut() {
                     join(before, text);
                 } else {
-                    out.push(Out::Assistant {
+                    out.push(OutgoingMessage::Assistant {
                         text: (&**text).into(),
                         calls: &[],
                         extra: None,
                     });
                 }
             }
-            Message::Tool { name, content, .. } => {
+            TranscriptMessage::Tool { name, content, .. } => {
                 push_user(&mut out, format!("[tool: {name}]\n{content}").into());
             }
         }
@@ -306,15 +315,15 @@ fn without_tool_role<'a>(system: &'a str, transcript: &'a Transcript) -> Vec<Out
 }
 
 /// Two user messages never stand side by side.
-fn push_user<'a>(out: &mut Vec<Out<'a>>, text: Text<'a>) {
-    if let Some(Out::User(before)) = out.last_mut() {
+fn push_user<'a>(out: &mut Vec<OutgoingMessage<'a>>, text: SharedText<'a>) {
+    if let Some(OutgoingMessage::User(before)) = out.last_mut() {
         join(before, &text);
     } else {
-        out.push(Out::User(text));
+        out.push(OutgoingMessage::User(text));
     }
 }
 
-fn join(before: &mut Text<'_>, text: &str) {
+fn join(before: &mut SharedText<'_>, text: &str) {
     let joined = before.to_mut();
     joined.push_str("\n\n");
     joined.push_str(text);

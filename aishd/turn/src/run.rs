@@ -1,32 +1,32 @@
 //! The part of the turn machine that a run adds: which step it is, what is used up, and whether anything new may begin.
 
 use crate::turn::{Effect, StreamId};
-use aishd_log::norris::launch::Limits;
-use aishd_log::norris::standing::Standing;
-use aishd_log::norris::{NorrisEvent, Outcome, Pause, Spent};
+use aishd_log::norris::launch::RunLimits;
+use aishd_log::norris::status::RunStatus;
+use aishd_log::norris::{NorrisEvent, RunOutcome, RunPause, RunSpending};
 
 /// So many answers in a row may do nothing.
 const MAX_IDLE: u32 = 3;
 
 /// A run, as the turn machine knows it.
 #[derive(Debug)]
-pub struct Run {
-    limits: Limits,
+pub struct RunState {
+    limits: RunLimits,
     step: u32,
-    spent: Spent,
+    spent: RunSpending,
     /// Answers in a row that did nothing.
     idle: u32,
-    paused: Option<Pause>,
+    paused: Option<RunPause>,
     /// What would have begun while it was paused.
     held: Vec<Effect>,
     /// What had begun is not gone on with: the model looks at what came of it in a new step.
     afresh: bool,
-    ending: Option<(Outcome, String)>,
+    ending: Option<(RunOutcome, String)>,
 }
 
 /// What an answer without an action leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Idle {
+pub enum IdleOutcome {
     /// It is told so.
     Nudge(NorrisEvent),
     /// It has been told often enough.
@@ -35,16 +35,16 @@ pub enum Idle {
 
 /// How a run goes on after a pause.
 #[derive(Debug, PartialEq)]
-pub enum Onward {
+pub enum RunContinuation {
     /// With what was held back.
     With(Vec<Effect>),
     /// With a new step.
     Afresh,
 }
 
-impl Run {
+impl RunState {
     /// One that begins, or is taken up where the log says that it stood.
-    pub fn of(standing: &Standing) -> Self {
+    pub fn of(standing: &RunStatus) -> Self {
         Self {
             limits: standing.launch.limits,
             step: standing.step,
@@ -72,7 +72,7 @@ impl Run {
     }
 
     /// What it has used up so far.
-    pub fn note_spent(&mut self, spent: Spent) {
+    pub fn note_spent(&mut self, spent: RunSpending) {
         self.spent = spent;
     }
 
@@ -90,15 +90,15 @@ impl Run {
     pub fn stand_still(&mut self, stream: StreamId) -> Option<NorrisEvent> {
         self.held = vec![Effect::OpenStream(stream)];
         self.afresh = true;
-        let was = self.paused.replace(Pause::Interrupted);
-        (was != Some(Pause::Interrupted)).then_some(NorrisEvent::Paused {
-            pause: Pause::Interrupted,
+        let was = self.paused.replace(RunPause::Interrupted);
+        (was != Some(RunPause::Interrupted)).then_some(NorrisEvent::Paused {
+            pause: RunPause::Interrupted,
             spent: self.spent,
         })
     }
 
     /// `None`: it is paused already.
-    pub fn pause(&mut self, pause: Pause) -> Option<NorrisEvent> {
+    pub fn pause(&mut self, pause: RunPause) -> Option<NorrisEvent> {
         if self.paused.is_some() {
             return None;
         }
@@ -108,13 +108,13 @@ impl Run {
     }
 
     /// `None`: it is not paused.
-    pub fn resume(&mut self) -> Option<Onward> {
+    pub fn resume(&mut self) -> Option<RunContinuation> {
         self.paused.take()?;
         let held = std::mem::take(&mut self.held);
         Some(if std::mem::take(&mut self.afresh) {
-            Onward::Afresh
+            RunContinuation::Afresh
         } else {
-            Onward::With(held)
+            RunContinuation::With(held)
         })
     }
 
@@ -132,7 +132,7 @@ impl Run {
 
     /// A limit that is met.
     pub fn limit(&self) -> Option<String> {
-        let Limits {
+        let RunLimits {
             steps,
             ms,
             tokens,
@@ -162,25 +162,25 @@ impl Run {
         self.idle = 0;
     }
 
-    pub fn did_nothing(&mut self) -> Idle {
+    pub fn did_nothing(&mut self) -> IdleOutcome {
         self.idle += 1;
         if self.idle >= MAX_IDLE {
-            return Idle::GivesUp;
+            return IdleOutcome::GivesUp;
         }
         let text = "[aish] Nothing was done: your answer calls no tool, and no line of it begins with CMD:, DONE: or HALT:. \
 Take the next step, or write such a line.";
-        Idle::Nudge(NorrisEvent::Nudged {
+        IdleOutcome::Nudge(NorrisEvent::Nudged {
             text: text.to_owned(),
         })
     }
 
     /// How it ends, where that is more than its turn's end says. The first word counts.
-    pub fn ends(&mut self, outcome: Outcome, reason: String) {
+    pub fn ends(&mut self, outcome: RunOutcome, reason: String) {
         self.ending.get_or_insert((outcome, reason));
     }
 
     /// The last fact of it.
-    pub fn ended(self, otherwise: (Outcome, &str)) -> NorrisEvent {
+    pub fn ended(self, otherwise: (RunOutcome, &str)) -> NorrisEvent {
         let (outcome, reason) = self
             .ending
             .unwrap_or_else(|| (otherwise.0, otherwise.1.to_owned()));

@@ -44,7 +44,7 @@ impl FromStr for PromptName {
 
 /// Why a text cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfilled {
+pub enum UnfilledReason {
     #[error("{} of the prompt has no value", .0.join(", "))]
     Missing(Vec<String>),
     #[error("the prompt has no {}", .0.join(", "))]
@@ -56,39 +56,39 @@ pub fn arguments(text: &str) -> Vec<&str> {
     let mut found = vec![];
     for piece in pieces(text) {
         match piece {
-            Piece::Argument(name) if !found.contains(&name) => found.push(name),
-            Piece::Argument(_) | Piece::Text(_) => {}
+            PromptPiece::Argument(name) if !found.contains(&name) => found.push(name),
+            PromptPiece::Argument(_) | PromptPiece::Text(_) => {}
         }
     }
     found
 }
 
 /// The text with its arguments in their places. A value is text, whatever it looks like: it is not filled in again.
-pub fn fill(text: &str, given: &BTreeMap<String, String>) -> Result<String, Unfilled> {
+pub fn fill(text: &str, given: &BTreeMap<String, String>) -> Result<String, UnfilledReason> {
     let wanted = arguments(text);
     let unknown = given.keys().filter(|it| !wanted.contains(&it.as_str()));
     let unknown: Vec<String> = unknown.cloned().collect();
     if !unknown.is_empty() {
-        return Err(Unfilled::Unknown(unknown));
+        return Err(UnfilledReason::Unknown(unknown));
     }
     let missing = wanted.iter().filter(|it| !given.contains_key(**it));
     let missing: Vec<String> = missing.map(|it| (*it).to_owned()).collect();
     if !missing.is_empty() {
-        return Err(Unfilled::Missing(missing));
+        return Err(UnfilledReason::Missing(missing));
     }
     let piece = |it| match it {
-        Piece::Text(text) => text,
-        Piece::Argument(name) => given.get(name).map_or("", String::as_str),
+        PromptPiece::Text(text) => text,
+        PromptPiece::Argument(name) => given.get(name).map_or("", String::as_str),
     };
     Ok(pieces(text).into_iter().map(piece).collect())
 }
 
-enum Piece<'a> {
+enum PromptPiece<'a> {
     Text(&'a str),
     Argument(&'a str),
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn pieces(text: &str) -> Vec<PromptPiece<'_>> {
     let mut pieces = vec![];
     let (mut plain, mut at) = (0, 0);
     while let Some(open) = text.get(at..).and_then(|it| it.find("{{")) {
@@ -96,8 +96,8 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         let inside = text.get(open + 2..).unwrap_or_default();
         let named = inside.split_once("}}").map(|(name, _)| (name, name.trim()));
         if let Some((whole, name)) = named.filter(|(_, name)| is_argument(name)) {
-            pieces.push(Piece::Text(text.get(plain..open).unwrap_or_default()));
-            pieces.push(Piece::Argument(name));
+            pieces.push(PromptPiece::Text(text.get(plain..open).unwrap_or_default()));
+            pieces.push(PromptPiece::Argument(name));
             at = open + 2 + whole.len() + 2;
             plain = at;
         } else {
@@ -105,7 +105,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
             at = open + 1;
         }
     }
-    pieces.push(Piece::Text(text.get(plain..).unwrap_or_default()));
+    pieces.push(PromptPiece::Text(text.get(plain..).unwrap_or_default()));
     pieces
 }
 
@@ -142,16 +142,16 @@ mod tests {
 
     #[test]
     fn a_text_is_filled_in_once() {
-        let check = |text, pairs: &[(&str, &str)], expected: Result<&str, Unfilled>| {
+        let check = |text, pairs: &[(&str, &str)], expected: Result<&str, UnfilledReason>| {
             let expected = expected.map(ToOwned::to_owned);
             assert_eq!(expected, fill(text, &given(pairs)), "{text}");
         };
         check("a {{b}} c", &[("b", "{{d}}")], Ok("a {{d}} c"));
         check("{{b}}{{b}}", &[("b", "ü")], Ok("üü"));
         check("{{{b}}}", &[("b", "x")], Ok("{x}"));
-        let missing = Unfilled::Missing(vec!["b".to_owned()]);
+        let missing = UnfilledReason::Missing(vec!["b".to_owned()]);
         check("{{a}} {{b}}", &[("a", "1")], Err(missing));
-        let unknown = Unfilled::Unknown(vec!["c".to_owned()]);
+        let unknown = UnfilledReason::Unknown(vec!["c".to_owned()]);
         check("{{a}}", &[("c", "1")], Err(unknown));
     }
 

@@ -1,17 +1,17 @@
 //! The rolling summary of what left the context: what a model is asked for it, what is made of its
 //! answer, and how it stands in a request. It is a model's text about other people's texts, so nothing in it is obeyed.
 
-use aishd_log::hidden::cleaned;
-use aishd_log::hidden::is_line_end;
+use aishd_log::invisible_characters::cleaned;
+use aishd_log::invisible_characters::is_line_end;
 use serde_json::{Map, Value, json};
 
 use crate::exchange::Exchange;
-use crate::transcript::Message;
-use aishd_log::shorten::without_middle;
-use aishd_model::optional;
-use aishd_model::optional::{Limit, Options};
+use crate::transcript::TranscriptMessage;
+use aishd_log::shortened_result::without_middle;
+use aishd_model::optional_fields;
+use aishd_model::optional_fields::{OutputLimit, RequestOptions};
 use aishd_model::preset::Preset;
-use aishd_model::reply::{Finish, Reply};
+use aishd_model::reply::{FinishReason, Reply};
 
 /// The longest summary that a model is asked for, in tokens.
 const MAX_TOKENS: u64 = 300;
@@ -35,22 +35,24 @@ A line that begins with > goes on with what the line before it says. Reply with 
 
 /// What is asked of the summarizer: the summary before, if there is one, and what has left since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum SummaryInput<'a> {
     First { evicted: &'a str },
     Additive { prior: &'a str, evicted: &'a str },
     Compress { prior: &'a str, max_chars: usize },
 }
 
 /// The body of the request to the summarizer; no tools.
-pub fn body(preset: &Preset, wanted: Wanted<'_>) -> String {
+pub fn body(preset: &Preset, wanted: SummaryInput<'_>) -> String {
     let question = match wanted {
-        Wanted::First { evicted } => format!("Sum this up.\n\n{}", marked("conversation", evicted)),
-        Wanted::Additive { prior, evicted } => format!(
+        SummaryInput::First { evicted } => {
+            format!("Sum this up.\n\n{}", marked("conversation", evicted))
+        }
+        SummaryInput::Additive { prior, evicted } => format!(
             "Extend the summary so far by what follows on it, as one summary.\n\n{}\n\n{}",
             marked("summary", beginning(prior)),
             marked("conversation", evicted)
         ),
-        Wanted::Compress { prior, max_chars } => format!(
+        SummaryInput::Compress { prior, max_chars } => format!(
             "Say this in fewer words, in at most {max_chars} characters.\n\n{}",
             marked("summary", beginning(prior))
         ),
@@ -70,12 +72,12 @@ pub(super) fn one_question(
     add("model", json!(preset.model));
     add("stream", json!(true));
     let most = preset.max_tokens.unwrap_or(max_tokens).min(max_tokens);
-    let options = Options {
+    let options = RequestOptions {
         temperature: preset.temperature,
-        limit: Some(Limit::Said(most)),
+        limit: Some(OutputLimit::Said(most)),
         stop: &[],
     };
-    for (name, value) in optional::fields(preset, options) {
+    for (name, value) in optional_fields::fields(preset, options) {
         add(name, value);
     }
     let messages = json!([
@@ -99,14 +101,14 @@ pub(super) fn marked(name: &str, text: &str) -> String {
 
 /// What the summarizer is shown, in as many requests as it takes, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Portions {
+pub struct SummaryPortions {
     pub texts: Vec<String>,
     /// Exchanges that are in them to their first word.
     pub whole: usize,
 }
 
 /// Exchanges as this preset can take them in: all of them, or the newest.
-pub fn portions(exchanges: &[Exchange], preset: &Preset) -> Portions {
+pub fn portions(exchanges: &[Exchange], preset: &Preset) -> SummaryPortions {
     let room = preset.context_tokens.map_or(EVICTED_BYTES, |tokens| {
         let bytes = tokens.saturating_sub(APART_TOKENS) * TOKEN_BYTES;
         usize::try_from(bytes).map_or(EVICTED_BYTES, |it| it.clamp(1_000, EVICTED_BYTES))
@@ -140,21 +142,23 @@ pub fn portions(exchanges: &[Exchange], preset: &Preset) -> Portions {
         lines.reverse();
         lines.join("\n")
     };
-    Portions {
+    SummaryPortions {
         texts: rounds.into_iter().rev().map(forwards).collect(),
         whole,
     }
 }
 
 /// A message as lines of which only the first can say who speaks.
-fn line(message: &Message) -> Option<String> {
+fn line(message: &TranscriptMessage) -> Option<String> {
     let (who, text) = match message {
-        Message::User { text } => ("user".to_owned(), text.clone()),
-        Message::Assistant { text, calls, .. } => {
+        TranscriptMessage::User { text } => ("user".to_owned(), text.clone()),
+        TranscriptMessage::Assistant { text, calls, .. } => {
             let called = calls.iter().map(|it| format!("[calls {}] ", it.name));
             ("assistant".to_owned(), called.collect::<String>() + text)
         }
-        Message::Tool { name, content, .. } => (format!("result of {name}"), content.clone()),
+        TranscriptMessage::Tool { name, content, .. } => {
+            (format!("result of {name}"), content.clone())
+        }
     };
     let short = without_middle(&text, MESSAGE_CHARS, EVICTED_BYTES / 4, |_| "…".to_owned());
     let text = short.unwrap_or(text);
@@ -164,25 +168,27 @@ fn line(message: &Message) -> Option<String> {
 
 /// What an answer is worth as a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worth {
+pub struct SummaryWorth {
     pub text: String,
     /// It ends where the model ended it.
     pub whole: bool,
 }
 
 /// What this answer is worth, or why nothing.
-pub fn worth(reply: &Reply) -> Result<Worth, String> {
+pub fn worth(reply: &Reply) -> Result<SummaryWorth, String> {
     if reply.refused {
         return Err("it refused".to_owned());
     }
     let whole = match reply.finish {
-        Some(Finish::ContentFilter) => return Err("its filter held the answer back".to_owned()),
-        Some(Finish::Length) => false,
-        Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None => true,
+        Some(FinishReason::ContentFilter) => {
+            return Err("its filter held the answer back".to_owned());
+        }
+        Some(FinishReason::Length) => false,
+        Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other) | None => true,
     };
     let text = cleaned(without_thought(&reply.text));
     let text = text.ok_or_else(|| "it said nothing".to_owned())?;
-    Ok(Worth { text, whole })
+    Ok(SummaryWorth { text, whole })
 }
 
 /// Some models think aloud before they answer.
@@ -200,7 +206,7 @@ fn without_thought(text: &str) -> &str {
 }
 
 /// As it is kept, and whether its end is gone: what is too long or has no end is cut at the end of a sentence.
-pub fn kept(worth: Worth, max_chars: usize) -> (String, bool) {
+pub fn cut_summary(worth: SummaryWorth, max_chars: usize) -> (String, bool) {
     if worth.whole && !is_too_long(&worth.text, max_chars) {
         (worth.text, false)
     } else {

@@ -1,30 +1,33 @@
 //! What the model is shown of a conversation: messages in the order in which turns ran, folded from the log.
 
-mod beside;
 mod edits;
+mod message;
+mod request_extras;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
-use serde_json::{Map, Value};
 
-use self::edits::Edits;
-use crate::exchange::{Entry, Exchange, Places};
-use crate::project::Blocks;
-use crate::told;
-use crate::told::Told;
-use aishd_log::block::Form;
-use aishd_log::event::{Attachment, Event, Origin, Record, Source};
+use self::edits::TranscriptEdits;
+use crate::command_report;
+use crate::command_report::CommandReport;
+use crate::exchange::{Exchange, ExchangeEntry, OutputPlaces};
+use crate::project::ProjectBlocks;
+use aishd_log::block::BlockForm;
+use aishd_log::event::{Event, PresetSource, Record, TurnOrigin};
 use aishd_log::eviction::Eviction;
-use aishd_log::norris::launch::Launch;
-use aishd_log::norris::{NorrisEvent, Pause};
-use aishd_log::rolling_summary::Summary;
-use aishd_log::shell::Given;
-use aishd_log::state::State;
+use aishd_log::norris::launch::RunLaunch;
+use aishd_log::norris::{NorrisEvent, RunPause};
+use aishd_log::rolling_summary::RollingSummary;
+use aishd_log::shell::OutputUse;
+use aishd_log::state::ConversationState;
 use aishd_log::tool_call::ToolCall;
-use aishd_model::budget::Mode;
-use aishd_rules::offered::Offered;
+use aishd_model::context_budget::LoopMode;
+use aishd_rules::command_instructions::CommandInstructions;
+
+pub use self::message::TranscriptMessage;
+use self::message::{CommandOutputs, WaitingQuestionText, with_attachments};
 
 /// What a continued turn says to a model that has already written something.
 const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactly where it ended.";
@@ -33,50 +36,6 @@ const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactl
 const INTERRUPTED: &str = "[aish] The run was interrupted. What had begun then may have happened, in whole or in part: \
 look before you do it again, and go on.";
 
-/// One message, in the form that every dialect is written from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Message {
-    User {
-        text: String,
-    },
-    Assistant {
-        text: Arc<str>,
-        calls: Vec<ToolCall>,
-        extra: Map<String, Value>,
-        /// The model that wrote it: only that one gets `extra` back.
-        model_id: String,
-    },
-    Tool {
-        call: String,
-        name: String,
-        content: String,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Waiting {
-    text: String,
-    origin: Origin,
-    at: Seq,
-}
-
-/// Outputs of commands that go with the next question.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Outputs {
-    texts: Vec<Told>,
-    /// Where the first of them stands.
-    from: Option<Seq>,
-    /// There is more to read of one of them than it shows.
-    keeps_more: bool,
-}
-
-impl Outputs {
-    /// What was asked at `at` took none of them along, and who reads the log has to see that.
-    fn stay_behind(&mut self, at: Seq) {
-        self.from = self.from.map(|it| it.min(at));
-    }
-}
-
 /// The messages that are in the context, and the questions that wait for their turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
@@ -84,17 +43,17 @@ pub struct Transcript {
     exchanges: VecDeque<Exchange>,
     /// Exchanges that had left, at hand for when the log says that they are back.
     shelf: HashMap<TurnId, Exchange>,
-    summary: Option<Box<Summary>>,
+    summary: Option<Box<RollingSummary>>,
     /// What people keep for all conversations; no part of the log.
     background: Option<Arc<str>>,
     /// What the system message begins with, where somebody has said so.
     opening: Option<Arc<str>>,
     /// What is told of the shell, where commands can run.
-    shell: Option<Arc<Offered>>,
+    shell: Option<Arc<CommandInstructions>>,
     /// What is told of the directory, in the sizes that there are, and the one that is shown.
-    project: Option<(Blocks, Arc<str>)>,
-    waiting: HashMap<TurnId, Waiting>,
-    outputs: Outputs,
+    project: Option<(ProjectBlocks, Arc<str>)>,
+    waiting: HashMap<TurnId, WaitingQuestionText>,
+    outputs: CommandOutputs,
     model_id: String,
     /// Where the last turn started.
     started: Seq,
@@ -103,8 +62,8 @@ pub struct Transcript {
     /// The last turn that ran a list of calls, and where it started.
     listed: Option<(TurnId, Seq)>,
     /// The run that works by itself, and its turn.
-    run: Option<(TurnId, Box<Launch>)>,
-    edits: Edits,
+    run: Option<(TurnId, Box<RunLaunch>)>,
+    edits: TranscriptEdits,
 }
 
 impl Transcript {
@@ -120,7 +79,7 @@ impl Transcript {
                 ..
             } => {
                 let text = with_attachments(text, attachments);
-                self.asked(record, text, *origin, calls.is_some());
+                self.on_question(record, text, *origin, calls.is_some());
             }
             Event::TurnStarted {
                 model_id, source, ..
@@ -130,9 +89,12 @@ impl Transcript {
                 text, calls, extra, ..
             } => {
                 let writer = self.falls_back_to.take();
-                let message = Message::Assistant {
+                let message = TranscriptMessage::Assistant {
                     text: text.clone(),
-                    calls: calls.iter().map(|it| self.named(record, it)).collect(),
+                    calls: calls
+                        .iter()
+                        .map(|it| self.call_as_named(record, it))
+                        .collect(),
                     extra: extra.clone(),
                     model_id: writer.unwrap_or_else(|| self.model_id.clone()),
                 };
@@ -146,15 +108,15 @@ impl Transcript {
                 blocks,
                 ..
             } => {
-                let reads = blocks.iter().any(|it| it.form == Form::Text);
-                let message = Message::Tool {
+                let reads = blocks.iter().any(|it| it.form == BlockForm::Text);
+                let message = TranscriptMessage::Tool {
                     call: self.id(record, call),
                     name: name.clone(),
                     content: content.clone(),
                 };
                 self.reply(record, message, kept.is_some() || reads);
             }
-            Event::ConfirmRequested(confirm) => self.edits.asked(confirm),
+            Event::ConfirmRequested(confirm) => self.edits.on_confirm(confirm),
             Event::ConfirmResolved(resolution) => self.edits.resolved(resolution),
             Event::ShellFinished { .. } => self.command_ended(record),
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
@@ -195,22 +157,27 @@ impl Transcript {
         }
     }
 
-    fn asked(&mut self, record: &Record, text: String, origin: Origin, is_list: bool) {
+    fn on_question(&mut self, record: &Record, text: String, origin: TurnOrigin, is_list: bool) {
         let origin = match origin {
             // The rest of a list has its own question: no answer of a model goes on.
-            Origin::Continue(_) if is_list => Origin::Asked,
-            Origin::Asked | Origin::Retry(_) | Origin::Continue(_) | Origin::Imported => origin,
+            TurnOrigin::Continue(_) if is_list => TurnOrigin::Asked,
+            TurnOrigin::Asked
+            | TurnOrigin::Retry(_)
+            | TurnOrigin::Continue(_)
+            | TurnOrigin::Imported => origin,
         };
         let at = record.seq;
-        let waiting = record.turn.map(|turn| (turn, Waiting { text, origin, at }));
+        let waiting = record
+            .turn
+            .map(|turn| (turn, WaitingQuestionText { text, origin, at }));
         self.waiting.extend(waiting);
     }
 
-    fn started(&mut self, record: &Record, model_id: &str, source: Source) {
+    fn started(&mut self, record: &Record, model_id: &str, source: PresetSource) {
         model_id.clone_into(&mut self.model_id);
         self.started = record.seq;
         self.falls_back_to = None;
-        if source == Source::None {
+        if source == PresetSource::None {
             self.listed = record.turn.map(|it| (it, record.seq));
         }
         self.place(record, record.turn);
@@ -223,18 +190,26 @@ impl Transcript {
             }
             NorrisEvent::Nudged { text } => {
                 let text = text.clone();
-                self.push(record, Message::User { text }, /*keeps_more*/ false);
+                self.push(
+                    record,
+                    TranscriptMessage::User { text },
+                    /*keeps_more*/ false,
+                );
             }
             NorrisEvent::Paused {
-                pause: Pause::Interrupted,
+                pause: RunPause::Interrupted,
                 ..
             } => {
                 let text = INTERRUPTED.to_owned();
-                self.push(record, Message::User { text }, /*keeps_more*/ false);
+                self.push(
+                    record,
+                    TranscriptMessage::User { text },
+                    /*keeps_more*/ false,
+                );
             }
             NorrisEvent::StepBegun { .. }
             | NorrisEvent::Paused {
-                pause: Pause::Person,
+                pause: RunPause::Person,
                 ..
             }
             | NorrisEvent::Resumed
@@ -243,20 +218,20 @@ impl Transcript {
     }
 
     /// Who leads the conversation now.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> LoopMode {
         if self.run.is_some() {
-            Mode::Norris
+            LoopMode::Norris
         } else {
-            Mode::Talk
+            LoopMode::Talk
         }
     }
 
     /// What the model is told of its run.
-    pub fn run(&self) -> Option<&Launch> {
+    pub fn run(&self) -> Option<&RunLaunch> {
         self.run.as_ref().map(|(_, launch)| launch.as_ref())
     }
 
-    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &TranscriptMessage> {
         self.exchanges.iter().flat_map(Exchange::messages)
     }
 
@@ -271,7 +246,7 @@ impl Transcript {
     }
 
     /// What was said before the first exchange, as a model has summed it up.
-    pub fn summary(&self) -> Option<&Summary> {
+    pub fn summary(&self) -> Option<&RollingSummary> {
         self.summary.as_deref().filter(|it| !it.text.is_empty())
     }
 
@@ -291,8 +266,10 @@ impl Transcript {
     pub fn goes_on_from(&self) -> String {
         let mut written: Vec<&str> = vec![];
         let mut messages = self.messages().rev();
-        while let (Some(Message::User { text }), Some(Message::Assistant { text: said, .. })) =
-            (messages.next(), messages.next())
+        while let (
+            Some(TranscriptMessage::User { text }),
+            Some(TranscriptMessage::Assistant { text: said, .. }),
+        ) = (messages.next(), messages.next())
             && text == CONTINUE
         {
             written.push(said);
@@ -356,7 +333,7 @@ impl Transcript {
 
     /// What is written down where the oldest `count` exchanges leave; the last exchange never does. `state` is
     /// that of the log so far. `None`: nothing leaves.
-    pub fn eviction(&self, count: usize, state: &State) -> Option<Eviction> {
+    pub fn eviction(&self, count: usize, state: &ConversationState) -> Option<Eviction> {
         let count = count.min(self.exchanges.len().saturating_sub(1));
         if count == 0 {
             return None;
@@ -376,7 +353,7 @@ impl Transcript {
         for exchange in self.exchanges.iter().take(count) {
             eviction.through = eviction.through.max(exchange.last());
             // One that was back is listed where it left first.
-            let left = exchange.left().filter(|_| !is_back(exchange));
+            let left = exchange.left_exchange().filter(|_| !is_back(exchange));
             eviction.exchanges.extend(left);
         }
         Some(eviction)
@@ -391,7 +368,7 @@ impl Transcript {
         }
     }
 
-    fn named(&self, record: &Record, call: &ToolCall) -> ToolCall {
+    fn call_as_named(&self, record: &Record, call: &ToolCall) -> ToolCall {
         ToolCall {
             id: self.id(record, &call.id),
             ..call.clone()
@@ -399,12 +376,12 @@ impl Transcript {
     }
 
     /// A reply takes its place among those to the same message, in the order of the calls.
-    fn reply(&mut self, record: &Record, message: Message, keeps_more: bool) {
+    fn reply(&mut self, record: &Record, message: TranscriptMessage, keeps_more: bool) {
         let called = match &message {
-            Message::Tool { call, .. } => call.clone(),
-            Message::User { .. } | Message::Assistant { .. } => return,
+            TranscriptMessage::Tool { call, .. } => call.clone(),
+            TranscriptMessage::User { .. } | TranscriptMessage::Assistant { .. } => return,
         };
-        let entry = Entry {
+        let entry = ExchangeEntry {
             at: record.seq,
             turn: record.turn,
             message,
@@ -415,15 +392,15 @@ impl Transcript {
         let entries = exchange.entries();
         let mut place = entries.len();
         let asked = entries.iter().rev().find_map(|it| match &it.message {
-            Message::Assistant { calls, .. } => Some(calls),
-            Message::User { .. } | Message::Tool { .. } => None,
+            TranscriptMessage::Assistant { calls, .. } => Some(calls),
+            TranscriptMessage::User { .. } | TranscriptMessage::Tool { .. } => None,
         });
         if let Some(calls) = asked {
             let rank = |id: &str| calls.iter().position(|it| it.id == id);
             let own = rank(&called);
-            let later = |it: &Entry| match &it.message {
-                Message::Tool { call, .. } => own.is_some() && rank(call) > own,
-                Message::User { .. } | Message::Assistant { .. } => false,
+            let later = |it: &ExchangeEntry| match &it.message {
+                TranscriptMessage::Tool { call, .. } => own.is_some() && rank(call) > own,
+                TranscriptMessage::User { .. } | TranscriptMessage::Assistant { .. } => false,
             };
             while place > 0 && entries.get(place - 1).is_some_and(later) {
                 place -= 1;
@@ -432,12 +409,18 @@ impl Transcript {
         exchange.insert(place, entry);
     }
 
-    fn push(&mut self, record: &Record, message: Message, keeps_more: bool) {
+    fn push(&mut self, record: &Record, message: TranscriptMessage, keeps_more: bool) {
         self.push_with(record, message, keeps_more, vec![]);
     }
 
-    fn push_with(&mut self, record: &Record, message: Message, keeps_more: bool, outputs: Places) {
-        self.newest().push(Entry {
+    fn push_with(
+        &mut self,
+        record: &Record,
+        message: TranscriptMessage,
+        keeps_more: bool,
+        outputs: OutputPlaces,
+    ) {
+        self.newest().push(ExchangeEntry {
             at: record.seq,
             turn: record.turn,
             message,
@@ -458,7 +441,7 @@ impl Transcript {
     fn place(&mut self, record: &Record, turn: Option<TurnId>) {
         let Some(waiting) = turn.and_then(|it| self.waiting.remove(&it)) else {
             // Its question was before what is read, and took them along.
-            self.outputs = Outputs::default();
+            self.outputs = CommandOutputs::default();
             return;
         };
         let mut begin = waiting.at.min(self.started);
@@ -466,20 +449,20 @@ impl Transcript {
         let mut keeps_more = false;
         let mut places = vec![];
         match waiting.origin {
-            Origin::Asked | Origin::Imported => {
+            TurnOrigin::Asked | TurnOrigin::Imported => {
                 let outputs = std::mem::take(&mut self.outputs);
-                (text, places) = told::before(&outputs.texts, &text);
+                (text, places) = command_report::question_with_outputs(&outputs.texts, &text);
                 begin = outputs.from.map_or(begin, |it| it.min(begin));
                 keeps_more = outputs.keeps_more;
                 self.exchanges.push_back(Exchange::new(turn, begin));
             }
-            Origin::Retry(old) => {
+            TurnOrigin::Retry(old) => {
                 self.outputs.stay_behind(waiting.at);
                 // The same question, with what went with it. One that was put back is not there on a load.
                 let mut exchanges = self.exchanges.iter().filter(|it| !it.was_put_back());
                 if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
                     && let Some(first) = old.entries().first()
-                    && let Message::User { text: asked } = &first.message
+                    && let TranscriptMessage::User { text: asked } = &first.message
                     && asked.ends_with(&text)
                 {
                     text.clone_from(asked);
@@ -491,23 +474,25 @@ impl Transcript {
                 self.keep(|it| it.turn != Some(old));
                 self.exchanges.push_back(Exchange::new(turn, begin));
             }
-            Origin::Continue(_) => {
+            TurnOrigin::Continue(_) => {
                 self.outputs.stay_behind(waiting.at);
                 let last = self.exchanges.back();
                 match last.and_then(|it| it.messages().next_back()) {
                     // Nothing was written yet, or results wait: the same request says it all.
-                    Some(Message::User { .. } | Message::Tool { .. }) => return,
+                    Some(TranscriptMessage::User { .. } | TranscriptMessage::Tool { .. }) => return,
                     // It goes on in the exchange whose answer it continues, and may have been asked before that.
-                    Some(Message::Assistant { .. }) => self.newest().reach_back(waiting.at),
+                    Some(TranscriptMessage::Assistant { .. }) => {
+                        self.newest().reach_back(waiting.at);
+                    }
                     None => self.exchanges.push_back(Exchange::new(turn, begin)),
                 }
             }
         }
         let text = match waiting.origin {
-            Origin::Asked | Origin::Retry(_) | Origin::Imported => text,
-            Origin::Continue(_) => CONTINUE.to_owned(),
+            TurnOrigin::Asked | TurnOrigin::Retry(_) | TurnOrigin::Imported => text,
+            TurnOrigin::Continue(_) => CONTINUE.to_owned(),
         };
-        self.push_with(record, Message::User { text }, keeps_more, places);
+        self.push_with(record, TranscriptMessage::User { text }, keeps_more, places);
     }
 
     /// What it printed goes with the next question, or stands where the turn goes on with it.
@@ -526,32 +511,37 @@ impl Transcript {
             return;
         };
         let author = if record.turn.is_none() {
-            told::Author::Person
+            command_report::ReportAuthor::Person
         } else if self.edits.take(call) {
-            told::Author::PersonInstead
+            command_report::ReportAuthor::PersonInstead
         } else {
-            told::Author::Model
+            command_report::ReportAuthor::Model
         };
-        let told = told::of(command, cwd.as_deref(), *ending, output, author);
+        let told = command_report::of(command, cwd.as_deref(), *ending, output, author);
         match given {
-            Given::Never => {}
-            Given::WithNextQuestion => {
+            OutputUse::Never => {}
+            OutputUse::WithNextQuestion => {
                 self.outputs.from.get_or_insert(record.seq);
                 self.outputs.keeps_more |= kept.is_some();
                 self.outputs.texts.push(told);
             }
-            Given::AtOnce => {
+            OutputUse::AtOnce => {
                 if !self.newest().go_on_with(&told, kept.is_some()) {
-                    let Told { text, output } = told;
+                    let CommandReport { text, output } = told;
                     let places = output.into_iter().collect();
-                    self.push_with(record, Message::User { text }, kept.is_some(), places);
+                    self.push_with(
+                        record,
+                        TranscriptMessage::User { text },
+                        kept.is_some(),
+                        places,
+                    );
                 }
             }
         }
     }
 
     /// Keeps only such messages, and exchanges that have any.
-    fn keep(&mut self, keep: impl Fn(&Entry) -> bool) {
+    fn keep(&mut self, keep: impl Fn(&ExchangeEntry) -> bool) {
         for exchange in &mut self.exchanges {
             if !exchange.entries().iter().all(&keep) {
                 exchange.retain(&keep);
@@ -570,26 +560,6 @@ impl Transcript {
         let place = self.exchanges.partition_point(|it| it.first() < first);
         self.exchanges.insert(place, exchange);
     }
-}
-
-/// The question, and what came with it, as one text. No text can end its own frame.
-fn with_attachments(text: &str, attachments: &[Attachment]) -> String {
-    let mut whole = text.to_owned();
-    for attachment in attachments {
-        let name = attachment.name.replace(['"', '\n'], "_");
-        let newline = if attachment.text.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
-        let text = &attachment.text;
-        let ends = text.split("</attachment").skip(1);
-        let dashes = ends.map(|it| it.chars().take_while(|it| *it == '-').count() + 1);
-        let tag = format!("attachment{}", "-".repeat(dashes.max().unwrap_or(0)));
-        let framed = format!("\n\n<{tag} name=\"{name}\">\n{text}{newline}</{tag}>");
-        whole.push_str(&framed);
-    }
-    whole
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use aish_proto::attach::Since;
+use aish_proto::attach::ReplayStart;
 use aish_proto::id::ConversationId;
 
 use super::{Bench, Effort};
@@ -110,7 +110,7 @@ fn attach(
         let served = home.start(&bench.programs)?;
         starts.push(served.start);
         let began = Instant::now();
-        Link::open(&home.socket())?.attach(id, Since::Tail(40))?;
+        Link::open(&home.socket())?.attach(id, ReplayStart::Tail(40))?;
         attaches.push(millis(began, Instant::now()));
         served.kill9()?;
     }

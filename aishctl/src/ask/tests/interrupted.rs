@@ -11,9 +11,9 @@ async fn a_daemon_that_was_killed_is_waited_for_and_the_answer_goes_on_from_the_
             drop(link);
             let mut link = peer.greet().await;
             let running =
-                json!({"turn": peer::turn(), "item": 0, "offset": 0, "text": "half of it"});
+                json!({"turn": test_daemon::turn(), "item": 0, "offset": 0, "text": "half of it"});
             let since = link.attach(3, running).await;
-            assert_eq!(json!({"epoch": peer::epoch(), "seq": 3}), since);
+            assert_eq!(json!({"epoch": test_daemon::epoch(), "seq": 3}), since);
             link.event(None, "replayComplete", json!({"through": 3}))
                 .await;
             finish(&mut link, "half of it is done", "end", Value::Null).await;
@@ -63,7 +63,7 @@ async fn a_cursor_that_means_nothing_is_settled_by_the_record() {
             link.event(None, "resyncRequired", json!({"reason": "restored"})).await;
             link.event(None, "replayComplete", json!({"through": 0})).await;
             let call = link.expect("turn/get").await;
-            let record = json!({"turn": peer::turn(), "conversation": peer::conversation(), "status": "finished", "seq": 2, "stopReason": "end",
+            let record = json!({"turn": test_daemon::turn(), "conversation": test_daemon::conversation(), "status": "finished", "seq": 2, "stopReason": "end",
                 "text": "all of it", "model": "fast", "usage": null, "error": null, "finishedAt": null});
             link.reply(&call, record).await;
         })
@@ -80,7 +80,7 @@ async fn ctrl_c_cancels_prints_what_came_and_exits_130() {
             let mut link = begin(peer).await;
             delta(&mut link, 0, "some").await;
             shown.notified().await;
-            press.send(Signal::Interrupt).await.unwrap();
+            press.send(TerminalSignal::Interrupt).await.unwrap();
             let call = link.expect("turn/cancel").await;
             link.reply(&call, json!({"cancelled": true})).await;
             finish(&mut link, "some more", "cancelled", Value::Null).await;
@@ -94,9 +94,9 @@ async fn a_second_ctrl_c_does_not_wait_for_the_daemon() {
     let got = World::new()
         .ask(async |peer, press| {
             let mut link = begin(peer).await;
-            press.send(Signal::Interrupt).await.unwrap();
+            press.send(TerminalSignal::Interrupt).await.unwrap();
             link.expect("turn/cancel").await;
-            press.send(Signal::Interrupt).await.unwrap();
+            press.send(TerminalSignal::Interrupt).await.unwrap();
             link.expect_end().await;
         })
         .await;
@@ -108,7 +108,7 @@ async fn sigterm_cancels_and_exits_143() {
     let got = World::new()
         .ask(async |peer, press| {
             let mut link = begin(peer).await;
-            press.send(Signal::Terminate).await.unwrap();
+            press.send(TerminalSignal::Terminate).await.unwrap();
             let call = link.expect("turn/cancel").await;
             link.reply(&call, json!({"cancelled": true})).await;
             finish(&mut link, "", "cancelled", Value::Null).await;
@@ -144,7 +144,7 @@ async fn a_reader_that_goes_away_cancels_the_turn_and_exits_141() {
         delta(&mut link, 0, "line\n").await;
         delta(&mut link, 5, "more\n").await;
         let call = link.expect("turn/cancel").await;
-        assert_eq!(json!(peer::turn()), call.params["turn"]);
+        assert_eq!(json!(test_daemon::turn()), call.params["turn"]);
         link.reply(&call, json!({"cancelled": true})).await;
         link.expect_end().await;
     })
@@ -167,9 +167,9 @@ async fn a_reader_that_does_not_read_does_not_hold_ctrl_c_up() {
             let mut link = begin(peer).await;
             delta(&mut link, 0, "stuck").await;
             shown.notified().await;
-            press.send(Signal::Interrupt).await.unwrap();
+            press.send(TerminalSignal::Interrupt).await.unwrap();
             link.expect("turn/cancel").await;
-            press.send(Signal::Interrupt).await.unwrap();
+            press.send(TerminalSignal::Interrupt).await.unwrap();
             link.expect_end().await;
         })
         .await;
@@ -185,8 +185,8 @@ async fn a_hung_daemon_does_not_hold_ctrl_c_up() {
             for method in ["daemon/hello", "turn/send", "conversation/attach"] {
                 link.expect(method).await;
             }
-            press.send(Signal::Interrupt).await.unwrap();
-            press.send(Signal::Interrupt).await.unwrap();
+            press.send(TerminalSignal::Interrupt).await.unwrap();
+            press.send(TerminalSignal::Interrupt).await.unwrap();
             link.expect_end().await;
         })
         .await;
@@ -205,9 +205,9 @@ async fn a_question_that_was_stopped_before_it_was_received_is_not_sent_again() 
         let hello = link.expect("daemon/hello").await;
         let send = link.expect("turn/send").await;
         let attach = link.expect("conversation/attach").await;
-        press.send(Signal::Interrupt).await.unwrap();
+        press.send(TerminalSignal::Interrupt).await.unwrap();
         press.reserve_many(press.max_capacity()).await.unwrap();
-        link.reply(&hello, peer::hello(&["A_KEY"])).await;
+        link.reply(&hello, test_daemon::hello(&["A_KEY"])).await;
         for call in [&send, &attach] {
             link.refuse(call, ErrorKind::NotInitialized, "hello comes first", None)
                 .await;

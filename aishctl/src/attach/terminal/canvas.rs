@@ -19,17 +19,17 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// What stands at the end of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct BottomRows {
     /// Rows of the line above the cursor, and below it.
     above: usize,
     below: usize,
     /// Of the terminal when it was drawn; none when nobody knows what stands there.
-    size: Option<Size>,
+    size: Option<TerminalSize>,
 }
 
 /// The line that is being typed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct EditedLine<'a> {
     /// With its colours.
     pub(super) prompt: &'a str,
     pub(super) prompt_columns: usize,
@@ -39,12 +39,17 @@ pub(super) struct Line<'a> {
 }
 
 /// Columns and rows of a terminal.
-pub(super) type Size = (usize, usize);
+pub(super) type TerminalSize = (usize, usize);
 
-impl Standing {
+impl BottomRows {
     /// Rows above, and the line where it can be typed on. One that is higher than the screen shows the rows around its
     /// cursor.
-    pub(super) fn draw(&mut self, above: &str, line: Line<'_>, (columns, rows): Size) -> String {
+    pub(super) fn draw(
+        &mut self,
+        above: &str,
+        line: EditedLine<'_>,
+        (columns, rows): TerminalSize,
+    ) -> String {
         let laid = layout::lay(line.text, line.cursor, line.prompt_columns, columns);
         let (at, column) = laid.cursor;
         // One row of the conversation stays in sight.
@@ -76,11 +81,16 @@ impl Standing {
     }
 
     /// The line as it stays, whole and in one piece for whoever copies it; the cursor is below it.
-    pub(super) fn leave(&mut self, above: &str, line: Line<'_>, size: Size) -> String {
+    pub(super) fn leave(
+        &mut self,
+        above: &str,
+        line: EditedLine<'_>,
+        size: TerminalSize,
+    ) -> String {
         let mut drawn = self.erased(size);
         drawn.push_str(above);
         drawn.push_str(line.prompt);
-        drawn.push_str(&layout::whole(line.text));
+        drawn.push_str(&layout::without_wraps(line.text));
         drawn.push('\n');
         drawn.push_str(END);
         self.forget();
@@ -100,7 +110,7 @@ impl Standing {
 
     /// Back to where the prompt begins, with nothing below it. Row by row: a terminal that is told to clear all of its
     /// screen may keep it in its history first, and would with each key.
-    fn erased(&self, size: Size) -> String {
+    fn erased(&self, size: TerminalSize) -> String {
         let mut drawn = BEGIN.to_owned();
         if self.size == Some(size) {
             down(&mut drawn, self.below);

@@ -2,15 +2,15 @@
 
 use clap::CommandFactory as _;
 
-use crate::args::Ctl;
-use crate::attach::ui::Names;
+use crate::args::CtlArgs;
+use crate::attach::ui::CompletionNames;
 use crate::safe;
 
 /// Verbs of a window that the grammar does not have.
 const VERBS: [&str; 5] = ["ask", "now", "switch", "help", "quit"];
 
 /// Where the word at the end begins, and what it may become.
-pub(super) fn complete(typed: &str, names: &Names) -> (usize, Vec<String>) {
+pub(super) fn complete(typed: &str, names: &CompletionNames) -> (usize, Vec<String>) {
     let start = typed.rfind(char::is_whitespace).map_or(1, |it| it + 1);
     let (before, word) = typed.split_at(start.min(typed.len()));
     let before: Vec<&str> = before.trim_start_matches(':').split_whitespace().collect();
@@ -27,8 +27,8 @@ pub(super) fn complete(typed: &str, names: &Names) -> (usize, Vec<String>) {
     (start, found)
 }
 
-fn candidates(before: &[&str], names: &Names) -> Vec<String> {
-    let mut grammar = Ctl::command().disable_help_flag(true);
+fn candidates(before: &[&str], names: &CompletionNames) -> Vec<String> {
+    let mut grammar = CtlArgs::command().disable_help_flag(true);
     grammar.build();
     let mut at = &grammar;
     let mut depth = 0;
@@ -87,7 +87,7 @@ mod tests {
 
     #[track_caller]
     fn check(typed: &str, start: usize, expected: &[&str]) {
-        let names = Names {
+        let names = CompletionNames {
             conversations: vec!["proj".into(), "two words".into(), "prose\u{1b}[2J".into()],
             models: vec!["deep".into(), "fast".into()],
         };

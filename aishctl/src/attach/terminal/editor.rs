@@ -8,35 +8,35 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Config, Editor};
 
-use super::history::{self, History};
-use super::hooks::Hooks;
-use super::pastes::Gone;
+use super::history::{self, LineHistory};
+use super::hooks::EditorHooks;
+use super::pastes::DroppedPaste;
 use super::screen::Screen;
-use super::{Keymap, errand, keys, mode};
-use crate::attach::ui::{Input, Lines};
-use crate::named_file::Here;
+use super::{EditorKeymap, keys, lent_terminal, terminal_mode};
+use crate::attach::ui::{LinePurpose, UserInput};
+use crate::file_mention::PersonLocation;
 
 /// How long the rest of a key's bytes may take behind its escape.
 const ESCAPE_MS: u16 = 30;
 
 pub(super) struct LineEditor {
-    editor: Editor<Hooks, MemHistory>,
+    editor: Editor<EditorHooks, MemHistory>,
     screen: Arc<Screen>,
-    history: Option<History>,
+    history: Option<LineHistory>,
 }
 
 impl LineEditor {
     /// An editor of our stdin.
     pub(super) fn new(
         screen: &Arc<Screen>,
-        keymap: Keymap,
-        history: Option<History>,
-        here: Here,
+        keymap: EditorKeymap,
+        history: Option<LineHistory>,
+        here: PersonLocation,
     ) -> io::Result<Self> {
         let config = Config::builder()
             .edit_mode(match keymap {
-                Keymap::Emacs => rustyline::EditMode::Emacs,
-                Keymap::Vi => rustyline::EditMode::Vi,
+                EditorKeymap::Emacs => rustyline::EditMode::Emacs,
+                EditorKeymap::Vi => rustyline::EditMode::Vi,
             })
             // Escape is a key of its own after that: an ordinary `y` that follows it later must not be Alt-y.
             .keyseq_timeout(Some(ESCAPE_MS))
@@ -51,14 +51,14 @@ impl LineEditor {
             .build();
         let lines = MemHistory::with_config(&config);
         let mut editor = Editor::with_history(config, lines).map_err(io::Error::other)?;
-        editor.set_helper(Some(Hooks {
+        editor.set_helper(Some(EditorHooks {
             screen: Arc::clone(screen),
             here,
         }));
         for (key, handler) in keys::bindings(screen) {
             editor.bind_sequence(key, handler);
         }
-        for line in history.iter().flat_map(History::load) {
+        for line in history.iter().flat_map(LineHistory::load) {
             drop(editor.add_history_entry(line));
         }
         Ok(Self {
@@ -78,16 +78,16 @@ impl LineEditor {
             match (read, ended.suspended) {
                 (Ok(line), _) => match self.screen.unfold(&keys::joined(&line)) {
                     Ok(whole) => {
-                        if ended.lines == Lines::Free {
+                        if ended.lines == LinePurpose::Free {
                             self.remember(&line, &whole);
                         }
-                        let sent = Input::Line(whole, ended.answers);
+                        let sent = UserInput::Line(whole, ended.answers);
                         if self.screen.inputs.blocking_send(sent).is_err() {
                             return;
                         }
                     }
-                    Err(Gone { mark }) => {
-                        self.screen.tell(&format!(
+                    Err(DroppedPaste { mark }) => {
+                        self.screen.print(&format!(
                             "there is no text for {mark} and nothing is sent; paste it again or take the mark out"
                         ));
                         begun = (line, String::new());
@@ -95,7 +95,9 @@ impl LineEditor {
                 },
                 (Err(ReadlineError::Interrupted), Some(suspended)) => {
                     match self.screen.errand() {
-                        Some(errand) if errand::run(&errand, &self.screen).is_err() => return,
+                        Some(errand) if lent_terminal::run(&errand, &self.screen).is_err() => {
+                            return;
+                        }
                         Some(_) => {}
                         None => suspend(&self.screen),
                     }
@@ -130,9 +132,9 @@ impl LineEditor {
 impl Drop for LineEditor {
     fn drop(&mut self) {
         let end = if std::thread::panicking() {
-            Input::Broken
+            UserInput::Broken
         } else {
-            Input::End
+            UserInput::End
         };
         drop(self.screen.inputs.blocking_send(end));
     }
@@ -149,9 +151,9 @@ pub(super) fn print(screen: &Screen) -> ! {
 
 /// Stops the whole job, as the shell expects it of Ctrl-Z, and returns when it goes on.
 fn suspend(screen: &Screen) {
-    mode::give_back();
+    terminal_mode::give_back();
     screen.stop(|| {
         let _stopped = kill_current_process_group(Signal::TSTP);
     });
-    mode::take_again();
+    terminal_mode::take_again();
 }

@@ -1,14 +1,14 @@
-//! What Tab gives behind an `@`: names of files, as [`crate::named_file`] reads them back.
+//! What Tab gives behind an `@`: names of files, as [`crate::file_mention`] reads them back.
 
 use std::fs;
 
-use crate::named_file::Here;
+use crate::file_mention::PersonLocation;
 
 /// More names are no help.
 const MOST: usize = 200;
 
 /// Where the path begins and what it may become; `None`: no file is named where the line ends.
-pub(super) fn complete(typed: &str, here: &Here) -> Option<(usize, Vec<String>)> {
+pub(super) fn complete(typed: &str, here: &PersonLocation) -> Option<(usize, Vec<String>)> {
     let line = typed.rfind('\n').map_or(0, |it| it + 1);
     let open = open_quote(&typed[line..]).map(|it| line + it);
     let start = match open {
@@ -92,7 +92,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let here = Here {
+        let here = PersonLocation {
             directory: folder.path().join("work"),
             home: Some(folder.path().to_path_buf()),
             list: None,

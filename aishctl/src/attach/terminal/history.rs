@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::own_file;
+use crate::private_file;
 
 /// Lines that are offered.
 pub(super) const LINES: usize = 1000;
@@ -15,11 +15,11 @@ const FILE_BYTES: u64 = 1 << 20;
 const LINE_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]
-pub(super) struct History {
+pub(super) struct LineHistory {
     path: PathBuf,
 }
 
-impl History {
+impl LineHistory {
     /// In this state directory, which is made if it is missing.
     pub(super) fn at(directory: &Path) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl History {
 
     /// The newest lines, oldest first. A file that cannot be read is an empty one: it is no reason not to start.
     pub(super) fn load(&self) -> Vec<String> {
-        own_file::open(&self.path)
+        private_file::open(&self.path)
             .and_then(|mut file| newest(&mut file))
             .unwrap_or_default()
     }
@@ -39,9 +39,9 @@ impl History {
         if !is_kept(line) {
             return Ok(());
         }
-        let mut file = own_file::open(&self.path)?;
+        let mut file = private_file::open(&self.path)?;
         file.lock()?;
-        let size = own_file::append(&mut file, &serde_json::to_string(line)?)?;
+        let size = private_file::append(&mut file, &serde_json::to_string(line)?)?;
         if size > FILE_BYTES {
             let kept = newest(&mut file)?;
             let mut text = String::new();
@@ -63,7 +63,7 @@ pub(super) fn is_kept(line: &str) -> bool {
 
 /// The newest lines of the file's end. What is no record is passed over.
 fn newest(file: &mut File) -> io::Result<Vec<String>> {
-    let text = own_file::tail(file, FILE_BYTES)?;
+    let text = private_file::tail(file, FILE_BYTES)?;
     let mut lines: Vec<String> = Vec::new();
     for line in text
         .lines()
@@ -96,7 +96,7 @@ mod tests {
     fn several_terminals_add_to_one_file_and_nobody_else_reads_it() {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join("state/aish");
-        let (one, two) = (History::at(&state), History::at(&state));
+        let (one, two) = (LineHistory::at(&state), LineHistory::at(&state));
         std::thread::scope(|scope| {
             for (name, history) in [("one", &one), ("two", &two)] {
                 scope.spawn(move || {
@@ -106,7 +106,7 @@ mod tests {
                 });
             }
         });
-        let lines = History::at(&state).load();
+        let lines = LineHistory::at(&state).load();
         assert_eq!(100, lines.len());
         for name in ["one", "two"] {
             let ours: Vec<&String> = lines.iter().filter(|it| it.starts_with(name)).collect();
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_secret_behind_a_space_is_not_kept_and_neither_is_what_is_broken() {
         let state = tempfile::tempdir().unwrap();
-        let history = History::at(state.path());
+        let history = LineHistory::at(state.path());
         std::fs::write(
             state.path().join("history"),
             b"\"a\\u001b[2J\"\nnot json\n\xff\n\"cut",
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn it_stays_small() {
         let state = tempfile::tempdir().unwrap();
-        let history = History::at(state.path());
+        let history = LineHistory::at(state.path());
         for n in 0..600 {
             history.add(&format!("{n} {}", "x".repeat(3000))).unwrap();
         }
@@ -154,7 +154,7 @@ mod tests {
         let target = state.path().join("target");
         std::fs::write(&target, "kept").unwrap();
         std::os::unix::fs::symlink(&target, state.path().join("history")).unwrap();
-        let history = History::at(state.path());
+        let history = LineHistory::at(state.path());
         history.add("a line").unwrap_err();
         assert!(history.load().is_empty());
         assert_eq!("kept", std::fs::read_to_string(target).unwrap());

@@ -11,19 +11,19 @@ use rustyline::{Context, Helper};
 
 use super::screen::Screen;
 use super::{completion, files};
-use crate::named_file::Here;
+use crate::file_mention::PersonLocation;
 
-pub(super) struct Hooks {
+pub(super) struct EditorHooks {
     pub(super) screen: Arc<Screen>,
-    pub(super) here: Here,
+    pub(super) here: PersonLocation,
 }
 
-impl Helper for Hooks {}
+impl Helper for EditorHooks {}
 
 /// Enter decides by itself (see [`super::keys`]).
-impl Validator for Hooks {}
+impl Validator for EditorHooks {}
 
-impl Hinter for Hooks {
+impl Hinter for EditorHooks {
     type Hint = String;
 
     fn hint(&self, _: &str, _: usize, _: &Context<'_>) -> Option<String> {
@@ -32,7 +32,7 @@ impl Hinter for Hooks {
 }
 
 /// What the editor writes goes nowhere; it is only asked what it would.
-impl Highlighter for Hooks {
+impl Highlighter for EditorHooks {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
@@ -53,7 +53,7 @@ impl Highlighter for Hooks {
     }
 }
 
-impl Completer for Hooks {
+impl Completer for EditorHooks {
     type Candidate = String;
 
     fn complete(

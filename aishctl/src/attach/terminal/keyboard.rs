@@ -16,9 +16,9 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use aish_proto::limits;
 
 use super::screen::Screen;
-use crate::attach::attention::Focus;
-use crate::attach::look::Look;
-use crate::attach::ui::Input;
+use crate::attach::attention::TerminalFocus;
+use crate::attach::look::WindowLook;
+use crate::attach::ui::UserInput;
 use crate::notice;
 
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
@@ -46,15 +46,15 @@ pub(super) fn carry(
     mut to: File,
     ear: &PipeReader,
     screen: &Arc<Screen>,
-    look: Look,
+    look: WindowLook,
 ) {
     let mut tty = File::from(tty);
-    let mut filter = Filter::default();
+    let mut filter = PasteFilter::default();
     let mut page = [0; 4096];
     loop {
         match wait(&tty, ear) {
-            Ok(Ready::Keys) => {}
-            Ok(Ready::Hush) => {
+            Ok(KeyboardReady::Keys) => {}
+            Ok(KeyboardReady::Hush) => {
                 screen.hush.rest(ear);
                 continue;
             }
@@ -68,12 +68,12 @@ pub(super) fn carry(
         };
         for typed in filter.take(&page[..read]) {
             let bytes = match typed {
-                Typed::Keys(keys) => {
+                TypedInput::Keys(keys) => {
                     let (keys, focus) = turned(&keys);
-                    screen.seen(focus, &keys);
+                    screen.note_activity(focus, &keys);
                     keys
                 }
-                Typed::Paste(text) if text.len() > limits::INPUT_BYTES => {
+                TypedInput::Paste(text) if text.len() > limits::INPUT_BYTES => {
                     let told = format!(
                         "that paste is {} bytes, a question takes {}; aishctl ask -f FILE takes part of a file",
                         text.len(),
@@ -83,8 +83,8 @@ pub(super) fn carry(
                     screen.show(&notice::rows(&told, look.is_colored(), columns));
                     PASTE_ENDS.to_owned()
                 }
-                Typed::Paste(text) if screen.takes_paste(&text) => text + PASTE_ENDS,
-                Typed::Paste(text) => screen.keep_paste(text) + PASTE_ENDS,
+                TypedInput::Paste(text) if screen.takes_paste(&text) => text + PASTE_ENDS,
+                TypedInput::Paste(text) => screen.keep_paste(text) + PASTE_ENDS,
             };
             if to.write_all(bytes.as_bytes()).is_err() {
                 return;
@@ -92,25 +92,25 @@ pub(super) fn carry(
         }
     }
     // The terminal hung up: nobody sits here any more.
-    drop(screen.inputs.blocking_send(Input::End));
+    drop(screen.inputs.blocking_send(UserInput::End));
 }
 
 /// What there is to do for the keyboard.
-enum Ready {
+enum KeyboardReady {
     Keys,
     /// Somebody else gets the keys.
     Hush,
 }
 
-fn wait(tty: &File, ear: &PipeReader) -> rustix::io::Result<Ready> {
+fn wait(tty: &File, ear: &PipeReader) -> rustix::io::Result<KeyboardReady> {
     loop {
         let mut fds = [
             PollFd::new(tty, PollFlags::IN),
             PollFd::new(ear, PollFlags::IN),
         ];
         match poll(&mut fds, None) {
-            Ok(_) if !fds[1].revents().is_empty() => return Ok(Ready::Hush),
-            Ok(_) => return Ok(Ready::Keys),
+            Ok(_) if !fds[1].revents().is_empty() => return Ok(KeyboardReady::Hush),
+            Ok(_) => return Ok(KeyboardReady::Keys),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error),
         }
@@ -118,20 +118,20 @@ fn wait(tty: &File, ear: &PipeReader) -> rustix::io::Result<Ready> {
 }
 
 /// The keys without what the terminal says of itself, and the last of that.
-fn turned(keys: &str) -> (String, Option<Focus>) {
+fn turned(keys: &str) -> (String, Option<TerminalFocus>) {
     const HERE: &str = "\u{1b}[I";
     const ELSEWHERE: &str = "\u{1b}[O";
     let focus = match (keys.rfind(HERE), keys.rfind(ELSEWHERE)) {
         (None, None) => return (keys.to_owned(), None),
-        (here, elsewhere) if here > elsewhere => Focus::Here,
-        (_, _) => Focus::Elsewhere,
+        (here, elsewhere) if here > elsewhere => TerminalFocus::Here,
+        (_, _) => TerminalFocus::Elsewhere,
     };
     (keys.replace(HERE, "").replace(ELSEWHERE, ""), Some(focus))
 }
 
 /// What was typed, taken apart.
 #[derive(Debug, PartialEq, Eq)]
-enum Typed {
+enum TypedInput {
     Keys(String),
     /// What was pasted; its beginning was a key and has been passed on, its end has not.
     Paste(String),
@@ -139,7 +139,7 @@ enum Typed {
 
 /// Finds pastes and characters, however the bytes were cut.
 #[derive(Debug, Default)]
-struct Filter {
+struct PasteFilter {
     /// The first bytes of a character.
     held: Vec<u8>,
     /// How much of the mark that begins a paste has come.
@@ -147,8 +147,8 @@ struct Filter {
     paste: Option<String>,
 }
 
-impl Filter {
-    fn take(&mut self, bytes: &[u8]) -> Vec<Typed> {
+impl PasteFilter {
+    fn take(&mut self, bytes: &[u8]) -> Vec<TypedInput> {
         self.held.extend_from_slice(bytes);
         let mut text = String::new();
         loop {
@@ -172,14 +172,14 @@ impl Filter {
         self.split(&text)
     }
 
-    fn split(&mut self, text: &str) -> Vec<Typed> {
+    fn split(&mut self, text: &str) -> Vec<TypedInput> {
         let mut typed = Vec::new();
         let mut keys = String::new();
         for it in text.chars() {
             if let Some(paste) = &mut self.paste {
                 if it == INTERRUPT {
                     self.paste = None;
-                    typed.push(Typed::Paste(String::new()));
+                    typed.push(TypedInput::Paste(String::new()));
                     continue;
                 }
                 // One byte more than a question takes says that it is too large; the rest is only counted out.
@@ -187,7 +187,7 @@ impl Filter {
                 if it == '~' && paste.ends_with(PASTE_ENDS) {
                     let length = paste.len() - PASTE_ENDS.len();
                     paste.truncate(length);
-                    typed.push(Typed::Paste(clean(paste)));
+                    typed.push(TypedInput::Paste(clean(paste)));
                     self.paste = None;
                 } else if paste.len() > 4 * limits::INPUT_BYTES {
                     let tail =
@@ -206,11 +206,11 @@ impl Filter {
             if self.begun == PASTE_BEGINS.len() {
                 self.begun = 0;
                 self.paste = Some(String::new());
-                typed.push(Typed::Keys(std::mem::take(&mut keys)));
+                typed.push(TypedInput::Keys(std::mem::take(&mut keys)));
             }
         }
         if !keys.is_empty() {
-            typed.push(Typed::Keys(keys));
+            typed.push(TypedInput::Keys(keys));
         }
         typed
     }
@@ -234,16 +234,16 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], expected: &[&str]) {
         for at in 0..=bytes.len() {
-            let mut filter = Filter::default();
+            let mut filter = PasteFilter::default();
             let mut seen: Vec<String> = Vec::new();
             for piece in [&bytes[..at], &bytes[at..]] {
                 for typed in filter.take(piece) {
                     match typed {
-                        Typed::Keys(keys) => match seen.last_mut() {
+                        TypedInput::Keys(keys) => match seen.last_mut() {
                             Some(last) if !last.starts_with("paste ") => last.push_str(&keys),
                             Some(_) | None => seen.push(keys),
                         },
-                        Typed::Paste(text) => seen.push(format!("paste {text}")),
+                        TypedInput::Paste(text) => seen.push(format!("paste {text}")),
                     }
                 }
             }
@@ -265,12 +265,12 @@ mod tests {
     fn what_a_terminal_says_of_itself_is_no_key() {
         for (keys, left, focus) in [
             ("ab", "ab", None),
-            ("\u{1b}[I", "", Some(Focus::Here)),
-            ("a\u{1b}[Ob\u{1b}[Ic", "abc", Some(Focus::Here)),
+            ("\u{1b}[I", "", Some(TerminalFocus::Here)),
+            ("a\u{1b}[Ob\u{1b}[Ic", "abc", Some(TerminalFocus::Here)),
             (
                 "\u{1b}[I\u{1b}[O\u{1b}[A",
                 "\u{1b}[A",
-                Some(Focus::Elsewhere),
+                Some(TerminalFocus::Elsewhere),
             ),
         ] {
             assert_eq!((left.to_owned(), focus), turned(keys), "{keys:?}");
@@ -292,13 +292,13 @@ mod tests {
 
     #[test]
     fn a_paste_without_end_does_not_grow_for_ever() {
-        let mut filter = Filter::default();
+        let mut filter = PasteFilter::default();
         drop(filter.take(PASTE_BEGINS));
         for _ in 0..64 {
             drop(filter.take(&[b'x'; 1 << 18]));
         }
         assert!(filter.paste.as_ref().unwrap().len() <= 5 * limits::INPUT_BYTES);
         let last = filter.take(PASTE_ENDS.as_bytes());
-        assert!(matches!(&last[..], [Typed::Paste(text)] if text.len() > limits::INPUT_BYTES));
+        assert!(matches!(&last[..], [TypedInput::Paste(text)] if text.len() > limits::INPUT_BYTES));
     }
 }

@@ -8,42 +8,45 @@ use rustyline::{
     Modifiers, Movement, RepeatCount,
 };
 
-use super::screen::{Screen, Suspended};
-use crate::attach::ui::{Input, Lines, Pressed, Typed};
+use super::screen::{Screen, SuspendReason};
+use crate::attach::ui::{HalfTyped, LinePurpose, PressedKey, UserInput};
 
 #[derive(Clone, Copy, Debug)]
-enum Key {
+enum KeyPress {
     Enter,
     Interrupt,
     End,
     Suspend,
     Clear,
-    Answer(Pressed),
+    Answer(PressedKey),
 }
 
-struct Bound {
-    key: Key,
+struct KeyBinding {
+    key: KeyPress,
     screen: Arc<Screen>,
 }
 
 /// Every key with what it does.
 pub(super) fn bindings(screen: &Arc<Screen>) -> Vec<(KeyEvent, EventHandler)> {
     let bound = |key| {
-        EventHandler::Conditional(Box::new(Bound {
+        EventHandler::Conditional(Box::new(KeyBinding {
             key,
             screen: Arc::clone(screen),
         }))
     };
     vec![
-        (KeyEvent(KeyCode::Enter, Modifiers::NONE), bound(Key::Enter)),
-        (KeyEvent::ctrl('J'), bound(Key::Enter)),
-        (KeyEvent::ctrl('M'), bound(Key::Enter)),
-        (KeyEvent::ctrl('C'), bound(Key::Interrupt)),
-        (KeyEvent::ctrl('D'), bound(Key::End)),
-        (KeyEvent::ctrl('Z'), bound(Key::Suspend)),
-        (KeyEvent::ctrl('L'), bound(Key::Clear)),
-        (KeyEvent::alt('y'), bound(Key::Answer(Pressed::Yes))),
-        (KeyEvent::alt('n'), bound(Key::Answer(Pressed::No))),
+        (
+            KeyEvent(KeyCode::Enter, Modifiers::NONE),
+            bound(KeyPress::Enter),
+        ),
+        (KeyEvent::ctrl('J'), bound(KeyPress::Enter)),
+        (KeyEvent::ctrl('M'), bound(KeyPress::Enter)),
+        (KeyEvent::ctrl('C'), bound(KeyPress::Interrupt)),
+        (KeyEvent::ctrl('D'), bound(KeyPress::End)),
+        (KeyEvent::ctrl('Z'), bound(KeyPress::Suspend)),
+        (KeyEvent::ctrl('L'), bound(KeyPress::Clear)),
+        (KeyEvent::alt('y'), bound(KeyPress::Answer(PressedKey::Yes))),
+        (KeyEvent::alt('n'), bound(KeyPress::Answer(PressedKey::No))),
         // The editor would take it for Ctrl-C, and give up the line.
         (KeyEvent::ctrl('\\'), EventHandler::Simple(Cmd::Noop)),
         // A new line in the line, where the terminal tells it from Enter.
@@ -58,7 +61,7 @@ pub(super) fn bindings(screen: &Arc<Screen>) -> Vec<(KeyEvent, EventHandler)> {
     ]
 }
 
-impl ConditionalEventHandler for Bound {
+impl ConditionalEventHandler for KeyBinding {
     fn handle(
         &self,
         _: &Event,
@@ -68,20 +71,20 @@ impl ConditionalEventHandler for Bound {
     ) -> Option<Cmd> {
         let (line, at) = (context.line(), context.pos());
         match self.key {
-            Key::Enter => Some(self.enter(line, at)),
-            Key::Interrupt => Some(self.interrupt(line)),
-            Key::End if line.is_empty() => Some(Cmd::EndOfFile),
+            KeyPress::Enter => Some(self.enter(line, at)),
+            KeyPress::Interrupt => Some(self.interrupt(line)),
+            KeyPress::End if line.is_empty() => Some(Cmd::EndOfFile),
             // It deletes a character, unless the editor is as vi: there it would send the line.
-            Key::End => (context.mode() == EditMode::Vi).then_some(Cmd::Noop),
+            KeyPress::End => (context.mode() == EditMode::Vi).then_some(Cmd::Noop),
             // Where nothing is asked, these are the editor's.
-            Key::Answer(pressed) => self.answer(pressed),
-            Key::Clear => {
+            KeyPress::Answer(pressed) => self.answer(pressed),
+            KeyPress::Clear => {
                 self.screen.clear();
                 Some(Cmd::Noop)
             }
-            Key::Suspend => {
+            KeyPress::Suspend => {
                 let (left, right) = line.split_at(at);
-                self.screen.suspend_line(Suspended {
+                self.screen.suspend_line(SuspendReason {
                     left: left.to_owned(),
                     right: right.to_owned(),
                 });
@@ -91,14 +94,14 @@ impl ConditionalEventHandler for Bound {
     }
 }
 
-impl Bound {
+impl KeyBinding {
     /// Answers the question that stands; `None` where none does, or not for long enough.
-    fn answer(&self, pressed: Pressed) -> Option<Cmd> {
+    fn answer(&self, pressed: PressedKey) -> Option<Cmd> {
         let question = self.screen.answered()?;
         drop(
             self.screen
                 .inputs
-                .try_send(Input::Answer(question, pressed)),
+                .try_send(UserInput::Answer(question, pressed)),
         );
         Some(Cmd::Noop)
     }
@@ -106,34 +109,36 @@ impl Bound {
     fn enter(&self, line: &str, at: usize) -> Cmd {
         match ending(line) {
             // A form offers something for it.
-            Ending::Empty if self.screen.lines() == Lines::Field => Cmd::AcceptLine,
-            Ending::Empty if line.is_empty() => self.answer(Pressed::Enter).unwrap_or(Cmd::Noop),
-            Ending::Empty => Cmd::Noop,
-            Ending::OpenFence => Cmd::Newline,
-            Ending::Continued if at == line.len() => Cmd::Newline,
-            Ending::Continued | Ending::Whole => Cmd::AcceptLine,
+            LineProgress::Empty if self.screen.lines() == LinePurpose::Field => Cmd::AcceptLine,
+            LineProgress::Empty if line.is_empty() => {
+                self.answer(PressedKey::Enter).unwrap_or(Cmd::Noop)
+            }
+            LineProgress::Empty => Cmd::Noop,
+            LineProgress::OpenFence => Cmd::Newline,
+            LineProgress::Continued if at == line.len() => Cmd::Newline,
+            LineProgress::Continued | LineProgress::Whole => Cmd::AcceptLine,
         }
     }
 
     /// What runs is cancelled, a turn or a command, and the line stays; where nothing runs, the line is cleared.
     fn interrupt(&self, line: &str) -> Cmd {
         let typed = if line.is_empty() {
-            Typed::Nothing
+            HalfTyped::Nothing
         } else {
-            Typed::Something
+            HalfTyped::Something
         };
-        if typed == Typed::Something && !self.screen.is_interruptible() {
+        if typed == HalfTyped::Something && !self.screen.is_interruptible() {
             return Cmd::Kill(Movement::WholeBuffer);
         }
         // A full queue: what was pressed before is not yet obeyed, and that is the same key.
-        drop(self.screen.inputs.try_send(Input::Interrupt(typed)));
+        drop(self.screen.inputs.try_send(UserInput::Interrupt(typed)));
         Cmd::Noop
     }
 }
 
 /// How far a line has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum LineProgress {
     Empty,
     /// A fence is open: Enter is part of the code.
     OpenFence,
@@ -163,17 +168,17 @@ fn opens_or_closes(row: &str) -> bool {
     row.trim_start().starts_with("```")
 }
 
-fn ending(line: &str) -> Ending {
+fn ending(line: &str) -> LineProgress {
     if line.trim().is_empty() {
-        return Ending::Empty;
+        return LineProgress::Empty;
     }
     let fences = line.lines().filter(|it| opens_or_closes(it)).count();
     if fences % 2 == 1 {
-        Ending::OpenFence
+        LineProgress::OpenFence
     } else if line.ends_with('\\') {
-        Ending::Continued
+        LineProgress::Continued
     } else {
-        Ending::Whole
+        LineProgress::Whole
     }
 }
 
@@ -182,19 +187,19 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, expected: Ending) {
+    fn check(line: &str, expected: LineProgress) {
         assert_eq!(expected, ending(line), "{line:?}");
     }
 
     #[test]
     fn a_line_goes_on_after_a_backslash_and_in_a_fence() {
-        check(" ", Ending::Empty);
-        check("why?", Ending::Whole);
-        check("first \\", Ending::Continued);
-        check("look:\n```rust", Ending::OpenFence);
-        check("look:\n```rust\nfn a() \\", Ending::OpenFence);
-        check("look:\n```rust\nfn a()\n```", Ending::Whole);
-        check("inline ``` in a row", Ending::Whole);
+        check(" ", LineProgress::Empty);
+        check("why?", LineProgress::Whole);
+        check("first \\", LineProgress::Continued);
+        check("look:\n```rust", LineProgress::OpenFence);
+        check("look:\n```rust\nfn a() \\", LineProgress::OpenFence);
+        check("look:\n```rust\nfn a()\n```", LineProgress::Whole);
+        check("inline ``` in a row", LineProgress::Whole);
     }
 
     #[test]

@@ -8,7 +8,7 @@ const TAB_COLUMNS: usize = 8;
 
 /// A line as it stands on a screen.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Laid {
+pub(super) struct LaidOutLine {
     /// The first is what follows the prompt.
     pub(super) rows: Vec<String>,
     /// The row and the column of the cursor.
@@ -17,7 +17,7 @@ pub(super) struct Laid {
 
 /// Lays a text out in rows of `columns`; `taken` columns of the first are the prompt's, the cursor is before the byte
 /// `cursor`. A last row that is full has an empty one below it, where the next character will stand.
-pub(super) fn lay(text: &str, cursor: usize, taken: usize, columns: usize) -> Laid {
+pub(super) fn lay(text: &str, cursor: usize, taken: usize, columns: usize) -> LaidOutLine {
     let mut rows = vec![];
     let mut row = String::new();
     let (mut at, mut place) = (taken, None);
@@ -48,14 +48,14 @@ pub(super) fn lay(text: &str, cursor: usize, taken: usize, columns: usize) -> La
         rows.push(String::new());
         at = 0;
     }
-    Laid {
+    LaidOutLine {
         cursor: place.unwrap_or((rows.len() - 1, at)),
         rows,
     }
 }
 
 /// The text as a terminal may have it: what was typed with Ctrl-V is shown, and does nothing.
-pub(super) fn whole(text: &str) -> String {
+pub(super) fn without_wraps(text: &str) -> String {
     let pieces = text.split_inclusive('\n').map(|row| {
         let (row, end) = row.strip_suffix('\n').map_or((row, ""), |it| (it, "\n"));
         let shown = row.graphemes(true).map(|it| visible(it, 0));
@@ -125,7 +125,7 @@ mod tests {
         check("a\t|b", 0, "a       b", (0, 8));
         check("\u{1b}[2J|x", 0, "^[[2Jx", (0, 5));
         check("\u{9b}\u{7f}", 0, "\u{fffd}^?", (0, 3));
-        assert_eq!("a        b\n^[c\n", whole("a\tb\n\u{1b}c\n"));
+        assert_eq!("a        b\n^[c\n", without_wraps("a\tb\n\u{1b}c\n"));
     }
 
     #[test]

@@ -4,18 +4,18 @@
 mod canvas;
 mod completion;
 mod editor;
-mod errand;
 mod files;
-mod frame;
 mod history;
 mod hooks;
 mod keyboard;
 mod keys;
 mod layout;
-mod mode;
+mod lent_terminal;
 mod pastes;
 mod prompt;
+mod question_frame;
 mod screen;
+mod terminal_mode;
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -30,16 +30,16 @@ use aish_proto::id::ConfirmId;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use self::errand::Errand;
+use self::lent_terminal::ExternalEdit;
 use self::screen::Screen;
-use super::attention::Looked;
-use super::look::Look;
-use super::ring::{self, Rings};
-use super::ui::{Head, Input, Lines, Names, Ui};
-use crate::editor::Draft;
+use super::attention::LastSeen;
+use super::bell::{self, BellSupport};
+use super::look::WindowLook;
+use super::ui::{CompletionNames, LinePurpose, PromptHead, UserInput, UserInterface};
+use crate::editor::ArgumentDraft;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::named_file::Here;
+use crate::file_mention::PersonLocation;
 
 /// Rows that come within this time are drawn together.
 const BATCH: Duration = Duration::from_millis(16);
@@ -48,14 +48,14 @@ const INPUTS: usize = 16;
 
 /// Which glyphs the prompt has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Glyphs {
+pub enum PromptGlyphs {
     #[default]
     Unicode,
     /// For terminals and readers that know only ASCII.
     Plain,
 }
 
-impl Glyphs {
+impl PromptGlyphs {
     /// Where a text is cut.
     fn cut(self) -> char {
         match self {
@@ -66,7 +66,7 @@ impl Glyphs {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keymap {
+pub enum EditorKeymap {
     #[default]
     Emacs,
     Vi,
@@ -76,24 +76,24 @@ pub enum Keymap {
 #[derive(Debug)]
 pub(crate) struct Terminal {
     screen: Arc<Screen>,
-    inputs: mpsc::Receiver<Input>,
+    inputs: mpsc::Receiver<UserInput>,
     /// Types at the editor.
     keys: File,
-    rings: Rings,
+    rings: BellSupport,
     /// The conversation and the number that the title says.
     title: (String, usize),
     /// What starts once there is a prompt to show.
-    editor: Option<Threads>,
+    editor: Option<TerminalThreads>,
     resizes: Signal,
 }
 
 /// What is done on threads of their own; they end with the process.
-struct Threads {
+struct TerminalThreads {
     edit: Box<dyn FnOnce() + Send>,
     print: Box<dyn FnOnce() + Send>,
 }
 
-impl std::fmt::Debug for Threads {
+impl std::fmt::Debug for TerminalThreads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Threads")
     }
@@ -101,23 +101,27 @@ impl std::fmt::Debug for Threads {
 
 impl Terminal {
     /// Takes the terminal of stdin and stdout.
-    pub(crate) fn open(state_directory: Option<&Path>, look: Look, here: Here) -> io::Result<Self> {
+    pub(crate) fn open(
+        state_directory: Option<&Path>,
+        look: WindowLook,
+        here: PersonLocation,
+    ) -> io::Result<Self> {
         let (sender, inputs) = mpsc::channel(INPUTS);
-        let (hush, ear) = errand::Hush::new()?;
+        let (hush, ear) = lent_terminal::InputPause::new()?;
         let resizes = signal(SignalKind::window_change())?;
         let tty = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
         let out = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
         let screen = Screen::new(out.try_clone()?, sender, look, hush);
         let (keys, editors) = keyboard::editors_terminal()?;
         let typed = keys.try_clone()?;
-        let history = state_directory.map(history::History::at);
-        let made = mode::take(tty.try_clone()?, &out)
+        let history = state_directory.map(history::LineHistory::at);
+        let made = terminal_mode::take(tty.try_clone()?, &out)
             .and_then(|()| give_away(&editors))
             .and_then(|()| editor::LineEditor::new(&screen, look.keymap, history, here));
         let editor = match made {
             Ok(made) => made,
             Err(error) => {
-                mode::give_back();
+                terminal_mode::give_back();
                 rustix::stdio::dup2_stdin(&tty)?;
                 rustix::stdio::dup2_stdout(&out)?;
                 return Err(error);
@@ -134,7 +138,7 @@ impl Terminal {
             keys: typed,
             rings: look.rings,
             title: (String::new(), 0),
-            editor: Some(Threads {
+            editor: Some(TerminalThreads {
                 edit: Box::new(move || editor.run()),
                 print: Box::new(move || editor::print(&woken)),
             }),
@@ -159,15 +163,15 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
         .map(drop)
 }
 
-impl Ui for Terminal {
-    async fn next(&mut self) -> Result<Input, Failure> {
+impl UserInterface for Terminal {
+    async fn next(&mut self) -> Result<UserInput, Failure> {
         let full = !self.screen.has_room();
         loop {
             tokio::select! {
                 input = self.inputs.recv() => {
                     return input.ok_or_else(|| Failure::new(Exit::FAILED, "the line editor ended"));
                 }
-                () = self.screen.room.notified(), if full => return Ok(Input::Room),
+                () = self.screen.room.notified(), if full => return Ok(UserInput::Room),
                 Some(()) = self.resizes.recv() => self.screen.resized(),
             }
         }
@@ -182,7 +186,7 @@ impl Ui for Terminal {
         self.screen.has_room()
     }
 
-    fn head(&mut self, head: Head) {
+    fn head(&mut self, head: PromptHead) {
         self.screen.set_head(head);
         if let Some(threads) = self.editor.take() {
             // A terminal without threads is of no use; the end of the inputs says so.
@@ -191,24 +195,24 @@ impl Ui for Terminal {
         }
     }
 
-    fn asks(&mut self, question: Option<ConfirmId>) {
+    fn show_question(&mut self, question: Option<ConfirmId>) {
         self.screen.asks(question);
     }
 
-    fn lines(&mut self, lines: Lines) {
+    fn lines(&mut self, lines: LinePurpose) {
         self.screen.set_lines(lines);
     }
 
-    fn edit(&mut self, question: ConfirmId, draft: Draft) {
+    fn edit(&mut self, question: ConfirmId, draft: ArgumentDraft) {
         /// The key by which a line is given up for a while.
         const SUSPEND: &[u8] = b"\x1a";
-        self.screen.send_on(Errand { question, draft });
+        self.screen.send_on(ExternalEdit { question, draft });
         // An editor that has gone has said so.
         drop(self.keys.write_all(SUSPEND));
     }
 
     fn ring(&mut self, text: &str, method: NotifyMethod) {
-        self.screen.send(&ring::notice(text, method, self.rings));
+        self.screen.send(&bell::notice(text, method, self.rings));
     }
 
     fn waiting(&mut self, conversation: &str, count: usize) {
@@ -217,15 +221,15 @@ impl Ui for Terminal {
             return;
         }
         self.screen
-            .send(&ring::title(conversation, *before, count, self.rings));
+            .send(&bell::title(conversation, *before, count, self.rings));
         self.title = (conversation.to_owned(), count);
     }
 
-    fn looked(&self) -> Looked {
+    fn last_seen(&self) -> LastSeen {
         self.screen.looked()
     }
 
-    fn names(&mut self, names: Names) {
+    fn names(&mut self, names: CompletionNames) {
         self.screen.set_names(names);
     }
 
@@ -234,7 +238,7 @@ impl Ui for Terminal {
     }
 
     fn resumed(&mut self) {
-        mode::take_again();
+        terminal_mode::take_again();
         self.screen.resumed();
     }
 
@@ -246,10 +250,10 @@ impl Ui for Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         // Modes first: a terminal that takes no more than that is still the shell's.
-        mode::quieten();
-        mode::say(self.screen.close().as_bytes());
+        terminal_mode::quieten();
+        terminal_mode::write(self.screen.close().as_bytes());
         let (named, waiting) = &self.title;
-        mode::say(ring::title(named, *waiting, 0, self.rings).as_bytes());
-        mode::give_back();
+        terminal_mode::write(bell::title(named, *waiting, 0, self.rings).as_bytes());
+        terminal_mode::give_back();
     }
 }

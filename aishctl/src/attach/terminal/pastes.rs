@@ -10,7 +10,7 @@ const LEAST_BYTES: usize = 4 << 10;
 const BEGINS: &str = "[paste ";
 
 #[derive(Debug, Default)]
-pub(super) struct Pastes {
+pub(super) struct PasteStore {
     kept: BTreeMap<usize, String>,
     bytes: usize,
     /// The number of the newest.
@@ -23,11 +23,11 @@ pub(super) struct Pastes {
 
 /// The text of this mark was dropped to make room.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Gone {
+pub(super) struct DroppedPaste {
     pub(super) mark: String,
 }
 
-impl Pastes {
+impl PasteStore {
     /// Keeps a text and gives the mark that stands for it; none when there is no room.
     pub(super) fn keep(&mut self, text: String) -> Option<String> {
         while self.bytes + cost(&text) > BYTES {
@@ -56,7 +56,7 @@ impl Pastes {
     }
 
     /// The line with the texts in the place of their marks. One pass, so that a mark inside a paste stays text.
-    pub(super) fn unfold(&self, line: &str) -> Result<String, Gone> {
+    pub(super) fn unfold(&self, line: &str) -> Result<String, DroppedPaste> {
         let mut unfolded = String::new();
         let mut rest = line;
         while let Some(at) = rest.find(BEGINS) {
@@ -66,7 +66,7 @@ impl Pastes {
                 Some(mark) => mark,
                 // What is left of a mark says nothing to a model, and its text would be lost without a word.
                 None if self.is_damaged(from) => {
-                    return Err(Gone {
+                    return Err(DroppedPaste {
                         mark: from.lines().next().unwrap_or_default().to_owned(),
                     });
                 }
@@ -76,7 +76,7 @@ impl Pastes {
             match self.kept.get(&number) {
                 Some(text) if mark(number, text) == named => unfolded.push_str(text),
                 None if (1..=self.given).contains(&number) => {
-                    return Err(Gone {
+                    return Err(DroppedPaste {
                         mark: named.to_owned(),
                     });
                 }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn as_many_pastes_as_there_is_room_for_are_in_one_line_whole() {
-        let mut pastes = Pastes::default();
+        let mut pastes = PasteStore::default();
         let mut line = String::new();
         let mut expected = String::new();
         for n in 0..100 {
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn a_mark_that_was_changed_is_not_sent_as_it_stands() {
-        let mut pastes = Pastes::default();
+        let mut pastes = PasteStore::default();
         let mark = pastes.keep("one\ntwo\n".to_owned()).unwrap();
         let damaged = mark.trim_end_matches(']');
-        let gone = Gone {
+        let gone = DroppedPaste {
             mark: damaged.to_owned(),
         };
         assert_eq!(Err(gone), pastes.unfold(damaged));
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_paste_without_room_is_refused_until_others_are_out_of_the_line() {
-        let mut pastes = Pastes::default();
+        let mut pastes = PasteStore::default();
         let large = "x".repeat(1 << 20);
         let mut line = String::new();
         for _ in 0..8 {
@@ -164,12 +164,12 @@ mod tests {
         let ninth = pastes.keep(large.clone()).unwrap();
         assert_eq!(Ok(large), pastes.unfold(&ninth));
         let mark = "[paste 1: 1 lines, 1048576 bytes]".to_owned();
-        assert_eq!(Err(Gone { mark }), pastes.unfold(&line));
+        assert_eq!(Err(DroppedPaste { mark }), pastes.unfold(&line));
     }
 
     #[test]
     fn what_only_looks_like_a_mark_is_text() {
-        let mut pastes = Pastes::default();
+        let mut pastes = PasteStore::default();
         drop(pastes.keep("a\nb".into()));
         let line = "[paste 1: 9 lines, 3 bytes] [paste 2: 1 lines, 1 bytes] [paste ] [paste x";
         assert_eq!(Ok(line.to_owned()), pastes.unfold(line));

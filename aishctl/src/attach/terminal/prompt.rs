@@ -2,9 +2,9 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::Glyphs;
+use super::PromptGlyphs;
 use super::layout::columns_of;
-use crate::attach::ui::{Head, State};
+use crate::attach::ui::{PromptHead, PromptState};
 use crate::safe;
 
 /// The glyph with a space on each side.
@@ -13,13 +13,13 @@ const GLYPH_COLUMNS: usize = 3;
 const COLUMNS: usize = 40;
 
 /// How many columns the prompt takes on a terminal of this width.
-pub(super) fn width(head: &Head, glyphs: Glyphs, columns: usize) -> usize {
+pub(super) fn width(head: &PromptHead, glyphs: PromptGlyphs, columns: usize) -> usize {
     let most = COLUMNS.min(columns / 2).max(GLYPH_COLUMNS + 1);
     (columns_of(&name(head, glyphs)) + GLYPH_COLUMNS).min(most)
 }
 
 /// The prompt in exactly that many columns.
-pub(super) fn text(head: &Head, glyphs: Glyphs, width: usize, color: bool) -> String {
+pub(super) fn text(head: &PromptHead, glyphs: PromptGlyphs, width: usize, color: bool) -> String {
     let room = width.saturating_sub(GLYPH_COLUMNS);
     let mut shown = name(head, glyphs);
     if columns_of(&shown) > room {
@@ -43,7 +43,7 @@ pub(super) fn text(head: &Head, glyphs: Glyphs, width: usize, color: bool) -> St
 
 /// What the editor asks while it searches, and how many columns that takes: ``(reverse-i-search)`fo': `` where it leaves
 /// half of the row to what is found, else `/fo: `, and `no fo: ` where nothing is.
-pub(super) fn search(asked: &str, glyphs: Glyphs, columns: usize) -> (String, usize) {
+pub(super) fn search(asked: &str, glyphs: PromptGlyphs, columns: usize) -> (String, usize) {
     let asked = safe::one_line(asked);
     let most = (columns / 2).max(GLYPH_COLUMNS + 1);
     let said = asked
@@ -62,7 +62,7 @@ pub(super) fn search(asked: &str, glyphs: Glyphs, columns: usize) -> (String, us
 }
 
 /// The end of a text in so many columns.
-fn ending(text: &str, glyphs: Glyphs, room: usize) -> String {
+fn ending(text: &str, glyphs: PromptGlyphs, room: usize) -> String {
     if columns_of(text) <= room {
         return text.to_owned();
     }
@@ -78,10 +78,10 @@ fn ending(text: &str, glyphs: Glyphs, room: usize) -> String {
     cut.into_iter().chain(fits.into_iter().rev()).collect()
 }
 
-fn name(head: &Head, glyphs: Glyphs) -> String {
+fn name(head: &PromptHead, glyphs: PromptGlyphs) -> String {
     let between = match glyphs {
-        Glyphs::Unicode => " · ",
-        Glyphs::Plain => ", ",
+        PromptGlyphs::Unicode => " · ",
+        PromptGlyphs::Plain => ", ",
     };
     let conversation = safe::one_line(&head.conversation);
     match head.model.as_deref().map(safe::one_line) {
@@ -90,16 +90,16 @@ fn name(head: &Head, glyphs: Glyphs) -> String {
     }
 }
 
-fn glyph(state: State, glyphs: Glyphs) -> (char, &'static str) {
+fn glyph(state: PromptState, glyphs: PromptGlyphs) -> (char, &'static str) {
     let (unicode, plain, style) = match state {
-        State::Idle => ('○', '-', "\u{1b}[2m"),
-        State::Running => ('●', '*', "\u{1b}[32m"),
-        State::Waiting => ('?', '?', "\u{1b}[1;33m"),
-        State::Problem => ('!', '!', "\u{1b}[1;31m"),
+        PromptState::Idle => ('○', '-', "\u{1b}[2m"),
+        PromptState::Running => ('●', '*', "\u{1b}[32m"),
+        PromptState::Waiting => ('?', '?', "\u{1b}[1;33m"),
+        PromptState::Problem => ('!', '!', "\u{1b}[1;31m"),
     };
     match glyphs {
-        Glyphs::Unicode => (unicode, style),
-        Glyphs::Plain => (plain, style),
+        PromptGlyphs::Unicode => (unicode, style),
+        PromptGlyphs::Plain => (plain, style),
     }
 }
 
@@ -109,12 +109,12 @@ mod tests {
 
     #[track_caller]
     fn check(conversation: &str, model: Option<&str>, width: usize, expected: &str) {
-        let head = Head {
+        let head = PromptHead {
             conversation: conversation.to_owned(),
             model: model.map(str::to_owned),
-            state: State::Running,
+            state: PromptState::Running,
         };
-        let shown = text(&head, Glyphs::Unicode, width, false);
+        let shown = text(&head, PromptGlyphs::Unicode, width, false);
         assert_eq!(expected, shown);
         assert_eq!(width, columns_of(&shown));
     }
@@ -133,20 +133,20 @@ mod tests {
     #[test]
     fn plain_glyphs_are_ascii_and_of_the_same_width() {
         for (state, glyph) in [
-            (State::Idle, '-'),
-            (State::Running, '*'),
-            (State::Waiting, '?'),
-            (State::Problem, '!'),
+            (PromptState::Idle, '-'),
+            (PromptState::Running, '*'),
+            (PromptState::Waiting, '?'),
+            (PromptState::Problem, '!'),
         ] {
-            let head = Head {
+            let head = PromptHead {
                 conversation: "proj".into(),
                 model: Some("deep".into()),
                 state,
             };
-            let columns = width(&head, Glyphs::Plain, 80);
+            let columns = width(&head, PromptGlyphs::Plain, 80);
             assert_eq!(
                 format!("proj, deep {glyph} "),
-                text(&head, Glyphs::Plain, columns, false)
+                text(&head, PromptGlyphs::Plain, columns, false)
             );
         }
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_search_leaves_room_for_what_it_finds() {
         let check = |asked: &str, columns: usize, expected: &str| {
-            let (shown, taken) = search(asked, Glyphs::Unicode, columns);
+            let (shown, taken) = search(asked, PromptGlyphs::Unicode, columns);
             assert_eq!(
                 (expected, columns_of(expected)),
                 (&*shown, taken),
@@ -175,13 +175,13 @@ mod tests {
 
     #[test]
     fn it_leaves_half_of_the_row_to_the_line() {
-        let head = Head {
+        let head = PromptHead {
             conversation: "a long name of a conversation".into(),
             model: None,
-            state: State::Idle,
+            state: PromptState::Idle,
         };
-        assert_eq!(10, width(&head, Glyphs::Unicode, 20));
-        assert_eq!(32, width(&head, Glyphs::Unicode, 80));
-        assert_eq!(4, width(&head, Glyphs::Unicode, 3));
+        assert_eq!(10, width(&head, PromptGlyphs::Unicode, 20));
+        assert_eq!(32, width(&head, PromptGlyphs::Unicode, 80));
+        assert_eq!(4, width(&head, PromptGlyphs::Unicode, 3));
     }
 }

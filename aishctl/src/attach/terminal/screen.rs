@@ -13,14 +13,14 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{Notify, mpsc};
 
-use super::canvas::{self, Size, Standing};
-use super::errand::{Errand, Hush};
-use super::frame::Frame;
-use super::pastes::{self, Gone, Pastes};
+use super::canvas::{self, BottomRows, TerminalSize};
+use super::lent_terminal::{ExternalEdit, InputPause};
+use super::pastes::{self, DroppedPaste, PasteStore};
+use super::question_frame::TerminalFrame;
 use super::{layout, prompt};
-use crate::attach::attention::{Focus, Looked};
-use crate::attach::look::Look;
-use crate::attach::ui::{Head, Input, Lines, Names, State};
+use crate::attach::attention::{LastSeen, TerminalFocus};
+use crate::attach::look::WindowLook;
+use crate::attach::ui::{CompletionNames, LinePurpose, PromptHead, PromptState, UserInput};
 use crate::notice;
 
 /// Rows that wait, in bytes. A terminal that takes nothing stops the window here, and so the daemon.
@@ -34,23 +34,23 @@ const STOPPED_WITHIN: Duration = Duration::from_millis(300);
 
 /// Why the editor gave up a line that was not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Suspended {
+pub(super) struct SuspendReason {
     pub(super) left: String,
     pub(super) right: String,
 }
 
 /// What a line that ended was for, all as it stood at that moment.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) suspended: Option<Suspended>,
+pub(super) struct EndedLine {
+    pub(super) suspended: Option<SuspendReason>,
     /// The question that it answers.
     pub(super) answers: Option<ConfirmId>,
-    pub(super) lines: Lines,
+    pub(super) lines: LinePurpose,
 }
 
 /// The line that is being typed.
 #[derive(Debug)]
-struct Typed {
+struct LineBuffer {
     /// What the editor itself asks, as when it searches.
     search: Option<String>,
     text: String,
@@ -58,11 +58,11 @@ struct Typed {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ScreenState {
     rows: String,
-    head: Head,
+    head: PromptHead,
     /// None between two lines, and before the first.
-    line: Option<Typed>,
+    line: Option<LineBuffer>,
     /// What the editor said last of its prompt.
     search: Option<String>,
     /// What stands on the screen is not as it would be drawn now.
@@ -74,23 +74,23 @@ struct Shared {
     /// The terminal is given back: nothing is drawn any more.
     over: bool,
     leave_until: Option<Instant>,
-    suspended: Option<Suspended>,
+    suspended: Option<SuspendReason>,
     /// The stop that was asked for is over.
     resumed: bool,
     /// What is asked.
-    frame: Frame,
+    frame: TerminalFrame,
     /// What is to be sent that is no text, such as a bell.
     bells: String,
     /// When somebody was last there.
-    looked: Looked,
+    looked: LastSeen,
     /// What the editor is to do between two lines.
-    errand: Option<Errand>,
+    errand: Option<ExternalEdit>,
     /// What lines are for.
-    lines: Lines,
-    names: Names,
+    lines: LinePurpose,
+    names: CompletionNames,
     /// Counted up whenever names came.
     names_came: u64,
-    pastes: Pastes,
+    pastes: PasteStore,
 }
 
 /// Shared by the threads of one terminal.
@@ -99,29 +99,29 @@ pub(super) struct Screen {
     terminal: OwnedFd,
     /// Held while something is written, so that drawings follow each other; nobody waits for it who must not wait for
     /// the terminal.
-    standing: Mutex<Standing>,
-    shared: Mutex<Shared>,
+    standing: Mutex<BottomRows>,
+    shared: Mutex<ScreenState>,
     changed: Condvar,
     names: Condvar,
     pub(super) room: Notify,
-    pub(super) inputs: mpsc::Sender<Input>,
-    pub(super) hush: Hush,
-    look: Look,
+    pub(super) inputs: mpsc::Sender<UserInput>,
+    pub(super) hush: InputPause,
+    look: WindowLook,
 }
 
 impl Screen {
     pub(super) fn new(
         terminal: OwnedFd,
-        inputs: mpsc::Sender<Input>,
-        look: Look,
-        hush: Hush,
+        inputs: mpsc::Sender<UserInput>,
+        look: WindowLook,
+        hush: InputPause,
     ) -> Arc<Self> {
         Arc::new(Self {
             terminal,
             standing: Mutex::default(),
-            shared: Mutex::new(Shared {
+            shared: Mutex::new(ScreenState {
                 rows: String::new(),
-                head: Head::default(),
+                head: PromptHead::default(),
                 line: None,
                 search: None,
                 stale: false,
@@ -131,17 +131,17 @@ impl Screen {
                 leave_until: None,
                 suspended: None,
                 resumed: false,
-                frame: Frame::default(),
+                frame: TerminalFrame::default(),
                 bells: String::new(),
-                looked: Looked {
+                looked: LastSeen {
                     keyed_at: tokio::time::Instant::now(),
-                    focus: Focus::Unknown,
+                    focus: TerminalFocus::Unknown,
                 },
                 errand: None,
-                lines: Lines::default(),
-                names: Names::default(),
+                lines: LinePurpose::default(),
+                names: CompletionNames::default(),
                 names_came: 0,
-                pastes: Pastes::default(),
+                pastes: PasteStore::default(),
             }),
             changed: Condvar::new(),
             names: Condvar::new(),
@@ -152,7 +152,7 @@ impl Screen {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, ScreenState> {
         self.shared.lock()
     }
 
@@ -170,7 +170,7 @@ impl Screen {
         self.lock().rows.len() < ROWS_BYTES
     }
 
-    pub(super) fn set_head(&self, head: Head) {
+    pub(super) fn set_head(&self, head: PromptHead) {
         let mut shared = self.lock();
         if shared.head != head {
             shared.head = head;
@@ -184,12 +184,12 @@ impl Screen {
         self.lock().frame.asks(question);
     }
 
-    pub(super) fn set_lines(&self, lines: Lines) {
+    pub(super) fn set_lines(&self, lines: LinePurpose) {
         self.lock().lines = lines;
     }
 
     /// What the line is for that is typed now.
-    pub(super) fn lines(&self) -> Lines {
+    pub(super) fn lines(&self) -> LinePurpose {
         self.lock().lines
     }
 
@@ -204,12 +204,12 @@ impl Screen {
         self.changed.notify_all();
     }
 
-    pub(super) fn looked(&self) -> Looked {
+    pub(super) fn looked(&self) -> LastSeen {
         self.lock().looked
     }
 
     /// What the editor is to do once it has left its line.
-    pub(super) fn send_on(&self, errand: Errand) {
+    pub(super) fn send_on(&self, errand: ExternalEdit) {
         self.lock().errand = Some(errand);
     }
 
@@ -239,7 +239,7 @@ impl Screen {
             (Some(line), Some(mut standing)) => {
                 let size = self.size();
                 let prompt = shared.prompt(&line, size, self.look);
-                left.push_str(&standing.leave(&above, line.behind(&prompt), size));
+                left.push_str(&standing.leave(&above, line.after_prompt(&prompt), size));
             }
             (Some(_), None) => left.push_str(&format!("{}{above}", canvas::BROKEN_OFF)),
             (None, _) => left.push_str(&above),
@@ -251,7 +251,7 @@ impl Screen {
         self.lock().leave_until = Some(Instant::now() + crate::attach::LEAVE_WITHIN);
     }
 
-    pub(super) fn set_names(&self, names: Names) {
+    pub(super) fn set_names(&self, names: CompletionNames) {
         let mut shared = self.lock();
         shared.names = names;
         shared.names_came += 1;
@@ -261,14 +261,14 @@ impl Screen {
     // --- the keyboard's side
 
     /// Somebody pressed these keys, or turned to the terminal or away from it.
-    pub(super) fn seen(&self, focus: Option<Focus>, keys: &str) {
+    pub(super) fn note_activity(&self, focus: Option<TerminalFocus>, keys: &str) {
         let mut shared = self.lock();
         if !keys.is_empty() {
             shared.looked.keyed_at = tokio::time::Instant::now();
         }
         if let Some(focus) = focus {
             shared.looked.focus = focus;
-            drop(self.inputs.try_send(Input::Turned));
+            drop(self.inputs.try_send(UserInput::Turned));
         }
     }
 
@@ -281,7 +281,7 @@ impl Screen {
 
     /// Writes what waits, and below it the line. Returns when the terminal has taken it.
     pub(super) fn draw(&self) {
-        let mut standing = self.standing();
+        let mut standing = self.lock_bottom_rows();
         let mut shared = self.lock();
         let Some(line) = shared.line.take().filter(|_| !shared.over) else {
             return;
@@ -296,7 +296,7 @@ impl Screen {
         }
         let above = shared.take_rows();
         let prompt = shared.prompt(&line, size, self.look);
-        drawn.push_str(&standing.draw(&above, line.behind(&prompt), size));
+        drawn.push_str(&standing.draw(&above, line.after_prompt(&prompt), size));
         shared.line = Some(line);
         shared.stale = false;
         drop(shared);
@@ -316,7 +316,7 @@ impl Screen {
     /// The line is this now, with the cursor before this byte.
     pub(super) fn typed(&self, text: &str, cursor: usize) {
         let mut shared = self.lock();
-        shared.line = Some(Typed {
+        shared.line = Some(LineBuffer {
             search: shared.search.clone(),
             text: text.to_owned(),
             cursor,
@@ -328,17 +328,17 @@ impl Screen {
     }
 
     /// The line has ended and the editor is back.
-    pub(super) fn end_line(&self) -> Ended {
-        let mut standing = self.standing();
+    pub(super) fn end_line(&self) -> EndedLine {
+        let mut standing = self.lock_bottom_rows();
         let mut shared = self.lock();
         let mut drawn = String::new();
         if let Some(line) = shared.line.take().filter(|_| !shared.over) {
             let above = shared.take_rows();
             let size = self.size();
             let prompt = shared.prompt(&line, size, self.look);
-            drawn = standing.leave(&above, line.behind(&prompt), size);
+            drawn = standing.leave(&above, line.after_prompt(&prompt), size);
         }
-        let ended = Ended {
+        let ended = EndedLine {
             suspended: shared.suspended.take(),
             answers: shared.frame.end_line(),
             lines: shared.lines,
@@ -357,7 +357,7 @@ impl Screen {
         self.changed.notify_all();
     }
 
-    pub(super) fn errand(&self) -> Option<Errand> {
+    pub(super) fn errand(&self) -> Option<ExternalEdit> {
         self.lock().errand.take()
     }
 
@@ -371,22 +371,22 @@ impl Screen {
             .wait_while_for(&mut shared, |it| !it.resumed, STOPPED_WITHIN);
     }
 
-    pub(super) fn suspend_line(&self, suspended: Suspended) {
+    pub(super) fn suspend_line(&self, suspended: SuspendReason) {
         self.lock().suspended = Some(suspended);
     }
 
     /// Whether Ctrl-C is for the conversation, and not for the line that is half typed.
     pub(super) fn is_interruptible(&self) -> bool {
         let shared = self.lock();
-        shared.head.state == State::Running
+        shared.head.state == PromptState::Running
             || shared.leave_until.is_some_and(|it| Instant::now() < it)
     }
 
     /// The names, those of now if they come in time.
-    pub(super) fn names(&self) -> Names {
+    pub(super) fn names(&self) -> CompletionNames {
         let mut shared = self.lock();
         let before = shared.names_came;
-        if self.inputs.try_send(Input::NamesWanted).is_err() {
+        if self.inputs.try_send(UserInput::NamesWanted).is_err() {
             return shared.names.clone();
         }
         self.names
@@ -401,7 +401,7 @@ impl Screen {
     pub(super) fn keep_paste(&self, text: String) -> String {
         let kept = self.lock().pastes.keep(text);
         kept.unwrap_or_else(|| {
-            self.tell(&format!(
+            self.print(&format!(
                 "the pastes of this line are {} MiB, and there is no room for one more: it is left out",
                 pastes::BYTES >> 20
             ));
@@ -410,12 +410,12 @@ impl Screen {
     }
 
     /// The line with its pastes in the place of their marks.
-    pub(super) fn unfold(&self, line: &str) -> Result<String, Gone> {
+    pub(super) fn unfold(&self, line: &str) -> Result<String, DroppedPaste> {
         self.lock().pastes.unfold(line)
     }
 
     /// Says something above the line.
-    pub(super) fn tell(&self, text: &str) {
+    pub(super) fn print(&self, text: &str) {
         let columns = Some(self.size().0);
         self.show(&notice::rows(text, self.look.is_colored(), columns));
     }
@@ -432,7 +432,7 @@ impl Screen {
     // --- the terminal
 
     /// Columns and rows of the terminal.
-    pub(super) fn size(&self) -> Size {
+    pub(super) fn size(&self) -> TerminalSize {
         match rustix::termios::tcgetwinsize(&self.terminal) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
                 (size.ws_col.into(), size.ws_row.into())
@@ -462,18 +462,21 @@ impl Screen {
         }
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn lock_bottom_rows(&self) -> MutexGuard<'_, BottomRows> {
         self.standing.lock()
     }
 
-    fn standing_within(&self, limit: Duration) -> Option<MutexGuard<'_, Standing>> {
+    fn standing_within(&self, limit: Duration) -> Option<MutexGuard<'_, BottomRows>> {
         self.standing.try_lock_for(limit)
     }
 }
 
-impl Typed {
-    fn behind<'a>(&'a self, (prompt, prompt_columns): &'a (String, usize)) -> canvas::Line<'a> {
-        canvas::Line {
+impl LineBuffer {
+    fn after_prompt<'a>(
+        &'a self,
+        (prompt, prompt_columns): &'a (String, usize),
+    ) -> canvas::EditedLine<'a> {
+        canvas::EditedLine {
             prompt,
             prompt_columns: *prompt_columns,
             text: &self.text,
@@ -482,7 +485,7 @@ impl Typed {
     }
 }
 
-impl Shared {
+impl ScreenState {
     fn is_due(&self) -> bool {
         self.line.is_some()
             && !self.over
@@ -497,7 +500,12 @@ impl Shared {
     }
 
     /// What stands before the line, and how many columns it takes.
-    fn prompt(&self, line: &Typed, (columns, _): Size, look: Look) -> (String, usize) {
+    fn prompt(
+        &self,
+        line: &LineBuffer,
+        (columns, _): TerminalSize,
+        look: WindowLook,
+    ) -> (String, usize) {
         if let Some(search) = &line.search {
             return prompt::search(search, look.glyphs, columns);
         }

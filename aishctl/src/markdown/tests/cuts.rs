@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::inline::{self, Part};
-use super::super::markers::Markers;
-use super::super::row::Look;
+use super::super::inline::{self, InlinePart};
+use super::super::markers::MarkerReader;
+use super::super::row::TextLook;
 use super::*;
 use crate::safe;
 
@@ -72,20 +72,20 @@ pub(super) fn style() -> impl Strategy<Value = Style> {
         Just(Colours::Sixteen),
         Just(Colours::True)
     ];
-    let glyphs = prop_oneof![Just(Glyphs::Drawn), Just(Glyphs::Words)];
-    let links = prop_oneof![Just(Links::Written), Just(Links::Clickable)];
+    let glyphs = prop_oneof![Just(GlyphSet::Drawn), Just(GlyphSet::Words)];
+    let links = prop_oneof![Just(LinkStyle::Written), Just(LinkStyle::Clickable)];
     (width, colours, glyphs, links).prop_map(|(width, colours, glyphs, links)| Style {
         width,
         colours,
         glyphs,
         links,
-        code: Code::Plain,
+        code: CodeStyle::Plain,
     })
 }
 
 /// The rows of a text that comes in pieces of so many characters.
-fn rows_in_pieces(text: &str, lengths: &[usize], style: Style) -> Vec<Row> {
-    let mut writer = Writer::new(style);
+fn rows_in_pieces(text: &str, lengths: &[usize], style: Style) -> Vec<ScreenRow> {
+    let mut writer = MarkdownWriter::new(style);
     let mut rows = Vec::new();
     let characters: Vec<char> = text.chars().collect();
     let mut rest = characters.as_slice();
@@ -114,7 +114,7 @@ proptest! {
 
     #[test]
     fn a_writer_that_has_finished_is_as_new(one in document(), two in document(), style in style()) {
-        let mut writer = Writer::new(style);
+        let mut writer = MarkdownWriter::new(style);
         writer.push(&one);
         writer.finish();
         let mut again = writer.push(&two);
@@ -168,11 +168,11 @@ fn check_cuts(text: &str) {
         colours: Colours::Sixteen,
         ..Style::plain(None)
     };
-    let looks = |text: &str| -> Vec<(char, Look)> {
-        let parts = inline::parts(text, &Look::default(), &style);
+    let looks = |text: &str| -> Vec<(char, TextLook)> {
+        let parts = inline::parts(text, &TextLook::default(), &style);
         let text = parts.into_iter().filter_map(|it| match it {
-            Part::Text(text, look) => Some((text, look)),
-            Part::Break => None,
+            InlinePart::Text(text, look) => Some((text, look)),
+            InlinePart::Break => None,
         });
         text.flat_map(|(text, look)| {
             let characters: Vec<char> = text.chars().filter(|it| *it != ' ').collect();
@@ -181,7 +181,7 @@ fn check_cuts(text: &str) {
         .collect()
     };
     let whole = looks(text);
-    let mut markers = Markers::default();
+    let mut markers = MarkerReader::default();
     for (at, it) in text.char_indices() {
         markers.take(it);
         if it == ' ' && markers.is_closed() {

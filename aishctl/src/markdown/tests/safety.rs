@@ -78,7 +78,7 @@ proptest! {
     #[test]
     fn all_letters_reach_the_screen(text in document(), style in style()) {
         let text = without_links(&text);
-        let shown: String = rows(&text, style).iter().map(Row::plain).collect();
+        let shown: String = rows(&text, style).iter().map(ScreenRow::plain).collect();
         let mut counts = BTreeMap::new();
         for it in letters(&shown) {
             *counts.entry(it).or_insert(0) += 1;
@@ -94,7 +94,7 @@ proptest! {
     #[test]
     fn in_their_order(text in document()) {
         let text = without_links(&text);
-        let shown: String = rows(&text, Style::plain(Some(4000))).iter().map(Row::plain).collect();
+        let shown: String = rows(&text, Style::plain(Some(4000))).iter().map(ScreenRow::plain).collect();
         let mut shown = shown.chars();
         for it in letters(&safe::screen(&text)) {
             prop_assert!(shown.any(|other| other == it), "{it:?} of {text:?}");
@@ -114,8 +114,8 @@ fn what_an_entity_stands_for_is_looked_at_too() {
         for colours in [Colours::None, Colours::Sixteen, Colours::True] {
             let style = Style {
                 colours,
-                links: Links::Clickable,
-                code: Code::Highlighted,
+                links: LinkStyle::Clickable,
+                code: CodeStyle::Highlighted,
                 ..Style::plain(Some(40))
             };
             check_safe(text, style);
@@ -133,7 +133,7 @@ fn check_time(name: &str, text: &str, most: Duration) {
         colours: Colours::Sixteen,
         ..Style::plain(Some(80))
     };
-    let mut writer = Writer::new(style);
+    let mut writer = MarkdownWriter::new(style);
     let began = Instant::now();
     let mut count = 0;
     let characters: Vec<char> = text.chars().collect();
@@ -199,7 +199,7 @@ fn nothing_that_is_meant_to_take_long_does() {
 #[test]
 fn rows_come_before_their_block_is_complete() {
     let text = "# How it works\n\nThe linker looks for the library in each of the directories that it was given, in the order in which they were given to it, and takes the first one that has a file of that name, whether or not it fits. After that it reads the symbols.\n\n1. Find the library with `pkg-config --libs openssl`, which prints the directories and the names that the linker needs to be given.\n2. Install the headers.\n\n```sh\nsudo apt-get install libssl-dev\npkg-config --libs openssl\n```\n\n| what | where |\n|---|---|\n| headers | /usr/include |\n| library | /usr/lib |\n\nThat is all.\n";
-    let mut writer = Writer::new(Style::plain(Some(60)));
+    let mut writer = MarkdownWriter::new(Style::plain(Some(60)));
     let mut early = 0;
     let mut all = 0;
     for (at, it) in text.char_indices() {

@@ -2,8 +2,8 @@
 
 use super::scripted::{Server, Step, head, preset, write};
 use super::without_keys;
-use aishd_log::event::Source;
-use aishd_model::preset::{Backend, Models};
+use aishd_log::event::PresetSource;
+use aishd_model::preset::{Backend, ModelSettings};
 use aishd_model::reply::Delta;
 
 const CHAT: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"h"}}]}"#;
@@ -41,9 +41,9 @@ async fn server(owner: &'static str, ids: &'static [&'static str]) -> Server {
 }
 
 async fn check(servers: &[&str], name: &str, model: &str, notices: &[&str]) {
-    let models = Models {
+    let models = ModelSettings {
         local_servers: servers.iter().map(|url| (*url).to_owned()).collect(),
-        ..Models::default()
+        ..ModelSettings::default()
     };
     let discovery = without_keys().discover(&models).await;
     let notices: Vec<String> = notices.iter().map(|line| (*line).to_owned()).collect();
@@ -56,9 +56,9 @@ async fn check(servers: &[&str], name: &str, model: &str, notices: &[&str]) {
         )
     );
     let expected = if name == "demo" {
-        Source::Demo
+        PresetSource::Demo
     } else {
-        Source::Discovered
+        PresetSource::Discovered
     };
     assert_eq!(expected, discovery.preset.source);
 }
@@ -136,11 +136,11 @@ async fn a_probe_says_what_each_server_serves() {
     let local = server("library", &["good", "other"]).await;
     let mine =
         Server::answering(|_| vec![head("401 No", ""), write("key sk-secret-1234 unknown")]).await;
-    let models = Models {
+    let models = ModelSettings {
         presets: [("mine".to_owned(), preset(&mine.url()).into())].into(),
         default: None,
         local_servers: vec![local.url(), mine.url()],
-        ..Models::default()
+        ..ModelSettings::default()
     };
     let probes = without_keys().probe(&models).await;
     let said: Vec<_> = probes

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::streams::{block_on, cases, outcome, read_pieces};
-use aishd_model::assemble::MAX_CALLS;
+use aishd_model::call_assembly::MAX_CALLS;
 
 #[test]
 fn damaged_streams_end_well_and_in_any_pieces_alike() {

@@ -3,13 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpListener;
-
 use super::scripted::{Server, Step, events, head, impatient, preset, text, within, write};
 use super::{with_key, without_keys};
 use aishd_log::turn_error::FailureClass;
 use aishd_model::preset::{Backend, KeySource, Preset, Timeouts};
-use aishd_model::reply::{Delta, Failure, Reply};
+use aishd_model::reply::{Delta, Reply, RequestFailure};
 
 const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 const FINISH: &str = "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
@@ -17,7 +15,7 @@ const FINISH: &str = "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\"
 /// times below half a second.
 const AT_MOST: Duration = Duration::from_secs(10);
 
-async fn ask(preset: &Preset) -> (Result<Reply, Failure>, String) {
+pub(super) async fn ask(preset: &Preset) -> (Result<Reply, RequestFailure>, String) {
     let broker = without_keys();
     let mut streamed = String::new();
     let started = Instant::now();
@@ -131,62 +129,6 @@ async fn a_preset_that_cannot_be_used_never_reaches_the_network() {
         let (reply, _) = ask(&preset).await;
         assert_eq!(failure, reply.unwrap_err().to_string());
     }
-}
-
-#[tokio::test]
-async fn nobody_there() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    assert_eq!(Failure::Refused, ask(&preset(&url)).await.0.unwrap_err());
-    let url = "http://no-such-host.internal:1/v1";
-    assert_eq!(Failure::Unresolved, ask(&preset(url)).await.0.unwrap_err());
-}
-
-#[tokio::test]
-async fn a_backlog_that_is_full_is_a_connect_timeout() {
-    // An address that drops packets does not exist in a sandbox, a listener whose queue is full does.
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let listener = socket.listen(1).unwrap();
-    let address = listener.local_addr().unwrap();
-    let mut waiting = Vec::new();
-    for _ in 0..16 {
-        let connect = tokio::net::TcpStream::connect(address);
-        match tokio::time::timeout(Duration::from_millis(50), connect).await {
-            Ok(stream) => waiting.push(stream.unwrap()),
-            Err(_full) => break,
-        }
-    }
-    let (reply, _) = ask(&impatient(&format!("http://{address}"))).await;
-    assert_eq!(
-        "transport: Operation timed out (connecting)",
-        reply.unwrap_err().to_string()
-    );
-}
-
-#[tokio::test]
-async fn no_tls_where_tls_was_asked_for() {
-    let server = Server::start(vec![]).await;
-    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}", plain.local_addr().unwrap());
-    let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(async move {
-        use tokio::io::AsyncWriteExt as _;
-        let (mut stream, _) = plain.accept().await.unwrap();
-        stream
-            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            .await
-            .unwrap();
-        stream.shutdown().await.unwrap();
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    });
-    let failure = ask(&preset(&url)).await.0.unwrap_err();
-    assert!(
-        failure.to_string().starts_with("transport: TLS: "),
-        "{failure}"
-    );
-    drop(server);
 }
 
 #[tokio::test]
@@ -400,7 +342,7 @@ async fn statuses_keep_the_servers_words_without_the_key() {
     .await;
     let failure = ask(&preset(&server.url())).await.0.unwrap_err();
     assert_eq!(FailureClass::RateLimited, failure.class());
-    let Failure::Http {
+    let RequestFailure::Http {
         retry_after_ms,
         message,
         ..
@@ -422,7 +364,7 @@ async fn an_endless_or_stuck_error_body_is_not_waited_for() {
     ])
     .await;
     let failure = ask(&preset(&server.url())).await.0.unwrap_err();
-    let Failure::Http { message, .. } = failure else {
+    let RequestFailure::Http { message, .. } = failure else {
         panic!("{failure:?}")
     };
     assert!(

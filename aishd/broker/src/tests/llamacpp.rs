@@ -11,8 +11,8 @@ use tokio::process::{Child, Command};
 use super::scripted::preset;
 use super::without_keys;
 use aishd_log::turn_error::FailureClass;
-use aishd_model::preset::{Backend, KeySource, Models, Preset};
-use aishd_model::reply::{Delta, Failure, Finish};
+use aishd_model::preset::{Backend, KeySource, ModelSettings, Preset};
+use aishd_model::reply::{Delta, FinishReason, RequestFailure};
 
 struct Llama {
     child: Child,
@@ -110,7 +110,7 @@ async fn a_real_server_streams_and_calls_and_refuses() {
     assert_eq!(sentence, deltas.concat());
     assert!(deltas.len() > 10, "{}", deltas.len());
     assert_eq!(
-        (Some(Finish::Stop), None, Some(19)),
+        (Some(FinishReason::Stop), None, Some(19)),
         (
             reply.finish,
             reply.served_by,
@@ -119,7 +119,7 @@ async fn a_real_server_streams_and_calls_and_refuses() {
     );
 
     let reply = ask("hello", true).await.unwrap();
-    assert_eq!(Some(Finish::ToolCalls), reply.finish);
+    assert_eq!(Some(FinishReason::ToolCalls), reply.finish);
     let call = &reply.calls[0];
     assert_eq!(
         ("files__list", r#"{"path":"/etc"}"#, None),
@@ -181,7 +181,7 @@ async fn a_real_server_is_free_after_a_cancel_and_may_be_killed() {
         })
         .await
         .unwrap_err();
-    assert_eq!(Failure::Cut, broken.failure);
+    assert_eq!(RequestFailure::Cut, broken.failure);
     assert_eq!(arrived, broken.partial.text);
     llama.child.wait().await.unwrap();
 }
@@ -191,9 +191,9 @@ async fn a_real_server_is_found() {
     let Some(llama) = Llama::start(&[]).await else {
         return;
     };
-    let models = Models {
+    let models = ModelSettings {
         local_servers: vec![llama.url.clone()],
-        ..Models::default()
+        ..ModelSettings::default()
     };
     let broker = without_keys();
     let discovery = broker.discover(&models).await;

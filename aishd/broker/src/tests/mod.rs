@@ -11,6 +11,7 @@ mod hostile;
 mod llamacpp;
 mod scripted;
 mod streams;
+mod unreachable;
 
 fn with_key(key: fn(&str) -> Option<String>) -> Broker {
     Broker::new(key, Children::new(BTreeMap::new()))

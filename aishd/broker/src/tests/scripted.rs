@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use aishd_log::event::Source;
-use aishd_model::optional::Learned;
-use aishd_model::preset::{Backend, Endpoint, KeySource, Preset, Timeouts};
-use aishd_model::thinking::Think;
+use aishd_log::event::PresetSource;
+use aishd_model::optional_fields::LearnedFields;
+use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
+use aishd_model::thinking::ThinkingStart;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
@@ -177,8 +177,8 @@ pub(super) fn preset(url: &str) -> Preset {
 pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
     Preset {
         name: "test".to_owned(),
-        source: Source::Configured,
-        backend: Backend::Http(Endpoint {
+        source: PresetSource::Configured,
+        backend: Backend::Http(ModelEndpoint {
             url: url.to_owned(),
             key: KeySource::Literal("sk-secret-1234".to_owned()),
             headers: BTreeMap::from([("x-extra".to_owned(), "1".to_owned())]),
@@ -192,8 +192,8 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         tools: true,
         max_tools: None,
         include_usage: true,
-        think: Think::Auto,
+        think: ThinkingStart::Auto,
         price: None,
-        learned: Learned::default(),
+        learned: LearnedFields::default(),
     }
 }

@@ -9,12 +9,12 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::super::answer::Asked;
+use super::super::answer::AnswerContext;
 use super::super::stream::{ContentLimit, read};
-use aishd_model::assemble::{MAX_ARGUMENTS_BYTES, MAX_CALLS};
+use aishd_model::call_assembly::{MAX_ARGUMENTS_BYTES, MAX_CALLS};
 use aishd_model::preset::Timeouts;
-use aishd_model::reply::{Broken, Delta, Failure, Finish, Reply};
-use aishd_model::thinking::Think;
+use aishd_model::reply::{BrokenRequest, Delta, FinishReason, Reply, RequestFailure};
+use aishd_model::thinking::ThinkingStart;
 
 /// Longer streams are cut in two only at every 41st place.
 const SMALL_BYTES: usize = 1200;
@@ -56,13 +56,13 @@ pub(super) struct Deltas {
 pub(super) async fn read_pieces(
     pieces: Vec<Bytes>,
     asked: &str,
-) -> (Result<Reply, Box<Broken>>, Deltas) {
+) -> (Result<Reply, Box<BrokenRequest>>, Deltas) {
     let body = futures_util::stream::iter(pieces.into_iter().map(Ok));
     let limit = ContentLimit::new(Instant::now(), Timeouts::LOOPBACK);
     let mut deltas = Deltas::default();
-    let asked = Asked {
+    let asked = AnswerContext {
         model: asked,
-        think: Think::Auto,
+        think: ThinkingStart::Auto,
     };
     let mut arrived = Reply::default();
     let reply = read(body, limit, asked, &mut arrived, |delta| match delta {
@@ -77,7 +77,7 @@ pub(super) async fn read_pieces(
 }
 
 /// The outcome in the form of the expect files: what is empty is left out, made-up ids are not shown.
-pub(super) fn outcome(reply: Result<Reply, Box<Broken>>, deltas: &Deltas) -> Value {
+pub(super) fn outcome(reply: Result<Reply, Box<BrokenRequest>>, deltas: &Deltas) -> Value {
     let (reply, failure) = match reply {
         Ok(reply) => (reply, None),
         Err(broken) => (broken.partial, Some(broken.failure)),
@@ -113,11 +113,11 @@ pub(super) fn outcome(reply: Result<Reply, Box<Broken>>, deltas: &Deltas) -> Val
         })
         .collect();
     let finish = reply.finish.map(|finish| match finish {
-        Finish::Stop => "stop",
-        Finish::Length => "length",
-        Finish::ToolCalls => "tool_calls",
-        Finish::ContentFilter => "content_filter",
-        Finish::Other => "other",
+        FinishReason::Stop => "stop",
+        FinishReason::Length => "length",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::Other => "other",
     });
     let usage = reply.usage.map(|usage| {
         let mut usage = serde_json::to_value(usage).unwrap();
@@ -219,9 +219,9 @@ async fn a_stream_that_ends_anywhere_before_its_end_is_a_failure_with_what_had_c
         let (reply, deltas) = read_pieces(vec![case.body[..at].to_vec().into()], "m").await;
         let broken = reply.unwrap_err();
         let expected = if at == 0 {
-            Failure::Empty
+            RequestFailure::Empty
         } else {
-            Failure::Cut
+            RequestFailure::Cut
         };
         assert_eq!(expected, broken.failure, "cut at {at}");
         assert_eq!(deltas.text, broken.partial.text);
@@ -267,7 +267,7 @@ async fn caps_end_an_answer_and_keep_what_came() {
     let (reply, deltas) = read_pieces(endless, "m").await;
     let broken = reply.unwrap_err();
     assert!(
-        matches!(broken.failure, Failure::TooLarge(_)),
+        matches!(broken.failure, RequestFailure::TooLarge(_)),
         "{:?}",
         broken.failure
     );
@@ -278,7 +278,10 @@ async fn caps_end_an_answer_and_keep_what_came() {
     let whole = vec![Bytes::from(vec![b'{'; 1024 * 1024]); 9];
     let (reply, _) = read_pieces(whole, "m").await;
     let failure = reply.unwrap_err().failure;
-    assert!(matches!(failure, Failure::TooLarge(_)), "{failure:?}");
+    assert!(
+        matches!(failure, RequestFailure::TooLarge(_)),
+        "{failure:?}"
+    );
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ pub(super) fn segments(text: &str, dialect: Dialect) -> Result<Vec<Segment>, Not
     let Ok(Ok(nodes)) = parsed else {
         return Err(NotUnderstood);
     };
-    let mut walk = Walk {
+    let mut walk = CommandWalk {
         dialect,
         left: MAX_SEGMENTS,
         counted: BTreeSet::new(),
@@ -40,7 +40,7 @@ pub(super) fn segments(text: &str, dialect: Dialect) -> Result<Vec<Segment>, Not
     Ok(found)
 }
 
-pub(super) struct Walk {
+pub(super) struct CommandWalk {
     pub(super) dialect: Dialect,
     /// How many segments there may still be.
     left: usize,
@@ -55,7 +55,7 @@ pub(super) struct Walk {
     clippy::wildcard_enum_match_arm,
     reason = "what is not read is not understood, and so is what a newer parser may have"
 )]
-impl Walk {
+impl CommandWalk {
     /// What a node runs, in a list of its own.
     pub(super) fn inner(&mut self, node: &Node) -> Result<Vec<Segment>, NotUnderstood> {
         let mut found = vec![];
@@ -205,7 +205,7 @@ impl Walk {
                     self.word_into(word, made)?;
                 }
                 let numbers = words.is_some() && made.words.iter().all(is_number);
-                self.given(var, numbers);
+                self.note_assignment(var, numbers);
                 let name = var.clone();
                 made.sets.push(Setting { name, value: None });
                 made.inner = self.inner(body)?;
@@ -223,7 +223,7 @@ impl Walk {
                 }
                 if let Some((name, value)) = init.split_once('=') {
                     let number = value.trim().bytes().all(|it| it.is_ascii_digit());
-                    self.given(name.trim(), number);
+                    self.note_assignment(name.trim(), number);
                 }
                 made.inner = self.inner(body)?;
                 (Shape::Loop, Some(redirects))
@@ -299,7 +299,7 @@ impl Walk {
             written: written.to_owned(),
             value,
         };
-        self.given(name, is_number(&value));
+        self.note_assignment(name, is_number(&value));
         made.sets.push(Setting {
             name: name.to_owned(),
             value: Some(value),
@@ -308,7 +308,7 @@ impl Walk {
     }
 
     /// Remembers what a variable is given.
-    fn given(&mut self, name: &str, number: bool) {
+    fn note_assignment(&mut self, name: &str, number: bool) {
         let set = if number {
             &mut self.numbers
         } else {
@@ -452,7 +452,7 @@ impl Walk {
             | NodeKind::ArithPostDecr { operand } => self.counting(operand),
             NodeKind::ArithAssign { target, value, .. } => {
                 if let NodeKind::ArithVar { name } = &target.kind {
-                    self.given(name, true);
+                    self.note_assignment(name, true);
                 }
                 self.counting(target)?;
                 self.counting(value)

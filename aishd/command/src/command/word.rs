@@ -2,7 +2,7 @@
 
 use rable::{Node, NodeKind};
 
-use super::walk::{NotUnderstood, Walk};
+use super::walk::{CommandWalk, NotUnderstood};
 use super::{Dialect, Segment, Value, Word};
 
 /// Signs that never stand bare in a word that was understood: the parser must have taken them for something.
@@ -12,7 +12,7 @@ const NEVER_BARE: [char; 9] = ['(', ')', '<', '>', '`', ';', '|', '&', '\n'];
 const PLAIN_OPERATORS: [&str; 10] = [":-", "-", ":+", "+", ":?", "?", "%", "%%", "#", "##"];
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Quotes {
+enum QuoteStyle {
     #[default]
     None,
     Single,
@@ -21,8 +21,8 @@ enum Quotes {
 
 /// A word as it comes together from its pieces.
 #[derive(Default)]
-struct Making {
-    quotes: Quotes,
+struct WordBuilder {
+    quotes: QuoteStyle,
     /// What is certain so far, up to the first piece that is not.
     text: String,
     pattern: bool,
@@ -32,7 +32,7 @@ struct Making {
     may_split: bool,
 }
 
-impl Making {
+impl WordBuilder {
     fn push(&mut self, sign: char) {
         if !self.open {
             self.text.push(sign);
@@ -41,7 +41,7 @@ impl Making {
 
     fn open(&mut self) {
         self.open = true;
-        self.may_split |= self.quotes == Quotes::None;
+        self.may_split |= self.quotes == QuoteStyle::None;
     }
 
     fn value(self) -> Value {
@@ -77,13 +77,17 @@ impl Making {
         }
         while let Some(sign) = signs.next() {
             match (self.quotes, sign) {
-                (Quotes::None, '\'') => self.quotes = Quotes::Single,
-                (Quotes::Single, '\'') | (Quotes::Double, '"') => self.quotes = Quotes::None,
-                (Quotes::None, '"') => self.quotes = Quotes::Double,
+                (QuoteStyle::None, '\'') => self.quotes = QuoteStyle::Single,
+                (QuoteStyle::Single, '\'') | (QuoteStyle::Double, '"') => {
+                    self.quotes = QuoteStyle::None;
+                }
+                (QuoteStyle::None, '"') => self.quotes = QuoteStyle::Double,
                 // In fish a backslash may hide the closing quote.
-                (Quotes::Single, '\\') if dialect == Dialect::Fish => return Err(NotUnderstood),
-                (Quotes::Single, sign) => self.push(sign),
-                (Quotes::None, '\\') => {
+                (QuoteStyle::Single, '\\') if dialect == Dialect::Fish => {
+                    return Err(NotUnderstood);
+                }
+                (QuoteStyle::Single, sign) => self.push(sign),
+                (QuoteStyle::None, '\\') => {
                     let escaped = signs.next().ok_or(NotUnderstood)?;
                     let letter = dialect == Dialect::Fish && escaped.is_alphanumeric();
                     if escaped == '\n' || letter {
@@ -91,11 +95,11 @@ impl Making {
                     }
                     self.push(escaped);
                 }
-                (Quotes::Double, '\\') => {
+                (QuoteStyle::Double, '\\') => {
                     let escaped = signs.next_if(|it| matches!(it, '$' | '`' | '"' | '\\'));
                     self.push(escaped.unwrap_or('\\'));
                 }
-                (Quotes::None | Quotes::Double, '$') => {
+                (QuoteStyle::None | QuoteStyle::Double, '$') => {
                     // A dollar that stands for itself.
                     let plain = |it: &char| !matches!(it, ' ' | '/' | '.' | ',' | '"' | '\\');
                     if signs.peek().is_some_and(plain) {
@@ -103,13 +107,15 @@ impl Making {
                     }
                     self.push(sign);
                 }
-                (Quotes::None, sign) if NEVER_BARE.contains(&sign) => return Err(NotUnderstood),
-                (Quotes::Double, '`') => return Err(NotUnderstood),
-                (Quotes::None, sign) => {
+                (QuoteStyle::None, sign) if NEVER_BARE.contains(&sign) => {
+                    return Err(NotUnderstood);
+                }
+                (QuoteStyle::Double, '`') => return Err(NotUnderstood),
+                (QuoteStyle::None, sign) => {
                     self.bare.push(sign);
                     self.push(sign);
                 }
-                (Quotes::Double, sign) => self.push(sign),
+                (QuoteStyle::Double, sign) => self.push(sign),
             }
         }
         Ok(())
@@ -131,7 +137,7 @@ fn is_pattern(bare: &str) -> bool {
     clippy::wildcard_enum_match_arm,
     reason = "what is not read is not understood, and so is what a newer parser may have"
 )]
-impl Walk {
+impl CommandWalk {
     /// Reads a word. What runs to make it is put behind `substitutes`.
     pub(super) fn word(
         &mut self,
@@ -146,7 +152,7 @@ impl Walk {
         if backtick && (value.contains('\\') || self.dialect == Dialect::Fish) {
             return Err(NotUnderstood);
         }
-        let mut making = Making::default();
+        let mut making = WordBuilder::default();
         for (at, part) in parts.iter().enumerate() {
             match &part.kind {
                 NodeKind::WordLiteral { value } => making.literal(value, at == 0, self.dialect)?,
@@ -184,7 +190,7 @@ impl Walk {
                 _ => return Err(NotUnderstood),
             }
         }
-        if making.quotes != Quotes::None {
+        if making.quotes != QuoteStyle::None {
             return Err(NotUnderstood);
         }
         Ok(Word {

@@ -2,41 +2,41 @@
 //! It never approves anything; what is not known is called destructive. Nothing is looked up in any file, so that
 //! what a link, an alias or a program of the project's own does is not seen here; see docs/SECURITY.md.
 
-mod always;
+mod always_destructive;
 mod build;
 mod code;
 mod danger;
 mod files;
 mod find;
 mod git;
-mod keys;
-mod known;
+mod harmless_programs;
+mod key_locations;
+mod lookalike_characters;
 mod options;
+mod outside_effects;
 mod packages;
 mod places;
-mod reached;
 mod reads;
 mod remote;
 mod scripts;
-mod setting;
-mod signs;
 mod sql;
 #[cfg(test)]
 mod tests;
-mod unwatched;
-mod wrap;
+mod unattended;
+mod variables;
+mod wrappers;
 
 use std::path::{Path, PathBuf};
 
 pub use danger::Danger;
 pub use places::is_protected;
 pub use reads::only_reads;
-pub use unwatched::Surroundings;
+pub use unattended::RunSurroundings;
 
 use crate::command;
 use crate::command::{Dialect, Reading, Redirect, Segment, Shape, Value, Word, Writing};
 use places::Places;
-use unwatched::Unwatched;
+use unattended::UnattendedLimits;
 
 /// How deep commands may stand in words of commands (`sudo env bash -c '…'`) before nobody wants to know.
 const MAX_DEPTH: usize = 8;
@@ -64,14 +64,14 @@ pub fn judge_unwatched(
     text: &str,
     roots: &[PathBuf],
     cwd: &Path,
-    surroundings: Surroundings<'_>,
+    surroundings: RunSurroundings<'_>,
 ) -> Vec<Danger> {
     judged_by(
         Judge {
             places: Places::new(roots, cwd),
             found: vec![],
             depth: 0,
-            unwatched: Some(Unwatched::new(surroundings, roots)),
+            unwatched: Some(UnattendedLimits::new(surroundings, roots)),
             found_names: false,
         },
         (reading, text),
@@ -79,7 +79,7 @@ pub fn judge_unwatched(
 }
 
 fn judged_by(mut judge: Judge<'_>, (reading, text): (&Reading, &str)) -> Vec<Danger> {
-    judge.whole(reading, text);
+    judge.judge_text(reading, text);
     judge.found
 }
 
@@ -150,7 +150,7 @@ struct Judge<'a> {
     found: Vec<Danger>,
     depth: usize,
     /// What else is asked about where nobody watches.
-    unwatched: Option<Unwatched<'a>>,
+    unwatched: Option<UnattendedLimits<'a>>,
     /// Whether the words that `find` makes are certain to name no place of keys.
     found_names: bool,
 }
@@ -170,11 +170,11 @@ impl Judge<'_> {
         value
     }
 
-    fn whole(&mut self, reading: &Reading, text: &str) {
-        if signs::hidden(text) {
+    fn judge_text(&mut self, reading: &Reading, text: &str) {
+        if lookalike_characters::hidden(text) {
             self.add(Danger::HiddenCharacters);
         }
-        if signs::alike(text) {
+        if lookalike_characters::alike(text) {
             self.add(Danger::LookAlike);
         }
         if !reading.understood {
@@ -194,7 +194,7 @@ impl Judge<'_> {
         let before = self.places.clone();
         let names = std::mem::take(&mut self.found_names);
         let listed = self.forget_lists();
-        self.whole(&command::read(text, dialect), text);
+        self.judge_text(&command::read(text, dialect), text);
         self.remember_lists(listed);
         self.found_names = names;
         self.places = before;
@@ -223,7 +223,7 @@ impl Judge<'_> {
             match redirect {
                 Redirect::From(word) => {
                     self.read_by(word);
-                    self.shows(word);
+                    self.reveals(word);
                     if word.written.contains("/dev/tcp/") || word.written.contains("/dev/udp/") {
                         self.add(Danger::SendsData);
                     }
@@ -236,7 +236,7 @@ impl Judge<'_> {
                 }
                 Redirect::To(word, how) => {
                     if *how == Writing::Both {
-                        self.shows(word);
+                        self.reveals(word);
                     }
                     anew |= self.redirected(word, *how);
                 }
@@ -246,7 +246,7 @@ impl Judge<'_> {
         for set in &segment.sets {
             // `IFS= read` is for the reading alone.
             let for_reading = set.name == "IFS" && segment.program() == Some("read");
-            if !for_reading && !setting::is_harmless(set) {
+            if !for_reading && !variables::is_harmless(set) {
                 self.add(Danger::ChangesEnvironment);
             }
         }
@@ -318,20 +318,23 @@ impl Judge<'_> {
         self.depth += 1;
         let name = places::program(call.name);
         let call = Call { name, ..call };
-        if !known::TALKS.split_whitespace().any(|it| it == name) {
+        if !harmless_programs::TALKS
+            .split_whitespace()
+            .any(|it| it == name)
+        {
             for word in call.args {
                 self.read_by(word);
             }
         }
         if !is_about_itself(call) {
             self.program(call);
-            self.alone(call);
+            self.judge_unattended(call);
         }
         self.depth -= 1;
     }
 
     fn program(&mut self, call: Call<'_>) {
-        if let Some(danger) = always::danger(call.name) {
+        if let Some(danger) = always_destructive::danger(call.name) {
             self.add(danger);
         }
         let judged = self.wrapped(call)
@@ -341,19 +344,22 @@ impl Judge<'_> {
             || self.by_git(call)
             || self.by_build(call)
             || self.elsewhere(call)
-            || self.listed(call)
-            || always::danger(call.name).is_some();
+            || self.judge_listed(call)
+            || always_destructive::danger(call.name).is_some();
         if !judged {
             self.add(Danger::UnknownProgram);
         }
     }
 
     /// Programs that only read, and such of which the harmless options are known.
-    fn listed(&mut self, call: Call<'_>) -> bool {
-        if known::READS.split_whitespace().any(|it| it == call.name) {
+    fn judge_listed(&mut self, call: Call<'_>) -> bool {
+        if harmless_programs::READS
+            .split_whitespace()
+            .any(|it| it == call.name)
+        {
             return true;
         }
-        if known::ASKS_NETWORK
+        if harmless_programs::ASKS_NETWORK
             .split_whitespace()
             .any(|it| it == call.name)
         {
@@ -362,7 +368,7 @@ impl Judge<'_> {
             }
             return true;
         }
-        let Some((_, options, operands)) = known::LISTED
+        let Some((_, options, operands)) = harmless_programs::LISTED
             .iter()
             .find(|(names, ..)| names.split_whitespace().any(|it| it == call.name))
         else {
@@ -397,14 +403,14 @@ impl Judge<'_> {
             }
         }
         match operands {
-            known::Operands::Read => {}
-            known::Operands::AtMost(count) => {
+            harmless_programs::OperandKind::Read => {}
+            harmless_programs::OperandKind::AtMost(count) => {
                 let many = given.len() > *count || given.iter().any(|it| !is_one(it));
                 if many {
                     self.add(Danger::UnknownOption);
                 }
             }
-            known::Operands::Written => {
+            harmless_programs::OperandKind::Written => {
                 for word in given {
                     self.writes(word);
                 }
@@ -419,7 +425,7 @@ impl Judge<'_> {
             Value::Fixed(text) | Value::Pattern(text) => text,
             Value::Open { before, .. } => before,
         };
-        if places::is_secret(text) || self.places.meant(text).any(|it| places::is_secret(&it)) {
+        if places::is_secret(text) || self.places.resolved(text).any(|it| places::is_secret(&it)) {
             self.add(Danger::ReadsSecrets);
         }
     }
@@ -465,5 +471,7 @@ fn is_about_itself(call: Call<'_>) -> bool {
         },
         _ => false,
     };
-    asks && known::ASKED.split_whitespace().any(|it| it == call.name)
+    asks && harmless_programs::ASKED
+        .split_whitespace()
+        .any(|it| it == call.name)
 }

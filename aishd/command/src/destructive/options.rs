@@ -7,7 +7,7 @@ use super::{Danger, Judge, is_one, places};
 use crate::command::{Value, Word};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum OptionValue {
     Nothing,
     Attached,
     Value,
@@ -15,7 +15,7 @@ enum Takes {
 }
 
 /// What a word is among options.
-enum Part<'a> {
+enum OptionPart<'a> {
     Operand,
     Option(&'a str),
     /// It may be either when it runs.
@@ -50,18 +50,18 @@ impl Judge<'_> {
         let mut rest = args;
         while let Some((word, behind)) = rest.split_first() {
             let text = match part(word) {
-                Part::Operand => return rest,
-                Part::Option("--") => return rest,
-                Part::Either => {
+                OptionPart::Operand => return rest,
+                OptionPart::Option("--") => return rest,
+                OptionPart::Either => {
                     self.add(Danger::KnownOnlyWhenRun);
                     return rest;
                 }
-                Part::Option(text) => text,
+                OptionPart::Option(text) => text,
             };
             rest = behind;
             let attached_is_certain = word.fixed().is_some();
             let wants = self.option(list, text, attached_is_certain);
-            if wants == Takes::Nothing || wants == Takes::Attached {
+            if wants == OptionValue::Nothing || wants == OptionValue::Attached {
                 continue;
             }
             let Some((value, behind)) = rest.split_first() else {
@@ -70,7 +70,7 @@ impl Judge<'_> {
             if !is_one(value) {
                 self.add(Danger::KnownOnlyWhenRun);
             }
-            if wants == Takes::Place {
+            if wants == OptionValue::Place {
                 self.writes(value);
             }
             rest = behind;
@@ -79,7 +79,7 @@ impl Judge<'_> {
     }
 
     /// Judges one word of options. Says what it wants of the next word.
-    fn option(&mut self, list: &str, text: &str, certain: bool) -> Takes {
+    fn option(&mut self, list: &str, text: &str, certain: bool) -> OptionValue {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (text, None),
@@ -87,15 +87,15 @@ impl Judge<'_> {
         // What is behind the part that is certain may make another option of it.
         if let Some(takes) = taken(list, name).filter(|_| certain || value.is_some()) {
             return match (takes, value) {
-                (Takes::Place, Some(value)) => {
+                (OptionValue::Place, Some(value)) => {
                     if certain {
                         self.writes_to(value);
                     } else {
                         self.add(Danger::KnownOnlyWhenRun);
                     }
-                    Takes::Nothing
+                    OptionValue::Nothing
                 }
-                (_, Some(_)) => Takes::Nothing,
+                (_, Some(_)) => OptionValue::Nothing,
                 (takes, None) => takes,
             };
         }
@@ -103,73 +103,73 @@ impl Judge<'_> {
             .get(1..)
             .is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
         if number && has(list, "-#") {
-            return Takes::Nothing;
+            return OptionValue::Nothing;
         }
         if text.starts_with("--") {
             self.add(Danger::UnknownOption);
-            return Takes::Nothing;
+            return OptionValue::Nothing;
         }
         self.cluster(list, text, certain)
     }
 
     /// `-abc`: flags, of which the last may have its value in the same word.
-    fn cluster(&mut self, list: &str, text: &str, certain: bool) -> Takes {
+    fn cluster(&mut self, list: &str, text: &str, certain: bool) -> OptionValue {
         for (at, sign) in text.char_indices().skip(1) {
             let behind = text.get(at + sign.len_utf8()..).unwrap_or_default();
             match taken(list, &format!("-{sign}")) {
                 None => {
                     self.add(Danger::UnknownOption);
-                    return Takes::Nothing;
+                    return OptionValue::Nothing;
                 }
-                Some(Takes::Nothing) => {}
-                Some(Takes::Attached) => return Takes::Nothing,
+                Some(OptionValue::Nothing) => {}
+                Some(OptionValue::Attached) => return OptionValue::Nothing,
                 Some(takes) if behind.is_empty() && certain => return takes,
-                Some(Takes::Place) if certain => {
+                Some(OptionValue::Place) if certain => {
                     self.writes_to(behind.strip_prefix('=').unwrap_or(behind));
-                    return Takes::Nothing;
+                    return OptionValue::Nothing;
                 }
-                Some(Takes::Place) => {
+                Some(OptionValue::Place) => {
                     self.add(Danger::KnownOnlyWhenRun);
-                    return Takes::Nothing;
+                    return OptionValue::Nothing;
                 }
-                Some(Takes::Value) if behind.is_empty() => {
+                Some(OptionValue::Value) if behind.is_empty() => {
                     self.add(Danger::KnownOnlyWhenRun);
-                    return Takes::Nothing;
+                    return OptionValue::Nothing;
                 }
-                Some(Takes::Value) => return Takes::Nothing,
+                Some(OptionValue::Value) => return OptionValue::Nothing,
             }
         }
         if !certain {
             self.add(Danger::KnownOnlyWhenRun);
         }
-        Takes::Nothing
+        OptionValue::Nothing
     }
 }
 
-fn part(word: &Word) -> Part<'_> {
+fn part(word: &Word) -> OptionPart<'_> {
     match &word.value {
-        Value::Fixed(text) if text.len() > 1 && text.starts_with('-') => Part::Option(text),
-        Value::Fixed(_) => Part::Operand,
+        Value::Fixed(text) if text.len() > 1 && text.starts_with('-') => OptionPart::Option(text),
+        Value::Fixed(_) => OptionPart::Operand,
         Value::Pattern(text) if text.starts_with('{') => {
             let paths = places::expanded(text);
             let options =
                 |it: &Vec<String>| it.iter().any(|it| it.starts_with(['-', '*', '?', '[']));
             if paths.as_ref().is_none_or(options) {
-                Part::Either
+                OptionPart::Either
             } else {
-                Part::Operand
+                OptionPart::Operand
             }
         }
-        Value::Pattern(text) if text.starts_with(['-', '*', '?', '[']) => Part::Either,
-        Value::Pattern(_) => Part::Operand,
+        Value::Pattern(text) if text.starts_with(['-', '*', '?', '[']) => OptionPart::Either,
+        Value::Pattern(_) => OptionPart::Operand,
         Value::Open { before, one_word } => {
             let option = before.starts_with('-');
             if *one_word && option {
-                Part::Option(before)
+                OptionPart::Option(before)
             } else if *one_word && !option && !before.is_empty() {
-                Part::Operand
+                OptionPart::Operand
             } else {
-                Part::Either
+                OptionPart::Either
             }
         }
     }
@@ -179,13 +179,13 @@ fn has(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|it| it == name)
 }
 
-fn taken(list: &str, name: &str) -> Option<Takes> {
+fn taken(list: &str, name: &str) -> Option<OptionValue> {
     list.split_whitespace().find_map(|it| {
         let (said, takes) = match it.strip_suffix(['=', '>', '?']) {
-            None => (it, Takes::Nothing),
-            Some(said) if it.ends_with('=') => (said, Takes::Value),
-            Some(said) if it.ends_with('>') => (said, Takes::Place),
-            Some(said) => (said, Takes::Attached),
+            None => (it, OptionValue::Nothing),
+            Some(said) if it.ends_with('=') => (said, OptionValue::Value),
+            Some(said) if it.ends_with('>') => (said, OptionValue::Place),
+            Some(said) => (said, OptionValue::Attached),
         };
         (said == name).then_some(takes)
     })

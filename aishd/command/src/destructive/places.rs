@@ -93,7 +93,7 @@ impl<'a> Places<'a> {
     }
 
     /// What a path may mean where the command is: below a root without the root, elsewhere whole.
-    pub(super) fn meant(&self, path: &str) -> impl Iterator<Item = String> {
+    pub(super) fn resolved(&self, path: &str) -> impl Iterator<Item = String> {
         self.at.iter().flatten().filter_map(move |at| {
             let place = lexical(at, path)?;
             let below = self.roots.iter().find_map(|it| place.strip_prefix(it).ok());
@@ -153,7 +153,7 @@ impl Judge<'_> {
         if !self.places.holds(path) {
             self.add(Danger::OutsideRoots);
         }
-        if is_protected(path) || self.places.meant(path).any(|it| is_protected(&it)) {
+        if is_protected(path) || self.places.resolved(path).any(|it| is_protected(&it)) {
             self.add(Danger::ProtectedFile);
         }
     }

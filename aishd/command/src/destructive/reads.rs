@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::known::{LISTED, Operands, READS};
+use super::harmless_programs::{LISTED, OperandKind, READS};
 use super::{Reading, Redirect, Segment, Shape, Word, judge, places};
 
 /// Whether a text certainly changes nothing: only programs run that are known to write nothing, and nothing is sent to a
@@ -43,8 +43,8 @@ fn is_reader(program: &Word) -> bool {
     };
     let named = |list: &str| list.split_whitespace().any(|it| it == name);
     let listed = LISTED.iter().any(|(names, _, operands)| match operands {
-        Operands::Read | Operands::AtMost(_) => named(names),
-        Operands::Written => false,
+        OperandKind::Read | OperandKind::AtMost(_) => named(names),
+        OperandKind::Written => false,
     });
     (named(READS) && name != "getent") || listed
 }

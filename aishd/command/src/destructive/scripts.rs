@@ -109,7 +109,7 @@ impl Judge<'_> {
             if text == "-p" {
                 continue;
             }
-            if text.starts_with('-') || !super::setting::is_harmless(&set) {
+            if text.starts_with('-') || !super::variables::is_harmless(&set) {
                 self.add(Danger::ChangesEnvironment);
             }
             if text.is_empty() {
@@ -162,7 +162,7 @@ impl Judge<'_> {
         let plain = |it: &str| {
             let name = it.to_owned();
             let word = it.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
-            word && (it == "_" || super::setting::is_harmless(&Setting { name, value: None }))
+            word && (it == "_" || super::variables::is_harmless(&Setting { name, value: None }))
         };
         let mut option = false;
         for word in call.args {

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Desk, Said, exit, json_line};
+use super::{ActionContext, ActionOutput, exit, json_line};
 use crate::fault::{self, Fault, Severity};
-use crate::load::{self, Loaded};
+use crate::load::{self, LoadedConfig};
 use crate::project;
 
-impl Desk<'_> {
-    pub(super) fn check(self, project: Option<&Path>, json: bool) -> Said {
+impl ActionContext<'_> {
+    pub(super) fn check(self, project: Option<&Path>, json: bool) -> ActionOutput {
         let loaded = self.load();
         let mut faults = loaded.faults.clone();
         let mut notes = vec![];
@@ -51,14 +51,18 @@ impl Desk<'_> {
             exit::CONFIG
         };
         if json {
-            let report = Report {
+            let report = CheckReport {
                 ok: errors == 0,
-                problems: faults.iter().take(fault::MOST).map(Problem::of).collect(),
+                problems: faults
+                    .iter()
+                    .take(fault::MOST)
+                    .map(CheckProblem::of)
+                    .collect(),
                 notes,
             };
-            return Said {
+            return ActionOutput {
                 code,
-                ..Said::done(json_line(&report))
+                ..ActionOutput::done(json_line(&report))
             };
         }
         let mut out = fault::pictures(&faults);
@@ -81,13 +85,13 @@ impl Desk<'_> {
                 )
             }
         });
-        Said {
+        ActionOutput {
             code,
-            ..Said::done(out)
+            ..ActionOutput::done(out)
         }
     }
 
-    fn of_project(self, loaded: &Loaded, file: &Path) -> Vec<Fault> {
+    fn of_project(self, loaded: &LoadedConfig, file: &Path) -> Vec<Fault> {
         match project::read(file) {
             Ok(Some(layer)) => project::models(&loaded.layers, &layer, self.is_set).1,
             Ok(None) => vec![],
@@ -97,14 +101,14 @@ impl Desk<'_> {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct CheckReport {
     ok: bool,
-    problems: Vec<Problem>,
+    problems: Vec<CheckProblem>,
     notes: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Problem {
+struct CheckProblem {
     severity: &'static str,
     file: String,
     line: Option<usize>,
@@ -113,7 +117,7 @@ struct Problem {
     hint: Option<String>,
 }
 
-impl Problem {
+impl CheckProblem {
     fn of(fault: &Fault) -> Self {
         let at = fault
             .span

@@ -2,30 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Desk, Said, exit, state_of};
-use crate::layers::Layers;
+use super::{ActionContext, ActionOutput, exit, state_of};
+use crate::layers::BaseLayers;
 use crate::paths::{self, describe};
-use crate::trust::{self, Digest, Trust};
-use crate::{fault, project, settings, veil};
+use crate::trust::{self, FileDigest, TrustedFiles};
+use crate::{fault, project, redaction, settings};
 use aishd_project::instructions;
 use aishd_turn::project::instructions::NAMES;
 
-impl Desk<'_> {
+impl ActionContext<'_> {
     /// The state directory: also of a configuration with errors, as far as it says one.
-    fn state(self) -> Result<PathBuf, Said> {
-        let stack = Layers::read(self.place).whole();
+    fn state(self) -> Result<PathBuf, ActionOutput> {
+        let stack = BaseLayers::read(self.place).merged();
         let said = stack.file.daemon.state.map(|it| settings::home(&it.value));
         paths::state(said.as_deref())
-            .map_err(|error| Said::failed(exit::FAILED, format!("aishd: {error}\n")))
+            .map_err(|error| ActionOutput::failed(exit::FAILED, format!("aishd: {error}\n")))
     }
 
     /// The configuration of the project that a directory is in, and its instructions to models.
-    pub(super) fn trust(self, directory: &Path) -> Said {
+    pub(super) fn trust(self, directory: &Path) -> ActionOutput {
         let directory = match std::fs::canonicalize(directory) {
             Ok(directory) => directory,
             Err(error) => {
                 let text = format!("aishd: find {}: {error}\n", directory.display());
-                return Said::failed(exit::UNKNOWN, text);
+                return ActionOutput::failed(exit::UNKNOWN, text);
             }
         };
         let mut files = vec![];
@@ -33,7 +33,7 @@ impl Desk<'_> {
         if let Some(file) = project::find(&directory) {
             match self.configuration(&file) {
                 Ok(Some((text, warnings))) => {
-                    files.push((file, Digest::of(&text)));
+                    files.push((file, FileDigest::of(&text)));
                     err = warnings;
                 }
                 Ok(None) => {}
@@ -42,10 +42,13 @@ impl Desk<'_> {
         }
         for (file, text) in instructions::find(&directory) {
             match text {
-                Ok(text) => files.push((file, Digest::of(&text))),
+                Ok(text) => files.push((file, FileDigest::of(&text))),
                 Err(error) => {
                     let shown = file.display().to_string();
-                    let line = format!("aishd: {} is not trusted: {error}\n", veil::safe(&shown));
+                    let line = format!(
+                        "aishd: {} is not trusted: {error}\n",
+                        redaction::safe(&shown)
+                    );
                     err.push_str(&line);
                 }
             }
@@ -53,9 +56,9 @@ impl Desk<'_> {
         if files.is_empty() {
             err.push_str(&format!(
                 "aishd: there is no .aish/config.toml in {0} or above it, and no AGENTS.md or AISH.md in its project\n",
-                veil::safe(&directory.display().to_string())
+                redaction::safe(&directory.display().to_string())
             ));
-            return Said::failed(exit::UNKNOWN, err);
+            return ActionOutput::failed(exit::UNKNOWN, err);
         }
         let lines = files
             .iter()
@@ -65,33 +68,40 @@ impl Desk<'_> {
             .state()
             .map(|state| trust::change(&state, |it| it.files.extend(files)));
         match changed {
-            Ok(Ok(())) => Said {
+            Ok(Ok(())) => ActionOutput {
                 err,
-                ..Said::done(lines)
+                ..ActionOutput::done(lines)
             },
-            Ok(Err(error)) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
+            Ok(Err(error)) => {
+                ActionOutput::failed(exit::FAILED, format!("aishd: {}\n", describe(&error)))
+            }
             Err(said) => said,
         }
     }
 
     /// The text of a project's configuration and what is to be said of it, unless it is invalid: then nothing is trusted.
-    fn configuration(self, file: &Path) -> Result<Option<(String, String)>, Said> {
+    fn configuration(self, file: &Path) -> Result<Option<(String, String)>, ActionOutput> {
         let layer = match project::read(file) {
             Ok(Some(layer)) => layer,
             Ok(None) => return Ok(None),
-            Err(fault) => return Err(Said::failed(exit::CONFIG, fault::pictures(&[fault]))),
+            Err(fault) => {
+                return Err(ActionOutput::failed(
+                    exit::CONFIG,
+                    fault::pictures(&[fault]),
+                ));
+            }
         };
         let loaded = self.load();
         let (models, faults) = project::models(&loaded.layers, &layer, self.is_set);
         let mut err = fault::pictures(&faults);
         if models.is_none() {
             err.push_str("\naishd: nothing was trusted: the file is invalid\n");
-            return Err(Said::failed(exit::CONFIG, err));
+            return Err(ActionOutput::failed(exit::CONFIG, err));
         }
         Ok(Some((layer.source.text().to_owned(), err)))
     }
 
-    pub(super) fn untrust(self, directory: &Path) -> Said {
+    pub(super) fn untrust(self, directory: &Path) -> ActionOutput {
         let directory =
             std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
         let state = match self.state() {
@@ -114,40 +124,47 @@ impl Desk<'_> {
                 let shown = directory.display().to_string();
                 let text = format!(
                     "aishd: nothing is trusted in {} or above it\n",
-                    veil::safe(&shown)
+                    redaction::safe(&shown)
                 );
-                Said::failed(exit::UNKNOWN, text)
+                ActionOutput::failed(exit::UNKNOWN, text)
             }
             Ok(()) => {
                 let line = |it: &PathBuf| {
                     let shown = it.display().to_string();
-                    format!("{} is not trusted any more\n", veil::safe(&shown))
+                    format!("{} is not trusted any more\n", redaction::safe(&shown))
                 };
-                Said::done(removed.iter().map(line).collect())
+                ActionOutput::done(removed.iter().map(line).collect())
             }
-            Err(error) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
+            Err(error) => {
+                ActionOutput::failed(exit::FAILED, format!("aishd: {}\n", describe(&error)))
+            }
         }
     }
 
-    pub(super) fn trusted(self) -> Said {
+    pub(super) fn trusted(self) -> ActionOutput {
         let state = match self.state() {
             Ok(state) => state,
             Err(said) => return said,
         };
-        match Trust::read(&state) {
+        match TrustedFiles::read(&state) {
             Ok(trust) => {
                 let line = |file: &PathBuf| {
                     let state = state_of(file, "project", &trust);
-                    format!("{}  # {state}\n", veil::safe(&file.display().to_string()))
+                    format!(
+                        "{}  # {state}\n",
+                        redaction::safe(&file.display().to_string())
+                    )
                 };
-                Said::done(trust.files.keys().map(line).collect())
+                ActionOutput::done(trust.files.keys().map(line).collect())
             }
-            Err(error) => Said::failed(exit::FAILED, format!("aishd: {}\n", describe(&error))),
+            Err(error) => {
+                ActionOutput::failed(exit::FAILED, format!("aishd: {}\n", describe(&error)))
+            }
         }
     }
 }
 
-fn trusted_line(file: &Path, digest: &Digest) -> String {
+fn trusted_line(file: &Path, digest: &FileDigest) -> String {
     let shown = file.display().to_string();
     let what = match project::root_of(file) {
         Some(_) => "",
@@ -155,7 +172,7 @@ fn trusted_line(file: &Path, digest: &Digest) -> String {
     };
     format!(
         "trusted {} as it is now (sha256 {}){what}\n",
-        veil::safe(&shown),
+        redaction::safe(&shown),
         digest.as_str().get(..16).unwrap_or_default()
     )
 }

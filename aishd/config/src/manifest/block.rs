@@ -1,6 +1,6 @@
 //! What a Python script says at its head that it needs (PEP 723): a block of comments that holds TOML.
 
-use aishd_rules::registry::Needs;
+use aishd_rules::registry::ScriptNeeds;
 
 const BEGIN: &str = "# /// script";
 const END: &str = "# ///";
@@ -8,7 +8,7 @@ const END: &str = "# ///";
 const MOST_SHOWN_BYTES: usize = 16 << 10;
 
 /// What the block says; nothing when there is none. What uv could read in another way than we do is refused.
-pub(super) fn read(script: &str) -> Result<Needs, String> {
+pub(super) fn read(script: &str) -> Result<ScriptNeeds, String> {
     let mut lines = script.lines().map(str::trim_end);
     let found = lines.by_ref().any(|it| it == BEGIN);
     if script.matches(BEGIN).count() != usize::from(found) {
@@ -17,7 +17,7 @@ pub(super) fn read(script: &str) -> Result<Needs, String> {
         ));
     }
     if !found {
-        return Ok(Needs::default());
+        return Ok(ScriptNeeds::default());
     }
     let mut held = String::new();
     let mut closed = false;
@@ -60,7 +60,7 @@ pub(super) fn read(script: &str) -> Result<Needs, String> {
             "its packages, with what it says to uv, are more than {MOST_SHOWN_BYTES} bytes"
         ));
     }
-    Ok(Needs {
+    Ok(ScriptNeeds {
         dependencies,
         python: table.get("requires-python").and_then(text),
         settings,

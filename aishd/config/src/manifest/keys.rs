@@ -7,35 +7,37 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::table::{Entry, Leaf, Misread, Part, Reader, Value, join, tables};
-use crate::value::{Secret, Time, Whole};
+use crate::table_reader::{
+    KeyKind, KeyLeaf, KeyPart, TableEntry, TableReader, ValueMisread, join, tables,
+};
+use crate::value::{SecretText, TimeSpan, WholeNumber};
 
 tables! {
     /// A tool that is a program, in TOML. An unknown key is an error.
     File {
         /// Its name, in front of the names of its capabilities.
-        name: Leaf<String>,
+        name: KeyLeaf<String>,
         /// Whatever its maker calls it.
-        version: Leaf<String>,
+        version: KeyLeaf<String>,
         /// What it is for.
-        description: Leaf<String>,
+        description: KeyLeaf<String>,
         /// "process", "python-uv-script" or "binary".
-        runtime: Leaf<String>,
+        runtime: KeyLeaf<String>,
         /// The program of a process; a name without a slash is looked for in PATH.
-        command: Leaf<String>,
+        command: KeyLeaf<String>,
         /// Its arguments.
-        args: Leaf<Vec<String>>,
+        args: KeyLeaf<Vec<String>>,
         /// The file that is handed to the program before its arguments. What runs is a copy of what was read here.
-        script: Leaf<PathBuf>,
+        script: KeyLeaf<PathBuf>,
         /// The executable of a binary.
-        path: Leaf<PathBuf>,
+        path: KeyLeaf<PathBuf>,
         /// The working directory: "private" (an empty one, and the default), "conversation", or a path.
-        cwd: Leaf<PathBuf>,
+        cwd: KeyLeaf<PathBuf>,
         /// Its variables, besides PATH, HOME and the like. `${NAME}` and `${NAME:-default}` stand for variables of the
         /// daemon. Their values are never shown.
-        env: BTreeMap<String, Leaf<Secret>>,
+        env: BTreeMap<String, KeyLeaf<SecretText>>,
         /// Names of resources of the conversation that its calls are given.
-        reads: Leaf<Vec<String>>,
+        reads: KeyLeaf<Vec<String>>,
         /// What a call may take.
         limits: Limits,
         /// What it can do.
@@ -45,42 +47,42 @@ tables! {
     /// What a call may take.
     Limits {
         /// Its time; 60s when it is not said.
-        timeout: Leaf<Time>,
+        timeout: KeyLeaf<TimeSpan>,
         /// Its output; 1 MiB when it is not said.
-        output_bytes: Leaf<Whole<1, 16_777_216>>,
+        output_bytes: KeyLeaf<WholeNumber<1, 16_777_216>>,
         /// Address space of each process.
-        memory_bytes: Leaf<Whole<1_048_576, 1_099_511_627_776>>,
+        memory_bytes: KeyLeaf<WholeNumber<1_048_576, 1_099_511_627_776>>,
         /// Processes of the user, as the kernel counts.
-        processes: Leaf<Whole<1, 100_000>>,
+        processes: KeyLeaf<WholeNumber<1, 100_000>>,
     }
 
     /// One thing that it can do.
     Capability {
         /// Its name, unlike the others of this tool.
-        name: Leaf<String>,
+        name: KeyLeaf<String>,
         /// What it does, for models.
-        description: Leaf<String>,
+        description: KeyLeaf<String>,
         /// The level that a call needs: 1 reads, 2 writes, 3 executes; 3 when it is not said.
-        level: Leaf<Whole<1, 3>>,
+        level: KeyLeaf<WholeNumber<1, 3>>,
         /// Hints of MCP, e.g. `title`.
-        annotations: BTreeMap<String, Leaf<Tree>>,
+        annotations: BTreeMap<String, KeyLeaf<JsonTree>>,
         /// Its arguments in the short form.
-        input: Fields,
+        input: ShortFields,
         /// Its arguments as a JSON schema: a table, or JSON in a text.
-        input_schema: Leaf<Tree>,
+        input_schema: KeyLeaf<JsonTree>,
         /// Its result in the short form.
-        output: Fields,
+        output: ShortFields,
         /// Its result as a JSON schema.
-        output_schema: Leaf<Tree>,
+        output_schema: KeyLeaf<JsonTree>,
     }
 }
 
 /// Any value, as JSON.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tree(pub serde_json::Value);
+pub struct JsonTree(pub serde_json::Value);
 
-impl Value for Tree {
-    fn read(value: &DeValue<'_>) -> Result<Self, Misread> {
+impl KeyKind for JsonTree {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
         tree(value).map(Self)
     }
 
@@ -89,21 +91,21 @@ impl Value for Tree {
     }
 }
 
-fn tree(value: &DeValue<'_>) -> Result<serde_json::Value, Misread> {
+fn tree(value: &DeValue<'_>) -> Result<serde_json::Value, ValueMisread> {
     Ok(match value {
         DeValue::String(text) => text.as_ref().into(),
         DeValue::Boolean(value) => (*value).into(),
         DeValue::Integer(number) => {
             let number = i64::from_str_radix(number.as_str(), number.radix());
             number
-                .map_err(|_| Misread::new("the number is too large"))?
+                .map_err(|_| ValueMisread::new("the number is too large"))?
                 .into()
         }
         DeValue::Float(number) => {
             let number: f64 = number.as_str().parse().unwrap_or(f64::NAN);
             let number = serde_json::Number::from_f64(number);
             number
-                .ok_or_else(|| Misread::new("the number is no number of JSON"))?
+                .ok_or_else(|| ValueMisread::new("the number is no number of JSON"))?
                 .into()
         }
         DeValue::Datetime(value) => value.to_string().into(),
@@ -121,7 +123,7 @@ fn tree(value: &DeValue<'_>) -> Result<serde_json::Value, Misread> {
     })
 }
 
-impl JsonSchema for Tree {
+impl JsonSchema for JsonTree {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Tree".into()
     }
@@ -132,10 +134,10 @@ impl JsonSchema for Tree {
 }
 
 /// Fields in the short form; none is not the same as nothing said.
-pub type Fields = Option<BTreeMap<String, Leaf<Tree>>>;
+pub type ShortFields = Option<BTreeMap<String, KeyLeaf<JsonTree>>>;
 
-impl Part for Fields {
-    fn read(&mut self, path: &str, value: &Spanned<DeValue<'_>>, reader: &mut Reader) {
+impl KeyPart for ShortFields {
+    fn read(&mut self, path: &str, value: &Spanned<DeValue<'_>>, reader: &mut TableReader) {
         self.get_or_insert_default().read(path, value, reader);
     }
 
@@ -145,7 +147,7 @@ impl Part for Fields {
         }
     }
 
-    fn list(&self, path: &str, entries: &mut Vec<Entry>) {
+    fn list(&self, path: &str, entries: &mut Vec<TableEntry>) {
         if let Some(fields) = self {
             fields.list(path, entries);
         }
@@ -161,10 +163,10 @@ impl Part for Fields {
 }
 
 /// Tables under one name, in their order.
-impl Part for Vec<Capability> {
-    fn read(&mut self, path: &str, value: &Spanned<DeValue<'_>>, reader: &mut Reader) {
+impl KeyPart for Vec<Capability> {
+    fn read(&mut self, path: &str, value: &Spanned<DeValue<'_>>, reader: &mut TableReader) {
         let Some(list) = value.get_ref().as_array() else {
-            let misread = Misread::kind("a list of tables", value.get_ref());
+            let misread = ValueMisread::kind("a list of tables", value.get_ref());
             let place = reader.place(value.span());
             let fault =
                 crate::fault::Fault::error(&place, format!("`{path}`: {}", misread.message));
@@ -186,7 +188,7 @@ impl Part for Vec<Capability> {
         }
     }
 
-    fn list(&self, path: &str, entries: &mut Vec<Entry>) {
+    fn list(&self, path: &str, entries: &mut Vec<TableEntry>) {
         for (at, one) in self.iter().enumerate() {
             one.list(&join(path, &(at + 1).to_string()), entries);
         }

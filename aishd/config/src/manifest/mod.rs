@@ -2,7 +2,7 @@
 
 mod block;
 pub mod keys;
-mod short;
+mod short_schema;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,19 +12,22 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toml::de::DeTable;
 
-use self::keys::{Fields, File, Tree};
+use self::keys::{File, JsonTree, ShortFields};
 use super::fault::Fault;
-use super::file::{self, Need};
-use super::settings::{home, said};
-use super::source::{Origin, Place, Source};
-use super::table::{Leaf, Reader, nearest};
+use super::file::{self, FileNeed};
+use super::settings::{home, value_of};
+use super::source::{ConfigOrigin, SourcePlace, SourceText};
+use super::table_reader::{KeyLeaf, TableReader, nearest};
 use aishd_log::access::Access;
-use aishd_log::hidden::{any_hides, hides};
+use aishd_log::invisible_characters::{any_hides, hides};
 use aishd_log::resource::ResourceName;
-use aishd_log::tool::Sha;
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::schema::Schema;
-use aishd_rules::registry::{Capability, Cwd, Limits, Manifest, Program, Runtime, Script, beside};
+use aishd_rules::registry::{
+    CallDirectory, Capability, Manifest, ManifestLimits, ManifestProgram, ManifestScript,
+    ScriptRuntime, resolve_path,
+};
 
 const MOST_CAPABILITIES: usize = 256;
 const MOST_READS: usize = 64;
@@ -35,22 +38,22 @@ const NO_UV: &str =
     "install it: curl -LsSf https://astral.sh/uv/install.sh | sh, or pip install uv";
 
 /// Finds a program by its name, as a child's own PATH has it.
-pub type Find<'a> = &'a (dyn Fn(&str) -> Option<PathBuf> + Sync);
+pub type FindProgram<'a> = &'a (dyn Fn(&str) -> Option<PathBuf> + Sync);
 
 /// What reading came to.
 #[derive(Debug)]
-pub struct Read {
+pub struct ManifestRead {
     /// Absent when there is an error among the faults.
     pub manifest: Option<Manifest>,
     /// Where the name stands.
-    pub name: Option<Place>,
+    pub name: Option<SourcePlace>,
     pub faults: Vec<Fault>,
 }
 
 /// Gives a manifest's text its meaning. Files that it names are looked for beside `file`.
-pub fn read(source: &Arc<Source>, file: &Path, find: Find<'_>) -> Read {
+pub fn read(source: &Arc<SourceText>, file: &Path, find: FindProgram<'_>) -> ManifestRead {
     let (tree, errors) = DeTable::parse_recoverable(source.text());
-    let mut reader = Reader::new(source.clone());
+    let mut reader = TableReader::new(source.clone());
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
         let message = error.message().replace('\n', ", ");
@@ -61,7 +64,7 @@ pub fn read(source: &Arc<Source>, file: &Path, find: Find<'_>) -> Read {
     if errors.is_empty() {
         said.read_table("", tree.get_ref(), &mut reader);
     }
-    let mut check = Check {
+    let mut check = ManifestCheck {
         source,
         file,
         find,
@@ -74,9 +77,9 @@ pub fn read(source: &Arc<Source>, file: &Path, find: Find<'_>) -> Read {
     } else {
         None
     };
-    let Check { mut faults, .. } = check;
+    let ManifestCheck { mut faults, .. } = check;
     faults.sort_by_key(|it| it.span.as_ref().map(|it| it.start));
-    Read {
+    ManifestRead {
         manifest: manifest.filter(|_| !faults.iter().any(Fault::is_error)),
         name: said.name.map(|it| it.place),
         faults,
@@ -84,16 +87,16 @@ pub fn read(source: &Arc<Source>, file: &Path, find: Find<'_>) -> Read {
 }
 
 /// One manifest, while it is looked at.
-struct Check<'a> {
-    source: &'a Arc<Source>,
+struct ManifestCheck<'a> {
+    source: &'a Arc<SourceText>,
     file: &'a Path,
-    find: Find<'a>,
+    find: FindProgram<'a>,
     faults: Vec<Fault>,
-    reader: Reader,
+    reader: TableReader,
 }
 
-impl Check<'_> {
-    fn wrong(&mut self, place: &Place, message: impl Into<String>) {
+impl ManifestCheck<'_> {
+    fn wrong(&mut self, place: &SourcePlace, message: impl Into<String>) {
         self.faults.push(Fault::error(place, message));
     }
 
@@ -132,8 +135,8 @@ impl Check<'_> {
             env.filter_map(|(name, leaf)| Some((name.clone(), leaf.as_ref()?.value.0.clone())));
         Some(Manifest {
             name: name?,
-            version: said(&said_in.version).unwrap_or_default(),
-            description: said(&said_in.description).unwrap_or_default(),
+            version: value_of(&said_in.version).unwrap_or_default(),
+            description: value_of(&said_in.description).unwrap_or_default(),
             file: self.file.to_path_buf(),
             program: program?,
             cwd,
@@ -145,11 +148,11 @@ impl Check<'_> {
     }
 
     /// What runs, and where, is shown to people and hashed: as it is, or not at all.
-    fn utf8(&mut self, program: Option<&Program>, cwd: &Cwd) {
+    fn utf8(&mut self, program: Option<&ManifestProgram>, cwd: &CallDirectory) {
         let script = program.and_then(|it| it.script.as_ref());
         let cwd = match cwd {
-            Cwd::At(path) => Some(path.as_path()),
-            Cwd::Private | Cwd::Conversation => None,
+            CallDirectory::At(path) => Some(path.as_path()),
+            CallDirectory::Private | CallDirectory::Conversation => None,
         };
         let paths = program.into_iter().flat_map(|it| [&*it.path, &*it.real]);
         let paths = paths.chain(script.map(|it| &*it.file)).chain(cwd);
@@ -173,7 +176,7 @@ impl Check<'_> {
         }
     }
 
-    fn program(&mut self, said_in: &File) -> Option<Program> {
+    fn program(&mut self, said_in: &File) -> Option<ManifestProgram> {
         let Some(runtime) = &said_in.runtime else {
             self.missing("it has no `runtime`: process, python-uv-script or binary");
             return None;
@@ -190,7 +193,7 @@ impl Check<'_> {
                     Some(script) => Some(self.script(&script.value, &script.place)?),
                     None => None,
                 };
-                (Runtime::Process, path?, script)
+                (ScriptRuntime::Process, path?, script)
             }
             "python-uv-script" => {
                 self.only("binary", "path", said_in.path.as_ref().map(|it| &it.place));
@@ -217,7 +220,7 @@ impl Check<'_> {
                         return None;
                     }
                 };
-                (Runtime::UvScript(needs), uv?, Some(read))
+                (ScriptRuntime::UvScript(needs), uv?, Some(read))
             }
             "binary" => {
                 for (key, place) in [
@@ -230,9 +233,9 @@ impl Check<'_> {
                     self.missing("it has no `path`");
                     return None;
                 };
-                let text = beside(self.file, &home(&path.value));
+                let text = resolve_path(self.file, &home(&path.value));
                 let path = self.found("path", &text.to_string_lossy(), &path.place);
-                (Runtime::Binary, path?, None)
+                (ScriptRuntime::Binary, path?, None)
             }
             other => {
                 let message = format!("`runtime`: expected one of {}", RUNTIMES.join(", "));
@@ -242,16 +245,16 @@ impl Check<'_> {
                 return None;
             }
         };
-        Some(Program {
+        Some(ManifestProgram {
             runtime,
             real: path.canonicalize().unwrap_or_else(|_| path.clone()),
             path,
-            args: said(&said_in.args).unwrap_or_default(),
+            args: value_of(&said_in.args).unwrap_or_default(),
             script,
         })
     }
 
-    fn only(&mut self, runtime: &str, key: &str, place: Option<&Place>) {
+    fn only(&mut self, runtime: &str, key: &str, place: Option<&SourcePlace>) {
         if let Some(place) = place {
             self.wrong(
                 place,
@@ -261,7 +264,7 @@ impl Check<'_> {
     }
 
     /// A path is beside the manifest; a bare name is looked for.
-    fn found(&mut self, key: &str, text: &str, place: &Place) -> Option<PathBuf> {
+    fn found(&mut self, key: &str, text: &str, place: &SourcePlace) -> Option<PathBuf> {
         if !text.contains('/') {
             let found = (self.find)(text);
             if found.is_none() {
@@ -272,7 +275,7 @@ impl Check<'_> {
             }
             return found;
         }
-        let path = beside(self.file, &home(Path::new(text)));
+        let path = resolve_path(self.file, &home(Path::new(text)));
         let about = path.metadata();
         let shown = path.display();
         let why = match about {
@@ -287,13 +290,13 @@ impl Check<'_> {
         None
     }
 
-    fn script(&mut self, path: &Path, place: &Place) -> Option<Script> {
-        let path = beside(self.file, &home(path));
-        match file::read(Origin::File(path.clone()), &path, Need::Required) {
-            Ok(Some(source)) => Some(Script {
+    fn script(&mut self, path: &Path, place: &SourcePlace) -> Option<ManifestScript> {
+        let path = resolve_path(self.file, &home(path));
+        match file::read(ConfigOrigin::File(path.clone()), &path, FileNeed::Required) {
+            Ok(Some(source)) => Some(ManifestScript {
                 file: path,
                 text: source.text().into(),
-                digest: Sha::of(source.text().as_bytes()),
+                digest: ContentDigest::of(source.text().as_bytes()),
             }),
             Ok(None) => None,
             Err(fault) => {
@@ -320,13 +323,13 @@ impl Check<'_> {
         names.into_iter().collect()
     }
 
-    fn cwd(&mut self, said_in: &File) -> Cwd {
+    fn cwd(&mut self, said_in: &File) -> CallDirectory {
         match &said_in.cwd {
-            None => Cwd::Private,
+            None => CallDirectory::Private,
             Some(cwd) => match cwd.value.to_str() {
-                Some("private") => Cwd::Private,
-                Some("conversation") => Cwd::Conversation,
-                Some(_) | None => Cwd::At(beside(self.file, &home(&cwd.value))),
+                Some("private") => CallDirectory::Private,
+                Some("conversation") => CallDirectory::Conversation,
+                Some(_) | None => CallDirectory::At(resolve_path(self.file, &home(&cwd.value))),
             },
         }
     }
@@ -380,7 +383,7 @@ impl Check<'_> {
         let input = self.schema(&path, "input", &said_in.input, &said_in.input_schema);
         let capability = Capability {
             name: name.value.clone(),
-            description: said(&said_in.description).unwrap_or_default(),
+            description: value_of(&said_in.description).unwrap_or_default(),
             level: level.unwrap_or(Access::Execute),
             annotations: Value::Object(annotations),
             input: input.unwrap_or(nothing),
@@ -400,8 +403,8 @@ impl Check<'_> {
         &mut self,
         path: &str,
         key: &str,
-        fields: &Fields,
-        whole: &Leaf<Tree>,
+        fields: &ShortFields,
+        whole: &KeyLeaf<JsonTree>,
     ) -> Option<Value> {
         let long = format!("{key}_schema");
         match (fields, whole) {
@@ -412,10 +415,11 @@ impl Check<'_> {
             }
             (Some(fields), None) => {
                 let before = self.faults.len();
-                let schema = short::schema(fields, &format!("{path}.{key}"), &mut self.faults);
+                let schema =
+                    short_schema::schema(fields, &format!("{path}.{key}"), &mut self.faults);
                 let first = fields.values().flatten().next();
                 if let (Some(first), true) = (first, self.faults.len() == before)
-                    && !short::is_plain(fields)
+                    && !short_schema::is_plain(fields)
                     && let Err(why) = Schema::new(&schema)
                 {
                     self.wrong(&first.place, format!("`{path}.{key}`: {why}"));
@@ -460,11 +464,11 @@ fn is_plain(it: u8) -> bool {
     it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-')
 }
 
-fn limits(said_in: &keys::Limits) -> Limits {
-    let usual = Limits::default();
+fn limits(said_in: &keys::Limits) -> ManifestLimits {
+    let usual = ManifestLimits::default();
     let timeout = said_in.timeout.as_ref().map(|it| it.value.value);
     let output = said_in.output_bytes.as_ref().map(|it| it.value.0);
-    Limits {
+    ManifestLimits {
         timeout: timeout.unwrap_or(usual.timeout),
         output_bytes: output.map_or(usual.output_bytes, |it| {
             usize::try_from(it).unwrap_or(usual.output_bytes)

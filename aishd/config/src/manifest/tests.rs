@@ -1,4 +1,4 @@
-use super::super::source::Access as Readers;
+use super::super::source::FileExposure as Readers;
 use super::*;
 
 /// A manifest in a folder that has a script and a program.
@@ -15,13 +15,13 @@ impl Folder {
 
     fn read(&self, text: &str) -> (Option<Manifest>, Vec<String>) {
         let file = self.0.path().join("t.toml");
-        let source = Source::new(
-            Origin::File("t.toml".into()),
+        let source = SourceText::new(
+            ConfigOrigin::File("t.toml".into()),
             Readers::Private,
             text.to_owned(),
         );
         let find = |name: &str| (name == "sh").then(|| PathBuf::from("/bin/sh"));
-        let Read {
+        let ManifestRead {
             manifest, faults, ..
         } = read(&source, &file, &find);
         (manifest, faults.iter().map(Fault::line).collect())
@@ -56,7 +56,7 @@ fn a_manifest_says_what_runs_and_what_it_can_do() {
     assert_eq!(Vec::<String>::new(), faults);
     let manifest = manifest.unwrap();
     assert_eq!(
-        ("data-tool", "1.0.0", Cwd::Conversation),
+        ("data-tool", "1.0.0", CallDirectory::Conversation),
         (
             manifest.name.as_str(),
             manifest.version.as_str(),
@@ -66,7 +66,10 @@ fn a_manifest_says_what_runs_and_what_it_can_do() {
     let reads: Vec<_> = manifest.reads.iter().map(|it| it.as_str()).collect();
     assert_eq!(["build-config"], reads[..]);
     let script = manifest.program.script.as_ref().unwrap();
-    assert_eq!(("cat\n", Sha::of(b"cat\n")), (&*script.text, script.digest));
+    assert_eq!(
+        ("cat\n", ContentDigest::of(b"cat\n")),
+        (&*script.text, script.digest)
+    );
     assert_eq!(5, manifest.limits.timeout.as_secs());
     assert_eq!(
         (1 << 20, Some(64)),

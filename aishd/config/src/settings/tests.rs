@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use aish_testkit::{repository, surroundings};
 
 use super::super::fault;
-use super::super::layers::{Layer, Layers, Where};
+use super::super::layers::{BaseLayers, ConfigLayer, LayerPaths};
 use super::super::project;
 use super::super::schema;
-use super::super::source::{Access, Origin};
-use super::super::table::Value as _;
+use super::super::source::{ConfigOrigin, FileExposure};
+use super::super::table_reader::KeyKind as _;
 use super::*;
 use aishd_model::preset::Timeouts;
 
@@ -20,18 +20,18 @@ fn nothing_is_set(_name: &str) -> bool {
     false
 }
 
-fn layers(user: &str, access: Access) -> Layers {
-    let source = super::super::source::Source::new(
-        Origin::File("config.toml".into()),
+fn layers(user: &str, access: FileExposure) -> BaseLayers {
+    let source = super::super::source::SourceText::new(
+        ConfigOrigin::File("config.toml".into()),
         access,
         user.to_owned(),
     );
-    Layers::read_with(&Where::default(), source)
+    BaseLayers::read_with(&LayerPaths::default(), source)
 }
 
 fn read(user: &str) -> Result<Settings, Vec<String>> {
-    let layers = layers(user, Access::Readable(0o644));
-    let (settings, faults) = Settings::of(&layers.whole(), &nothing_is_set);
+    let layers = layers(user, FileExposure::Readable(0o644));
+    let (settings, faults) = Settings::of(&layers.merged(), &nothing_is_set);
     let all = layers.faults.iter().chain(&faults);
     let errors: Vec<String> = all.filter(|it| it.is_error()).map(Fault::line).collect();
     if errors.is_empty() {
@@ -48,22 +48,22 @@ const USER: &str = "[models.cloud]\nendpoint = \"https://cloud.test\"\nmodel = \
 /// All faults of a golden file, as people see them.
 fn faults_of(name: &str, text: &str) -> Vec<Fault> {
     if name.starts_with("project-") {
-        let layers = layers(USER, Access::Readable(0o644));
-        let source = super::super::source::Source::new(
-            Origin::Project(".aish/config.toml".into()),
-            Access::Readable(0o644),
+        let layers = layers(USER, FileExposure::Readable(0o644));
+        let source = super::super::source::SourceText::new(
+            ConfigOrigin::Project(".aish/config.toml".into()),
+            FileExposure::Readable(0o644),
             text.to_owned(),
         );
-        return project::models(&layers, &Layer::read(source), &nothing_is_set).1;
+        return project::models(&layers, &ConfigLayer::read(source), &nothing_is_set).1;
     }
     let access = if name.starts_with("readable-") {
-        Access::Readable(0o640)
+        FileExposure::Readable(0o640)
     } else {
-        Access::Private
+        FileExposure::Private
     };
     let layers = layers(text, access);
     let mut faults = layers.faults.clone();
-    faults.extend(Settings::of(&layers.whole(), &nothing_is_set).1);
+    faults.extend(Settings::of(&layers.merged(), &nothing_is_set).1);
     faults
 }
 
@@ -172,7 +172,7 @@ fn every_value_knows_where_it_was_said() {
         fs::write(&path, text).unwrap();
         path
     };
-    let place = Where {
+    let place = LayerPaths {
         machine: vec![
             file(
                 "far.toml",
@@ -189,10 +189,10 @@ fn every_value_knows_where_it_was_said() {
         )),
         log: Some("aishd=trace".to_owned()),
         assignments: vec!["ui.theme=plain".to_owned(), "ui.keymap = 'vi'".to_owned()],
-        ..Where::default()
+        ..LayerPaths::default()
     };
-    let layers = Layers::read(&place);
-    let (settings, faults) = Settings::of(&layers.whole(), &nothing_is_set);
+    let layers = BaseLayers::read(&place);
+    let (settings, faults) = Settings::of(&layers.merged(), &nothing_is_set);
     let none: Vec<String> = layers
         .faults
         .iter()
@@ -207,7 +207,7 @@ fn every_value_knows_where_it_was_said() {
             .place
             .origin()
             .replace(world.path().to_str().unwrap(), "");
-        format!("{} {origin}", entry.value.shown())
+        format!("{} {origin}", entry.value.display())
     };
     for (key, expected) in [
         ("limits.max_clients", "3 /user.toml:3"),
@@ -226,9 +226,9 @@ fn every_value_knows_where_it_was_said() {
 #[test]
 fn what_is_wrong_outside_of_files_is_told_too() {
     #[track_caller]
-    fn check(place: &Where, expected: &[&str]) {
-        let layers = Layers::read(place);
-        let (_, meaning) = Settings::of(&layers.whole(), &nothing_is_set);
+    fn check(place: &LayerPaths, expected: &[&str]) {
+        let layers = BaseLayers::read(place);
+        let (_, meaning) = Settings::of(&layers.merged(), &nothing_is_set);
         let all: Vec<String> = layers
             .faults
             .iter()
@@ -237,9 +237,9 @@ fn what_is_wrong_outside_of_files_is_told_too() {
             .collect();
         assert_eq!(expected, all);
     }
-    let assigned = |text: &str| Where {
+    let assigned = |text: &str| LayerPaths {
         assignments: vec![text.to_owned()],
-        ..Where::default()
+        ..LayerPaths::default()
     };
     check(
         &assigned("ui.theem=x"),
@@ -271,9 +271,9 @@ fn what_is_wrong_outside_of_files_is_told_too() {
             "-c:1:16: a key on the command line is seen by every process; better: key_env, key_file or key_cmd",
         ],
     );
-    let log = Where {
+    let log = LayerPaths {
         log: Some("dbug".to_owned()),
-        ..Where::default()
+        ..LayerPaths::default()
     };
     check(
         &log,
@@ -369,7 +369,7 @@ fn the_example_file_tells_every_key_and_every_default() {
             .unwrap();
         assert_eq!(default.value, told.value, "{}", default.key);
         assert_ne!(
-            Origin::Default,
+            ConfigOrigin::Default,
             told.place.source.origin,
             "{} is not told",
             default.key
@@ -515,9 +515,9 @@ fn no_text_breaks_the_reading_or_the_screen() {
     let texts = prop::collection::vec(pieces, 0..40).prop_map(|it| it.concat());
     let all = prop_oneof![texts, any::<String>(), golden_mutated()];
     proptest!(ProptestConfig::with_cases(2_000), |(text in all)| {
-        let layers = layers(&text, Access::Private);
+        let layers = layers(&text, FileExposure::Private);
         let mut faults = layers.faults.clone();
-        faults.extend(Settings::of(&layers.whole(), &nothing_is_set).1);
+        faults.extend(Settings::of(&layers.merged(), &nothing_is_set).1);
         let shown = fault::pictures(&faults);
         let lines: Vec<String> = faults.iter().map(Fault::line).collect();
         for said in std::iter::once(&shown).chain(&lines) {
@@ -526,7 +526,7 @@ fn no_text_breaks_the_reading_or_the_screen() {
             prop_assert!(!turned);
         }
         for fault in &faults {
-            prop_assert_eq!(fault.source.text().len(), fault.source.shown().len());
+            prop_assert_eq!(fault.source.text().len(), fault.source.display().len());
         }
     });
 }
@@ -593,7 +593,7 @@ fn mcp_servers_are_read_and_wrong_ones_say_what_is_wrong() {
     let shown: Vec<_> = mcp.servers.iter().collect();
     assert_eq!(
         ("a", "npx ${X}"),
-        (shown[0].0.as_str(), &*shown[0].1.endpoint.shown())
+        (shown[0].0.as_str(), &*shown[0].1.endpoint.display())
     );
     assert_eq!(Some("enabled = false"), shown[1].1.off.as_deref());
 }

@@ -4,69 +4,69 @@
 use aish_proto::id::{ConversationId, Seq};
 use serde::{Deserialize, Serialize};
 
-use super::Draft;
-use crate::tool::Sha;
+use super::AuditDraft;
+use crate::tool::ContentDigest;
 
 /// The last record of a trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ChainHead {
     /// As many records there are.
     pub n: u64,
     /// The digest of the last of them.
-    pub hash: Sha,
+    pub hash: ContentDigest,
 }
 
 /// A trail without a record.
-impl Default for Head {
+impl Default for ChainHead {
     fn default() -> Self {
         Self {
             n: 0,
-            hash: Sha([0; 32]),
+            hash: ContentDigest([0; 32]),
         }
     }
 }
 
 /// A record in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealedRecord {
     pub n: u64,
-    pub hash: Sha,
+    pub hash: ContentDigest,
     pub text: String,
 }
 
 /// What a record's text says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ChainEntry {
     pub n: u64,
     /// The digest of the record before it; zeros before the first.
-    pub previous: Sha,
+    pub previous: ContentDigest,
     #[serde(rename = "record")]
-    pub draft: Draft,
+    pub draft: AuditDraft,
 }
 
 /// The part of a record by which it is tied to the one before it, and to what it tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct Link {
+pub struct ChainLink {
     n: u64,
-    previous: Sha,
+    previous: ContentDigest,
     #[serde(rename = "record")]
-    pub fact: Fact,
+    pub fact: FactReference,
 }
 
 /// The event that a record tells of, where it tells of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct Fact {
+pub struct FactReference {
     #[serde(default)]
     pub conversation: Option<ConversationId>,
     #[serde(default)]
     pub seq: Option<Seq>,
     #[serde(rename = "fact", default)]
-    pub digest: Option<Sha>,
+    pub digest: Option<ContentDigest>,
 }
 
 /// Why a record is not the one that was written after the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Break {
+pub enum ChainBreak {
     #[error("it was changed: its digest is another")]
     Changed,
     #[error("it cannot be read")]
@@ -81,18 +81,18 @@ pub enum Break {
     Reordered,
 }
 
-impl Head {
+impl ChainHead {
     /// Gives a draft the next place; the head moves on to it.
-    pub fn seal(&mut self, draft: &Draft) -> Result<Sealed, serde_json::Error> {
-        let entry = Entry {
+    pub fn seal(&mut self, draft: &AuditDraft) -> Result<SealedRecord, serde_json::Error> {
+        let entry = ChainEntry {
             n: self.n + 1,
             previous: self.hash,
             draft: draft.clone(),
         };
         let text = serde_json::to_string(&entry)?;
-        let sealed = Sealed {
+        let sealed = SealedRecord {
             n: entry.n,
-            hash: Sha::of(text.as_bytes()),
+            hash: ContentDigest::of(text.as_bytes()),
             text,
         };
         *self = sealed.head();
@@ -101,40 +101,40 @@ impl Head {
 
     /// What a record says that is said to follow, or what is wrong with it; the head moves on to it all the same, so
     /// that one break is told of once.
-    pub fn follow(&mut self, sealed: &Sealed) -> Result<Link, Break> {
+    pub fn follow(&mut self, sealed: &SealedRecord) -> Result<ChainLink, ChainBreak> {
         let before = std::mem::replace(self, sealed.head());
         if sealed.n <= before.n {
-            return Err(Break::Reordered);
+            return Err(ChainBreak::Reordered);
         }
-        if Sha::of(sealed.text.as_bytes()) != sealed.hash {
-            return Err(Break::Changed);
+        if ContentDigest::of(sealed.text.as_bytes()) != sealed.hash {
+            return Err(ChainBreak::Changed);
         }
-        let link: Link = match serde_json::from_str(&sealed.text) {
+        let link: ChainLink = match serde_json::from_str(&sealed.text) {
             Ok(link) => link,
-            Err(_unreadable) => return Err(Break::Unreadable),
+            Err(_unreadable) => return Err(ChainBreak::Unreadable),
         };
         if link.n != sealed.n {
-            return Err(Break::Misplaced(link.n));
+            return Err(ChainBreak::Misplaced(link.n));
         }
         if sealed.n > before.n + 1 {
-            return Err(Break::Gap(sealed.n - before.n - 1));
+            return Err(ChainBreak::Gap(sealed.n - before.n - 1));
         }
         if link.previous != before.hash {
-            return Err(Break::Unlinked);
+            return Err(ChainBreak::Unlinked);
         }
         Ok(link)
     }
 }
 
-impl Sealed {
-    pub fn head(&self) -> Head {
-        Head {
+impl SealedRecord {
+    pub fn head(&self) -> ChainHead {
+        ChainHead {
             n: self.n,
             hash: self.hash,
         }
     }
 
-    pub fn entry(&self) -> Result<Entry, serde_json::Error> {
+    pub fn entry(&self) -> Result<ChainEntry, serde_json::Error> {
         serde_json::from_str(&self.text)
     }
 }
@@ -144,37 +144,38 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::audit::Told;
-    use crate::event::Source;
-    use crate::time::At;
+    use crate::audit::AuditFact;
+    use crate::event::PresetSource;
+    use crate::time::Timestamp;
 
-    fn trail(length: usize) -> Vec<Sealed> {
-        let mut head = Head::default();
+    fn trail(length: usize) -> Vec<SealedRecord> {
+        let mut head = ChainHead::default();
         let seal = |it| {
-            let told = Told::ModelChosen {
+            let told = AuditFact::ModelChosen {
                 model: format!("m{}", it % 3),
-                source: Source::Configured,
+                source: PresetSource::Configured,
             };
-            head.seal(&Draft::beside(At(it), told)).unwrap()
+            head.seal(&AuditDraft::outside_conversation(Timestamp(it), told))
+                .unwrap()
         };
         (0..i64::try_from(length).unwrap()).map(seal).collect()
     }
 
     /// The first break, if any, and whether the end is where it was.
-    fn verify(trail: &[Sealed], end: Head) -> Option<(usize, Break)> {
-        let mut head = Head::default();
+    fn verify(trail: &[SealedRecord], end: ChainHead) -> Option<(usize, ChainBreak)> {
+        let mut head = ChainHead::default();
         let broken = trail
             .iter()
             .enumerate()
             .find_map(|(at, it)| Some((at, head.follow(it).err()?)));
-        broken.or_else(|| (head != end).then_some((trail.len(), Break::Gap(0))))
+        broken.or_else(|| (head != end).then_some((trail.len(), ChainBreak::Gap(0))))
     }
 
     #[test]
     fn a_trail_as_it_was_written_is_whole() {
         let trail = trail(20);
         assert_eq!(None, verify(&trail, trail[19].head()));
-        assert_eq!(None, verify(&[], Head::default()));
+        assert_eq!(None, verify(&[], ChainHead::default()));
         for it in &trail {
             assert_eq!(it.n, it.entry().unwrap().n);
         }
@@ -192,9 +193,9 @@ mod tests {
             let place = byte.index(bytes.len());
             bytes[place] ^= 1 << bit;
             trail[at].text = String::from_utf8_lossy(&bytes).into_owned();
-            prop_assert_eq!(Some((at, Break::Changed)), verify(&trail, end));
+            prop_assert_eq!(Some((at, ChainBreak::Changed)), verify(&trail, end));
             // Also by one who knows how digests are made: then the record behind it, or the end, does not fit.
-            trail[at].hash = Sha::of(trail[at].text.as_bytes());
+            trail[at].hash = ContentDigest::of(trail[at].text.as_bytes());
             let found = verify(&trail, end);
             prop_assert!(found.is_some_and(|(it, _)| it == at || it == at + 1), "{:?}", found);
         }
@@ -239,7 +240,7 @@ mod tests {
             let end = trail[length - 1].head();
             let at = which.index(length - 1);
             let mut head = trail[at].head();
-            let other = Draft::beside(At(7), Told::ConversationDeleted);
+            let other = AuditDraft::outside_conversation(Timestamp(7), AuditFact::ConversationDeleted);
             trail.insert(at + 1, head.seal(&other).unwrap());
             prop_assert!(verify(&trail, end).is_some());
         }

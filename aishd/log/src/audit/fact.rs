@@ -1,21 +1,21 @@
 //! What is told of an event of a conversation's log.
 
 use super::rules::RuleChange;
-use super::{CallMark, Outcome, Told};
+use super::{AuditFact, CallMark, CallOutcome};
 use crate::confirm::{Confirm, Denial, Resolution};
 use crate::constraints::Constraints;
-use crate::event::{Event, Origin, Refused, Source};
-use crate::level_request::Raise;
-use crate::memory::question::Proposal;
+use crate::event::{Event, PresetSource, RefusedCall, TurnOrigin};
+use crate::level_request::LevelRequest;
+use crate::memory::question::MemoryProposal;
 use crate::norris::NorrisEvent;
-use crate::pinned::Pinned;
+use crate::pinned_resource::PinnedEntry;
 use crate::resource::ResourceChanged;
 use crate::shell::TOOL;
-use crate::state::State;
-use crate::tool::{Sha, Subject};
+use crate::state::ConversationState;
+use crate::tool::{ContentDigest, DecisionSubject};
 
-/// Whether the trail has a record of such an event: [`Draft::of`](super::Draft::of) gives one for these, and for no others.
-pub fn tells(event: &Event) -> bool {
+/// Whether the trail has a record of such an event: [`AuditDraft::of`](super::AuditDraft::of) gives one for these, and for no others.
+pub fn is_audited(event: &Event) -> bool {
     match event {
         Event::RouteDecided(_)
         | Event::FellBack { .. }
@@ -34,8 +34,8 @@ pub fn tells(event: &Event) -> bool {
         | Event::Imported(_)
         | Event::ConstraintsChanged { .. } => true,
         // What was imported had no effect here; of the import as a whole there is a record.
-        Event::UserMessage { origin, .. } => *origin != Origin::Imported,
-        Event::TurnStarted { source, .. } => *source != Source::Imported,
+        Event::UserMessage { origin, .. } => *origin != TurnOrigin::Imported,
+        Event::TurnStarted { source, .. } => *source != PresetSource::Imported,
         Event::ToolResult { refused, .. } => !is_imported(refused.as_deref()),
         Event::Created { constraints, .. } => !constraints.is_empty(),
         Event::Norris(
@@ -63,7 +63,7 @@ pub fn tells(event: &Event) -> bool {
     }
 }
 
-fn is_imported(refused: Option<&Refused>) -> bool {
+fn is_imported(refused: Option<&RefusedCall>) -> bool {
     refused.is_some_and(|it| it.imported)
 }
 
@@ -71,21 +71,21 @@ fn is_imported(refused: Option<&Refused>) -> bool {
     clippy::too_many_lines,
     reason = "one arm for each kind of event, and nothing else"
 )]
-pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
-    if !tells(event) {
+pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<AuditFact> {
+    if !is_audited(event) {
         return None;
     }
     Some(match event {
-        Event::UserMessage { on_confirm, .. } => Told::TurnAsked {
+        Event::UserMessage { on_confirm, .. } => AuditFact::TurnAsked {
             on_confirm: on_confirm.clone(),
         },
-        Event::TurnStarted { model, source, .. } => Told::ModelChosen {
+        Event::TurnStarted { model, source, .. } => AuditFact::ModelChosen {
             model: model.clone(),
             source: *source,
         },
-        Event::RouteDecided(routed) => Told::QuestionRouted(routed.clone()),
+        Event::RouteDecided(routed) => AuditFact::QuestionRouted(routed.clone()),
         Event::FellBack { .. } => return fell_back(event),
-        Event::ConfirmRequested(confirm) => asked(confirm),
+        Event::ConfirmRequested(confirm) => confirm_fact(confirm),
         Event::RaiseRequested(raise) => raised(raise),
         Event::MemoryProposed(proposal) => proposed(proposal),
         Event::ConfirmResolved(resolution) => resolved(before, resolution),
@@ -96,9 +96,9 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             rule,
             confirm,
             ..
-        } => Told::CallStarted {
+        } => AuditFact::CallStarted {
             call: CallMark::of(call),
-            subject: Subject::named(name, *digest),
+            subject: DecisionSubject::named(name, *digest),
             rule: rule.clone(),
             confirm: *confirm,
         },
@@ -109,9 +109,9 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             rule,
             confirm,
             ..
-        } => Told::CallStarted {
+        } => AuditFact::CallStarted {
             call: CallMark::of(call),
-            subject: Subject::named(TOOL, *digest),
+            subject: DecisionSubject::named(TOOL, *digest),
             rule: rule.clone(),
             confirm: *confirm,
         },
@@ -123,7 +123,7 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
             revoked,
             confirm,
             by: _,
-        } => Told::PermissionChanged {
+        } => AuditFact::PermissionChanged {
             provider: provider.clone(),
             from: *from,
             to: *to,
@@ -134,19 +134,19 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
         Event::Created { constraints, .. } if !constraints.is_empty() => {
             limits(&Constraints::default(), constraints)
         }
-        Event::ResourcePinned(Pinned { alias, uri }) => {
-            let (provider, resource) = (alias.clone(), Sha::of(uri.as_bytes()));
-            Told::ResourcePinned { provider, resource }
+        Event::ResourcePinned(PinnedEntry { alias, uri }) => {
+            let (provider, resource) = (alias.clone(), ContentDigest::of(uri.as_bytes()));
+            AuditFact::ResourcePinned { provider, resource }
         }
-        Event::ResourceUnpinned(Pinned { alias, uri }) => {
-            let (provider, resource) = (alias.clone(), Sha::of(uri.as_bytes()));
-            Told::ResourceUnpinned { provider, resource }
+        Event::ResourceUnpinned(PinnedEntry { alias, uri }) => {
+            let (provider, resource) = (alias.clone(), ContentDigest::of(uri.as_bytes()));
+            AuditFact::ResourceUnpinned { provider, resource }
         }
         Event::ResourceChanged(changed) => resource_changed(changed),
-        Event::Imported(imported) => Told::ConversationImported {
+        Event::Imported(imported) => AuditFact::ConversationImported {
             messages: imported.messages,
         },
-        Event::Norris(NorrisEvent::Launched(launch)) => Told::NorrisLaunched {
+        Event::Norris(NorrisEvent::Launched(launch)) => AuditFact::NorrisLaunched {
             levels: launch.levels.clone(),
             limits: launch.limits,
             second_opinion: launch.second_opinion,
@@ -177,28 +177,28 @@ pub(super) fn told(before: &State, event: &Event) -> Option<Told> {
     })
 }
 
-fn raised(raise: &Raise) -> Told {
-    Told::RaiseRequested {
+fn raised(raise: &LevelRequest) -> AuditFact {
+    AuditFact::RaiseRequested {
         confirm: raise.id,
         upgrade: raise.upgrade.clone(),
         wanted_for: raise.wanted_for.clone(),
     }
 }
 
-fn proposed(proposal: &Proposal) -> Told {
-    Told::MemoryProposed {
+fn proposed(proposal: &MemoryProposal) -> AuditFact {
+    AuditFact::MemoryProposed {
         confirm: proposal.id,
         digest: proposal.digest(),
         preset: proposal.preset.clone(),
     }
 }
 
-fn limits(before: &Constraints, after: &Constraints) -> Told {
-    Told::ConstraintsChanged(between(before, after))
+fn limits(before: &Constraints, after: &Constraints) -> AuditFact {
+    AuditFact::ConstraintsChanged(between(before, after))
 }
 
 /// What is told of a request that went to another preset: no word of a server.
-fn fell_back(event: &Event) -> Option<Told> {
+fn fell_back(event: &Event) -> Option<AuditFact> {
     let Event::FellBack {
         from,
         to,
@@ -209,7 +209,7 @@ fn fell_back(event: &Event) -> Option<Told> {
     else {
         return None;
     };
-    Some(Told::FellBack {
+    Some(AuditFact::FellBack {
         from: from.clone(),
         to: to.clone(),
         reason: reason.clone(),
@@ -217,8 +217,8 @@ fn fell_back(event: &Event) -> Option<Told> {
     })
 }
 
-fn asked(confirm: &Confirm) -> Told {
-    Told::ConfirmRequested {
+fn confirm_fact(confirm: &Confirm) -> AuditFact {
+    AuditFact::ConfirmRequested {
         confirm: confirm.id,
         subject: confirm.subject(),
         needs: confirm.needs,
@@ -228,12 +228,12 @@ fn asked(confirm: &Confirm) -> Told {
 }
 
 /// What it was about is known from before, when it was open.
-fn resolved(before: &State, resolution: &Resolution) -> Told {
+fn resolved(before: &ConversationState, resolution: &Resolution) -> AuditFact {
     let mut open = before.confirms.iter();
     let open = open.find(|it| it.id == resolution.confirm);
     let mut raises = before.raises.iter();
     let raise = raises.find(|it| it.id == resolution.confirm);
-    Told::ConfirmResolved {
+    AuditFact::ConfirmResolved {
         confirm: resolution.confirm,
         subject: open.and_then(|it| it.subject.clone()),
         upgrade: raise.map(|it| it.upgrade.clone()),
@@ -244,10 +244,10 @@ fn resolved(before: &State, resolution: &Resolution) -> Told {
     }
 }
 
-fn resource_changed(changed: &ResourceChanged) -> Told {
-    Told::ResourceChanged {
+fn resource_changed(changed: &ResourceChanged) -> AuditFact {
+    AuditFact::ResourceChanged {
         provider: changed.by.provider().cloned(),
-        resource: Sha::of(changed.name.as_str().as_bytes()),
+        resource: ContentDigest::of(changed.name.as_str().as_bytes()),
         change: changed.change,
         revision: changed.revision,
         bytes: changed.bytes(),
@@ -259,7 +259,7 @@ fn between(before: &Constraints, now: &Constraints) -> RuleChange {
 }
 
 /// What is told of a call's reply.
-fn ended(before: &State, event: &Event) -> Option<Told> {
+fn ended(before: &ConversationState, event: &Event) -> Option<AuditFact> {
     let Event::ToolResult {
         call,
         ok,
@@ -275,7 +275,7 @@ fn ended(before: &State, event: &Event) -> Option<Told> {
     };
     Some(match refused {
         Some(refused) => never_began(call, refused, *denial),
-        None => Told::CallEnded {
+        None => AuditFact::CallEnded {
             call: CallMark::of(call),
             subject: started(before, call),
             outcome: outcome(*ok, kept.map_or(content.len() as u64, |it| it.bytes), *ms),
@@ -283,8 +283,8 @@ fn ended(before: &State, event: &Event) -> Option<Told> {
     })
 }
 
-fn never_began(call: &str, refused: &Refused, denial: Option<Denial>) -> Told {
-    Told::CallRefused {
+fn never_began(call: &str, refused: &RefusedCall, denial: Option<Denial>) -> AuditFact {
+    AuditFact::CallRefused {
         call: CallMark::of(call),
         subject: refused.subject.clone(),
         denial,
@@ -293,7 +293,7 @@ fn never_began(call: &str, refused: &Refused, denial: Option<Denial>) -> Told {
 }
 
 /// The same for a command.
-fn command_ended(before: &State, event: &Event) -> Option<Told> {
+fn command_ended(before: &ConversationState, event: &Event) -> Option<AuditFact> {
     let Event::ShellFinished {
         call,
         ending,
@@ -308,7 +308,7 @@ fn command_ended(before: &State, event: &Event) -> Option<Told> {
     };
     Some(match refused {
         Some(refused) => never_began(call, refused, *denial),
-        None => Told::CallEnded {
+        None => AuditFact::CallEnded {
             call: CallMark::of(call),
             subject: started(before, call),
             outcome: outcome(ending.is_success(), *bytes, *ms),
@@ -317,21 +317,21 @@ fn command_ended(before: &State, event: &Event) -> Option<Told> {
 }
 
 /// What the call was when it began.
-fn started(before: &State, call: &str) -> Option<Subject> {
+fn started(before: &ConversationState, call: &str) -> Option<DecisionSubject> {
     let mut open = before.running.iter().flat_map(|it| &it.open_calls);
     let in_turn = open.find(|it| it.id == call);
     let own = || {
         let mut own = before.shell.own.iter();
         let own = own.find(|it| it.call == call)?;
-        Subject::named(TOOL, own.digest)
+        DecisionSubject::named(TOOL, own.digest)
     };
     in_turn.map_or_else(own, |it| it.subject.clone())
 }
 
-fn outcome(ok: bool, bytes: u64, ms: Option<u64>) -> Outcome {
+fn outcome(ok: bool, bytes: u64, ms: Option<u64>) -> CallOutcome {
     match (ms, ok) {
-        (None, _) => Outcome::Unknown,
-        (Some(ms), true) => Outcome::Ok { bytes, ms },
-        (Some(ms), false) => Outcome::Failed { bytes, ms },
+        (None, _) => CallOutcome::Unknown,
+        (Some(ms), true) => CallOutcome::Ok { bytes, ms },
+        (Some(ms), false) => CallOutcome::Failed { bytes, ms },
     }
 }

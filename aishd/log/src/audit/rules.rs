@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tool::Sha;
+use crate::tool::ContentDigest;
 
 /// As many rules of a change are named; the digest is of all of them.
 const MOST_RULES: usize = 100;
@@ -12,7 +12,7 @@ const MOST_RULES: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleChange {
     /// Of all rules that are in force now, a line each, in order.
-    pub digest: Sha,
+    pub digest: ContentDigest,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -32,7 +32,7 @@ impl RuleChange {
         let all = now.symmetric_difference(before).count();
         let lines: Vec<&str> = now.iter().map(String::as_str).collect();
         Self {
-            digest: Sha::of(lines.join("\n").as_bytes()),
+            digest: ContentDigest::of(lines.join("\n").as_bytes()),
             unnamed: (all - added.len() - removed.len()) as u64,
             added,
             removed,

@@ -2,34 +2,34 @@
 
 use aish_proto::id::{ConversationId, Seq};
 
-use super::chain::{Break, Head};
+use super::chain::{ChainBreak, ChainHead};
 
 /// As many findings are told in full.
 const MOST: usize = 50;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ChainVerdict {
     /// The last record that was looked at, which a person may note elsewhere.
-    pub head: Head,
-    pub findings: Vec<Finding>,
+    pub head: ChainHead,
+    pub findings: Vec<ChainFinding>,
     /// So many more than are told.
     pub more: u64,
 }
 
 /// Something that is not as it was written, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ChainFinding {
     /// The number of the record.
     pub n: Option<u64>,
     /// A file of the journal, and a byte in it.
     pub place: Option<(String, u64)>,
-    pub fault: Fault,
+    pub fault: ChainFault,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum ChainFault {
     #[error(transparent)]
-    Broken(Break),
+    Broken(ChainBreak),
     #[error("the trail was cut: there was a record {0}")]
     Cut(u64),
     #[error("the journal has another text of it than the index")]
@@ -48,8 +48,8 @@ pub enum Fault {
     NotAsNoted,
 }
 
-impl Verdict {
-    pub fn add(&mut self, finding: Finding) {
+impl ChainVerdict {
+    pub fn add(&mut self, finding: ChainFinding) {
         if self.findings.len() < MOST {
             self.findings.push(finding);
         } else {

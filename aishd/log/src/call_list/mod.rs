@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use parse::parse;
-pub use reference::{Reference, fitting};
+pub use reference::{ResultReference, fitting};
 
 /// Calls of one list.
 pub const MAX_CALLS: usize = 128;
@@ -60,7 +60,7 @@ pub struct Linked {
     /// Positions of the calls that come first, each once.
     pub needs: Vec<usize>,
     /// Where results go, each with the position of its call.
-    pub uses: Vec<(Reference, usize)>,
+    pub uses: Vec<(ResultReference, usize)>,
 }
 
 /// What is wrong with a list. Nothing of it has run.
@@ -124,7 +124,7 @@ impl CallList {
     }
 
     /// What stands in the conversation as the question.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let count = self.calls.len();
         let names = self.calls.iter().take(NAMED).map(|it| it.name.as_str());
         let mut text = format!(

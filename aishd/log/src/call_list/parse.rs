@@ -38,7 +38,7 @@ fn call(request: &Value) -> Result<ListedCall, String> {
         return Err("a call is a JSON-RPC request, which is an object".to_owned());
     };
     let members = ["jsonrpc", "id", "method", "params", "after", "literal"];
-    known(request, &members, "")?;
+    only_known(request, &members, "")?;
     if request.get("jsonrpc").is_some_and(|it| it != "2.0") {
         return Err("\"jsonrpc\" is \"2.0\"".to_owned());
     }
@@ -76,7 +76,7 @@ fn call(request: &Value) -> Result<ListedCall, String> {
 }
 
 fn tool(params: &Map<String, Value>) -> Result<(String, Map<String, Value>), String> {
-    known(params, &["name", "arguments"], "params.")?;
+    only_known(params, &["name", "arguments"], "params.")?;
     let name = text(params, "name", "a tool, like fs__read_file")?;
     let arguments = match params.get("arguments") {
         None => Map::new(),
@@ -88,7 +88,7 @@ fn tool(params: &Map<String, Value>) -> Result<(String, Map<String, Value>), Str
 
 /// A server's resource, which may be named by a result.
 fn resource(params: &Map<String, Value>) -> Result<(String, Map<String, Value>), String> {
-    known(params, &["server", "uri"], "params.")?;
+    only_known(params, &["server", "uri"], "params.")?;
     text(params, "server", "an MCP server's alias")?;
     if !params
         .get("uri")
@@ -115,7 +115,7 @@ fn after(after: Option<&Value>) -> Result<Vec<String>, String> {
     ids.ok_or_else(|| "\"after\" is a list of ids".to_owned())
 }
 
-fn known(object: &Map<String, Value>, names: &[&str], within: &str) -> Result<(), String> {
+fn only_known(object: &Map<String, Value>, names: &[&str], within: &str) -> Result<(), String> {
     match object.keys().find(|it| !names.contains(&it.as_str())) {
         None => Ok(()),
         Some(name) => {

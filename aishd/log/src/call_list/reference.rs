@@ -15,18 +15,18 @@ const POINTER: &str = "pointer";
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
-    place: Place,
+pub struct ResultReference {
+    place: ArgumentPosition,
     pub id: String,
     pointer: Option<String>,
 }
 
 /// Where in the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Place(Vec<Key>);
+struct ArgumentPosition(Vec<ArgumentKey>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Key {
+enum ArgumentKey {
     Member(String),
     Index(usize),
 }
@@ -34,16 +34,16 @@ enum Key {
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {what}")]
 pub(super) struct BadReference {
-    place: Place,
+    place: ArgumentPosition,
     what: &'static str,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ArgumentPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("arguments")?;
         self.0.iter().try_for_each(|it| match it {
-            Key::Member(name) => write!(f, ".{name}"),
-            Key::Index(index) => write!(f, "[{index}]"),
+            ArgumentKey::Member(name) => write!(f, ".{name}"),
+            ArgumentKey::Index(index) => write!(f, "[{index}]"),
         })
     }
 }
@@ -60,31 +60,35 @@ pub(super) fn id(value: &Value) -> Option<String> {
 }
 
 /// All of them, wherever they stand.
-pub(super) fn all(arguments: &Map<String, Value>) -> Result<Vec<Reference>, BadReference> {
+pub(super) fn all(arguments: &Map<String, Value>) -> Result<Vec<ResultReference>, BadReference> {
     let mut found = vec![];
     if arguments.contains_key(MARK) {
         let what = "a result is put into a member of it, and cannot be the whole";
-        let place = Place::default();
+        let place = ArgumentPosition::default();
         return Err(BadReference { place, what });
     }
-    members(arguments, &mut Place::default(), &mut found)?;
+    members(arguments, &mut ArgumentPosition::default(), &mut found)?;
     Ok(found)
 }
 
 fn members(
     object: &Map<String, Value>,
-    place: &mut Place,
-    found: &mut Vec<Reference>,
+    place: &mut ArgumentPosition,
+    found: &mut Vec<ResultReference>,
 ) -> Result<(), BadReference> {
     for (name, value) in object {
-        place.0.push(Key::Member(name.clone()));
+        place.0.push(ArgumentKey::Member(name.clone()));
         look(value, place, found)?;
         place.0.pop();
     }
     Ok(())
 }
 
-fn look(value: &Value, place: &mut Place, found: &mut Vec<Reference>) -> Result<(), BadReference> {
+fn look(
+    value: &Value,
+    place: &mut ArgumentPosition,
+    found: &mut Vec<ResultReference>,
+) -> Result<(), BadReference> {
     match value {
         Value::Object(object) if object.contains_key(MARK) => {
             let read = read(object).map_err(|what| BadReference {
@@ -93,13 +97,13 @@ fn look(value: &Value, place: &mut Place, found: &mut Vec<Reference>) -> Result<
             });
             let (id, pointer) = read?;
             let place = place.clone();
-            found.push(Reference { place, id, pointer });
+            found.push(ResultReference { place, id, pointer });
             Ok(())
         }
         Value::Object(object) => members(object, place, found),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                place.0.push(Key::Index(index));
+                place.0.push(ArgumentKey::Index(index));
                 look(item, place, found)?;
                 place.0.pop();
             }
@@ -124,7 +128,7 @@ fn read(object: &Map<String, Value>) -> Result<(String, Option<String>), &'stati
     }
 }
 
-impl Reference {
+impl ResultReference {
     /// What it stands for, where the call it names gave this.
     pub fn value(&self, result: &str) -> Result<Value, String> {
         let Some(pointer) = &self.pointer else {
@@ -142,15 +146,15 @@ impl Reference {
     /// Puts the value in its place.
     pub fn put(&self, value: Value, arguments: &mut Map<String, Value>) {
         let mut keys = self.place.0.iter();
-        let Some(Key::Member(first)) = keys.next() else {
+        let Some(ArgumentKey::Member(first)) = keys.next() else {
             return;
         };
         let mut at = arguments.get_mut(first);
         for key in keys {
             at = match (key, at) {
-                (Key::Member(name), Some(Value::Object(object))) => object.get_mut(name),
-                (Key::Index(index), Some(Value::Array(items))) => items.get_mut(*index),
-                (Key::Member(_) | Key::Index(_), _) => None,
+                (ArgumentKey::Member(name), Some(Value::Object(object))) => object.get_mut(name),
+                (ArgumentKey::Index(index), Some(Value::Array(items))) => items.get_mut(*index),
+                (ArgumentKey::Member(_) | ArgumentKey::Index(_), _) => None,
             };
         }
         if let Some(at) = at {

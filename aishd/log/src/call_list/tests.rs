@@ -7,7 +7,7 @@ use super::*;
 #[track_caller]
 fn check(words: &str, expected: &str) {
     let said = match list(words) {
-        Ok(list) => list.told(),
+        Ok(list) => list.describe(),
         Err(error) => error.to_string(),
     };
     assert_eq!(expected, said, "{words}");
@@ -38,7 +38,7 @@ fn a_list_runs_only_if_all_of_it_can() {
         "the list has 129 calls; at most 128 are taken",
     );
     let most = many[..128].join(" ");
-    assert!(list(&most).unwrap().told().ends_with(" and 120 more"));
+    assert!(list(&most).unwrap().describe().ends_with(" and 120 more"));
 }
 
 /// What a client of the gateway sends is data, whatever it looks like.

@@ -10,7 +10,7 @@ pub struct Attachment {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Key {
+pub struct IdempotencyKey {
     pub key: String,
     /// SHA-256 over text, attachments and model, in hexadecimal.
     pub body: String,
@@ -18,7 +18,7 @@ pub struct Key {
 
 /// Why a turn was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Origin {
+pub enum TurnOrigin {
     #[default]
     #[serde(rename = "asked")]
     Asked,
@@ -35,7 +35,7 @@ pub enum Origin {
 
 /// Where a turn's preset came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Source {
+pub enum PresetSource {
     #[serde(rename = "configured")]
     Configured,
     #[serde(rename = "discovered")]
@@ -50,7 +50,7 @@ pub enum Source {
     Imported,
 }
 
-impl Source {
+impl PresetSource {
     /// Whether a model is asked.
     pub fn is_a_model(self) -> bool {
         match self {
@@ -62,7 +62,7 @@ impl Source {
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stop {
+pub enum StopReason {
     #[serde(rename = "end")]
     End,
     #[serde(rename = "tool_depth")]

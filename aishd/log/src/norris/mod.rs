@@ -3,63 +3,63 @@
 //! what may be done unasked.
 
 pub mod launch;
-pub mod standing;
+pub mod status;
 
 use serde::{Deserialize, Serialize};
 
-use crate::norris::launch::Launch;
-use crate::spending::Nano;
+use crate::norris::launch::RunLaunch;
+use crate::spending::NanoUsd;
 
 /// A fact of a run. The serde attributes spell the stored form out, as in [`crate::event`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NorrisEvent {
     /// A person has launched it; its question stands before it. The first step begins with the turn.
     #[serde(rename = "launched")]
-    Launched(Box<Launch>),
+    Launched(Box<RunLaunch>),
     #[serde(rename = "step_begun")]
     StepBegun {
         /// From 1.
         step: u32,
-        spent: Spent,
+        spent: RunSpending,
     },
     /// The model neither acted nor said that it was done, and is told so.
     #[serde(rename = "nudged")]
     Nudged { text: String },
     /// Nothing new begins until a person resumes it.
     #[serde(rename = "paused")]
-    Paused { pause: Pause, spent: Spent },
+    Paused { pause: RunPause, spent: RunSpending },
     #[serde(rename = "resumed")]
     Resumed,
     /// Stands before the end of its turn.
     #[serde(rename = "ended")]
     Ended {
-        outcome: Outcome,
+        outcome: RunOutcome,
         /// What the model said, or which limit it was.
         reason: String,
         step: u32,
-        spent: Spent,
+        spent: RunSpending,
     },
 }
 
 /// What a run has used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct RunSpending {
     /// Milliseconds in which it worked; waiting for a person is none.
     pub ms: u64,
     /// In and out, those of second opinions among them.
     pub tokens: u64,
     /// Of requests whose price is known.
     #[serde(default, skip_serializing_if = "is_nothing")]
-    pub cost: Nano,
+    pub cost: NanoUsd,
 }
 
-fn is_nothing(cost: &Nano) -> bool {
-    *cost == Nano(0)
+fn is_nothing(cost: &NanoUsd) -> bool {
+    *cost == NanoUsd(0)
 }
 
 /// Why a run stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Pause {
+pub enum RunPause {
     #[serde(rename = "person")]
     Person,
     /// The daemon ended under it. What had begun is of unknown effect, and nothing is done again by itself.
@@ -69,7 +69,7 @@ pub enum Pause {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// The model says that the goal is reached.
     #[serde(rename = "done")]
     Done,

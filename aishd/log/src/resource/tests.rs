@@ -5,18 +5,18 @@ use serde_json::json;
 
 use super::*;
 
-fn author() -> Author {
-    Author::Provider("data-tool".parse().unwrap())
+fn author() -> ChangeAuthor {
+    ChangeAuthor::Provider("data-tool".parse().unwrap())
 }
 
-fn head(revision: u64) -> Head {
-    Head {
+fn head(revision: u64) -> ResourceHead {
+    ResourceHead {
         seq: Seq(4),
         revision,
         bytes: 2,
-        created_at: At(1),
-        created_by: Author::Provider("first".parse().unwrap()),
-        updated_at: At(2),
+        created_at: Timestamp(1),
+        created_by: ChangeAuthor::Provider("first".parse().unwrap()),
+        updated_at: Timestamp(2),
         updated_by: author(),
     }
 }
@@ -25,12 +25,12 @@ fn wanted(words: &str) -> ResourceChange {
     let mut words = words.split(' ');
     let (action, name) = (words.next().unwrap(), words.next().unwrap());
     let number = words.next().map(|it| it.parse().unwrap());
-    let data = || Data::of(&json!({"n": 1})).unwrap();
+    let data = || ResourceData::of(&json!({"n": 1})).unwrap();
     let action = match action {
-        "create" => Action::Create(data()),
-        "put" => Action::Put(data(), number),
-        "update" => Action::Update(data(), number),
-        "delete" => Action::Delete(number),
+        "create" => ResourceAction::Create(data()),
+        "put" => ResourceAction::Put(data(), number),
+        "update" => ResourceAction::Update(data(), number),
+        "delete" => ResourceAction::Delete(number),
         _ => panic!("no action {action}"),
     };
     ResourceChange {
@@ -40,11 +40,11 @@ fn wanted(words: &str) -> ResourceChange {
 }
 
 /// There is `old` at revision 3, and `gone` was deleted at revision 5.
-fn stored(name: &ResourceName) -> Standing {
+fn stored(name: &ResourceName) -> ResourceStatus {
     match name.as_str() {
-        "old" => Standing::There(head(3)),
-        "gone" => Standing::Gone(5),
-        _ => Standing::Gone(0),
+        "old" => ResourceStatus::There(head(3)),
+        "gone" => ResourceStatus::Gone(5),
+        _ => ResourceStatus::Gone(0),
     }
 }
 
@@ -52,7 +52,7 @@ fn stored(name: &ResourceName) -> Standing {
 #[track_caller]
 fn check(count: u32, script: &[&str]) {
     let by = author();
-    let mut checking = Checking::new(&by, At(9), count);
+    let mut checking = ChangeCheck::new(&by, Timestamp(9), count);
     for line in script {
         let (change, expected) = line.split_once(" = ").unwrap();
         let came = match checking.check(wanted(change), |name| Ok(stored(name))) {
@@ -172,10 +172,10 @@ fn names_are_plain_words() {
 #[test]
 fn a_mebibyte_is_the_most() {
     let text = |bytes: usize| Value::String("x".repeat(bytes - 2));
-    assert_eq!(1 << 20, Data::of(&text(MAX_BYTES)).unwrap().bytes());
+    assert_eq!(1 << 20, ResourceData::of(&text(MAX_BYTES)).unwrap().bytes());
     assert_eq!(
         Err(BadData::TooLarge(MAX_BYTES + 1)),
-        Data::of(&text(MAX_BYTES + 1))
+        ResourceData::of(&text(MAX_BYTES + 1))
     );
 }
 
@@ -195,14 +195,14 @@ fn writing_takes_level_two_of_the_provider_or_of_what_was_allowed() {
 
 #[test]
 fn a_long_name_of_a_client_is_cut_where_a_character_ends() {
-    let person = Person {
+    let person = AnsweringPerson {
         client: aish_proto::id::ClientId::from_bytes([1; 16]),
         name: "é".repeat(9_000),
         tty: None,
         pid: None,
         uid: Some(7),
     };
-    let Author::Person(kept) = Author::person(&person) else {
+    let ChangeAuthor::Person(kept) = ChangeAuthor::person(&person) else {
         panic!("a provider");
     };
     assert_eq!((200, Some(7)), (kept.name.len(), kept.uid));
@@ -224,7 +224,10 @@ fn what_is_put_may_say_over_which_revision() {
 #[test]
 fn data_is_only_so_deep() {
     let nested = |depth| (1..depth).fold(json!([]), |inner, _| json!([inner]));
-    assert!(Data::of(&nested(100)).is_ok());
-    assert_eq!(Err(BadData::TooDeep), Data::of(&nested(101)));
-    assert_eq!(Err(BadData::TooDeep), Data::of(&json!({"a": nested(100)})));
+    assert!(ResourceData::of(&nested(100)).is_ok());
+    assert_eq!(Err(BadData::TooDeep), ResourceData::of(&nested(101)));
+    assert_eq!(
+        Err(BadData::TooDeep),
+        ResourceData::of(&json!({"a": nested(100)}))
+    );
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::access::Access;
-use crate::environment::Environment;
-use crate::tool::{Network, Reach, Tool, Word};
+use crate::environment::ClientVariables;
+use crate::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 
 /// The capability that rules can name. No model is offered it: it proposes commands by lines of its text.
 pub const TOOL: &str = "shell__run";
@@ -37,21 +37,21 @@ pub fn why_it_cannot_run(command: &str) -> Option<&'static str> {
 
 /// A line of a model's answer that proposes a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proposed {
+pub struct ProposedLine {
     pub call: String,
     pub command: String,
 }
 
 /// What a confirm asks about a command, besides what every confirm has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct CommandQuestion {
     pub command: String,
     pub shell: String,
     /// What the asker's client gave; with the values, because they are part of what is approved.
     #[serde(default)]
-    pub environment: Environment,
+    pub environment: ClientVariables,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub segments: Vec<Segment>,
+    pub segments: Vec<SimpleCommand>,
     /// Why it could not be read to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
@@ -62,7 +62,7 @@ pub struct Asked {
 
 /// One simple command of it, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segment {
+pub struct SimpleCommand {
     pub runs: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redirects: Vec<String>,
@@ -72,7 +72,7 @@ pub struct Segment {
 
 /// What becomes of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Given {
+pub enum OutputUse {
     /// It waits, and goes to the model with the next question.
     #[default]
     #[serde(rename = "with_next_question")]
@@ -87,7 +87,7 @@ pub enum Given {
 
 /// The rules about commands that are configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct ShellSettings {
     /// Whether a person is asked about what a model proposes.
     pub confirm: bool,
     pub timeout_ms: u64,
@@ -97,7 +97,7 @@ pub struct Rules {
     pub feed_back: bool,
 }
 
-impl Default for Rules {
+impl Default for ShellSettings {
     fn default() -> Self {
         let names = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"];
         Self {
@@ -110,7 +110,7 @@ impl Default for Rules {
     }
 }
 
-impl Rules {
+impl ShellSettings {
     /// Each in a line of its own, as the configuration calls it.
     pub fn lines(&self) -> impl Iterator<Item = String> + use<> {
         let Self {
@@ -144,10 +144,10 @@ pub fn tool() -> &'static Arc<Tool> {
             server: "this machine".into(),
             place: "this machine".into(),
             needs: Access::Execute,
-            needs_by: Word::Ours,
+            needs_by: ClaimSource::Ours,
             reads_only: false,
-            reach: Reach::World,
-            network: Network::MayLeave,
+            reach: ToolReach::World,
+            network: NetworkUse::MayLeave,
             packages: Arc::default(),
             directory: None,
         })

@@ -4,17 +4,17 @@ use aish_proto::id::Seq;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Record};
-use crate::shell::Given;
-use crate::tool::Sha;
+use crate::shell::OutputUse;
+use crate::tool::ContentDigest;
 
 /// So much of a command is shown of one that runs; the log has all of it.
 const MOST_SHOWN_BYTES: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shell {
+pub struct ShellState {
     /// Commands of people that run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub own: Vec<OwnCommand>,
+    pub own: Vec<UserCommand>,
     /// The first output that waits for the next question.
     #[serde(
         rename = "pending_from",
@@ -28,7 +28,7 @@ pub struct Shell {
         default,
         skip_serializing_if = "Option::is_none"
     )]
-    pub environment: Option<Environment>,
+    pub environment: Option<ShellEnvironment>,
     /// Where it was before it changed its directory.
     #[serde(
         rename = "previous_cwd",
@@ -40,11 +40,11 @@ pub struct Shell {
 
 /// One that runs by itself, without a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnCommand {
+pub struct UserCommand {
     pub call: String,
     /// Where its start stands.
     pub seq: Seq,
-    pub digest: Sha,
+    pub digest: ContentDigest,
     /// Its beginning, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shown: String,
@@ -52,12 +52,12 @@ pub struct OwnCommand {
 
 /// Where an environment stands, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Environment {
+pub struct ShellEnvironment {
     pub seq: Seq,
-    pub digest: Sha,
+    pub digest: ContentDigest,
 }
 
-impl Shell {
+impl ShellState {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -73,7 +73,7 @@ impl Shell {
             ..
         } = &record.event
         {
-            self.environment = Some(Environment {
+            self.environment = Some(ShellEnvironment {
                 seq: record.seq,
                 digest: given.digest(),
             });
@@ -89,7 +89,7 @@ impl Shell {
         ) = (&record.event, record.turn)
         {
             let shown = command.floor_char_boundary(MOST_SHOWN_BYTES);
-            self.own.push(OwnCommand {
+            self.own.push(UserCommand {
                 call: call.clone(),
                 seq: record.seq,
                 digest: *digest,
@@ -100,7 +100,7 @@ impl Shell {
             if record.turn.is_none() {
                 self.own.retain(|it| it.call != *call);
             }
-            if *given == Given::WithNextQuestion {
+            if *given == OutputUse::WithNextQuestion {
                 self.pending_from.get_or_insert(record.seq);
             }
         }

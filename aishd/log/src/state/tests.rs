@@ -7,7 +7,7 @@ const CONSENT: &str = include_str!("../../../../tests/data/store/consent.jsonl")
 
 #[test]
 fn what_was_granted_long_ago_is_granted() {
-    let mut state = State::default();
+    let mut state = ConversationState::default();
     let mut waited = 0;
     for line in CONSENT.lines() {
         let record: Record = serde_json::from_str(line).unwrap();

@@ -3,11 +3,11 @@
 use aish_proto::id::{Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
-use crate::tool::Subject;
+use crate::tool::DecisionSubject;
 use crate::usage::Usage;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
+pub struct RunningTurn {
     pub turn: TurnId,
     /// Where its question stands.
     pub message_seq: Seq,
@@ -45,14 +45,14 @@ pub struct OpenCall {
     pub started: bool,
     /// What began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<Subject>,
+    pub subject: Option<DecisionSubject>,
     /// What is proposed, where it is a command and no call of a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queued {
+pub struct QueuedTurn {
     pub turn: TurnId,
     /// Where its question stands.
     pub message_seq: Seq,

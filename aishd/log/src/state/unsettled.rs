@@ -1,8 +1,8 @@
 //! What is still to come of a conversation.
 
-use super::State;
+use super::ConversationState;
 
-impl State {
+impl ConversationState {
     /// Nothing of it is under way, and it goes on when a person says so: an answer, or the end of a pause.
     pub fn waits_for_person(&self) -> bool {
         let open = self.running.iter().flat_map(|it| &it.open_calls);

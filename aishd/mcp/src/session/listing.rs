@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::error::Failure;
+use super::super::capability_cache::RememberedServer;
+use super::super::error::WireFailure;
 use super::super::lifecycle;
-use super::super::remembered::Remembered;
-use super::{Done, Phase, Session};
-use aishd_mcp_messages::tool::Listed;
+use super::{McpSession, SessionDone, SessionPhase};
+use aishd_mcp_messages::tool::ListedTools;
 
 /// Between the answer to one list and the next question for it, where nobody wants it at once.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -17,12 +17,12 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// How often a server is asked that says all the time that its tools changed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct ListingPace {
     pause: Duration,
     answered: Option<Instant>,
 }
 
-impl Default for Pace {
+impl Default for ListingPace {
     fn default() -> Self {
         Self {
             pause: SHORTEST,
@@ -31,8 +31,8 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
-    pub(super) fn answered(&mut self, now: Instant) {
+impl ListingPace {
+    pub(super) fn on_answer(&mut self, now: Instant) {
         self.answered = Some(now);
     }
 
@@ -51,9 +51,9 @@ impl Pace {
     }
 }
 
-impl Session {
+impl McpSession {
     pub(super) fn list(&mut self) {
-        let Phase::Up(up) = &mut self.phase else {
+        let SessionPhase::Up(up) = &mut self.phase else {
             return;
         };
         if std::mem::replace(&mut up.listing, true) {
@@ -63,12 +63,12 @@ impl Session {
         let (peer, limits) = (up.live.peer.clone(), self.shared.limits());
         let (identity, session) = (self.status.identity.clone(), self.next_id);
         self.tasks.spawn(async move {
-            Done::Listed(session, lifecycle::tools(&peer, &identity, limits).await)
+            SessionDone::Listed(session, lifecycle::tools(&peer, &identity, limits).await)
         });
     }
 
     pub(super) fn changed(&mut self) {
-        let Phase::Up(up) = &mut self.phase else {
+        let SessionPhase::Up(up) = &mut self.phase else {
             return;
         };
         let _seen = up.changes.borrow_and_update();
@@ -79,12 +79,12 @@ impl Session {
         }
     }
 
-    pub(super) fn listed(&mut self, result: Result<Listed, Failure>) {
-        let Phase::Up(up) = &mut self.phase else {
+    pub(super) fn on_listed(&mut self, result: Result<ListedTools, WireFailure>) {
+        let SessionPhase::Up(up) = &mut self.phase else {
             return;
         };
         let now = Instant::now();
-        self.pace.answered(now);
+        self.pace.on_answer(now);
         up.listing = false;
         if std::mem::take(&mut up.changed_since) && up.list_again_at.is_none() {
             up.list_again_at = Some(self.pace.due(now));
@@ -106,8 +106,8 @@ impl Session {
     }
 
     /// The tools as they are now, also for the next start of the daemon.
-    pub(super) fn take(&mut self, listed: Listed) {
-        let remarks = listed.remarks.said();
+    pub(super) fn take(&mut self, listed: ListedTools) {
+        let remarks = listed.remarks.lines();
         for remark in &remarks {
             if !self.status.remarks.contains(remark) {
                 tracing::warn!(mcp = %self.alias, "{remark}");
@@ -116,8 +116,8 @@ impl Session {
         self.holds.begin(listed.holds);
         self.status.remarks = remarks.into();
         self.status.tools = listed.tools.into_iter().map(Arc::new).collect();
-        if let Phase::Up(up) = &self.phase {
-            let now = Remembered {
+        if let SessionPhase::Up(up) = &self.phase {
+            let now = RememberedServer {
                 era: Some(up.live.peer.era),
                 about: self.status.about.clone(),
                 tools: self.status.tools.clone(),
@@ -141,14 +141,14 @@ mod tests {
 
     /// At which seconds a server is asked that says at these that its tools changed, and answers at once.
     fn asked(changes: impl IntoIterator<Item = u64>) -> Vec<u64> {
-        let (begun, mut pace) = (Instant::now(), Pace::default());
+        let (begun, mut pace) = (Instant::now(), ListingPace::default());
         let at = |it: u64| begun + Duration::from_secs(it);
-        pace.answered(begun);
+        pace.on_answer(begun);
         let mut asked = vec![];
         for change in changes {
             let last = asked.last().copied().unwrap_or_default();
             let due = pace.due(at(change.max(last)));
-            pace.answered(due);
+            pace.on_answer(due);
             asked.push(due.duration_since(begun).as_secs());
         }
         asked

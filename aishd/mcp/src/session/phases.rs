@@ -8,31 +8,31 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::super::era::Era;
-use super::super::error::{Broken, Failure};
-use super::super::inbox::{Inbound, Inbox};
-use super::super::lifecycle::{self, Live, Means};
-use super::super::shared::Shared;
-use super::{Done, INBOUND, Session};
-use aishd_mcp_messages::expand::UnsetIn;
+use super::super::error::{ExchangeError, WireFailure};
+use super::super::inbox::{InboundMessage, Inbox};
+use super::super::lifecycle::{self, LiveSession, SessionServices};
+use super::super::shared::SharedCell;
+use super::{INBOUND, McpSession, SessionDone};
 use aishd_mcp_messages::secret_name;
-use aishd_mcp_messages::server::State;
-use aishd_mcp_messages::settings::Endpoint;
+use aishd_mcp_messages::server::ServerPhase;
+use aishd_mcp_messages::settings::ServerEndpoint;
+use aishd_mcp_messages::variable_expansion::UnsetIn;
 use aishd_platform::clock;
 
 /// Whether there is a session.
-pub(super) enum Phase {
+pub(super) enum SessionPhase {
     /// Not wanted, or failed; by itself it is tried again then.
     Down {
         retry_at: Option<Instant>,
     },
     Connecting(AbortHandle),
-    Up(Box<Up>),
+    Up(Box<UpSession>),
 }
 
 /// A session that is there.
-pub(super) struct Up {
-    pub(super) live: Live,
-    pub(super) inbound: mpsc::Receiver<Inbound>,
+pub(super) struct UpSession {
+    pub(super) live: LiveSession,
+    pub(super) inbound: mpsc::Receiver<InboundMessage>,
     pub(super) changes: watch::Receiver<u64>,
     pub(super) since: Instant,
     pub(super) listing: bool,
@@ -45,21 +45,24 @@ pub(super) struct Up {
 }
 
 /// With the values of its variables, and those of them that are secrets, as far as their names tell.
-fn expanded(endpoint: &Endpoint, shared: &Shared) -> (Result<Endpoint, UnsetIn>, Vec<String>) {
+fn expanded(
+    endpoint: &ServerEndpoint,
+    shared: &SharedCell,
+) -> (Result<ServerEndpoint, UnsetIn>, Vec<String>) {
     let used = RefCell::new(vec![]);
     let endpoint = endpoint.expanded(&|name| {
         let value = (shared.environment())(name);
-        let secret = value.iter().filter(|_| secret_name::tells(name));
+        let secret = value.iter().filter(|_| secret_name::is_secret_name(name));
         used.borrow_mut().extend(secret.cloned());
         value
     });
     (endpoint, used.into_inner())
 }
 
-impl Session {
+impl McpSession {
     pub(super) fn connect(&mut self) {
-        if self.status.state != State::Connecting {
-            self.status.state = State::Connecting;
+        if self.status.state != ServerPhase::Connecting {
+            self.status.state = ServerPhase::Connecting;
             self.status.since = clock::now();
             self.publish();
         }
@@ -84,7 +87,7 @@ impl Session {
                 live.end().await;
             }
             let (endpoint, used) = expanded(&server.endpoint, &shared);
-            let means = Means {
+            let means = SessionServices {
                 shared: &shared,
                 alias: &alias,
                 identity: &identity,
@@ -95,12 +98,12 @@ impl Session {
                 used: &used,
             };
             let live = match endpoint {
-                Ok(Endpoint::Http(http)) => lifecycle::http(&http, means).await,
-                Ok(Endpoint::Stdio(stdio)) => lifecycle::stdio(&stdio, means).await,
-                Err(unset) => Err(Failure::NotConnected(unset.to_string())),
+                Ok(ServerEndpoint::Http(http)) => lifecycle::http(&http, means).await,
+                Ok(ServerEndpoint::Stdio(stdio)) => lifecycle::stdio(&stdio, means).await,
+                Err(unset) => Err(WireFailure::NotConnected(unset.to_string())),
             };
             let (in_flight, landed) = mpsc::channel(1);
-            Done::Connected(Box::new(live.map(|live| Up {
+            SessionDone::Connected(Box::new(live.map(|live| UpSession {
                 live,
                 inbound,
                 changes,
@@ -112,10 +115,10 @@ impl Session {
                 landed,
             })))
         });
-        self.phase = Phase::Connecting(connecting);
+        self.phase = SessionPhase::Connecting(connecting);
     }
 
-    pub(super) fn came_up(&mut self, mut up: Up) {
+    pub(super) fn came_up(&mut self, mut up: UpSession) {
         let listed = std::mem::take(&mut up.live.listed);
         tracing::info!(
             mcp = %self.alias,
@@ -126,11 +129,11 @@ impl Session {
         );
         self.status.about = up.live.about.clone();
         self.status.connect_ms = Some(up.live.connect_ms);
-        self.status.state = State::Ready;
+        self.status.state = ServerPhase::Ready;
         self.status.since = clock::now();
         self.reported = None;
-        self.pace.answered(Instant::now());
-        self.phase = Phase::Up(Box::new(up));
+        self.pace.on_answer(Instant::now());
+        self.phase = SessionPhase::Up(Box::new(up));
         self.take(listed);
         self.publish();
         for asker in std::mem::take(&mut self.refreshing) {
@@ -144,16 +147,16 @@ impl Session {
     }
 
     /// The session could not be made, or broke.
-    pub(super) async fn fell(&mut self, failure: Failure) {
+    pub(super) async fn fell(&mut self, failure: WireFailure) {
         match (&self.phase, &failure) {
-            (Phase::Up(up), _) => self.backoff.lived(up.since.elapsed()),
-            (Phase::Connecting(_), Failure::Ended(_)) => {
+            (SessionPhase::Up(up), _) => self.backoff.lived(up.since.elapsed()),
+            (SessionPhase::Connecting(_), WireFailure::Ended(_)) => {
                 self.guess = match self.guess {
                     None => Some(Era::Session),
                     Some(_) => None,
                 };
             }
-            (Phase::Connecting(_) | Phase::Down { .. }, _) => {}
+            (SessionPhase::Connecting(_) | SessionPhase::Down { .. }, _) => {}
         }
         self.down(&failure).await;
         let why = failure.to_string();
@@ -161,20 +164,20 @@ impl Session {
             tracing::warn!(mcp = %self.alias, why, "not connected");
             self.reported = Some(why.clone());
         }
-        self.status.state = State::Failed {
+        self.status.state = ServerPhase::Failed {
             why,
             hint: failure.hint(&self.alias),
         };
         self.status.since = clock::now();
         self.status.tools = Arc::default();
         self.holds.begin(None);
-        self.phase = Phase::Down {
+        self.phase = SessionPhase::Down {
             retry_at: Some(Instant::now() + self.backoff.next()),
         };
         for live in std::mem::take(&mut self.leaving) {
             self.tasks.spawn(async move {
                 live.end().await;
-                Done::Told
+                SessionDone::Told
             });
         }
         self.publish();
@@ -184,15 +187,15 @@ impl Session {
     /// that itself: a question that was refused is sent again, and one that is being worked on is waited for.
     pub(super) fn was_forgotten(&mut self) {
         self.fresh.forget();
-        let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
+        let phase = std::mem::replace(&mut self.phase, SessionPhase::Down { retry_at: None });
         let up = match phase {
-            Phase::Up(up) => up,
-            other @ (Phase::Connecting(_) | Phase::Down { .. }) => {
+            SessionPhase::Up(up) => up,
+            other @ (SessionPhase::Connecting(_) | SessionPhase::Down { .. }) => {
                 self.phase = other;
                 return;
             }
         };
-        let Up {
+        let UpSession {
             live,
             inbound,
             in_flight,
@@ -206,39 +209,39 @@ impl Session {
                 _none_is_left = landed.recv() => {}
                 () = forgotten.cancelled() => {}
             }
-            let cut = Failure::Cut("its session was forgotten".to_owned());
+            let cut = WireFailure::Cut("its session was forgotten".to_owned());
             live.peer.inbox.close(cut).await;
             live.end().await;
-            Done::Told
+            SessionDone::Told
         });
     }
 
     /// Ends the session that there is. Calls in flight fail with a transport error.
-    pub(super) async fn down(&mut self, failure: &Failure) {
+    pub(super) async fn down(&mut self, failure: &WireFailure) {
         self.drop_session(failure).await;
         for work in std::mem::take(&mut self.waiting) {
-            work.answer(&self.alias, Err(Broken::Failure(failure.clone())));
+            work.answer(&self.alias, Err(ExchangeError::Failure(failure.clone())));
         }
         for asker in std::mem::take(&mut self.refreshing) {
             let _gone = asker.send(Err(failure.clone()));
         }
     }
 
-    pub(super) async fn drop_session(&mut self, failure: &Failure) {
+    pub(super) async fn drop_session(&mut self, failure: &WireFailure) {
         self.fresh.forget();
         std::mem::take(&mut self.forgotten).cancel();
-        let phase = std::mem::replace(&mut self.phase, Phase::Down { retry_at: None });
+        let phase = std::mem::replace(&mut self.phase, SessionPhase::Down { retry_at: None });
         match phase {
-            Phase::Up(up) => {
-                let Up { live, inbound, .. } = *up;
+            SessionPhase::Up(up) => {
+                let UpSession { live, inbound, .. } = *up;
                 // Whoever wants to tell us something more must not wait for us.
                 drop(inbound);
                 live.peer.inbox.close(failure.in_flight()).await;
                 self.leaving.push(live);
             }
             // What it has made is dropped with it, a child included.
-            Phase::Connecting(task) => task.abort(),
-            Phase::Down { .. } => {}
+            SessionPhase::Connecting(task) => task.abort(),
+            SessionPhase::Down { .. } => {}
         }
     }
 }

@@ -3,9 +3,14 @@
 use super::*;
 
 /// Of a tool, as [`Bench::call`].
-async fn call(hub: &Hub, approved: Approved) -> String {
+async fn call(hub: &Hub, approved: ApprovedTool) -> String {
     let never = CancellationToken::new();
-    let call = hub.call(approved, serde_json::Map::new(), Ears::default(), &never);
+    let call = hub.call(
+        approved,
+        serde_json::Map::new(),
+        CallListener::default(),
+        &never,
+    );
     said(tokio::time::timeout(PATIENCE, call).await.unwrap())
 }
 
@@ -58,7 +63,7 @@ async fn a_call_that_waited_for_its_server_runs_nothing_else() {
 async fn a_session_of_a_conversations_own_runs_nothing_else() {
     let bench = Bench::http("turns").await;
     bench.ready().await;
-    let own = bench.hub.own(vec![]);
+    let own = bench.hub.with_own_roots(vec![]);
     let call = async |name| call(&own, approved(&bench.hub, &tool(name))).await;
     assert_eq!(CHANGED, call("look").await);
     assert_eq!(GONE, call("first").await);
@@ -122,11 +127,11 @@ async fn a_call_whose_server_is_taken_away_may_have_happened() {
 #[tokio::test]
 async fn a_stream_that_is_always_cut_is_taken_up_again_now_and_then() {
     let server = serve("polls", 0);
-    let limits = Limits {
+    let limits = SessionLimits {
         call: Duration::from_secs(1),
         ..limits()
     };
-    let mut bench = Bench::with(Endpoint::Http(url(server.port)), limits, People::None).await;
+    let mut bench = Bench::with(ServerEndpoint::Http(url(server.port)), limits, People::None).await;
     bench.server = Some(server);
     bench.ready().await;
     let late = "transport error: MCP server a gave no answer within 1 s";

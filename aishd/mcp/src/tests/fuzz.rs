@@ -7,15 +7,15 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::super::fresh::Fresh;
-use super::super::inbox::{Hears, Inbox, Purpose};
-use super::super::message::{self, Message};
-use super::super::sse::{Events, Place};
+use super::super::inbox::{CallHearer, Inbox, QuestionPurpose};
+use super::super::message::{self, ServerMessage};
+use super::super::resource_cache::ResourceCache;
+use super::super::sse::{ResumePoint, SseEvents};
 use super::super::stdio;
 use super::PATIENCE;
 use aishd_mcp_messages::content;
 use aishd_mcp_messages::tool;
-use aishd_mcp_messages::tool::{MAX_TOOLS, Mirroring};
+use aishd_mcp_messages::tool::{HeaderMirroring, MAX_TOOLS};
 
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hé"},{"type":"image","data":"QUJD","mimeType":"image/png"},{"type":"resource","resource":{"uri":"file:///a","text":"b"}},{"type":"resource_link","uri":"file:///a","name":"b"},{"type":"audio","data":"QQ=="}],"structuredContent":{"a":1},"isError":false}}"#;
 const TOOLS: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read_file","title":"Read","description":"Reads.","inputSchema":{"type":"object","properties":{"path":{"type":"string","x-mcp-header":"Path"}},"required":["path"]},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":false}},{"name":"b"}],"nextCursor":"2"}}"#;
@@ -42,8 +42,8 @@ fn damaged_lines_hide_no_answer() {
     fuzz(LINES, |input| {
         let (to_actor, mut actor) = mpsc::channel(1 << 16);
         let (changed, _changes) = watch::channel(0);
-        let inbox = Inbox::new(1, to_actor, changed, Fresh::default());
-        let mut question = inbox.ask(Purpose::Call, Hears::default());
+        let inbox = Inbox::new(1, to_actor, changed, ResourceCache::default());
+        let mut question = inbox.ask(QuestionPurpose::Call, CallHearer::default());
         let mut bytes = input.to_vec();
         bytes.extend_from_slice(b"\n{\"id\":1,\"result\":\"the last line\"}\n");
         block_on(stdio::read(&bytes[..], &inbox));
@@ -61,10 +61,10 @@ fn damaged_lines_hide_no_answer() {
 }
 
 fn kinds(line: &[u8]) -> String {
-    let kind = |it: &Message| match it {
-        Message::Response { id, body } => format!("{id:?} {}", body.is_ok()),
-        Message::Request { method, .. } => format!("asks {}", method.len()),
-        Message::Notification { method, .. } => format!("says {}", method.len()),
+    let kind = |it: &ServerMessage| match it {
+        ServerMessage::Response { id, body } => format!("{id:?} {}", body.is_ok()),
+        ServerMessage::Request { method, .. } => format!("asks {}", method.len()),
+        ServerMessage::Notification { method, .. } => format!("says {}", method.len()),
     };
     let messages = message::read(line);
     messages.map_or_else(
@@ -79,8 +79,8 @@ fn damaged_results_keep_their_bounds() {
     fuzz([RESULT, TOOLS], |input| {
         let Some(Ok(result)) = message::read(input).and_then(|it| {
             it.into_iter().find_map(|it| match it {
-                Message::Response { body, .. } => Some(body),
-                Message::Request { .. } | Message::Notification { .. } => None,
+                ServerMessage::Response { body, .. } => Some(body),
+                ServerMessage::Request { .. } | ServerMessage::Notification { .. } => None,
             })
         }) else {
             return "no result".to_owned();
@@ -93,23 +93,23 @@ fn damaged_results_keep_their_bounds() {
                 .all(|it| outcome.text[..it.end].ends_with(']'))
         );
         let entries = result["tools"].as_array().cloned().unwrap_or_default();
-        let listed = tool::read(&entries, "fuzz", Mirroring::Headers);
+        let listed = tool::read(&entries, "fuzz", HeaderMirroring::Headers);
         let names: BTreeSet<&str> = listed.tools.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names.len(), listed.tools.len(), "each name once");
         assert!(listed.tools.len() <= MAX_TOOLS.min(entries.len()));
         for tool in &listed.tools {
-            assert!(tool.name.bytes().all(|it| it.is_ascii_graphic()));
+            assert!(tool.called.bytes().all(|it| it.is_ascii_graphic()));
             assert!(tool.input_schema.is_object());
             // What is kept in the store is read again as the same tool.
-            let again = tool::read(&[tool.written()], "fuzz", Mirroring::Headers);
+            let again = tool::read(&[tool.written()], "fuzz", HeaderMirroring::Headers);
             assert_eq!(Some(tool), again.tools.first());
         }
         format!(
             "{} {} {} {:?}",
             listed.tools.len(),
-            listed.remarks.said().len(),
+            listed.remarks.lines().len(),
             outcome.attachments.len(),
-            listed.tools.first().map(tool::Tool::hints)
+            listed.tools.first().map(tool::ServerTool::hints)
         )
     });
 }
@@ -144,10 +144,10 @@ fn damaged_event_streams_are_the_same_in_any_pieces() {
     });
 }
 
-async fn events(pieces: Vec<Bytes>) -> (Vec<Value>, Place) {
+async fn events(pieces: Vec<Bytes>) -> (Vec<Value>, ResumePoint) {
     let pieces = pieces.into_iter().map(Ok);
-    let mut events = Events::new(futures_util::stream::iter(pieces));
-    let (mut seen, mut place) = (vec![], Place::default());
+    let mut events = SseEvents::new(futures_util::stream::iter(pieces));
+    let (mut seen, mut place) = (vec![], ResumePoint::default());
     while let Some(event) = events.next(&mut place).await {
         seen.push(match event {
             Ok(event) => json!([event.kind, event.data]),

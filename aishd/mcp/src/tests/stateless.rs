@@ -73,11 +73,14 @@ async fn a_list_is_believed_for_as_long_as_its_server_says() {
 #[tokio::test]
 async fn a_call_that_needs_a_visit_first_is_made_again_after_it() {
     for (answer, expected) in [
-        (Elicited::Agreed, "signed in"),
-        (Elicited::Declined, "dispatch failed: sign in first"),
+        (ElicitationAnswer::Agreed, "signed in"),
+        (
+            ElicitationAnswer::Declined,
+            "dispatch failed: sign in first",
+        ),
     ] {
         let server = serve("modern", 0);
-        let endpoint = Endpoint::Http(url(server.port));
+        let endpoint = ServerEndpoint::Http(url(server.port));
         let mut bench = Bench::with(endpoint, limits(), People::Some).await;
         bench.server = Some(server);
         bench.ready().await;
@@ -99,7 +102,7 @@ async fn a_call_that_needs_a_visit_first_is_made_again_after_it() {
 #[tokio::test]
 async fn a_question_in_between_is_answered_by_a_person() {
     let server = serve("modern", 0);
-    let endpoint = Endpoint::Http(url(server.port));
+    let endpoint = ServerEndpoint::Http(url(server.port));
     let mut bench = Bench::with(endpoint, limits(), People::Some).await;
     bench.server = Some(server);
     bench.ready().await;
@@ -108,7 +111,9 @@ async fn a_question_in_between_is_answered_by_a_person() {
         let form = forms.recv().await.unwrap();
         assert_eq!("who?", form.params["message"]);
         let content = json!({"name": "me"}).as_object().unwrap().clone();
-        form.answer.send(Elicited::Accepted(content)).unwrap();
+        form.answer
+            .send(ElicitationAnswer::Accepted(content))
+            .unwrap();
     };
     let (answer, ()) = tokio::join!(bench.call("ask"), person);
     let expected = json!([{"q": {"action": "accept", "content": {"name": "me"}}}, "stäte"]);

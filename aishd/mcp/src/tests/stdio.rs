@@ -19,7 +19,7 @@ async fn a_child_is_started_asked_and_ended() {
 async fn a_child_has_a_clean_environment_and_its_own() {
     let mut server = python("plain");
     server.env = BTreeMap::from([("API_KEY".to_owned(), "${LMCP_TOKEN}".to_owned())]);
-    let bench = Bench::with(Endpoint::Stdio(server), limits(), People::None).await;
+    let bench = Bench::with(ServerEndpoint::Stdio(server), limits(), People::None).await;
     bench.ready().await;
     let env: BTreeMap<String, String> = serde_json::from_str(&bench.call("env").await).unwrap();
     assert_eq!("sesame", env["API_KEY"]);
@@ -87,7 +87,7 @@ async fn a_child_that_dies_is_started_again() {
 async fn a_variable_that_is_not_set_is_named() {
     let mut server = python("plain");
     server.env = BTreeMap::from([("API_KEY".to_owned(), "${GONE}".to_owned())]);
-    let bench = Bench::with(Endpoint::Stdio(server), limits(), People::None).await;
+    let bench = Bench::with(ServerEndpoint::Stdio(server), limits(), People::None).await;
     let (why, _) = bench.failed().await;
     assert_eq!(
         "not connected: env.API_KEY: the variable GONE is not set",
@@ -102,7 +102,7 @@ async fn a_child_that_cannot_be_started_says_why() {
     assert_eq!("the server ended: exit status: 3: no such database", why);
     let mut server = python("plain");
     server.command = "no-such-program".to_owned();
-    let bench = Bench::with(Endpoint::Stdio(server), limits(), People::None).await;
+    let bench = Bench::with(ServerEndpoint::Stdio(server), limits(), People::None).await;
     let (why, _) = bench.failed().await;
     assert_eq!(
         "not connected: find no-such-program: No such file or directory (os error 2)",
@@ -135,12 +135,12 @@ async fn the_era_of_a_child_is_found_out() {
 
 #[tokio::test]
 async fn a_child_that_hangs_is_given_up() {
-    let limits = Limits {
+    let limits = SessionLimits {
         start: Duration::from_millis(400),
         connect: Duration::from_millis(300),
         ..limits()
     };
-    let bench = Bench::with(Endpoint::Stdio(python("hangs")), limits, People::None).await;
+    let bench = Bench::with(ServerEndpoint::Stdio(python("hangs")), limits, People::None).await;
     let (why, _) = bench.failed().await;
     assert!(why.starts_with("did not answer"), "{why}");
 }
@@ -156,7 +156,7 @@ async fn changes_and_cancelled_calls_of_a_child() {
     let call = bench.hub.call(
         approved(&bench.hub, &name),
         serde_json::Map::new(),
-        Ears::default(),
+        CallListener::default(),
         &cancel,
     );
     let cancelling = async {
@@ -201,10 +201,10 @@ async fn a_child_that_does_not_want_to_end_is_ended_with_all_that_it_started() {
 }
 
 /// What the child is told when a person does this with its form, after the call's own time is over.
-async fn check_form(answered: Option<Elicited>, expected: &str) {
+async fn check_form(answered: Option<ElicitationAnswer>, expected: &str) {
     let mut limits = limits();
     (limits.call, limits.longest_call) = (Duration::from_secs(1), Duration::from_secs(1));
-    let mut bench = Bench::with(Endpoint::Stdio(python("plain")), limits, People::Some).await;
+    let mut bench = Bench::with(ServerEndpoint::Stdio(python("plain")), limits, People::Some).await;
     bench.ready().await;
     let mut forms = bench.elicitations.take().unwrap();
     let person = async {
@@ -222,12 +222,15 @@ async fn check_form(answered: Option<Elicited>, expected: &str) {
 /// A form goes to a person; the child waits meanwhile, and so does the clock of its call.
 #[tokio::test]
 async fn a_form_of_a_child_is_answered_by_a_person() {
-    let filled = Elicited::Accepted(serde_json::Map::new());
-    let refused = Elicited::Refused("too long".to_owned());
+    let filled = ElicitationAnswer::Accepted(serde_json::Map::new());
+    let refused = ElicitationAnswer::Refused("too long".to_owned());
     tokio::join!(
         check_form(Some(filled), r#"{"action": "accept", "content": {}}"#),
-        check_form(Some(Elicited::Agreed), r#"{"action": "accept"}"#),
-        check_form(Some(Elicited::Declined), r#"{"action": "decline"}"#),
+        check_form(Some(ElicitationAnswer::Agreed), r#"{"action": "accept"}"#),
+        check_form(
+            Some(ElicitationAnswer::Declined),
+            r#"{"action": "decline"}"#
+        ),
         check_form(None, r#"{"action": "cancel"}"#),
         check_form(Some(refused), r#"{"code": -32602, "message": "too long"}"#),
     );
@@ -236,7 +239,12 @@ async fn a_form_of_a_child_is_answered_by_a_person() {
 /// What belongs to no call that somebody looks at is declined.
 #[tokio::test]
 async fn a_form_that_nobody_can_see_is_declined_at_once() {
-    let mut bench = Bench::with(Endpoint::Stdio(python("plain")), limits(), People::Some).await;
+    let mut bench = Bench::with(
+        ServerEndpoint::Stdio(python("plain")),
+        limits(),
+        People::Some,
+    )
+    .await;
     bench.ready().await;
     bench.forms = None;
     assert_eq!(r#"{"action": "decline"}"#, bench.call("ask_me").await);

@@ -2,7 +2,7 @@
 
 use super::Classified;
 use super::path::{has_path, has_source_file};
-use aishd_log::routed::{Class, Rule};
+use aishd_log::routed::{ClassRule, QuestionClass};
 
 /// How far the beginning of a text goes, in characters.
 const NEAR_START_CHARS: usize = 200;
@@ -18,60 +18,60 @@ pub fn classify(text: &str) -> Classified {
     let text = text.trim_matches(['\n', '\r']);
     let lower = text.to_lowercase();
     if let Some(rule) = code(text, &lower) {
-        let class = Class::Code;
+        let class = QuestionClass::Code;
         return Classified { class, rule };
     }
     if let Some(rule) = reasoning(text, &lower) {
-        let class = Class::Reasoning;
+        let class = QuestionClass::Reasoning;
         return Classified { class, rule };
     }
     Classified {
-        class: Class::Default,
-        rule: Rule::None,
+        class: QuestionClass::Default,
+        rule: ClassRule::None,
     }
 }
 
-fn code(text: &str, lower: &str) -> Option<Rule> {
+fn code(text: &str, lower: &str) -> Option<ClassRule> {
     if text.contains("```") {
-        return Some(Rule::Fence);
+        return Some(ClassRule::Fence);
     }
     if lower.contains("traceback") {
-        return Some(Rule::Traceback);
+        return Some(ClassRule::Traceback);
     }
     if lower.contains("stacktrace") || lower.contains("stack trace") {
-        return Some(Rule::StackTrace);
+        return Some(ClassRule::StackTrace);
     }
     if said_near_start(text, "error:") {
-        return Some(Rule::Error);
+        return Some(ClassRule::Error);
     }
     if said_near_start(text, "exception:") {
-        return Some(Rule::Exception);
+        return Some(ClassRule::Exception);
     }
     if has_path(text) {
-        return Some(Rule::Path);
+        return Some(ClassRule::Path);
     }
     if has_source_file(text) {
-        return Some(Rule::SourceFile);
+        return Some(ClassRule::SourceFile);
     }
-    is_paste(text).then_some(Rule::Paste)
+    is_paste(text).then_some(ClassRule::Paste)
 }
 
-fn reasoning(text: &str, lower: &str) -> Option<Rule> {
+fn reasoning(text: &str, lower: &str) -> Option<ClassRule> {
     if has_word(lower, "explain") {
-        return Some(Rule::Explain);
+        return Some(ClassRule::Explain);
     }
     if has_word(lower, "why") {
-        return Some(Rule::Why);
+        return Some(ClassRule::Why);
     }
     if has_how_does(lower) {
-        return Some(Rule::HowDoes);
+        return Some(ClassRule::HowDoes);
     }
     if has_word(lower, "compare") {
-        return Some(Rule::Compare);
+        return Some(ClassRule::Compare);
     }
     let asks = text.contains(QUESTION_MARKS);
     let is_long = text.trim().chars().nth(LONG_CHARS).is_some();
-    (asks && is_long).then_some(Rule::LongQuestion)
+    (asks && is_long).then_some(ClassRule::LongQuestion)
 }
 
 /// Whether a word that ends in a colon begins within the first characters, by itself or as the last part of a longer

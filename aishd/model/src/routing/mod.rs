@@ -7,19 +7,19 @@ mod switches;
 #[cfg(test)]
 mod tests;
 
-use aishd_log::routed::{Class, Rule};
+use aishd_log::routed::{ClassRule, QuestionClass};
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use classify::classify;
-pub use switches::{Switch, Switches};
+pub use switches::{RoutingSwitch, RoutingSwitches};
 
 /// The class of a text, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Classified {
-    pub class: Class,
-    pub rule: Rule,
+    pub class: QuestionClass,
+    pub rule: ClassRule,
 }
 
 /// What is configured of routing and of fallback.
@@ -28,7 +28,7 @@ pub struct Routing {
     /// Whether questions are routed, when no switch says otherwise.
     pub auto: bool,
     /// Classes that have a preset; the others keep the active one.
-    pub classes: BTreeMap<Class, String>,
+    pub classes: BTreeMap<QuestionClass, String>,
     /// Whether a request that failed may go to `fallback_model`, when no switch says otherwise.
     pub fallback: bool,
     pub fallback_model: String,
@@ -46,7 +46,7 @@ pub enum Meant {
 
 impl Routing {
     /// The preset for a class, where `is_known` tells which presets there are.
-    pub fn meant(&self, class: Class, is_known: impl Fn(&str) -> bool) -> Meant {
+    pub fn resolve(&self, class: QuestionClass, is_known: impl Fn(&str) -> bool) -> Meant {
         match self.classes.get(&class) {
             None => Meant::Active,
             Some(name) if is_known(name) => Meant::Preset(name.clone()),

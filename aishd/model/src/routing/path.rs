@@ -41,7 +41,7 @@ fn begins_path(rest: &str) -> bool {
         return true;
     }
     if let Some(below) = rest.strip_prefix('/') {
-        let name = word(below);
+        let name = bare_word(below);
         let after = &below[name.len()..];
         return name == "usr" || (ROOTS.contains(&name) && is_deeper(after));
     }
@@ -57,7 +57,7 @@ fn is_deeper(after: &str) -> bool {
 }
 
 /// The name that a text begins with.
-fn word(text: &str) -> &str {
+fn bare_word(text: &str) -> &str {
     let end = text.find(|it: char| !is_of_word(it)).unwrap_or(text.len());
     &text[..end]
 }

@@ -1,50 +1,50 @@
 //! Switches that people throw while the daemon runs. They lie over the whole configuration, hold for every conversation, and
 //! stay as they are until somebody takes them back.
 
-use aishd_log::routed::Which;
+use aishd_log::routed::RoutedSide;
 use serde::{Deserialize, Serialize};
 
 use super::Routing;
-use aishd_log::confirm::Person;
-use aishd_log::time::At;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::time::Timestamp;
 
 /// What somebody said last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Switch {
+pub struct RoutingSwitch {
     pub on: bool,
-    pub by: Person,
-    pub at: At,
+    pub by: AnsweringPerson,
+    pub at: Timestamp,
 }
 
 /// Both; `None`: what is configured counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Switches {
+pub struct RoutingSwitches {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub route: Option<Switch>,
+    pub route: Option<RoutingSwitch>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback: Option<Switch>,
+    pub fallback: Option<RoutingSwitch>,
 }
 
-impl Switches {
-    pub fn get(&self, which: Which) -> Option<&Switch> {
+impl RoutingSwitches {
+    pub fn get(&self, which: RoutedSide) -> Option<&RoutingSwitch> {
         match which {
-            Which::Route => self.route.as_ref(),
-            Which::Fallback => self.fallback.as_ref(),
+            RoutedSide::Route => self.route.as_ref(),
+            RoutedSide::Fallback => self.fallback.as_ref(),
         }
     }
 
-    pub fn set(&mut self, which: Which, switch: Option<Switch>) {
+    pub fn set(&mut self, which: RoutedSide, switch: Option<RoutingSwitch>) {
         match which {
-            Which::Route => self.route = switch,
-            Which::Fallback => self.fallback = switch,
+            RoutedSide::Route => self.route = switch,
+            RoutedSide::Fallback => self.fallback = switch,
         }
     }
 
     /// Whether it is on, all told.
-    pub fn is_on(&self, which: Which, configured: &Routing) -> bool {
+    pub fn is_on(&self, which: RoutedSide, configured: &Routing) -> bool {
         let configured = match which {
-            Which::Route => configured.auto,
-            Which::Fallback => configured.fallback,
+            RoutedSide::Route => configured.auto,
+            RoutedSide::Fallback => configured.fallback,
         };
         self.get(which).map_or(configured, |it| it.on)
     }

@@ -44,7 +44,7 @@ fn most_prompts_of_the_corpus_are_what_people_say_they_are() {
             let (label, written) = line.split_once('\t').unwrap();
             let found = classify(&text(written));
             let said = found.class.name();
-            let label = Class::ALL.into_iter().find(|it| it.name() == label);
+            let label = QuestionClass::ALL.into_iter().find(|it| it.name() == label);
             let label = label.unwrap_or_else(|| panic!("{line}")).name();
             *table.entry((label, said)).or_default() += 1;
             if said != label {
@@ -55,7 +55,7 @@ fn most_prompts_of_the_corpus_are_what_people_say_they_are() {
             }
         }
         println!("{part}, (label, said): {table:?}\n{}", wrong.join("\n"));
-        for class in Class::ALL {
+        for class in QuestionClass::ALL {
             let of = |it: &(&(&str, &str), &usize)| it.0.0 == class.name();
             let all: usize = table.iter().filter(of).map(|it| it.1).sum();
             let right = table
@@ -79,47 +79,50 @@ fn most_prompts_of_the_corpus_are_what_people_say_they_are() {
 }
 
 #[track_caller]
-fn check(text: &str, class: Class, rule: Rule) {
+fn check(text: &str, class: QuestionClass, rule: ClassRule) {
     assert_eq!(Classified { class, rule }, classify(text), "{text:?}");
 }
 
-fn code(text: &str, rule: Rule) {
-    check(text, Class::Code, rule);
+fn code(text: &str, rule: ClassRule) {
+    check(text, QuestionClass::Code, rule);
 }
 
-fn reasoning(text: &str, rule: Rule) {
-    check(text, Class::Reasoning, rule);
+fn reasoning(text: &str, rule: ClassRule) {
+    check(text, QuestionClass::Reasoning, rule);
 }
 
 fn none(text: &str) {
-    check(text, Class::Default, Rule::None);
+    check(text, QuestionClass::Default, ClassRule::None);
 }
 
 #[test]
 fn the_first_rule_that_fits_is_the_one_that_counts() {
-    code("why ``` why", Rule::Fence);
-    code("explain the traceback in ./x.py", Rule::Traceback);
-    code("compare this stack trace: error: x", Rule::StackTrace);
-    code("why error: ./x", Rule::Error);
-    code("Exception: in ./x.rs", Rule::Exception);
-    code("why is ./x.rs there", Rule::Path);
-    code("why is x.rs there", Rule::SourceFile);
-    code("why\n a\nb\nc\nd", Rule::Paste);
-    reasoning("why explain", Rule::Explain);
-    reasoning("why, and how does it compare", Rule::Why);
-    reasoning("how does it compare", Rule::HowDoes);
+    code("why ``` why", ClassRule::Fence);
+    code("explain the traceback in ./x.py", ClassRule::Traceback);
+    code("compare this stack trace: error: x", ClassRule::StackTrace);
+    code("why error: ./x", ClassRule::Error);
+    code("Exception: in ./x.rs", ClassRule::Exception);
+    code("why is ./x.rs there", ClassRule::Path);
+    code("why is x.rs there", ClassRule::SourceFile);
+    code("why\n a\nb\nc\nd", ClassRule::Paste);
+    reasoning("why explain", ClassRule::Explain);
+    reasoning("why, and how does it compare", ClassRule::Why);
+    reasoning("how does it compare", ClassRule::HowDoes);
     let long = format!("compare {}?", "x ".repeat(60));
-    reasoning(&long, Rule::Compare);
+    reasoning(&long, ClassRule::Compare);
 }
 
 #[test]
 fn near_the_start_is_within_two_hundred_characters() {
     // The word may begin with the 200th character, whatever the characters are.
     for filling in ["x ", "é "] {
-        code(&format!("{}error: it", filling.repeat(99)), Rule::Error);
+        code(
+            &format!("{}error: it", filling.repeat(99)),
+            ClassRule::Error,
+        );
         code(
             &format!("{}  exception: it", filling.repeat(98)),
-            Rule::Exception,
+            ClassRule::Exception,
         );
         none(&format!("{}error: it", filling.repeat(100)));
     }
@@ -127,9 +130,9 @@ fn near_the_start_is_within_two_hundred_characters() {
 
 #[test]
 fn a_paste_has_more_than_four_lines_and_one_is_indented() {
-    code("a\n b\nc\nd\ne", Rule::Paste);
-    code("a\nb\nc\nd\n\te\n", Rule::Paste);
-    code("a\r\n  b\r\nc\r\nd\r\ne\r\n", Rule::Paste);
+    code("a\n b\nc\nd\ne", ClassRule::Paste);
+    code("a\nb\nc\nd\n\te\n", ClassRule::Paste);
+    code("a\r\n  b\r\nc\r\nd\r\ne\r\n", ClassRule::Paste);
     none("a\n b\nc\nd");
     none("a\n b\nc\nd\n\n\n");
     none("a\nb\nc\nd\ne\nf");
@@ -140,8 +143,8 @@ fn a_paste_has_more_than_four_lines_and_one_is_indented() {
 fn a_long_question_has_a_question_mark_and_more_than_a_hundred_characters() {
     let text = |count: usize, end: &str| format!("{}{end}", "é".repeat(count - 1));
     none(&text(100, "?"));
-    reasoning(&text(101, "?"), Rule::LongQuestion);
-    reasoning(&text(101, "？"), Rule::LongQuestion);
+    reasoning(&text(101, "?"), ClassRule::LongQuestion);
+    reasoning(&text(101, "？"), ClassRule::LongQuestion);
     none(&text(101, "."));
     none(&format!("{}   ", text(100, "?")));
 }
@@ -158,10 +161,10 @@ fn words_are_words() {
     ] {
         none(text);
     }
-    reasoning("WHY", Rule::Why);
-    reasoning("(explain)", Rule::Explain);
-    reasoning("how\tdoes", Rule::HowDoes);
-    reasoning("请explain一下", Rule::Explain);
+    reasoning("WHY", ClassRule::Why);
+    reasoning("(explain)", ClassRule::Explain);
+    reasoning("how\tdoes", ClassRule::HowDoes);
+    reasoning("请explain一下", ClassRule::Explain);
 }
 
 #[test]
@@ -177,7 +180,7 @@ fn paths_and_source_files_are_told_from_prose() {
         "/etc/hosts",
         r"C:\x",
     ] {
-        code(text, Rule::Path);
+        code(text, ClassRule::Path);
     }
     for text in [
         "a.py",
@@ -190,7 +193,7 @@ fn paths_and_source_files_are_told_from_prose() {
         "看main.py吧",
         "a-b.tsx",
     ] {
-        code(text, Rule::SourceFile);
+        code(text, ClassRule::SourceFile);
     }
     for text in [
         "and/or",
@@ -232,14 +235,17 @@ fn a_class_without_a_preset_keeps_the_active_one() {
     let routing = Routing {
         auto: true,
         classes: [
-            (Class::Code, "deep".to_owned()),
-            (Class::Reasoning, "gone".to_owned()),
+            (QuestionClass::Code, "deep".to_owned()),
+            (QuestionClass::Reasoning, "gone".to_owned()),
         ]
         .into(),
         ..Routing::default()
     };
-    let meant = |class| routing.meant(class, |name| name == "deep");
-    assert_eq!(Meant::Preset("deep".to_owned()), meant(Class::Code));
-    assert_eq!(Meant::Unknown("gone".to_owned()), meant(Class::Reasoning));
-    assert_eq!(Meant::Active, meant(Class::Default));
+    let meant = |class| routing.resolve(class, |name| name == "deep");
+    assert_eq!(Meant::Preset("deep".to_owned()), meant(QuestionClass::Code));
+    assert_eq!(
+        Meant::Unknown("gone".to_owned()),
+        meant(QuestionClass::Reasoning)
+    );
+    assert_eq!(Meant::Active, meant(QuestionClass::Default));
 }

@@ -4,8 +4,8 @@
 //! Three things together, none of which needs a privilege: Landlock says which files (`files`), a filter of system calls
 //! shuts the ways out that are no files (`calls`), and what root could do besides is given up here.
 
-mod calls;
-mod files;
+mod landlock;
+mod seccomp;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use rustix::thread::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::spec::{Exit, Failed, Spec, Stage, Stream};
+use super::spec::{ChildExit, ChildSpec, StandardStream, StartFailure, StartStage};
 use super::{Children, SpawnError};
 
 /// Of what root can do: writing in directories of others, as far as files are within the wall.
@@ -62,16 +62,16 @@ impl Wall {
 }
 
 /// Puts it up around the calling thread and all that it starts.
-pub(super) fn put_up(wall: &Wall) -> Result<(), Failed> {
+pub(super) fn put_up(wall: &Wall) -> Result<(), StartFailure> {
     // Looking comes before anything is given up.
-    let opened = files::open(wall).map_err(failed(Stage::Places))?;
-    give_up_privileges().map_err(failed(Stage::Kernel))?;
-    files::hold(opened).map_err(failed(Stage::Kernel))?;
-    calls::hold().map_err(failed(Stage::Kernel))
+    let opened = landlock::open(wall).map_err(failed(StartStage::Places))?;
+    give_up_privileges().map_err(failed(StartStage::Kernel))?;
+    landlock::hold(opened).map_err(failed(StartStage::Kernel))?;
+    seccomp::hold().map_err(failed(StartStage::Kernel))
 }
 
-fn failed(stage: Stage) -> impl Fn(io::Error) -> Failed {
-    move |error| Failed {
+fn failed(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
+    move |error| StartFailure {
         stage,
         errno: error
             .raw_os_error()
@@ -106,11 +106,11 @@ impl Children {
         const TRY: &str = ": > within || exit 3; (: > ../beyond) 2>/dev/null && exit 4; kill -0 $PPID && exit 5; exit 0";
         let inside = scratch.join("probe");
         std::fs::create_dir_all(&inside).map_err(|it| it.to_string())?;
-        let spec = Spec {
+        let spec = ChildSpec {
             args: ["-c", TRY].map(str::to_owned).to_vec(),
-            stdout: Stream::Null,
+            stdout: StandardStream::Null,
             wall: Some(Box::new(Wall::of_system(&inside))),
-            ..Spec::new("/bin/sh", &inside)
+            ..ChildSpec::new("/bin/sh", &inside)
         };
         let tried = match self.spawn(&spec).await {
             Ok(mut child) => child.wait().await,
@@ -123,8 +123,8 @@ impl Children {
         };
         let _left_for_the_next_start = std::fs::remove_dir_all(&inside);
         match tried {
-            Exit::Code(0) => Ok(()),
-            other @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unknown) => {
+            ChildExit::Code(0) => Ok(()),
+            other @ (ChildExit::Code(_) | ChildExit::Signal(_) | ChildExit::Unknown) => {
                 Err(format!("a program that tried got out ({other})"))
             }
         }

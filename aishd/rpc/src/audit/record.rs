@@ -5,23 +5,26 @@ use std::num::NonZeroU32;
 use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 
 use crate::confirm::{answerer, decision};
-use crate::convert::{denied, provider_or_all};
-use aishd_conversation::audit::Told;
-use aishd_log::audit::{Notice, Outcome, Routed, RoutedAs, ServerChange, Told as What};
-use aishd_log::confirm::{Denial, Fate};
-use aishd_log::grants::Scope;
-use aishd_log::level_request::Upgrade;
-use aishd_log::norris::launch::Limits;
+use crate::event_conversion::denied;
+use crate::provider_name::provider_or_all;
+use aishd_conversation::audit::AuditedRecord;
+use aishd_log::audit::{
+    AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange,
+};
+use aishd_log::confirm::{ConfirmFate, Denial};
+use aishd_log::grants::GrantScope;
+use aishd_log::level_request::LevelStep;
+use aishd_log::norris::launch::RunLimits;
 use aishd_log::pattern::Patterns;
 use aishd_log::routed;
-use aishd_log::tool::Subject;
+use aishd_log::tool::DecisionSubject;
 use aishd_logging::Redactor;
 use aishd_platform::clock;
 
 /// As much of a call's arguments is shown.
 const ARGUMENT_BYTES: usize = 2000;
 
-pub(super) fn subject(told: &What) -> Option<&Subject> {
+pub(super) fn subject(told: &What) -> Option<&DecisionSubject> {
     match told {
         What::ConfirmRequested { subject, .. } => Some(subject),
         What::ConfirmResolved { subject, .. }
@@ -60,10 +63,10 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         | What::RaiseRequested { .. }
         | What::MemoryProposed { .. } => Some(AuditDecision::Ask),
         What::ConfirmResolved { fate, .. } => Some(match fate {
-            Fate::Allowed => AuditDecision::Allow,
-            Fate::Denied => AuditDecision::Deny,
-            Fate::Expired => AuditDecision::Expire,
-            Fate::Cancelled => AuditDecision::Cancel,
+            ConfirmFate::Allowed => AuditDecision::Allow,
+            ConfirmFate::Denied => AuditDecision::Deny,
+            ConfirmFate::Expired => AuditDecision::Expire,
+            ConfirmFate::Cancelled => AuditDecision::Cancel,
         }),
         What::CallStarted { .. } => Some(AuditDecision::Allow),
         What::CallRefused { denial, .. } => denial.map(|it| match it {
@@ -95,8 +98,8 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
     }
 }
 
-pub(super) fn record(it: Told, redactor: &Redactor) -> AuditRecord {
-    let Told {
+pub(super) fn record(it: AuditedRecord, redactor: &Redactor) -> AuditRecord {
+    let AuditedRecord {
         sealed,
         entry,
         arguments,
@@ -276,8 +279,8 @@ fn fill(record: &mut AuditRecord, told: What) {
             fill_of_upgrade(record, upgrade);
             record.confirm = Some(confirm);
             record.outcome = Some(match outcome {
-                Notice::Given => AuditOutcome::Ok,
-                Notice::Failed => AuditOutcome::Failed,
+                NotifyOutcome::Given => AuditOutcome::Ok,
+                NotifyOutcome::Failed => AuditOutcome::Failed,
             });
         }
         told @ (What::AutoApproveSet { .. }
@@ -300,14 +303,14 @@ fn fill(record: &mut AuditRecord, told: What) {
     }
 }
 
-fn bounds(limits: Limits, second_opinion: bool) -> String {
+fn bounds(limits: RunLimits, second_opinion: bool) -> String {
     let opinion = if second_opinion { "with" } else { "without" };
     let cost = limits.cost.map(|it| format!(", {it}")).unwrap_or_default();
     format!("{} steps{cost}, {opinion} a second opinion", limits.steps)
 }
 
-fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<Upgrade>) {
-    if let Some(Upgrade { provider, from, to }) = upgrade {
+fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<LevelStep>) {
+    if let Some(LevelStep { provider, from, to }) = upgrade {
         record.provider = Some(provider.to_string());
         (record.from, record.to) = (Some(from.number()), Some(to.number()));
     }
@@ -400,7 +403,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
     }
 }
 
-fn fill_of_class(record: &mut AuditRecord, routed: routed::Routed) {
+fn fill_of_class(record: &mut AuditRecord, routed: routed::RoutingDecision) {
     record.because = Some(format!("{}: {}", routed.class.name(), routed.rule));
     record.model = Some(routed.preset);
 }
@@ -423,7 +426,7 @@ fn done_to_server(change: ServerChange) -> &'static str {
     }
 }
 
-fn fill_of_switch(record: &mut AuditRecord, which: routed::Which, on: Option<bool>) {
+fn fill_of_switch(record: &mut AuditRecord, which: routed::RoutedSide, on: Option<bool>) {
     let how = match on {
         Some(true) => "on",
         Some(false) => "off",
@@ -432,8 +435,8 @@ fn fill_of_switch(record: &mut AuditRecord, which: routed::Which, on: Option<boo
     record.because = Some(format!("{} {how}", which.key()));
 }
 
-fn fill_of_routing(record: &mut AuditRecord, routed: Routed) {
-    let Routed {
+fn fill_of_routing(record: &mut AuditRecord, routed: RoutedAudit) {
+    let RoutedAudit {
         action,
         outcome,
         tool,
@@ -460,13 +463,13 @@ fn how_sure(outcome: RoutedAs, confidence: u16, contradiction: Option<String>) -
     }
 }
 
-fn how_long(patterns: &Patterns, scope: Scope, count: Option<NonZeroU32>) -> String {
+fn how_long(patterns: &Patterns, scope: GrantScope, count: Option<NonZeroU32>) -> String {
     if patterns.is_empty() {
         return "taken back".to_owned();
     }
     let scope = match scope {
-        Scope::Turn => "for a turn",
-        Scope::Client => "while the client is attached",
+        GrantScope::Turn => "for a turn",
+        GrantScope::Client => "while the client is attached",
     };
     match count {
         Some(count) => format!("{scope}, {count} calls"),
@@ -474,11 +477,11 @@ fn how_long(patterns: &Patterns, scope: Scope, count: Option<NonZeroU32>) -> Str
     }
 }
 
-fn ended(record: &mut AuditRecord, outcome: Outcome) {
+fn ended(record: &mut AuditRecord, outcome: CallOutcome) {
     let (outcome, bytes, ms) = match outcome {
-        Outcome::Ok { bytes, ms } => (AuditOutcome::Ok, Some(bytes), Some(ms)),
-        Outcome::Failed { bytes, ms } => (AuditOutcome::Failed, Some(bytes), Some(ms)),
-        Outcome::Unknown => (AuditOutcome::Unknown, None, None),
+        CallOutcome::Ok { bytes, ms } => (AuditOutcome::Ok, Some(bytes), Some(ms)),
+        CallOutcome::Failed { bytes, ms } => (AuditOutcome::Failed, Some(bytes), Some(ms)),
+        CallOutcome::Unknown => (AuditOutcome::Unknown, None, None),
     };
     (record.outcome, record.bytes, record.ms) = (Some(outcome), bytes, ms);
 }

@@ -20,21 +20,21 @@ fn catalog() -> Catalog {
 }
 
 #[track_caller]
-fn check(policy: &Policy, action: &str, provider: Option<&str>, expected: &Alignment) {
+fn check(policy: &Policy, action: &str, provider: Option<&str>, expected: &ActionVerdict) {
     let catalog = catalog();
     let routing = route(action, provider, &catalog, &BTreeSet::new());
-    let standing = Standing {
+    let standing = AlignmentContext {
         policy,
-        grants: &Grants::default(),
+        grants: &GrantList::default(),
         constraints: &Constraints::default(),
     };
     let arguments = json!({}).as_object().cloned().unwrap();
-    let alignment = Alignment::of(&routing, &arguments, &catalog, standing);
+    let alignment = ActionVerdict::of(&routing, &arguments, &catalog, standing);
     assert_eq!(*expected, alignment, "{action} of {provider:?}");
 }
 
-fn contradiction(reason: &str) -> Alignment {
-    Alignment::Contradiction {
+fn contradiction(reason: &str) -> ActionVerdict {
+    ActionVerdict::Contradiction {
         reason: reason.to_owned(),
         told: reason.to_owned(),
     }
@@ -45,7 +45,7 @@ fn every_provider_is_judged_by_the_same_rules() {
     for provider in PROVIDERS {
         let named = Some(provider);
         let open = Policy::default();
-        check(&open, "write", named, &Alignment::Aligned);
+        check(&open, "write", named, &ActionVerdict::Aligned);
         let rule = format!("{provider}__write");
         let denying = Policy {
             deny: Patterns::new([rule.parse().unwrap()]),
@@ -53,7 +53,7 @@ fn every_provider_is_judged_by_the_same_rules() {
         };
         let reason = format!("permissions.deny {rule}");
         check(&denying, "write", named, &contradiction(&reason));
-        check(&denying, "read", named, &Alignment::Aligned);
+        check(&denying, "read", named, &ActionVerdict::Aligned);
         let limit = ProviderRule {
             level: Access::Read,
             max_level: Access::Read,
@@ -64,7 +64,7 @@ fn every_provider_is_judged_by_the_same_rules() {
         };
         let reason = format!("max_level of {provider} is 1 and the call needs 2");
         check(&limited, "write", named, &contradiction(&reason));
-        check(&limited, "read", named, &Alignment::Aligned);
+        check(&limited, "read", named, &ActionVerdict::Aligned);
     }
 }
 
@@ -74,8 +74,8 @@ fn what_is_not_sure_is_against_no_rule_and_for_none() {
         deny: Patterns::new(PROVIDERS.map(|it| format!("{it}__*").parse().unwrap())),
         ..Policy::default()
     };
-    check(&denying, "write", None, &Alignment::Unknown);
-    check(&denying, "brew tea", None, &Alignment::Unknown);
+    check(&denying, "write", None, &ActionVerdict::Unknown);
+    check(&denying, "brew tea", None, &ActionVerdict::Unknown);
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn a_level_above_the_highest_contradicts() {
         providers: HashMap::from([(provider.clone(), limit)]),
         ..Policy::default()
     };
-    let of = |to| Alignment::of_level(&provider, to, &policy);
-    assert_eq!(Alignment::Aligned, of(Access::Write));
+    let of = |to| ActionVerdict::of_level(&provider, to, &policy);
+    assert_eq!(ActionVerdict::Aligned, of(Access::Write));
     let reason = contradiction("max_level of data-tool is 2");
     assert_eq!(reason, of(Access::Execute));
-    let free = Alignment::of_level(&provider, Access::Execute, &Policy::default());
-    assert_eq!(Alignment::Aligned, free);
+    let free = ActionVerdict::of_level(&provider, Access::Execute, &Policy::default());
+    assert_eq!(ActionVerdict::Aligned, free);
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::allowances::Number;
+use crate::allowances::AllowanceNumber;
 use crate::autonomy::*;
 use crate::log_samples::tool;
 use crate::samples::setting;
@@ -19,21 +19,22 @@ fn said(annotations: Value) -> Tool {
     }
 }
 
-fn why(halt: Option<Halt>) -> Option<String> {
+fn why(halt: Option<HaltReason>) -> Option<String> {
     halt.map(|it| it.text())
 }
 
 #[test]
 fn what_a_provider_says_only_makes_it_stricter() {
-    let check = |annotations: Value, by: Word, needs: Option<Access>, expected: Option<&str>| {
-        let tool = said(annotations.clone());
-        let found = why(of_tool(&tool, needs.unwrap_or(tool.needs), by));
-        assert_eq!(expected, found.as_deref(), "{annotations} {needs:?}");
-    };
+    let check =
+        |annotations: Value, by: ClaimSource, needs: Option<Access>, expected: Option<&str>| {
+            let tool = said(annotations.clone());
+            let found = why(of_tool(&tool, needs.unwrap_or(tool.needs), by));
+            assert_eq!(expected, found.as_deref(), "{annotations} {needs:?}");
+        };
     let says_so = "HALT: its provider says that it is destructive";
     let own_word =
         "HALT: only its server says what it may do; a level of its own counts: permissions.needs";
-    let (ours, theirs) = (Word::Ours, Word::Servers);
+    let (ours, theirs) = (ClaimSource::Ours, ClaimSource::Servers);
     let mild = [
         json!({"readOnlyHint": true}),
         json!({"readOnlyHint": true, "destructiveHint": false}),
@@ -54,32 +55,37 @@ fn what_a_provider_says_only_makes_it_stricter() {
     check(both, ours, Some(Access::Read), Some(says_so));
 }
 
-fn weigh(tool: &Tool, levels: &Levels, heard: Option<&Heard>, verdict: Verdict) -> String {
+fn weigh(
+    tool: &Tool,
+    levels: &UnaskedLevels,
+    heard: Option<&SecondOpinion>,
+    verdict: PolicyDecision,
+) -> String {
     let run = Autonomy { levels, heard };
     match run.weigh(
         "1",
-        Sha([1; 32]),
+        ContentDigest([1; 32]),
         tool,
         (tool.needs, tool.needs_by),
         verdict,
     ) {
-        Verdict::Allow(rule) => format!("run: {rule}"),
-        Verdict::Ask(why) => format!("ask: {}", why.text(&tool.name)),
-        Verdict::Deny(rule) => format!("deny: {rule}"),
+        PolicyDecision::Allow(rule) => format!("run: {rule}"),
+        PolicyDecision::Ask(why) => format!("ask: {}", why.text(&tool.name)),
+        PolicyDecision::Deny(rule) => format!("deny: {rule}"),
     }
 }
 
-fn level(all: Access) -> Levels {
-    Levels {
+fn level(all: Access) -> UnaskedLevels {
+    UnaskedLevels {
         all,
-        ..Levels::default()
+        ..UnaskedLevels::default()
     }
 }
 
-fn heard(call: &str, digest: u8, opinion: Opinion) -> Heard {
-    Heard {
+fn heard(call: &str, digest: u8, opinion: Opinion) -> SecondOpinion {
+    SecondOpinion {
         call: call.to_owned(),
-        digest: Sha([digest; 32]),
+        digest: ContentDigest([digest; 32]),
         preset: "other".to_owned(),
         opinion,
     }
@@ -88,38 +94,42 @@ fn heard(call: &str, digest: u8, opinion: Opinion) -> Heard {
 #[test]
 fn within_its_levels_a_run_goes_on_unasked() {
     let write = tool("fs__put", Access::Write);
-    let low = Why::Level {
+    let low = AskReason::Level {
         has: Access::Read,
         needs: Access::Write,
     };
-    let check = |granted, verdict: Verdict, expected: &str| {
+    let check = |granted, verdict: PolicyDecision, expected: &str| {
         assert_eq!(expected, weigh(&write, &level(granted), None, verdict));
     };
     check(
         Access::Write,
-        Verdict::Ask(Why::EveryCall),
+        PolicyDecision::Ask(AskReason::EveryCall),
         "run: norris run at level 2",
     );
     check(
         Access::Write,
-        Verdict::Ask(low.clone()),
+        PolicyDecision::Ask(low.clone()),
         "run: norris run at level 2",
     );
     let above = "ask: HALT: it needs level 2 and the run was launched with level 1";
-    check(Access::Read, Verdict::Ask(low), above);
-    check(Access::Read, Verdict::Ask(Why::EveryCall), above);
+    check(Access::Read, PolicyDecision::Ask(low), above);
     check(
         Access::Read,
-        Verdict::Allow(Rule::Always),
+        PolicyDecision::Ask(AskReason::EveryCall),
+        above,
+    );
+    check(
+        Access::Read,
+        PolicyDecision::Allow(DecidingRule::Always),
         "run: always, in this conversation",
     );
-    let changed = Why::Changed {
-        approved: Sha([2; 32]),
+    let changed = AskReason::Changed {
+        approved: ContentDigest([2; 32]),
         has: Access::Write,
         needs: Access::Write,
     };
     let text = "ask: the tool's definition changed since it was allowed";
-    check(Access::Execute, Verdict::Ask(changed), text);
+    check(Access::Execute, PolicyDecision::Ask(changed), text);
 }
 
 #[test]
@@ -127,10 +137,10 @@ fn what_destroys_is_asked_about_whatever_was_allowed_before() {
     let rm = tool("fs__rm", Access::Execute);
     let star: Pattern = "fs__*".parse().unwrap();
     for verdict in [
-        Verdict::Allow(Rule::Always),
-        Verdict::Allow(Rule::AutoApprove(star.clone())),
-        Verdict::Allow(Rule::ThisTurn(star)),
-        Verdict::Ask(Why::EveryCall),
+        PolicyDecision::Allow(DecidingRule::Always),
+        PolicyDecision::Allow(DecidingRule::AutoApprove(star.clone())),
+        PolicyDecision::Allow(DecidingRule::ThisTurn(star)),
+        PolicyDecision::Ask(AskReason::EveryCall),
     ] {
         let text = weigh(&rm, &level(Access::Execute), None, verdict);
         assert_eq!(format!("ask: {EXECUTE}"), text);
@@ -140,8 +150,8 @@ fn what_destroys_is_asked_about_whatever_was_allowed_before() {
 #[test]
 fn a_second_opinion_counts_for_its_own_call_and_only_against_it() {
     let read = tool("fs__get", Access::Read);
-    let check = |heard: Heard, expected: &str| {
-        let verdict = Verdict::Ask(Why::EveryCall);
+    let check = |heard: SecondOpinion, expected: &str| {
+        let verdict = PolicyDecision::Ask(AskReason::EveryCall);
         let told = weigh(&read, &level(Access::Read), Some(&heard), verdict);
         assert_eq!(expected, told);
     };
@@ -168,7 +178,7 @@ fn a_second_opinion_counts_for_its_own_call_and_only_against_it() {
         &rm,
         &level(Access::Execute),
         Some(&safe),
-        Verdict::Ask(Why::EveryCall),
+        PolicyDecision::Ask(AskReason::EveryCall),
     );
     assert_eq!(format!("ask: {EXECUTE}"), told);
 }
@@ -181,20 +191,23 @@ fn access() -> impl Strategy<Value = Access> {
     ]
 }
 
-fn verdict() -> impl Strategy<Value = Verdict> {
+fn verdict() -> impl Strategy<Value = PolicyDecision> {
     let pattern: Pattern = "fs__*".parse().unwrap();
-    let client = Rule::Client {
-        allowance: Number(1),
+    let client = DecidingRule::Client {
+        allowance: AllowanceNumber(1),
         whose: "somebody".to_owned(),
         pattern: pattern.clone(),
     };
     prop_oneof![
-        Just(Verdict::Ask(Why::EveryCall)),
-        Just(Verdict::Allow(Rule::Always)),
-        Just(Verdict::Allow(Rule::AutoApprove(pattern.clone()))),
-        Just(Verdict::Allow(client)),
-        Just(Verdict::Deny(Rule::Denied(pattern))),
-        (access(), access()).prop_map(|(has, needs)| Verdict::Ask(Why::Level { has, needs })),
+        Just(PolicyDecision::Ask(AskReason::EveryCall)),
+        Just(PolicyDecision::Allow(DecidingRule::Always)),
+        Just(PolicyDecision::Allow(DecidingRule::AutoApprove(
+            pattern.clone()
+        ))),
+        Just(PolicyDecision::Allow(client)),
+        Just(PolicyDecision::Deny(DecidingRule::Denied(pattern))),
+        (access(), access())
+            .prop_map(|(has, needs)| PolicyDecision::Ask(AskReason::Level { has, needs })),
     ]
 }
 
@@ -226,20 +239,20 @@ proptest! {
         let heard = opinion.map(|it| heard("1", 1, it));
         let levels = level(granted);
         let run = Autonomy { levels: &levels, heard: heard.as_ref() };
-        let came = run.weigh("1", Sha([1; 32]), &tool, (needs, Word::Ours), verdict.clone());
+        let came = run.weigh("1", ContentDigest([1; 32]), &tool, (needs, ClaimSource::Ours), verdict.clone());
         let destroys = needs == Access::Execute || hint == Some(true);
         let warned = heard.is_some_and(|it| it.opinion != Opinion::Safe);
         match &came {
-            Verdict::Allow(_) => {
+            PolicyDecision::Allow(_) => {
                 prop_assert!(!destroys && !warned);
-                prop_assert!(matches!(verdict, Verdict::Allow(_)) || needs <= granted);
+                prop_assert!(matches!(verdict, PolicyDecision::Allow(_)) || needs <= granted);
             }
-            Verdict::Ask(_) => prop_assert!(!matches!(verdict, Verdict::Deny(_))),
-            Verdict::Deny(_) => prop_assert_eq!(&verdict, &came),
+            PolicyDecision::Ask(_) => prop_assert!(!matches!(verdict, PolicyDecision::Deny(_))),
+            PolicyDecision::Deny(_) => prop_assert_eq!(&verdict, &came),
         }
         let unheard = Autonomy { levels: &levels, heard: None };
-        let without = unheard.weigh("1", Sha([1; 32]), &tool, (needs, Word::Ours), verdict);
-        prop_assert!(matches!(without, Verdict::Allow(_)) || !matches!(came, Verdict::Allow(_)));
+        let without = unheard.weigh("1", ContentDigest([1; 32]), &tool, (needs, ClaimSource::Ours), verdict);
+        prop_assert!(matches!(without, PolicyDecision::Allow(_)) || !matches!(came, PolicyDecision::Allow(_)));
     }
 }
 

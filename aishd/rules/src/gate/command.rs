@@ -7,68 +7,68 @@ use std::sync::Arc;
 use aish_proto::id::ConfirmId;
 use serde_json::json;
 
-use super::{Attended, Judged, refuse};
-use crate::allowances::Allowances;
-use crate::autonomy::{Autonomy, Halt, of_command};
-use crate::binding::Unbound;
-use crate::boundary::{Boundary, Failures, Ground};
-use crate::offered::Consent;
-use crate::policy::{Policy, Question, Rule, Verdict, Why, decide};
-use crate::reading::{Looked, look};
-use crate::setting::Setting;
+use super::{CallJudgement, Presence, refuse};
+use crate::allowances::AllowanceList;
+use crate::autonomy::{Autonomy, HaltReason, of_command};
+use crate::boundary::{Boundary, BoundaryFailures, BoundaryGround};
+use crate::command_explanation::{ReadingVerdict, look};
+use crate::command_instructions::CommandConsent;
+use crate::command_setting::CommandSetting;
+use crate::policy::{AskReason, DecidingRule, Policy, PolicyDecision, PolicyQuestion, decide};
+use crate::tool_binding::NoBindings;
 use aishd_log::canonical::canonical;
 use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use aishd_log::constraints::Constraints;
-use aishd_log::event::{Event, Refused};
-use aishd_log::grants::Grants;
+use aishd_log::event::{Event, RefusedCall};
+use aishd_log::grants::GrantList;
 use aishd_log::pattern::Patterns;
 use aishd_log::shell;
-use aishd_log::shell::{Given, Proposed};
-use aishd_log::time::At;
-use aishd_log::tool::{Sha, Subject};
-use aishd_model::norris_settings::Widened;
+use aishd_log::shell::{OutputUse, ProposedLine};
+use aishd_log::time::Timestamp;
+use aishd_log::tool::{ContentDigest, DecisionSubject};
+use aishd_model::norris_settings::WidenedLimits;
 
 /// All that a judgement of a command is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandGate<'a> {
     pub policy: &'a Policy,
-    pub grants: &'a Grants,
+    pub grants: &'a GrantList,
     pub constraints: &'a Constraints,
     pub on_confirm: &'a OnConfirm,
     /// What an autonomous run was granted.
     pub autonomy: Option<Autonomy<'a>>,
-    pub inside: Inside<'a>,
-    pub attended: Attended,
+    pub inside: RunContainment<'a>,
+    pub attended: Presence,
     /// Where it would run.
-    pub setting: &'a Arc<Setting>,
-    pub now: At,
+    pub setting: &'a Arc<CommandSetting>,
+    pub now: Timestamp,
     /// Names the next confirm.
     pub next: (ConfirmId, u32),
 }
 
 /// What a run's commands are kept within, where nobody approves them.
 #[derive(Clone, Copy, Debug)]
-pub struct Inside<'a> {
-    pub ground: &'a Ground,
-    pub widened: &'a Widened,
-    pub failures: &'a Failures,
+pub struct RunContainment<'a> {
+    pub ground: &'a BoundaryGround,
+    pub widened: &'a WidenedLimits,
+    pub failures: &'a BoundaryFailures,
     /// The conversation's directory when the run began.
     pub top: Option<&'a str>,
 }
 
 /// A command that may run, as it runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Execution {
+pub struct ApprovedCommand {
     pub command: String,
-    pub setting: Arc<Setting>,
-    pub digest: Sha,
+    pub setting: Arc<CommandSetting>,
+    pub digest: ContentDigest,
     /// What lets it through.
     pub rule: String,
 }
 
-impl Execution {
+impl ApprovedCommand {
     /// The mark that it begins.
-    pub fn started(&self, call: &str, confirm: Option<ConfirmId>, given: Given) -> Event {
+    pub fn started(&self, call: &str, confirm: Option<ConfirmId>, given: OutputUse) -> Event {
         Event::ShellStarted {
             call: call.to_owned(),
             command: self.command.clone(),
@@ -83,35 +83,41 @@ impl Execution {
 }
 
 impl CommandGate<'_> {
-    pub fn judge(&self, proposed: &Proposed) -> Judged {
-        self.judge_by(proposed, Author::Model)
+    pub fn judge(&self, proposed: &ProposedLine) -> CallJudgement {
+        self.judge_by(proposed, CommandAuthor::Model)
     }
 
     /// One that a person wrote in the place of another: it is asked about whatever would let it run, for nobody has seen
     /// how it is judged.
-    pub fn edited(&self, proposed: &Proposed) -> Judged {
-        let on_confirm = self.on_confirm.answered();
+    pub fn edited(&self, proposed: &ProposedLine) -> CallJudgement {
+        let on_confirm = self.on_confirm.as_answered();
         let gate = CommandGate {
             on_confirm: &on_confirm,
             ..*self
         };
-        gate.judge_by(proposed, Author::Person)
+        gate.judge_by(proposed, CommandAuthor::Person)
     }
 
-    fn judge_by(&self, proposed: &Proposed, author: Author) -> Judged {
+    fn judge_by(&self, proposed: &ProposedLine, author: CommandAuthor) -> CallJudgement {
         let digest = self.setting.digest(&proposed.command);
         // To a question about it no answer would be true.
         if let Some(why) = shell::why_it_cannot_run(&proposed.command) {
             let content = format!("[aish] {why} and cannot run; nothing ran");
-            return refuse(None, content, about(digest, why));
+            return refuse(None, content, refused(digest, why));
         }
         let doubt = match self.verdict() {
-            Verdict::Deny(rule) => {
+            PolicyDecision::Deny(rule) => {
                 let content = format!("[aish] denied by policy: {rule}");
-                return refuse(Some(Denial::Policy), content, about(digest, &rule.told()));
+                return refuse(
+                    Some(Denial::Policy),
+                    content,
+                    refused(digest, &rule.describe()),
+                );
             }
-            Verdict::Ask(why @ Why::Unclear { .. }) => Some(why.text(&shell::tool().name)),
-            Verdict::Ask(_) | Verdict::Allow(_) => None,
+            PolicyDecision::Ask(why @ AskReason::Unclear { .. }) => {
+                Some(why.text(&shell::tool().name))
+            }
+            PolicyDecision::Ask(_) | PolicyDecision::Allow(_) => None,
         };
         let roots = match self.constraints.directories() {
             // Who is at the top of everything is in no project.
@@ -130,31 +136,34 @@ impl CommandGate<'_> {
             let weighed = run.weigh_command(which, shell::tool().name.alias(), needs);
             // Whatever is asked about runs outside, once somebody has agreed to its text.
             return match (doubt, weighed.and_then(|it| Ok((it, inside?)))) {
-                (None, Ok(_)) if author == Author::Person => {
-                    let asks = Asks::Halt(Halt::Edited.text(), Halt::Edited.told());
+                (None, Ok(_)) if author == CommandAuthor::Person => {
+                    let asks =
+                        AskedFor::Halt(HaltReason::Edited.text(), HaltReason::Edited.describe());
                     self.ask(proposed, digest, looked, asks)
                 }
-                (None, Ok((granted, setting))) => Judged::Execute(Box::new(Execution {
-                    command: proposed.command.clone(),
-                    setting,
-                    digest: inside_digest,
-                    rule: format!("{}, inside its boundary", Rule::Norris(granted)),
-                })),
+                (None, Ok((granted, setting))) => {
+                    CallJudgement::Execute(Box::new(ApprovedCommand {
+                        command: proposed.command.clone(),
+                        setting,
+                        digest: inside_digest,
+                        rule: format!("{}, inside its boundary", DecidingRule::Norris(granted)),
+                    }))
+                }
                 (Some(doubt), _) => {
                     let told = "HALT: the conversation keeps itself from it";
-                    let asks = Asks::Halt(format!("HALT: {doubt}"), told.to_owned());
+                    let asks = AskedFor::Halt(format!("HALT: {doubt}"), told.to_owned());
                     self.ask(proposed, digest, looked, asks)
                 }
                 (None, Err(halt)) => self.ask(
                     proposed,
                     digest,
                     looked,
-                    Asks::Halt(halt.text(), halt.told()),
+                    AskedFor::Halt(halt.text(), halt.describe()),
                 ),
             };
         }
         // What the conversation keeps itself from is asked about whatever was said of commands.
-        if doubt.is_none() && author == Author::Model {
+        if doubt.is_none() && author == CommandAuthor::Model {
             if !self.policy.shell.confirm {
                 return self.execute(proposed, digest, "shell.confirm = false");
             }
@@ -162,12 +171,12 @@ impl CommandGate<'_> {
                 return self.execute(proposed, digest, "always allowed here by a person");
             }
         }
-        self.ask(proposed, digest, looked, Asks::EveryTime(doubt))
+        self.ask(proposed, digest, looked, AskedFor::EveryTime(doubt))
     }
 
     /// Where a command runs that nobody has approved, or why it does not.
-    fn inside(&self, command: &str, roots: &[PathBuf]) -> Result<Arc<Setting>, Halt> {
-        let Inside {
+    fn inside(&self, command: &str, roots: &[PathBuf]) -> Result<Arc<CommandSetting>, HaltReason> {
+        let RunContainment {
             ground,
             widened,
             failures,
@@ -181,61 +190,61 @@ impl CommandGate<'_> {
         let top = top.map(|it| [PathBuf::from(it)]);
         let roots = top.as_ref().map_or(roots, |it| it);
         let boundary = Boundary::of_run(ground, widened, roots, self.setting);
-        let setting = self.setting.within(boundary.map_err(Halt::Unheld)?);
+        let setting = self.setting.within(boundary.map_err(HaltReason::Unheld)?);
         if failures.hold(setting.digest(command)) {
-            return Err(Halt::Beyond);
+            return Err(HaltReason::Beyond);
         }
         Ok(Arc::new(setting))
     }
 
     /// One that a person has just approved: the same checks, and it runs if it is what was approved.
-    pub fn approved(&self, proposed: &Proposed, digest: Sha) -> Judged {
-        let on_confirm = self.on_confirm.answered();
+    pub fn approved(&self, proposed: &ProposedLine, digest: ContentDigest) -> CallJudgement {
+        let on_confirm = self.on_confirm.as_answered();
         let gate = CommandGate {
             on_confirm: &on_confirm,
             ..*self
         };
         match gate.judge(proposed) {
-            Judged::Ask(confirm) if confirm.digest == digest => {
+            CallJudgement::Ask(confirm) if confirm.digest == digest => {
                 gate.execute(proposed, digest, "approved by a person")
             }
             // It could run inside by now, and a person has agreed to more.
-            Judged::Execute(run)
+            CallJudgement::Execute(run)
                 if run.setting.boundary.is_some()
                     && self.setting.digest(&proposed.command) == digest =>
             {
                 gate.execute(proposed, digest, "approved by a person")
             }
-            other @ (Judged::Ask(_)
-            | Judged::Run(_)
-            | Judged::Execute(_)
-            | Judged::Later
-            | Judged::Refuse { .. }) => other,
+            other @ (CallJudgement::Ask(_)
+            | CallJudgement::Run(_)
+            | CallJudgement::Execute(_)
+            | CallJudgement::Later
+            | CallJudgement::Refuse { .. }) => other,
         }
     }
 
     /// How a command that the model proposes could come to run in this turn. `None`: none can, so a request says nothing of
     /// commands. `by_itself`: the turn is a run.
-    pub fn offers(&self, by_itself: bool) -> Option<Consent> {
+    pub fn offers(&self, by_itself: bool) -> Option<CommandConsent> {
         let is_unclear = match self.verdict() {
-            Verdict::Deny(_) => return None,
-            Verdict::Ask(why) => matches!(why, Why::Unclear { .. }),
-            Verdict::Allow(_) => false,
+            PolicyDecision::Deny(_) => return None,
+            PolicyDecision::Ask(why) => matches!(why, AskReason::Unclear { .. }),
+            PolicyDecision::Allow(_) => false,
         };
         if by_itself {
-            Some(Consent::OfRun)
+            Some(CommandConsent::OfRun)
         } else if !self.policy.shell.confirm && !is_unclear {
-            Some(Consent::Unasked)
+            Some(CommandConsent::Unasked)
         } else {
-            self.approver().ok().map(|()| Consent::Asked)
+            self.approver().ok().map(|()| CommandConsent::Asked)
         }
     }
 
     /// Whether there is anybody to ask; else what is said of it, and why.
     fn approver(&self) -> Result<(), (&'static str, &'static str)> {
         match (self.on_confirm.then, self.attended) {
-            (Then::Ask, _) | (Then::AskAttended, Attended::ByPerson) => Ok(()),
-            (Then::AskAttended, Attended::ByNobody) => {
+            (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => Ok(()),
+            (Then::AskAttended, Presence::ByNobody) => {
                 Err(("denied: ", "nobody is attached who could allow it"))
             }
             (Then::Deny, _) => Err(("denied by policy: ", "--confirm=deny")),
@@ -243,23 +252,23 @@ impl CommandGate<'_> {
     }
 
     /// Deny rules, constraints and the highest level; whatever else it says, nobody has agreed to the text.
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> PolicyDecision {
         // Paths in it are no arguments: what runs programs goes where they go.
         let arguments = serde_json::Map::new();
-        let question = Question {
+        let question = PolicyQuestion {
             tool: shell::tool(),
             arguments: &arguments,
             constraints: self.constraints,
-            grants: &Grants::default(),
+            grants: &GrantList::default(),
             turn: &Patterns::default(),
-            clients: &Allowances::default(),
-            bound: &Unbound,
+            clients: &AllowanceList::default(),
+            bound: &NoBindings,
         };
         decide(question, self.policy)
     }
 
-    fn execute(&self, proposed: &Proposed, digest: Sha, rule: &str) -> Judged {
-        Judged::Execute(Box::new(Execution {
+    fn execute(&self, proposed: &ProposedLine, digest: ContentDigest, rule: &str) -> CallJudgement {
+        CallJudgement::Execute(Box::new(ApprovedCommand {
             command: proposed.command.clone(),
             setting: self.setting.clone(),
             digest,
@@ -267,10 +276,16 @@ impl CommandGate<'_> {
         }))
     }
 
-    fn ask(&self, proposed: &Proposed, digest: Sha, looked: Looked, asks: Asks) -> Judged {
+    fn ask(
+        &self,
+        proposed: &ProposedLine,
+        digest: ContentDigest,
+        looked: ReadingVerdict,
+        asks: AskedFor,
+    ) -> CallJudgement {
         if let Err((denied, because)) = self.approver() {
             let content = format!("[aish] {denied}{because}");
-            return refuse(Some(Denial::NoApprover), content, about(digest, because));
+            return refuse(Some(Denial::NoApprover), content, refused(digest, because));
         }
         let tool = shell::tool();
         let (id, number) = self.next;
@@ -280,13 +295,13 @@ impl CommandGate<'_> {
             options.push(Decision::AllowConversation);
         }
         options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
-        let (kind, why, why_told) = asks.said(&looked);
-        let Looked {
+        let (kind, why, why_told) = asks.question_text(&looked);
+        let ReadingVerdict {
             segments,
             unread,
             dangers,
         } = looked;
-        Judged::Ask(Box::new(Confirm {
+        CallJudgement::Ask(Box::new(Confirm {
             id,
             number,
             kind,
@@ -310,7 +325,7 @@ impl CommandGate<'_> {
             why_told: Some(why_told),
             elicitation: None,
             sampling: None,
-            shell: Some(Box::new(shell::Asked {
+            shell: Some(Box::new(shell::CommandQuestion {
                 command: proposed.command.clone(),
                 shell: self.setting.shell.clone(),
                 environment: self.setting.given.clone(),
@@ -319,34 +334,34 @@ impl CommandGate<'_> {
                 dangers,
             })),
             options,
-            expires_at: timeout.map(|it| At(self.now.0.saturating_add_unsigned(it))),
+            expires_at: timeout.map(|it| Timestamp(self.now.0.saturating_add_unsigned(it))),
         }))
     }
 }
 
 /// Who wrote a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Author {
+enum CommandAuthor {
     Model,
     Person,
 }
 
 /// What a person is asked for.
-enum Asks {
+enum AskedFor {
     /// Every command is asked about; there may be a doubt besides.
     EveryTime(Option<String>),
     /// A run does not do that unasked: why, for people and for the audit trail.
     Halt(String, String),
 }
 
-impl Asks {
+impl AskedFor {
     /// Whether the same may be allowed beforehand.
     fn allows_more(&self) -> bool {
         matches!(self, Self::EveryTime(None))
     }
 
     /// The kind of the confirm, why it is asked, and what is told of that.
-    fn said(self, looked: &Looked) -> (ConfirmKind, String, String) {
+    fn question_text(self, looked: &ReadingVerdict) -> (ConfirmKind, String, String) {
         match self {
             Self::EveryTime(doubt) => {
                 let why = [doubt, looked.why()].into_iter().flatten();
@@ -369,9 +384,9 @@ impl Asks {
     }
 }
 
-fn about(digest: Sha, because: &str) -> Refused {
-    Refused {
-        subject: Some(Subject {
+fn refused(digest: ContentDigest, because: &str) -> RefusedCall {
+    RefusedCall {
+        subject: Some(DecisionSubject {
             tool: shell::tool().name.clone(),
             digest,
         }),
@@ -383,18 +398,18 @@ fn about(digest: Sha, because: &str) -> Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::autonomy::Heard;
+    use crate::autonomy::SecondOpinion;
     use crate::boundary::tests::ground;
     use crate::policy::ProviderRule;
     use crate::samples::setting;
     use aishd_log::access::Access;
-    use aishd_log::ending::Within;
-    use aishd_log::norris::launch::Levels;
+    use aishd_log::ending::BoundaryFailure;
+    use aishd_log::norris::launch::UnaskedLevels;
     use aishd_log::pattern::Pattern;
-    use aishd_model::opinion::Opinion;
+    use aishd_model::second_opinion::Opinion;
 
-    fn proposed(command: &str) -> Proposed {
-        Proposed {
+    fn proposed(command: &str) -> ProposedLine {
+        ProposedLine {
             call: "cmd0-0".to_owned(),
             command: command.to_owned(),
         }
@@ -403,14 +418,14 @@ mod tests {
     /// Judges a command under a policy, in a conversation with these grants and constraints.
     struct Scene {
         policy: Policy,
-        grants: Grants,
+        grants: GrantList,
         constraints: Constraints,
         on_confirm: OnConfirm,
-        attended: Attended,
-        ground: Ground,
-        failures: Failures,
+        attended: Presence,
+        ground: BoundaryGround,
+        failures: BoundaryFailures,
         /// What a run was granted, and what another model said.
-        run: Option<(Levels, Option<Heard>)>,
+        run: Option<(UnaskedLevels, Option<SecondOpinion>)>,
         path: &'static str,
     }
 
@@ -418,21 +433,21 @@ mod tests {
         fn new() -> Self {
             Self {
                 policy: Policy::default(),
-                grants: Grants::default(),
+                grants: GrantList::default(),
                 constraints: Constraints::default(),
                 on_confirm: OnConfirm::default(),
-                attended: Attended::ByPerson,
+                attended: Presence::ByPerson,
                 ground: ground(),
-                failures: Failures::default(),
+                failures: BoundaryFailures::default(),
                 run: None,
                 path: "/bin",
             }
         }
 
         fn run(level: Access) -> Self {
-            let levels = Levels {
+            let levels = UnaskedLevels {
                 all: level,
-                ..Levels::default()
+                ..UnaskedLevels::default()
             };
             Self {
                 run: Some((levels, None)),
@@ -451,34 +466,36 @@ mod tests {
                 constraints: &self.constraints,
                 on_confirm: &self.on_confirm,
                 autonomy,
-                inside: Inside {
+                inside: RunContainment {
                     ground: &self.ground,
-                    widened: &Widened::default(),
+                    widened: &WidenedLimits::default(),
                     failures: &self.failures,
                     top: Some("/w"),
                 },
                 attended: self.attended,
                 setting: &Arc::new(setting(&[("PATH", self.path)], cwd)),
-                now: At(0),
+                now: Timestamp(0),
                 next: (ConfirmId::from_bytes([1; 16]), 1),
             })
         }
 
-        fn judge(&self, command: &str) -> Judged {
+        fn judge(&self, command: &str) -> CallJudgement {
             self.gate("/w", |gate| gate.judge(&proposed(command)))
         }
 
         #[track_caller]
         fn check(&self, command: &str, expected: &str) {
             let said = match self.judge(command) {
-                Judged::Ask(confirm) if confirm.options.contains(&Decision::AllowConversation) => {
+                CallJudgement::Ask(confirm)
+                    if confirm.options.contains(&Decision::AllowConversation) =>
+                {
                     "asks".to_owned()
                 }
-                Judged::Ask(_) => "asks for once".to_owned(),
-                Judged::Execute(run) => format!("runs: {}", run.rule),
-                Judged::Run(_) => "runs a tool".to_owned(),
-                Judged::Later => "runs later".to_owned(),
-                Judged::Refuse { content, .. } => content,
+                CallJudgement::Ask(_) => "asks for once".to_owned(),
+                CallJudgement::Execute(run) => format!("runs: {}", run.rule),
+                CallJudgement::Run(_) => "runs a tool".to_owned(),
+                CallJudgement::Later => "runs later".to_owned(),
+                CallJudgement::Refuse { content, .. } => content,
             };
             assert_eq!(expected, said, "{command}");
         }
@@ -525,7 +542,7 @@ mod tests {
         scene.check("ls ", "asks");
         scene.check("ls -l", "asks");
         let elsewhere = scene.gate("/", |gate| gate.judge(&proposed("ls")));
-        assert!(matches!(elsewhere, Judged::Ask(_)));
+        assert!(matches!(elsewhere, CallJudgement::Ask(_)));
     }
 
     #[test]
@@ -548,7 +565,7 @@ mod tests {
             max_level: Access::Write,
         };
         scene.policy.providers.insert("shell".parse().unwrap(), low);
-        let Judged::Refuse { denial, .. } = scene.judge("ls") else {
+        let CallJudgement::Refuse { denial, .. } = scene.judge("ls") else {
             panic!("it is above the highest level");
         };
         assert_eq!(Some(Denial::Policy), denial);
@@ -557,10 +574,10 @@ mod tests {
         let approved = scene.gate("/w", |gate| {
             gate.approved(&proposed("ls"), gate.setting.digest("ls"))
         });
-        assert!(matches!(approved, Judged::Refuse { .. }));
+        assert!(matches!(approved, CallJudgement::Refuse { .. }));
         scene.policy.deny = Patterns::default();
         scene.constraints.read_only = true;
-        assert!(matches!(scene.judge("ls"), Judged::Refuse { .. }));
+        assert!(matches!(scene.judge("ls"), CallJudgement::Refuse { .. }));
         scene.constraints.read_only = false;
         scene.constraints.roots = vec!["/w".to_owned().try_into().unwrap()];
         scene.check("ls", "asks for once");
@@ -571,7 +588,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.on_confirm.then = Then::AskAttended;
         scene.check("ls", "asks");
-        scene.attended = Attended::ByNobody;
+        scene.attended = Presence::ByNobody;
         scene.check("ls", "[aish] denied: nobody is attached who could allow it");
         scene.on_confirm.then = Then::Deny;
         scene.check("ls", "[aish] denied by policy: --confirm=deny");
@@ -585,22 +602,22 @@ mod tests {
             assert_eq!(expected, offers);
         };
         let mut scene = Scene::new();
-        check(&scene, false, Some(Consent::Asked));
-        check(&scene, true, Some(Consent::OfRun));
+        check(&scene, false, Some(CommandConsent::Asked));
+        check(&scene, true, Some(CommandConsent::OfRun));
         scene.on_confirm.then = Then::AskAttended;
-        check(&scene, false, Some(Consent::Asked));
-        scene.attended = Attended::ByNobody;
+        check(&scene, false, Some(CommandConsent::Asked));
+        scene.attended = Presence::ByNobody;
         check(&scene, false, None);
-        check(&scene, true, Some(Consent::OfRun));
+        check(&scene, true, Some(CommandConsent::OfRun));
         scene.on_confirm.then = Then::Deny;
-        scene.attended = Attended::ByPerson;
+        scene.attended = Presence::ByPerson;
         check(&scene, false, None);
         scene.policy.shell.confirm = false;
-        check(&scene, false, Some(Consent::Unasked));
+        check(&scene, false, Some(CommandConsent::Unasked));
         scene.constraints.roots = vec!["/w".to_owned().try_into().unwrap()];
         check(&scene, false, None);
         scene.on_confirm.then = Then::Ask;
-        check(&scene, false, Some(Consent::Asked));
+        check(&scene, false, Some(CommandConsent::Asked));
         scene.constraints.read_only = true;
         check(&scene, false, None);
         check(&scene, true, None);
@@ -622,9 +639,12 @@ mod tests {
         let digest = setting(&[], "/w").digest("ls");
         let run =
             |command, digest| scene.gate("/w", |gate| gate.approved(&proposed(command), digest));
-        assert!(matches!(run("ls", digest), Judged::Execute(_)));
-        assert!(matches!(run("ls -l", digest), Judged::Ask(_)));
-        assert!(matches!(run("ls", Sha([0; 32])), Judged::Ask(_)));
+        assert!(matches!(run("ls", digest), CallJudgement::Execute(_)));
+        assert!(matches!(run("ls -l", digest), CallJudgement::Ask(_)));
+        assert!(matches!(
+            run("ls", ContentDigest([0; 32])),
+            CallJudgement::Ask(_)
+        ));
     }
 
     const LEVEL_2: &str = "norris run at level 2, inside its boundary";
@@ -632,7 +652,7 @@ mod tests {
     #[test]
     fn in_a_run_what_nobody_approved_runs_inside_or_is_asked_about() {
         let mut scene = Scene::run(Access::Write);
-        let Judged::Execute(run) = scene.judge("ls") else {
+        let CallJudgement::Execute(run) = scene.judge("ls") else {
             panic!("it runs inside");
         };
         assert!(run.setting.boundary.is_some());
@@ -640,26 +660,27 @@ mod tests {
             run.setting.digest("ls"),
             setting(&[("PATH", "/bin")], "/w").digest("ls")
         );
-        scene.failures.begun(Some(run.digest));
-        scene.failures.ended(Within::Stopped);
+        scene.failures.on_begin(Some(run.digest));
+        scene.failures.ended(BoundaryFailure::Stopped);
         let beyond = "HALT: it failed inside the boundary of the run; allowed, it runs outside";
         check_run(&scene, "ls", beyond);
         check_run(&scene, "ls -l", LEVEL_2);
         for (cwd, root) in [("/w/sub", "/w"), ("/v", "/v")] {
-            let Judged::Execute(run) = scene.gate(cwd, |gate| gate.judge(&proposed("ls"))) else {
+            let CallJudgement::Execute(run) = scene.gate(cwd, |gate| gate.judge(&proposed("ls")))
+            else {
                 panic!("it runs inside");
             };
             let boundary = run.setting.boundary.as_ref().unwrap();
             assert_eq!(vec![PathBuf::from(root)], boundary.roots);
         }
         let outside = scene.gate("/w", |gate| gate.setting.digest("ls"));
-        let Judged::Ask(confirm) = scene.judge("ls") else {
+        let CallJudgement::Ask(confirm) = scene.judge("ls") else {
             panic!("it is asked about");
         };
         assert_eq!(outside, confirm.digest);
         assert!(confirm.server.ends_with("outside the boundary of the run"));
         let approved = scene.gate("/w", |gate| gate.approved(&proposed("ls"), outside));
-        let Judged::Execute(run) = approved else {
+        let CallJudgement::Execute(run) = approved else {
             panic!("it runs outside");
         };
         assert!(run.setting.boundary.is_none());
@@ -673,15 +694,15 @@ mod tests {
     #[track_caller]
     fn check_run(scene: &Scene, command: &str, expected: &str) {
         let said = match scene.judge(command) {
-            Judged::Ask(confirm) => {
+            CallJudgement::Ask(confirm) => {
                 assert_eq!(ConfirmKind::Halt, confirm.kind, "{command}");
                 assert!(!confirm.options.contains(&Decision::AllowConversation));
                 confirm.why
             }
-            Judged::Execute(run) => run.rule,
-            Judged::Run(_) => "runs a tool".to_owned(),
-            Judged::Later => "runs later".to_owned(),
-            Judged::Refuse { content, .. } => content,
+            CallJudgement::Execute(run) => run.rule,
+            CallJudgement::Run(_) => "runs a tool".to_owned(),
+            CallJudgement::Later => "runs later".to_owned(),
+            CallJudgement::Refuse { content, .. } => content,
         };
         assert_eq!(expected, said, "{command}");
     }
@@ -715,7 +736,7 @@ mod tests {
             ("deploy", "runs a program that is not known to be harmless"),
         ] {
             let execute = Scene::run(Access::Execute);
-            let Judged::Ask(confirm) = execute.judge(command) else {
+            let CallJudgement::Ask(confirm) = execute.judge(command) else {
                 panic!("{command} is not asked about");
             };
             assert!(
@@ -751,7 +772,7 @@ mod tests {
     fn what_a_person_wrote_is_asked_about_as_what_it_is_whatever_would_let_it_run() {
         let check = |scene: &Scene, command: &str, expected: (ConfirmKind, &str, usize)| {
             let judged = scene.gate("/w", |gate| gate.edited(&proposed(command)));
-            let Judged::Ask(confirm) = judged else {
+            let CallJudgement::Ask(confirm) = judged else {
                 panic!("{command} is not asked about: {judged:?}");
             };
             let asked = confirm.shell.unwrap();
@@ -773,7 +794,7 @@ mod tests {
         check(&run, "rm -rf d", (ConfirmKind::Halt, halt, 1));
         scene.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
         let denied = scene.gate("/w", |gate| gate.edited(&proposed("ls")));
-        assert!(matches!(denied, Judged::Refuse { .. }));
+        assert!(matches!(denied, CallJudgement::Refuse { .. }));
     }
 
     #[test]
@@ -783,8 +804,14 @@ mod tests {
         let digest = scene.gate("/w", |gate| gate.setting.digest(command));
         let approved =
             |command, digest| scene.gate("/w", |gate| gate.approved(&proposed(command), digest));
-        assert!(matches!(approved(command, digest), Judged::Execute(_)));
-        assert!(matches!(approved("rm -rf e", digest), Judged::Ask(_)));
+        assert!(matches!(
+            approved(command, digest),
+            CallJudgement::Execute(_)
+        ));
+        assert!(matches!(
+            approved("rm -rf e", digest),
+            CallJudgement::Ask(_)
+        ));
     }
 
     /// A program that one command writes is not what the next one takes for harmless.
@@ -804,12 +831,12 @@ mod tests {
     #[test]
     fn a_second_opinion_about_a_command_only_makes_it_stricter() {
         let mut scene = Scene::run(Access::Write);
-        let Judged::Execute(run) = scene.judge("ls") else {
+        let CallJudgement::Execute(run) = scene.judge("ls") else {
             panic!("it runs inside");
         };
         let digest = run.digest;
         let mut check = |command: &str, opinion, expected: &str| {
-            let heard = Heard {
+            let heard = SecondOpinion {
                 call: "cmd0-0".to_owned(),
                 digest,
                 preset: "other".to_owned(),

@@ -2,8 +2,8 @@ use aish_testkit::fuzz;
 
 use super::*;
 use crate::allowances::tests::allowed_by;
-use crate::binding::Unbound;
 use crate::log_samples::tool;
+use crate::tool_binding::NoBindings;
 use aishd_log::access::Access;
 use aishd_log::pattern::Patterns;
 
@@ -17,7 +17,7 @@ fn call(name: &str, arguments: &str) -> ToolCall {
     }
 }
 
-fn with_gate<T>(on_confirm: &OnConfirm, attended: Attended, work: impl FnOnce(Gate<'_>) -> T) -> T {
+fn with_gate<T>(on_confirm: &OnConfirm, attended: Presence, work: impl FnOnce(Gate<'_>) -> T) -> T {
     let rm = tool("fs__rm", Access::Execute);
     let secret = tool("fs__secret", Access::Read);
     let mut put = tool("fs__put", Access::Write);
@@ -35,28 +35,28 @@ fn with_gate<T>(on_confirm: &OnConfirm, attended: Attended, work: impl FnOnce(Ga
         catalog: &catalog,
         offer: &offer,
         policy: &policy,
-        grants: &Grants::default(),
+        grants: &GrantList::default(),
         constraints: &Constraints::default(),
         on_confirm,
-        clients: &Allowances::default(),
-        bound: &Unbound,
+        clients: &AllowanceList::default(),
+        bound: &NoBindings,
         autonomy: None,
         attended,
         cwd: "/work",
-        now: At(1_000),
+        now: Timestamp(1_000),
         next: (ConfirmId::from_bytes([1; 16]), 4),
     })
 }
 
 #[track_caller]
-fn check(call: &ToolCall, on_confirm: &OnConfirm, attended: Attended, expected: &str) {
+fn check(call: &ToolCall, on_confirm: &OnConfirm, attended: Presence, expected: &str) {
     let judged = with_gate(on_confirm, attended, |gate| gate.judge(call));
     let said = match judged {
-        Judged::Run(go) => format!("run {}: {}", spelled(&go.arguments), go.rule),
-        Judged::Ask(confirm) => format!("ask {}: {}", confirm.arguments, confirm.why),
-        Judged::Execute(run) => panic!("{} is no call", run.command),
-        Judged::Later => panic!("a call waits for no command"),
-        Judged::Refuse {
+        CallJudgement::Run(go) => format!("run {}: {}", spelled(&go.arguments), go.rule),
+        CallJudgement::Ask(confirm) => format!("ask {}: {}", confirm.arguments, confirm.why),
+        CallJudgement::Execute(run) => panic!("{} is no call", run.command),
+        CallJudgement::Later => panic!("a call waits for no command"),
+        CallJudgement::Refuse {
             denial, content, ..
         } => format!("{denial:?} {content}"),
     };
@@ -74,7 +74,7 @@ fn on(then: Then) -> OnConfirm {
 #[test]
 fn what_is_no_call_is_refused_with_a_reason() {
     let ask = OnConfirm::default();
-    let by = Attended::ByPerson;
+    let by = Presence::ByPerson;
     let broken = ToolCall {
         broken: Some("the arguments are JSON, but no object".to_owned()),
         ..call("fs__rm", "{}")
@@ -109,7 +109,7 @@ fn what_is_no_call_is_refused_with_a_reason() {
 #[test]
 fn arguments_that_do_not_fit_are_refused_before_anybody_is_asked() {
     let ask = OnConfirm::default();
-    let by = Attended::ByPerson;
+    let by = Presence::ByPerson;
     check(
         &call("fs__put", r#"{"path": 7}"#),
         &ask,
@@ -136,18 +136,18 @@ fn a_person_is_asked_where_one_can_be() {
     let call = call("fs__rm", r#"{ "b": 2, "a": "\u0031" }"#);
     let asked = r#"ask {"a":"1","b":2}: Permission upgrade required for fs: level 1 → 3"#;
     let upgrade = ". Permission upgrade required for fs: level 1 → 3; a person can do that with: aishctl perm grant fs 3";
-    check(&call, &on(Then::Ask), Attended::ByNobody, asked);
-    check(&call, &on(Then::AskAttended), Attended::ByPerson, asked);
+    check(&call, &on(Then::Ask), Presence::ByNobody, asked);
+    check(&call, &on(Then::AskAttended), Presence::ByPerson, asked);
     check(
         &call,
         &on(Then::AskAttended),
-        Attended::ByNobody,
+        Presence::ByNobody,
         &format!("Some(NoApprover) [aish] denied: nobody is attached who could allow it{upgrade}"),
     );
     check(
         &call,
         &on(Then::Deny),
-        Attended::ByPerson,
+        Presence::ByPerson,
         &format!("Some(NoApprover) [aish] denied by policy: --confirm=deny{upgrade}"),
     );
     let allow = OnConfirm {
@@ -157,7 +157,7 @@ fn a_person_is_asked_where_one_can_be() {
     check(
         &call,
         &allow,
-        Attended::ByNobody,
+        Presence::ByNobody,
         r#"run {"a":"1","b":2}: allowed for this turn fs__*"#,
     );
 }
@@ -165,21 +165,21 @@ fn a_person_is_asked_where_one_can_be() {
 /// A script that allows a name reads why that was not enough.
 #[test]
 fn who_allowed_a_name_beforehand_is_told_that_it_means_another_tool_now() {
-    let mut grants = Grants::default();
+    let mut grants = GrantList::default();
     grants
         .approved
-        .insert("fs__rm".parse().unwrap(), Sha([7; 32]));
+        .insert("fs__rm".parse().unwrap(), ContentDigest([7; 32]));
     grants.levels.insert("fs".parse().unwrap(), Access::Execute);
     let allow = OnConfirm {
         allow: Patterns::new(["fs__*".parse().unwrap()]),
         ..on(Then::Deny)
     };
-    with_gate(&allow, Attended::ByNobody, |gate| {
+    with_gate(&allow, Presence::ByNobody, |gate| {
         let gate = Gate {
             grants: &grants,
             ..gate
         };
-        let Judged::Refuse { content, .. } = gate.judge(&call("fs__rm", "{}")) else {
+        let CallJudgement::Refuse { content, .. } = gate.judge(&call("fs__rm", "{}")) else {
             panic!("nobody can be asked")
         };
         assert_eq!(
@@ -200,13 +200,13 @@ fn who_allowed_a_name_beforehand_is_told_of_the_packages() {
         allow: Patterns::new(["fs__*".parse().unwrap()]),
         ..on(Then::Deny)
     };
-    with_gate(&allow, Attended::ByNobody, |gate| {
+    with_gate(&allow, Presence::ByNobody, |gate| {
         let gate = Gate {
             catalog: &catalog,
             offer: &offer,
             ..gate
         };
-        let Judged::Refuse { content, .. } = gate.judge(&call("fs__rm", "{}")) else {
+        let CallJudgement::Refuse { content, .. } = gate.judge(&call("fs__rm", "{}")) else {
             panic!("nobody can be asked")
         };
         assert_eq!(
@@ -220,11 +220,11 @@ fn who_allowed_a_name_beforehand_is_told_of_the_packages() {
 /// An answer is for one call, whatever else would let it through.
 #[test]
 fn what_a_person_has_approved_rests_on_the_answer() {
-    let mut clients = Allowances::default();
+    let mut clients = AllowanceList::default();
     clients.set(allowed_by(1, &["fs__*"], Some(1)));
-    with_gate(&on(Then::Ask), Attended::ByPerson, |gate| {
+    with_gate(&on(Then::Ask), Presence::ByPerson, |gate| {
         let asked = call("fs__rm", "{}");
-        let Judged::Ask(confirm) = gate.judge(&asked) else {
+        let CallJudgement::Ask(confirm) = gate.judge(&asked) else {
             panic!("it asks")
         };
         let gate = Gate {
@@ -232,7 +232,7 @@ fn what_a_person_has_approved_rests_on_the_answer() {
             ..gate
         };
         let rule = |judged| {
-            let Judged::Run(go) = judged else {
+            let CallJudgement::Run(go) = judged else {
                 panic!("it runs")
             };
             (go.rule, go.allowance)
@@ -248,9 +248,9 @@ fn what_a_person_has_approved_rests_on_the_answer() {
 /// The bytes that are shown are those that are hashed and run.
 #[test]
 fn a_yes_is_for_exactly_what_was_shown() {
-    with_gate(&on(Then::AskAttended), Attended::ByPerson, |gate| {
+    with_gate(&on(Then::AskAttended), Presence::ByPerson, |gate| {
         let asked = call("fs__rm", r#"{"path":"/a"}"#);
-        let Judged::Ask(confirm) = gate.judge(&asked) else {
+        let CallJudgement::Ask(confirm) = gate.judge(&asked) else {
             panic!("it asks")
         };
         assert_eq!(r#"{"path":"/a"}"#, confirm.arguments);
@@ -259,10 +259,10 @@ fn a_yes_is_for_exactly_what_was_shown() {
             (confirm.number, confirm.raise_to)
         );
         let alone = Gate {
-            attended: Attended::ByNobody,
+            attended: Presence::ByNobody,
             ..gate
         };
-        let Judged::Run(go) = alone.approved(&asked, confirm.digest) else {
+        let CallJudgement::Run(go) = alone.approved(&asked, confirm.digest) else {
             panic!("it was approved, by whoever could")
         };
         assert_eq!(
@@ -272,16 +272,16 @@ fn a_yes_is_for_exactly_what_was_shown() {
         let other = call("fs__rm", r#"{"path":"/b"}"#);
         assert!(matches!(
             gate.approved(&other, confirm.digest),
-            Judged::Ask(_)
+            CallJudgement::Ask(_)
         ));
         let elsewhere = Gate { cwd: "/", ..gate };
         assert!(matches!(
             elsewhere.approved(&asked, confirm.digest),
-            Judged::Ask(_)
+            CallJudgement::Ask(_)
         ));
         let denied = call("fs__secret", "{}");
         let judged = gate.approved(&denied, confirm.digest);
-        assert!(matches!(judged, Judged::Refuse { .. }), "{judged:?}");
+        assert!(matches!(judged, CallJudgement::Refuse { .. }), "{judged:?}");
     });
 }
 
@@ -291,11 +291,11 @@ fn a_turn_can_limit_how_long_it_waits() {
         timeout_ms: Some(30_000),
         ..OnConfirm::default()
     };
-    with_gate(&on_confirm, Attended::ByNobody, |gate| {
-        let Judged::Ask(confirm) = gate.judge(&call("fs__rm", "{}")) else {
+    with_gate(&on_confirm, Presence::ByNobody, |gate| {
+        let CallJudgement::Ask(confirm) = gate.judge(&call("fs__rm", "{}")) else {
             panic!("it asks")
         };
-        assert_eq!(Some(At(31_000)), confirm.expires_at);
+        assert_eq!(Some(Timestamp(31_000)), confirm.expires_at);
     });
 }
 
@@ -310,13 +310,13 @@ fn damaged_arguments_are_shown_as_they_would_run() {
     fuzz(corpus, |input| {
         let text = String::from_utf8_lossy(input);
         let call = call("fs__rm", &text);
-        let (judged, digest) = with_gate(&OnConfirm::default(), Attended::ByPerson, |gate| {
+        let (judged, digest) = with_gate(&OnConfirm::default(), Presence::ByPerson, |gate| {
             (gate.judge(&call), gate.digest(&call))
         });
         let confirm = match judged {
-            Judged::Execute(run) => panic!("{} is no call", run.command),
-            Judged::Later => panic!("a call waits for no command"),
-            Judged::Refuse {
+            CallJudgement::Execute(run) => panic!("{} is no call", run.command),
+            CallJudgement::Later => panic!("a call waits for no command"),
+            CallJudgement::Refuse {
                 denial,
                 content,
                 refused,
@@ -324,8 +324,8 @@ fn damaged_arguments_are_shown_as_they_would_run() {
                 assert_eq!((None, None, None), (denial, digest, refused.subject));
                 return content.chars().take(60).collect();
             }
-            Judged::Run(go) => panic!("nobody allowed {go:?}"),
-            Judged::Ask(confirm) => confirm,
+            CallJudgement::Run(go) => panic!("nobody allowed {go:?}"),
+            CallJudgement::Ask(confirm) => confirm,
         };
         assert_eq!(Some(confirm.digest), digest);
         let meant: Map<String, Value> = serde_json::from_str(&text).unwrap();
@@ -335,10 +335,10 @@ fn damaged_arguments_are_shown_as_they_would_run() {
             spelled(&shown),
             "one spelling for each value"
         );
-        let approved = with_gate(&OnConfirm::default(), Attended::ByPerson, |gate| {
+        let approved = with_gate(&OnConfirm::default(), Presence::ByPerson, |gate| {
             gate.approved(&call, confirm.digest)
         });
-        let Judged::Run(go) = approved else {
+        let CallJudgement::Run(go) = approved else {
             panic!("{approved:?}");
         };
         assert_eq!(

@@ -22,15 +22,15 @@ fn catalog(names: &[&str]) -> Catalog {
 }
 
 /// What it comes to, as the corpus writes it.
-fn told(routing: &Routing) -> String {
+fn told(routing: &IntentDecision) -> String {
     match routing {
-        Routing::Found { tool, .. } => tool.to_string(),
-        Routing::Ambiguous(candidates) => {
+        IntentDecision::Found { tool, .. } => tool.to_string(),
+        IntentDecision::Ambiguous(candidates) => {
             let mut names: Vec<String> = candidates.iter().map(|it| it.tool.to_string()).collect();
             names.sort();
             format!("? {}", names.join(", "))
         }
-        Routing::Unknown(_) => "-".to_owned(),
+        IntentDecision::Unknown(_) => "-".to_owned(),
     }
 }
 
@@ -72,17 +72,17 @@ fn check(names: &[&str], action: &str, explicit: Option<&str>, used: &[&str], ex
     let used = used.iter().map(|it| it.parse().unwrap()).collect();
     let routing = route(action, explicit, &catalog(names), &used);
     let said = match &routing {
-        Routing::Found {
+        IntentDecision::Found {
             tool,
             confidence,
             reason,
             ..
         } => format!("{tool} {:.2}: {reason}", confidence.value()),
-        Routing::Unknown(near) => {
+        IntentDecision::Unknown(near) => {
             let near: Vec<String> = near.iter().map(ToString::to_string).collect();
             format!("- {}", near.join(" "))
         }
-        Routing::Ambiguous(_) => told(&routing),
+        IntentDecision::Ambiguous(_) => told(&routing),
     };
     assert_eq!(expected, said, "{action}");
 }

@@ -31,9 +31,9 @@ const SLIP_CHARS: usize = 4;
 const TWO_SLIPS_CHARS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Words(Vec<String>);
+pub(super) struct IntentWords(Vec<String>);
 
-impl Words {
+impl IntentWords {
     /// `readFile`, `read_file` and "Read file" are the same.
     pub(super) fn spelled(text: &str) -> Self {
         let mut words = vec![String::new()];
@@ -143,7 +143,7 @@ mod tests {
             ("the", "the"),
             ("status bus gas", "status bus gas"),
         ] {
-            assert_eq!(expected, Words::of(text).0.join(" "), "{text}");
+            assert_eq!(expected, IntentWords::of(text).0.join(" "), "{text}");
         }
     }
 }

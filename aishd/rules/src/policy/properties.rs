@@ -6,32 +6,32 @@ use serde_json::json;
 
 use super::*;
 use crate::allowances::tests::allowed_by;
-use crate::binding::Unbound;
 use crate::log_samples::tool;
-use aishd_log::tool::Network;
+use crate::tool_binding::NoBindings;
+use aishd_log::tool::NetworkUse;
 
 /// All that a decision is made from, of its own.
 #[derive(Clone, Debug)]
-struct Case {
+struct PolicyCase {
     tool: Tool,
     arguments: Map<String, Value>,
     constraints: Constraints,
     policy: Policy,
-    grants: Grants,
+    grants: GrantList,
     turn: Patterns,
-    clients: Allowances,
+    clients: AllowanceList,
 }
 
-impl Case {
-    fn verdict(&self) -> Verdict {
-        let question = Question {
+impl PolicyCase {
+    fn verdict(&self) -> PolicyDecision {
+        let question = PolicyQuestion {
             tool: &self.tool,
             arguments: &self.arguments,
             constraints: &self.constraints,
             grants: &self.grants,
             turn: &self.turn,
             clients: &self.clients,
-            bound: &Unbound,
+            bound: &NoBindings,
         };
         decide(question, &self.policy)
     }
@@ -39,9 +39,9 @@ impl Case {
     /// How much it lets happen: nothing, what a person says, or all.
     fn rank(&self) -> u8 {
         match self.verdict() {
-            Verdict::Deny(_) => 0,
-            Verdict::Ask(_) => 1,
-            Verdict::Allow(_) => 2,
+            PolicyDecision::Deny(_) => 0,
+            PolicyDecision::Ask(_) => 1,
+            PolicyDecision::Allow(_) => 2,
         }
     }
 }
@@ -56,9 +56,9 @@ fn patterns() -> impl Strategy<Value = Patterns> {
 }
 
 /// Of two clients, the second with a number of calls.
-fn clients() -> impl Strategy<Value = Allowances> {
+fn clients() -> impl Strategy<Value = AllowanceList> {
     (patterns(), patterns()).prop_map(|(first, second)| {
-        let mut all = Allowances::default();
+        let mut all = AllowanceList::default();
         for (number, left, patterns) in [(1, None, first), (2, Some(1), second)] {
             let mut allowance = allowed_by(number, &[], left);
             allowance.patterns = patterns;
@@ -99,10 +99,10 @@ fn a_tool() -> impl Strategy<Value = Tool> {
             tool.packages = ["rich".to_owned()].into();
         }
         if leaves {
-            tool.network = Network::MayLeave;
+            tool.network = NetworkUse::MayLeave;
         }
         if own {
-            tool.reach = Reach::Conversation;
+            tool.reach = ToolReach::Conversation;
         }
         tool
     })
@@ -144,18 +144,18 @@ prop_compose! {
         always in 0u8..3,
         turn in patterns(),
         clients in clients(),
-    ) -> Case {
+    ) -> PolicyCase {
         let key = if named { "path" } else { "text" };
         let arguments = json!({key: path}).as_object().unwrap().clone();
-        let mut grants = Grants::default();
+        let mut grants = GrantList::default();
         grants.levels.extend(level.map(|it| (tool.name.alias().clone(), it)));
-        let approved = [None, Some(tool.definition_digest()), Some(Sha([9; 32]))];
+        let approved = [None, Some(tool.definition_digest()), Some(ContentDigest([9; 32]))];
         let approved = approved[usize::from(always)];
         grants.approved.extend(approved.map(|it| (tool.name.clone(), it)));
         let roots = root.map(|it| NESTED[it].to_owned().try_into().unwrap());
         let roots = roots.into_iter().collect();
         let constraints = Constraints { read_only, no_network, roots };
-        Case { tool, arguments, constraints, policy, grants, turn, clients }
+        PolicyCase { tool, arguments, constraints, policy, grants, turn, clients }
     }
 }
 
@@ -167,7 +167,7 @@ proptest! {
         let name = case.tool.name.clone();
         let rule = if whole { Pattern::Provider(name.alias().clone()) } else { Pattern::Tool(name) };
         case.policy.deny = Patterns::new(case.policy.deny.iter().cloned().chain([rule]));
-        prop_assert!(matches!(case.verdict(), Verdict::Deny(Rule::Denied(_))));
+        prop_assert!(matches!(case.verdict(), PolicyDecision::Deny(DecidingRule::Denied(_))));
     }
 
     #[test]
@@ -201,8 +201,8 @@ proptest! {
         let mut case = case;
         case.policy.auto_approve.clear();
         case.grants.approved.clear();
-        (case.turn, case.clients) = (Patterns::default(), Allowances::default());
-        case.tool.reach = Reach::World;
+        (case.turn, case.clients) = (Patterns::default(), AllowanceList::default());
+        case.tool.reach = ToolReach::World;
         case.grants.levels.insert(case.tool.name.alias().clone(), level);
         prop_assert!(case.rank() <= 1);
     }
@@ -221,9 +221,9 @@ proptest! {
     fn a_changed_definition_asks_whoever_allows_the_name(case in case()) {
         let mut case = case;
         let name = case.tool.name.clone();
-        case.tool.reach = Reach::World;
+        case.tool.reach = ToolReach::World;
         case.policy.auto_approve.clear();
-        case.grants.approved.insert(name.clone(), Sha([9; 32]));
+        case.grants.approved.insert(name.clone(), ContentDigest([9; 32]));
         case.turn = Patterns::new([Pattern::Tool(name.clone())]);
         case.clients.set(allowed_by(3, &[&name.to_string()], None));
         prop_assert!(case.rank() <= 1, "{:?}", case.verdict());
@@ -234,7 +234,7 @@ proptest! {
     fn what_fetches_packages_runs_only_where_it_was_approved_as_it_is(case in case()) {
         let mut case = case;
         let name = case.tool.name.clone();
-        case.tool.reach = Reach::World;
+        case.tool.reach = ToolReach::World;
         case.tool.packages = ["rich".to_owned()].into();
         case.turn = Patterns::new([Pattern::Tool(name.clone())]);
         case.clients.set(allowed_by(3, &[&name.to_string()], None));
@@ -242,7 +242,7 @@ proptest! {
         let approved = case.grants.approved.get(&name) == Some(&case.tool.definition_digest());
         prop_assert!(approved || case.rank() <= 1, "{:?}", case.verdict());
         case.grants.approved.insert(name, case.tool.definition_digest());
-        let asks = matches!(case.verdict(), Verdict::Ask(Why::Packages { .. }));
+        let asks = matches!(case.verdict(), PolicyDecision::Ask(AskReason::Packages { .. }));
         prop_assert!(!asks, "{:?}", case.verdict());
     }
 
@@ -250,21 +250,21 @@ proptest! {
     #[test]
     fn a_client_allows_only_what_would_be_asked_about(case in case(), whole in any::<bool>()) {
         let mut without = case.clone();
-        without.clients = Allowances::default();
+        without.clients = AllowanceList::default();
         let mut with = case;
         let name = with.tool.name.clone();
         let rule = if whole { Pattern::Provider(name.alias().clone()) } else { Pattern::Tool(name) };
         with.clients.set(allowed_by(3, &[&rule.to_string()], None));
         match without.verdict() {
-            Verdict::Ask(Why::EveryCall | Why::Level { .. }) => {
-                let by_client = matches!(with.verdict(), Verdict::Allow(Rule::Client { .. }));
+            PolicyDecision::Ask(AskReason::EveryCall | AskReason::Level { .. }) => {
+                let by_client = matches!(with.verdict(), PolicyDecision::Allow(DecidingRule::Client { .. }));
                 prop_assert!(by_client, "{:?}", with.verdict());
             }
-            Verdict::Ask(
-                Why::Changed { .. } | Why::Unclear { .. } | Why::Packages { .. } | Why::Halt(_),
+            PolicyDecision::Ask(
+                AskReason::Changed { .. } | AskReason::Unclear { .. } | AskReason::Packages { .. } | AskReason::Halt(_),
             )
-            | Verdict::Allow(_)
-            | Verdict::Deny(_) => prop_assert_eq!(without.verdict(), with.verdict()),
+            | PolicyDecision::Allow(_)
+            | PolicyDecision::Deny(_) => prop_assert_eq!(without.verdict(), with.verdict()),
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::allowances::tests::allowed_by;
-use crate::binding::Binding;
 use crate::log_samples::tool;
+use crate::tool_binding::Binding;
 use std::collections::BTreeMap;
 
 const MAX_2: &str = "deny: max_level of fs is 2 and the call needs 3";
@@ -25,14 +25,20 @@ fn decided(rules: &[&str]) -> String {
         rm.packages = ["rich>=13".to_owned(), "httpx".to_owned()].into();
     }
     let mut policy = Policy::default();
-    let mut grants = Grants::default();
+    let mut grants = GrantList::default();
     let mut turn = vec![];
-    let mut clients = Allowances::default();
+    let mut clients = AllowanceList::default();
     let mut constraints = Constraints::default();
     let mut arguments = Map::new();
     let mut bound = BTreeMap::new();
     let mut deny = vec![];
-    let who = |it: &str| if it == "person" { By::Person } else { By::Rule };
+    let who = |it: &str| {
+        if it == "person" {
+            BoundBy::Person
+        } else {
+            BoundBy::Rule
+        }
+    };
     let number = |it: &str| Access::from_number(it.parse().unwrap()).unwrap();
     for rule in rules {
         match rule.split(' ').collect::<Vec<_>>()[..] {
@@ -66,7 +72,9 @@ fn decided(rules: &[&str]) -> String {
                     .insert(rm.name.clone(), rm.definition_digest());
             }
             ["always-another"] => {
-                grants.approved.insert(rm.name.clone(), Sha([7; 32]));
+                grants
+                    .approved
+                    .insert(rm.name.clone(), ContentDigest([7; 32]));
             }
             ["bound", by] => {
                 let digest = rm.definition_digest();
@@ -79,7 +87,7 @@ fn decided(rules: &[&str]) -> String {
                 );
             }
             ["bound-another", by] => {
-                let digest = Sha([8; 32]);
+                let digest = ContentDigest([8; 32]);
                 bound.insert(
                     rm.name.clone(),
                     Binding {
@@ -92,7 +100,7 @@ fn decided(rules: &[&str]) -> String {
         }
     }
     policy.deny = Patterns::new(deny);
-    let question = Question {
+    let question = PolicyQuestion {
         tool: &rm,
         arguments: &arguments,
         constraints: &constraints,
@@ -102,9 +110,9 @@ fn decided(rules: &[&str]) -> String {
         bound: &bound,
     };
     match decide(question, &policy) {
-        Verdict::Allow(rule) => format!("allow: {rule}"),
-        Verdict::Deny(rule) => format!("deny: {rule}"),
-        Verdict::Ask(why) => match why.raise_to() {
+        PolicyDecision::Allow(rule) => format!("allow: {rule}"),
+        PolicyDecision::Deny(rule) => format!("deny: {rule}"),
+        PolicyDecision::Ask(why) => match why.raise_to() {
             None => format!("ask: {}", why.text(&rm.name)),
             Some(level) => format!("ask, raise to {}: {}", level.number(), why.text(&rm.name)),
         },
@@ -313,22 +321,22 @@ fn ten_thousand_rules_about_others_decide_nothing() {
         deny: patterns.clone(),
         ..Policy::default()
     };
-    let mut clients = Allowances::default();
+    let mut clients = AllowanceList::default();
     let mut many = allowed_by(1, &[], None);
     many.patterns = patterns.clone();
     clients.set(many);
-    let question = Question {
+    let question = PolicyQuestion {
         tool: &rm,
         arguments: &Map::new(),
         constraints: &Constraints::default(),
-        grants: &Grants::default(),
+        grants: &GrantList::default(),
         turn: &patterns,
         clients: &clients,
         bound: &BTreeMap::new(),
     };
-    let asked = Why::Level {
+    let asked = AskReason::Level {
         has: Access::Read,
         needs: Access::Execute,
     };
-    assert_eq!(Verdict::Ask(asked), decide(question, &policy));
+    assert_eq!(PolicyDecision::Ask(asked), decide(question, &policy));
 }

@@ -5,21 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::super::trail::Direction;
+use super::super::audit_trail::TrailDirection;
 use super::super::{Note, Store, index, values};
 use super::{Author, block_on, conversation, copy_dir, deletion, files_in, fill, rounds};
-use aishd_log::audit::chain::Head;
-use aishd_log::audit::verdict::Verdict;
-use aishd_log::audit::{Draft, Told};
-use aishd_log::event::Source;
+use aishd_log::audit::chain::ChainHead;
+use aishd_log::audit::verdict::ChainVerdict;
+use aishd_log::audit::{AuditDraft, AuditFact};
+use aishd_log::event::PresetSource;
 use aishd_platform::clock;
 
-fn verdict(store: &Store) -> Verdict {
+fn verdict(store: &Store) -> ChainVerdict {
     store.verify_trail(None).unwrap()
 }
 
 #[track_caller]
-fn whole(store: &Store, expected: u64) -> Head {
+fn whole(store: &Store, expected: u64) -> ChainHead {
     let verdict = verdict(store);
     assert!(verdict.is_whole(), "{:?}", verdict.findings);
     assert_eq!(expected, verdict.head.n);
@@ -38,7 +38,7 @@ fn found_after(tamper: impl FnOnce(&Path)) -> Vec<String> {
     tamper(copy.path());
     let store = Store::open(copy.path()).unwrap();
     let verdict = verdict(&store);
-    let show = |it: &aishd_log::audit::verdict::Finding| {
+    let show = |it: &aishd_log::audit::verdict::ChainFinding| {
         let n = it.n.map(|it| format!("{it}: ")).unwrap_or_default();
         let place = it.place.as_ref().map_or("", |_| "journal: ");
         format!("{n}{place}{}", it.fault)
@@ -55,13 +55,13 @@ fn in_index(dir: &Path, change: impl FnOnce(&sled::Db)) {
 
 /// Writes a record anew, with a digest that is right for it.
 fn forge(db: &sled::Db, n: u64) {
-    let sealed = super::super::trail::read(db, n).unwrap().unwrap();
+    let sealed = super::super::audit_trail::read(db, n).unwrap().unwrap();
     let text = sealed.text.replacen("\"m\"", "\"x\"", 1);
     let text = text.replacen("turn_asked", "turn_axked", 1);
     assert_ne!(text, sealed.text);
-    let hash = aishd_log::tool::Sha::of(text.as_bytes());
+    let hash = aishd_log::tool::ContentDigest::of(text.as_bytes());
     let mut batch = sled::Batch::default();
-    let stored = super::super::trail::stored(hash, &text);
+    let stored = super::super::audit_trail::stored(hash, &text);
     values::put(&mut batch, &values::audit(n), stored.as_bytes()).unwrap();
     db.apply_batch(batch).unwrap();
 }
@@ -229,8 +229,9 @@ fn one_who_cuts_everything_alike_is_found_by_a_note_of_the_last_record() {
     store.close();
     copy_dir(dir.path(), before.path());
     let store = Store::open(dir.path()).unwrap();
-    let told = Told::ConversationDeleted;
-    block_on(store.tell(vec![Draft::beside(clock::now(), told)])).unwrap();
+    let told = AuditFact::ConversationDeleted;
+    block_on(store.record_audit(vec![AuditDraft::outside_conversation(clock::now(), told)]))
+        .unwrap();
     let noted = whole(&store, 5);
     assert!(store.verify_trail(Some(noted)).unwrap().is_whole());
     store.close();
@@ -313,25 +314,30 @@ fn a_long_trail_is_paged_and_verified() {
     let records = thousands * 1000;
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let told = |it| Told::ModelChosen {
+    let told = |it| AuditFact::ModelChosen {
         model: format!("m{it}"),
-        source: Source::Configured,
+        source: PresetSource::Configured,
     };
     block_on(async {
         for thousand in 0..thousands {
-            let drafts =
-                (0..1000).map(|it| Draft::beside(clock::now(), told(thousand * 1000 + it)));
-            store.tell(drafts.collect()).await.unwrap();
+            let drafts = (0..1000).map(|it| {
+                AuditDraft::outside_conversation(clock::now(), told(thousand * 1000 + it))
+            });
+            store.record_audit(drafts.collect()).await.unwrap();
         }
     });
     let started = Instant::now();
     let head = whole(&store, records);
     println!("{records} records verified in {:?}", started.elapsed());
     let started = Instant::now();
-    let newest = store.trail(u64::MAX, 10, Direction::NewestFirst).unwrap();
+    let newest = store
+        .trail(u64::MAX, 10, TrailDirection::NewestFirst)
+        .unwrap();
     let numbers: Vec<u64> = newest.iter().map(|it| it.n).collect();
     assert_eq!((records - 9..=records).rev().collect::<Vec<_>>(), numbers);
-    let some = store.trail(records / 2, 3, Direction::OldestFirst).unwrap();
+    let some = store
+        .trail(records / 2, 3, TrailDirection::OldestFirst)
+        .unwrap();
     assert_eq!(records / 2, some[0].n);
     println!("two pages read in {:?}", started.elapsed());
     store.close();

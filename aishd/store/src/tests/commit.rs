@@ -11,9 +11,9 @@ use super::{
     Author, block_on, conversation, files_in, fill, finished, partial_of, read_all, turn,
     user_message,
 };
-use aishd_log::event::{Event, Key};
-use aishd_log::state::State;
-use aishd_log::time::At;
+use aishd_log::event::{Event, IdempotencyKey};
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 
 #[test]
@@ -167,19 +167,19 @@ fn a_key_answers_for_a_day() {
         ("old", now - day - 1, false),
     ];
     for ((name, at, found), seq) in cases.into_iter().zip(1..) {
-        let key = Key {
+        let key = IdempotencyKey {
             key: name.to_owned(),
             body: "b".to_owned(),
         };
         let event = user_message("q".to_owned(), Some(key));
-        let commit = author.commit_at(At(at), vec![(event, Some(turn(1, seq)))]);
+        let commit = author.commit_at(Timestamp(at), vec![(event, Some(turn(1, seq)))]);
         author.took(&commit);
         block_on(store.commit(commit)).unwrap();
         let used = KeyUse {
             turn: turn(1, seq),
             message_seq: Seq(seq),
             body: "b".to_owned(),
-            at: At(at),
+            at: Timestamp(at),
         };
         let expected = found.then_some(used);
         assert_eq!(
@@ -274,7 +274,7 @@ fn a_journal_of_many_segments_is_read_back() {
     assert!(files_in(&dir.path().join("journal")).len() > 2);
     fs::remove_dir_all(dir.path().join("db")).unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let state: State = store.load(author.id()).unwrap().unwrap().state;
+    let state: ConversationState = store.load(author.id()).unwrap().unwrap().state;
     assert_eq!(author.state, state);
 }
 

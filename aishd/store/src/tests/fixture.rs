@@ -6,7 +6,7 @@ use aish_proto::id::Seq;
 
 use super::super::Store;
 use super::{conversation, copy_dir, turn};
-use aishd_log::event::{Event, Stop};
+use aishd_log::event::{Event, StopReason};
 
 #[test]
 fn a_store_of_format_1_loads_with_fields_that_nobody_knows() {
@@ -25,7 +25,7 @@ fn a_store_of_format_1_loads_with_fields_that_nobody_knows() {
     assert!(matches!(
         &kinds[4],
         Event::TurnFinished {
-            stop: Stop::End,
+            stop: StopReason::End,
             ..
         }
     ));

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use aish_proto::id::Epoch;
 use ulid::Ulid;
 
-use super::super::journal::{Entry, Journal, Resume};
-use super::super::{Claim, CommitError, Store, scan, segment};
+use super::super::journal::{Journal, JournalEntry, JournalResume};
+use super::super::{CommitError, DiskClaim, Store, scan, segment};
 use super::driver::{Task, said, start, task};
 use super::{Author, block_on, conversation, crash, finished, read_all, user_message};
 
@@ -90,7 +90,7 @@ fn check_full_disk(megabytes: u32) {
     let mut author = Author::new(1);
     until_taken(&store, &mut author);
     let filler = fill_disk(&mount.path, 300_000);
-    let question = || author.turn_commit().claiming(Claim::Begin);
+    let question = || author.turn_commit().claiming(DiskClaim::Begin);
     let refused = block_on(store.commit(question()));
     assert!(matches!(refused, Err(CommitError::Full)), "{refused:?}");
     assert!(store.health().problem.is_some());
@@ -109,7 +109,7 @@ fn check_full_disk(megabytes: u32) {
             (user_message(long.clone(), None), turn),
             (finished(""), turn),
         ]);
-        let commit = commit.claiming(Claim::GoOn);
+        let commit = commit.claiming(DiskClaim::GoOn);
         match block_on(store.commit(commit.clone())) {
             Ok(()) => big.took(&commit),
             Err(error) => break error,
@@ -267,7 +267,7 @@ fn what_is_there_can_be_read_while_nothing_can_be_written() {
 fn what_could_not_be_synced_is_cut_off_and_not_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let epoch = Epoch(Ulid(1));
-    let nothing = Resume {
+    let nothing = JournalResume {
         newest: None,
         at: None,
         next_pos: 1,
@@ -277,7 +277,7 @@ fn what_could_not_be_synced_is_cut_off_and_not_read_back() {
     };
     let mut journal = Journal::resume(dir.path(), epoch, nothing).unwrap();
     let entry = || {
-        [Entry::Delete {
+        [JournalEntry::Delete {
             spent: &[],
             conversation: conversation(1),
             last: true,

@@ -18,10 +18,10 @@ use aish_proto::id::{ConversationId, Seq, TurnId};
 use ulid::Ulid;
 
 use super::{Commit, Partial, Store};
-use aishd_log::audit::{Draft, Told};
-use aishd_log::event::{Event, Key, Origin, Record, Source, Stop};
-use aishd_log::state::State;
-use aishd_log::time::At;
+use aishd_log::audit::{AuditDraft, AuditFact};
+use aishd_log::event::{Event, IdempotencyKey, PresetSource, Record, StopReason, TurnOrigin};
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 
 /// A small generator, so that a seed gives the same damage everywhere.
@@ -62,13 +62,13 @@ pub(super) fn text_of(conversation: u64, seq: u64) -> String {
     format!("{conversation}/{seq}:{}", "é\"x".repeat(length / 4))
 }
 
-pub(super) fn user_message(text: String, key: Option<Key>) -> Event {
+pub(super) fn user_message(text: String, key: Option<IdempotencyKey>) -> Event {
     Event::UserMessage {
         text,
         attachments: vec![],
         key,
         model: None,
-        origin: Origin::Asked,
+        origin: TurnOrigin::Asked,
         on_confirm: None,
         max_tool_depth: None,
         calls: None,
@@ -78,7 +78,7 @@ pub(super) fn user_message(text: String, key: Option<Key>) -> Event {
 
 pub(super) fn finished(text: &str) -> Event {
     Event::TurnFinished {
-        stop: Stop::End,
+        stop: StopReason::End,
         text: text.into(),
         usage: None,
         error: None,
@@ -90,14 +90,14 @@ pub(super) fn finished(text: &str) -> Event {
 #[derive(Debug)]
 pub(super) struct Author {
     pub(super) number: u64,
-    pub(super) state: State,
+    pub(super) state: ConversationState,
 }
 
 impl Author {
     pub(super) fn new(number: u64) -> Self {
         Self {
             number,
-            state: State::default(),
+            state: ConversationState::default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Author {
         self.commit_at(clock::now(), events)
     }
 
-    pub(super) fn commit_at(&self, at: At, events: Vec<(Event, Option<TurnId>)>) -> Commit {
+    pub(super) fn commit_at(&self, at: Timestamp, events: Vec<(Event, Option<TurnId>)>) -> Commit {
         let mut state = self.state.clone();
         let mut records = vec![];
         let mut audit = vec![];
@@ -122,7 +122,7 @@ impl Author {
                 client: None,
                 event,
             };
-            audit.extend(Draft::of(self.id(), &state, &record));
+            audit.extend(AuditDraft::of(self.id(), &state, &record));
             state.apply(&record);
             records.push(record);
         }
@@ -141,7 +141,7 @@ impl Author {
         let started = Event::TurnStarted {
             model: "m".to_owned(),
             model_id: text(2),
-            source: Source::Configured,
+            source: PresetSource::Configured,
         };
         self.commit(vec![
             (user_message(text(1), None), Some(turn)),
@@ -170,11 +170,11 @@ pub(super) fn partial_of(conversation: u64, turn_number: u64, offset: u64, text:
 }
 
 /// What the trail is told when somebody deletes a conversation.
-pub(super) fn deletion(number: u64) -> Vec<Draft> {
-    let told = Told::ConversationDeleted;
-    vec![Draft {
+pub(super) fn deletion(number: u64) -> Vec<AuditDraft> {
+    let told = AuditFact::ConversationDeleted;
+    vec![AuditDraft {
         conversation: Some(conversation(number)),
-        ..Draft::beside(clock::now(), told)
+        ..AuditDraft::outside_conversation(clock::now(), told)
     }]
 }
 

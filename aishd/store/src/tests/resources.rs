@@ -7,8 +7,10 @@ use serde_json::json;
 use super::super::Store;
 use super::{Author as Writer, block_on, conversation};
 use aishd_log::event::Event;
-use aishd_log::resource::{Author, Change, Data, ResourceChanged, ResourceName, Standing};
-use aishd_log::time::At;
+use aishd_log::resource::{
+    ChangeAuthor, ResourceChanged, ResourceData, ResourceName, ResourceOutcome, ResourceStatus,
+};
+use aishd_log::time::Timestamp;
 
 fn name(text: &str) -> ResourceName {
     text.parse().unwrap()
@@ -20,11 +22,11 @@ fn event(words: &str) -> Event {
     let [change, of, revision, length] = words[..] else {
         panic!("{words:?}");
     };
-    let by = Author::Provider("data-tool".parse().unwrap());
+    let by = ChangeAuthor::Provider("data-tool".parse().unwrap());
     let change = match change {
-        "created" => Change::Created,
-        "updated" => Change::Updated,
-        _ => Change::Deleted,
+        "created" => ResourceOutcome::Created,
+        "updated" => ResourceOutcome::Updated,
+        _ => ResourceOutcome::Deleted,
     };
     let text = "x".repeat(length.parse().unwrap());
     Event::ResourceChanged(Box::new(ResourceChanged {
@@ -32,8 +34,8 @@ fn event(words: &str) -> Event {
         change,
         revision: revision.parse().unwrap(),
         by: by.clone(),
-        data: (change != Change::Deleted).then(|| Data::of(&json!(text)).unwrap()),
-        created: (change == Change::Updated).then_some((At(5), by)),
+        data: (change != ResourceOutcome::Deleted).then(|| ResourceData::of(&json!(text)).unwrap()),
+        created: (change == ResourceOutcome::Updated).then_some((Timestamp(5), by)),
     }))
 }
 
@@ -47,13 +49,17 @@ fn write(store: &Store, writer: &mut Writer, events: &[&str]) {
 /// Every resource as `name revision bytes created-at seq`.
 fn listed(store: &Store, number: u64) -> Vec<String> {
     let all = store.resources(conversation(number), None, usize::MAX);
-    let row = |(name, head): (ResourceName, aishd_log::resource::Head)| {
+    let row = |(name, head): (ResourceName, aishd_log::resource::ResourceHead)| {
         let (loaded, data) = store
             .resource_data(conversation(number), &name)
             .unwrap()
             .unwrap();
         assert_eq!((head.clone(), head.bytes), (loaded, data.bytes()), "{name}");
-        let created = if head.created_at == At(5) { "5" } else { "now" };
+        let created = if head.created_at == Timestamp(5) {
+            "5"
+        } else {
+            "now"
+        };
         format!(
             "{name} {} {} {created} {}",
             head.revision, head.bytes, head.seq
@@ -64,8 +70,8 @@ fn listed(store: &Store, number: u64) -> Vec<String> {
 
 fn gone(store: &Store, number: u64, of: &str) -> u64 {
     match store.resource(conversation(number), &name(of)).unwrap() {
-        Standing::Gone(last) => last,
-        Standing::There(head) => panic!("it is there: {head:?}"),
+        ResourceStatus::Gone(last) => last,
+        ResourceStatus::There(head) => panic!("it is there: {head:?}"),
     }
 }
 

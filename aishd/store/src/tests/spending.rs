@@ -6,18 +6,18 @@ use super::super::Store;
 use super::{Author, block_on, conversation, deletion, turn};
 use crate::Commit;
 use aishd_log::event::Event;
-use aishd_log::spending::{Day, Nano, Paid, Payee, Purpose};
-use aishd_log::time::At;
+use aishd_log::spending::{Day, NanoUsd, PaidRequest, Payee, SpendingPurpose};
+use aishd_log::time::Timestamp;
 use aishd_log::usage::Usage;
 
 const DAY: i64 = 86_400_000;
 
 fn used(preset: &str, input: u64, cost: Option<u64>) -> Event {
-    Event::ModelUsed(Box::new(Paid {
-        payee: Payee::new(preset, "m", None, Purpose::Summary),
+    Event::ModelUsed(Box::new(PaidRequest {
+        payee: Payee::new(preset, "m", None, SpendingPurpose::Summary),
         usage: Usage {
             input: Some(input),
-            cost: cost.map(Nano),
+            cost: cost.map(NanoUsd),
             requests: 1,
             unpriced: u64::from(cost.is_none()),
             ..Usage::default()
@@ -42,13 +42,13 @@ fn said(preset: Option<&str>, input: u64) -> Event {
         complete: true,
         served_by: None,
         usage: Some(usage),
-        payee: preset.map(|it| Box::new(Payee::new(it, "m", None, Purpose::Answer))),
+        payee: preset.map(|it| Box::new(Payee::new(it, "m", None, SpendingPurpose::Answer))),
     }
 }
 
 fn commit(author: &mut Author, day: i64, events: Vec<Event>) -> Commit {
     let events = events.into_iter().map(|it| (it, Some(turn(1, 1))));
-    let commit = author.commit_at(At(day * DAY + 7), events.collect());
+    let commit = author.commit_at(Timestamp(day * DAY + 7), events.collect());
     author.took(&commit);
     commit
 }
@@ -118,7 +118,7 @@ fn sums_are_the_same_live_after_a_restart_and_built_anew() {
         "4 1 fast 50 1 2",
     ];
     assert_eq!(expected, sums(&store));
-    assert_eq!(Nano(14), store.spent_on(Day(3)).unwrap());
+    assert_eq!(NanoUsd(14), store.spent_on(Day(3)).unwrap());
     assert_eq!(1, store.spent_since(Day(4)).unwrap().len());
     store.close();
     drop(store);

@@ -4,10 +4,10 @@
 use aish_proto::id::ResultId;
 use serde_json::{Map, Value, json};
 
-use super::{Call, tool};
-use crate::{Output, text};
+use super::{BuiltinCall, tool};
+use crate::{ToolOutput, text};
 use aishd_log::call_list::READ_RESOURCE;
-use aishd_log::tool::{Network, Reach, Tool};
+use aishd_log::tool::{NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{NameError, ToolName};
 use aishd_platform::clock;
 
@@ -35,7 +35,7 @@ pub(super) fn tools() -> [Tool; 3] {
             "The date and the time of this machine, with its offset from UTC.",
             // What a model says besides is not wrong, only useless.
             json!({"type": "object", "properties": {}}),
-            Reach::World,
+            ToolReach::World,
         ),
         tool(
             READ_RESULT,
@@ -51,11 +51,11 @@ pub(super) fn tools() -> [Tool; 3] {
                 "required": ["result"],
                 "additionalProperties": false,
             }),
-            Reach::Conversation,
+            ToolReach::Conversation,
         ),
         Tool {
             annotations: json!({"readOnlyHint": true, "openWorldHint": true}),
-            network: Network::MayLeave,
+            network: NetworkUse::MayLeave,
             ..tool(
                 READ_RESOURCE,
                 PROVIDED,
@@ -69,7 +69,7 @@ pub(super) fn tools() -> [Tool; 3] {
                     "required": ["server", "uri"],
                     "additionalProperties": false,
                 }),
-                Reach::World,
+                ToolReach::World,
             )
         },
     ]
@@ -79,10 +79,10 @@ pub(super) fn tools() -> [Tool; 3] {
 pub(super) fn call(
     name: &ToolName,
     arguments: &Map<String, Value>,
-) -> Option<Result<Call, String>> {
+) -> Option<Result<BuiltinCall, String>> {
     match name.to_string().as_str() {
-        TIME => Some(Ok(Call::Time)),
-        READ_RESULT => Some(read_result(arguments).map(Call::ReadResult)),
+        TIME => Some(Ok(BuiltinCall::Time)),
+        READ_RESULT => Some(read_result(arguments).map(BuiltinCall::ReadResult)),
         READ_RESOURCE => Some(read_resource(arguments)),
         _ => None,
     }
@@ -106,13 +106,13 @@ fn read_result(arguments: &Map<String, Value>) -> Result<ReadResult, String> {
     })
 }
 
-fn read_resource(arguments: &Map<String, Value>) -> Result<Call, String> {
+fn read_resource(arguments: &Map<String, Value>) -> Result<BuiltinCall, String> {
     let server = text(arguments, "server")?;
     let server = server
         .parse()
         .map_err(|error: NameError| error.to_string())?;
     let uri = text(arguments, "uri")?.to_owned();
-    Ok(Call::ReadResource { server, uri })
+    Ok(BuiltinCall::ReadResource { server, uri })
 }
 
 /// Whether a tool serves to read on in results.
@@ -130,8 +130,8 @@ pub fn how_to_read_on(result: ResultId, offset: usize) -> String {
     format!("{READ_RESULT} {{\"result\":\"{result}\",\"offset\":{offset}}}")
 }
 
-pub fn time() -> Output {
-    Output::answered(clock::local(clock::now()))
+pub fn time() -> ToolOutput {
+    ToolOutput::from_text(clock::local(clock::now()))
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(name: &str, arguments: &str, expected: Option<Result<Call, &str>>) {
+    fn check(name: &str, arguments: &str, expected: Option<Result<BuiltinCall, &str>>) {
         let arguments = serde_json::from_str(arguments).unwrap();
         let called = call(&name.parse().unwrap(), &arguments);
         let expected = expected.map(|it| it.map_err(str::to_owned));
@@ -150,13 +150,13 @@ mod tests {
     fn a_call_says_what_it_wants_or_is_refused() {
         let result = ResultId::from_bytes([5; 16]);
         let read = |offset, bytes| {
-            Some(Ok(Call::ReadResult(ReadResult {
+            Some(Ok(BuiltinCall::ReadResult(ReadResult {
                 result,
                 offset,
                 bytes,
             })))
         };
-        check("aish__time", "{}", Some(Ok(Call::Time)));
+        check("aish__time", "{}", Some(Ok(BuiltinCall::Time)));
         check("aish__tim", "{}", None);
         let text = |rest: &str| format!(r#"{{"result":"{result}"{rest}}}"#);
         check("aish__read_result", &text(""), read(0, READ_BYTES));
@@ -189,7 +189,7 @@ mod tests {
         check(
             "aish__read_resource",
             r#"{"server":"notes","uri":"note://1"}"#,
-            Some(Ok(Call::ReadResource {
+            Some(Ok(BuiltinCall::ReadResource {
                 server: "notes".parse().unwrap(),
                 uri: "note://1".to_owned(),
             })),

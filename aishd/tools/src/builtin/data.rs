@@ -5,9 +5,11 @@ use serde_json::{Map, Value, json};
 use super::tool;
 use crate::text;
 use aishd_log::access::Access;
-use aishd_log::resource::{Action, Author, Data, Head, ResourceChange, ResourceName};
-use aishd_log::tool::{Reach, Tool};
-use aishd_mcp_messages::schema::Misfit;
+use aishd_log::resource::{
+    ChangeAuthor, ResourceAction, ResourceChange, ResourceData, ResourceHead, ResourceName,
+};
+use aishd_log::tool::{Tool, ToolReach};
+use aishd_mcp_messages::schema::SchemaMisfit;
 use aishd_platform::clock;
 
 pub(super) const PROVIDER: &str = "data-tool";
@@ -18,7 +20,7 @@ const PAGE: u64 = 100;
 
 /// A call of one of its capabilities.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Call {
+pub enum DataCall {
     Change(ResourceChange),
     Read(ResourceName),
     List {
@@ -115,7 +117,13 @@ fn object(properties: &Value, required: &[&str]) -> Value {
 
 fn reads(capability: &str, description: &str, schema: Value) -> Tool {
     let name = format!("{PROVIDER}__{capability}");
-    tool(&name, PROVIDED, description, schema, Reach::Conversation)
+    tool(
+        &name,
+        PROVIDED,
+        description,
+        schema,
+        ToolReach::Conversation,
+    )
 }
 
 fn writes(capability: &str, description: &str, destroys: bool, schema: Value) -> Tool {
@@ -128,7 +136,7 @@ fn writes(capability: &str, description: &str, destroys: bool, schema: Value) ->
         }),
         needs: Access::Write,
         reads_only: false,
-        ..tool(&name, PROVIDED, description, schema, Reach::World)
+        ..tool(&name, PROVIDED, description, schema, ToolReach::World)
     }
 }
 
@@ -136,14 +144,16 @@ fn writes(capability: &str, description: &str, destroys: bool, schema: Value) ->
 pub(super) fn call(
     capability: &str,
     arguments: &Map<String, Value>,
-) -> Option<Result<Call, String>> {
+) -> Option<Result<DataCall, String>> {
     Some(match capability {
-        "create-resource" => change(arguments, |it| Ok(Action::Create(data(it)?))),
-        "update-resource" => change(arguments, |it| Ok(Action::Update(data(it)?, expected(it)?))),
-        "delete-resource" => change(arguments, |it| Ok(Action::Delete(expected(it)?))),
-        "read-resource" => named(arguments, "name").map(Call::Read),
+        "create-resource" => change(arguments, |it| Ok(ResourceAction::Create(data(it)?))),
+        "update-resource" => change(arguments, |it| {
+            Ok(ResourceAction::Update(data(it)?, expected(it)?))
+        }),
+        "delete-resource" => change(arguments, |it| Ok(ResourceAction::Delete(expected(it)?))),
+        "read-resource" => name_argument(arguments, "name").map(DataCall::Read),
         "list-resources" => list(arguments),
-        "validate-resource" => named(arguments, "name").map(|name| Call::Validate {
+        "validate-resource" => name_argument(arguments, "name").map(|name| DataCall::Validate {
             name,
             schema: arguments.get("schema").cloned(),
         }),
@@ -153,34 +163,37 @@ pub(super) fn call(
 
 fn change(
     arguments: &Map<String, Value>,
-    action: impl FnOnce(&Map<String, Value>) -> Result<Action, String>,
-) -> Result<Call, String> {
-    let name = named(arguments, "name")?;
+    action: impl FnOnce(&Map<String, Value>) -> Result<ResourceAction, String>,
+) -> Result<DataCall, String> {
+    let name = name_argument(arguments, "name")?;
     let action = action(arguments)?;
-    Ok(Call::Change(ResourceChange { name, action }))
+    Ok(DataCall::Change(ResourceChange { name, action }))
 }
 
-fn list(arguments: &Map<String, Value>) -> Result<Call, String> {
+fn list(arguments: &Map<String, Value>) -> Result<DataCall, String> {
     let after = match arguments.get("after") {
-        Some(_) => Some(named(arguments, "after")?),
+        Some(_) => Some(name_argument(arguments, "after")?),
         None => None,
     };
     let limit = number(arguments, "limit")?.unwrap_or(PAGE).clamp(1, PAGE);
     let limit = usize::try_from(limit).unwrap_or(1);
-    Ok(Call::List { after, limit })
+    Ok(DataCall::List { after, limit })
 }
 
 /// A member of a call's arguments that has to be a resource's name.
-pub(super) fn named(arguments: &Map<String, Value>, member: &str) -> Result<ResourceName, String> {
+pub(super) fn name_argument(
+    arguments: &Map<String, Value>,
+    member: &str,
+) -> Result<ResourceName, String> {
     let name = text(arguments, member)?;
     name.parse()
         .map_err(|error: aishd_log::resource::BadName| error.to_string())
 }
 
-fn data(arguments: &Map<String, Value>) -> Result<Data, String> {
+fn data(arguments: &Map<String, Value>) -> Result<ResourceData, String> {
     let data = arguments.get("data");
     let data = data.ok_or("\"data\" has to be there, and may be any JSON")?;
-    Data::of(data).map_err(|error| error.to_string())
+    ResourceData::of(data).map_err(|error| error.to_string())
 }
 
 fn expected(arguments: &Map<String, Value>) -> Result<Option<u64>, String> {
@@ -197,8 +210,8 @@ fn number(arguments: &Map<String, Value>, member: &str) -> Result<Option<u64>, S
 }
 
 /// A resource as `read-resource` gives it.
-pub fn shown(name: &ResourceName, head: &Head, data: &Data) -> String {
-    let mut shown = about(name, head);
+pub fn resource_text(name: &ResourceName, head: &ResourceHead, data: &ResourceData) -> String {
+    let mut shown = head_json(name, head);
     // What the store has is what was checked when it came.
     let data = serde_json::from_str(data.as_str()).unwrap_or(Value::Null);
     shown.insert("data".to_owned(), data);
@@ -206,10 +219,10 @@ pub fn shown(name: &ResourceName, head: &Head, data: &Data) -> String {
 }
 
 /// A page of resources as `list-resources` gives it.
-pub fn listed(page: &[(ResourceName, Head)], total: u32, more: bool) -> String {
+pub fn list_text(page: &[(ResourceName, ResourceHead)], total: u32, more: bool) -> String {
     let rows: Vec<Value> = page
         .iter()
-        .map(|(name, head)| Value::Object(about(name, head)))
+        .map(|(name, head)| Value::Object(head_json(name, head)))
         .collect();
     let mut listed = json!({"total": total, "resources": rows});
     if let Some((last, _)) = page.last().filter(|_| more) {
@@ -219,7 +232,7 @@ pub fn listed(page: &[(ResourceName, Head)], total: u32, more: bool) -> String {
 }
 
 /// What `validate-resource` says.
-pub fn validated(name: &ResourceName, head: &Head, misfits: &[Misfit]) -> String {
+pub fn validated(name: &ResourceName, head: &ResourceHead, misfits: &[SchemaMisfit]) -> String {
     let errors: Vec<Value> = misfits
         .iter()
         .map(|it| json!({"path": it.path, "message": it.reason}))
@@ -233,10 +246,10 @@ pub fn validated(name: &ResourceName, head: &Head, misfits: &[Misfit]) -> String
     .to_string()
 }
 
-fn about(name: &ResourceName, head: &Head) -> Map<String, Value> {
-    let who = |author: &Author| match author {
-        Author::Provider(alias) => alias.to_string(),
-        Author::Person(_) => "a person".to_owned(),
+fn head_json(name: &ResourceName, head: &ResourceHead) -> Map<String, Value> {
+    let who = |author: &ChangeAuthor| match author {
+        ChangeAuthor::Provider(alias) => alias.to_string(),
+        ChangeAuthor::Person(_) => "a person".to_owned(),
     };
     let about = [
         ("name", json!(name.as_str())),
@@ -262,18 +275,20 @@ mod tests {
         let came = match call(capability, &arguments) {
             None => "none".to_owned(),
             Some(Err(why)) => why,
-            Some(Ok(Call::Change(ResourceChange { name, action }))) => match action {
-                Action::Create(data) => format!("create {name} {}", data.as_str()),
-                Action::Update(data, it) => format!("update {name} {} {it:?}", data.as_str()),
-                Action::Delete(it) => format!("delete {name} {it:?}"),
-                Action::Put(data, _) => format!("put {name} {}", data.as_str()),
+            Some(Ok(DataCall::Change(ResourceChange { name, action }))) => match action {
+                ResourceAction::Create(data) => format!("create {name} {}", data.as_str()),
+                ResourceAction::Update(data, it) => {
+                    format!("update {name} {} {it:?}", data.as_str())
+                }
+                ResourceAction::Delete(it) => format!("delete {name} {it:?}"),
+                ResourceAction::Put(data, _) => format!("put {name} {}", data.as_str()),
             },
-            Some(Ok(Call::Read(name))) => format!("read {name}"),
-            Some(Ok(Call::List { after, limit })) => format!(
+            Some(Ok(DataCall::Read(name))) => format!("read {name}"),
+            Some(Ok(DataCall::List { after, limit })) => format!(
                 "list {} {limit}",
                 after.map(|it| it.to_string()).unwrap_or_default()
             ),
-            Some(Ok(Call::Validate { name, schema })) => format!("validate {name} {schema:?}"),
+            Some(Ok(DataCall::Validate { name, schema })) => format!("validate {name} {schema:?}"),
         };
         assert_eq!(expected, came, "{capability}");
     }

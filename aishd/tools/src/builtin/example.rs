@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{data, tool};
 use crate::text;
 use aishd_log::resource::ResourceName;
-use aishd_log::tool::{Reach, Tool};
+use aishd_log::tool::{Tool, ToolReach};
 
 pub(super) const PROVIDER: &str = "example-tool";
 const PROVIDED: &str = "aishd, example-tool 1.0.0";
@@ -14,7 +14,7 @@ const GREETING: &str = "Hello from example-tool.";
 
 /// A call of one of its capabilities.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum ExampleCall {
     Greet,
     Echo(String),
     /// The data of a resource of the shared context.
@@ -24,7 +24,13 @@ pub enum Call {
 pub(super) fn tools() -> [Tool; 2] {
     let tool = |capability: &str, description: &str, schema: Value| {
         let name = format!("{PROVIDER}__{capability}");
-        tool(&name, PROVIDED, description, schema, Reach::Conversation)
+        tool(
+            &name,
+            PROVIDED,
+            description,
+            schema,
+            ToolReach::Conversation,
+        )
     };
     [
         tool(
@@ -53,18 +59,20 @@ pub(super) fn tools() -> [Tool; 2] {
 pub(super) fn call(
     capability: &str,
     arguments: &Map<String, Value>,
-) -> Option<Result<Call, String>> {
+) -> Option<Result<ExampleCall, String>> {
     match capability {
-        "greet" => Some(Ok(Call::Greet)),
+        "greet" => Some(Ok(ExampleCall::Greet)),
         "echo" => Some(echo(arguments)),
         _ => None,
     }
 }
 
-fn echo(arguments: &Map<String, Value>) -> Result<Call, String> {
+fn echo(arguments: &Map<String, Value>) -> Result<ExampleCall, String> {
     match (arguments.get("text"), arguments.get("resource")) {
-        (Some(_), None) => Ok(Call::Echo(text(arguments, "text")?.to_owned())),
-        (None, Some(_)) => data::named(arguments, "resource").map(Call::EchoResource),
+        (Some(_), None) => Ok(ExampleCall::Echo(text(arguments, "text")?.to_owned())),
+        (None, Some(_)) => {
+            data::name_argument(arguments, "resource").map(ExampleCall::EchoResource)
+        }
         (Some(_), Some(_)) | (None, None) => {
             Err("either \"text\" or \"resource\" has to be there".to_owned())
         }
@@ -80,7 +88,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(capability: &str, arguments: &str, expected: Option<Result<Call, &str>>) {
+    fn check(capability: &str, arguments: &str, expected: Option<Result<ExampleCall, &str>>) {
         let arguments = serde_json::from_str(arguments).unwrap();
         let expected = expected.map(|it| it.map_err(str::to_owned));
         assert_eq!(expected, call(capability, &arguments));
@@ -89,16 +97,18 @@ mod tests {
     #[test]
     fn it_greets_and_gives_back_one_thing() {
         let one = "either \"text\" or \"resource\" has to be there";
-        check("greet", "{}", Some(Ok(Call::Greet)));
+        check("greet", "{}", Some(Ok(ExampleCall::Greet)));
         check(
             "echo",
             r#"{"text": "a\nb"}"#,
-            Some(Ok(Call::Echo("a\nb".to_owned()))),
+            Some(Ok(ExampleCall::Echo("a\nb".to_owned()))),
         );
         check(
             "echo",
             r#"{"resource": "build-config"}"#,
-            Some(Ok(Call::EchoResource("build-config".parse().unwrap()))),
+            Some(Ok(ExampleCall::EchoResource(
+                "build-config".parse().unwrap(),
+            ))),
         );
         check("echo", "{}", Some(Err(one)));
         check("echo", r#"{"text": "a", "resource": "b"}"#, Some(Err(one)));

@@ -11,17 +11,17 @@ use serde_json::{Map, Value, json};
 pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
 use aishd_log::access::Access;
 use aishd_log::shell;
-use aishd_log::tool::{Network, Reach, Tool, Word};
+use aishd_log::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{Alias, ToolName};
 
 /// A call of one of their tools.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Call {
+pub enum BuiltinCall {
     Time,
     ReadResult(ReadResult),
     ReadResource { server: Alias, uri: String },
-    Data(data::Call),
-    Example(example::Call),
+    Data(data::DataCall),
+    Example(example::ExampleCall),
 }
 
 pub(super) fn tools() -> impl Iterator<Item = Tool> {
@@ -33,11 +33,11 @@ pub(super) fn tools() -> impl Iterator<Item = Tool> {
 pub(super) fn call(
     name: &ToolName,
     arguments: &Map<String, Value>,
-) -> Option<Result<Call, String>> {
+) -> Option<Result<BuiltinCall, String>> {
     match name.alias().as_str() {
         aish::PROVIDER => aish::call(name, arguments),
-        data::PROVIDER => Some(data::call(name.tool(), arguments)?.map(Call::Data)),
-        example::PROVIDER => Some(example::call(name.tool(), arguments)?.map(Call::Example)),
+        data::PROVIDER => Some(data::call(name.tool(), arguments)?.map(BuiltinCall::Data)),
+        example::PROVIDER => Some(example::call(name.tool(), arguments)?.map(BuiltinCall::Example)),
         _ => None,
     }
 }
@@ -54,7 +54,7 @@ pub fn is_builtin(name: &ToolName) -> bool {
 }
 
 /// One that only reads. `provided` is what people are shown as its place.
-fn tool(name: &str, provided: &str, description: &str, schema: Value, reach: Reach) -> Tool {
+fn tool(name: &str, provided: &str, description: &str, schema: Value, reach: ToolReach) -> Tool {
     #[expect(clippy::expect_used, reason = "these names are written in this room")]
     let name: ToolName = name.parse().expect("a well-formed name");
     Tool {
@@ -65,10 +65,10 @@ fn tool(name: &str, provided: &str, description: &str, schema: Value, reach: Rea
         server: provided.into(),
         place: provided.into(),
         needs: Access::Read,
-        needs_by: Word::Ours,
+        needs_by: ClaimSource::Ours,
         reads_only: true,
         reach,
-        network: Network::Stays,
+        network: NetworkUse::Stays,
         packages: Arc::default(),
         directory: None,
     }

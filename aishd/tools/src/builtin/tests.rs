@@ -47,7 +47,7 @@ fn what_changes_something_is_no_tool_that_reads() {
             tool.name
         );
         assert!(
-            !(writes && tool.reach == Reach::Conversation),
+            !(writes && tool.reach == ToolReach::Conversation),
             "{}",
             tool.name
         );

@@ -4,24 +4,26 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use aishd_log::resource::{Action, ChangeError, Data, MOST_CHANGES, ResourceChange, ResourceName};
+use aishd_log::resource::{
+    MOST_CHANGES, ResourceAction, ResourceChange, ResourceChangeError, ResourceData, ResourceName,
+};
+use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::content::flatten;
-use aishd_mcp_messages::outcome::Outcome;
-use aishd_mcp_messages::text::one_line;
-use aishd_process::spec::Exit;
+use aishd_mcp_messages::outcome::ToolOutcome;
+use aishd_process::spec::ChildExit;
 
 /// Resources of the conversation that a call is given.
-pub type Context = BTreeMap<ResourceName, Given>;
+pub type CallContext = BTreeMap<ResourceName, GivenResource>;
 
 /// One of them, as it was then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct GivenResource {
     pub revision: u64,
-    pub data: Data,
+    pub data: ResourceData,
 }
 
 /// Of what a call was given, the revisions; 0 where there was nothing. It may replace these, and no others of these names.
-pub(super) type Known = BTreeMap<ResourceName, u64>;
+pub(super) type KnownRevisions = BTreeMap<ResourceName, u64>;
 
 /// More parts than any answer of a few megabytes has, each of which takes more room here than it took on the line.
 const MAX_PARTS: usize = 1_000_000;
@@ -31,14 +33,14 @@ const MAX_NAME_CHARS: usize = 80;
 
 /// What a program printed, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Printed {
+pub(super) struct ProgramOutput {
     pub(super) bytes: Vec<u8>,
-    pub(super) ended: Ended,
+    pub(super) ended: ProgramEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
-    Exit(Exit),
+pub(super) enum ProgramEnd {
+    Exit(ChildExit),
     /// It printed more than so many bytes, and was ended.
     TooMuch(usize),
     /// It ran for so many milliseconds, and was ended.
@@ -47,8 +49,8 @@ pub(super) enum Ended {
 
 /// What it said, when it kept to the contract.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
-    pub(super) outcome: Outcome,
+pub(super) struct ProgramAnswer {
+    pub(super) outcome: ToolOutcome,
     /// What an output schema is about.
     pub(super) value: Option<Value>,
     /// What it wants written; nothing where it says that it failed.
@@ -56,11 +58,11 @@ pub(super) struct Answer {
 }
 
 /// The one line on its standard input. `context` is for those who named what they read, found or not.
-pub(super) fn question(arguments: &Map<String, Value>, context: Option<&Context>) -> Vec<u8> {
+pub(super) fn question(arguments: &Map<String, Value>, context: Option<&CallContext>) -> Vec<u8> {
     let mut line = format!("{{\"arguments\":{}", Value::from(arguments.clone()));
     if let Some(context) = context {
         line.push_str(",\"context\":{");
-        for (at, (name, Given { revision: _, data })) in context.iter().enumerate() {
+        for (at, (name, GivenResource { revision: _, data })) in context.iter().enumerate() {
             // A name needs no escapes, and data is JSON on one line: neither is read into a tree first.
             line.push_str(if at == 0 { "\"" } else { ",\"" });
             line.push_str(name.as_str());
@@ -74,16 +76,21 @@ pub(super) fn question(arguments: &Map<String, Value>, context: Option<&Context>
 }
 
 /// Its answer, or why there is none.
-pub(super) fn answer(printed: &Printed, known: &Known) -> Result<Answer, String> {
+pub(super) fn answer(
+    printed: &ProgramOutput,
+    known: &KnownRevisions,
+) -> Result<ProgramAnswer, String> {
     let failed = match printed.ended {
-        Ended::TooMuch(limit) => return Err(format!("it printed more than {limit} bytes")),
-        Ended::TooLong(ms) => return Err(format!("it was ended after {ms} ms, its timeout")),
-        Ended::Exit(Exit::Code(0)) => None,
-        Ended::Exit(Exit::Code(code)) => Some(format!("it ended with exit status {code}")),
-        Ended::Exit(Exit::Signal(signal)) => {
+        ProgramEnd::TooMuch(limit) => return Err(format!("it printed more than {limit} bytes")),
+        ProgramEnd::TooLong(ms) => return Err(format!("it was ended after {ms} ms, its timeout")),
+        ProgramEnd::Exit(ChildExit::Code(0)) => None,
+        ProgramEnd::Exit(ChildExit::Code(code)) => {
+            Some(format!("it ended with exit status {code}"))
+        }
+        ProgramEnd::Exit(ChildExit::Signal(signal)) => {
             return Err(format!("it was killed by signal {signal}"));
         }
-        Ended::Exit(Exit::Unknown) => return Err("it was killed".to_owned()),
+        ProgramEnd::Exit(ChildExit::Unknown) => return Err("it was killed".to_owned()),
     };
     let (text, value) = match (value(&printed.bytes), failed.as_ref()) {
         (Ok(read), _) => read,
@@ -100,7 +107,7 @@ pub(super) fn answer(printed: &Printed, known: &Known) -> Result<Answer, String>
         let result = json!({"content": [{"type": "text", "text": text}]});
         let mut outcome = flatten(&result);
         outcome.is_error |= failed.is_some();
-        return Ok(Answer {
+        return Ok(ProgramAnswer {
             outcome,
             value: Some(value),
             changes: vec![],
@@ -112,7 +119,7 @@ pub(super) fn answer(printed: &Printed, known: &Known) -> Result<Answer, String>
         Some(resources) if !outcome.is_error => written(resources, known)?,
         Some(_) | None => vec![],
     };
-    Ok(Answer {
+    Ok(ProgramAnswer {
         outcome,
         value: result
             .get("structuredContent")
@@ -123,20 +130,20 @@ pub(super) fn answer(printed: &Printed, known: &Known) -> Result<Answer, String>
 }
 
 /// What a result wants written to the shared context.
-fn written(resources: &Value, known: &Known) -> Result<Vec<ResourceChange>, String> {
+fn written(resources: &Value, known: &KnownRevisions) -> Result<Vec<ResourceChange>, String> {
     let resources = resources
         .as_object()
         .ok_or("the `resources` of its result are no object")?;
     if resources.len() > MOST_CHANGES {
-        return Err(ChangeError::TooMany(resources.len()).to_string());
+        return Err(ResourceChangeError::TooMany(resources.len()).to_string());
     }
     let one = |(name, value): (&String, &Value)| {
         let shown = one_line(name, MAX_NAME_CHARS);
         let wrong = |why: String| format!("resource {shown:?} of its result: {why}");
         let named = name.parse::<ResourceName>();
         let name = named.map_err(|error| wrong(error.to_string()))?;
-        let data = Data::of(value).map_err(|error| wrong(error.to_string()))?;
-        let action = Action::Put(data, known.get(&name).copied());
+        let data = ResourceData::of(value).map_err(|error| wrong(error.to_string()))?;
+        let action = ResourceAction::Put(data, known.get(&name).copied());
         Ok(ResourceChange { name, action })
     };
     resources.iter().map(one).collect()
@@ -209,17 +216,18 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(bytes: &[u8], exit: Exit, expected: Result<(bool, &str), &str>) {
-        let printed = Printed {
+    fn check(bytes: &[u8], exit: ChildExit, expected: Result<(bool, &str), &str>) {
+        let printed = ProgramOutput {
             bytes: bytes.to_vec(),
-            ended: Ended::Exit(exit),
+            ended: ProgramEnd::Exit(exit),
         };
-        let seen = answer(&printed, &Known::new()).map(|it| (it.outcome.is_error, it.outcome.text));
+        let seen = answer(&printed, &KnownRevisions::new())
+            .map(|it| (it.outcome.is_error, it.outcome.text));
         let expected = expected.map(|(is_error, text)| (is_error, text.to_owned()));
         assert_eq!(expected.map_err(str::to_owned), seen);
     }
 
-    const FINE: Exit = Exit::Code(0);
+    const FINE: ChildExit = ChildExit::Code(0);
 
     #[test]
     fn one_line_of_json_is_an_answer() {
@@ -263,11 +271,15 @@ mod tests {
             FINE,
             Err("its output is no JSON: EOF while parsing an object at line 1 column 1"),
         );
-        check(b"oops", Exit::Code(3), Err("it ended with exit status 3"));
-        check(b"", Exit::Code(3), Err("it ended with exit status 3"));
-        check(br#"{"a":1}"#, Exit::Code(3), Ok((true, r#"{"a":1}"#)));
-        check(b"1", Exit::Signal(9), Err("it was killed by signal 9"));
-        check(b"1", Exit::Unknown, Err("it was killed"));
+        check(
+            b"oops",
+            ChildExit::Code(3),
+            Err("it ended with exit status 3"),
+        );
+        check(b"", ChildExit::Code(3), Err("it ended with exit status 3"));
+        check(br#"{"a":1}"#, ChildExit::Code(3), Ok((true, r#"{"a":1}"#)));
+        check(b"1", ChildExit::Signal(9), Err("it was killed by signal 9"));
+        check(b"1", ChildExit::Unknown, Err("it was killed"));
     }
 
     #[test]
@@ -286,18 +298,18 @@ mod tests {
     #[test]
     fn what_it_is_told_is_one_line() {
         let arguments = serde_json::from_str("{\"a\":\"b\\nc\"}").unwrap();
-        let check = |context: Option<&Context>, expected: &str| {
+        let check = |context: Option<&CallContext>, expected: &str| {
             let line = String::from_utf8(question(&arguments, context)).unwrap();
             assert_eq!(expected, line);
             let read: Value = serde_json::from_str(&line).unwrap();
             assert_eq!("b\nc", read["arguments"]["a"]);
         };
         check(None, "{\"arguments\":{\"a\":\"b\\nc\"}}\n");
-        let data = |value: Value| Given {
+        let data = |value: Value| GivenResource {
             revision: 1,
-            data: Data::of(&value).unwrap(),
+            data: ResourceData::of(&value).unwrap(),
         };
-        let mut context = Context::new();
+        let mut context = CallContext::new();
         check(
             Some(&context),
             "{\"arguments\":{\"a\":\"b\\nc\"},\"context\":{}}\n",
@@ -312,20 +324,23 @@ mod tests {
 
     #[test]
     fn a_result_says_what_it_wants_written() {
-        let known = Known::from_iter([("seen".parse().unwrap(), 3), ("new".parse().unwrap(), 0)]);
+        let known =
+            KnownRevisions::from_iter([("seen".parse().unwrap(), 3), ("new".parse().unwrap(), 0)]);
         let check = |line: &str, exit, expected: Result<&[(&str, &str)], &str>| {
-            let printed = Printed {
+            let printed = ProgramOutput {
                 bytes: line.as_bytes().to_vec(),
-                ended: Ended::Exit(exit),
+                ended: ProgramEnd::Exit(exit),
             };
             let seen = answer(&printed, &known).map(|it| {
                 let one = |it: ResourceChange| match it.action {
-                    Action::Put(data, over) => {
+                    ResourceAction::Put(data, over) => {
                         let over = over.map(|it| format!(" over {it}"));
                         let data = data.as_str().to_owned() + &over.unwrap_or_default();
                         (it.name.to_string(), data)
                     }
-                    other @ (Action::Create(_) | Action::Update(..) | Action::Delete(_)) => {
+                    other @ (ResourceAction::Create(_)
+                    | ResourceAction::Update(..)
+                    | ResourceAction::Delete(_)) => {
                         panic!("{other:?}")
                     }
                 };
@@ -360,7 +375,7 @@ mod tests {
             check(line, FINE, Err(why));
         }
         // Who failed writes nothing.
-        check(&with(r#"{"a":1}"#), Exit::Code(1), Ok(&[]));
+        check(&with(r#"{"a":1}"#), ChildExit::Code(1), Ok(&[]));
         let failed = r#"{"content":[],"isError":true,"resources":{"a":1}}"#;
         check(failed, FINE, Ok(&[]));
         // A value that is no result says nothing of resources.

@@ -2,8 +2,8 @@
 //! script the text that its digest is of, and not its file.
 
 mod contract;
-mod room;
 mod uv;
+mod work_directory;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,19 +16,21 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout};
 
-use self::contract::{Answer, Ended, Known, Printed};
-pub use self::contract::{Context, Given};
-use self::room::{Room, Rooms};
-use self::uv::Scripts;
-use super::Output;
+pub use self::contract::{CallContext, GivenResource};
+use self::contract::{KnownRevisions, ProgramAnswer, ProgramEnd, ProgramOutput};
+use self::uv::ScriptStore;
+use self::work_directory::{WorkDirectories, WorkDirectory};
+use super::ToolOutput;
 use super::result::judged;
-use aishd_mcp_messages::expand::expand;
+use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::secret_name;
-use aishd_mcp_messages::text::one_line;
+use aishd_mcp_messages::variable_expansion::expand;
 use aishd_process::Children;
-use aishd_process::running::Child;
-use aishd_process::spec::{self, Spec, Stream};
-use aishd_rules::registry::{Capability, Cwd, Manifest, Needs, Program, Runtime};
+use aishd_process::child::Child;
+use aishd_process::spec::{self, ChildSpec, StandardStream};
+use aishd_rules::registry::{
+    CallDirectory, Capability, Manifest, ManifestProgram, ScriptNeeds, ScriptRuntime,
+};
 
 /// The variable that tells a program which of its capabilities is called.
 const CAPABILITY: &str = "AISH_CAPABILITY";
@@ -43,24 +45,24 @@ const LOCK_WITHIN: Duration = Duration::from_secs(120);
 
 /// What runs programs of manifests; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Runner(Arc<Means>);
+pub struct ManifestRunner(Arc<RunnerServices>);
 
-pub type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
+pub type RunnerEnvironment = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// What a runner needs of others.
-pub struct Means {
+pub struct RunnerServices {
     pub children: Children,
     /// A directory that no other daemon uses.
     pub folder: PathBuf,
     /// The daemon's own variables.
-    pub environment: Box<Environment>,
+    pub environment: Box<RunnerEnvironment>,
     /// Is told each secret before a program is, so that it can be kept out of logs.
     pub learn: Box<dyn Fn(&str) + Send + Sync>,
     /// Cuts out of a text what was learnt.
     pub redact: Box<dyn Fn(&str) -> String + Send + Sync>,
 }
 
-impl fmt::Debug for Means {
+impl fmt::Debug for RunnerServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Means").finish_non_exhaustive()
     }
@@ -68,13 +70,13 @@ impl fmt::Debug for Means {
 
 /// One call.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct RunnerJob {
     pub manifest: Arc<Manifest>,
     pub capability: Capability,
     pub arguments: Map<String, Value>,
 }
 
-impl PartialEq for Job {
+impl PartialEq for RunnerJob {
     fn eq(&self, other: &Self) -> bool {
         self.manifest == other.manifest
             && self.capability == other.capability
@@ -83,13 +85,13 @@ impl PartialEq for Job {
 }
 
 /// A call that gave nothing.
-struct Failure {
+struct ProgramFailure {
     why: String,
     /// The last lines of standard error.
     said: Vec<u8>,
 }
 
-impl Failure {
+impl ProgramFailure {
     fn new(why: impl Into<String>) -> Self {
         Self {
             why: why.into(),
@@ -98,16 +100,16 @@ impl Failure {
     }
 }
 
-impl Runner {
+impl ManifestRunner {
     /// Removes what calls of a daemon that was killed have left. Blocks on files.
-    pub fn new(means: Means) -> Self {
+    pub fn new(means: RunnerServices) -> Self {
         let runner = Self(Arc::new(means));
         runner.rooms().clear();
         runner
     }
 
-    fn rooms(&self) -> Rooms {
-        Rooms::below(&self.0.folder)
+    fn rooms(&self) -> WorkDirectories {
+        WorkDirectories::below(&self.0.folder)
     }
 
     pub(super) fn children(&self) -> &Children {
@@ -115,22 +117,27 @@ impl Runner {
     }
 
     /// Runs one call to its end. Dropped, everything that it started is ended. Every failure becomes text.
-    pub async fn run(&self, job: &Job, cwd: &str, context: &Context) -> Output {
+    pub async fn run(&self, job: &RunnerJob, cwd: &str, context: &CallContext) -> ToolOutput {
         match self.answer(job, cwd, context).await {
             Ok(output) => output,
-            Err(Failure { why, said }) => {
+            Err(ProgramFailure { why, said }) => {
                 let mut text = format!("[aish] tool {} failed: {why}", job.manifest.name);
                 let said = self.last_lines(&said);
                 if !said.is_empty() {
                     text.push_str("; it said: ");
                     text.push_str(&said);
                 }
-                Output::failed(text)
+                ToolOutput::failed(text)
             }
         }
     }
 
-    async fn answer(&self, job: &Job, cwd: &str, context: &Context) -> Result<Output, Failure> {
+    async fn answer(
+        &self,
+        job: &RunnerJob,
+        cwd: &str,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ProgramFailure> {
         is_as_found(&job.manifest.program).await?;
         let room = self.open_room().await?;
         let answered = self.answer_in(&room, job, cwd, context).await;
@@ -140,28 +147,28 @@ impl Runner {
 
     async fn answer_in(
         &self,
-        room: &Room,
-        job: &Job,
+        room: &WorkDirectory,
+        job: &RunnerJob,
         cwd: &str,
-        context: &Context,
-    ) -> Result<Output, Failure> {
+        context: &CallContext,
+    ) -> Result<ToolOutput, ProgramFailure> {
         let (manifest, begun) = (&job.manifest, Instant::now());
         let args = self.prepared(manifest, room).await?;
         let cwd = match &manifest.cwd {
-            Cwd::Private => room.work(),
-            Cwd::Conversation => PathBuf::from(cwd),
-            Cwd::At(path) => path.clone(),
+            CallDirectory::Private => room.work(),
+            CallDirectory::Conversation => PathBuf::from(cwd),
+            CallDirectory::At(path) => path.clone(),
         };
-        let mut spec = Spec::new(manifest.program.path.display().to_string(), cwd);
+        let mut spec = ChildSpec::new(manifest.program.path.display().to_string(), cwd);
         spec.args = args;
         spec.env = self.env(manifest)?;
         let capability = job.capability.name.clone();
         spec.env.insert(CAPABILITY.to_owned(), capability);
         spec.provider = Some(manifest.name.as_str().into());
-        spec.limits = spec::Limits {
+        spec.limits = spec::KernelLimits {
             processes: manifest.limits.processes,
             memory_bytes: manifest.limits.memory_bytes,
-            ..spec::Limits::default()
+            ..spec::KernelLimits::default()
         };
         let reads = !manifest.reads.is_empty();
         let question = contract::question(&job.arguments, reads.then_some(context));
@@ -175,37 +182,42 @@ impl Runner {
             let given = context.get(name).map_or(0, |it| it.revision);
             (name.clone(), given)
         });
-        let known: Known = known.collect();
-        let answer = contract::answer(&printed, &known).map_err(|why| Failure { why, said })?;
-        let Answer {
+        let known: KnownRevisions = known.collect();
+        let answer =
+            contract::answer(&printed, &known).map_err(|why| ProgramFailure { why, said })?;
+        let ProgramAnswer {
             outcome,
             value,
             changes,
         } = answer;
-        let output = Output {
+        let output = ToolOutput {
             ok: !outcome.is_error,
             attachments: outcome.attachments,
             changes,
-            ..Output::answered(outcome.text)
+            ..ToolOutput::from_text(outcome.text)
         };
         let schema = job.capability.output.as_ref();
         Ok(judged(&name, schema, value, output))
     }
 
-    async fn open_room(&self) -> Result<Room, Failure> {
+    async fn open_room(&self) -> Result<WorkDirectory, ProgramFailure> {
         let rooms = self.rooms();
         let opened = tokio::task::spawn_blocking(move || rooms.open()).await;
-        let opened = opened.map_err(|panic| Failure::new(panic.to_string()))?;
-        opened.map_err(|error| Failure::new(format!("make its directory: {error}")))
+        let opened = opened.map_err(|panic| ProgramFailure::new(panic.to_string()))?;
+        opened.map_err(|error| ProgramFailure::new(format!("make its directory: {error}")))
     }
 
     /// The arguments, with what runs put in its place.
-    async fn prepared(&self, manifest: &Manifest, room: &Room) -> Result<Vec<String>, Failure> {
+    async fn prepared(
+        &self,
+        manifest: &Manifest,
+        room: &WorkDirectory,
+    ) -> Result<Vec<String>, ProgramFailure> {
         let program = &manifest.program;
-        let copying = |error: io::Error| Failure::new(format!("copy its script: {error}"));
+        let copying = |error: io::Error| ProgramFailure::new(format!("copy its script: {error}"));
         match (&program.runtime, &program.script) {
-            (Runtime::UvScript(needs), Some(script)) => {
-                let scripts = Scripts::new(&self.0.folder);
+            (ScriptRuntime::UvScript(needs), Some(script)) => {
+                let scripts = ScriptStore::new(&self.0.folder);
                 let placed = scripts.place(script, needs).map_err(copying)?;
                 let python = match &placed.python {
                     Some(python) => python.clone(),
@@ -221,30 +233,40 @@ impl Runner {
                 }
                 Ok(uv::to_run(&placed.path, &python, needs, &program.args))
             }
-            (Runtime::Process | Runtime::Binary, Some(script)) => {
+            (ScriptRuntime::Process | ScriptRuntime::Binary, Some(script)) => {
                 let copy = room.copy(script).map_err(copying)?;
                 let copy = copy.display().to_string();
                 Ok(std::iter::once(copy)
                     .chain(program.args.iter().cloned())
                     .collect())
             }
-            (Runtime::Process | Runtime::Binary | Runtime::UvScript(_), None) => {
+            (ScriptRuntime::Process | ScriptRuntime::Binary | ScriptRuntime::UvScript(_), None) => {
                 Ok(program.args.clone())
             }
         }
     }
 
     /// The interpreter of this machine that a script runs with.
-    async fn python(&self, manifest: &Manifest, needs: &Needs) -> Result<String, Failure> {
+    async fn python(
+        &self,
+        manifest: &Manifest,
+        needs: &ScriptNeeds,
+    ) -> Result<String, ProgramFailure> {
         let arguments = uv::to_find(needs);
         let told = self.uv(manifest, arguments, "uv found no Python for it");
         let told = String::from_utf8(told.await?);
-        let told = told.map_err(|error| Failure::new(format!("where Python is: {error}")))?;
+        let told =
+            told.map_err(|error| ProgramFailure::new(format!("where Python is: {error}")))?;
         Ok(told.trim_end().to_owned())
     }
 
     /// Settles which packages a script runs with.
-    async fn lock(&self, manifest: &Manifest, script: &Path, python: &str) -> Result<(), Failure> {
+    async fn lock(
+        &self,
+        manifest: &Manifest,
+        script: &Path,
+        python: &str,
+    ) -> Result<(), ProgramFailure> {
         let arguments = uv::to_lock(script, python);
         let locked = self.uv(manifest, arguments, "uv could not settle its packages");
         locked.await.map(drop)
@@ -256,25 +278,29 @@ impl Runner {
         manifest: &Manifest,
         arguments: Vec<String>,
         why: &str,
-    ) -> Result<Vec<u8>, Failure> {
-        let mut spec = Spec::new(manifest.program.path.display().to_string(), "/");
+    ) -> Result<Vec<u8>, ProgramFailure> {
+        let mut spec = ChildSpec::new(manifest.program.path.display().to_string(), "/");
         spec.args = arguments;
         let (printed, said) = self.printed(&spec, vec![], 64 << 10, LOCK_WITHIN).await?;
         match printed.ended {
-            Ended::Exit(spec::Exit::Code(0)) => Ok(printed.bytes),
-            Ended::Exit(_) | Ended::TooMuch(_) | Ended::TooLong(_) => Err(Failure {
-                why: why.to_owned(),
-                said,
-            }),
+            ProgramEnd::Exit(spec::ChildExit::Code(0)) => Ok(printed.bytes),
+            ProgramEnd::Exit(_) | ProgramEnd::TooMuch(_) | ProgramEnd::TooLong(_) => {
+                Err(ProgramFailure {
+                    why: why.to_owned(),
+                    said,
+                })
+            }
         }
     }
 
-    fn env(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>, Failure> {
+    fn env(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>, ProgramFailure> {
         let entries = manifest.env.iter().map(|(name, text)| {
             let value = expand(text, &*self.0.environment)
-                .map_err(|unset| Failure::new(format!("env.{name}: {unset}")))?;
+                .map_err(|unset| ProgramFailure::new(format!("env.{name}: {unset}")))?;
             // `${HOME}` is none, and only so many secrets are kept out of logs.
-            if secret_name::tells(name) || (value != *text && secret_name::tells(text)) {
+            if secret_name::is_secret_name(name)
+                || (value != *text && secret_name::is_secret_name(text))
+            {
                 (self.0.learn)(&value);
             }
             Ok((name.clone(), value))
@@ -284,32 +310,32 @@ impl Runner {
 
     async fn printed(
         &self,
-        spec: &Spec,
+        spec: &ChildSpec,
         question: Vec<u8>,
         limit: usize,
         within: Duration,
-    ) -> Result<(Printed, Vec<u8>), Failure> {
-        let spec = Spec {
-            stdin: Stream::Piped,
-            stdout: Stream::Piped,
-            stderr: Stream::Piped,
+    ) -> Result<(ProgramOutput, Vec<u8>), ProgramFailure> {
+        let spec = ChildSpec {
+            stdin: StandardStream::Piped,
+            stdout: StandardStream::Piped,
+            stderr: StandardStream::Piped,
             ..spec.clone()
         };
         let mut child = self.0.children.spawn(&spec).await.map_err(|error| {
             let source = std::error::Error::source(&error).map(|it| format!(": {it}"));
-            Failure::new(format!("{error}{}", source.unwrap_or_default()))
+            ProgramFailure::new(format!("{error}{}", source.unwrap_or_default()))
         })?;
-        let mut heard = Heard::default();
+        let mut heard = HeardOutput::default();
         let listening = timeout(within, heard.listen(&mut child, question, limit));
         let ended = match listening.await {
             Ok(Ok(ended)) => ended,
-            Ok(Err(error)) => return Err(Failure::new(format!("read its output: {error}"))),
-            Err(_elapsed) => Ended::TooLong(within.as_millis()),
+            Ok(Err(error)) => return Err(ProgramFailure::new(format!("read its output: {error}"))),
+            Err(_elapsed) => ProgramEnd::TooLong(within.as_millis()),
         };
         // Nothing of it is left when its answer is told.
         child.end(Duration::ZERO).await;
-        let Heard { bytes, said } = heard;
-        Ok((Printed { bytes, ended }, said))
+        let HeardOutput { bytes, said } = heard;
+        Ok((ProgramOutput { bytes, ended }, said))
     }
 
     /// On one line, without secrets.
@@ -324,11 +350,11 @@ impl Runner {
 }
 
 /// Consent was to the program that the path led to, and a link may lead elsewhere now.
-async fn is_as_found(program: &Program) -> Result<(), Failure> {
+async fn is_as_found(program: &ManifestProgram) -> Result<(), ProgramFailure> {
     let path = program.path.clone();
     let leads_to = tokio::task::spawn_blocking(move || path.canonicalize()).await;
     match leads_to {
-        Ok(Ok(real)) if real != program.real => Err(Failure::new(format!(
+        Ok(Ok(real)) if real != program.real => Err(ProgramFailure::new(format!(
             "{} is another program than when its manifest was read: aishctl tools reload",
             program.path.display()
         ))),
@@ -339,19 +365,19 @@ async fn is_as_found(program: &Program) -> Result<(), Failure> {
 
 /// What was read of a child.
 #[derive(Default)]
-struct Heard {
+struct HeardOutput {
     bytes: Vec<u8>,
     said: Vec<u8>,
 }
 
-impl Heard {
+impl HeardOutput {
     /// Until the program ends, or prints too much; then for as long as it takes to empty the pipes.
     async fn listen(
         &mut self,
         child: &mut Child,
         question: Vec<u8>,
         limit: usize,
-    ) -> io::Result<Ended> {
+    ) -> io::Result<ProgramEnd> {
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let Self { bytes, said } = self;
@@ -393,15 +419,15 @@ impl Heard {
         let exit = tokio::select! {
             whole = &mut pipes => match whole? {
                 true => child.wait().await,
-                false => return Ok(Ended::TooMuch(limit)),
+                false => return Ok(ProgramEnd::TooMuch(limit)),
             },
             exit = child.wait() => match timeout(DRAIN, &mut pipes).await {
-                Ok(Ok(false)) => return Ok(Ended::TooMuch(limit)),
+                Ok(Ok(false)) => return Ok(ProgramEnd::TooMuch(limit)),
                 Ok(Ok(true)) | Err(_) => exit,
                 Ok(Err(error)) => return Err(error),
             },
         };
-        Ok(Ended::Exit(exit))
+        Ok(ProgramEnd::Exit(exit))
     }
 }
 

@@ -6,36 +6,40 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use aishd_rules::registry::{Needs, Script};
+use aishd_rules::registry::{ManifestScript, ScriptNeeds};
 
 /// Where scripts lie while they run: uv keeps an environment for each path.
 #[derive(Clone, Debug)]
-pub(super) struct Scripts(PathBuf);
+pub(super) struct ScriptStore(PathBuf);
 
 /// A script that can be run.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedScript {
     pub(super) path: PathBuf,
     /// The interpreter, once it is settled.
     pub(super) python: Option<String>,
     /// It has to be locked first.
-    pub(super) unlocked: Option<Unlocked>,
+    pub(super) unlocked: Option<UnlockedScript>,
 }
 
 /// A copy of a script, to be locked; dropped, it is removed.
 #[derive(Debug)]
-pub(super) struct Unlocked {
+pub(super) struct UnlockedScript {
     pub(super) copy: PathBuf,
     script: PathBuf,
 }
 
-impl Scripts {
+impl ScriptStore {
     pub(super) fn new(below: &Path) -> Self {
         Self(below.join("scripts"))
     }
 
     /// Puts the text that was approved there.
-    pub(super) fn place(&self, script: &Script, needs: &Needs) -> io::Result<Placed> {
+    pub(super) fn place(
+        &self,
+        script: &ManifestScript,
+        needs: &ScriptNeeds,
+    ) -> io::Result<PlacedScript> {
         let folder = self.0.join(script.digest.to_string());
         let mut private = DirBuilder::new();
         private.mode(0o700).recursive(true).create(&folder)?;
@@ -48,19 +52,19 @@ impl Scripts {
         let python = python.filter(|it| Path::new(it).is_file());
         if needs.dependencies.is_empty() || lock(&path).exists() {
             let unlocked = None;
-            return Ok(Placed {
+            return Ok(PlacedScript {
                 path,
                 python,
                 unlocked,
             });
         }
-        let unlocked = Unlocked {
+        let unlocked = UnlockedScript {
             copy: folder.join(format!("{}.py", aishd_platform::clock::ulid())),
             script: path.clone(),
         };
         fs::write(&unlocked.copy, script.text.as_bytes())?;
         let unlocked = Some(unlocked);
-        Ok(Placed {
+        Ok(PlacedScript {
             path,
             python,
             unlocked,
@@ -68,7 +72,7 @@ impl Scripts {
     }
 }
 
-impl Placed {
+impl PlacedScript {
     /// From now on this interpreter runs it.
     pub(super) fn settle(&self, python: &str) -> io::Result<()> {
         let path = interpreter(&self.path);
@@ -78,7 +82,7 @@ impl Placed {
     }
 }
 
-impl Unlocked {
+impl UnlockedScript {
     /// What was locked counts, unless another call was faster.
     pub(super) fn settle(&self) -> io::Result<()> {
         match fs::hard_link(lock(&self.copy), lock(&self.script)) {
@@ -88,7 +92,7 @@ impl Unlocked {
     }
 }
 
-impl Drop for Unlocked {
+impl Drop for UnlockedScript {
     fn drop(&mut self) {
         for file in [lock(&self.copy), self.copy.clone()] {
             let _may_not_be_there = fs::remove_file(file);
@@ -108,7 +112,7 @@ fn lock(script: &Path) -> PathBuf {
 
 /// The arguments that say which interpreter of this machine is right for it. Left to itself, uv takes that of a `.venv` in the
 /// directory that a call runs in, or above it: a program that nobody was shown.
-pub(super) fn to_find(needs: &Needs) -> Vec<String> {
+pub(super) fn to_find(needs: &ScriptNeeds) -> Vec<String> {
     let words = [
         "python",
         "find",
@@ -140,7 +144,12 @@ pub(super) fn to_lock(script: &Path, python: &str) -> Vec<String> {
 }
 
 /// The arguments that run it, and those of its own.
-pub(super) fn to_run(script: &Path, python: &str, needs: &Needs, args: &[String]) -> Vec<String> {
+pub(super) fn to_run(
+    script: &Path,
+    python: &str,
+    needs: &ScriptNeeds,
+    args: &[String],
+) -> Vec<String> {
     let how: &[&str] = if needs.dependencies.is_empty() {
         &["--no-project", "--offline"]
     } else {

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Map, json};
 
 use super::*;
-use crate::import::Import;
-use aishd_log::event::{Source, Stop};
-use aishd_log::time::At;
+use crate::import::TextImport;
+use aishd_log::event::{PresetSource, StopReason};
+use aishd_log::time::Timestamp;
 use aishd_log::tool_call::ToolCall;
 
 /// What can happen in a conversation, as far as messages go.
@@ -58,7 +58,7 @@ impl Scene {
 
     fn put(&mut self, turn: TurnId, event: Event) {
         let seq = Seq(self.records.len() as u64 + 1);
-        let (at, turn) = (At(0), Some(turn));
+        let (at, turn) = (Timestamp(0), Some(turn));
         self.records.push(Record {
             seq,
             at,
@@ -68,7 +68,7 @@ impl Scene {
         });
     }
 
-    fn ask(&mut self, origin: Origin) {
+    fn ask(&mut self, origin: TurnOrigin) {
         self.asked += 1;
         let turn = TurnId::from_bytes([self.asked; 16]);
         let text = format!(
@@ -92,7 +92,7 @@ impl Scene {
     }
 
     fn finish(&mut self, turn: TurnId, merged_into: Option<TurnId>) {
-        let (stop, text) = (Stop::End, Arc::default());
+        let (stop, text) = (StopReason::End, Arc::default());
         let event = Event::TurnFinished {
             stop,
             text,
@@ -105,22 +105,22 @@ impl Scene {
 
     fn happen(&mut self, what: &Happening) {
         match what {
-            Happening::Ask => self.ask(Origin::Asked),
+            Happening::Ask => self.ask(TurnOrigin::Asked),
             Happening::Retry => {
                 if let Some(last) = self.last {
-                    self.ask(Origin::Retry(last));
+                    self.ask(TurnOrigin::Retry(last));
                 }
             }
             Happening::Continue => {
                 if let Some(last) = self.last {
-                    self.ask(Origin::Continue(last));
+                    self.ask(TurnOrigin::Continue(last));
                 }
             }
             Happening::Start(which) => {
                 if self.running.is_none() && !self.waiting.is_empty() {
                     let turn = self.waiting.remove(which % self.waiting.len());
                     let (model, model_id) = ("m".to_owned(), "m".to_owned());
-                    let source = Source::Configured;
+                    let source = PresetSource::Configured;
                     self.put(
                         turn,
                         Event::TurnStarted {
@@ -218,7 +218,7 @@ impl Scene {
 fn exported(records: &[Record], most: usize) -> Vec<(bool, serde_json::Value)> {
     let through = Seq(records.len() as u64);
     let nothing = Seq(0);
-    let mut progress = Progress {
+    let mut progress = ExportProgress {
         through,
         last_eviction: nothing,
         read: nothing,
@@ -227,7 +227,7 @@ fn exported(records: &[Record], most: usize) -> Vec<(bool, serde_json::Value)> {
     };
     let mut all = vec![];
     for _ in 0..10_000 {
-        let mut paging = Paging::new(progress, None, most);
+        let mut paging = ExportPaging::new(progress, None, most);
         for record in records.iter().filter(|it| it.seq > progress.read) {
             if paging.take(record).is_break() {
                 break;
@@ -235,24 +235,24 @@ fn exported(records: &[Record], most: usize) -> Vec<(bool, serde_json::Value)> {
         }
         let page = paging.end();
         for part in &page.items {
-            for (number, message) in said(&part.exchange).iter().enumerate() {
+            for (number, message) in exported_messages(&part.exchange).iter().enumerate() {
                 if part.messages.contains(&number) {
                     all.push((number == 0, wire(message)));
                 }
             }
         }
         match page.next {
-            Some(next) => progress = Progress::parse(&next.cursor()).unwrap(),
+            Some(next) => progress = ExportProgress::parse(&next.cursor()).unwrap(),
             None => return all,
         }
     }
     panic!("an export that never ends");
 }
 
-fn wire(said: &Said<'_>) -> serde_json::Value {
+fn wire(said: &ExportLine<'_>) -> serde_json::Value {
     match said {
-        Said::User(text) => json!({"role": "user", "content": text}),
-        Said::Assistant { text, calls } => {
+        ExportLine::User(text) => json!({"role": "user", "content": text}),
+        ExportLine::Assistant { text, calls } => {
             let calls: Vec<_> = calls
                 .iter()
                 .map(|it| {
@@ -266,7 +266,7 @@ fn wire(said: &Said<'_>) -> serde_json::Value {
                 json!({"role": "assistant", "content": text, "tool_calls": calls})
             }
         }
-        Said::Tool { call, content } => {
+        ExportLine::Tool { call, content } => {
             json!({"role": "tool", "tool_call_id": call, "content": content})
         }
     }
@@ -290,13 +290,13 @@ fn imported(text: &str) -> Vec<Record> {
         last += 1;
         TurnId::from_bytes([last; 16])
     };
-    let (mut import, mut facts) = (Import::default(), vec![]);
+    let (mut import, mut facts) = (TextImport::default(), vec![]);
     import.take(text, &mut new_turn, &mut facts).unwrap();
     import.finish(&mut new_turn, &mut facts).unwrap();
     let numbered = facts.into_iter().zip(1..);
     let record = |((turn, event), seq)| Record {
         seq: Seq(seq),
-        at: At(0),
+        at: Timestamp(0),
         turn: Some(turn),
         client: None,
         event,
@@ -352,7 +352,7 @@ fn what_was_asked_again_was_said_twice() {
 
 #[test]
 fn a_cursor_is_one_of_ours_or_none() {
-    let progress = Progress {
+    let progress = ExportProgress {
         through: Seq(9),
         last_eviction: Seq(0),
         read: Seq(4),
@@ -360,9 +360,9 @@ fn a_cursor_is_one_of_ours_or_none() {
         messages: 2,
     };
     assert_eq!("9-0-4-3-2", progress.cursor());
-    assert_eq!(Some(progress), Progress::parse("9-0-4-3-2"));
+    assert_eq!(Some(progress), ExportProgress::parse("9-0-4-3-2"));
     for wrong in ["", "9", "9-0-4-3", "9-0-4-3-2-1", "9-0-4-3-x", "-1-0-0-0-0"] {
-        assert_eq!(None, Progress::parse(wrong), "{wrong}");
+        assert_eq!(None, ExportProgress::parse(wrong), "{wrong}");
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use aish_proto::id::TurnId;
 use serde_json::Map;
 
-use super::Fact;
-use super::line::Message;
+use super::ImportedFact;
+use super::line::ImportedMessage;
 use crate::request::NO_RESULT;
-use aishd_log::event::{Event, Imported, Origin, Refused, Source, Stop};
+use aishd_log::event::{Event, ImportedFrom, PresetSource, RefusedCall, StopReason, TurnOrigin};
 use aishd_log::tool_call::ToolCall;
 
 /// The name of what answered, where presets stand.
@@ -16,35 +16,35 @@ const ELSEWHERE: &str = "imported";
 
 /// The turn that goes on, and what has been counted.
 #[derive(Debug, Default)]
-pub(super) struct History {
-    turn: Option<Open>,
+pub(super) struct ImportHistory {
+    turn: Option<OpenTurn>,
     /// Calls of the last answer that have no result yet.
     owed: VecDeque<ToolCall>,
-    counted: Imported,
+    counted: ImportedFrom,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenTurn {
     turn: TurnId,
     items: u32,
     /// The last answer.
     text: String,
 }
 
-impl History {
+impl ImportHistory {
     pub(super) fn take(
         &mut self,
-        message: Message,
+        message: ImportedMessage,
         new_turn: &mut dyn FnMut() -> TurnId,
-        facts: &mut Vec<Fact>,
+        facts: &mut Vec<ImportedFact>,
     ) -> Result<(), String> {
         let waits_for_result = self.owed.front().map(|it| it.id.clone());
         match message {
-            Message::System => {
+            ImportedMessage::System => {
                 self.counted.left_out += 1;
                 return Ok(());
             }
-            Message::Tool { call, content } => {
+            ImportedMessage::Tool { call, content } => {
                 let place = self.owed.iter().position(|it| it.id == call);
                 let owed = place.and_then(|it| self.owed.remove(it));
                 let (Some(owed), Some(open)) = (owed, &self.turn) else {
@@ -52,7 +52,7 @@ impl History {
                 };
                 facts.push((open.turn, result(owed, content)));
             }
-            Message::User(text) => {
+            ImportedMessage::User(text) => {
                 if let Some(call) = waits_for_result {
                     return Err(format!("the call {call:?} has no result before this"));
                 }
@@ -60,13 +60,13 @@ impl History {
                 let turn = new_turn();
                 facts.extend(question(text).map(|it| (turn, it)));
                 self.counted.exchanges += 1;
-                self.turn = Some(Open {
+                self.turn = Some(OpenTurn {
                     turn,
                     items: 0,
                     text: String::new(),
                 });
             }
-            Message::Assistant { text, calls } => {
+            ImportedMessage::Assistant { text, calls } => {
                 if let Some(call) = waits_for_result {
                     return Err(format!("the call {call:?} has no result before this"));
                 }
@@ -84,7 +84,7 @@ impl History {
     }
 
     /// Calls whose result is in no file get one that says so.
-    pub(super) fn settle(&mut self, facts: &mut Vec<Fact>) {
+    pub(super) fn settle(&mut self, facts: &mut Vec<ImportedFact>) {
         let Some(open) = &self.turn else { return };
         for call in self.owed.drain(..) {
             self.counted.unanswered += 1;
@@ -93,11 +93,11 @@ impl History {
     }
 
     /// Ends the turn that goes on.
-    pub(super) fn close(&mut self, facts: &mut Vec<Fact>) {
+    pub(super) fn close(&mut self, facts: &mut Vec<ImportedFact>) {
         self.settle(facts);
         let ended = self.turn.take().map(|it| {
             let end = Event::TurnFinished {
-                stop: Stop::End,
+                stop: StopReason::End,
                 text: it.text.into(),
                 usage: None,
                 error: None,
@@ -108,8 +108,8 @@ impl History {
         facts.extend(ended);
     }
 
-    pub(super) fn imported(&self, bytes: u64) -> Imported {
-        Imported {
+    pub(super) fn imported(&self, bytes: u64) -> ImportedFrom {
+        ImportedFrom {
             bytes,
             ..self.counted
         }
@@ -123,7 +123,7 @@ fn question(text: String) -> [Event; 2] {
             attachments: vec![],
             key: None,
             model: None,
-            origin: Origin::Imported,
+            origin: TurnOrigin::Imported,
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
@@ -132,7 +132,7 @@ fn question(text: String) -> [Event; 2] {
         Event::TurnStarted {
             model: ELSEWHERE.to_owned(),
             model_id: ELSEWHERE.to_owned(),
-            source: Source::Imported,
+            source: PresetSource::Imported,
         },
     ]
 }
@@ -164,7 +164,7 @@ fn result(call: ToolCall, content: String) -> Event {
         kept: None,
         blocks: vec![],
         structured: None,
-        refused: Some(Box::new(Refused {
+        refused: Some(Box::new(RefusedCall {
             subject: None,
             because: "imported".to_owned(),
             imported: true,

@@ -9,17 +9,17 @@ use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{AtByte, Wrong};
+use super::{AtByte, ImportError};
 use aishd_log::tool_call::ToolCall;
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ImportLineKind {
     Example,
     Message,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ImportLineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Example => "examples with \"messages\"",
@@ -30,7 +30,7 @@ impl fmt::Display for Kind {
 
 /// A message, understood.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Message {
+pub(super) enum ImportedMessage {
     System,
     User(String),
     Assistant { text: String, calls: Vec<ToolCall> },
@@ -38,22 +38,22 @@ pub(super) enum Message {
 }
 
 /// A message's text, with the byte at which it begins.
-type Placed<'a> = (usize, &'a str);
+type PlacedText<'a> = (usize, &'a str);
 
 /// The texts of a line's messages.
-pub(super) fn split(line: &str) -> Result<(Kind, Vec<Placed<'_>>), AtByte> {
+pub(super) fn split(line: &str) -> Result<(ImportLineKind, Vec<PlacedText<'_>>), AtByte> {
     is_object(line)?;
-    let Line { messages, role } =
+    let ImportLine { messages, role } =
         serde_json::from_str(line).map_err(|error| fault(line, &error))?;
     let place = |it: &RawValue| it.get().as_ptr().addr() - line.as_ptr().addr();
     match (messages, role) {
         (Some(messages), None) => {
             let messages = messages.into_iter().map(|it| (place(it), it.get()));
-            Ok((Kind::Example, messages.collect()))
+            Ok((ImportLineKind::Example, messages.collect()))
         }
         (None, Some(_)) => {
             let begin = line.len() - line.trim_ascii_start().len();
-            Ok((Kind::Message, vec![(begin, line.trim_ascii())]))
+            Ok((ImportLineKind::Message, vec![(begin, line.trim_ascii())]))
         }
         (Some(_), Some(_)) => Err(malformed(
             0,
@@ -67,9 +67,9 @@ pub(super) fn split(line: &str) -> Result<(Kind, Vec<Placed<'_>>), AtByte> {
 }
 
 /// One message. The byte of a fault is one of `text`.
-pub(super) fn message(text: &str) -> Result<Message, AtByte> {
+pub(super) fn message(text: &str) -> Result<ImportedMessage, AtByte> {
     is_object(text)?;
-    let raw: Raw = serde_json::from_str(text).map_err(|error| fault(text, &error))?;
+    let raw: RawLine = serde_json::from_str(text).map_err(|error| fault(text, &error))?;
     if raw.function_call.is_some() {
         return Err(malformed(
             0,
@@ -77,30 +77,30 @@ pub(super) fn message(text: &str) -> Result<Message, AtByte> {
         ));
     }
     let wrong = |what: &str| Err(malformed(0, what));
-    if raw.role != Role::Assistant && raw.tool_calls.is_some() {
+    if raw.role != ImportRole::Assistant && raw.tool_calls.is_some() {
         return wrong("only an assistant has tool_calls");
     }
-    if raw.role != Role::Tool && raw.tool_call_id.is_some() {
+    if raw.role != ImportRole::Tool && raw.tool_call_id.is_some() {
         return wrong("only a tool has a tool_call_id");
     }
     let content = raw.content.map(|it| it.0);
     match raw.role {
-        Role::System | Role::Developer => Ok(Message::System),
-        Role::User => match content {
-            Some(text) => Ok(Message::User(text)),
+        ImportRole::System | ImportRole::Developer => Ok(ImportedMessage::System),
+        ImportRole::User => match content {
+            Some(text) => Ok(ImportedMessage::User(text)),
             None => wrong("a user's message has no content"),
         },
-        Role::Assistant => {
+        ImportRole::Assistant => {
             let calls = calls(raw.tool_calls.unwrap_or_default())?;
             let text = content.or(raw.refusal);
             if text.is_none() && calls.is_empty() {
                 return wrong("an assistant's message has neither content nor tool_calls");
             }
             let text = text.unwrap_or_default();
-            Ok(Message::Assistant { text, calls })
+            Ok(ImportedMessage::Assistant { text, calls })
         }
-        Role::Tool => match (raw.tool_call_id, content) {
-            (Some(call), Some(content)) => Ok(Message::Tool { call, content }),
+        ImportRole::Tool => match (raw.tool_call_id, content) {
+            (Some(call), Some(content)) => Ok(ImportedMessage::Tool { call, content }),
             (None, _) => wrong("a tool's message has no tool_call_id"),
             (_, None) => wrong("a tool's message has no content"),
         },
@@ -144,7 +144,7 @@ fn is_object(text: &str) -> Result<(), AtByte> {
 }
 
 fn malformed(at: usize, what: &str) -> AtByte {
-    (at, Wrong::malformed(what))
+    (at, ImportError::malformed(what))
 }
 
 /// serde_json counts bytes from 1, and says where it is once more in its words.
@@ -156,12 +156,12 @@ fn fault(text: &str, error: &serde_json::Error) -> AtByte {
     let before: usize = text.split_inclusive('\n').take(lines).map(str::len).sum();
     (
         before + error.column().saturating_sub(1),
-        Wrong::malformed(words),
+        ImportError::malformed(words),
     )
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct ImportLine<'a> {
     #[serde(borrow, default)]
     messages: Option<Vec<&'a RawValue>>,
     #[serde(default)]
@@ -169,10 +169,10 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize)]
-struct Raw {
-    role: Role,
+struct RawLine {
+    role: ImportRole,
     #[serde(default)]
-    content: Option<Content>,
+    content: Option<ImportContent>,
     #[serde(default)]
     refusal: Option<String>,
     #[serde(default)]
@@ -184,7 +184,7 @@ struct Raw {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-enum Role {
+enum ImportRole {
     #[serde(rename = "system")]
     System,
     #[serde(rename = "developer")]
@@ -210,17 +210,17 @@ struct RawFunction {
 }
 
 /// A text, or a list of parts that are texts.
-struct Content(String);
+struct ImportContent(String);
 
 #[derive(Deserialize)]
-struct Part {
+struct ContentPart {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
     text: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Content {
+impl<'de> Deserialize<'de> for ImportContent {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(ContentVisitor)
     }
@@ -229,23 +229,23 @@ impl<'de> Deserialize<'de> for Content {
 struct ContentVisitor;
 
 impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content;
+    type Value = ImportContent;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text or a list of text parts")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Content, E> {
-        Ok(Content(text.to_owned()))
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ImportContent, E> {
+        Ok(ImportContent(text.to_owned()))
     }
 
-    fn visit_string<E: serde::de::Error>(self, text: String) -> Result<Content, E> {
-        Ok(Content(text))
+    fn visit_string<E: serde::de::Error>(self, text: String) -> Result<ImportContent, E> {
+        Ok(ImportContent(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Content, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<ImportContent, A::Error> {
         let mut whole = String::new();
-        while let Some(part) = parts.next_element::<Part>()? {
+        while let Some(part) = parts.next_element::<ContentPart>()? {
             let text = part.text.filter(|_| part.kind == "text");
             let text = text.ok_or_else(|| {
                 let kind = &part.kind;
@@ -253,6 +253,6 @@ impl<'de> Visitor<'de> for ContentVisitor {
             })?;
             whole.push_str(&text);
         }
-        Ok(Content(whole))
+        Ok(ImportContent(whole))
     }
 }

@@ -10,9 +10,9 @@ use std::fmt;
 
 use aish_proto::id::TurnId;
 
-use self::history::History;
-use self::line::Kind;
-use aishd_log::event::{Event, Imported};
+use self::history::ImportHistory;
+use self::line::ImportLineKind;
+use aishd_log::event::{Event, ImportedFrom};
 
 /// Longest line.
 pub const LINE_BYTES: usize = 32 << 20;
@@ -20,29 +20,29 @@ pub const LINE_BYTES: usize = 32 << 20;
 pub const MESSAGE_BYTES: usize = 7 << 20;
 
 /// A fact of the log to be, and the turn that it is of.
-pub type Fact = (TurnId, Event);
+pub type ImportedFact = (TurnId, Event);
 
 /// What is wrong with a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
-pub struct Fault {
+pub struct ImportFault {
     /// From 1.
     pub line: u64,
     /// In characters, from 1.
     pub column: u64,
-    pub what: Wrong,
+    pub what: ImportError,
 }
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum ImportError {
     /// It is no JSON, or not of the form that was expected; in words.
     Malformed(String),
     /// More than a line or a message may have, in bytes.
     TooLong { what: &'static str, limit: usize },
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed(what) => f.write_str(what),
@@ -51,30 +51,30 @@ impl fmt::Display for Wrong {
     }
 }
 
-impl Wrong {
+impl ImportError {
     fn malformed(what: impl Into<String>) -> Self {
         Self::Malformed(what.into())
     }
 }
 
 /// A fault in a line, at this byte of it.
-type AtByte = (usize, Wrong);
+type AtByte = (usize, ImportError);
 
 /// Reads a text that comes in pieces.
 #[derive(Debug, Default)]
-pub struct Import {
+pub struct TextImport {
     /// A line whose end has not come.
     open: String,
     /// Lines that are whole.
     lines: u64,
-    kind: Option<Kind>,
-    history: History,
+    kind: Option<ImportLineKind>,
+    history: ImportHistory,
     bytes: u64,
 }
 
-impl Import {
+impl TextImport {
     /// Bytes taken so far.
-    pub fn taken(&self) -> u64 {
+    pub fn bytes_taken(&self) -> u64 {
         self.bytes
     }
 
@@ -83,8 +83,8 @@ impl Import {
         &mut self,
         piece: &str,
         new_turn: &mut dyn FnMut() -> TurnId,
-        facts: &mut Vec<Fact>,
-    ) -> Result<(), Fault> {
+        facts: &mut Vec<ImportedFact>,
+    ) -> Result<(), ImportFault> {
         let mut rest = piece;
         if self.bytes == 0 {
             rest = rest.strip_prefix('\u{feff}').unwrap_or(rest);
@@ -103,30 +103,30 @@ impl Import {
     pub fn finish(
         mut self,
         new_turn: &mut dyn FnMut() -> TurnId,
-        facts: &mut Vec<Fact>,
-    ) -> Result<Imported, Fault> {
+        facts: &mut Vec<ImportedFact>,
+    ) -> Result<ImportedFrom, ImportFault> {
         let line = std::mem::take(&mut self.open);
         self.line(&line, new_turn, facts)?;
         self.history.close(facts);
         let imported = self.history.imported(self.bytes);
         if imported.messages == 0 {
-            return Err(Fault {
+            return Err(ImportFault {
                 line: self.lines,
                 column: 1,
-                what: Wrong::malformed("there is no message in it"),
+                what: ImportError::malformed("there is no message in it"),
             });
         }
         Ok(imported)
     }
 
-    fn hold(&mut self, text: &str) -> Result<(), Fault> {
+    fn hold(&mut self, text: &str) -> Result<(), ImportFault> {
         if self.open.len() + text.len() > LINE_BYTES {
             let limit = LINE_BYTES;
-            let what = Wrong::TooLong {
+            let what = ImportError::TooLong {
                 what: "line",
                 limit,
             };
-            return Err(Fault {
+            return Err(ImportFault {
                 line: self.lines + 1,
                 column: 1,
                 what,
@@ -140,15 +140,15 @@ impl Import {
         &mut self,
         line: &str,
         new_turn: &mut dyn FnMut() -> TurnId,
-        facts: &mut Vec<Fact>,
-    ) -> Result<(), Fault> {
+        facts: &mut Vec<ImportedFact>,
+    ) -> Result<(), ImportFault> {
         self.lines += 1;
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
         let number = self.lines;
         self.messages(line, new_turn, facts)
-            .map_err(|(at, what)| Fault {
+            .map_err(|(at, what)| ImportFault {
                 line: number,
                 column: column(line, at),
                 what,
@@ -159,18 +159,18 @@ impl Import {
         &mut self,
         line: &str,
         new_turn: &mut dyn FnMut() -> TurnId,
-        facts: &mut Vec<Fact>,
+        facts: &mut Vec<ImportedFact>,
     ) -> Result<(), AtByte> {
         let (kind, messages) = line::split(line)?;
         let before = *self.kind.get_or_insert(kind);
         if before != kind {
             let what = format!("the lines before are {before}, and this one is not");
-            return Err((0, Wrong::Malformed(what)));
+            return Err((0, ImportError::Malformed(what)));
         }
         for (at, text) in messages {
             if text.len() > MESSAGE_BYTES {
                 let limit = MESSAGE_BYTES;
-                let what = Wrong::TooLong {
+                let what = ImportError::TooLong {
                     what: "message",
                     limit,
                 };
@@ -179,10 +179,10 @@ impl Import {
             let message = line::message(text).map_err(|(inner, what)| (at + inner, what))?;
             self.history
                 .take(message, new_turn, facts)
-                .map_err(|what| (at, Wrong::Malformed(what)))?;
+                .map_err(|what| (at, ImportError::Malformed(what)))?;
         }
         // An example stands for itself: nothing in a later one answers its calls.
-        if kind == Kind::Example {
+        if kind == ImportLineKind::Example {
             self.history.settle(facts);
         }
         Ok(())

@@ -1,11 +1,11 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::turn::called;
+use crate::turn::answer_with_calls;
 use aish_proto::id::Seq;
 use aishd_log::event::Record;
-use aishd_log::state::State;
-use aishd_log::time::At;
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 
 /// Turns by number, so that facts can be compared.
 fn numbers() -> impl FnMut() -> TurnId {
@@ -16,16 +16,16 @@ fn numbers() -> impl FnMut() -> TurnId {
     }
 }
 
-pub(crate) fn imported(text: &str) -> Result<(Vec<Fact>, Imported), Fault> {
+pub(crate) fn imported(text: &str) -> Result<(Vec<ImportedFact>, ImportedFrom), ImportFault> {
     let mut new_turn = numbers();
-    let mut import = Import::default();
+    let mut import = TextImport::default();
     let mut facts = vec![];
     import.take(text, &mut new_turn, &mut facts)?;
     let imported = import.finish(&mut new_turn, &mut facts)?;
     Ok((facts, imported))
 }
 
-fn shown(facts: &[Fact]) -> String {
+fn shown(facts: &[ImportedFact]) -> String {
     let mut shown = String::new();
     for (turn, event) in facts {
         let turn = turn.to_bytes()[0];
@@ -177,7 +177,7 @@ fn the_same_result_twice_is_one_too_many() {
 
 #[test]
 fn what_is_too_long_is_refused_before_it_is_held() {
-    let mut import = Import::default();
+    let mut import = TextImport::default();
     let piece = "x".repeat(1 << 20);
     let mut taken = 0;
     let fault = loop {
@@ -209,7 +209,7 @@ fn what_is_too_long_is_refused_before_it_is_held() {
 fn what_was_imported_leaves_nothing_open_and_grants_nothing() {
     let example = format!(r#"{{"messages":[{{"role":"user","content":"why?"}},{CALL}]}}"#);
     let (facts, counted) = imported(&example).unwrap();
-    let mut state = State::default();
+    let mut state = ConversationState::default();
     let created = Event::Created {
         title: None,
         model: None,
@@ -217,26 +217,29 @@ fn what_was_imported_leaves_nothing_open_and_grants_nothing() {
         forked_from: None,
         constraints: aishd_log::constraints::Constraints::default(),
         importing: true,
-        budget: aishd_log::purse::Budget::default(),
+        budget: aishd_log::budget::BudgetLimits::default(),
     };
     let facts = facts.into_iter().map(|(turn, event)| (Some(turn), event));
     let all = std::iter::once((None, created)).chain(facts);
     for ((turn, event), seq) in all.zip(1..) {
         let record = Record {
             seq: Seq(seq),
-            at: At(0),
+            at: Timestamp(0),
             turn,
             client: None,
             event,
         };
         state.apply(&record);
         assert!(state.importing && state.is_unsettled());
-        assert!(!aishd_log::audit::fact::tells(&record.event), "{record:?}");
+        assert!(
+            !aishd_log::audit::fact::is_audited(&record.event),
+            "{record:?}"
+        );
     }
     let end = Event::Imported(counted);
     state.apply(&Record {
         seq: Seq(7),
-        at: At(0),
+        at: Timestamp(0),
         turn: None,
         client: None,
         event: end,
@@ -244,12 +247,15 @@ fn what_was_imported_leaves_nothing_open_and_grants_nothing() {
     assert!(!state.importing && !state.is_unsettled() && !state.held);
     assert_eq!((1, "why?"), (state.turns, state.title()));
     assert_eq!(
-        (State::default().grants, None, Seq(7)),
+        (ConversationState::default().grants, None, Seq(7)),
         (state.grants, state.began, state.imported)
     );
     assert!(state.used.is_empty() && state.confirms.is_empty());
     // A call that was made here is told of as ever.
-    assert!(!aishd_log::audit::fact::tells(&called(0, vec![])));
+    assert!(!aishd_log::audit::fact::is_audited(&answer_with_calls(
+        0,
+        vec![]
+    )));
 }
 
 proptest::proptest! {
@@ -261,7 +267,7 @@ proptest::proptest! {
             r#"{"role":"tool","tool_call_id":"a","content":"42"}"#
         );
         let mut new_turn = numbers();
-        let (mut import, mut facts) = (Import::default(), vec![]);
+        let (mut import, mut facts) = (TextImport::default(), vec![]);
         let mut rest = text.as_str();
         for cut in cuts {
             let (piece, more) = rest.split_at(rest.floor_char_boundary(cut));

@@ -1,7 +1,7 @@
 //! What the people of a project have written for models (`AGENTS.md`, `AISH.md`), where the person trusts it.
 
-use aishd_log::hidden::is_hidden;
-use aishd_log::shorten::without_middle;
+use aishd_log::invisible_characters::is_hidden;
+use aishd_log::shortened_result::without_middle;
 
 /// Their files, in the order in which they stand.
 pub const NAMES: [&str; 2] = ["AGENTS.md", "AISH.md"];
@@ -11,13 +11,13 @@ const MARK_BYTES: usize = 80;
 
 /// The text of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instructions {
+pub struct InstructionText {
     /// One of [`NAMES`].
     pub name: String,
     pub text: String,
 }
 
-impl Instructions {
+impl InstructionText {
     /// At most so many bytes. What is too long loses its middle, and says so.
     pub(super) fn block(&self, most: usize) -> String {
         let head = format!(
@@ -71,7 +71,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, most: usize, expected: &str) {
-        let instructions = Instructions {
+        let instructions = InstructionText {
             name: "AGENTS.md".to_owned(),
             text: text.to_owned(),
         };
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn what_is_too_long_says_so() {
         let long = "rule\n".repeat(1_000);
-        let instructions = Instructions {
+        let instructions = InstructionText {
             name: "AISH.md".to_owned(),
             text: long,
         };

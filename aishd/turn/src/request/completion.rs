@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use aishd_model::optional;
-use aishd_model::optional::{Limit, Options};
+use aishd_model::optional_fields;
+use aishd_model::optional_fields::{OutputLimit, RequestOptions};
 use aishd_model::preset::Preset;
-use aishd_rules::sampling_request::Sampling;
+use aishd_rules::sampling_request::SamplingRequest;
 
 /// The request body as it goes out.
-pub fn body(preset: &Preset, asked: &Sampling) -> String {
+pub fn body(preset: &Preset, asked: &SamplingRequest) -> String {
     let mut messages: Vec<(&str, String)> = vec![];
     if let Some(system) = &asked.system_prompt {
         messages.push(("system", system.clone()));
@@ -31,12 +31,12 @@ pub fn body(preset: &Preset, asked: &Sampling) -> String {
     let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
     add("model", json!(preset.model));
     add("stream", json!(true));
-    let options = Options {
+    let options = RequestOptions {
         temperature: asked.temperature.or(preset.temperature),
-        limit: Some(Limit::Said(asked.max_tokens)),
+        limit: Some(OutputLimit::Said(asked.max_tokens)),
         stop: &asked.stop_sequences,
     };
-    for (name, value) in optional::fields(preset, options) {
+    for (name, value) in optional_fields::fields(preset, options) {
         add(name, value);
     }
     add("messages", messages.collect());
@@ -46,24 +46,24 @@ pub fn body(preset: &Preset, asked: &Sampling) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aishd_rules::sampling_request::{Message, Role};
+    use aishd_rules::sampling_request::{SamplingMessage, SamplingRole};
 
     /// Without context and without tools.
     #[test]
     fn only_what_was_shown_is_sent() {
-        let message = |role, text: &str| Message {
+        let message = |role, text: &str| SamplingMessage {
             role,
             text: text.to_owned(),
         };
-        let asked = Sampling {
+        let asked = SamplingRequest {
             server: "s".to_owned(),
             preset: "demo".to_owned(),
             model: "demo".to_owned(),
             system_prompt: Some("be brief".to_owned()),
             messages: vec![
-                message(Role::User, "a"),
-                message(Role::User, "b"),
-                message(Role::Assistant, "c"),
+                message(SamplingRole::User, "a"),
+                message(SamplingRole::User, "b"),
+                message(SamplingRole::Assistant, "c"),
             ],
             max_tokens: 7,
             temperature: None,

@@ -5,14 +5,14 @@
 
 use std::fmt;
 
-use super::Message;
+use super::TranscriptMessage;
 use crate::exchange::{Exchange, json_bytes};
 use crate::transcript::Transcript;
-use aishd_log::pinned::Held;
-use aishd_log::shorten::without_middle;
-use aishd_model::budget::{BytesPerToken, Limit, Mode, TokenLimit};
+use aishd_log::pinned_resource::PinnedContent;
+use aishd_log::shortened_result::without_middle;
+use aishd_model::context_budget::{BytesPerToken, ContextLimit, LoopMode, TokenLimit};
 use aishd_model::preset::Preset;
-use aishd_rules::catalog::Offer;
+use aishd_rules::catalog::ToolOffer;
 
 /// No result and no output is shortened to less, in bytes.
 const LEAST_RESULT_BYTES: usize = 512;
@@ -22,22 +22,22 @@ const MARK: &str = " bytes are left out here";
 
 /// What a request is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct FitInput<'a> {
     pub preset: &'a Preset,
     pub transcript: &'a Transcript,
-    pub offer: &'a Offer,
+    pub offer: &'a ToolOffer,
     /// What pinned resources hold.
-    pub pinned: &'a [Held],
+    pub pinned: &'a [PinnedContent],
     /// Whether a summary is shown at all.
     pub summary: bool,
-    pub limit: Limit,
+    pub limit: ContextLimit,
     pub ratio: BytesPerToken,
-    pub mode: Mode,
+    pub mode: LoopMode,
 }
 
 /// A request that fits.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fit {
+pub struct FittedRequest {
     pub body: String,
     /// An estimate.
     pub tokens: u64,
@@ -113,7 +113,7 @@ impl fmt::Display for TooLong {
 }
 
 /// Makes the request fit. Reads nothing but what it is given.
-pub fn fit(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
+pub fn fit(wanted: FitInput<'_>) -> Result<FittedRequest, TooLong> {
     let no_summary = !wanted.summary && wanted.transcript.summary().is_some();
     let room = wanted.limit.tokens;
     let room = room.map(|it| wanted.ratio.bytes(it.available()));
@@ -126,7 +126,7 @@ pub fn fit(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
         without.take_summary();
     }
     narrow.into_iter().for_each(|it| without.narrow_project(it));
-    let mut fit = fit_all(Wanted {
+    let mut fit = fit_all(FitInput {
         transcript: &without,
         ..wanted
     })?;
@@ -134,15 +134,15 @@ pub fn fit(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
     Ok(fit)
 }
 
-fn fit_all(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
-    let Wanted {
+fn fit_all(wanted: FitInput<'_>) -> Result<FittedRequest, TooLong> {
+    let FitInput {
         transcript, limit, ..
     } = wanted;
     let body = wanted.body(transcript);
     let tokens = wanted.tokens(&body);
     let turns = transcript.exchanges().len();
     if turns <= limit.turns && limit.holds(tokens) {
-        return Ok(Fit {
+        return Ok(FittedRequest {
             body,
             tokens,
             leaving: vec![],
@@ -181,7 +181,7 @@ fn fit_all(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
             return Err(wanted.too_long(&shown, wanted.tokens(&body), tokens));
         }
     }
-    Ok(Fit {
+    Ok(FittedRequest {
         tokens: wanted.tokens(&body),
         body,
         leaving,
@@ -191,7 +191,7 @@ fn fit_all(wanted: Wanted<'_>) -> Result<Fit, TooLong> {
 }
 
 /// The exchanges that would leave next, were there one more than fits.
-pub fn next_to_leave(wanted: Wanted<'_>, tokens: u64) -> usize {
+pub fn next_to_leave(wanted: FitInput<'_>, tokens: u64) -> usize {
     let turns = wanted.transcript.exchanges().len();
     let by_turns = turns - wanted.limit.goal_turns().min(turns);
     let by_tokens = wanted.how_many_for_tokens(tokens);
@@ -200,7 +200,7 @@ pub fn next_to_leave(wanted: Wanted<'_>, tokens: u64) -> usize {
 
 /// The exchanges that leave for the next question, and whether that is certain, or only likely because there is little
 /// room left.
-pub fn leaves_soon(wanted: Wanted<'_>) -> (usize, bool) {
+pub fn leaves_soon(wanted: FitInput<'_>) -> (usize, bool) {
     let tokens = wanted.tokens(&wanted.body(wanted.transcript));
     let turns = wanted.transcript.exchanges().len();
     let by_turns = if turns < wanted.limit.turns {
@@ -217,7 +217,7 @@ pub fn leaves_soon(wanted: Wanted<'_>) -> (usize, bool) {
     (count, by_turns >= count)
 }
 
-impl Wanted<'_> {
+impl FitInput<'_> {
     fn body(&self, transcript: &Transcript) -> String {
         super::body(self.preset, transcript, self.offer, self.pinned, self.mode)
     }
@@ -299,9 +299,9 @@ impl Wanted<'_> {
         let mut outputs = (0, 0);
         for message in last.iter().flat_map(|it| it.messages()) {
             match message {
-                Message::User { text } => question += json_bytes(text),
-                Message::Tool { content, .. } => results += json_bytes(content),
-                Message::Assistant { .. } => {}
+                TranscriptMessage::User { text } => question += json_bytes(text),
+                TranscriptMessage::Tool { content, .. } => results += json_bytes(content),
+                TranscriptMessage::Assistant { .. } => {}
             }
         }
         let printed = last.iter().flat_map(|it| it.pieces());
@@ -309,7 +309,7 @@ impl Wanted<'_> {
             outputs.0 += json_bytes(&output.text);
             outputs.1 += 1;
         }
-        let tokens_of = |it: &Held| self.ratio.tokens(json_bytes(&it.block()));
+        let tokens_of = |it: &PinnedContent| self.ratio.tokens(json_bytes(&it.block()));
         let pinned = self
             .pinned
             .iter()

@@ -13,11 +13,11 @@ use aishd_log::tool_name::on_the_wire;
 
 /// One message on its way out; `text` is joined from several where roles would stand side by side.
 #[derive(Debug)]
-pub(super) enum Out<'a> {
+pub(super) enum OutgoingMessage<'a> {
     System(&'a str),
-    User(Text<'a>),
+    User(SharedText<'a>),
     Assistant {
-        text: Text<'a>,
+        text: SharedText<'a>,
         calls: &'a [ToolCall],
         /// Present when the model that wrote it is the one asked.
         extra: Option<&'a Map<String, Value>>,
@@ -29,9 +29,9 @@ pub(super) enum Out<'a> {
 }
 
 /// A text that is only copied when something is joined to it.
-pub(super) type Text<'a> = Cow<'a, str>;
+pub(super) type SharedText<'a> = Cow<'a, str>;
 
-impl Out<'_> {
+impl OutgoingMessage<'_> {
     /// About what it takes, escapes apart.
     pub(super) fn room(&self) -> usize {
         const AROUND: usize = 64;
@@ -49,12 +49,12 @@ impl Out<'_> {
 
     pub(super) fn add_to(&self, to: &mut String) {
         match self {
-            Self::System(text) => said("system", text, to),
-            Self::User(text) => said("user", text, to),
+            Self::System(text) => push_message("system", text, to),
+            Self::User(text) => push_message("user", text, to),
             Self::Assistant { text, calls, extra } => {
-                said("assistant", text, to);
+                push_message("assistant", text, to);
                 if !calls.is_empty() {
-                    field("tool_calls", &Calls(calls, extra.is_some()), to);
+                    field("tool_calls", &MessageCalls(calls, extra.is_some()), to);
                 }
                 for (name, value) in extra.iter().copied().flatten() {
                     field(name, value, to);
@@ -71,7 +71,7 @@ impl Out<'_> {
     }
 }
 
-fn said(role: &str, content: &str, to: &mut String) {
+fn push_message(role: &str, content: &str, to: &mut String) {
     to.push_str("{\"role\":\"");
     to.push_str(role);
     to.push_str("\",\"content\":");
@@ -91,9 +91,9 @@ pub(super) fn add(to: &mut String, value: &impl Serialize) {
 }
 
 /// The calls of one message, and whether their own unknown fields go along.
-struct Calls<'a>(&'a [ToolCall], bool);
+struct MessageCalls<'a>(&'a [ToolCall], bool);
 
-impl Serialize for Calls<'_> {
+impl Serialize for MessageCalls<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut seq = to.serialize_seq(Some(self.0.len()))?;
         for call in self.0 {

@@ -4,29 +4,29 @@ use aish_proto::id::{Seq, TurnId};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use super::fit::{Wanted, fit};
+use super::fit::{FitInput, fit};
 use super::*;
 use crate::exchange::Exchange;
-use crate::turn::left;
-use aishd_log::ending::Ending;
-use aishd_log::event::{Event, Origin, Record, Source, Stop};
-use aishd_log::eviction::Left;
-use aishd_log::pinned::Pinned;
-use aishd_log::rolling_summary::Summary;
-use aishd_log::shell::Given;
-use aishd_log::state::State;
-use aishd_log::time::At;
+use crate::turn::unfinished_command;
+use aishd_log::ending::CommandEnding;
+use aishd_log::event::{Event, PresetSource, Record, StopReason, TurnOrigin};
+use aishd_log::eviction::LeftExchange;
+use aishd_log::pinned_resource::PinnedEntry;
+use aishd_log::rolling_summary::RollingSummary;
+use aishd_log::shell::OutputUse;
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use aishd_log::tool_call::ToolCall;
-use aishd_model::budget::{BytesPerToken, Limit, TokenLimit};
-use aishd_model::optional::Learned;
-use aishd_model::preset::{Backend, Endpoint, KeySource, Timeouts};
-use aishd_model::thinking::Think;
+use aishd_model::context_budget::{BytesPerToken, ContextLimit, TokenLimit};
+use aishd_model::optional_fields::LearnedFields;
+use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Timeouts};
+use aishd_model::thinking::ThinkingStart;
 
 fn preset(use_tool_role: bool) -> Preset {
     Preset {
         name: "p".to_owned(),
-        source: Source::Configured,
-        backend: Backend::Http(Endpoint {
+        source: PresetSource::Configured,
+        backend: Backend::Http(ModelEndpoint {
             url: "http://127.0.0.1:1".to_owned(),
             key: KeySource::None,
             headers: std::collections::BTreeMap::new(),
@@ -40,9 +40,9 @@ fn preset(use_tool_role: bool) -> Preset {
         tools: true,
         max_tools: None,
         include_usage: true,
-        think: Think::Auto,
+        think: ThinkingStart::Auto,
         price: None,
-        learned: Learned::default(),
+        learned: LearnedFields::default(),
     }
 }
 
@@ -110,8 +110,8 @@ struct World {
     finished: Vec<TurnId>,
     open: Vec<String>,
     records: Vec<Record>,
-    state: State,
-    gone: Vec<Left>,
+    state: ConversationState,
+    gone: Vec<LeftExchange>,
     /// The running turn has answered.
     answered: bool,
     printed: u32,
@@ -122,7 +122,7 @@ impl World {
         self.seq += 1;
         let record = Record {
             seq: Seq(self.seq),
-            at: At(0),
+            at: Timestamp(0),
             turn: turn.into(),
             client: None,
             event,
@@ -138,12 +138,13 @@ impl World {
             return;
         };
         let leaving = self.transcript.exchanges().take(count);
-        self.gone.extend(leaving.filter_map(Exchange::left));
+        self.gone
+            .extend(leaving.filter_map(Exchange::left_exchange));
         self.put(turn, Event::Evicted(Box::new(eviction)));
     }
 
     /// An exchange that left, out of the log.
-    fn read(&self, left: Left) -> Option<Exchange> {
+    fn read(&self, left: LeftExchange) -> Option<Exchange> {
         let records = self.records.iter();
         let part = records.filter(|it| left.begin <= it.seq && it.seq <= left.last);
         Exchange::read(left, part)
@@ -162,7 +163,7 @@ impl World {
         transcript
     }
 
-    fn ask(&mut self, origin: Origin) {
+    fn ask(&mut self, origin: TurnOrigin) {
         self.turns = self.turns.wrapping_add(1);
         let turn = TurnId::from_bytes([self.turns; 16]);
         let text = format!("question {}", self.turns);
@@ -190,10 +191,10 @@ impl World {
             Event::TurnFinished {
                 // It may have failed, or was aborted.
                 stop: [
-                    Stop::End,
-                    Stop::Upstream,
-                    Stop::Cancelled,
-                    Stop::Interrupted,
+                    StopReason::End,
+                    StopReason::Upstream,
+                    StopReason::Cancelled,
+                    StopReason::Interrupted,
                 ][usize::from(self.turns % 4)],
                 text: Arc::default(),
                 usage: None,
@@ -205,22 +206,22 @@ impl World {
 
     fn happen(&mut self, what: &Happening) {
         match what {
-            Happening::Ask => self.ask(Origin::Asked),
+            Happening::Ask => self.ask(TurnOrigin::Asked),
             Happening::Retry => {
                 if let Some(old) = self.finished.last().copied() {
-                    self.ask(Origin::Retry(old));
+                    self.ask(TurnOrigin::Retry(old));
                 }
             }
             Happening::Continue => {
                 if let Some(old) = self.finished.last().copied() {
-                    self.ask(Origin::Continue(old));
+                    self.ask(TurnOrigin::Continue(old));
                 }
             }
             Happening::Start => {
                 if self.running.is_none() && !self.waiting.is_empty() {
                     let turn = self.waiting.remove(0);
                     let (model, model_id) = ("p".to_owned(), "m".to_owned());
-                    let source = Source::Configured;
+                    let source = PresetSource::Configured;
                     self.put(
                         turn,
                         Event::TurnStarted {
@@ -294,13 +295,13 @@ impl World {
         }
         self.printed += 1;
         let given = match (own, waits) {
-            (_, true) => Given::WithNextQuestion,
-            (true, false) => Given::Never,
-            (false, false) => Given::AtOnce,
+            (_, true) => OutputUse::WithNextQuestion,
+            (true, false) => OutputUse::Never,
+            (false, false) => OutputUse::AtOnce,
         };
         let call = format!("run-{}", self.printed);
-        let ending = Ending::Exited { code: 0 };
-        let mut event = left(&call, "x", ending, given);
+        let ending = CommandEnding::Exited { code: 0 };
+        let mut event = unfinished_command(&call, "x", ending, given);
         if let Event::ShellFinished { output, .. } = &mut event {
             *output = format!("output {}.", self.printed);
             if long {
@@ -312,13 +313,13 @@ impl World {
 
     fn fit(&mut self, turns: u8, tokens: u16) {
         let fitted = |use_tool_role| {
-            fit(Wanted {
+            fit(FitInput {
                 preset: &preset(use_tool_role),
                 transcript: &self.transcript,
-                offer: &Offer::default(),
+                offer: &ToolOffer::default(),
                 pinned: &[],
                 summary: true,
-                limit: Limit {
+                limit: ContextLimit {
                     turns: usize::from(turns),
                     tokens: Some(TokenLimit {
                         whole: u64::from(tokens),
@@ -326,7 +327,7 @@ impl World {
                     }),
                 },
                 ratio: BytesPerToken::default(),
-                mode: Mode::Talk,
+                mode: LoopMode::Talk,
             })
         };
         if let Ok(fit) = fitted(false) {
@@ -435,14 +436,14 @@ proptest! {
         for what in &happenings {
             world.happen(what);
         }
-        checked(&body(&preset(true), &world.transcript, &Offer::default(), &[], Mode::Talk));
-        let roles = checked(&body(&preset(false), &world.transcript, &Offer::default(), &[], Mode::Talk));
+        checked(&body(&preset(true), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk));
+        let roles = checked(&body(&preset(false), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk));
         prop_assert!(!roles.contains(&"tool".to_owned()), "results go as user texts");
         let strict = roles.windows(2).all(|it| it[0] != it[1]);
         prop_assert!(strict, "they take turns: {:?}", roles);
         // And what another daemon reads of the log says the same.
         let again = world.reloaded();
-        let said = |it: &Transcript| body(&preset(true), it, &Offer::default(), &[], Mode::Talk);
+        let said = |it: &Transcript| body(&preset(true), it, &ToolOffer::default(), &[], LoopMode::Talk);
         for number in 1..=world.printed {
             let told = said(&world.transcript).matches(&format!("output {number}.")).count();
             prop_assert!(told <= 1, "an output is told {told} times");
@@ -468,9 +469,9 @@ fn the_body_is_what_the_spec_says() {
     let sent: Value = serde_json::from_str(&body(
         &preset(true),
         &world.transcript,
-        &Offer::default(),
+        &ToolOffer::default(),
         &[],
-        Mode::Talk,
+        LoopMode::Talk,
     ))
     .unwrap();
     let expected = serde_json::json!({
@@ -494,9 +495,9 @@ fn the_body_is_what_the_spec_says() {
     let without: Value = serde_json::from_str(&body(
         &preset(false),
         &world.transcript,
-        &Offer::default(),
+        &ToolOffer::default(),
         &[],
-        Mode::Talk,
+        LoopMode::Talk,
     ))
     .unwrap();
     let expected = serde_json::json!([
@@ -518,24 +519,27 @@ fn the_summary_stands_in_the_system_message() {
         let sent = body(
             &preset(true),
             &world.transcript,
-            &Offer::default(),
+            &ToolOffer::default(),
             &[],
             mode,
         );
         let sent: Value = serde_json::from_str(&sent).unwrap();
         sent["messages"][0]["content"].as_str().unwrap().to_owned()
     };
-    assert_eq!(BASE_PROMPT, system(&world, Mode::Talk));
+    assert_eq!(BASE_PROMPT, system(&world, LoopMode::Talk));
     for text in ["They met.", "They met.\nThey parted."] {
-        let summary = Summary {
+        let summary = RollingSummary {
             text: text.to_owned(),
-            ..Summary::default()
+            ..RollingSummary::default()
         };
         let block = summary.block();
         let turn = world.running.unwrap();
         world.put(turn, Event::SummaryUpdated(Box::new(summary)));
-        assert_eq!(format!("{BASE_PROMPT}{block}"), system(&world, Mode::Talk));
-        assert_eq!(BASE_PROMPT, system(&world, Mode::Norris));
+        assert_eq!(
+            format!("{BASE_PROMPT}{block}"),
+            system(&world, LoopMode::Talk)
+        );
+        assert_eq!(BASE_PROMPT, system(&world, LoopMode::Norris));
     }
 }
 
@@ -556,18 +560,18 @@ fn pinned_resources_stand_before_the_newest_question() {
     ] {
         world.happen(&what);
     }
-    let pinned = Pinned {
+    let pinned = PinnedEntry {
         alias: "notes".parse().unwrap(),
         uri: "note://1".to_owned(),
     };
-    let held = [Held::new(&pinned, "buy milk".to_owned())];
-    let said = |held: &[Held]| -> Value {
+    let held = [PinnedContent::new(&pinned, "buy milk".to_owned())];
+    let said = |held: &[PinnedContent]| -> Value {
         let body = body(
             &preset(true),
             &world.transcript,
-            &Offer::default(),
+            &ToolOffer::default(),
             held,
-            Mode::Talk,
+            LoopMode::Talk,
         );
         serde_json::from_str(&body).unwrap()
     };

@@ -5,15 +5,15 @@ use aish_proto::id::ConfirmId;
 use aishd_log::confirm::{Confirm, Resolution};
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Edits {
+pub(super) struct TranscriptEdits {
     /// The command that a person is asked about.
     asked: Option<(ConfirmId, String)>,
     /// Those that were changed, and have not ended.
     changed: Vec<String>,
 }
 
-impl Edits {
-    pub(super) fn asked(&mut self, confirm: &Confirm) {
+impl TranscriptEdits {
+    pub(super) fn on_confirm(&mut self, confirm: &Confirm) {
         if confirm.shell.is_some() {
             self.asked = Some((confirm.id, confirm.call.clone()));
         }

@@ -1,8 +1,10 @@
 use super::*;
-use aishd_log::ending::Ending;
-use aishd_log::event::{KeptResult, Source, Stop};
+use aishd_log::ending::CommandEnding;
+use aishd_log::event::Attachment;
+use aishd_log::event::{KeptResult, PresetSource, StopReason};
 use aishd_log::eviction::Eviction;
-use aishd_log::time::At;
+use aishd_log::time::Timestamp;
+use serde_json::Map;
 
 mod outputs;
 
@@ -13,9 +15,11 @@ fn check(log: &[&str], expected: &str) {
     let shown: Vec<String> = transcript
         .messages()
         .map(|it| match it {
-            Message::User { text } => format!("user {text}"),
-            Message::Assistant { text, calls, .. } => format!("assistant {text} +{}", calls.len()),
-            Message::Tool { call, content, .. } => format!("tool {call} {content}"),
+            TranscriptMessage::User { text } => format!("user {text}"),
+            TranscriptMessage::Assistant { text, calls, .. } => {
+                format!("assistant {text} +{}", calls.len())
+            }
+            TranscriptMessage::Tool { call, content, .. } => format!("tool {call} {content}"),
         })
         .collect();
     assert_eq!(expected.trim(), shown.join("\n"), "\nlog: {log:#?}");
@@ -60,12 +64,12 @@ fn record(seq: u64, line: &str) -> Record {
         source,
     };
     let event = match words[1..] {
-        ["ask", text] => asked(text, Origin::Asked),
-        ["retry", old, text] => asked(text, Origin::Retry(turn(old))),
-        ["continue", old] => asked("", Origin::Continue(turn(old))),
-        ["start"] => started("m", "id", Source::Configured),
-        ["run"] => started("", "", Source::None),
-        ["call", id] => crate::turn::called(
+        ["ask", text] => asked(text, TurnOrigin::Asked),
+        ["retry", old, text] => asked(text, TurnOrigin::Retry(turn(old))),
+        ["continue", old] => asked("", TurnOrigin::Continue(turn(old))),
+        ["start"] => started("m", "id", PresetSource::Configured),
+        ["run"] => started("", "", PresetSource::None),
+        ["call", id] => crate::turn::answer_with_calls(
             0,
             vec![ToolCall {
                 id: id.to_owned(),
@@ -106,7 +110,7 @@ fn record(seq: u64, line: &str) -> Record {
             call: "run-1".to_owned(),
             command: "x".to_owned(),
             cwd: None,
-            ending: Ending::Exited { code: 0 },
+            ending: CommandEnding::Exited { code: 0 },
             output: output.to_owned(),
             bytes: 0,
             ms: Some(1),
@@ -114,13 +118,13 @@ fn record(seq: u64, line: &str) -> Record {
             denial: None,
             refused: None,
             given: match words[1] {
-                "printed" => Given::WithNextQuestion,
-                "fed" => Given::AtOnce,
-                _ => Given::Never,
+                "printed" => OutputUse::WithNextQuestion,
+                "fed" => OutputUse::AtOnce,
+                _ => OutputUse::Never,
             },
         },
-        ["end"] => finished(Stop::End, None),
-        ["merged", into] => finished(Stop::End, Some(turn(into))),
+        ["end"] => finished(StopReason::End, None),
+        ["merged", into] => finished(StopReason::End, Some(turn(into))),
         ["evicted", through] => Event::Evicted(Box::new(Eviction {
             through: Seq(through.parse().unwrap()),
             ..Eviction::default()
@@ -129,7 +133,7 @@ fn record(seq: u64, line: &str) -> Record {
     };
     Record {
         seq: Seq(seq),
-        at: At(0),
+        at: Timestamp(0),
         turn: (words[0] != "-").then(|| turn(words[0])),
         client: None,
         event,
@@ -252,7 +256,7 @@ fn a_continued_turn_asks_on_only_after_something_was_said() {
 fn half(log: &[&str]) -> Option<Seq> {
     let transcript = play(log);
     let count = transcript.exchanges().len() / 2;
-    let eviction = transcript.eviction(count, &State::default());
+    let eviction = transcript.eviction(count, &ConversationState::default());
     eviction.map(|it| it.through)
 }
 
@@ -312,10 +316,10 @@ fn an_exchange_that_is_restored_stands_where_it_stood() {
     assert_eq!(2, gone.len());
     for exchange in gone.iter().rev() {
         transcript.shelve(exchange.clone());
-        let left = exchange.left().unwrap();
+        let left = exchange.left_exchange().unwrap();
         transcript.apply(&Record {
             seq: Seq(11),
-            at: At(0),
+            at: Timestamp(0),
             turn: None,
             client: None,
             event: Event::Restored(left),
@@ -343,7 +347,7 @@ fn a_kept_result_can_be_read_on_while_it_is_shown() {
     transcript.apply(&record(8, "b evicted 4"));
     assert!(!transcript.keeps_results());
     transcript.shelve(play(&log).take(turn("a")).unwrap());
-    let left = play(&log).take(turn("a")).unwrap().left().unwrap();
+    let left = play(&log).take(turn("a")).unwrap().left_exchange().unwrap();
     transcript.apply(&Record {
         event: Event::Restored(left),
         ..record(9, "b end")
@@ -365,7 +369,7 @@ fn reading_begins_with_what_never_left() {
         "d start",
     ];
     let transcript = play(&log);
-    let mut state = State::default();
+    let mut state = ConversationState::default();
     let first = transcript.eviction(2, &state).unwrap();
     assert_eq!((Some(Seq(5)), Seq(4)), (first.begin, first.through));
     state.apply(&Record {
@@ -375,7 +379,10 @@ fn reading_begins_with_what_never_left() {
     // Both are back, and one of them leaves again.
     let again = transcript.eviction(1, &state).unwrap();
     assert_eq!((Some(Seq(5)), Seq(2)), (again.begin, again.through));
-    assert_eq!(Vec::<aishd_log::eviction::Left>::new(), again.exchanges);
+    assert_eq!(
+        Vec::<aishd_log::eviction::LeftExchange>::new(),
+        again.exchanges
+    );
 }
 
 #[test]
@@ -403,10 +410,10 @@ fn a_summary_without_a_text_is_none() {
     let mut transcript = Transcript::default();
     for (seq, text) in [(1, "They met."), (2, "")] {
         transcript.apply(&Record {
-            event: Event::SummaryUpdated(Box::new(Summary {
+            event: Event::SummaryUpdated(Box::new(RollingSummary {
                 text: text.to_owned(),
                 through: Seq(7),
-                ..Summary::default()
+                ..RollingSummary::default()
             })),
             ..record(seq, "a end")
         });

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Owing, StreamId};
-use aishd_log::tool::Sha;
-use aishd_rules::gate::{Execution, Go};
+use super::{OwedReplies, StreamId};
+use aishd_log::tool::ContentDigest;
+use aishd_rules::gate::{ApprovedCall, ApprovedCommand};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -16,14 +16,17 @@ pub enum Effect {
     Wait(StreamId, Duration),
     /// Ask the gate about what has not begun; ends in `Judged`, at once and with as many judgements.
     Judge {
-        owing: Vec<Owing>,
+        owing: Vec<OwedReplies>,
         /// What a person has just approved of the first one.
-        approved: Option<Sha>,
+        approved: Option<ContentDigest>,
     },
     /// The mark that it started is stored. Ends in `ToolReturned`.
-    CallTool { call: String, go: Box<Go> },
+    CallTool { call: String, go: Box<ApprovedCall> },
     /// The mark that it started is stored. Ends in `CommandEnded`.
-    RunCommand { call: String, run: Box<Execution> },
+    RunCommand {
+        call: String,
+        run: Box<ApprovedCommand>,
+    },
     /// Drop whatever of this turn is under way.
     Abandon,
 }

@@ -1,14 +1,14 @@
 //! A request goes to another preset, once.
 
 use super::{Effect, Phase, Step, StreamId, Turn, status};
-use aishd_log::event::{Event, Level};
+use aishd_log::event::{Event, ProviderLevel};
 use aishd_model::fallback;
-use aishd_model::fallback::{Sent, Verdict, Way};
-use aishd_model::reply::Failure;
+use aishd_model::fallback::{FallbackVerdict, FallbackWay, SentSoFar};
+use aishd_model::reply::RequestFailure;
 
 impl Turn {
     /// Where requests of this turn go whose server looks down.
-    pub fn set_way(&mut self, way: Option<Way>) {
+    pub fn set_way(&mut self, way: Option<FallbackWay>) {
         self.way = way;
     }
 
@@ -23,18 +23,18 @@ impl Turn {
     pub(super) fn fall_back(
         &mut self,
         next: StreamId,
-        failure: &Failure,
-        sent: Sent,
+        failure: &RequestFailure,
+        sent: SentSoFar,
         step: &mut Step,
     ) -> bool {
         let (way, reason) = match fallback::decide(failure, sent, self.way.as_ref()) {
-            Verdict::Switch { way, reason } => (way, reason),
-            Verdict::WouldHelp { way, reason } => {
+            FallbackVerdict::Switch { way, reason } => (way, reason),
+            FallbackVerdict::WouldHelp { way, reason } => {
                 let offer = fallback::offer(&way, &reason);
-                step.events.push(status(Level::Warning, offer));
+                step.events.push(status(ProviderLevel::Warning, offer));
                 return false;
             }
-            Verdict::Fails => return false,
+            FallbackVerdict::Fails => return false,
         };
         let (cause, text) = (failure.to_string(), fallback::status(&way, &reason));
         self.fell_back = Some(cause.clone());
@@ -46,7 +46,7 @@ impl Turn {
             cause,
             status: failure.status(),
         });
-        step.events.push(status(Level::Warning, text));
+        step.events.push(status(ProviderLevel::Warning, text));
         self.phase = Phase::Streaming(next);
         step.effects.push(Effect::OpenFallback(next));
         true

@@ -5,38 +5,38 @@ use aish_proto::id::ResultId;
 use aishd_log::access::Access;
 use aishd_log::block::KeptBlock;
 use aishd_log::confirm::Resolution;
-use aishd_log::ending::Ended;
-use aishd_log::event::{Event, Stop};
+use aishd_log::ending::CommandResult;
+use aishd_log::event::{Event, StopReason};
 use aishd_log::eviction::Eviction;
 use aishd_log::resource::{ResourceChange, ResourceChanged};
-use aishd_log::structured::Structured;
-use aishd_log::tool::Sha;
-use aishd_model::reply::{Broken, Reply};
-use aishd_rules::gate::Judged;
+use aishd_log::structured::StructuredResult;
+use aishd_log::tool::ContentDigest;
+use aishd_model::reply::{BrokenRequest, Reply};
+use aishd_rules::gate::CallJudgement;
 
 /// One model request within a turn; input that bears an older one is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamId(pub u32);
 
 #[derive(Debug)]
-pub enum Input {
+pub enum TurnInput {
     ReplyFinished(StreamId, Reply),
     /// With what could leave the context, if anything can.
-    ReplyFailed(StreamId, Box<Broken>, Option<Box<Eviction>>),
+    ReplyFailed(StreamId, Box<BrokenRequest>, Option<Box<Eviction>>),
     /// The stream was dropped on [`super::Effect::Abandon`]; this is what had arrived.
     ReplyAbandoned(StreamId, Reply),
     WaitElapsed(StreamId),
     /// What the gate says of what has not begun, in its order.
-    Judged(Vec<Judged>),
+    Judged(Vec<CallJudgement>),
     /// The open confirm was answered, or its time is over.
-    Answered(Box<Answer>),
+    Answered(Box<ConfirmEnd>),
     ToolReturned {
         call: String,
-        returned: Box<Returned>,
+        returned: Box<CallReturn>,
     },
     CommandEnded {
         call: String,
-        ended: Box<Ended>,
+        ended: Box<CommandResult>,
     },
     /// A person wants nothing new to begin in a run.
     Paused,
@@ -47,22 +47,22 @@ pub enum Input {
     /// No command of the conversation runs any more: the next one can.
     Freed,
     /// A person cancelled, or the daemon is going: the turn ends for this reason.
-    Stopped(Stop),
+    Stopped(StopReason),
 }
 
 /// The end of a confirm, and what comes with it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ConfirmEnd {
     pub resolution: Resolution,
     /// The level that the provider gets by it.
     pub raised: Option<Event>,
     /// What an approval is of: the confirm's own digest, or that of the edited arguments.
-    pub digest: Sha,
+    pub digest: ContentDigest,
 }
 
 /// What a call came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Returned {
+pub struct CallReturn {
     pub ok: bool,
     /// What the model is shown.
     pub content: String,
@@ -76,7 +76,7 @@ pub struct Returned {
     /// The whole of it, in parts, where `content` is less.
     pub kept: Option<(ResultId, Vec<String>)>,
     /// Its value, where it has one that fits its output schema.
-    pub structured: Option<Structured>,
+    pub structured: Option<StructuredResult>,
     /// The level that it needed when it was let through.
     pub needs: Access,
     /// What the call wants changed in the shared context, until that was checked.

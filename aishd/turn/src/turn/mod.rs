@@ -4,12 +4,12 @@
 //! and work come out, and the conversation's actor stores the facts and does the work. Text that streams
 //! does not pass through here; what the machine needs to know of it comes with the end of the stream.
 
-mod autonomous;
-mod course;
+mod call_list_progress;
 mod effect;
 mod fall_back;
 mod input;
-mod owing;
+mod norris_steps;
+mod pending_actions;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -17,24 +17,24 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use course::Course;
+pub use call_list_progress::CallListProgress;
 pub use effect::Effect;
-pub use input::{Answer, Input, Returned, StreamId};
-pub use owing::{Owing, command_of, left, not_begun};
+pub use input::{CallReturn, ConfirmEnd, StreamId, TurnInput};
+pub use pending_actions::{OwedReplies, command_of, not_begun, unfinished_command};
 pub use round::{finish, refuse_calls, unknown_effect};
 
-use self::course::Ready;
+use self::call_list_progress::ReadyCall;
 use self::round::{Denials, Progress, Round, refused, reply};
-use crate::run::Run;
+use crate::run::RunState;
 use aishd_log::confirm::Confirm;
-use aishd_log::event::{Event, Level, Stop};
+use aishd_log::event::{Event, ProviderLevel, StopReason};
 use aishd_log::eviction::Eviction;
-use aishd_log::shell::{Given, Proposed};
+use aishd_log::shell::{OutputUse, ProposedLine};
 use aishd_log::tool_call::ToolCall;
 use aishd_log::turn_error::TurnError;
 use aishd_log::usage::Usage;
-use aishd_model::fallback::{Sent, Way};
-use aishd_model::reply::{Broken, Failure, Finish, Reply};
+use aishd_model::fallback::{FallbackWay, SentSoFar};
+use aishd_model::reply::{BrokenRequest, FinishReason, Reply, RequestFailure};
 
 /// The longest `Retry-After` that is waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
@@ -69,7 +69,7 @@ enum Phase {
     /// Calls of the last answer run, wait, or are asked about.
     Calling(Box<Round>),
     /// Stopped from outside; the stream still owes what had arrived.
-    Stopping(StreamId, Stop),
+    Stopping(StreamId, StopReason),
     Ended,
 }
 
@@ -85,18 +85,18 @@ pub struct Turn {
     waited: bool,
     evicted: bool,
     /// Where a request goes whose server looks down.
-    way: Option<Way>,
+    way: Option<FallbackWay>,
     /// What the request that is under way is the second try after.
     fell_back: Option<String>,
     usage: Option<Usage>,
     text: Arc<str>,
     denials: Denials,
     /// The list whose calls it runs; then no model is asked.
-    course: Option<Box<Course>>,
+    course: Option<Box<CallListProgress>>,
     /// It goes on by itself.
-    run: Option<Box<Run>>,
+    run: Option<Box<RunState>>,
     /// What becomes of the outputs of its commands.
-    given: Given,
+    given: OutputUse,
     /// What its first answer goes on from, where it does.
     before: String,
     /// The last answer called tools, so that the model is asked again.
@@ -112,12 +112,12 @@ pub struct Paused {
     pub usage: Usage,
     pub text: Arc<str>,
     /// Calls and commands of the last answer that have no reply, the one that is asked about first.
-    pub owing: Vec<Owing>,
+    pub owing: Vec<OwedReplies>,
     /// The last answer called tools.
     pub called: bool,
     pub confirm: Confirm,
     /// The list that it runs, as far as it has come.
-    pub course: Option<Box<Course>>,
+    pub course: Option<Box<CallListProgress>>,
 }
 
 impl Turn {
@@ -138,7 +138,7 @@ impl Turn {
             denials: Denials::default(),
             course: None,
             run: None,
-            given: Given::default(),
+            given: OutputUse::default(),
             before: String::new(),
             called: false,
         };
@@ -150,7 +150,7 @@ impl Turn {
     }
 
     /// Begins with the first calls of a list. No model is asked, so there is no limit of depth: the list is the limit.
-    pub fn run(course: Course) -> (Self, Step) {
+    pub fn run(course: CallListProgress) -> (Self, Step) {
         let mut turn = Self {
             phase: Phase::Ended,
             items: 0,
@@ -165,7 +165,7 @@ impl Turn {
             denials: Denials::default(),
             course: Some(Box::new(course)),
             run: None,
-            given: Given::default(),
+            given: OutputUse::default(),
             before: String::new(),
             called: true,
         };
@@ -190,7 +190,7 @@ impl Turn {
             denials: Denials::default(),
             course: paused.course,
             run: None,
-            given: Given::default(),
+            given: OutputUse::default(),
             before: String::new(),
             called: paused.called,
         }
@@ -209,13 +209,13 @@ impl Turn {
     /// Outputs of its commands go to the model at once, or with the next question.
     pub fn set_feed_back(&mut self, feeds_back: bool) {
         self.give(if feeds_back {
-            Given::AtOnce
+            OutputUse::AtOnce
         } else {
-            Given::WithNextQuestion
+            OutputUse::WithNextQuestion
         });
     }
 
-    fn give(&mut self, given: Given) {
+    fn give(&mut self, given: OutputUse) {
         self.given = given;
         if let Phase::Calling(round) = &mut self.phase {
             round.give(given);
@@ -253,74 +253,76 @@ impl Turn {
         clippy::too_many_lines,
         reason = "one arm for each input in each phase, and nothing else"
     )]
-    fn advance(&mut self, input: Input) -> Step {
+    fn advance(&mut self, input: TurnInput) -> Step {
         let mut step = Step::default();
         match (std::mem::replace(&mut self.phase, Phase::Ended), input) {
-            (Phase::Streaming(stream), Input::ReplyFinished(from, reply)) if stream == from => {
+            (Phase::Streaming(stream), TurnInput::ReplyFinished(from, reply)) if stream == from => {
                 self.replied(reply, &mut step);
             }
-            (Phase::Streaming(stream), Input::ReplyFailed(from, broken, evictable))
+            (Phase::Streaming(stream), TurnInput::ReplyFailed(from, broken, evictable))
                 if stream == from =>
             {
                 self.failed(stream, *broken, evictable, &mut step);
             }
-            (Phase::Streaming(stream), Input::Stopped(stop)) => {
+            (Phase::Streaming(stream), TurnInput::Stopped(stop)) => {
                 step.effects.push(Effect::Abandon);
                 self.phase = Phase::Stopping(stream, stop);
             }
-            (Phase::Stopping(stream, stop), Input::ReplyAbandoned(from, partial))
+            (Phase::Stopping(stream, stop), TurnInput::ReplyAbandoned(from, partial))
                 if stream == from =>
             {
                 self.keep(partial, vec![], /*complete*/ false, &mut step);
                 self.end(stop, None, &mut step);
             }
-            (Phase::Stopping(stream, stop), Input::ReplyFinished(from, reply))
+            (Phase::Stopping(stream, stop), TurnInput::ReplyFinished(from, reply))
                 if stream == from =>
             {
                 let calls = self.keep(reply, vec![], /*complete*/ true, &mut step);
                 refuse_calls(&calls, stop, &mut step);
                 self.end(stop, None, &mut step);
             }
-            (Phase::Stopping(stream, stop), Input::ReplyFailed(from, broken, _))
+            (Phase::Stopping(stream, stop), TurnInput::ReplyFailed(from, broken, _))
                 if stream == from =>
             {
                 self.keep(broken.partial, vec![], /*complete*/ false, &mut step);
                 self.end(stop, None, &mut step);
             }
-            (Phase::Waiting(stream), Input::WaitElapsed(from)) if stream == from => {
+            (Phase::Waiting(stream), TurnInput::WaitElapsed(from)) if stream == from => {
                 self.open(stream, &mut step);
             }
-            (Phase::Waiting(_), Input::Stopped(stop)) => {
+            (Phase::Waiting(_), TurnInput::Stopped(stop)) => {
                 step.effects.push(Effect::Abandon);
                 self.end(stop, None, &mut step);
             }
-            (Phase::Calling(mut round), Input::Judged(judged)) if round.awaits(judged.len()) => {
+            (Phase::Calling(mut round), TurnInput::Judged(judged))
+                if round.awaits(judged.len()) =>
+            {
                 let progress = round.judged(judged, &self.denials, &mut step);
                 self.go_on(round, progress, &mut step);
             }
-            (Phase::Calling(mut round), Input::Answered(answer))
+            (Phase::Calling(mut round), TurnInput::Answered(answer))
                 if round.asks(answer.resolution.confirm) =>
             {
-                let progress = round.answered(*answer, &mut self.denials, &mut step);
+                let progress = round.on_confirm_end(*answer, &mut self.denials, &mut step);
                 self.go_on(round, progress, &mut step);
             }
-            (Phase::Calling(mut round), Input::ToolReturned { call, returned })
+            (Phase::Calling(mut round), TurnInput::ToolReturned { call, returned })
                 if round.runs(&call) =>
             {
                 let progress = round.returned(&call, *returned, &mut step);
                 self.go_on(round, progress, &mut step);
             }
-            (Phase::Calling(mut round), Input::CommandEnded { call, ended })
+            (Phase::Calling(mut round), TurnInput::CommandEnded { call, ended })
                 if round.runs(&call) =>
             {
                 let progress = round.ended(&call, *ended, &mut step);
                 self.go_on(round, progress, &mut step);
             }
-            (Phase::Calling(mut round), Input::Freed) => {
+            (Phase::Calling(mut round), TurnInput::Freed) => {
                 round.freed(&mut step);
                 self.phase = Phase::Calling(round);
             }
-            (Phase::Calling(round), Input::Stopped(stop)) => {
+            (Phase::Calling(round), TurnInput::Stopped(stop)) => {
                 step.effects.push(Effect::Abandon);
                 round.stop(stop, &mut step);
                 self.end(stop, None, &mut step);
@@ -332,19 +334,19 @@ impl Turn {
                 | Phase::Calling(_)
                 | Phase::Stopping(..)
                 | Phase::Ended),
-                Input::ReplyFinished(..)
-                | Input::ReplyFailed(..)
-                | Input::ReplyAbandoned(..)
-                | Input::WaitElapsed(_)
-                | Input::Judged(_)
-                | Input::Answered(_)
-                | Input::ToolReturned { .. }
-                | Input::CommandEnded { .. }
-                | Input::Paused
-                | Input::Resumed
-                | Input::TimeIsOver
-                | Input::Freed
-                | Input::Stopped(_),
+                TurnInput::ReplyFinished(..)
+                | TurnInput::ReplyFailed(..)
+                | TurnInput::ReplyAbandoned(..)
+                | TurnInput::WaitElapsed(_)
+                | TurnInput::Judged(_)
+                | TurnInput::Answered(_)
+                | TurnInput::ToolReturned { .. }
+                | TurnInput::CommandEnded { .. }
+                | TurnInput::Paused
+                | TurnInput::Resumed
+                | TurnInput::TimeIsOver
+                | TurnInput::Freed
+                | TurnInput::Stopped(_),
             ) => self.phase = phase,
         }
         step
@@ -352,26 +354,30 @@ impl Turn {
 
     fn replied(&mut self, reply: Reply, step: &mut Step) {
         let stop = match reply.finish {
-            Some(Finish::Length) => Stop::MaxTokens,
-            Some(Finish::ContentFilter) => Stop::Refusal,
-            Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None if reply.refused => {
-                Stop::Refusal
+            Some(FinishReason::Length) => StopReason::MaxTokens,
+            Some(FinishReason::ContentFilter) => StopReason::Refusal,
+            Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other) | None
+                if reply.refused =>
+            {
+                StopReason::Refusal
             }
-            Some(Finish::Stop | Finish::ToolCalls | Finish::Other) | None => Stop::End,
+            Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other) | None => {
+                StopReason::End
+            }
         };
         let before = std::mem::take(&mut self.before);
-        let (commands, left_out) = owing::proposed(&before, &reply, stop, self.items);
+        let (commands, left_out) = pending_actions::proposed(&before, &reply, stop, self.items);
         let calls = self.keep(reply, commands.clone(), /*complete*/ true, step);
         if left_out > 0 {
             let text = format!(
                 "{left_out} more lines propose commands; they are too many or too long, and are not run"
             );
-            step.events.push(status(Level::Warning, text));
+            step.events.push(status(ProviderLevel::Warning, text));
         }
         self.called = !calls.is_empty();
-        let calls = calls.into_iter().map(Owing::Call);
-        let owing = calls.chain(commands.into_iter().map(Owing::Command));
-        let owing: Vec<Owing> = owing.collect();
+        let calls = calls.into_iter().map(OwedReplies::Call);
+        let owing = calls.chain(commands.into_iter().map(OwedReplies::Command));
+        let owing: Vec<OwedReplies> = owing.collect();
         if self.is_run() {
             self.replied_alone(stop, owing, step);
         } else if owing.is_empty() {
@@ -382,7 +388,7 @@ impl Turn {
     }
 
     /// Begins what an answer wants done.
-    fn act(&mut self, owing: Vec<Owing>, step: &mut Step) {
+    fn act(&mut self, owing: Vec<OwedReplies>, step: &mut Step) {
         let round = Round::start(owing, self.given, step);
         self.phase = Phase::Calling(Box::new(round));
     }
@@ -395,11 +401,11 @@ impl Turn {
             Progress::Waits => self.phase = Phase::Calling(round),
             Progress::Done if self.runs_list() => self.next_wave(step),
             // Outputs wait for the next question, and nobody else has a word left to say.
-            Progress::Done if !self.called && self.given != Given::AtOnce => {
-                self.end(Stop::End, None, step);
+            Progress::Done if !self.called && self.given != OutputUse::AtOnce => {
+                self.end(StopReason::End, None, step);
             }
             Progress::Done => self.ask_again(step),
-            Progress::Aborted => self.end(Stop::Denied, None, step),
+            Progress::Aborted => self.end(StopReason::Denied, None, step),
         }
     }
 
@@ -411,8 +417,8 @@ impl Turn {
         }
         if self.depth >= self.max_depth {
             let text = format!("tool-call depth limit reached ({})", self.max_depth);
-            step.events.push(status(Level::Warning, text));
-            self.end(Stop::ToolDepth, None, step);
+            step.events.push(status(ProviderLevel::Warning, text));
+            self.end(StopReason::ToolDepth, None, step);
             return;
         }
         self.open(StreamId(self.depth * 16), step);
@@ -430,30 +436,30 @@ impl Turn {
             let mut run = vec![];
             for ready in wave {
                 match ready {
-                    Ready::Runs(call) => run.push(call),
-                    Ready::Barred(call, why) => {
+                    ReadyCall::Runs(call) => run.push(call),
+                    ReadyCall::Barred(call, why) => {
                         let never_began = refused(None, "a call that it needs did not succeed");
-                        self.say(reply(&call, None, why, Some(never_began)), step);
+                        self.emit(reply(&call, None, why, Some(never_began)), step);
                     }
                 }
             }
             if !run.is_empty() {
-                let run = run.into_iter().map(Owing::Call).collect();
+                let run = run.into_iter().map(OwedReplies::Call).collect();
                 self.phase = Phase::Calling(Box::new(Round::start(run, self.given, step)));
                 return;
             }
         }
-        self.end(Stop::End, None, step);
+        self.end(StopReason::End, None, step);
     }
 
     /// Calls of the list, in the form in which a model would have made them.
     fn announce(&mut self, calls: Vec<ToolCall>, step: &mut Step) {
-        let message = called(self.items, calls);
+        let message = answer_with_calls(self.items, calls);
         self.items += 1;
-        self.say(message, step);
+        self.emit(message, step);
     }
 
-    fn say(&mut self, event: Event, step: &mut Step) {
+    fn emit(&mut self, event: Event, step: &mut Step) {
         if let Some(course) = &mut self.course {
             course.note(&event);
         }
@@ -461,7 +467,7 @@ impl Turn {
     }
 
     /// Every call of the list gets its reply, also where nothing will run any more.
-    fn end_list(&mut self, stop: Stop, step: &mut Step) {
+    fn end_list(&mut self, stop: StopReason, step: &mut Step) {
         let Some(course) = &self.course else { return };
         self.text = course.summary().into();
         let rest = course.rest();
@@ -474,18 +480,18 @@ impl Turn {
     fn failed(
         &mut self,
         stream: StreamId,
-        broken: Broken,
+        broken: BrokenRequest,
         evictable: Option<Box<Eviction>>,
         step: &mut Step,
     ) {
-        let Broken {
+        let BrokenRequest {
             failure,
             mut partial,
             hint,
         } = broken;
         tell_cured(&mut partial, step);
         let next = StreamId(stream.0 + 1);
-        let sent = Sent {
+        let sent = SentSoFar {
             silent: partial.is_silent(),
             again: self.fell_back.is_some(),
         };
@@ -494,7 +500,7 @@ impl Turn {
             if let Some(pause) = pause_asked_for(&failure).filter(|_| !self.waited) {
                 self.waited = true;
                 let text = format!("{failure}; trying again in {} s", pause.as_secs().max(1));
-                step.events.push(status(Level::Warning, text));
+                step.events.push(status(ProviderLevel::Warning, text));
                 step.effects.push(Effect::Wait(next, pause));
                 self.phase = Phase::Waiting(next);
                 return;
@@ -505,7 +511,8 @@ impl Turn {
                 self.evicted = true;
                 let text = "the context is full; the older half of the conversation left it and stays in the log";
                 step.events.push(Event::Evicted(eviction));
-                step.events.push(status(Level::Warning, text.to_owned()));
+                step.events
+                    .push(status(ProviderLevel::Warning, text.to_owned()));
                 self.open(next, step);
                 return;
             }
@@ -520,7 +527,7 @@ impl Turn {
             cause: self.fell_back.take(),
             hint,
         };
-        self.end(Stop::Upstream, Some(error), step);
+        self.end(StopReason::Upstream, Some(error), step);
     }
 
     fn open(&mut self, stream: StreamId, step: &mut Step) {
@@ -534,7 +541,7 @@ impl Turn {
     fn keep(
         &mut self,
         mut reply: Reply,
-        commands: Vec<Proposed>,
+        commands: Vec<ProposedLine>,
         complete: bool,
         step: &mut Step,
     ) -> Vec<ToolCall> {
@@ -543,11 +550,11 @@ impl Turn {
             return vec![];
         }
         for note in &reply.notes {
-            step.events.push(status(Level::Debug, note.clone()));
+            step.events.push(status(ProviderLevel::Debug, note.clone()));
         }
         if let Some(model) = &reply.served_by {
             let text = format!("the server answered with the model {model}");
-            step.events.push(status(Level::Info, text));
+            step.events.push(status(ProviderLevel::Info, text));
         }
         if let Some(usage) = reply.usage {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
@@ -570,7 +577,7 @@ impl Turn {
         calls
     }
 
-    fn end(&mut self, stop: Stop, error: Option<TurnError>, step: &mut Step) {
+    fn end(&mut self, stop: StopReason, error: Option<TurnError>, step: &mut Step) {
         self.end_list(stop, step);
         self.phase = Phase::Ended;
         if self.end_run(stop, step) {
@@ -587,7 +594,7 @@ impl Turn {
 }
 
 /// A message that only calls.
-pub fn called(item: u32, calls: Vec<ToolCall>) -> Event {
+pub fn answer_with_calls(item: u32, calls: Vec<ToolCall>) -> Event {
     Event::AssistantMessage {
         item,
         text: Arc::default(),
@@ -605,13 +612,15 @@ pub fn called(item: u32, calls: Vec<ToolCall>) -> Event {
 /// People are told once what its server did not want.
 fn tell_cured(reply: &mut Reply, step: &mut Step) {
     let told = std::mem::take(&mut reply.cured.told);
-    let told = told.into_iter().map(|text| status(Level::Info, text));
+    let told = told
+        .into_iter()
+        .map(|text| status(ProviderLevel::Info, text));
     step.events.extend(told);
 }
 
 /// A pause that the server asked for and that is short enough to wait for.
-fn pause_asked_for(failure: &Failure) -> Option<Duration> {
-    let Failure::Http {
+fn pause_asked_for(failure: &RequestFailure) -> Option<Duration> {
+    let RequestFailure::Http {
         status: 429 | 503,
         retry_after_ms: Some(pause_ms),
         ..
@@ -623,6 +632,6 @@ fn pause_asked_for(failure: &Failure) -> Option<Duration> {
     (pause <= LONGEST_WAIT).then_some(pause)
 }
 
-fn status(level: Level, text: String) -> Event {
+fn status(level: ProviderLevel, text: String) -> Event {
     Event::Status { level, text }
 }

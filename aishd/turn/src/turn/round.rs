@@ -7,41 +7,42 @@ use std::collections::{HashMap, VecDeque};
 
 use aish_proto::id::ConfirmId;
 
-use super::input::{Answer, Returned};
-use super::{Effect, Owing, Step};
-use aishd_log::confirm::{Confirm, Decision, Denial, Fate, Resolution};
-use aishd_log::ending::{Ended, Ending};
-use aishd_log::event::{Event, KeptResult, Level, Refused, Stop};
-use aishd_log::shell::{Given, Proposed};
-use aishd_log::tool::Sha;
+use super::call_list_progress::edited_note;
+use super::input::{CallReturn, ConfirmEnd};
+use super::{Effect, OwedReplies, Step};
+use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Denial, Resolution};
+use aishd_log::ending::{CommandEnding, CommandResult};
+use aishd_log::event::{Event, KeptResult, ProviderLevel, RefusedCall, StopReason};
+use aishd_log::shell::{OutputUse, ProposedLine};
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_call::ToolCall;
-use aishd_rules::gate::{Execution, Go, Judged, Pace, spelled};
+use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
 /// So often a person is asked about the same call in one turn.
 const MAX_DENIALS: u32 = 3;
 
 /// How often a person said no to the same call in this turn.
 #[derive(Debug, Default)]
-pub(super) struct Denials(HashMap<Sha, u32>);
+pub(super) struct Denials(HashMap<ContentDigest, u32>);
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Round {
     /// Not begun yet.
-    rest: VecDeque<Owed>,
-    running: Vec<Owed>,
+    rest: VecDeque<OwedCall>,
+    running: Vec<OwedCall>,
     asking: Option<Box<Confirm>>,
     /// What a person said yes to, until the call has begun.
-    approval: Option<(ConfirmId, Sha)>,
+    approval: Option<(ConfirmId, ContentDigest)>,
     /// Its next command waits for one that is not of this round.
     held: bool,
     /// What becomes of the outputs of commands.
-    given: Given,
+    given: OutputUse,
 }
 
 /// What has no reply yet.
 #[derive(Debug, PartialEq)]
-struct Owed {
-    what: Owing,
+struct OwedCall {
+    what: OwedReplies,
     /// What a person made of its arguments.
     edited: Option<String>,
 }
@@ -58,21 +59,21 @@ pub(super) enum Progress {
 
 impl Round {
     /// Begins with a judgement of all calls.
-    pub(super) fn start(owing: Vec<Owing>, given: Given, step: &mut Step) -> Self {
+    pub(super) fn start(owing: Vec<OwedReplies>, given: OutputUse, step: &mut Step) -> Self {
         let round = Self::of(owing, given);
         round.judge(step);
         round
     }
 
     /// Goes on where a person is asked about the first call.
-    pub(super) fn resume(owing: Vec<Owing>, confirm: Confirm) -> Self {
-        let mut round = Self::of(owing, Given::default());
+    pub(super) fn resume(owing: Vec<OwedReplies>, confirm: Confirm) -> Self {
+        let mut round = Self::of(owing, OutputUse::default());
         round.asking = Some(Box::new(confirm));
         round
     }
 
-    fn of(owing: Vec<Owing>, given: Given) -> Self {
-        let owed = |what| Owed { what, edited: None };
+    fn of(owing: Vec<OwedReplies>, given: OutputUse) -> Self {
+        let owed = |what| OwedCall { what, edited: None };
         Self {
             rest: owing.into_iter().map(owed).collect(),
             running: vec![],
@@ -84,7 +85,7 @@ impl Round {
     }
 
     /// What becomes of outputs from now on.
-    pub(super) fn give(&mut self, given: Given) {
+    pub(super) fn give(&mut self, given: OutputUse) {
         self.given = given;
     }
 
@@ -126,7 +127,7 @@ impl Round {
 
     pub(super) fn judged(
         &mut self,
-        judged: Vec<Judged>,
+        judged: Vec<CallJudgement>,
         denials: &Denials,
         step: &mut Step,
     ) -> Progress {
@@ -136,7 +137,7 @@ impl Round {
             };
             let approval = self.approval.take();
             match judgement {
-                Judged::Refuse {
+                CallJudgement::Refuse {
                     denial,
                     content,
                     refused,
@@ -153,8 +154,8 @@ impl Round {
                         return self.go_on(step);
                     }
                 }
-                Judged::Run(go) => {
-                    let alone = approval.is_some() || go.pace == Pace::Alone;
+                CallJudgement::Run(go) => {
+                    let alone = approval.is_some() || go.pace == CallPace::Alone;
                     if alone && !self.running.is_empty() {
                         self.rest.push_front(owed);
                         break;
@@ -164,7 +165,7 @@ impl Round {
                         break;
                     }
                 }
-                Judged::Execute(run) => {
+                CallJudgement::Execute(run) => {
                     if !self.running.is_empty() {
                         self.rest.push_front(owed);
                         break;
@@ -172,13 +173,13 @@ impl Round {
                     self.execute(owed, *run, approval.map(|(confirm, _)| confirm), step);
                     break;
                 }
-                Judged::Later => {
+                CallJudgement::Later => {
                     self.approval = approval;
                     self.rest.push_front(owed);
                     self.held = self.running.is_empty();
                     break;
                 }
-                Judged::Ask(confirm) => {
+                CallJudgement::Ask(confirm) => {
                     if !self.running.is_empty() {
                         self.rest.push_front(owed);
                         break;
@@ -206,7 +207,13 @@ impl Round {
         self.progress()
     }
 
-    fn begin(&mut self, owed: Owed, go: Go, confirm: Option<ConfirmId>, step: &mut Step) {
+    fn begin(
+        &mut self,
+        owed: OwedCall,
+        go: ApprovedCall,
+        confirm: Option<ConfirmId>,
+        step: &mut Step,
+    ) {
         step.events.push(Event::ToolStarted {
             call: owed.what.id().to_owned(),
             name: go.tool.name.to_string(),
@@ -222,7 +229,13 @@ impl Round {
         self.running.push(owed);
     }
 
-    fn execute(&mut self, owed: Owed, run: Execution, confirm: Option<ConfirmId>, step: &mut Step) {
+    fn execute(
+        &mut self,
+        owed: OwedCall,
+        run: ApprovedCommand,
+        confirm: Option<ConfirmId>,
+        step: &mut Step,
+    ) {
         let call = owed.what.id().to_owned();
         step.events.push(run.started(&call, confirm, self.given));
         step.effects.push(Effect::RunCommand {
@@ -233,13 +246,13 @@ impl Round {
     }
 
     /// Takes the end of the open confirm.
-    pub(super) fn answered(
+    pub(super) fn on_confirm_end(
         &mut self,
-        answer: Answer,
+        answer: ConfirmEnd,
         denials: &mut Denials,
         step: &mut Step,
     ) -> Progress {
-        let Answer {
+        let ConfirmEnd {
             resolution,
             raised,
             digest,
@@ -254,7 +267,7 @@ impl Round {
             .push(Event::ConfirmResolved(Box::new(resolution)));
         step.events.extend(raised);
         match fate {
-            Fate::Allowed => {
+            ConfirmFate::Allowed => {
                 if let (Some(edited), Some(owed)) = (edited, self.rest.front_mut()) {
                     owed.what.edit(&edited);
                     owed.edited = Some(edited);
@@ -264,11 +277,11 @@ impl Round {
                 return Progress::Waits;
             }
             // The tool is not what was asked about any more: the call is looked at anew.
-            Fate::Cancelled => {
+            ConfirmFate::Cancelled => {
                 self.judge(step);
                 return Progress::Waits;
             }
-            Fate::Denied => {
+            ConfirmFate::Denied => {
                 if let Some(asked) = &asked {
                     denials.add(asked.digest);
                 }
@@ -280,14 +293,14 @@ impl Round {
                 }
                 self.refuse_first(Denial::Person, content, refused, step);
             }
-            Fate::Expired => {
+            ConfirmFate::Expired => {
                 let content = "[aish] denied: nobody answered in time".to_owned();
                 let refused = refused(asked.as_deref(), "nobody answered in time");
                 self.refuse_first(Denial::Expired, content, refused, step);
             }
         }
         if decision == Some(Decision::Abort) {
-            self.refuse_rest(Stop::Denied, step);
+            self.refuse_rest(StopReason::Denied, step);
             return Progress::Aborted;
         }
         self.go_on(step)
@@ -297,7 +310,7 @@ impl Round {
         &mut self,
         denial: Denial,
         content: String,
-        refused: Box<Refused>,
+        refused: Box<RefusedCall>,
         step: &mut Step,
     ) {
         if let Some(owed) = self.rest.pop_front() {
@@ -309,24 +322,29 @@ impl Round {
     }
 
     /// Takes the end of a command. What it printed is a person's to read already, and becomes a model's as `given` says.
-    pub(super) fn ended(&mut self, call: &str, ended: Ended, step: &mut Step) -> Progress {
+    pub(super) fn ended(&mut self, call: &str, ended: CommandResult, step: &mut Step) -> Progress {
         let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
             return Progress::Waits;
         };
         let owed = self.running.remove(at);
-        let Owing::Command(proposed) = owed.what else {
+        let OwedReplies::Command(proposed) = owed.what else {
             return self.progress();
         };
         finish(&proposed, ended, self.given, step);
         self.go_on(step)
     }
 
-    pub(super) fn returned(&mut self, call: &str, returned: Returned, step: &mut Step) -> Progress {
+    pub(super) fn returned(
+        &mut self,
+        call: &str,
+        returned: CallReturn,
+        step: &mut Step,
+    ) -> Progress {
         let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
             return Progress::Waits;
         };
         let owed = self.running.remove(at);
-        let Owing::Call(called) = owed.what else {
+        let OwedReplies::Call(called) = owed.what else {
             return self.progress();
         };
         let mut content = returned.content;
@@ -348,7 +366,7 @@ impl Round {
                 block
             })
             .collect();
-        // The last, for what follows in a list takes the parts that stand before the result (`Course::note`).
+        // The last, for what follows in a list takes the parts that stand before the result (`CallListProgress::note`).
         let kept = returned.kept.map(|(result, parts)| {
             let bytes = parts.iter().map(|it| it.len() as u64).sum();
             keep(result, parts);
@@ -356,7 +374,7 @@ impl Round {
         });
         step.events
             .extend(returned.remark.map(|text| Event::Status {
-                level: Level::Info,
+                level: ProviderLevel::Info,
                 text: text.to_owned(),
             }));
         step.events.extend(returned.notice.as_deref().map(told));
@@ -395,12 +413,12 @@ impl Round {
     }
 
     /// The turn ends: what runs has an effect that nobody knows, and the rest never began.
-    pub(super) fn stop(mut self, stop: Stop, step: &mut Step) {
+    pub(super) fn stop(mut self, stop: StopReason, step: &mut Step) {
         if let Some(asked) = self.asking.take() {
             step.events
                 .push(Event::ConfirmResolved(Box::new(Resolution {
                     confirm: asked.id,
-                    fate: Fate::Cancelled,
+                    fate: ConfirmFate::Cancelled,
                     decision: None,
                     by: None,
                     reason: None,
@@ -410,24 +428,26 @@ impl Round {
                 })));
         }
         let ending = match stop {
-            Stop::Interrupted => Ending::Unknown,
-            Stop::Cancelled
-            | Stop::Denied
-            | Stop::End
-            | Stop::ToolDepth
-            | Stop::MaxTokens
-            | Stop::Refusal
-            | Stop::Upstream
-            | Stop::Budget => Ending::Cancelled,
+            StopReason::Interrupted => CommandEnding::Unknown,
+            StopReason::Cancelled
+            | StopReason::Denied
+            | StopReason::End
+            | StopReason::ToolDepth
+            | StopReason::MaxTokens
+            | StopReason::Refusal
+            | StopReason::Upstream
+            | StopReason::Budget => CommandEnding::Cancelled,
         };
         for owed in std::mem::take(&mut self.running) {
-            let left = owed.what.left(unknown_effect(stop), ending, self.given);
+            let left = owed
+                .what
+                .unfinished_command(unknown_effect(stop), ending, self.given);
             step.events.push(left);
         }
         self.refuse_rest(stop, step);
     }
 
-    fn refuse_rest(&mut self, stop: Stop, step: &mut Step) {
+    fn refuse_rest(&mut self, stop: StopReason, step: &mut Step) {
         let why = why_refused(stop);
         for owed in self.rest.drain(..) {
             let never_began = Some(refused(None, why));
@@ -439,8 +459,8 @@ impl Round {
 }
 
 /// The end of a command that ran, with what it changed and all that it printed.
-pub fn finish(proposed: &Proposed, ended: Ended, given: Given, step: &mut Step) {
-    let Ended {
+pub fn finish(proposed: &ProposedLine, ended: CommandResult, given: OutputUse, step: &mut Step) {
+    let CommandResult {
         ending,
         output,
         bytes,
@@ -474,33 +494,28 @@ pub fn finish(proposed: &Proposed, ended: Ended, given: Given, step: &mut Step) 
 }
 
 impl Denials {
-    fn add(&mut self, digest: Sha) {
+    fn add(&mut self, digest: ContentDigest) {
         *self.0.entry(digest).or_default() += 1;
     }
 
-    fn are_enough(&self, digest: Sha) -> bool {
+    fn are_enough(&self, digest: ContentDigest) -> bool {
         self.0.get(&digest).is_some_and(|it| *it >= MAX_DENIALS)
     }
 }
 
-/// Stands before the result of a call whose arguments a person chose.
-pub(super) fn edited_note(edited: &str) -> String {
-    format!("[aish] the user changed the arguments to {edited}; this is the result of that call\n")
-}
-
 /// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
-pub(super) fn refuse_all(owing: &[Owing], stop: Stop, step: &mut Step) {
+pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Step) {
     let why = why_refused(stop);
-    let reply = |it: &Owing| {
+    let reply = |it: &OwedReplies| {
         let never_began = Some(refused(None, why));
-        let given = Given::WithNextQuestion;
+        let given = OutputUse::WithNextQuestion;
         it.refused(None, format!("[aish] {why}"), never_began, given)
     };
     step.events.extend(owing.iter().map(reply));
 }
 
 /// Every call gets exactly one reply, also when nothing will run any more.
-pub fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
+pub fn refuse_calls(calls: &[ToolCall], stop: StopReason, step: &mut Step) {
     let why = why_refused(stop);
     let result = |call| {
         let never_began = Some(refused(None, why));
@@ -509,34 +524,34 @@ pub fn refuse_calls(calls: &[ToolCall], stop: Stop, step: &mut Step) {
     step.events.extend(calls.iter().map(result));
 }
 
-fn why_refused(stop: Stop) -> &'static str {
+fn why_refused(stop: StopReason) -> &'static str {
     match stop {
-        Stop::Cancelled => "cancelled by the user",
-        Stop::Interrupted => "interrupted by a restart",
-        Stop::Denied => "the user ended the turn",
-        Stop::End
-        | Stop::ToolDepth
-        | Stop::MaxTokens
-        | Stop::Refusal
-        | Stop::Upstream
-        | Stop::Budget => "the turn ended first",
+        StopReason::Cancelled => "cancelled by the user",
+        StopReason::Interrupted => "interrupted by a restart",
+        StopReason::Denied => "the user ended the turn",
+        StopReason::End
+        | StopReason::ToolDepth
+        | StopReason::MaxTokens
+        | StopReason::Refusal
+        | StopReason::Upstream
+        | StopReason::Budget => "the turn ended first",
     }
 }
 
 /// The reply of a call that began and never said how it ended.
-pub fn unknown_effect(stop: Stop) -> &'static str {
+pub fn unknown_effect(stop: StopReason) -> &'static str {
     match stop {
-        Stop::Interrupted => {
+        StopReason::Interrupted => {
             "[aish] interrupted: the daemon ended while it ran; the effect of this call is unknown"
         }
-        Stop::Cancelled
-        | Stop::Denied
-        | Stop::End
-        | Stop::ToolDepth
-        | Stop::MaxTokens
-        | Stop::Refusal
-        | Stop::Upstream
-        | Stop::Budget => {
+        StopReason::Cancelled
+        | StopReason::Denied
+        | StopReason::End
+        | StopReason::ToolDepth
+        | StopReason::MaxTokens
+        | StopReason::Refusal
+        | StopReason::Upstream
+        | StopReason::Budget => {
             "[aish] cancelled by the user while it ran; the effect of this call is unknown"
         }
     }
@@ -546,14 +561,14 @@ pub fn unknown_effect(stop: Stop) -> &'static str {
 fn told(content: &str) -> Event {
     let text = content.strip_prefix("[aish] ").unwrap_or(content);
     Event::Status {
-        level: Level::Warning,
+        level: ProviderLevel::Warning,
         text: text.to_owned(),
     }
 }
 
 /// Why a call never began, and what was asked about it, if anything was.
-pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<Refused> {
-    Box::new(Refused {
+pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<RefusedCall> {
+    Box::new(RefusedCall {
         subject: asked.map(Confirm::subject),
         because: because.to_owned(),
         imported: false,
@@ -565,7 +580,7 @@ pub(super) fn reply(
     call: &ToolCall,
     denial: Option<Denial>,
     content: String,
-    refused: Option<Box<Refused>>,
+    refused: Option<Box<RefusedCall>>,
 ) -> Event {
     Event::ToolResult {
         call: call.id.clone(),

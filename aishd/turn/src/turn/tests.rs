@@ -6,10 +6,10 @@ use super::*;
 use crate::log_samples::tool;
 use crate::rules_samples::setting;
 use aishd_log::access::Access;
-use aishd_log::confirm::{ConfirmKind, Decision, Denial, Fate, Resolution};
-use aishd_log::event::Refused;
-use aishd_log::tool::Sha;
-use aishd_rules::gate::{Execution, Go, Judged, Pace};
+use aishd_log::confirm::{ConfirmFate, ConfirmKind, Decision, Denial, Resolution};
+use aishd_log::event::RefusedCall;
+use aishd_log::tool::ContentDigest;
+use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace};
 
 mod autonomous;
 mod commands;
@@ -61,7 +61,7 @@ impl Scene {
             ["busy"] => return self.busy = true,
             ["freed"] => {
                 self.busy = false;
-                Input::Freed
+                TurnInput::Freed
             }
             [..] => parse(line),
         };
@@ -69,14 +69,18 @@ impl Scene {
         self.take(step);
     }
 
-    fn judge_command(&mut self, proposed: &Proposed, approved: Option<Sha>) -> Judged {
-        let digest = Sha::of(proposed.command.as_bytes());
+    fn judge_command(
+        &mut self,
+        proposed: &ProposedLine,
+        approved: Option<ContentDigest>,
+    ) -> CallJudgement {
+        let digest = ContentDigest::of(proposed.command.as_bytes());
         let may_run = approved == Some(digest) || proposed.command.starts_with("always");
         if self.busy && may_run {
-            return Judged::Later;
+            return CallJudgement::Later;
         }
         if approved == Some(digest) || proposed.command.starts_with("always") {
-            return Judged::Execute(Box::new(Execution {
+            return CallJudgement::Execute(Box::new(ApprovedCommand {
                 command: proposed.command.clone(),
                 setting: Arc::new(setting(&[], "/w")),
                 digest,
@@ -84,10 +88,10 @@ impl Scene {
             }));
         }
         if proposed.command.starts_with("denied") {
-            return Judged::Refuse {
+            return CallJudgement::Refuse {
                 denial: Some(Denial::Policy),
                 content: "policy".to_owned(),
-                refused: Refused::default(),
+                refused: RefusedCall::default(),
             };
         }
         self.confirms += 1;
@@ -98,7 +102,7 @@ impl Scene {
         let mut confirm = confirm(self.confirms, &stand_in);
         confirm.kind = ConfirmKind::Shell;
         confirm.digest = digest;
-        Judged::Ask(Box::new(confirm))
+        CallJudgement::Ask(Box::new(confirm))
     }
 
     fn take(&mut self, step: Step) {
@@ -109,19 +113,19 @@ impl Scene {
                 let judged = owing.iter().enumerate();
                 let judged = judged.map(|(at, it)| self.judge(it, approved.filter(|_| at == 0)));
                 let judged = judged.collect();
-                let step = self.turn.handle(Input::Judged(judged));
+                let step = self.turn.handle(TurnInput::Judged(judged));
                 self.take(step);
             }
         }
     }
 
-    fn judge(&mut self, owing: &Owing, approved: Option<Sha>) -> Judged {
+    fn judge(&mut self, owing: &OwedReplies, approved: Option<ContentDigest>) -> CallJudgement {
         let call = match owing {
-            Owing::Call(call) => call,
-            Owing::Command(proposed) => return self.judge_command(proposed, approved),
+            OwedReplies::Call(call) => call,
+            OwedReplies::Command(proposed) => return self.judge_command(proposed, approved),
         };
         let go = |rule: &str| {
-            Judged::Run(Go {
+            CallJudgement::Run(ApprovedCall {
                 tool: Arc::new(tool("t__x", Access::Write)),
                 arguments: serde_json::from_str(&call.arguments).unwrap(),
                 digest: digest(call),
@@ -129,9 +133,9 @@ impl Scene {
                 allowance: None,
                 binds: None,
                 pace: if call.name == "t__reads" {
-                    Pace::Beside
+                    CallPace::Beside
                 } else {
-                    Pace::Alone
+                    CallPace::Alone
                 },
             })
         };
@@ -140,28 +144,28 @@ impl Scene {
             "t__asks" if approved == Some(digest(call)) => go("approved"),
             "t__asks" => {
                 self.confirms += 1;
-                Judged::Ask(Box::new(confirm(self.confirms, call)))
+                CallJudgement::Ask(Box::new(confirm(self.confirms, call)))
             }
-            "t__denied" => Judged::Refuse {
+            "t__denied" => CallJudgement::Refuse {
                 denial: Some(Denial::Policy),
                 content: "policy".to_owned(),
-                refused: Refused::default(),
+                refused: RefusedCall::default(),
             },
-            _ => Judged::Refuse {
+            _ => CallJudgement::Refuse {
                 denial: None,
                 content: "broken".to_owned(),
-                refused: Refused::default(),
+                refused: RefusedCall::default(),
             },
         }
     }
 
     /// An answer to the open confirm, or to one that nobody knows.
-    fn answer(&self, decision: &str, text: &str) -> Input {
+    fn answer(&self, decision: &str, text: &str) -> TurnInput {
         let open = self.turn.asking();
-        let mut answer = Answer {
+        let mut answer = ConfirmEnd {
             resolution: Resolution {
                 confirm: open.map_or(ConfirmId::from_bytes([9; 16]), |it| it.id),
-                fate: Fate::Allowed,
+                fate: ConfirmFate::Allowed,
                 decision: None,
                 by: None,
                 reason: (!text.is_empty()).then(|| text.to_owned()),
@@ -170,34 +174,34 @@ impl Scene {
                 approved: vec![],
             },
             raised: None,
-            digest: open.map_or(Sha([0; 32]), |it| it.digest),
+            digest: open.map_or(ContentDigest([0; 32]), |it| it.digest),
         };
         let resolution = &mut answer.resolution;
         let (fate, decision) = match decision {
-            "yes" => (Fate::Allowed, Some(Decision::AllowOnce)),
-            "no" => (Fate::Denied, Some(Decision::Deny)),
-            "abort" => (Fate::Denied, Some(Decision::Abort)),
-            "expired" => (Fate::Expired, None),
-            "withdrawn" => (Fate::Cancelled, None),
+            "yes" => (ConfirmFate::Allowed, Some(Decision::AllowOnce)),
+            "no" => (ConfirmFate::Denied, Some(Decision::Deny)),
+            "abort" => (ConfirmFate::Denied, Some(Decision::Abort)),
+            "expired" => (ConfirmFate::Expired, None),
+            "withdrawn" => (ConfirmFate::Cancelled, None),
             "edit" => {
                 resolution.edited = Some(text.to_owned());
                 let command = command_of(text);
-                answer.digest = Sha::of(command.as_deref().unwrap_or(text).as_bytes());
-                (Fate::Allowed, Some(Decision::Edit))
+                answer.digest = ContentDigest::of(command.as_deref().unwrap_or(text).as_bytes());
+                (ConfirmFate::Allowed, Some(Decision::Edit))
             }
             "other-digest" => {
-                answer.digest = Sha([1; 32]);
-                (Fate::Allowed, Some(Decision::AllowOnce))
+                answer.digest = ContentDigest([1; 32]);
+                (ConfirmFate::Allowed, Some(Decision::AllowOnce))
             }
             _ => panic!("bad answer {decision}"),
         };
         (resolution.fate, resolution.decision) = (fate, decision);
-        Input::Answered(Box::new(answer))
+        TurnInput::Answered(Box::new(answer))
     }
 }
 
-fn digest(call: &ToolCall) -> Sha {
-    Sha::of(call.arguments.as_bytes())
+fn digest(call: &ToolCall) -> ContentDigest {
+    ContentDigest::of(call.arguments.as_bytes())
 }
 
 fn call(id: &str) -> ToolCall {
@@ -231,7 +235,7 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
         server: "test".to_owned(),
         digest: digest(call),
         definition: serde_json::Value::Null,
-        definition_digest: Sha([0; 32]),
+        definition_digest: ContentDigest([0; 32]),
         provider_digest: None,
         approved_definition: None,
         needs: Access::Write,

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use vt100::Parser;
 
-use super::super::{Glyphs, prompt};
+use super::super::{PromptGlyphs, prompt};
 use super::*;
 
 const PROMPT: &str = "c · m ● ";
@@ -13,8 +13,8 @@ const PROMPT_COLUMNS: usize = 8;
 /// Somebody's terminal, and what is typed there.
 struct Desk {
     emulator: Parser,
-    size: Size,
-    standing: Standing,
+    size: TerminalSize,
+    standing: BottomRows,
     typed: Vec<char>,
     cursor: usize,
     /// What stands above the line, in pieces that the terminal wraps.
@@ -26,11 +26,11 @@ fn number(it: usize) -> NonZeroU16 {
 }
 
 impl Desk {
-    fn new((columns, rows): Size) -> Self {
+    fn new((columns, rows): TerminalSize) -> Self {
         Self {
             emulator: Parser::new(number(rows), number(columns), 10_000),
             size: (columns, rows),
-            standing: Standing::default(),
+            standing: BottomRows::default(),
             typed: vec![],
             cursor: 0,
             above: vec![],
@@ -51,7 +51,7 @@ impl Desk {
 
     fn draw(&mut self, above: &str) {
         let (text, cursor) = self.line();
-        let line = Line {
+        let line = EditedLine {
             prompt: PROMPT,
             prompt_columns: PROMPT_COLUMNS,
             text: &text,
@@ -63,7 +63,7 @@ impl Desk {
 
     fn leave(&mut self) {
         let (text, cursor) = self.line();
-        let line = Line {
+        let line = EditedLine {
             prompt: PROMPT,
             prompt_columns: PROMPT_COLUMNS,
             text: &text,
@@ -266,9 +266,9 @@ fn what_is_cleared_leaves_the_line() {
 fn a_search_stands_whole_in_a_narrow_terminal() {
     let mut desk = Desk::new((20, 4));
     let asked = "(reverse-i-search)`foo': ";
-    let (prompt, prompt_columns) = prompt::search(asked, Glyphs::Unicode, desk.size.0);
+    let (prompt, prompt_columns) = prompt::search(asked, PromptGlyphs::Unicode, desk.size.0);
     let text = "cargo test for foo";
-    let line = Line {
+    let line = EditedLine {
         prompt: &prompt,
         prompt_columns,
         text,

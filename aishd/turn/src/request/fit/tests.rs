@@ -2,12 +2,12 @@ use aish_proto::id::{Seq, TurnId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::turn::left;
-use aishd_log::ending::Ending;
-use aishd_log::event::{Event, Origin, Record, Source};
-use aishd_log::rolling_summary::Summary;
-use aishd_log::shell::Given;
-use aishd_log::time::At;
+use crate::turn::unfinished_command;
+use aishd_log::ending::CommandEnding;
+use aishd_log::event::{Event, PresetSource, Record, TurnOrigin};
+use aishd_log::rolling_summary::RollingSummary;
+use aishd_log::shell::OutputUse;
+use aishd_log::time::Timestamp;
 
 /// Records of exchanges, each a question and the results of its calls, each so long.
 fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
@@ -19,7 +19,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             seq += 1;
             transcript.apply(&Record {
                 seq: Seq(seq),
-                at: At(0),
+                at: Timestamp(0),
                 turn: Some(turn),
                 client: None,
                 event,
@@ -30,7 +30,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             attachments: vec![],
             key: None,
             model: None,
-            origin: Origin::Asked,
+            origin: TurnOrigin::Asked,
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
@@ -39,7 +39,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
         put(Event::TurnStarted {
             model: "p".to_owned(),
             model_id: "m".to_owned(),
-            source: Source::Configured,
+            source: PresetSource::Configured,
         });
         let calls = (0..results.len()).map(|it| aishd_log::tool_call::ToolCall {
             id: format!("c{number}_{it}"),
@@ -86,15 +86,18 @@ fn after_commands(question: usize, outputs: &[&str]) -> Transcript {
         seq += 1;
         transcript.apply(&Record {
             seq: Seq(seq),
-            at: At(0),
+            at: Timestamp(0),
             turn,
             client: None,
             event,
         });
     };
     for (number, printed) in outputs.iter().enumerate() {
-        let (ending, given) = (Ending::Exited { code: 0 }, Given::WithNextQuestion);
-        let mut event = left(&format!("run-{number}"), "c", ending, given);
+        let (ending, given) = (
+            CommandEnding::Exited { code: 0 },
+            OutputUse::WithNextQuestion,
+        );
+        let mut event = unfinished_command(&format!("run-{number}"), "c", ending, given);
         if let Event::ShellFinished { output, .. } = &mut event {
             (*printed).clone_into(output);
         }
@@ -108,7 +111,7 @@ fn after_commands(question: usize, outputs: &[&str]) -> Transcript {
             attachments: vec![],
             key: None,
             model: None,
-            origin: Origin::Asked,
+            origin: TurnOrigin::Asked,
             on_confirm: None,
             max_tool_depth: None,
             calls: None,
@@ -120,7 +123,7 @@ fn after_commands(question: usize, outputs: &[&str]) -> Transcript {
         Event::TurnStarted {
             model: "p".to_owned(),
             model_id: "m".to_owned(),
-            source: Source::Configured,
+            source: PresetSource::Configured,
         },
     );
     transcript
@@ -135,37 +138,41 @@ fn with<T>(
     transcript: &Transcript,
     turns: usize,
     tokens: Option<u64>,
-    done: impl FnOnce(Wanted<'_>) -> T,
+    done: impl FnOnce(FitInput<'_>) -> T,
 ) -> T {
-    let (preset, offer) = (Preset::demo(), Offer::default());
-    done(Wanted {
+    let (preset, offer) = (Preset::demo(), ToolOffer::default());
+    done(FitInput {
         preset: &preset,
         transcript,
         offer: &offer,
         pinned: &[],
         summary: true,
-        limit: Limit {
+        limit: ContextLimit {
             turns,
             tokens: tokens.map(|whole| TokenLimit { whole, reserve: 0 }),
         },
         ratio: a_byte_each(),
-        mode: Mode::Talk,
+        mode: LoopMode::Talk,
     })
 }
 
-fn fitted(transcript: &Transcript, turns: usize, tokens: Option<u64>) -> Result<Fit, TooLong> {
+fn fitted(
+    transcript: &Transcript,
+    turns: usize,
+    tokens: Option<u64>,
+) -> Result<FittedRequest, TooLong> {
     with(transcript, turns, tokens, fit)
 }
 
 /// The same with a summary of so many characters.
 fn summed(mut transcript: Transcript, chars: usize) -> Transcript {
-    let summary = Summary {
+    let summary = RollingSummary {
         text: "s".repeat(chars),
-        ..Summary::default()
+        ..RollingSummary::default()
     };
     transcript.apply(&Record {
         seq: Seq(99),
-        at: At(0),
+        at: Timestamp(0),
         turn: None,
         client: None,
         event: Event::SummaryUpdated(Box::new(summary)),
@@ -173,8 +180,8 @@ fn summed(mut transcript: Transcript, chars: usize) -> Transcript {
     transcript
 }
 
-fn held(name: &str, bytes: usize) -> Held {
-    Held {
+fn held(name: &str, bytes: usize) -> PinnedContent {
+    PinnedContent {
         name: name.to_owned(),
         text: "p".repeat(bytes),
     }
@@ -321,7 +328,7 @@ fn the_summary_gives_way_before_the_question_does() {
 fn a_summary_is_shown_only_where_it_is_wanted() {
     let transcript = summed(transcript(&[(10, &[])]), 100);
     let fit = with(&transcript, 9, None, |wanted| {
-        fit(Wanted {
+        fit(FitInput {
             summary: false,
             ..wanted
         })
@@ -337,9 +344,9 @@ fn pinned_resources_count() {
     let long = transcript(&[(10, &[]), (10, &[]), (10, &[])]);
     let all = fitted(&long, 9, None).unwrap().tokens;
     let pinned = [held("@n:small", 50), held("@n:big", 4_000)];
-    let fit_with = |pinned: &[Held], tokens| {
+    let fit_with = |pinned: &[PinnedContent], tokens| {
         with(&long, 9, Some(tokens), |wanted| {
-            fit(Wanted { pinned, ..wanted })
+            fit(FitInput { pinned, ..wanted })
         })
     };
     let fits = fit_with(&pinned, all + 4_050).unwrap();
@@ -382,8 +389,8 @@ proptest! {
                 let shown = fit.shown.as_ref().unwrap_or(&transcript);
                 let last = shown.exchanges().next_back().unwrap();
                 let texts: Vec<&str> = last.messages().filter_map(|it| match it {
-                    Message::User { text } => Some(text.as_str()),
-                    Message::Assistant { .. } | Message::Tool { .. } => None,
+                    TranscriptMessage::User { text } => Some(text.as_str()),
+                    TranscriptMessage::Assistant { .. } | TranscriptMessage::Tool { .. } => None,
                 }).collect();
                 let mut rest = texts[0];
                 // What opens an output closes behind it, whatever was cut.
@@ -414,10 +421,10 @@ proptest! {
     ) {
         let sizes: Vec<(usize, &[usize])> = sizes.iter().map(|(q, r)| (*q, &r[..])).collect();
         let transcript = summed(transcript(&sizes), summary);
-        let pinned: Vec<Held> = pins.iter().map(|it| held("@n:1", *it)).collect();
+        let pinned: Vec<PinnedContent> = pins.iter().map(|it| held("@n:1", *it)).collect();
         let preset = Preset { use_tool_role, ..Preset::demo() };
         let fitted = |transcript: &Transcript| with(transcript, turns, Some(tokens), |wanted| {
-            fit(Wanted { pinned: &pinned, preset: &preset, ..wanted })
+            fit(FitInput { pinned: &pinned, preset: &preset, ..wanted })
         });
         match fitted(&transcript) {
             Ok(fit) => {
@@ -441,10 +448,10 @@ proptest! {
 /// As much as there is room for, and never at the cost of an answer.
 #[test]
 fn a_project_is_told_as_far_as_there_is_room() {
-    let project = crate::project::Project {
+    let project = crate::project::ProjectFindings {
         directory: "/p".to_owned(),
-        tree: crate::project::tree::Folder::of("", vec!["main.rs".to_owned()]),
-        instructions: vec![crate::project::instructions::Instructions {
+        tree: crate::project::tree::TreeFolder::of("", vec!["main.rs".to_owned()]),
+        instructions: vec![crate::project::instructions::InstructionText {
             name: "AGENTS.md".to_owned(),
             text: "be brief ".repeat(4_000),
         }],

@@ -1,7 +1,7 @@
 //! Outputs of commands: each goes with the next genuine question, once.
 
 use super::*;
-use aishd_log::state::State;
+use aishd_log::state::ConversationState;
 
 /// Plays a log; what questions took along stands before them, and what waits at the end.
 #[track_caller]
@@ -27,17 +27,17 @@ fn check(log: &[&str], expected: &[&str]) {
     assert_eq!(transcript.outputs.texts, again.outputs.texts, "{log:#?}");
 }
 
-fn state_after(log: &[&str]) -> State {
-    let mut state = State::default();
+fn state_after(log: &[&str]) -> ConversationState {
+    let mut state = ConversationState::default();
     for (line, seq) in log.iter().zip(1..) {
         state.apply(&record(seq, line));
     }
     state
 }
 
-fn short(message: &Message) -> String {
+fn short(message: &TranscriptMessage) -> String {
     match message {
-        Message::User { text } => {
+        TranscriptMessage::User { text } => {
             let question = text.rsplit("\n\n").next().unwrap_or_default();
             match outputs_in(text) {
                 none if none.is_empty() => format!("user {question}"),
@@ -45,8 +45,8 @@ fn short(message: &Message) -> String {
                 some => format!("user {some} {question}"),
             }
         }
-        Message::Assistant { text, .. } => format!("assistant {text}"),
-        Message::Tool { .. } => "tool".to_owned(),
+        TranscriptMessage::Assistant { text, .. } => format!("assistant {text}"),
+        TranscriptMessage::Tool { .. } => "tool".to_owned(),
     }
 }
 

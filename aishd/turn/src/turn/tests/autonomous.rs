@@ -5,39 +5,39 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use aishd_log::norris::launch::{Launch, Levels, Limits};
-use aishd_log::norris::standing::Standing;
-use aishd_log::norris::{NorrisEvent, Pause, Spent};
-use aishd_log::spending::Nano;
+use aishd_log::norris::launch::{RunLaunch, RunLimits, UnaskedLevels};
+use aishd_log::norris::status::RunStatus;
+use aishd_log::norris::{NorrisEvent, RunPause, RunSpending};
+use aishd_log::spending::NanoUsd;
 
-fn standing(limits: Limits) -> Standing {
-    Standing {
+fn standing(limits: RunLimits) -> RunStatus {
+    RunStatus {
         turn: aish_proto::id::TurnId::from_bytes([1; 16]),
-        launch: Launch {
+        launch: RunLaunch {
             goal: "tidy up".to_owned(),
-            levels: Levels::default(),
+            levels: UnaskedLevels::default(),
             limits,
             second_opinion: false,
         },
         step: 1,
-        spent: Spent::default(),
+        spent: RunSpending::default(),
         paused: None,
     }
 }
 
-fn limits(steps: u32) -> Limits {
-    Limits {
+fn limits(steps: u32) -> RunLimits {
+    RunLimits {
         steps,
         ms: Some(1000),
         tokens: Some(100),
-        cost: Some(Nano(50)),
+        cost: Some(NanoUsd(50)),
     }
 }
 
-fn scene(limits: Limits) -> Scene {
+fn scene(limits: RunLimits) -> Scene {
     let mut scene = Scene::start();
     let (turn, _opens) = Turn::start(/*max_depth*/ 3);
-    scene.turn = turn.with_run(Run::of(&standing(limits)));
+    scene.turn = turn.with_run(RunState::of(&standing(limits)));
     scene
 }
 
@@ -55,21 +55,21 @@ fn play(scene: &mut Scene, line: &str) {
     let input = match line.split(' ').collect::<Vec<_>>()[..] {
         ["spent", what, amount] => {
             let amount = amount.parse().unwrap();
-            let mut spent = Spent::default();
+            let mut spent = RunSpending::default();
             match what {
                 "ms" => spent.ms = amount,
                 "tokens" => spent.tokens = amount,
-                _ => spent.cost = Nano(amount),
+                _ => spent.cost = NanoUsd(amount),
             }
             return scene.turn.note_spent(spent);
         }
         ["budget"] => {
             scene.turn.note_budget("all of it is used up".to_owned());
-            Input::Stopped(Stop::Budget)
+            TurnInput::Stopped(StopReason::Budget)
         }
-        ["pause"] => Input::Paused,
-        ["resume"] => Input::Resumed,
-        ["time"] => Input::TimeIsOver,
+        ["pause"] => TurnInput::Paused,
+        ["resume"] => TurnInput::Resumed,
+        ["time"] => TurnInput::TimeIsOver,
         _ => return scene.play(line),
     };
     let step = scene.turn.handle(input);
@@ -460,14 +460,14 @@ fn one_that_is_taken_up_waits_for_a_person_and_then_takes_a_new_step() {
         input: Some(40),
         ..Usage::default()
     };
-    let spent = Spent {
+    let spent = RunSpending {
         tokens: 40,
-        ..Spent::default()
+        ..RunSpending::default()
     };
-    let mut run = Run::of(&before);
+    let mut run = RunState::of(&before);
     run.note_spent(spent);
     let (turn, told) = Turn::take_up(run, 2, used);
-    let pause = Pause::Interrupted;
+    let pause = RunPause::Interrupted;
     assert_eq!(Some(NorrisEvent::Paused { pause, spent }), told);
     let mut scene = Scene::start();
     (scene.turn, scene.seen) = (turn, vec![]);
@@ -488,8 +488,8 @@ fn one_that_is_taken_up_waits_for_a_person_and_then_takes_a_new_step() {
         "= ended Budget \"\"",
     ];
     assert_eq!(expected.as_slice(), scene.seen);
-    before.paused = Some(Pause::Interrupted);
-    assert_eq!(None, Turn::take_up(Run::of(&before), 2, used).1);
+    before.paused = Some(RunPause::Interrupted);
+    assert_eq!(None, Turn::take_up(RunState::of(&before), 2, used).1);
 }
 
 /// What may happen next, at random.

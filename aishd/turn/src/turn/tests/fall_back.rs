@@ -1,7 +1,7 @@
 //! When a request goes to another preset.
 
 use super::*;
-use aishd_model::fallback::Way;
+use aishd_model::fallback::FallbackWay;
 
 const OPEN: &str = "> open 0";
 const FELL: &str = "= fell back fast cloud None";
@@ -10,7 +10,7 @@ const FIRST: &str = "transport: Connection refused";
 
 fn scene(allowed: bool) -> Scene {
     let mut scene = Scene::start();
-    scene.turn.set_way(Some(Way {
+    scene.turn.set_way(Some(FallbackWay {
         from: "fast".to_owned(),
         to: "cloud".to_owned(),
         to_model_id: "m".to_owned(),

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::*;
 use crate::list_samples::list;
-use aishd_log::block::{BlockKind, Form, KeptBlock};
+use aishd_log::block::{BlockForm, BlockKind, KeptBlock};
 use aishd_log::call_list::CallList;
 
 impl Scene {
     fn run(list: &CallList) -> Self {
-        let (turn, first) = Turn::run(Course::new(list).unwrap());
+        let (turn, first) = Turn::run(CallListProgress::new(list).unwrap());
         let mut scene = Self {
             turn,
             seen: vec![],
@@ -173,13 +173,13 @@ fn a_stop_answers_the_calls_that_never_began() {
 fn a_kept_result_is_used_whole() {
     let mut scene = Scene::run(&list("a b<a").unwrap());
     let kept = aish_proto::id::ResultId::from_bytes([3; 16]);
-    let step = scene.turn.handle(Input::ToolReturned {
+    let step = scene.turn.handle(TurnInput::ToolReturned {
         call: "a".to_owned(),
-        returned: Box::new(Returned {
+        returned: Box::new(CallReturn {
             ok: true,
             content: "on … e".to_owned(),
             kept: Some((kept, vec!["on".to_owned(), "e".to_owned()])),
-            ..Returned::default()
+            ..CallReturn::default()
         }),
     });
     let said = |it: &Event| matches!(it, Event::AssistantMessage { calls, .. } if calls[0].arguments == "{\"from_a\":\"one\"}");
@@ -196,17 +196,17 @@ fn a_block_of_a_result_stands_before_it_and_is_not_its_text() {
         kind: BlockKind::Image,
         mime: "image/png".to_owned(),
         bytes: 6,
-        form: Form::Base64,
+        form: BlockForm::Base64,
         uri: None,
     };
-    let step = scene.turn.handle(Input::ToolReturned {
+    let step = scene.turn.handle(TurnInput::ToolReturned {
         call: "a".to_owned(),
-        returned: Box::new(Returned {
+        returned: Box::new(CallReturn {
             ok: true,
             content: "seen".to_owned(),
             remark: Some("it is kept"),
             blocks: vec![(block.clone(), vec!["iVBO".to_owned(), "R//+".to_owned()])],
-            ..Returned::default()
+            ..CallReturn::default()
         }),
     });
     let part = |text: &str| Event::ResultKept {
@@ -258,8 +258,8 @@ fn the_rest_of_a_list_is_what_never_began() {
     );
 }
 
-fn fold(list: &CallList, events: &[Event]) -> Course {
-    let mut course = Course::new(list).unwrap();
+fn fold(list: &CallList, events: &[Event]) -> CallListProgress {
+    let mut course = CallListProgress::new(list).unwrap();
     events.iter().for_each(|it| course.note(it));
     course
 }
@@ -329,7 +329,7 @@ proptest! {
                 let could = |at: &usize| linked[*at].needs.iter().all(settled);
                 let most: Vec<usize> = (0..linked.len()).filter(open).filter(could).collect();
                 let rest: Vec<usize> = (0..linked.len()).filter(open).collect();
-                prop_assert!(wave == most || (ended != Some(Stop::End) && wave == rest), "{:?}", scene.seen);
+                prop_assert!(wave == most || (ended != Some(StopReason::End) && wave == rest), "{:?}", scene.seen);
                 prop_assert_eq!(announced.len(), replies.len(), "a wave before the replies to the last");
                 announced.extend(wave);
             }

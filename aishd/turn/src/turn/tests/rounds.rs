@@ -243,7 +243,7 @@ fn a_paused_turn_goes_on() {
         usage: Usage::default(),
         text: "so".into(),
         confirm: confirm(7, &calls[0]),
-        owing: calls.into_iter().map(Owing::Call).collect(),
+        owing: calls.into_iter().map(OwedReplies::Call).collect(),
         called: true,
         course: None,
     };
@@ -329,7 +329,7 @@ proptest! {
                 Event::ConfirmResolved(resolution) => {
                     let (id, call) = open.take().unwrap();
                     prop_assert_eq!(id, resolution.confirm);
-                    if resolution.fate == Fate::Allowed {
+                    if resolution.fate == ConfirmFate::Allowed {
                         allowed.push(call);
                     }
                 }

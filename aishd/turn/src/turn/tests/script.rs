@@ -4,12 +4,12 @@ use aish_proto::id::Seq;
 
 use super::super::*;
 use super::call;
-use aishd_log::ending::{Ended, Ending, Within};
+use aishd_log::ending::{BoundaryFailure, CommandEnding, CommandResult};
 use aishd_log::norris::NorrisEvent;
 use aishd_model::reply::HttpDetail;
 
 #[expect(clippy::too_many_lines, reason = "one arm for each word")]
-pub(super) fn parse(line: &str) -> Input {
+pub(super) fn parse(line: &str) -> TurnInput {
     let words: Vec<&str> = line.split(' ').collect();
     let stream = |s: &str| StreamId(s.parse().unwrap());
     let said = |text: &str| Reply {
@@ -20,7 +20,7 @@ pub(super) fn parse(line: &str) -> Input {
         text: words.join(" ").replace('|', "\n"),
         ..Reply::default()
     };
-    let http = |status, retry_after_ms, detail| Failure::Http {
+    let http = |status, retry_after_ms, detail| RequestFailure::Http {
         status,
         message: "no".to_owned(),
         retry_after_ms,
@@ -28,7 +28,7 @@ pub(super) fn parse(line: &str) -> Input {
     };
     let failed = |id, text, failure| {
         let partial = said(text);
-        let broken = Box::new(Broken {
+        let broken = Box::new(BrokenRequest {
             failure,
             partial,
             hint: None,
@@ -37,58 +37,58 @@ pub(super) fn parse(line: &str) -> Input {
             through: Seq(7),
             ..Eviction::default()
         };
-        Input::ReplyFailed(stream(id), broken, Some(Box::new(eviction)))
+        TurnInput::ReplyFailed(stream(id), broken, Some(Box::new(eviction)))
     };
     match words[..] {
         ["done", id, text, ref calls @ ..] => {
             let mut reply = said(text);
             reply.calls = calls.iter().map(|it| call(it)).collect();
-            Input::ReplyFinished(stream(id), reply)
+            TurnInput::ReplyFinished(stream(id), reply)
         }
-        ["says", id, ref words @ ..] => Input::ReplyFinished(stream(id), spoken(words)),
+        ["says", id, ref words @ ..] => TurnInput::ReplyFinished(stream(id), spoken(words)),
         ["says-ended", id, ending, ref words @ ..] => {
             let mut reply = spoken(words);
             reply.finish = Some(match ending {
-                "length" => Finish::Length,
-                "filter" => Finish::ContentFilter,
-                "other" => Finish::Other,
-                _ => Finish::Stop,
+                "length" => FinishReason::Length,
+                "filter" => FinishReason::ContentFilter,
+                "other" => FinishReason::Other,
+                _ => FinishReason::Stop,
             });
             reply.refused = ending == "refused";
-            Input::ReplyFinished(stream(id), reply)
+            TurnInput::ReplyFinished(stream(id), reply)
         }
         ["calls-and-says", id, called, ref words @ ..] => {
             let mut reply = spoken(words);
             reply.calls = vec![call(called)];
-            Input::ReplyFinished(stream(id), reply)
+            TurnInput::ReplyFinished(stream(id), reply)
         }
-        ["ran", id, code, output] => Input::CommandEnded {
+        ["ran", id, code, output] => TurnInput::CommandEnded {
             call: id.to_owned(),
-            ended: Box::new(Ended {
-                ending: Ending::Exited {
+            ended: Box::new(CommandResult {
+                ending: CommandEnding::Exited {
                     code: code.parse().unwrap(),
                 },
                 output: output.to_owned(),
                 bytes: output.len() as u64,
                 ms: 1,
                 kept: None,
-                within: Within::None,
+                within: BoundaryFailure::None,
                 ran_in: "/w".to_owned(),
                 moved: (output == "moves").then(|| ("/w".to_owned(), "/v".to_owned())),
             }),
         },
         ["length", id, text] => {
             let mut reply = said(text);
-            reply.finish = Some(Finish::Length);
-            Input::ReplyFinished(stream(id), reply)
+            reply.finish = Some(FinishReason::Length);
+            TurnInput::ReplyFinished(stream(id), reply)
         }
         ["refusal", id, text] => {
             let mut reply = said(text);
             reply.refused = true;
-            Input::ReplyFinished(stream(id), reply)
+            TurnInput::ReplyFinished(stream(id), reply)
         }
-        ["refused", id, text] => failed(id, text, Failure::Refused),
-        ["cut", id, text] => failed(id, text, Failure::Cut),
+        ["refused", id, text] => failed(id, text, RequestFailure::Refused),
+        ["cut", id, text] => failed(id, text, RequestFailure::Cut),
         ["busy", id, text, after] => {
             failed(id, text, http(429, after.parse().ok(), HttpDetail::None))
         }
@@ -97,25 +97,25 @@ pub(super) fn parse(line: &str) -> Input {
             failed(id, "-", http(status, after.parse().ok(), HttpDetail::None))
         }
         ["overflow", id] => failed(id, "-", http(400, None, HttpDetail::ContextOverflow)),
-        ["dropped", id, text] => Input::ReplyAbandoned(stream(id), said(text)),
-        ["waited", id] => Input::WaitElapsed(stream(id)),
-        ["tool", id, content] => Input::ToolReturned {
+        ["dropped", id, text] => TurnInput::ReplyAbandoned(stream(id), said(text)),
+        ["waited", id] => TurnInput::WaitElapsed(stream(id)),
+        ["tool", id, content] => TurnInput::ToolReturned {
             call: id.to_owned(),
-            returned: Box::new(Returned {
+            returned: Box::new(CallReturn {
                 ok: true,
                 content: content.to_owned(),
-                ..Returned::default()
+                ..CallReturn::default()
             }),
         },
-        ["fail", id, content] => Input::ToolReturned {
+        ["fail", id, content] => TurnInput::ToolReturned {
             call: id.to_owned(),
-            returned: Box::new(Returned {
+            returned: Box::new(CallReturn {
                 content: content.to_owned(),
-                ..Returned::default()
+                ..CallReturn::default()
             }),
         },
-        ["cancel"] => Input::Stopped(Stop::Cancelled),
-        ["shutdown"] => Input::Stopped(Stop::Interrupted),
+        ["cancel"] => TurnInput::Stopped(StopReason::Cancelled),
+        ["shutdown"] => TurnInput::Stopped(StopReason::Interrupted),
         _ => panic!("bad script line: {line}"),
     }
 }

@@ -1,0 +1,95 @@
+//! What a person makes of the arguments of a question, before it runs: judged as what it is, and not as what stood there
+//! before.
+
+use aish_proto::id::ConfirmId;
+use serde_json::{Map, Value};
+
+use super::Conversation;
+use super::handle::{ActorRequest, ConversationHandle, RequestError};
+use super::proposed_command::check;
+use aishd_log::confirm::{Confirm, Decision};
+use aishd_log::shell::ProposedLine;
+use aishd_log::tool_call::ToolCall;
+use aishd_rules::gate::{CallJudgement, spelled};
+use aishd_turn::turn::command_of;
+
+/// Longer arguments are no call.
+const MAX_EDITED_BYTES: usize = 256 << 10;
+
+/// Arguments for the call of a confirm that waits.
+#[derive(Clone, Debug)]
+pub struct ArgumentEdit {
+    pub confirm: ConfirmId,
+    pub arguments: Map<String, Value>,
+}
+
+impl ConversationHandle {
+    /// How the question would read with these arguments. What may not run, or is nothing to run, is refused.
+    pub async fn edited(&self, editing: ArgumentEdit) -> Result<Confirm, RequestError> {
+        self.request(|reply| ActorRequest::Edited(Box::new(editing), reply))
+            .await
+    }
+}
+
+impl Conversation {
+    pub(super) fn edited(&self, editing: &ArgumentEdit) -> Result<Confirm, RequestError> {
+        let asking = self.turn.as_ref().and_then(|it| it.machine.asking());
+        let Some(open) = asking.filter(|it| it.id == editing.confirm) else {
+            return Err(bad("no call or command waits for that answer"));
+        };
+        if !open.options.contains(&Decision::Edit) {
+            return Err(bad("this confirm does not take that answer"));
+        }
+        let arguments = arguments(&editing.arguments)?;
+        let judged = if open.shell.is_some() {
+            let proposed = ProposedLine {
+                call: open.call.clone(),
+                command: command(&arguments)?,
+            };
+            self.with_command_gate(|gate| gate.edited(&proposed))
+        } else {
+            let call = ToolCall {
+                arguments,
+                ..self.call_of(open)
+            };
+            self.with_gate(|gate| gate.edited(&call))
+        };
+        match self.with_approved_definition(judged) {
+            CallJudgement::Ask(confirm) => Ok(Confirm {
+                id: open.id,
+                number: open.number,
+                options: vec![Decision::Edit, Decision::Deny, Decision::Abort],
+                expires_at: open.expires_at,
+                ..*confirm
+            }),
+            CallJudgement::Refuse { content, .. } => {
+                let why = content.strip_prefix("[aish] ").unwrap_or(&content);
+                Err(bad(&format!("it would not run: {why}")))
+            }
+            CallJudgement::Run(_) | CallJudgement::Execute(_) | CallJudgement::Later => {
+                Err(bad("it cannot be asked about now"))
+            }
+        }
+    }
+}
+
+/// The bytes of arguments that somebody wrote.
+pub(super) fn arguments(written: &Map<String, Value>) -> Result<String, RequestError> {
+    let text = spelled(written);
+    if text.len() > MAX_EDITED_BYTES {
+        return Err(bad("arguments are at most 256 KiB"));
+    }
+    Ok(text)
+}
+
+/// The command that somebody wrote.
+pub(super) fn command(arguments: &str) -> Result<String, RequestError> {
+    let command =
+        command_of(arguments).ok_or_else(|| bad("a command is edited as {\"command\": \"…\"}"))?;
+    check(&command).map_err(bad)?;
+    Ok(command)
+}
+
+fn bad(why: &str) -> RequestError {
+    RequestError::BadAnswer(why.to_owned())
+}

@@ -1,0 +1,151 @@
+//! What people are shown of a command besides its text: its parts, and why it may be destructive.
+
+use std::path::{Path, PathBuf};
+
+use crate::command_setting::CommandSetting;
+use aishd_command::command;
+use aishd_command::command::{Dialect, Redirect, Shape};
+use aishd_command::destructive;
+use aishd_command::destructive::Danger;
+use aishd_log::shell::SimpleCommand;
+
+/// Parts that are shown; the text itself is shown whole.
+const MAX_SEGMENTS: usize = 32;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadingVerdict {
+    pub segments: Vec<SimpleCommand>,
+    /// Why it could not be read to its end.
+    pub unread: Option<String>,
+    pub dangers: Vec<String>,
+}
+
+impl ReadingVerdict {
+    /// Nothing is known against it. That does not make it safe.
+    pub fn is_harmless(&self) -> bool {
+        self.unread.is_none() && self.dangers.is_empty()
+    }
+
+    pub fn why(&self) -> Option<String> {
+        let all: Vec<&str> = self
+            .unread
+            .iter()
+            .chain(&self.dangers)
+            .map(String::as_str)
+            .collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// Looks at a command as its shell would read it. Pure: nothing is run or looked up.
+pub fn look(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> ReadingVerdict {
+    let reading = command::read(command, Dialect::of(&setting.shell));
+    let mut looked = ReadingVerdict::default();
+    if !reading.understood {
+        let why = "what the shell would make of it could not be read";
+        looked.unread = Some(why.to_owned());
+    }
+    let cwd = Path::new(&setting.cwd);
+    let dangers = destructive::judge(&reading, command, roots, cwd);
+    // What could not be read is told of already.
+    let told = |it: &&Danger| reading.understood || **it != Danger::NotUnderstood;
+    looked.dangers = dangers
+        .iter()
+        .filter(told)
+        .map(ToString::to_string)
+        .collect();
+    add(&reading.segments, &mut looked.segments);
+    looked
+}
+
+fn add(segments: &[command::Segment], shown: &mut Vec<SimpleCommand>) {
+    for segment in segments {
+        if shown.len() == MAX_SEGMENTS {
+            return;
+        }
+        // The words of a loop or a choice are data, and nothing of them runs.
+        let runs = match segment.shape {
+            Shape::Runs => segment.written(),
+            Shape::Group
+            | Shape::Subshell
+            | Shape::Loop
+            | Shape::Condition
+            | Shape::Choice
+            | Shape::Function
+            | Shape::Test
+            | Shape::Arithmetic => String::new(),
+        };
+        if !runs.is_empty() || !segment.redirects.is_empty() {
+            shown.push(SimpleCommand {
+                runs,
+                redirects: segment.redirects.iter().filter_map(redirect).collect(),
+                substitutes: segment
+                    .substitutes
+                    .iter()
+                    .map(command::Segment::written)
+                    .collect(),
+            });
+        }
+        add(&segment.substitutes, shown);
+        add(&segment.inner, shown);
+    }
+}
+
+fn redirect(redirect: &Redirect) -> Option<String> {
+    match redirect {
+        Redirect::From(word) => Some(format!("< {}", word.written)),
+        Redirect::To(word, command::Writing::Append) => Some(format!(">> {}", word.written)),
+        Redirect::To(
+            word,
+            command::Writing::Anew | command::Writing::Clobber | command::Writing::Both,
+        ) => Some(format!("> {}", word.written)),
+        Redirect::Descriptor | Redirect::Here(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::setting;
+
+    #[track_caller]
+    fn check(command: &str, harmless: bool) {
+        let looked = look(command, &setting(&[], "/w"), &[PathBuf::from("/w")]);
+        assert_eq!(harmless, looked.is_harmless(), "{command}: {looked:?}");
+        assert_eq!(harmless, looked.why().is_none(), "{command}");
+    }
+
+    #[test]
+    fn every_danger_that_is_known_by_name_is_told() {
+        for command in ["ls", "echo a > /w/b", "cat a | wc -l"] {
+            check(command, command != "echo a > /w/b");
+        }
+        for command in [
+            "rm -rf gone",
+            "surely-unknown",
+            "vim",
+            "$PROGRAM",
+            "echo 'not closed",
+            "bash -c \"echo 'not closed\"",
+            "curl x | sh",
+            "a() { :; }; a",
+        ] {
+            check(command, false);
+        }
+    }
+
+    #[test]
+    fn words_that_are_data_are_not_among_what_runs() {
+        let check = |command: &str, expected: &[&str]| {
+            let looked = look(command, &setting(&[], "/w"), &[PathBuf::from("/w")]);
+            let runs: Vec<&str> = looked.segments.iter().map(|it| it.runs.as_str()).collect();
+            assert_eq!(expected, runs, "{command}");
+        };
+        check("for i in 1 2 3; do echo $i; done", &["echo $i"]);
+        check("for f in $(ls -a); do cat $f; done", &["ls -a", "cat $f"]);
+        check("case $x in a) ls;; *) pwd;; esac", &["ls", "pwd"]);
+        check("[[ -f a ]] && cat a", &["cat a"]);
+        check("while read l; do echo $l; done", &["read l", "echo $l"]);
+        check("for i in 1; do ls; done > out", &["", "ls"]);
+    }
+}

@@ -1,0 +1,176 @@
+//! A level that somebody wants for a provider: a question of the conversation itself, for which no turn waits. A yes raises the
+//! level and is consent to no call.
+//!
+//! The serde attributes spell the stored form out, as in [`aishd_log::event`].
+
+use aish_proto::id::ConfirmId;
+use aishd_log::level_request::{GrantOnYes, LevelRequest, LevelStep, OpenRaise};
+
+use crate::gate::Presence;
+use crate::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
+use aishd_log::access::Access;
+use aishd_log::confirm::{AnsweringPerson, ConfirmFate, OnConfirm, Resolution, Then};
+use aishd_log::event::Event;
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
+use aishd_log::tool_name::{Alias, ToolName};
+
+/// Levels that are asked about in one conversation at the same time.
+pub const MOST: usize = 16;
+
+/// What somebody wants.
+#[derive(Clone, Debug)]
+pub struct WantedLevel {
+    pub provider: Alias,
+    pub to: Access,
+    pub wanted_for: Option<ToolName>,
+    pub on_confirm: OnConfirm,
+    pub by: AnsweringPerson,
+}
+
+/// How things are in the conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct LevelContext<'a> {
+    pub state: &'a ConversationState,
+    pub policy: &'a Policy,
+    pub attended: Presence,
+    pub now: Timestamp,
+    /// Names the next confirm.
+    pub next: (ConfirmId, u32),
+}
+
+/// What becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LevelJudgement {
+    /// The provider has this level, which is at least the one that is wanted.
+    Already(Access),
+    AboveMaximum {
+        provider: Alias,
+        max: Access,
+    },
+    /// Nobody is asked, and why.
+    Unasked(LevelStep, &'static str),
+    /// The same is asked already.
+    Open(ConfirmId, LevelStep),
+    TooMany,
+    Ask(Box<LevelRequest>),
+}
+
+pub fn judge(wanted: WantedLevel, standing: LevelContext<'_>) -> LevelJudgement {
+    let WantedLevel {
+        provider,
+        to,
+        wanted_for,
+        on_confirm,
+        by,
+    } = wanted;
+    let LevelContext {
+        state,
+        policy,
+        attended,
+        now,
+        next: (id, number),
+    } = standing;
+    let upgrade = LevelStep {
+        from: policy.level(&provider, &state.grants),
+        provider,
+        to,
+    };
+    let max = policy.max_level(&upgrade.provider);
+    match upgrade.granted(upgrade.from, max) {
+        GrantOnYes::AlreadyThere => return LevelJudgement::Already(upgrade.from),
+        GrantOnYes::AboveMaximum => {
+            let provider = upgrade.provider;
+            return LevelJudgement::AboveMaximum { provider, max };
+        }
+        GrantOnYes::Raises { .. } => {}
+    }
+    match (on_confirm.then, attended) {
+        (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => {}
+        (Then::AskAttended, Presence::ByNobody) => {
+            return LevelJudgement::Unasked(upgrade, "nobody is attached who could allow it");
+        }
+        (Then::Deny, _) => return LevelJudgement::Unasked(upgrade, "--confirm=deny"),
+    }
+    let same = |it: &&OpenRaise| {
+        it.upgrade.provider == upgrade.provider && it.upgrade.to == upgrade.to && !it.is_over(now)
+    };
+    if let Some(open) = state.raises.iter().find(same) {
+        return LevelJudgement::Open(open.id, open.upgrade.clone());
+    }
+    if state.raises.len() >= MOST {
+        return LevelJudgement::TooMany;
+    }
+    let timeout = on_confirm.timeout_ms;
+    LevelJudgement::Ask(Box::new(LevelRequest {
+        id,
+        number,
+        upgrade,
+        wanted_for,
+        by,
+        expires_at: timeout.map(|it| Timestamp(now.0.saturating_add_unsigned(it))),
+    }))
+}
+
+/// The level that its provider has to be given before a person can be asked about a call. `None`: it has enough, or the
+/// call is denied or runs without it.
+pub fn missing(question: PolicyQuestion<'_>, policy: &Policy) -> Option<Access> {
+    match decide(question, policy) {
+        PolicyDecision::Ask(why) => why.raise_to(),
+        PolicyDecision::Allow(_) | PolicyDecision::Deny(_) => None,
+    }
+}
+
+/// How questions end that nobody needs to answer after `event`: the provider has the level by now, or the conversation
+/// was put away. They end with it, so that no question stands whose answer would do nothing.
+pub fn ended_by(event: &Event, state: &ConversationState, now: Timestamp) -> Vec<Resolution> {
+    let is_over = |it: &&OpenRaise| match event {
+        Event::PermissionChanged { provider, to, .. } => {
+            // `None` is every provider.
+            let is_meant = provider
+                .as_ref()
+                .is_none_or(|of| *of == it.upgrade.provider);
+            is_meant && it.upgrade.to <= *to
+        }
+        Event::ArchivedChanged { archived } => *archived,
+        Event::Created { .. }
+        | Event::RouteDecided(_)
+        | Event::Norris(_)
+        | Event::FellBack { .. }
+        | Event::UserMessage { .. }
+        | Event::TurnQueued { .. }
+        | Event::TurnStarted { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ConfirmRequested(_)
+        | Event::RaiseRequested(_)
+        | Event::MemoryProposed(_)
+        | Event::ConfirmResolved(_)
+        | Event::ToolStarted { .. }
+        | Event::ResultKept { .. }
+        | Event::ToolResult { .. }
+        | Event::ResourcePinned(_)
+        | Event::ResourceUnpinned(_)
+        | Event::ResourceChanged(_)
+        | Event::ConstraintsChanged { .. }
+        | Event::Evicted(_)
+        | Event::Restored(_)
+        | Event::ModelUsed(_)
+        | Event::BudgetChanged(_)
+        | Event::BudgetReached(_)
+        | Event::SummaryUpdated(_)
+        | Event::ShellStarted { .. }
+        | Event::ShellFinished { .. }
+        | Event::CwdChanged { .. }
+        | Event::ModelChanged { .. }
+        | Event::Renamed { .. }
+        | Event::Imported(_)
+        | Event::Status { .. }
+        | Event::TurnFinished { .. } => false,
+    };
+    let over = state.raises.iter().filter(is_over);
+    over.map(|it| it.unanswered(ConfirmFate::Cancelled, now))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! `aishd store look`: the store as it lies there, for `aishctl doctor` where no daemon runs that could be asked.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::{configuration, exit};
+use crate::args::DaemonArgs;
+use aishd_config::environment_variables;
+use aishd_store::inspection::{StoreLook, WholeReading, look};
+
+/// Somebody waits for it.
+const WITHIN: Duration = Duration::from_secs(2);
+
+/// One line of a report, as `daemon/doctor` has them.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct ReportLine {
+    check: &'static str,
+    outcome: &'static str,
+    detail: String,
+    fix: Option<&'static str>,
+}
+
+pub(super) fn run(args: &DaemonArgs) -> ExitCode {
+    let configured = match configuration::load(args, &environment_variables::read()) {
+        Ok(configured) => configured,
+        // That is told by those who look at the configuration.
+        Err(error) => {
+            let _nobody_reads = writeln!(std::io::stderr(), "aishd: {error:#}");
+            return ExitCode::from(exit::CONFIG);
+        }
+    };
+    let store = configured.state.join("store");
+    let found = look(&store, Instant::now() + WITHIN);
+    let check = report_line(&store.display().to_string(), found);
+    let text = serde_json::to_string(&check).unwrap_or_default();
+    let _nobody_reads = writeln!(std::io::stdout(), "{text}");
+    ExitCode::SUCCESS
+}
+
+fn report_line(place: &str, found: StoreLook) -> ReportLine {
+    let check = |outcome, detail, fix| ReportLine {
+        check: "store",
+        outcome,
+        detail,
+        fix,
+    };
+    match found {
+        StoreLook::Nothing => check("ok", format!("{place}: there is none yet"), None),
+        StoreLook::Whole(whole) => {
+            let detail = format!("{place}: {}", whole_told(&whole));
+            let repaired = !whole.has_index || whole.torn > 0;
+            let outcome = if repaired { "warn" } else { "ok" };
+            let fix = repaired.then_some("nothing: the next start repairs it");
+            check(outcome, detail, fix)
+        }
+        StoreLook::Newer { found, known } => check(
+            "fail",
+            format!("{place} has format {found}, and this aishd knows formats up to {known}"),
+            Some("install the aishd that wrote it"),
+        ),
+        StoreLook::Broken(why) => check(
+            "fail",
+            format!("{place}: {why}; nothing was changed"),
+            Some(
+                "keep a copy of that directory, then restore a backup into it, or start with another: aishd --state",
+            ),
+        ),
+    }
+}
+
+fn whole_told(whole: &WholeReading) -> String {
+    let WholeReading {
+        journal_bytes,
+        conversations,
+        torn,
+        has_index,
+        is_part,
+    } = whole;
+    let size = journal_bytes >> 10;
+    let mut text = if *is_part {
+        format!("journal of {size} KiB; what was read of it is whole")
+    } else {
+        let plural = if *conversations == 1 { "" } else { "s" };
+        format!("{conversations} conversation{plural}, journal of {size} KiB, all of it whole")
+    };
+    if *torn > 0 {
+        text.push_str(&format!("; a last write of {torn} bytes was not finished"));
+    }
+    if !has_index {
+        text.push_str("; the index is missing");
+    }
+    text
+}
