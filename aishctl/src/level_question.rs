@@ -138,11 +138,7 @@ mod tests {
         let check = |typed: &str, expected: Option<Decision>| {
             let decided = match question::word(typed, &asked) {
                 ConsentWord::Decide(decision, _) => Some(decision),
-                ConsentWord::View
-                | ConsentWord::Diff
-                | ConsentWord::Help
-                | ConsentWord::Edit
-                | ConsentWord::Unclear(_) => None,
+                _ => None,
             };
             assert_eq!(expected, decided, "{typed:?}");
         };

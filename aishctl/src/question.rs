@@ -367,11 +367,7 @@ pub(crate) mod tests {
     fn check(typed: &str, request: &ConfirmRequested, expected: Option<Decision>) {
         let decided = match word(typed, request) {
             ConsentWord::Decide(decision, _) => Some(decision),
-            ConsentWord::View
-            | ConsentWord::Diff
-            | ConsentWord::Help
-            | ConsentWord::Edit
-            | ConsentWord::Unclear(_) => None,
+            _ => None,
         };
         assert_eq!(expected, decided, "{typed:?}");
     }

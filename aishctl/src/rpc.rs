@@ -52,11 +52,7 @@ pub async fn run(desk: &CommandContext, args: &RpcArgs) -> Result<CommandOutput,
             Failure::new(Exit::FAILED, format!("aishd has no method {method}"))
                 .hint("aishctl rpc --schema has them all")
         }
-        CallFailure::Protocol(_)
-        | CallFailure::Refused(_)
-        | CallFailure::Deadline
-        | CallFailure::Lost
-        | CallFailure::TooLarge => error.into(),
+        _ => error.into(),
     })?;
     let pretty = desk.around.stdout_terminal && !desk.global.json && !desk.global.jsonl;
     let text = match serde_json::from_str::<Value>(result.get()) {

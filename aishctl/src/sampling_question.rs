@@ -186,11 +186,7 @@ mod tests {
         ] {
             let decided = match question::word(typed, &request) {
                 ConsentWord::Decide(decision, _) => Some(decision),
-                ConsentWord::View
-                | ConsentWord::Diff
-                | ConsentWord::Help
-                | ConsentWord::Edit
-                | ConsentWord::Unclear(_) => None,
+                _ => None,
             };
             assert_eq!(expected, decided, "{typed:?}");
         }

@@ -363,11 +363,7 @@ mod tests {
             .map(|it| match it {
                 StreamStep::Text(text) => text.clone(),
                 StreamStep::Rewritten => "!".to_owned(),
-                StreamStep::Notice(..)
-                | StreamStep::Resync
-                | StreamStep::ReplayComplete
-                | StreamStep::Asked(_)
-                | StreamStep::Settled(_) => String::new(),
+                _ => String::new(),
             })
             .collect();
         assert_eq!(expected, shown);

@@ -326,14 +326,7 @@ fn without_result(ended: &TurnFinished) -> String {
         StopReason::Interrupted => {
             "[aish] the daemon ended before it ran; nothing was done".to_owned()
         }
-        StopReason::End
-        | StopReason::ToolDepth
-        | StopReason::MaxTokens
-        | StopReason::Refusal
-        | StopReason::Denied
-        | StopReason::Budget
-        | StopReason::Upstream
-        | StopReason::NoApprover => unknown("the call has no result"),
+        _ => unknown("the call has no result"),
     }
 }
 

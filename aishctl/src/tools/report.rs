@@ -168,12 +168,7 @@ fn outcome(
             exit::of_turn(reason, None),
             "the list was interrupted: aishd ended while it ran",
         ),
-        StopReason::ToolDepth
-        | StopReason::MaxTokens
-        | StopReason::Refusal
-        | StopReason::Budget
-        | StopReason::Upstream
-        | StopReason::NoApprover => (exit::of_turn(reason, None), "the list did not end well"),
+        _ => (exit::of_turn(reason, None), "the list did not end well"),
     };
     let stopped = [
         StopReason::Cancelled,

@@ -330,12 +330,6 @@ fn presentable(failure: RequestFailure, secrets: &EndpointSecrets) -> RequestFai
         RequestFailure::TooLarge(what) => RequestFailure::TooLarge(clean(what)),
         RequestFailure::TooLong(why) => RequestFailure::TooLong(clean(why)),
         RequestFailure::Unreadable(why) => RequestFailure::Unreadable(clean(why)),
-        RequestFailure::Refused
-        | RequestFailure::Unresolved
-        | RequestFailure::NoRoute
-        | RequestFailure::Closed
-        | RequestFailure::TimedOut(_)
-        | RequestFailure::Cut
-        | RequestFailure::Empty => failure,
+        _ => failure,
     }
 }

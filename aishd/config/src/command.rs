@@ -317,13 +317,7 @@ fn changed(changed: Result<PathBuf, SetError>) -> ActionOutput {
         Err(error) => {
             let mut err = match &error {
                 SetError::Invalid(faults) => fault::pictures(faults) + "\n",
-                SetError::NoKey(_)
-                | SetError::IsTable(_)
-                | SetError::NoTable(_)
-                | SetError::Exists(_)
-                | SetError::SecretArgument
-                | SetError::Homeless
-                | SetError::Write { .. } => String::new(),
+                _ => String::new(),
             };
             let _never_fails =
                 writeln!(err, "aishd: {}", super::redaction::safe(&describe(&error)));

@@ -543,11 +543,6 @@ pub(super) fn fact(turn: TurnId, by: AnsweringPerson, event: Event) -> Uncommitt
 fn opened_by(step: &Step) -> Option<StreamId> {
     step.effects.iter().find_map(|it| match it {
         Effect::OpenStream(stream) => Some(*stream),
-        Effect::OpenFallback(_)
-        | Effect::Wait(..)
-        | Effect::Judge { .. }
-        | Effect::CallTool { .. }
-        | Effect::RunCommand { .. }
-        | Effect::Abandon => None,
+        _ => None,
     })
 }

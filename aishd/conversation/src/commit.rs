@@ -359,35 +359,6 @@ fn by_of(event: &Event, caused_by: Option<&AnsweringPerson>) -> Option<Answering
         | Event::ToolResult { .. }
         | Event::ShellFinished { .. }
         | Event::TurnFinished { .. } => caused_by.cloned(),
-        Event::Created { .. }
-        | Event::UserMessage { .. }
-        | Event::TurnQueued { .. }
-        | Event::RouteDecided(_)
-        | Event::Norris(_)
-        | Event::FellBack { .. }
-        | Event::TurnStarted { .. }
-        | Event::AssistantMessage { .. }
-        | Event::ConfirmRequested(_)
-        | Event::RaiseRequested(_)
-        | Event::MemoryProposed(_)
-        | Event::ToolStarted { .. }
-        | Event::ResultKept { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ResourceChanged(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::Evicted(_)
-        | Event::Restored(_)
-        | Event::ModelUsed(_)
-        | Event::BudgetChanged(_)
-        | Event::BudgetReached(_)
-        | Event::SummaryUpdated(_)
-        | Event::CwdChanged { .. }
-        | Event::ShellStarted { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::Imported(_)
-        | Event::ArchivedChanged { .. }
-        | Event::Status { .. } => None,
+        _ => None,
     }
 }

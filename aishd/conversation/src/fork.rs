@@ -258,38 +258,6 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             error,
             merged_into: merged_into.map(renamed),
         },
-        other @ (Event::Created { .. }
-        | Event::TurnQueued { .. }
-        | Event::RouteDecided(_)
-        | Event::Norris(_)
-        | Event::FellBack { .. }
-        | Event::TurnStarted { .. }
-        | Event::AssistantMessage { .. }
-        | Event::ToolStarted { .. }
-        | Event::ResultKept { .. }
-        | Event::ToolResult { .. }
-        | Event::ConfirmRequested(_)
-        | Event::RaiseRequested(_)
-        | Event::MemoryProposed(_)
-        | Event::ConfirmResolved(_)
-        | Event::PermissionChanged { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ResourceChanged(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::Evicted(_)
-        | Event::Restored(_)
-        | Event::ModelUsed(_)
-        | Event::BudgetChanged(_)
-        | Event::BudgetReached(_)
-        | Event::SummaryUpdated(_)
-        | Event::ShellStarted { .. }
-        | Event::ShellFinished { .. }
-        | Event::CwdChanged { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::Imported(_)
-        | Event::ArchivedChanged { .. }
-        | Event::Status { .. }) => other,
+        other => other,
     }
 }

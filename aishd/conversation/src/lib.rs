@@ -388,16 +388,7 @@ impl Conversation {
                         self.check_changes(&call, &mut returned);
                         TurnInput::ToolReturned { call, returned }
                     }
-                    other @ (TurnInput::CommandEnded { .. }
-                    | TurnInput::Freed
-                    | TurnInput::ReplyAbandoned(..)
-                    | TurnInput::WaitElapsed(_)
-                    | TurnInput::Judged(_)
-                    | TurnInput::Answered(_)
-                    | TurnInput::Paused
-                    | TurnInput::Resumed
-                    | TurnInput::TimeIsOver
-                    | TurnInput::Stopped(_)) => other,
+                    other => other,
                 };
                 let may_fall_back = self.may_fall_back();
                 let stop = self.stop_of_token();

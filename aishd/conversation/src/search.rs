@@ -147,37 +147,7 @@ fn texts_of(event: &Event) -> Option<(&'static str, SearchedTexts<'_>)> {
         Event::AssistantMessage { text, .. } => Some(("assistantMessage", one(text))),
         Event::ToolResult { content, .. } => Some(("toolResult", one(content))),
         Event::ShellFinished { output, .. } => Some(("shellFinished", one(output))),
-        Event::Created { .. }
-        | Event::TurnQueued { .. }
-        | Event::RouteDecided(_)
-        | Event::Norris(_)
-        | Event::FellBack { .. }
-        | Event::TurnStarted { .. }
-        | Event::ConfirmRequested(_)
-        | Event::RaiseRequested(_)
-        | Event::MemoryProposed(_)
-        | Event::ConfirmResolved(_)
-        | Event::ToolStarted { .. }
-        | Event::ResultKept { .. }
-        | Event::PermissionChanged { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ResourceChanged(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::Evicted(_)
-        | Event::Restored(_)
-        | Event::ModelUsed(_)
-        | Event::BudgetChanged(_)
-        | Event::BudgetReached(_)
-        | Event::SummaryUpdated(_)
-        | Event::ShellStarted { .. }
-        | Event::CwdChanged { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::Imported(_)
-        | Event::ArchivedChanged { .. }
-        | Event::Status { .. }
-        | Event::TurnFinished { .. } => None,
+        _ => None,
     }
 }
 

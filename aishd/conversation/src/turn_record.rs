@@ -99,34 +99,7 @@ pub(super) fn report(
                     report.finished_at = Some(record.at);
                     return Ok(report);
                 }
-                Event::Created { .. }
-                | Event::UserMessage { .. }
-                | Event::TurnQueued { .. }
-                | Event::ConfirmRequested(_)
-                | Event::RaiseRequested(_)
-                | Event::Norris(_)
-                | Event::MemoryProposed(_)
-                | Event::ConfirmResolved(_)
-                | Event::ToolStarted { .. }
-                | Event::ResultKept { .. }
-                | Event::PermissionChanged { .. }
-                | Event::ResourcePinned(_)
-                | Event::ResourceUnpinned(_)
-                | Event::ResourceChanged(_)
-                | Event::ConstraintsChanged { .. }
-                | Event::Evicted(_)
-                | Event::Restored(_)
-                | Event::ModelUsed(_)
-                | Event::BudgetChanged(_)
-                | Event::BudgetReached(_)
-                | Event::SummaryUpdated(_)
-                | Event::ShellStarted { .. }
-                | Event::CwdChanged { .. }
-                | Event::ModelChanged { .. }
-                | Event::Renamed { .. }
-                | Event::Imported(_)
-                | Event::ArchivedChanged { .. }
-                | Event::Status { .. } => {}
+                _ => {}
             }
         }
     }

@@ -50,16 +50,7 @@ impl Conversation {
                 TurnInput::ReplyFailed(stream, broken, _) => {
                     (*stream, &mut broken.partial, Some(&broken.failure))
                 }
-                TurnInput::WaitElapsed(_)
-                | TurnInput::Judged(_)
-                | TurnInput::Answered(_)
-                | TurnInput::ToolReturned { .. }
-                | TurnInput::CommandEnded { .. }
-                | TurnInput::Paused
-                | TurnInput::Resumed
-                | TurnInput::TimeIsOver
-                | TurnInput::Freed
-                | TurnInput::Stopped(_) => return None,
+                _ => return None,
             };
         let active = self.turn.as_mut()?;
         let (_, ticket) = active.asking.take_if(|(asked, _)| *asked == stream)?;

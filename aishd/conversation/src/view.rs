@@ -288,25 +288,7 @@ fn weight(record: &Record) -> usize {
         Event::TurnFinished { text, .. } => text.len(),
         Event::Status { text, .. } => text.len(),
         Event::FellBack { cause, .. } => cause.len(),
-        Event::Created { .. }
-        | Event::TurnQueued { .. }
-        | Event::RouteDecided(_)
-        | Event::Norris(_)
-        | Event::TurnStarted { .. }
-        | Event::Restored(_)
-        | Event::ModelUsed(_)
-        | Event::BudgetChanged(_)
-        | Event::BudgetReached(_)
-        | Event::ModelChanged { .. }
-        | Event::CwdChanged { .. }
-        | Event::Renamed { .. }
-        | Event::Imported(_)
-        | Event::ConfirmResolved(_)
-        | Event::PermissionChanged { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::ArchivedChanged { .. } => 0,
+        _ => 0,
     };
     text + 256
 }

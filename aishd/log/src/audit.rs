@@ -4,6 +4,8 @@
 //! digests, sizes and times do. What was said stands in the conversation's log, and `fact` is the digest of that.
 //! The serde attributes spell the stored form out, as in [`crate::event`].
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod chain;
 pub mod fact;
 pub mod rules;

@@ -40,12 +40,7 @@ impl CommandEnding {
         match self {
             Self::Exited { code } => code != 0,
             Self::TimedOut { .. } => true,
-            Self::Signalled { .. }
-            | Self::Cut { .. }
-            | Self::Cancelled
-            | Self::Unknown
-            | Self::Failed
-            | Self::Refused => false,
+            _ => false,
         }
     }
 }

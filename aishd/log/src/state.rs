@@ -3,6 +3,8 @@
 //! It is small and stays small, because it is stored beside every commit: texts are in the log, and the
 //! queue names them by position.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod shell;
 pub mod turns;
 mod unsettled;

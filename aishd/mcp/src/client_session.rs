@@ -213,11 +213,7 @@ impl ServerClient {
     pub(super) async fn notify(&self, method: &str, params: Value) {
         let mut params = match params {
             Value::Object(params) => params,
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => Map::new(),
+            _ => Map::new(),
         };
         if self.era == Era::Stateless {
             params.insert("_meta".to_owned(), era::meta(self.abilities).into());

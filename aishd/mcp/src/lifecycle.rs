@@ -259,18 +259,13 @@ async fn either(
 
 /// Nothing else that could be tried would end otherwise.
 fn is_final(failure: &WireFailure) -> bool {
-    match failure {
+    matches!(
+        failure,
         WireFailure::NotConnected(_)
-        | WireFailure::Unreachable(_)
-        | WireFailure::Auth { .. }
-        | WireFailure::Ended(_) => true,
-        WireFailure::Http { .. }
-        | WireFailure::SessionLost(_)
-        | WireFailure::Cut(_)
-        | WireFailure::Silent(_)
-        | WireFailure::TooLarge(_)
-        | WireFailure::Unreadable(_) => false,
-    }
+            | WireFailure::Unreachable(_)
+            | WireFailure::Auth { .. }
+            | WireFailure::Ended(_)
+    )
 }
 
 /// A handshake that succeeded.

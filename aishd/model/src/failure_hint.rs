@@ -53,14 +53,7 @@ pub fn hint(failure: &RequestFailure, preset: &Preset) -> Option<String> {
             "ask with less at once, or raise {} or context.max_tokens",
             key("context_tokens")
         )),
-        RequestFailure::Transport(_)
-        | RequestFailure::Refused
-        | RequestFailure::Unresolved
-        | RequestFailure::NoRoute
-        | RequestFailure::Closed
-        | RequestFailure::TimedOut(_)
-        | RequestFailure::Cut
-        | RequestFailure::Unreadable(_) => None,
+        _ => None,
     }
 }
 

@@ -84,16 +84,7 @@ pub fn down(failure: &RequestFailure) -> Option<String> {
             detail: HttpDetail::ModelNotFound,
             ..
         } => format!("HTTP {status}, no such model"),
-        RequestFailure::Http { .. }
-        | RequestFailure::Transport(_)
-        | RequestFailure::Api { .. }
-        | RequestFailure::Cut
-        | RequestFailure::Empty
-        | RequestFailure::Config(_)
-        | RequestFailure::Key(_)
-        | RequestFailure::TooLarge(_)
-        | RequestFailure::TooLong(_)
-        | RequestFailure::Unreadable(_) => return None,
+        _ => return None,
     })
 }
 

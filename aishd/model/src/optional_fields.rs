@@ -239,21 +239,7 @@ impl CureOutcome {
                 }
                 None => return None,
             },
-            RequestFailure::Http { .. }
-            | RequestFailure::Api { .. }
-            | RequestFailure::Refused
-            | RequestFailure::Unresolved
-            | RequestFailure::NoRoute
-            | RequestFailure::Closed
-            | RequestFailure::TimedOut(_)
-            | RequestFailure::Transport(_)
-            | RequestFailure::Cut
-            | RequestFailure::Empty
-            | RequestFailure::Config(_)
-            | RequestFailure::Key(_)
-            | RequestFailure::TooLarge(_)
-            | RequestFailure::TooLong(_)
-            | RequestFailure::Unreadable(_) => return None,
+            _ => return None,
         };
         let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
         let model = &preset.model;

@@ -1,6 +1,8 @@
 //! Facts and states as the wire shows them. Wire types are not domain types: this is where one becomes the
 //! other, by hand, and nothing else of ours knows both.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use aish_proto::conversation::{Activity, ConversationStatus, LastTurn};
 use aish_proto::event::{self as wire, EventData};
 use aish_proto::id::{ClientId, ConversationId, Epoch, Seq, TurnId};

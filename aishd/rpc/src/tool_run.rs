@@ -59,11 +59,7 @@ pub(super) fn refused(error: &ListError) -> MethodError {
         ListError::TooMany(_) | ListError::TooLong(_) => {
             MethodError::new(ErrorKind::TooLarge, error.to_string())
         }
-        ListError::Empty
-        | ListError::Call { .. }
-        | ListError::Twice { .. }
-        | ListError::UnknownId { .. }
-        | ListError::Cycle(_) => MethodError::params(&error.to_string()),
+        _ => MethodError::params(&error.to_string()),
     }
 }
 

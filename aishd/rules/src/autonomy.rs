@@ -58,15 +58,8 @@ impl HaltReason {
                 let reasons: Vec<&str> = dangers.iter().map(|it| it.reason()).collect();
                 format!("HALT: the command {}", reasons.join("; it "))
             }
-            Self::NeedsExecute
-            | Self::SaysSo
-            | Self::WritesPrograms
-            | Self::OnlyItsWord
-            | Self::Level { .. }
-            | Self::Edited
-            | Self::Beyond
-            | Self::Opinion { .. } => self.describe(),
             Self::Unheld(why) => format!("{}: {why}", self.describe()),
+            _ => self.describe(),
         }
     }
 

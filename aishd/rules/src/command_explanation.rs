@@ -66,14 +66,7 @@ fn add(segments: &[command::Segment], shown: &mut Vec<SimpleCommand>) {
         // The words of a loop or a choice are data, and nothing of them runs.
         let runs = match segment.shape {
             Shape::Runs => segment.written(),
-            Shape::Group
-            | Shape::Subshell
-            | Shape::Loop
-            | Shape::Condition
-            | Shape::Choice
-            | Shape::Function
-            | Shape::Test
-            | Shape::Arithmetic => String::new(),
+            _ => String::new(),
         };
         if !runs.is_empty() || !segment.redirects.is_empty() {
             shown.push(SimpleCommand {

@@ -1,5 +1,7 @@
 //! Every call passes here before anything runs: is it a call at all, of a tool that was offered, and may it run?
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod command;
 
 use std::fmt::Write as _;

@@ -133,39 +133,7 @@ pub fn ended_by(event: &Event, state: &ConversationState, now: Timestamp) -> Vec
             is_meant && it.upgrade.to <= *to
         }
         Event::ArchivedChanged { archived } => *archived,
-        Event::Created { .. }
-        | Event::RouteDecided(_)
-        | Event::Norris(_)
-        | Event::FellBack { .. }
-        | Event::UserMessage { .. }
-        | Event::TurnQueued { .. }
-        | Event::TurnStarted { .. }
-        | Event::AssistantMessage { .. }
-        | Event::ConfirmRequested(_)
-        | Event::RaiseRequested(_)
-        | Event::MemoryProposed(_)
-        | Event::ConfirmResolved(_)
-        | Event::ToolStarted { .. }
-        | Event::ResultKept { .. }
-        | Event::ToolResult { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ResourceChanged(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::Evicted(_)
-        | Event::Restored(_)
-        | Event::ModelUsed(_)
-        | Event::BudgetChanged(_)
-        | Event::BudgetReached(_)
-        | Event::SummaryUpdated(_)
-        | Event::ShellStarted { .. }
-        | Event::ShellFinished { .. }
-        | Event::CwdChanged { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::Imported(_)
-        | Event::Status { .. }
-        | Event::TurnFinished { .. } => false,
+        _ => false,
     };
     let over = state.raises.iter().filter(is_over);
     over.map(|it| it.unanswered(ConfirmFate::Cancelled, now))

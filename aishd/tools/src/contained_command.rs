@@ -116,12 +116,7 @@ impl<'a> ContainedCommand<'a> {
     pub(super) fn of_refusal(error: &SpawnError) -> BoundaryFailure {
         match error {
             SpawnError::Places { .. } | SpawnError::Kernel { .. } => BoundaryFailure::Stopped,
-            SpawnError::NotFound { .. }
-            | SpawnError::NotExecutable { .. }
-            | SpawnError::Directory { .. }
-            | SpawnError::Refused { .. }
-            | SpawnError::TooLong { .. }
-            | SpawnError::Trampoline { .. } => BoundaryFailure::None,
+            _ => BoundaryFailure::None,
         }
     }
 

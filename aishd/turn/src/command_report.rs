@@ -66,13 +66,7 @@ pub fn of(
         text.push_str(match ending {
             // Its daemon ended, and what came until then with it.
             CommandEnding::Unknown => "; what it printed was not kept",
-            CommandEnding::Exited { .. }
-            | CommandEnding::Signalled { .. }
-            | CommandEnding::TimedOut { .. }
-            | CommandEnding::Cut { .. }
-            | CommandEnding::Cancelled
-            | CommandEnding::Failed
-            | CommandEnding::Refused => "; it printed nothing",
+            _ => "; it printed nothing",
         });
         return text.into();
     }

@@ -14,14 +14,7 @@ impl<'a> FinishedAnswer<'a> {
     pub fn of(answer: &'a str, stop: StopReason) -> Option<Self> {
         match stop {
             StopReason::End => Some(Self(answer)),
-            StopReason::ToolDepth
-            | StopReason::MaxTokens
-            | StopReason::Refusal
-            | StopReason::Cancelled
-            | StopReason::Upstream
-            | StopReason::Interrupted
-            | StopReason::Denied
-            | StopReason::Budget => None,
+            _ => None,
         }
     }
 }

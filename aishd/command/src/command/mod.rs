@@ -63,14 +63,7 @@ impl Segment {
     pub fn program(&self) -> Option<&str> {
         match self.shape {
             Shape::Runs => self.words.first().and_then(Word::fixed),
-            Shape::Group
-            | Shape::Subshell
-            | Shape::Loop
-            | Shape::Condition
-            | Shape::Choice
-            | Shape::Function
-            | Shape::Test
-            | Shape::Arithmetic => None,
+            _ => None,
         }
     }
 

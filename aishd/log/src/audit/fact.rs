@@ -1,5 +1,7 @@
 //! What is told of an event of a conversation's log.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use super::rules::RuleChange;
 use super::{AuditFact, CallMark, CallOutcome};
 use crate::confirm::{Confirm, Denial, Resolution};

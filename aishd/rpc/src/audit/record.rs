@@ -32,28 +32,7 @@ pub(super) fn subject(told: &What) -> Option<&DecisionSubject> {
         | What::CallStarted { subject, .. }
         | What::CallEnded { subject, .. }
         | What::CallRefused { subject, .. } => subject.as_ref(),
-        What::TurnAsked { .. }
-        | What::ModelChosen { .. }
-        | What::RaiseRequested { .. }
-        | What::MemoryProposed { .. }
-        | What::QuestionRouted(_)
-        | What::FellBack { .. }
-        | What::RoutingSwitched { .. }
-        | What::MemoryChanged { .. }
-        | What::PermissionChanged { .. }
-        | What::NorrisLaunched { .. }
-        | What::AutoApproveSet { .. }
-        | What::PolicyChanged(_)
-        | What::ConstraintsChanged(_)
-        | What::ResourcePinned { .. }
-        | What::ResourceUnpinned { .. }
-        | What::ResourceChanged { .. }
-        | What::PromptAsked { .. }
-        | What::ResourceRead { .. }
-        | What::ServerChanged { .. }
-        | What::Routed(_)
-        | What::ConversationImported { .. }
-        | What::ConversationDeleted => None,
+        _ => None,
     }
 }
 
@@ -73,28 +52,8 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
             Denial::Expired => AuditDecision::Expire,
             Denial::Person | Denial::Policy | Denial::NoApprover => AuditDecision::Deny,
         }),
-        What::TurnAsked { .. }
-        | What::ModelChosen { .. }
-        | What::QuestionRouted(_)
-        | What::FellBack { .. }
-        | What::RoutingSwitched { .. }
-        | What::MemoryChanged { .. }
-        | What::CallEnded { .. }
-        | What::PermissionChanged { .. }
-        | What::NorrisLaunched { .. }
-        | What::AutoApproveSet { .. }
-        | What::PolicyChanged(_)
-        | What::ConstraintsChanged(_)
-        | What::ResourcePinned { .. }
-        | What::ResourceUnpinned { .. }
-        | What::ResourceChanged { .. }
-        | What::PromptAsked { .. }
-        | What::ResourceRead { .. }
-        | What::ServerChanged { .. }
-        | What::NoticeGiven { .. }
-        | What::ConversationImported { .. }
-        | What::ConversationDeleted => None,
         What::Routed(it) => it.contradiction.as_ref().map(|_| AuditDecision::Deny),
+        _ => None,
     }
 }
 
@@ -317,7 +276,6 @@ fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<LevelStep>) {
 }
 
 /// The same, of what concerns no call of a model.
-#[expect(clippy::too_many_lines, reason = "one arm for each kind of entry")]
 fn fill_of_no_call(record: &mut AuditRecord, told: What) {
     match told {
         What::AutoApproveSet {
@@ -388,18 +346,7 @@ fn fill_of_no_call(record: &mut AuditRecord, told: What) {
             record.because = unnamed.map(|it| format!("{it} more rules changed"));
             (record.added, record.removed) = (change.added, change.removed);
         }
-        What::TurnAsked { .. }
-        | What::ModelChosen { .. }
-        | What::ConfirmRequested { .. }
-        | What::RaiseRequested { .. }
-        | What::MemoryProposed { .. }
-        | What::ConfirmResolved { .. }
-        | What::CallStarted { .. }
-        | What::CallEnded { .. }
-        | What::CallRefused { .. }
-        | What::PermissionChanged { .. }
-        | What::NoticeGiven { .. }
-        | What::ConversationDeleted => {}
+        _ => {}
     }
 }
 

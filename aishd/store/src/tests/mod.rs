@@ -212,38 +212,7 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
                 Event::UserMessage { text, .. } => text,
                 Event::TurnFinished { text, .. } => &**text,
                 Event::TurnStarted { model_id, .. } => model_id,
-                Event::Created { .. }
-                | Event::TurnQueued { .. }
-                | Event::RouteDecided(_)
-                | Event::Norris(_)
-                | Event::FellBack { .. }
-                | Event::AssistantMessage { .. }
-                | Event::ConfirmRequested(_)
-                | Event::RaiseRequested(_)
-                | Event::MemoryProposed(_)
-                | Event::ConfirmResolved(_)
-                | Event::ToolStarted { .. }
-                | Event::ResultKept { .. }
-                | Event::PermissionChanged { .. }
-                | Event::ResourcePinned(_)
-                | Event::ResourceUnpinned(_)
-                | Event::ResourceChanged(_)
-                | Event::ConstraintsChanged { .. }
-                | Event::ToolResult { .. }
-                | Event::Evicted(_)
-                | Event::Restored(_)
-                | Event::ModelUsed(_)
-                | Event::BudgetChanged(_)
-                | Event::BudgetReached(_)
-                | Event::SummaryUpdated(_)
-                | Event::ShellStarted { .. }
-                | Event::ShellFinished { .. }
-                | Event::CwdChanged { .. }
-                | Event::ModelChanged { .. }
-                | Event::Renamed { .. }
-                | Event::Imported(_)
-                | Event::ArchivedChanged { .. }
-                | Event::Status { .. } => return Err(format!("{number}: {:?}", record.event)),
+                _ => return Err(format!("{number}: {:?}", record.event)),
             };
             if *said != text_of(number, record.seq.0) {
                 return Err(format!("{number}: {} says something else", record.seq));

@@ -138,35 +138,7 @@ impl CallListProgress {
                 let text = text.as_deref().or(said).unwrap_or(content);
                 self.on_result(call, text, *ok);
             }
-            Event::Created { .. }
-            | Event::UserMessage { .. }
-            | Event::TurnQueued { .. }
-            | Event::RouteDecided(_)
-            | Event::Norris(_)
-            | Event::FellBack { .. }
-            | Event::TurnStarted { .. }
-            | Event::RaiseRequested(_)
-            | Event::MemoryProposed(_)
-            | Event::PermissionChanged { .. }
-            | Event::ResourcePinned(_)
-            | Event::ResourceUnpinned(_)
-            | Event::ResourceChanged(_)
-            | Event::ConstraintsChanged { .. }
-            | Event::Evicted(_)
-            | Event::Restored(_)
-            | Event::ModelUsed(_)
-            | Event::BudgetChanged(_)
-            | Event::BudgetReached(_)
-            | Event::SummaryUpdated(_)
-            | Event::ShellStarted { .. }
-            | Event::ShellFinished { .. }
-            | Event::CwdChanged { .. }
-            | Event::ModelChanged { .. }
-            | Event::Renamed { .. }
-            | Event::Imported(_)
-            | Event::ArchivedChanged { .. }
-            | Event::Status { .. }
-            | Event::TurnFinished { .. } => {}
+            _ => {}
         }
     }
 

@@ -120,6 +120,7 @@ pub struct Paused {
     pub course: Option<Box<CallListProgress>>,
 }
 
+#[warn(clippy::wildcard_enum_match_arm)]
 impl Turn {
     /// Begins with the first model request.
     pub fn start(max_depth: u32) -> (Self, Step) {

@@ -205,11 +205,7 @@ impl Turn {
         let held = self.run.as_ref().is_some_and(|it| it.holds_stream());
         let asked = match self.phase {
             Phase::Streaming(stream) if held => Some(stream),
-            Phase::Streaming(_)
-            | Phase::Waiting(_)
-            | Phase::Calling(_)
-            | Phase::Stopping(..)
-            | Phase::Ended => None,
+            _ => None,
         };
         if asked.is_some() && stop == StopReason::Interrupted {
             // It stands still already, and the log says so.

@@ -57,6 +57,7 @@ pub(super) enum Progress {
     Aborted,
 }
 
+#[warn(clippy::wildcard_enum_match_arm)]
 impl Round {
     /// Begins with a judgement of all calls.
     pub(super) fn start(owing: Vec<OwedReplies>, given: OutputUse, step: &mut Step) -> Self {

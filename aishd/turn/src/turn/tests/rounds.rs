@@ -344,33 +344,7 @@ proptest! {
                     owed.remove(at.unwrap());
                 }
                 Event::TurnFinished { .. } => ends += 1,
-                Event::ResultKept { .. }
-                | Event::CwdChanged { .. }
-                | Event::PermissionChanged { .. }
-                | Event::ResourcePinned(_)
-                | Event::ResourceUnpinned(_)
-                | Event::ResourceChanged(_)
-                | Event::ConstraintsChanged { .. }
-                | Event::RaiseRequested(_)
-                | Event::MemoryProposed(_)
-                | Event::Created { .. }
-                | Event::UserMessage { .. }
-                | Event::TurnQueued { .. }
-                | Event::TurnStarted { .. }
-                | Event::RouteDecided(_)
-                | Event::Norris(_)
-                | Event::FellBack { .. }
-                | Event::Evicted(_)
-                | Event::Restored(_)
-                | Event::ModelUsed(_)
-                | Event::BudgetChanged(_)
-                | Event::BudgetReached(_)
-                | Event::SummaryUpdated(_)
-                | Event::ModelChanged { .. }
-                | Event::Renamed { .. }
-                | Event::Imported(_)
-                | Event::ArchivedChanged { .. }
-                | Event::Status { .. } => {}
+                _ => {}
             }
         }
         prop_assert_eq!((1, 0, true), (ends, owed.len(), open.is_none()), "{:?}", scene.seen);

@@ -192,28 +192,7 @@ pub(super) fn render(step: &Step) -> Vec<String> {
                 resolution.confirm.to_bytes()[0]
             )
         }
-        other @ (Event::ResultKept { .. }
-        | Event::Restored(_)
-        | Event::ModelUsed(_)
-        | Event::BudgetChanged(_)
-        | Event::BudgetReached(_)
-        | Event::SummaryUpdated(_)
-        | Event::RaiseRequested(_)
-        | Event::MemoryProposed(_)
-        | Event::PermissionChanged { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ResourceChanged(_)
-        | Event::ConstraintsChanged { .. }
-        | Event::Created { .. }
-        | Event::UserMessage { .. }
-        | Event::TurnQueued { .. }
-        | Event::TurnStarted { .. }
-        | Event::RouteDecided(_)
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::Imported(_)
-        | Event::ArchivedChanged { .. }) => panic!("a turn does not say {other:?}"),
+        other => panic!("a turn does not say {other:?}"),
     };
     let effect = |effect: &Effect| match effect {
         Effect::OpenStream(id) => format!("> open {}", id.0),
