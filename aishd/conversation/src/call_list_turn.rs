@@ -15,9 +15,6 @@ use aishd_rules::boundary::BoundaryFailures;
 use aishd_store::ReadError;
 use aishd_turn::turn::{CallListProgress, Turn};
 
-/// How much of the log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
-
 impl Conversation {
     /// Starts the turn: `facts` and its start are one commit, and the first calls come after it.
     pub(super) async fn begin_list(
@@ -124,23 +121,17 @@ impl Conversation {
         message: Seq,
         course: &mut CallListProgress,
     ) -> Result<(), ReadError> {
-        let mut cursor = message;
-        loop {
-            let page = self
-                .around
-                .store
-                .records_after(self.id, cursor, PAGE_BYTES)?;
-            let Some(last) = page.last() else {
-                return Ok(());
-            };
-            cursor = last.seq;
-            for record in page.iter().filter(|it| it.turn == Some(turn)) {
-                course.note(&record.event);
-                if let Event::TurnFinished { .. } = record.event {
-                    return Ok(());
-                }
+        for record in self.around.store.records(self.id, message) {
+            let record = record?;
+            if record.turn != Some(turn) {
+                continue;
+            }
+            course.note(&record.event);
+            if let Event::TurnFinished { .. } = record.event {
+                break;
             }
         }
+        Ok(())
     }
 
     /// Calls of the running list that no message has yet.

@@ -30,9 +30,6 @@ use aishd_tools::builtin;
 use aishd_turn::transcript::TranscriptMessage;
 use aishd_turn::turn::{ConfirmEnd, Effect, OwedReplies, Step, TurnInput};
 
-/// How much of the log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
-
 impl Conversation {
     /// What the gate says of calls that have not begun.
     pub(super) fn judge(
@@ -123,25 +120,16 @@ impl Conversation {
 
     /// A definition that was asked about here and where it ran, from the newest confirm backwards.
     fn definition(&self, digest: ContentDigest) -> Result<Option<(Value, String)>, ReadError> {
-        let mut before = self.state.last_seq.next();
-        loop {
-            let store = &self.around.store;
-            let page = store.records_before(self.id, before, usize::MAX, PAGE_BYTES)?;
-            let Some(first) = page.first() else {
-                return Ok(None);
-            };
-            before = first.seq;
-            let found = page.into_iter().rev().find_map(|it| {
-                let Event::ConfirmRequested(asked) = it.event else {
-                    return None;
-                };
-                let is_it = asked.kind == ConfirmKind::Tool && asked.definition_digest == digest;
-                is_it.then_some((asked.definition, asked.server))
-            });
-            if found.is_some() {
-                return Ok(found);
+        let before = self.state.last_seq.next();
+        for record in self.around.store.newest_records(self.id, before) {
+            if let Event::ConfirmRequested(asked) = record?.event
+                && asked.kind == ConfirmKind::Tool
+                && asked.definition_digest == digest
+            {
+                return Ok(Some((asked.definition, asked.server)));
             }
         }
+        Ok(None)
     }
 
     pub(super) fn with_gate<T>(&self, work: impl FnOnce(Gate<'_>) -> T) -> T {

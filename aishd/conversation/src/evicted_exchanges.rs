@@ -22,8 +22,6 @@ use aishd_model::preset::Preset;
 use aishd_store::{ReadError, Store};
 use aishd_turn::exchange::Exchange;
 
-/// How much of the log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
 /// The same for something that nearly always stands near.
 const NEAR_BYTES: usize = 16 << 10;
 /// Characters of a question that are told.
@@ -365,14 +363,11 @@ pub(super) fn read(
     conversation: ConversationId,
     left: LeftExchange,
 ) -> Result<Option<Exchange>, ReadError> {
-    let mut records = vec![];
-    let mut cursor = Seq(left.begin.0.saturating_sub(1));
-    while cursor < left.last {
-        let page = store.records_after(conversation, cursor, PAGE_BYTES)?;
-        let Some(last) = page.last() else { break };
-        cursor = last.seq;
-        records.extend(page.into_iter().filter(|it| it.seq <= left.last));
-    }
+    let before = Seq(left.begin.0.saturating_sub(1));
+    let records = store
+        .records(conversation, before)
+        .take_while(|it| it.as_ref().map_or(true, |it| it.seq <= left.last))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(Exchange::read(left, &records))
 }
 

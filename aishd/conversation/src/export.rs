@@ -107,15 +107,10 @@ fn messages(
 ) -> Result<ExportPage<ExportPart>, ReadError> {
     let wanted = wanted(handle, progress, extent)?;
     let mut paging = ExportPaging::new(progress, wanted, PAGE_BYTES);
-    let mut read = progress.read;
-    while read < progress.through {
-        let page = handle.records_after(read, PAGE_BYTES)?;
-        let Some(last) = page.last() else { break };
-        read = last.seq;
-        for record in page.iter().filter(|it| it.seq <= progress.through) {
-            if paging.take(record).is_break() {
-                return Ok(paging.end());
-            }
+    for record in handle.records(progress.read) {
+        let record = record?;
+        if record.seq > progress.through || paging.take(&record).is_break() {
+            break;
         }
     }
     Ok(paging.end())

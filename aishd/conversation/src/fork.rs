@@ -16,9 +16,6 @@ use aishd_platform::clock;
 use aishd_store::ReadError;
 use aishd_turn::transcript::Transcript;
 
-/// How much of the log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
-
 impl ConversationDirectory {
     /// Copies a conversation up to the last turn that ended at or before `at`.
     pub async fn fork(
@@ -106,19 +103,12 @@ fn settled_records(
 ) -> Result<(Vec<Record>, ForkEvictions), ReadError> {
     let last = at.unwrap_or(Seq(u64::MAX));
     let mut records = vec![];
-    let mut cursor = Seq(1);
-    loop {
-        let page = handle.records_after(cursor, PAGE_BYTES)?;
-        let Some(end) = page.last() else { break };
-        cursor = end.seq;
-        records.extend(
-            page.iter()
-                .filter(|it| it.seq <= last)
-                .map(|it| Record::clone(it)),
-        );
-        if cursor >= last {
+    for record in handle.records(Seq(1)) {
+        let record = record?;
+        if record.seq > last {
             break;
         }
+        records.push(Record::clone(&record));
     }
     let finished: HashSet<_> = records
         .iter()

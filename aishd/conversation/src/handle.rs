@@ -41,7 +41,7 @@ use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
 use aishd_rules::level_request::WantedLevel;
 pub use aishd_store::ReadError;
-use aishd_store::Store;
+use aishd_store::{PAGE_BYTES, Store, pages};
 use aishd_tools::builtin::ReadResult;
 
 /// Cheap to clone.
@@ -485,6 +485,15 @@ impl ConversationHandle {
         }
         let records = self.store.records_after(self.id, cursor, max_bytes)?;
         Ok(records.into_iter().map(Arc::new).collect())
+    }
+
+    /// The records after `cursor`, oldest first, read as they are wanted. Blocks; ends with the first error.
+    pub fn records(&self, mut cursor: Seq) -> impl Iterator<Item = Result<Arc<Record>, ReadError>> {
+        pages(move || {
+            let page = self.records_after(cursor, PAGE_BYTES)?;
+            cursor = page.last().map_or(cursor, |it| it.seq);
+            Ok(page)
+        })
     }
 
     /// The last records before `before`, oldest first.

@@ -26,9 +26,6 @@ use aishd_turn::turn::{
     Step, answer_with_calls, not_begun, refuse_calls, unfinished_command, unknown_effect,
 };
 
-/// How much of the log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
-
 impl Conversation {
     /// Reads the state; false when there is nothing to be an actor for.
     pub(super) async fn load(&mut self) -> bool {
@@ -131,18 +128,17 @@ impl Conversation {
                     transcript.shelve(exchange);
                 }
             }
-            let mut cursor = state.context_begins();
+            let cursor = state.context_begins();
             if state.summary_seq > Seq(0) && state.summary_seq <= cursor {
                 let record = store.record(id, state.summary_seq)?;
                 record.iter().for_each(|it| transcript.apply(it));
             }
-            while cursor < state.last_seq {
-                let page = store.records_after(id, cursor, PAGE_BYTES)?;
-                let Some(last) = page.last() else { break };
-                cursor = last.seq;
-                for record in &page {
-                    transcript.apply(record);
+            for record in store.records(id, cursor) {
+                let record = record?;
+                if record.seq > state.last_seq {
+                    break;
                 }
+                transcript.apply(&record);
             }
             transcript.clear_shelf();
             Ok(transcript)

@@ -12,8 +12,6 @@ use aishd_store::{ReadError, Store};
 use aishd_tools::builtin::{self, ReadResult};
 use aishd_turn::turn::CallReturn;
 
-/// How much of the log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
 /// Said once in a conversation.
 const BLOCKS_ARE_KEPT: &str = "the model is shown one line for what is no text in a result (images, sounds, files, links); it is kept: aishctl result";
 
@@ -117,28 +115,23 @@ fn find(
     head: Seq,
     wanted: ResultId,
 ) -> Result<Option<(String, Option<KeptBlock>)>, ReadError> {
-    let mut before = head.next();
     // Parts stand side by side, the last of them first to be met, and behind them the result that says what they are.
     let mut parts: Vec<String> = vec![];
     let mut is: Option<KeptBlock> = None;
-    'log: loop {
-        let page = store.records_before(conversation, before, usize::MAX, PAGE_BYTES)?;
-        let Some(first) = page.first() else { break };
-        before = first.seq;
-        for record in page.into_iter().rev() {
-            if let Event::ResultKept { result, text } = record.event {
-                if result == wanted {
-                    parts.push(text);
-                } else if !parts.is_empty() {
-                    break 'log;
-                }
+    for record in store.newest_records(conversation, head.next()) {
+        let record = record?;
+        if let Event::ResultKept { result, text } = record.event {
+            if result == wanted {
+                parts.push(text);
             } else if !parts.is_empty() {
-                break 'log;
-            } else if let Event::ToolResult { blocks, .. } = record.event {
-                is = blocks.into_iter().find(|it| it.result == wanted).or(is);
-                if is.as_ref().is_some_and(|it| it.bytes == 0) {
-                    return Ok(Some((String::new(), is)));
-                }
+                break;
+            }
+        } else if !parts.is_empty() {
+            break;
+        } else if let Event::ToolResult { blocks, .. } = record.event {
+            is = blocks.into_iter().find(|it| it.result == wanted).or(is);
+            if is.as_ref().is_some_and(|it| it.bytes == 0) {
+                return Ok(Some((String::new(), is)));
             }
         }
     }

@@ -14,7 +14,6 @@ use aishd_log::usage::Usage;
 use aishd_store::ReadError;
 
 /// How much of the log is looked at in one go.
-const PAGE_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordProgress {
@@ -66,43 +65,40 @@ pub(super) fn report(
         finished_at: None,
         denied: 0,
     };
-    let mut cursor = message_seq;
-    loop {
-        let page = handle.records_after(cursor, PAGE_BYTES)?;
-        let Some(last) = page.last() else {
-            return Ok(report);
-        };
-        cursor = last.seq;
-        for record in page.iter().filter(|it| it.turn == Some(turn)) {
-            match &record.event {
-                Event::TurnStarted { model, source, .. } => {
-                    report.model = source.is_a_model().then(|| model.clone());
-                }
-                Event::RouteDecided(routed) => report.routed = Some(routed.clone()),
-                Event::FellBack { to, .. } => report.fell_back = Some(to.clone()),
-                Event::AssistantMessage { text, .. } => text.as_ref().clone_into(&mut report.text),
-                Event::ToolResult { denial, .. } | Event::ShellFinished { denial, .. } => {
-                    report.denied += u32::from(denial.is_some());
-                }
-                Event::TurnFinished {
-                    stop,
-                    text,
-                    usage,
-                    error,
-                    merged_into,
-                } => {
-                    report.stop = Some(*stop);
-                    text.as_ref().clone_into(&mut report.text);
-                    report.usage = *usage;
-                    report.error.clone_from(error);
-                    report.merged_into = *merged_into;
-                    report.finished_at = Some(record.at);
-                    return Ok(report);
-                }
-                _ => {}
+    for record in handle.records(message_seq) {
+        let record = record?;
+        if record.turn != Some(turn) {
+            continue;
+        }
+        match &record.event {
+            Event::TurnStarted { model, source, .. } => {
+                report.model = source.is_a_model().then(|| model.clone());
             }
+            Event::RouteDecided(routed) => report.routed = Some(routed.clone()),
+            Event::FellBack { to, .. } => report.fell_back = Some(to.clone()),
+            Event::AssistantMessage { text, .. } => text.as_ref().clone_into(&mut report.text),
+            Event::ToolResult { denial, .. } | Event::ShellFinished { denial, .. } => {
+                report.denied += u32::from(denial.is_some());
+            }
+            Event::TurnFinished {
+                stop,
+                text,
+                usage,
+                error,
+                merged_into,
+            } => {
+                report.stop = Some(*stop);
+                text.as_ref().clone_into(&mut report.text);
+                report.usage = *usage;
+                report.error.clone_from(error);
+                report.merged_into = *merged_into;
+                report.finished_at = Some(record.at);
+                return Ok(report);
+            }
+            _ => {}
         }
     }
+    Ok(report)
 }
 
 fn progress(turn: TurnId, state: &ConversationState) -> RecordProgress {
@@ -121,22 +117,15 @@ pub(super) fn first_result(
     turn: TurnId,
     message_seq: Seq,
 ) -> Result<Option<Arc<Record>>, ReadError> {
-    let mut cursor = message_seq;
-    loop {
-        let page = handle.records_after(cursor, PAGE_BYTES)?;
-        let Some(last) = page.last() else {
-            return Ok(None);
-        };
-        cursor = last.seq;
-        let mut own = page.iter().filter(|it| it.turn == Some(turn));
-        let found = own.find(|it| {
-            matches!(
+    let is_first = |it: &Record| {
+        it.turn == Some(turn)
+            && matches!(
                 it.event,
                 Event::ToolResult { .. } | Event::TurnFinished { .. }
             )
-        });
-        if let Some(found) = found {
-            return Ok(Some(found.clone()));
-        }
-    }
+    };
+    handle
+        .records(message_seq)
+        .find(|it| it.as_ref().map_or(true, |it| is_first(it)))
+        .transpose()
 }

@@ -25,9 +25,6 @@ use aishd_log::tool_name::{Alias, ToolName};
 use aishd_platform::clock;
 use aishd_rules::policy::{PolicyDecision, PolicyQuestion, decide};
 
-/// How much of the log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
-
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
     register::<Set, _, _>(module, |call: MethodCall<Set>| async move {
@@ -159,36 +156,30 @@ async fn history(call: MethodCall<History>) -> Result<PermissionHistoryResult, M
     let handle = call.server.directory.open(call.params.conversation).await?;
     let read = tokio::task::spawn_blocking(move || {
         let mut changes = vec![];
-        let mut cursor = aish_proto::id::Seq(0);
-        loop {
-            let page = handle.records_after(cursor, PAGE_BYTES)?;
-            let Some(last) = page.last() else {
-                return Ok::<_, aishd_conversation::handle::ReadError>(changes);
-            };
-            cursor = last.seq;
-            for record in &page {
-                if let Event::PermissionChanged {
-                    provider,
-                    from,
-                    to,
-                    revoked,
-                    by,
-                    confirm,
-                } = &record.event
-                {
-                    changes.push(PermissionChange {
-                        seq: record.seq,
-                        at: clock::rfc3339(record.at),
-                        provider: provider_or_all(provider.as_ref()),
-                        from: from.number(),
-                        to: to.number(),
-                        revoked: *revoked,
-                        by: by.clone().map(answerer),
-                        confirm: *confirm,
-                    });
-                }
+        for record in handle.records(aish_proto::id::Seq(0)) {
+            let record = record?;
+            if let Event::PermissionChanged {
+                provider,
+                from,
+                to,
+                revoked,
+                by,
+                confirm,
+            } = &record.event
+            {
+                changes.push(PermissionChange {
+                    seq: record.seq,
+                    at: clock::rfc3339(record.at),
+                    provider: provider_or_all(provider.as_ref()),
+                    from: from.number(),
+                    to: to.number(),
+                    revoked: *revoked,
+                    by: by.clone().map(answerer),
+                    confirm: *confirm,
+                });
             }
         }
+        Ok::<_, aishd_conversation::handle::ReadError>(changes)
     });
     let changes = read
         .await

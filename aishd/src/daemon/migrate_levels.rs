@@ -20,9 +20,6 @@ use aishd_store::{Commit, CommitError, Note, ReadError, Store};
 
 /// Where it stands that nothing is left to hand out.
 const KEY: &str = "levels.handed_out";
-/// How much of a log is read in one go.
-const PAGE_BYTES: usize = 1 << 20;
-
 /// Why levels stayed where they were; the next start tries again, and until then every provider has its first level.
 #[derive(Debug, thiserror::Error)]
 enum HandOutError {
@@ -88,21 +85,14 @@ fn unmigrated(store: &Store) -> Result<Option<Vec<OneLevel>>, ReadError> {
 /// From the log, because the state of an older program does not say it.
 fn used(store: &Store, conversation: ConversationId) -> Result<BTreeSet<Alias>, ReadError> {
     let mut used = BTreeSet::new();
-    let mut cursor = Seq(0);
-    loop {
-        let page = store.records_after(conversation, cursor, PAGE_BYTES)?;
-        let Some(last) = page.last() else {
-            return Ok(used);
-        };
-        cursor = last.seq;
-        for record in &page {
-            if let Event::ToolStarted { name, .. } = &record.event
-                && let Ok(tool) = name.parse::<ToolName>()
-            {
-                used.insert(tool.alias().clone());
-            }
+    for record in store.records(conversation, Seq(0)) {
+        if let Event::ToolStarted { name, .. } = record?.event
+            && let Ok(tool) = name.parse::<ToolName>()
+        {
+            used.insert(tool.alias().clone());
         }
     }
+    Ok(used)
 }
 
 /// A conversation of the older layout.

@@ -13,6 +13,7 @@ mod journal;
 mod line;
 mod lock;
 mod page_cache;
+mod paging;
 mod recover;
 mod requests;
 mod resources;
@@ -42,6 +43,7 @@ pub use self::audit_trail::TrailDirection;
 pub use self::disk_room::DiskClaim;
 use self::disk_room::DiskRoom;
 use self::index::IndexFault;
+pub use self::paging::{PAGE_BYTES, pages};
 use self::recover::OpenedStore;
 use self::requests::{
     AuditAdditions, ConversationDeletion, PreparedCommit, WriteAck, WriteRequest,
