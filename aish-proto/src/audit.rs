@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::confirm::{Answerer, Decision, Denial};
+use crate::answerer::Answerer;
+use crate::confirm::{Decision, Denial};
 use crate::id::{ClientId, ConfirmId, ConversationId, Seq, TurnId};
 use crate::method::methods;
 

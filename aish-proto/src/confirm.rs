@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::answerer::Answerer;
 use crate::event::{ConfirmRequested, ConfirmResolved};
 use crate::form::FormContent;
-use crate::id::{ClientId, ConfirmId, ConversationId, SubscriptionId, TurnId};
+use crate::id::{ConfirmId, ConversationId, SubscriptionId, TurnId};
 use crate::method::{Empty, methods};
 
 methods! {
@@ -183,17 +184,6 @@ pub struct AnswerResult {
     pub decision: Option<Decision>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-}
-
-/// Who answered: process and user as the socket says, the terminal as the client said.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Answerer {
-    pub client_id: ClientId,
-    pub name: String,
-    pub tty: Option<String>,
-    pub pid: Option<u32>,
-    pub uid: Option<u32>,
 }
 
 /// Why a call did not run.

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::Envelope;
+use crate::envelope::Envelope;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::{Empty, methods};
 use crate::norris::NorrisRun;
 use crate::route::RoutedTurn;
 use crate::shell::RunningCommand;
-use crate::turn::Usage;
+use crate::usage::Usage;
 use crate::usage::{ConversationBudget, SetBudgetParams};
 
 methods! {

@@ -31,6 +31,17 @@ pub struct DoctorCheck {
     pub fix: Option<String>,
 }
 
+impl DoctorCheck {
+    pub fn new(check: &str, outcome: CheckOutcome, detail: String, fix: Option<&str>) -> Self {
+        Self {
+            check: check.to_owned(),
+            outcome,
+            detail,
+            fix: fix.map(str::to_owned),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DoctorResult {

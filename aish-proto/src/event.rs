@@ -3,18 +3,18 @@
 //! A stored event has a `seq`; an ephemeral one has none. A client that ignores every delta is still
 //! right, because the finished item repeats the whole text. Unknown kinds are to be skipped.
 
-mod envelope;
 mod part;
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::confirm::{Answerer, ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
+use crate::answerer::Answerer;
+use crate::confirm::{ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
+use crate::envelope::EventData;
 use crate::form::ElicitationRequest;
 use crate::id::{ConfirmId, ResultId, Seq, TurnId};
 use crate::kept::{KeptBlock, KeptResult};
@@ -29,19 +29,13 @@ use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
 use crate::sampling::SamplingRequest;
 use crate::shell::{CommandAsked, ProposedCommand, RunningCommand, ShellEnding};
-use crate::turn::{QueuedTurn, StopReason, TurnError, Usage};
+use crate::turn::{QueuedTurn, StopReason, TurnError};
+use crate::usage::Usage;
 use crate::usage::{BudgetKind, ConversationBudget, RequestPurpose, Usd};
 
-pub use self::envelope::{Envelope, EventParams, NOTIFICATION};
 pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
-
-/// The `data` of one kind of event.
-pub trait EventData: Serialize + DeserializeOwned + JsonSchema {
-    const KIND: &'static str;
-    const STORED: bool;
-}
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident: $kind:literal, $stored:literal, { $($(#[$field_meta:meta])* $field:ident: $ty:ty),* $(,)? })*) => {

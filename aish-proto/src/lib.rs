@@ -1,6 +1,7 @@
 //! The wire between `aishd` and its clients: method names, their params and results, events and
 //! errors. Nothing here does IO; both sides link it, so a wrong pair does not compile.
 
+pub mod answerer;
 pub mod attach;
 pub mod audit;
 pub mod config;
@@ -9,6 +10,7 @@ pub mod context;
 pub mod conversation;
 pub mod daemon;
 pub mod doctor;
+pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod form;

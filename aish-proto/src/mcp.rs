@@ -235,7 +235,7 @@ pub struct McpImportParams {
 /// The text may hold tokens.
 impl std::fmt::Debug for McpImportParams {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ImportParams")
+        f.debug_struct("McpImportParams")
             .field("path", &self.path)
             .finish_non_exhaustive()
     }

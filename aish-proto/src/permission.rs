@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::confirm::Answerer;
+use crate::answerer::Answerer;
 use crate::id::{ConfirmId, ConversationId, Seq};
 use crate::method::{Empty, methods};
 

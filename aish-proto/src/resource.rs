@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::confirm::Answerer;
+use crate::answerer::Answerer;
 use crate::id::{BlobId, ConversationId, Seq};
 use crate::method::methods;
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::confirm::Answerer;
+use crate::answerer::Answerer;
 use crate::id::ConversationId;
 use crate::method::{Empty, methods};
 

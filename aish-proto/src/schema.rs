@@ -4,7 +4,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema as _, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::event::{self, Envelope};
+use crate::envelope::Envelope;
+use crate::event;
 use crate::id::Epoch;
 use crate::method::{ClientRole, Method, MethodOrder};
 use crate::{

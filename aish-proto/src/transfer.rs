@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::Envelope;
+use crate::envelope::Envelope;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::methods;
 

@@ -9,7 +9,7 @@ use crate::conversation::ConversationCreateParams;
 use crate::id::{BlobId, ConversationId, Seq, TurnId};
 use crate::method::methods;
 use crate::route::RoutedTurn;
-use crate::usage::Usd;
+use crate::usage::Usage;
 
 methods! {
     /// Asks. Returns once the question is durable; the answer comes as events.
@@ -223,28 +223,6 @@ pub enum StopReason {
     NoApprover,
     /// The daemon ended while the turn ran.
     Interrupted,
-}
-
-/// What requests took. Null: nobody knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Usage {
-    pub input_tokens: Option<u64>,
-    pub output_tokens: Option<u64>,
-    pub cached_input_tokens: Option<u64>,
-    pub reasoning_tokens: Option<u64>,
-    /// Some of these tokens were counted by no server, and are believed from bytes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub estimated: bool,
-    /// Of the requests whose price was known, by the price that was configured then; null: of none was it.
-    #[serde(default)]
-    pub cost_usd: Option<Usd>,
-    /// Requests; 0 where they are of a time when nobody counted them.
-    #[serde(default)]
-    pub requests: u64,
-    /// Those of them that nobody knows the cost of, so that `costUsd` is too little.
-    #[serde(default)]
-    pub unpriced: u64,
 }
 
 /// What went wrong in a turn, for programs by class and for people in words.

@@ -8,7 +8,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::id::ConversationId;
 use crate::method::methods;
-use crate::turn::Usage;
+
+/// What requests took. Null: nobody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cached_input_tokens: Option<u64>,
+    pub reasoning_tokens: Option<u64>,
+    /// Some of these tokens were counted by no server, and are believed from bytes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+    /// Of the requests whose price was known, by the price that was configured then; null: of none was it.
+    #[serde(default)]
+    pub cost_usd: Option<Usd>,
+    /// Requests; 0 where they are of a time when nobody counted them.
+    #[serde(default)]
+    pub requests: u64,
+    /// Those of them that nobody knows the cost of, so that `costUsd` is too little.
+    #[serde(default)]
+    pub unpriced: u64,
+}
 
 const NANOS: f64 = 1e9;
 /// Beyond this a number of dollars has no room for single nanos.

@@ -1,30 +1,37 @@
 //! The one grammar: the command line has it, and `:` lines in attach have it too.
 
-use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::time::Duration;
+use clap::{Parser, Subcommand};
 
-use aish_proto::turn::SendMode;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-
-use crate::audit::AuditArgs;
-use crate::config::ConfigCommand;
-use crate::confirm::ConfirmCommand;
-use crate::context::ContextCommand;
-use crate::export::ExportArgs;
-use crate::import::ImportArgs;
-use crate::memory::{MemoryCommand, RememberArgs};
-use crate::norris::NorrisCommand;
-use crate::permission::PermissionCommand;
-use crate::resource::ResourceCommand;
-use crate::result::ResultsCommand;
-use crate::route::{FallbackCommand, RouteCommand};
-use crate::saved_prompt::SavedPromptCommand;
-use crate::screen::LookArgs;
-use crate::service::{self, ServiceCommand};
-use crate::shell::{ProposeArgs, ShellCommand};
-use crate::usage::{BudgetArgs, UsageArgs};
-use crate::{mcp, span, tools};
+use crate::ask_args::AskArgs;
+use crate::attach_args::AttachArgs;
+use crate::client::service;
+use crate::client::service::ServiceCommand;
+use crate::commands::audit::AuditArgs;
+use crate::commands::config::ConfigCommand;
+use crate::commands::confirm::ConfirmCommand;
+use crate::commands::context::ContextCommand;
+use crate::commands::conversations::ConversationCommand;
+use crate::commands::conversations::ForkArgs;
+use crate::commands::conversations::SearchArgs;
+use crate::commands::export::ExportArgs;
+use crate::commands::import::ImportArgs;
+use crate::commands::log::LogArgs;
+use crate::commands::memory::{MemoryCommand, RememberArgs};
+use crate::commands::model::ModelCommand;
+use crate::commands::norris::NorrisCommand;
+use crate::commands::permission::PermissionCommand;
+use crate::commands::queue::AgainArgs;
+use crate::commands::queue::QueueCommand;
+use crate::commands::resource::ResourceCommand;
+use crate::commands::result::ResultsCommand;
+use crate::commands::route::{FallbackCommand, RouteCommand};
+use crate::commands::rpc::RpcArgs;
+use crate::commands::saved_prompt::SavedPromptCommand;
+use crate::commands::shell::{ProposeArgs, ShellCommand};
+use crate::commands::status::StatusFormat;
+use crate::commands::usage::UsageArgs;
+use crate::commands::{mcp, tools};
+use crate::global_args::GlobalArgs;
 
 /// Ask models through a daemon that keeps the conversations.
 #[derive(Clone, Debug, Parser)]
@@ -50,56 +57,6 @@ pub struct LineArgs {
     pub global: GlobalArgs,
     #[command(flatten)]
     pub attach: AttachArgs,
-}
-
-/// Options that every command takes.
-#[derive(Args, Clone, Debug, Default)]
-pub struct GlobalArgs {
-    /// The conversation, by title or id (else AISH_CONVERSATION)
-    #[arg(
-        id = "in-conversation",
-        short = 'C',
-        long = "conversation",
-        global = true,
-        value_name = "NAME|ID"
-    )]
-    pub conversation: Option<String>,
-    /// The model preset, by name
-    #[arg(short, long, global = true)]
-    pub model: Option<String>,
-    /// The daemon's socket; none is started there
-    #[arg(long, global = true, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
-    /// One JSON object at the end
-    #[arg(long, global = true, conflicts_with = "jsonl")]
-    pub json: bool,
-    /// Events as JSON, one a line
-    #[arg(long, global = true)]
-    pub jsonl: bool,
-    /// No status lines on stderr
-    #[arg(short, long, global = true)]
-    pub quiet: bool,
-    /// Debug lines too
-    #[arg(short, long, global = true)]
-    pub verbose: bool,
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
-    pub color: ColorArg,
-    #[command(flatten)]
-    pub looks: LookArgs,
-    /// Never ask a person
-    #[arg(long, global = true)]
-    pub no_input: bool,
-    /// Give up after this long, e.g. 30s, 5m, 500ms
-    #[arg(long, global = true, value_parser = span::parse, value_name = "DURATION")]
-    pub timeout: Option<Duration>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ColorArg {
-    #[default]
-    Auto,
-    Always,
-    Never,
 }
 
 // Deferred: only the command that was given has its arguments made, not all of them at each start.
@@ -245,226 +202,6 @@ pub enum CtlCommand {
     Rpc(RpcArgs),
     /// Help on a command, or on exit-codes
     Help { topic: Vec<String> },
-}
-
-#[derive(Args, Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
-pub struct AskArgs {
-    /// The question; `-` or nothing reads it from stdin. `@FILE` in it takes a file along
-    pub text: Vec<String>,
-    /// No word of it names a file
-    #[arg(skip)]
-    pub as_it_stands: bool,
-    /// A file to go along; `-` is stdin
-    #[arg(short, long = "file", value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Leave stdin alone (in `while read` loops)
-    #[arg(long)]
-    pub no_stdin: bool,
-    /// Fail when the input is too large, instead of leaving out its middle
-    #[arg(long)]
-    pub strict: bool,
-    /// Go on in the conversation used last
-    #[arg(long, conflicts_with = "in-conversation")]
-    pub last: bool,
-    /// Print only fenced code
-    #[arg(long, conflicts_with_all = ["json", "jsonl", "cmd"])]
-    pub code: bool,
-    /// Print only the commands of CMD: lines
-    #[arg(long, conflicts_with_all = ["json", "jsonl"])]
-    pub cmd: bool,
-    /// Print the turn's id and leave; the answer is kept
-    #[arg(long)]
-    pub detach: bool,
-    /// When another turn runs: wait, fail, or join it
-    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
-    pub mode: SendModeArg,
-    /// How confirms are answered: ask, deny, or allow:NAME
-    #[arg(long, value_name = "HOW", value_parser = confirm)]
-    pub confirm: Vec<String>,
-    /// How long a confirm may wait
-    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
-    pub confirm_timeout: Option<Duration>,
-    /// Rounds of tool calls, at most as many as the configuration allows
-    #[arg(long, value_name = "N")]
-    pub max_tool_depth: Option<NonZeroU32>,
-}
-
-pub(crate) fn confirm(text: &str) -> Result<String, String> {
-    let named = text.strip_prefix("allow:").is_some_and(|it| !it.is_empty());
-    if named || matches!(text, "ask" | "deny") {
-        return Ok(text.to_owned());
-    }
-    Err("it is ask, deny or allow:NAME".to_owned())
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum SendModeArg {
-    #[default]
-    Queue,
-    Reject,
-    Steer,
-}
-
-impl From<SendModeArg> for SendMode {
-    fn from(mode: SendModeArg) -> Self {
-        match mode {
-            SendModeArg::Queue => Self::Queue,
-            SendModeArg::Reject => Self::Reject,
-            SendModeArg::Steer => Self::Steer,
-        }
-    }
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct AttachArgs {
-    /// The conversation, by title or id; absent: what a window used last in this project
-    pub conversation: Option<String>,
-    /// Only look
-    #[arg(long)]
-    pub read_only: bool,
-    /// Rows of the past to show
-    #[arg(long, default_value_t = 40, value_name = "ROWS")]
-    pub tail: u32,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub enum ConversationCommand {
-    /// The conversations, last used first
-    #[command(alias = "list")]
-    Ls {
-        /// The archived ones
-        #[arg(long)]
-        archived: bool,
-        /// Archived or not
-        #[arg(long, conflicts_with = "archived")]
-        all: bool,
-    },
-    /// Make one
-    New {
-        title: Option<String>,
-    },
-    /// One conversation as it is now
-    #[command(alias = "show")]
-    Status {
-        conversation: Option<String>,
-    },
-    /// Use another one (in attach; elsewhere it says how)
-    Switch {
-        conversation: String,
-    },
-    /// What it may take of models: show, set, or take away
-    Budget(BudgetArgs),
-    Rename {
-        conversation: String,
-        title: String,
-    },
-    /// Take it out of the list; nothing is lost
-    Archive {
-        conversation: String,
-    },
-    Unarchive {
-        conversation: String,
-    },
-    /// Delete it for good
-    #[command(alias = "delete")]
-    Rm {
-        conversation: String,
-        /// Do not ask
-        #[arg(long)]
-        yes: bool,
-        /// Its title, as a confirmation
-        #[arg(long, value_name = "TITLE")]
-        title: Option<String>,
-    },
-    /// Return once nothing runs or waits there
-    Wait {
-        conversation: Option<String>,
-    },
-    Fork(ForkArgs),
-    Search(SearchArgs),
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct ForkArgs {
-    pub conversation: Option<String>,
-    /// The last event to take along
-    #[arg(long, value_name = "SEQ")]
-    pub at: Option<u64>,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct SearchArgs {
-    #[arg(required = true)]
-    pub query: Vec<String>,
-    /// Archived conversations too
-    #[arg(long)]
-    pub archived: bool,
-    /// At most this many
-    #[arg(short = 'n', long)]
-    pub limit: Option<u32>,
-}
-
-#[derive(Args, Clone, Debug, Default)]
-pub struct LogArgs {
-    pub conversation: Option<String>,
-    /// Go on as events come
-    #[arg(short, long)]
-    pub follow: bool,
-    /// Only the last turns
-    #[arg(short = 'n', long, value_name = "TURNS")]
-    pub turns: Option<usize>,
-    /// Straight to the terminal
-    #[arg(long)]
-    pub no_pager: bool,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct AgainArgs {
-    pub conversation: Option<String>,
-    /// The turn; absent: the last one that finished
-    #[arg(long)]
-    pub turn: Option<String>,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub enum ModelCommand {
-    /// The presets
-    #[command(alias = "ls")]
-    List,
-    /// Ask the servers what they serve
-    Probe,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub enum QueueCommand {
-    #[command(alias = "ls")]
-    List { conversation: Option<String> },
-    /// Take a waiting turn out, by position or id
-    #[command(alias = "drop", alias = "rm")]
-    Remove { turn: String },
-    /// Move a waiting turn
-    Move { turn: String, position: u32 },
-    /// Start the next one after an interruption held the queue
-    Resume { conversation: Option<String> },
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct RpcArgs {
-    /// For example daemon/status
-    #[arg(required_unless_present = "schema")]
-    pub method: Option<String>,
-    /// One JSON object; `-` reads it from stdin
-    pub params: Option<String>,
-    /// Print the schema of the whole wire; needs no daemon
-    #[arg(long, conflicts_with = "method")]
-    pub schema: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StatusFormat {
-    Tmux,
-    Prometheus,
 }
 
 #[cfg(test)]

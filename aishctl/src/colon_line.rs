@@ -3,10 +3,12 @@
 use aish_proto::id::ConversationId;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::args::{ConversationCommand, CtlArgs, CtlCommand, GlobalArgs};
-use crate::memory::RememberArgs;
-use crate::norris::{NorrisCommand, NorrisLaunchArgs};
-use crate::route::RouteCommand;
+use crate::args::{CtlArgs, CtlCommand};
+use crate::commands::conversations::ConversationCommand;
+use crate::commands::memory::RememberArgs;
+use crate::commands::norris::{NorrisCommand, NorrisLaunchArgs};
+use crate::commands::route::RouteCommand;
+use crate::global_args::GlobalArgs;
 
 /// A line, understood.
 #[derive(Debug)]

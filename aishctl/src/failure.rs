@@ -3,8 +3,7 @@
 use aish_proto::error::ErrorKind;
 use aish_proto::turn::TurnError;
 
-use crate::connect::{CallFailure, RpcCallError};
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
 use crate::safe;
 
 /// Why a turn failed, and what had failed before that.
@@ -62,34 +61,6 @@ impl Failure {
             text.push_str(&format!("hint: {}\n", safe::screen(hint)));
         }
         text
-    }
-}
-
-impl From<RpcCallError> for Failure {
-    fn from(error: RpcCallError) -> Self {
-        let exit = match error.kind {
-            CallFailure::Refused(kind) => exit::of_refusal(kind),
-            CallFailure::Protocol(_) => Exit::FAILED,
-            CallFailure::Deadline | CallFailure::Lost => Exit::NO_DAEMON,
-            CallFailure::TooLarge => Exit::LIMIT,
-        };
-        let transient = error.is_transient();
-        let refused = if let CallFailure::Refused(kind) = error.kind {
-            Some(kind)
-        } else {
-            None
-        };
-        let busy = refused == Some(ErrorKind::Busy);
-        let hint = error.hint.or_else(|| {
-            busy.then(|| "aishctl conv wait waits for it, aishctl cancel stops it".to_owned())
-        });
-        Self {
-            exit,
-            message: error.message,
-            hint,
-            transient,
-            refused,
-        }
     }
 }
 

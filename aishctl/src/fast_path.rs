@@ -10,13 +10,15 @@ use std::process::{Command, ExitCode};
 
 use tokio::time::Instant;
 
+use crate::commands::file_mention;
+use crate::commands::file_mention::PersonLocation;
+use crate::commands::program_context;
+use crate::commands::program_context::AskProgram;
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::file_mention::{self, PersonLocation};
 use crate::parse;
-use crate::program_context::{self, AskProgram};
-use crate::screen;
+use crate::render::screen;
 
 /// The name of this program.
 pub(crate) const ALONE: &str = "aishctl";

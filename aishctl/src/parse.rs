@@ -8,8 +8,38 @@ use std::ffi::OsString;
 
 use clap::{Parser as _, Subcommand};
 
-use crate::args::{AskArgs, CtlArgs, CtlCommand, GlobalArgs, LineArgs};
-use crate::run::ProgramName;
+use crate::args::{CtlArgs, CtlCommand, LineArgs};
+use crate::ask_args::AskArgs;
+use crate::fast_path::ALL;
+use crate::fast_path::ALONE;
+use crate::global_args::GlobalArgs;
+use std::path::Path;
+
+/// By which name we were started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgramName {
+    Ctl,
+    Line,
+}
+
+impl ProgramName {
+    /// `aishctl` becomes this program for all but a plain question, and keeps its name.
+    pub(crate) fn of(args: &[OsString]) -> Self {
+        let name = args.first().map(Path::new).and_then(Path::file_name);
+        if name.is_some_and(|it| it == ALONE) {
+            Self::Ctl
+        } else {
+            Self::Line
+        }
+    }
+
+    pub(crate) fn program(self) -> &'static str {
+        match self {
+            Self::Ctl => ALONE,
+            Self::Line => ALL,
+        }
+    }
+}
 
 #[derive(Debug, clap::Parser)]
 #[command(

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 use aish_proto::daemon::ClientKind;
@@ -12,59 +11,43 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
-use crate::args::{AttachArgs, ConversationCommand, CtlArgs, CtlCommand, LogArgs};
+use crate::args::{CtlArgs, CtlCommand};
 use crate::attach::look::WindowLook;
 use crate::attach::{self, WindowOptions};
-use crate::command_context::{self, CommandContext, CommandOutput};
-use crate::confirm::{ConfirmCommand, watch};
-use crate::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
-use crate::directory_listing;
-use crate::doctor;
+use crate::attach_args::AttachArgs;
+use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
+use crate::client::service;
+use crate::client::service::ServiceCommand;
+use crate::command_output::CommandOutput;
+use crate::commands::command_context::CommandContext;
+use crate::commands::confirm::{ConfirmCommand, watch};
+use crate::commands::conversations::ConversationCommand;
+use crate::commands::directory_listing;
+use crate::commands::doctor;
+use crate::commands::export::{ExportArgs, ExportSink};
+use crate::commands::import::ImportArgs;
+use crate::commands::log::LogArgs;
+use crate::commands::mcp::McpCommand;
+use crate::commands::program_context;
+use crate::commands::program_context::AskProgram;
+use crate::commands::prompt_ask;
+use crate::commands::shell::ProposeArgs;
+use crate::commands::tools;
+use crate::commands::tools::ToolsCommand;
+use crate::commands::{ask, config, export, import, log, mcp, norris, queue, rpc};
+use crate::dispatch::is_status_bar;
 use crate::environment::ClientEnvironment;
-use crate::exit::{self, Exit};
-use crate::export::{ExportArgs, ExportSink};
+use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::fast_path::{ALL, ALONE};
-use crate::import::ImportArgs;
-use crate::markdown::Painter;
-use crate::mcp::McpCommand;
-use crate::output::OutputForm;
-use crate::pager::RunningPager;
+use crate::gateway;
+use crate::parse::ProgramName;
 use crate::parse::parse;
-use crate::program_context::{self, AskProgram};
-use crate::prompt_ask::{self, PromptRequest};
-use crate::service::{self, ServiceCommand};
-use crate::shell::ProposeArgs;
+use crate::render::markdown::Painter;
+use crate::render::output::OutputForm;
+use crate::render::pager;
+use crate::render::pager::RunningPager;
 use crate::signals::ClientSignals;
 use crate::stdout::AnswerSink;
-use crate::tools::{self, ToolsCommand};
-use crate::{ask, config, export, gateway, import, log, mcp, norris, pager, queue, rpc};
-
-/// By which name we were started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProgramName {
-    Ctl,
-    Line,
-}
-
-impl ProgramName {
-    /// `aishctl` becomes this program for all but a plain question, and keeps its name.
-    fn of(args: &[OsString]) -> Self {
-        let name = args.first().map(Path::new).and_then(Path::file_name);
-        if name.is_some_and(|it| it == ALONE) {
-            Self::Ctl
-        } else {
-            Self::Line
-        }
-    }
-
-    fn program(self) -> &'static str {
-        match self {
-            Self::Ctl => ALONE,
-            Self::Line => ALL,
-        }
-    }
-}
 
 /// The whole program, by both its names.
 pub fn main() -> ExitCode {
@@ -93,7 +76,7 @@ pub fn main() -> ExitCode {
 impl AskProgram {
     fn run(&self, command: Option<CtlCommand>) -> Result<Exit, Failure> {
         let command = match command {
-            Some(CtlCommand::Help { topic }) => return print(&help(&topic)?),
+            Some(CtlCommand::Help { topic }) => return print(&crate::help::help(&topic)?),
             Some(CtlCommand::Init { shell }) => return print(shell.script()),
             Some(CtlCommand::Rpc(args)) if args.schema => {
                 return print(&rpc::schema(self.around.stdout_terminal));
@@ -121,7 +104,7 @@ impl AskProgram {
     }
 
     async fn serve(&self, command: CtlCommand) -> Result<Exit, Failure> {
-        if let Some(prompted) = PromptRequest::of(&command) {
+        if let Some(prompted) = crate::dispatch::prompt_request(&command) {
             let mut parts = self.parts(self.form());
             let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
             return prompt_ask::run(parts.asker(&reach, self), &prompted).await;
@@ -319,7 +302,7 @@ impl AskProgram {
         let link = match reach.open(DaemonWait::No).await {
             Ok(link) => link,
             // A status bar shows nothing where there is nothing.
-            Err(_) if command_context::is_status_bar(&command) => return Ok(Exit::DONE),
+            Err(_) if is_status_bar(&command) => return Ok(Exit::DONE),
             Err(failure) => return Err(failure),
         };
         let desk = CommandContext {
@@ -411,7 +394,7 @@ impl AskProgram {
     async fn again(
         &self,
         again: queue::RepeatKind,
-        args: &crate::args::AgainArgs,
+        args: &queue::AgainArgs,
     ) -> Result<Exit, Failure> {
         let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
         let mut parts = self.parts(self.form());
@@ -440,34 +423,4 @@ fn print(text: &str) -> Result<Exit, Failure> {
         .and_then(|()| stdout.flush())
         .map_err(|error| Failure::output(&error))?;
     Ok(Exit::DONE)
-}
-
-/// The text of `aishctl help …`.
-pub fn help(topic: &[String]) -> Result<String, Failure> {
-    if topic == ["exit-codes"] {
-        return Ok(exit::table());
-    }
-    let mut command = CtlArgs::command();
-    command.build();
-    let mut at = &mut command;
-    for word in topic {
-        at = at.find_subcommand_mut(word).ok_or_else(|| {
-            Failure::new(Exit::USAGE, format!("there is no command {word}")).hint("aishctl help")
-        })?;
-    }
-    Ok(at.render_long_help().to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn help_knows_commands_and_exit_codes() {
-        let words = |text: &str| -> Vec<String> { text.split(' ').map(Into::into).collect() };
-        assert_eq!(exit::table(), help(&words("exit-codes")).unwrap());
-        assert!(help(&words("conv ls")).unwrap().contains("--archived"));
-        assert!(help(&[]).unwrap().contains("exit-codes"));
-        assert_eq!(Exit::USAGE, help(&words("nonsense")).unwrap_err().exit);
-    }
 }

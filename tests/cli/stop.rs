@@ -43,7 +43,7 @@ fn end_of_turn(world: &World) -> StopReason {
         .out()
         .lines()
         .find_map(|it| {
-            serde_json::from_str::<aish_proto::event::Envelope>(it)
+            serde_json::from_str::<aish_proto::envelope::Envelope>(it)
                 .unwrap()
                 .turn
         })

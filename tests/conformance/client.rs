@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aishd_log::tool_name::{Alias, ToolName};
-use aishd_mcp::hub::{CallListener, Hub, HubParts};
+use aishd_mcp::call_listener::CallListener;
+use aishd_mcp::hub::Hub;
+use aishd_mcp::hub_parts::HubParts;
 use aishd_mcp::{ElicitationAnswer, ElicitationCall};
 use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
 use aishd_mcp_messages::settings::{

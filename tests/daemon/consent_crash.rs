@@ -11,7 +11,8 @@ use aish_proto::audit::{AuditKind, AuditListParams as ListParamsOfTrail};
 use aish_proto::confirm::{
     Answer, AnswerOutcome, ConfirmListParams, ConfirmRecord, Decision, List,
 };
-use aish_proto::event::{AssistantMessage, Envelope, ToolCall, ToolResult};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{AssistantMessage, ToolCall, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{Send, SendParams, StopReason, TurnStatus};
 use aish_testkit::client::question;

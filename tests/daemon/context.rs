@@ -6,7 +6,8 @@ use aish_proto::context::{
     Restore, RestoreParams,
 };
 use aish_proto::conversation::{Search, SearchParams};
-use aish_proto::event::{Envelope, Evicted, Status};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{Evicted, Status};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::Pin;
 use aish_proto::turn::{FailureClass, OnConfirm, Send, SendParams, StopReason};

@@ -21,7 +21,7 @@ use aish_testkit::{Answer, Chance, Client, Daemon, Follow, Upstream, World, surr
 struct Promised {
     turns: Vec<(TurnId, String)>,
     /// Stored events that were shown.
-    shown: Vec<aish_proto::event::Envelope>,
+    shown: Vec<aish_proto::envelope::Envelope>,
 }
 
 /// A world with one conversation that has a finished turn in it.
@@ -383,7 +383,7 @@ fn a_killed_client_takes_nothing_along() {
         upstream.answer(answer);
         let mut asking = world.ctl_spawn(&["ask", "--no-stdin", "--jsonl", "what now?"]);
         let line = asking.line_with("turnStarted");
-        let started: aish_proto::event::Envelope = serde_json::from_str(&line).unwrap();
+        let started: aish_proto::envelope::Envelope = serde_json::from_str(&line).unwrap();
         gate.text("half ");
         asking.line_with("textDelta");
         asking.signal(rustix::process::Signal::KILL);

@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{ConversationParams, StatusOf};
 use aish_proto::daemon::Status;
-use aish_proto::event::{Envelope, FallbackUsed, TurnFinished};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{FallbackUsed, TurnFinished};
 use aish_proto::id::TurnId;
 use aish_proto::method::Empty;
 use aish_proto::route::{FallbackGet, FallbackSet, SwitchParams};
@@ -66,7 +67,7 @@ impl Told {
         }
     }
 
-    pub(crate) fn all<E: aish_proto::event::EventData>(&self) -> Vec<E> {
+    pub(crate) fn all<E: aish_proto::envelope::EventData>(&self) -> Vec<E> {
         self.events.iter().filter_map(Envelope::read).collect()
     }
 

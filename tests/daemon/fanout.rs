@@ -113,9 +113,9 @@ fn a_stalled_client_is_cut_and_told_why() {
     let turn = reader.ask(conversation, "more than a socket holds");
     follow.until_finished(turn);
     let clients =
-        |it: &aish_proto::event::Envelope| it.read::<Presence>().map(|it| it.clients.len());
+        |it: &aish_proto::envelope::Envelope| it.read::<Presence>().map(|it| it.clients.len());
     // On a slow machine it is cut before the turn is over.
-    let alone = |it: &aish_proto::event::Envelope| clients(it) == Some(1);
+    let alone = |it: &aish_proto::envelope::Envelope| clients(it) == Some(1);
     if !follow.events_so_far().iter().any(alone) {
         follow.until(alone);
     }

@@ -5,7 +5,7 @@ use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{
     ConversationCreateParams, ConversationDeleteParams, ConversationListParams, Delete, List,
 };
-use aish_proto::event::Envelope;
+use aish_proto::envelope::Envelope;
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::turn::{Send as SendTurn, SendParams};
 use aish_testkit::client::question;

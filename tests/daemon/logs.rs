@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use aish_proto::attach::{Detach, DetachParams};
 use aish_proto::conversation::{Search, SearchParams};
 use aish_proto::daemon::Reload;
-use aish_proto::event::{EventParams, LogLines};
+use aish_proto::envelope::EventParams;
+use aish_proto::event::LogLines;
 use aish_proto::id::TurnId;
 use aish_proto::log::{Tail, TailParams};
 use aish_proto::method::Empty;
@@ -369,7 +370,7 @@ fn a_jump_of_the_clock_changes_printed_times_alone() {
     assert!(seqs.windows(2).all(|it| it[1] == it[0] + 1), "{seqs:?}");
     let asked = history.events.iter();
     let asked =
-        asked.filter_map(aish_proto::event::Envelope::read::<aish_proto::event::UserMessage>);
+        asked.filter_map(aish_proto::envelope::Envelope::read::<aish_proto::event::UserMessage>);
     assert_eq!(days, asked.map(|it| it.text).collect::<Vec<_>>());
     until_true("the list", || {
         client

@@ -8,9 +8,11 @@ use aish_proto::attach::ReplayStart;
 use aish_proto::audit::{AuditKind, AuditListParams as ListParamsOfTrail};
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, ConfirmRecord, Decision};
 use aish_proto::conversation::{ConversationCreateParams, ConversationParams, Create, StatusOf};
+use aish_proto::envelope::Envelope;
+use aish_proto::envelope::EventData;
 use aish_proto::event::{
-    ConfirmRequested, Envelope, EventData, FallbackUsed, NorrisEnded, NorrisLaunched, NorrisNudged,
-    NorrisStep, RouteDecided, ToolCall, ToolResult,
+    ConfirmRequested, FallbackUsed, NorrisEnded, NorrisLaunched, NorrisNudged, NorrisStep,
+    RouteDecided, ToolCall, ToolResult,
 };
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::{List as ServerList, Restart, ServerParams};

@@ -8,8 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, Decision};
 use aish_proto::conversation::{Activity, ConversationParams, ConversationStatus, StatusOf};
+use aish_proto::envelope::Envelope;
 use aish_proto::event::{
-    Envelope, NorrisEnded, NorrisPaused, ShellFinished, ShellStarted, ToolCall, ToolResult,
+    NorrisEnded, NorrisPaused, ShellFinished, ShellStarted, ToolCall, ToolResult,
 };
 use aish_proto::id::ConversationId;
 use aish_proto::norris::{NorrisOutcome, NorrisPause, NorrisRunParams, Resume, Start, StartParams};
@@ -68,7 +69,7 @@ fn after(world: &World, params: &StartParams) -> (Daemon, Client, Follow) {
     (daemon, client, follow)
 }
 
-fn all<E: aish_proto::event::EventData>(follow: &Follow) -> Vec<E> {
+fn all<E: aish_proto::envelope::EventData>(follow: &Follow) -> Vec<E> {
     follow
         .events_so_far()
         .iter()

@@ -74,7 +74,7 @@ fn changes_are_made_in_the_order_of_their_lines() {
     let renamed = history
         .events
         .iter()
-        .filter_map(aish_proto::event::Envelope::read::<Renamed>);
+        .filter_map(aish_proto::envelope::Envelope::read::<Renamed>);
     assert_eq!(titles, renamed.map(|it| it.title).collect::<Vec<_>>());
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::daemon::Ping;
-use aish_proto::event::Envelope;
+use aish_proto::envelope::Envelope;
 use aish_proto::method::Empty;
 use aish_proto::shell::Run;
 use aish_testkit::wait::until;

@@ -8,7 +8,8 @@ use aish_proto::conversation::{
     ConversationCreateParams, ConversationParams, Create, SetModel, SetModelParams, StatusOf,
 };
 use aish_proto::daemon::Status as DaemonStatus;
-use aish_proto::event::{ConfigReloaded, Envelope, RouteDecided, Status};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{ConfigReloaded, RouteDecided, Status};
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::route::{

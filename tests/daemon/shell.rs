@@ -9,8 +9,9 @@ use aish_proto::confirm::{
     Decision, Denial, List, Preview,
 };
 use aish_proto::conversation::{ConversationCreateParams, Create};
+use aish_proto::envelope::Envelope;
 use aish_proto::event::{
-    AssistantMessage, ConfirmResolved, Envelope, ShellFinished, ShellOutput, ShellStarted,
+    AssistantMessage, ConfirmResolved, ShellFinished, ShellOutput, ShellStarted,
 };
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::shell::{Run, ShellEnding, ShellRunParams};

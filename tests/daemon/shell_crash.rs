@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::Answer;
-use aish_proto::event::{Envelope, ShellFinished};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::ShellFinished;
 use aish_proto::shell::{Run, ShellEnding, ShellRunParams};
 use aish_proto::turn::StopReason;
 use aish_testkit::surroundings;

@@ -3,7 +3,8 @@
 use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
 use aish_proto::daemon::{Shutdown, ShutdownParams, Status};
-use aish_proto::event::{Envelope, ShellFinished, ShellStarted, Snapshot, State};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{ShellFinished, ShellStarted, Snapshot, State};
 use aish_proto::method::Empty;
 use aish_proto::shell::{Cancel, CancelParams, Run, RunningCommand, ShellEnding, ShellRunParams};
 use aish_proto::turn::StopReason;

@@ -3,7 +3,8 @@
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{ConfirmListParams, List};
-use aish_proto::event::{AssistantMessage, Envelope, ReasoningDelta, ShellFinished};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{AssistantMessage, ReasoningDelta, ShellFinished};
 use aish_proto::id::ConversationId;
 use aish_testkit::{Answer as Said, Client, Follow, Upstream, World};
 

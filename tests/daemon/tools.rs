@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision, Denial};
-use aish_proto::event::{EventData, PermissionChanged, ToolResult};
+use aish_proto::envelope::EventData;
+use aish_proto::event::{PermissionChanged, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::kept::{ReadResult, ReadResultParams};
 use aish_proto::mcp::{List as ServerList, Restart, ServerParams, ServerState};

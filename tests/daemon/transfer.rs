@@ -5,7 +5,8 @@ use aish_proto::conversation::{
     ConversationListParams, ConversationParams, ConversationStatus, List, ListState, Search,
     SearchParams, StatusOf,
 };
-use aish_proto::event::{Envelope, Imported, ToolCall};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{Imported, ToolCall};
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{
     ChatRole, ConversationExportParams, ConversationImportParams, Export, ExportFormat,

@@ -12,7 +12,8 @@ use aish_proto::daemon::Reload;
 use aish_proto::event::{AssistantMessage, ModelUsed, TurnFinished};
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
-use aish_proto::turn::{Cancel, StopReason, TurnParams, Usage};
+use aish_proto::turn::{Cancel, StopReason, TurnParams};
+use aish_proto::usage::Usage;
 use aish_proto::usage::{
     Get, RequestPurpose, UsageGetParams, UsageGetResult, UsageGrouping, UsageRow, Usd,
 };

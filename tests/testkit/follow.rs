@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use aish_proto::event::Envelope;
+use aish_proto::envelope::Envelope;
 use aish_proto::id::{SubscriptionId, TurnId};
 
 use crate::recording::Recording;

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use aish_proto::event::{AssistantMessage, Envelope, Snapshot, TextDelta};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{AssistantMessage, Snapshot, TextDelta};
 use aish_proto::id::{Seq, TurnId};
 use serde_json::Value;
 

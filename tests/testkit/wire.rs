@@ -6,7 +6,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use aish_proto::event::{Envelope, EventParams, NOTIFICATION};
+use aish_proto::envelope::Envelope;
+use aish_proto::envelope::{EventParams, NOTIFICATION};
 use aish_proto::id::SubscriptionId;
 use serde_json::{Value, json};
 

@@ -10,23 +10,23 @@ use crate::code;
 use crate::packages::names_after;
 
 /// Lines of the product without tests, blank lines and comments.
-const MOST_LINES: usize = 100_400;
+const MOST_LINES: usize = 100_800;
 /// Types whose name another type has too, in percent.
 const MOST_SHARED_NAMES: usize = 3;
 /// Types whose name is one word, in percent.
 const MOST_ONE_WORD_NAMES: usize = 10;
 /// Modules at the top of a package that use one another in a circle, by package. Others have none.
 const MOST_IN_A_CIRCLE: &[(&str, usize)] = &[
-    ("aish-proto", 10),
-    ("aishctl", 52),
-    ("aishd/config", 8),
-    ("aishd/conversation", 26),
+    ("aish-proto", 2),
+    ("aishctl", 2),
+    ("aishd/config", 7),
+    ("aishd/conversation", 4),
     ("aishd/log", 2),
-    ("aishd/mcp", 15),
+    ("aishd/mcp", 4),
     ("aishd/mcp-messages", 2),
-    ("aishd/model", 6),
+    ("aishd/model", 4),
     ("aishd/process", 2),
-    ("aishd/rpc", 17),
+    ("aishd/rpc", 5),
     ("aishd/rules", 2),
     ("aishd/store", 4),
     ("aishd/tools", 2),

@@ -10,18 +10,22 @@ use ulid::Ulid;
 
 use super::ui::{CompletionNames, UserInterface};
 use super::{CompletedCall, OpenWindow};
-use crate::args::{CtlCommand, GlobalArgs};
-use crate::auto_approve;
+use crate::args::CtlCommand;
 use crate::colon_line::{self, ColonLine};
-use crate::command_context::CommandContext;
-use crate::directory_listing;
+use crate::commands::command_context::CommandContext;
+use crate::commands::directory_listing;
+use crate::commands::file_mention;
+use crate::commands::file_mention::{AttachedFile, PersonLocation};
+use crate::commands::permission;
+use crate::commands::permission::PermissionCommand;
+use crate::commands::prompt_ask;
+use crate::commands::queue;
+use crate::commands::queue::RepeatKind;
+use crate::commands::tools;
+use crate::commands::tools::ToolsCommand;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::file_mention::{self, AttachedFile, PersonLocation};
-use crate::permission::PermissionCommand;
-use crate::prompt_ask::{self, PromptRequest};
-use crate::queue::{self, RepeatKind};
-use crate::tools::{self, ToolsCommand};
+use crate::global_args::GlobalArgs;
 
 /// A disk that is far away does not hold up a window for long.
 const FILES_WITHIN: Duration = Duration::from_secs(2);
@@ -173,7 +177,7 @@ impl<U: UserInterface> OpenWindow<U> {
             });
             return;
         }
-        if let Some(prompted) = PromptRequest::of(&command) {
+        if let Some(prompted) = crate::dispatch::prompt_request(&command) {
             let conversation = self.conversation;
             self.calls.spawn(async move {
                 let sent = prompt_ask::send(&caller, conversation, &prompted, global.model);
@@ -207,7 +211,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 command: Some(PermissionCommand::Auto(args)),
             } = &command
             {
-                auto_approve::set(&desk, args).await
+                permission::set(&desk, args).await
             } else {
                 desk.run(&command).await
             };

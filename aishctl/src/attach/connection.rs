@@ -5,18 +5,20 @@ use std::time::Duration;
 use aish_proto::attach::{
     Attach, AttachParams, AttachResult, Cursor, Detach, DetachParams, ReplayStart,
 };
-use aish_proto::event::{Envelope, EventData as _, Shutdown};
+use aish_proto::envelope::Envelope;
+use aish_proto::envelope::EventData as _;
+use aish_proto::event::Shutdown;
 use aish_proto::id::{ConversationId, Seq, SubscriptionId};
 
 use super::ui::UserInterface;
 use super::{CompletedCall, OpenWindow};
-use crate::connect::{Caller, RpcCallError};
-use crate::conversation_choice;
-use crate::daemon_link::{DaemonLink, DaemonStart, DaemonWait};
+use crate::client::connect::{Caller, RpcCallError};
+use crate::client::conversation_choice;
+use crate::client::daemon_link::{DaemonLink, DaemonStart, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::notice;
-use crate::rows::SafeRow;
+use crate::render::notice;
+use crate::render::rows::SafeRow;
 
 /// Between two attempts that both took their time; a daemon that cannot start is not started in a circle.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use aish_proto::turn::SendResult;
 
 use super::ui::UserInterface;
 use super::{CompletedCall, OpenWindow, outbox};
-use crate::connect::{CallFailure, RpcCallError};
+use crate::client::connect::{CallFailure, RpcCallError};
 use crate::failure::Failure;
 use crate::safe;
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::look::WindowLook;
 use super::ui::UserInterface;
 use crate::failure::Failure;
-use crate::notice;
-use crate::rows::{RowAsker, SafeRow};
+use crate::render::notice;
+use crate::render::rows::{RowAsker, SafeRow};
 use crate::safe;
 
 /// Rows of one question that a person is shown; more is somebody's paste.

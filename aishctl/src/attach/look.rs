@@ -2,13 +2,14 @@
 
 use aish_proto::config::{ColorChoice, UiConfig};
 
-use super::bell::BellSupport;
 use super::terminal::{EditorKeymap, PromptGlyphs};
-use crate::args::{ColorArg, GlobalArgs};
 use crate::environment::ClientEnvironment;
-use crate::markdown::{Colours, Style};
-use crate::notice;
-use crate::screen::{self, MarkdownArg};
+use crate::global_args::MarkdownArg;
+use crate::global_args::{ColorArg, GlobalArgs};
+use crate::render::bell::BellSupport;
+use crate::render::markdown::{Colours, Style};
+use crate::render::notice;
+use crate::render::screen;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowLook {

@@ -2,7 +2,6 @@
 //! on both sides it has a line editor, else lines are read and rows are written as they are.
 
 mod attention;
-pub mod bell;
 mod commands;
 mod connection;
 mod delivery;
@@ -21,9 +20,10 @@ use std::time::Duration;
 
 use aish_proto::attach::{AttachResult, Cursor};
 use aish_proto::confirm::{AnswerResult, Decision};
+use aish_proto::envelope::Envelope;
+use aish_proto::envelope::EventData as _;
 use aish_proto::event::{
-    ConfirmRequested, Envelope, EventData as _, ModelChanged, Renamed, ReplayComplete,
-    ResyncRequired, Snapshot, TurnStarted,
+    ConfirmRequested, ModelChanged, Renamed, ReplayComplete, ResyncRequired, Snapshot, TurnStarted,
 };
 use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
 use aish_proto::shell::RunResult;
@@ -43,18 +43,20 @@ use self::terminal::Terminal;
 use self::turns::TurnTracker;
 use self::ui::{CompletionNames, HalfTyped, PromptHead, PromptState, UserInput, UserInterface};
 use self::user_commands::OwnCommands;
-use crate::args::{AttachArgs, GlobalArgs};
-use crate::command_context::CommandOutput;
-use crate::connect::{RpcCallError, WireEvent};
-use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
-use crate::directory_listing;
+use crate::attach_args::AttachArgs;
+use crate::client::connect::{RpcCallError, WireEvent};
+use crate::client::conversation_choice;
+use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
+use crate::client::last_used::LastUsed;
+use crate::command_output::CommandOutput;
+use crate::commands::directory_listing;
+use crate::commands::file_mention::PersonLocation;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::file_mention::PersonLocation;
-use crate::last_used::LastUsed;
-use crate::rows::{ConversationRows, RowReader, SafeRow};
+use crate::global_args::GlobalArgs;
+use crate::render::rows::{ConversationRows, RowReader, SafeRow};
+use crate::render::screen;
 use crate::signals::{ClientSignals, TerminalSignal};
-use crate::{conversation_choice, screen};
 
 /// A second Ctrl-C within this time leaves.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);

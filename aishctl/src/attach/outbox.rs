@@ -7,10 +7,10 @@ use aish_proto::id::ConversationId;
 use aish_proto::turn::{Attachment, Send, SendMode, SendParams, SendResult};
 use ulid::Ulid;
 
-use crate::ask;
-use crate::connect::{Caller, RpcCallError};
-use crate::file_mention::AttachedFile;
-use crate::resource_mention;
+use crate::client::connect::{Caller, RpcCallError};
+use crate::commands::ask;
+use crate::commands::file_mention::AttachedFile;
+use crate::commands::resource_mention;
 
 /// Lines that wait to be sent; no more are read until one is.
 pub(super) const LINES: usize = 64;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::attention::{LastSeen, TerminalFocus};
 use super::ui::{CompletionNames, LinePurpose, PromptHead, UserInput, UserInterface};
-use crate::editor::ArgumentDraft;
+use crate::client::editor::ArgumentDraft;
 use crate::exit::Exit;
 use crate::failure::Failure;
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
 use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision};
-use aish_proto::event::{ConfirmRequested, ConfirmResolved, Envelope, Snapshot};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{ConfirmRequested, ConfirmResolved, Snapshot};
 use aish_proto::id::ConfirmId;
 
 use tokio::time::Instant;
@@ -14,14 +15,19 @@ use super::attention::WaitingQuestion;
 use super::ui::{LinePurpose, PressedKey, UserInterface};
 use super::{CompletedCall, OpenWindow};
 use crate::args::CtlCommand;
-use crate::confirm::{self, ConfirmCommand};
-use crate::connect::RpcCallError;
-use crate::editor::{self, ArgumentDraft};
+use crate::client::connect::RpcCallError;
+use crate::client::editor;
+use crate::client::editor::ArgumentDraft;
+use crate::commands::confirm;
+use crate::commands::confirm::ConfirmCommand;
 use crate::failure::Failure;
-use crate::question::{self, ConsentWord};
-use crate::rows::SafeRow;
-use crate::terminal_prompt::{self, PromptQuestion, PromptReaction};
-use crate::{form_question, safe, wrap};
+use crate::render::question;
+use crate::render::question::ConsentWord;
+use crate::render::rows::SafeRow;
+use crate::render::terminal_prompt;
+use crate::render::terminal_prompt::{PromptQuestion, PromptReaction};
+use crate::render::{form_question, wrap};
+use crate::safe;
 
 /// Under a question that keys answer.
 const KEYS: &str = "\n  Alt-y or Alt-n any time";

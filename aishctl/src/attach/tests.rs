@@ -6,8 +6,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, 
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::connect::CALL_DEADLINE;
-use crate::daemon_link::tests::reach;
+use crate::client::connect::CALL_DEADLINE;
+use crate::client::daemon_link::tests::reach;
 use crate::test_daemon::{self, GatewayPeer, PeerLink};
 
 struct Seen {

@@ -5,7 +5,7 @@ use aish_proto::config::NotifyMethod;
 use aish_proto::id::ConfirmId;
 
 use super::attention::LastSeen;
-use crate::editor::ArgumentDraft;
+use crate::client::editor::ArgumentDraft;
 use crate::failure::Failure;
 
 /// What came in.

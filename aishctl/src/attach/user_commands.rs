@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use aish_proto::event::{Envelope, ShellFinished, ShellStarted};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{ShellFinished, ShellStarted};
 use aish_proto::shell::RunResult;
 
 /// Ends that are remembered, for a reply that comes after them.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, ReplayStart};
 use aish_proto::conversation::ConversationCreateParams;
+use aish_proto::envelope::EventData as _;
 use aish_proto::event::{
-    ConfirmRequested, ConfirmResolved, EventData as _, ResyncRequired, ToolProgress, ToolResult,
-    TurnFinished, TurnQueued, TurnStarted,
+    ConfirmRequested, ConfirmResolved, ResyncRequired, ToolProgress, ToolResult, TurnFinished,
+    TurnQueued, TurnStarted,
 };
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aish_proto::tool::{Run, ToolRunParams};
@@ -24,8 +25,8 @@ use super::content::{self, ContentForm};
 use super::conversation_pool::{GatewaySeat, SeatPool};
 use super::message::{INVALID_PARAMS, RpcProblem};
 use super::progress_notifications::ProgressNotifications;
-use crate::connect::{CallFailure, RpcCallError, WireEvent};
-use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
+use crate::client::connect::{CallFailure, RpcCallError, WireEvent};
+use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 
 const CALL: &str = "call";
 /// The daemon may wait for a server that it has never been connected to.

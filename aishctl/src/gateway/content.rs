@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::revision::McpRevision;
-use crate::connect::{Caller, RpcCallError};
+use crate::client::connect::{Caller, RpcCallError};
 
 /// A longer text is the one that a model would be shown, with its mark.
 const TEXT_BYTES: u64 = 1 << 20;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, ReplayStart};
-use aish_proto::event::{EventData as _, ResourceChanged};
+use aish_proto::envelope::EventData as _;
+use aish_proto::event::ResourceChanged;
 use aish_proto::id::ConversationId;
 use aish_proto::resource::{
     Get, List, ResourceAuthor, ResourceChangeKind, ResourceGetParams, ResourceListParams,
@@ -17,8 +18,8 @@ use tokio::sync::watch;
 use super::Gateway;
 use super::message::{INTERNAL, INVALID_PARAMS, MessageParams, RpcProblem};
 use super::revision::McpRevision;
-use crate::connect::{CallFailure, RpcCallError};
-use crate::daemon_link::{DaemonLink, DaemonWait};
+use crate::client::connect::{CallFailure, RpcCallError};
+use crate::client::daemon_link::{DaemonLink, DaemonWait};
 
 /// In front of `<conversation>/<name>`.
 const SCHEME: &str = "aish://context/";

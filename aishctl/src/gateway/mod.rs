@@ -44,11 +44,11 @@ use self::offered::{KnownTools, OfferedTools};
 use self::replies::LineReplies;
 use self::revision::{McpRevision, SUBSCRIPTION};
 use self::stdout_lines::GatewayOutlet;
-use crate::args::GlobalArgs;
-use crate::conversation_choice;
-use crate::daemon_link::{DaemonReach, DaemonWait};
+use crate::client::conversation_choice;
+use crate::client::daemon_link::{DaemonReach, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global_args::GlobalArgs;
 use crate::signals::ClientSignals;
 
 /// How long calls that are called off at the end may take to end.

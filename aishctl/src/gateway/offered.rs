@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::event::{ConfigReloaded, EventData as _, ToolsChanged};
+use aish_proto::envelope::EventData as _;
+use aish_proto::event::{ConfigReloaded, ToolsChanged};
 use aish_proto::id::ConversationId;
 use aish_proto::mcp;
 use aish_proto::method::Empty;
@@ -14,8 +15,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::revision::McpRevision;
-use crate::connect::{Caller, RpcCallError};
-use crate::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
+use crate::client::connect::{Caller, RpcCallError};
+use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 
 /// Of definitions in one answer to `tools/list`.
 const PAGE_BYTES: usize = 512 << 10;
@@ -276,7 +277,7 @@ pub(super) mod tests {
     use aish_proto::error::ErrorKind;
 
     use super::*;
-    use crate::connect::CallFailure;
+    use crate::client::connect::CallFailure;
 
     pub(crate) fn tool(name: &str) -> ToolDescription {
         ToolDescription {

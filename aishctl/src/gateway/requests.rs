@@ -21,7 +21,7 @@ use super::replies::LineReplies;
 use super::revision::{
     McpRevision, SUBSCRIPTION, StatedRevision, server, stated_revision, supported,
 };
-use crate::table;
+use crate::render::table;
 
 /// Calls at once, those that wait included.
 const MOST_RUNNING: usize = 32;

@@ -14,8 +14,9 @@ use super::api_key::{self, ApiKey, EndpointSecrets};
 use super::client::{self, HttpClients};
 use super::{Discovery, Inner, Probe, error, presentable, stream};
 use aishd_log::event::PresetSource;
+use aishd_model::model_settings::ModelSettings;
 use aishd_model::optional_fields::LearnedFields;
-use aishd_model::preset::{Backend, KeySource, ModelEndpoint, ModelSettings, Preset, Timeouts};
+use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
 use aishd_model::reply::RequestFailure;
 use aishd_model::thinking::ThinkingStart;
 

@@ -25,7 +25,7 @@ pub(super) struct FoundModels {
 
 impl fmt::Debug for FoundModels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Found").finish_non_exhaustive()
+        f.debug_struct("FoundModels").finish_non_exhaustive()
     }
 }
 

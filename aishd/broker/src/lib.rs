@@ -10,8 +10,9 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
 use aishd_model::failure_hint::hint;
+use aishd_model::model_settings::ModelSettings;
 use aishd_model::optional_fields::CureOutcome;
-use aishd_model::preset::{Backend, ModelEndpoint, ModelSettings, Preset};
+use aishd_model::preset::{Backend, ModelEndpoint, Preset};
 use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure, TimeoutStage};
 use aishd_model::thinking::ThinkingStart;
 use aishd_process::Children;

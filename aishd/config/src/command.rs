@@ -20,9 +20,9 @@ use super::load::{self, LoadedConfig};
 use super::paths::describe;
 use super::project;
 use super::schema;
-use super::settings::IsSet;
 use super::table_reader::TableEntry;
 use super::trust::{TrustStatus, TrustedFiles};
+use crate::key_values::IsSet;
 use aishd_project::instructions;
 
 /// How such a command ends.
@@ -100,7 +100,7 @@ pub struct ActionContext<'a> {
 
 impl std::fmt::Debug for ActionContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Desk").field(self.place).finish()
+        f.debug_tuple("ActionContext").field(self.place).finish()
     }
 }
 

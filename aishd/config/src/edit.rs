@@ -8,10 +8,11 @@ use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 use super::fault::Fault;
 use super::file::{self, FileNeed};
 use super::layers::{BaseLayers, ConfigLayer, LayerPaths};
-use super::settings::{IsSet, Settings};
+use super::settings::Settings;
 use super::source::{ConfigOrigin, FileExposure, SourceText};
 use super::table_reader::KeyPart as _;
 use super::trust::{alone_in, replace};
+use crate::key_values::IsSet;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SetError {

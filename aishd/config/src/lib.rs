@@ -8,6 +8,7 @@ pub mod environment_variables;
 pub mod fault;
 pub mod file;
 pub mod filter;
+mod key_values;
 pub mod keys;
 pub mod layers;
 pub mod live;

@@ -18,7 +18,7 @@ use super::settings::{NotifySettings, Settings, UiSettings, needs_restart};
 use super::trust;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_mcp_messages::settings::McpSettings;
-use aishd_model::preset::ModelSettings;
+use aishd_model::model_settings::ModelSettings;
 use aishd_rules::policy::Policy;
 
 /// The configuration in force.
@@ -92,7 +92,7 @@ pub enum ReloadOutcome {
 
 impl std::fmt::Debug for LiveConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live")
+        f.debug_struct("LiveConfig")
             .field("place", &self.place)
             .finish_non_exhaustive()
     }

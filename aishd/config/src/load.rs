@@ -8,9 +8,10 @@ use super::fault::Fault;
 use super::layers::{BaseLayers, LayerPaths};
 use super::paths::{self, PathError};
 use super::project;
-use super::settings::{IsSet, Settings};
+use super::settings::Settings;
 use super::source::{ConfigOrigin, FileExposure, SourceText};
 use super::trust::{self, TrustStatus, TrustedFiles};
+use crate::key_values::IsSet;
 use aishd_model::trusted_instructions::TrustedInstructions;
 
 /// What reading came to.

@@ -120,13 +120,14 @@ pub enum ShelfError {
 
 impl std::fmt::Debug for ManifestStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shelf").finish_non_exhaustive()
+        f.debug_struct("ManifestStore").finish_non_exhaustive()
     }
 }
 
 impl std::fmt::Debug for ManifestStoreServices {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Means").finish_non_exhaustive()
+        f.debug_struct("ManifestStoreServices")
+            .finish_non_exhaustive()
     }
 }
 

@@ -9,10 +9,10 @@ use super::fault::Fault;
 use super::keys::{File, McpServer};
 use super::layers::LayerStack;
 use super::preset::check_literal;
-use super::settings::{home, value_of};
 use super::source::SourcePlace;
 use super::table_reader::{KeyLeaf, join};
 use super::value::{SecretText, TimeSpan};
+use crate::key_values::{home, value_of};
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::settings::{
     BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings, SessionLimits,

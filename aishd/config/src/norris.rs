@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::layers::LayerStack;
 use super::routing::check;
-use super::settings::{places, time, value_of};
+use crate::key_values::{places, time, value_of};
 use aishd_log::norris::launch::RunLimits;
 use aishd_log::spending::NanoUsd;
 use aishd_model::norris_settings::NorrisSettings;

@@ -2,9 +2,9 @@
 
 use super::fault::Fault;
 use super::layers::LayerStack;
-use super::settings::value_of;
 use super::source::ConfigOrigin;
 use super::table_reader::{KeyLeaf, LocatedValue, join, nearest};
+use crate::key_values::value_of;
 use aishd_log::routed::QuestionClass;
 use aishd_model::routing::Routing;
 

@@ -1,8 +1,14 @@
 //! What the configuration means: presets, limits, the filter of the log. All that is wrong is reported at once, each
 //! with its place.
 
+use crate::key_values::IsSet;
+use crate::key_values::home;
+use crate::key_values::places;
+use crate::key_values::time;
+use crate::key_values::value_of;
+use crate::key_values::whole_number;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +20,11 @@ use super::layers::LayerStack;
 use super::preset::PresetCheck;
 use super::source::ConfigOrigin;
 use super::table_reader::{KeyLeaf, TableEntry, join, nearest};
-use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, TimeSpan, When, WholeNumber};
+use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, When};
 use aishd_log::memory;
 use aishd_mcp_messages::settings::McpSettings;
 use aishd_model::context_budget::ContextSettings;
-use aishd_model::preset::ModelSettings;
+use aishd_model::model_settings::ModelSettings;
 use aishd_model::trusted_instructions::TrustedInstructions;
 use aishd_rules::policy::Policy;
 
@@ -84,9 +90,6 @@ pub struct UiSettings {
     pub editor: String,
     pub keymap: Keymap,
 }
-
-/// Whether a variable of the environment is set.
-pub type IsSet<'a> = &'a dyn Fn(&str) -> bool;
 
 impl Settings {
     /// Gives a stack of layers its meaning. Absent when there is an error among the faults.
@@ -244,43 +247,12 @@ impl UiSettings {
     }
 }
 
-pub(super) fn value_of<T: Clone>(leaf: &KeyLeaf<T>) -> Option<T> {
-    leaf.as_ref().map(|it| it.value.clone())
-}
-
-/// The lowest layer says it; a test sees to that.
-fn whole_number<const LEAST: u64, const MOST: u64>(
-    leaf: &KeyLeaf<WholeNumber<LEAST, MOST>>,
-) -> usize {
-    let number = leaf.as_ref().map_or(LEAST, |it| it.value.0);
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-pub(super) fn time(leaf: &KeyLeaf<TimeSpan>) -> Duration {
-    leaf.as_ref().map_or(Duration::ZERO, |it| it.value.value)
-}
-
 fn check_state(state: &KeyLeaf<PathBuf>, faults: &mut Vec<Fault>) {
     let Some(state) = state else { return };
     if !home(&state.value).is_absolute() {
         let message = "`daemon.state`: expected an absolute path, or one that begins with ~/";
         faults.push(Fault::error(&state.place, message));
     }
-}
-
-/// Paths that stand for themselves wherever the daemon was started.
-pub(super) fn places(
-    key: &str,
-    places: &KeyLeaf<Vec<String>>,
-    faults: &mut Vec<Fault>,
-) -> Vec<PathBuf> {
-    let Some(places) = places else { return vec![] };
-    let all: Vec<PathBuf> = places.value.iter().map(|it| home(Path::new(it))).collect();
-    for _relative in all.iter().filter(|it| !it.is_absolute()) {
-        let message = format!("`{key}`: expected absolute paths, or some that begin with ~/");
-        faults.push(Fault::error(&places.place, message));
-    }
-    all
 }
 
 /// The presets of a stack, and the one that answers when nobody names one.
@@ -406,14 +378,6 @@ fn default_model(stack: &LayerStack, faults: &mut Vec<Fault>) -> Option<String> 
             let mut free = file.models.iter().filter(|(_, it)| !it.has_key());
             free.next().map(|(name, _)| name.clone())
         }
-    }
-}
-
-/// A path that begins with `~/`, in the home directory.
-pub(super) fn home(path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), directories::BaseDirs::new()) {
-        (Ok(rest), Some(dirs)) => dirs.home_dir().join(rest),
-        (Ok(_) | Err(_), _) => path.to_path_buf(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fault::Fault;
 use super::layers::LayerStack;
-use super::settings::value_of;
+use crate::key_values::value_of;
 use aishd_log::shell::ShellSettings;
 
 /// A shorter one would end what has hardly begun.

@@ -91,7 +91,7 @@ impl SourceText {
 /// Written by hand: the text may hold a key.
 impl fmt::Debug for SourceText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Source").field(&self.origin).finish()
+        f.debug_tuple("SourceText").field(&self.origin).finish()
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::fault::Fault;
 use super::file::{self, FileNeed};
 use super::keys::Context;
-use super::settings::home;
 use super::source::ConfigOrigin;
+use crate::key_values::home;
 
 /// A longer one would leave a small model no room for a question.
 const MOST_BYTES: usize = 16 << 10;

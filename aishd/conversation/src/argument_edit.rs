@@ -1,12 +1,14 @@
 //! What a person makes of the arguments of a question, before it runs: judged as what it is, and not as what stood there
 //! before.
 
-use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
 
 use super::Conversation;
-use super::handle::{ActorRequest, ConversationHandle, RequestError};
+use super::handle::ConversationHandle;
 use super::proposed_command::check;
+use crate::request_error::RequestError;
+use crate::requests::ActorRequest;
+use crate::requests::ArgumentEdit;
 use aishd_log::confirm::{Confirm, Decision};
 use aishd_log::shell::ProposedLine;
 use aishd_log::tool_call::ToolCall;
@@ -15,13 +17,6 @@ use aishd_turn::turn::command_of;
 
 /// Longer arguments are no call.
 const MAX_EDITED_BYTES: usize = 256 << 10;
-
-/// Arguments for the call of a confirm that waits.
-#[derive(Clone, Debug)]
-pub struct ArgumentEdit {
-    pub confirm: ConfirmId,
-    pub arguments: Map<String, Value>,
-}
 
 impl ConversationHandle {
     /// How the question would read with these arguments. What may not run, or is nothing to run, is refused.

@@ -8,19 +8,19 @@ use futures_util::FutureExt as _;
 
 use super::commit::{RETRY_LONGEST, UncommittedFact};
 use super::extra_context::DirectoryLook;
-use super::handle::{
-    AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, RepeatAsk, RequestError,
-};
 use super::live_item::LiveItem;
 use super::model_choice::{ChoiceReport, MOST_STEPS_BACK, PresetChoice, preset_gone};
 use super::norris::{RunClock, with_run};
 use super::view::LiveChange;
 use super::{ActiveTurn, Conversation, TaskOutcome};
+use crate::request_error::RequestError;
+use crate::requests::{AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, RepeatAsk};
 use aishd_broker::Discovery;
 use aishd_log::confirm::{AnsweringPerson, OnConfirm};
 use aishd_log::event::{Event, IdempotencyKey, ProviderLevel, StopReason, TurnOrigin};
 use aishd_log::pattern::Patterns;
-use aishd_model::preset::{ModelSettings, Preset};
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::preset::Preset;
 use aishd_platform::clock;
 use aishd_platform::failpoint;
 use aishd_rules::boundary::BoundaryFailures;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use aish_proto::id::{ConversationId, Seq};
 
 use super::directory::ConversationDirectory;
-use super::handle::RequestError;
+use crate::request_error::RequestError;
 use aishd_log::audit::AuditDraft;
 use aishd_log::audit::chain::{ChainEntry, ChainHead, SealedRecord};
 use aishd_log::audit::verdict::ChainVerdict;

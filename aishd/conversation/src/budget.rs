@@ -16,7 +16,8 @@ use aishd_log::spending::{Day, EstimatedTokens, NanoUsd, PaidRequest, Payee, Spe
 use aishd_log::state::ConversationState;
 use aishd_log::usage::Usage;
 use aishd_model::context_budget::BytesPerToken;
-use aishd_model::preset::{ModelSettings, Preset};
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::preset::Preset;
 use aishd_model::reply::may_be_charged;
 use aishd_model::reply::{Reply, RequestFailure};
 use aishd_platform::clock;

@@ -3,10 +3,10 @@
 use aish_proto::id::{Seq, TurnId};
 
 use super::commit::UncommittedFact;
-use super::handle::RequestError;
 use super::norris::RunClock;
 use super::view::LiveChange;
 use super::{ActiveTurn, Conversation};
+use crate::request_error::RequestError;
 use aishd_log::call_list::CallList;
 use aishd_log::event::{Event, PresetSource, TurnOrigin};
 use aishd_log::state::turns::RunningTurn;

@@ -3,9 +3,10 @@
 use aish_proto::id::{Seq, TurnId};
 
 use super::commit::UncommittedFact;
-use super::handle::{ConversationChange, QueueChange, RequestError};
 use super::view::{LiveChange, LoadingStage};
 use super::{Conversation, finished};
+use crate::request_error::RequestError;
+use crate::requests::{ConversationChange, QueueChange};
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::budget::BudgetChanged;
 use aishd_log::confirm::AnsweringPerson;

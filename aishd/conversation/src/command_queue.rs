@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use aish_proto::id::TurnId;
 
-use super::user_command::{RunningUserCommand, UserCommandRequest};
+use super::user_command::RunningUserCommand;
+use crate::requests::UserCommandRequest;
 
 /// So many may wait for the one that runs.
 const MOST_WAITING: usize = 32;

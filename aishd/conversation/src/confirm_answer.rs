@@ -8,9 +8,10 @@ use std::collections::HashSet;
 use aish_proto::id::ConfirmId;
 use serde_json::{Map, Value};
 
-use super::handle::{AnswerOutcome, ConfirmAnswer, LevelChange, RequestError};
 use super::pending_questions::PendingQuestion;
 use super::{Conversation, argument_edit};
+use crate::request_error::RequestError;
+use crate::requests::{AnswerOutcome, ConfirmAnswer, LevelChange};
 use aishd_log::confirm::{
     AnsweringPerson, Confirm, ConfirmFate, ConfirmKind, Decision, OnConfirm, Resolution,
 };

@@ -16,9 +16,7 @@ use super::budget::{BudgetMeter, Ledger};
 use super::command_queue::CommandQueue;
 use super::elicitation::ServerQuestions;
 use super::extra_context::DirectoryTold;
-use super::handle::{
-    AcceptedAsk, ActorRequest, AskRequest, ConversationHandle, RequestError, TurnStopper,
-};
+use super::handle::{ConversationHandle, TurnStopper};
 use super::memory_book::MemoryBook;
 use super::pending_questions::{PendingQuestion, PendingQuestions};
 use super::routing_book::RoutingBook;
@@ -27,6 +25,8 @@ use super::tool_definitions::ToolDefinitions;
 use super::view::{ConversationView, LoadingStage, RecentRecords, ViewPublisher};
 use super::viewers::Attendance;
 use super::{ActorServices, ActorStart, Conversation, import};
+use crate::request_error::RequestError;
+use crate::requests::{AcceptedAsk, ActorRequest, AskRequest};
 use aishd_broker::Broker;
 pub use aishd_broker::Probe as Probed;
 use aishd_log::audit::AuditDraft;
@@ -36,7 +36,7 @@ use aishd_log::constraints::Constraints;
 use aishd_log::event::{Event, Record};
 use aishd_log::spending::{Day, SpentSum};
 use aishd_log::state::ConversationState;
-use aishd_model::preset::ModelSettings;
+use aishd_model::model_settings::ModelSettings;
 use aishd_platform::clock;
 use aishd_rules::boundary::BoundaryGround;
 use aishd_rules::catalog::Catalog;

@@ -14,11 +14,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::call::StartedCall;
 use super::commit::{PendingCommit, UncommittedFact};
-use super::handle::{AnswerOutcome, ConfirmAnswer, RequestError};
 use super::question_quota::Quota;
 use super::sampling::{ModelWanted, SamplingConsent};
 use super::view::LiveChange;
 use super::{ActiveTurn, Conversation};
+use crate::request_error::RequestError;
+use crate::requests::{AnswerOutcome, ConfirmAnswer};
 use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Resolution};
 use aishd_log::event::{Event, ProviderLevel, StopReason};
 use aishd_mcp_messages::form;

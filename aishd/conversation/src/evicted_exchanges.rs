@@ -1,7 +1,6 @@
 //! What left the context: listed by the chain of evictions, without the log, and put back.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
@@ -9,11 +8,13 @@ use memchr::memmem;
 
 use super::Conversation;
 use super::commit::UncommittedFact;
-use super::handle::{ConversationHandle, RequestError};
+use super::handle::ConversationHandle;
 use super::model_choice::PresetChoice;
 use super::view::LiveChange;
+use crate::request_error::RequestError;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::Event;
+use aishd_log::eviction::EvictedExchange;
 use aishd_log::eviction::{Eviction, LeftExchange};
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
@@ -42,24 +43,6 @@ pub struct ArchivedExchange {
     pub text: String,
     /// Whether it is back.
     pub restored: bool,
-}
-
-/// An exchange that left, as people name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EvictedExchange {
-    /// By a turn that is in it.
-    Turn(TurnId),
-    /// By an event of it.
-    Event(Seq),
-}
-
-impl fmt::Display for EvictedExchange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Turn(turn) => write!(f, "turn {turn}"),
-            Self::Event(seq) => write!(f, "event {seq}"),
-        }
-    }
 }
 
 /// A place in the list: an eviction, and how many of its exchanges have been told, the newest first.

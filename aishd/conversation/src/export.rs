@@ -7,7 +7,8 @@ use aish_proto::id::{ConversationId, Seq, TurnId};
 
 use super::directory::ConversationDirectory;
 use super::evicted_exchanges;
-use super::handle::{ConversationHandle, RequestError};
+use super::handle::ConversationHandle;
+use crate::request_error::RequestError;
 use aishd_log::event::Record;
 use aishd_store::ReadError;
 use aishd_turn::export::{ExportPage, ExportPaging, ExportPart, ExportProgress};

@@ -10,7 +10,6 @@ use aish_proto::id::TurnId;
 use futures_util::FutureExt as _;
 
 use super::commit::UncommittedFact;
-use super::proposed_command::environment_of;
 use super::request_context::abandoned;
 use super::{Conversation, TaskOutcome, failed};
 use aishd_log::confirm::OnConfirm;
@@ -183,7 +182,7 @@ impl Conversation {
         };
         let mut unwritten = begins.iter().flat_map(|it| &it.records);
         let given = match unwritten.find(|it| Some(it.seq) == seq) {
-            Some(record) => environment_of(record.event.clone()),
+            Some(record) => record.event.environment().cloned(),
             None => self.given_at(seq),
         };
         let setting = self.setting(given.unwrap_or_default(), &state.cwd);

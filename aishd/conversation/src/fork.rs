@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use aish_proto::id::{ConversationId, Seq, TurnId};
 
 use super::directory::{ConversationDirectory, place};
-use super::handle::{ConversationHandle, RequestError};
+use super::handle::ConversationHandle;
+use crate::request_error::RequestError;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record, TurnOrigin};
 use aishd_log::norris::NorrisEvent;

@@ -1,44 +1,36 @@
 //! How everybody else reaches a conversation: requests to its actor, and reads that do not enter the mailbox.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use aish_proto::form::FormContent;
-use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use aish_proto::id::{ConversationId, Seq, TurnId};
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::argument_edit::ArgumentEdit;
-use super::evicted_exchanges::EvictedExchange;
 use super::follow::LogFollower;
-use super::memory_book::BookError;
-use super::memory_questions::{KeptFact, PersonFact};
-use super::norris::{NorrisLaunch, RunControl};
 use super::request_context::{PreviewTarget, PreviewedRequest};
 pub use super::request_error::RequestError;
 use super::stored_results::{KeptPart, find_kept};
 use super::turn_record::{RecordProgress, TurnReport, first_result, report};
-use super::user_command::{BegunUserCommand, UserCommandRequest};
 use super::view::{ConversationView, LoadingStage, RecentRecords};
 use super::viewers::{Attendance, AttendingViewer};
-use aishd_log::access::Access;
-use aishd_log::budget::BudgetLimits;
-use aishd_log::call_list::CallList;
-use aishd_log::confirm::{AnsweringPerson, Confirm, Decision, OnConfirm, Resolution};
-use aishd_log::constraints::Constraints;
-use aishd_log::environment::ClientVariables;
-use aishd_log::event::{Attachment, IdempotencyKey, Record, StopReason, TurnOrigin};
-use aishd_log::level_request::LevelStep;
+use crate::ActorRequest;
+use crate::requests::AcceptedAsk;
+use crate::requests::ActorReply;
+use crate::requests::AnswerOutcome;
+use crate::requests::AskAgain;
+use crate::requests::AskRequest;
+use crate::requests::ConfirmAnswer;
+use crate::requests::ConversationChange;
+use crate::requests::LevelRequestOutcome;
+use crate::requests::QueueChange;
+use crate::requests::ResourceDone;
+use crate::requests::{NorrisLaunch, RunControl};
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::{Record, StopReason};
+use aishd_log::eviction::EvictedExchange;
 use aishd_log::norris::status::RunStatus;
-use aishd_log::pinned_resource::PinnedEntry;
-use aishd_log::resource::{
-    ResourceChange, ResourceChanged, ResourceData, ResourceHead, ResourceName,
-};
-use aishd_log::time::Timestamp;
-use aishd_log::tool::ContentDigest;
-use aishd_log::tool_name::Alias;
+use aishd_log::resource::{ResourceChange, ResourceData, ResourceHead, ResourceName};
 use aishd_rules::level_request::WantedLevel;
 pub use aishd_store::ReadError;
 use aishd_store::{PAGE_BYTES, Store, pages};
@@ -54,195 +46,6 @@ pub struct ConversationHandle {
     pub(super) store: Store,
     pub(super) stopper: TurnStopper,
     pub(super) attendance: Attendance,
-}
-
-/// A question, checked for form and size.
-#[derive(Clone, Debug)]
-pub struct AskRequest {
-    pub text: String,
-    pub attachments: Vec<Attachment>,
-    pub key: IdempotencyKey,
-    pub mode: AskMode,
-    /// The turn that must be the running one.
-    pub expected: Option<TurnId>,
-    /// A preset by name, for this turn only.
-    pub model: Option<String>,
-    pub by: AnsweringPerson,
-    pub place: AskPlace,
-    /// `None`: a person is asked, whoever that may be.
-    pub on_confirm: Option<OnConfirm>,
-    /// Rounds of calls; `None`: as many as the configuration allows.
-    pub max_tool_depth: Option<NonZeroU32>,
-    /// What is run, where no model is asked.
-    pub calls: Option<CallList>,
-    /// What its commands run with.
-    pub environment: ClientVariables,
-}
-
-/// Where a question is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskPlace {
-    Existing,
-    /// In a conversation that it makes.
-    New,
-}
-
-/// An answer to a confirm, checked for form.
-#[derive(Clone, Debug)]
-pub struct ConfirmAnswer {
-    pub confirm: ConfirmId,
-    pub decision: Decision,
-    /// Of what the person saw.
-    pub digest: ContentDigest,
-    /// What runs instead, for an edit.
-    pub arguments: Option<Map<String, Value>>,
-    pub reason: Option<String>,
-    /// What a form is filled in with.
-    pub content: Option<FormContent>,
-    pub by: AnsweringPerson,
-}
-
-/// What became of an answer. All of these are results: a late one is no error.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AnswerOutcome {
-    /// It is the one that counts, and is in the log.
-    Resolved,
-    /// Somebody was first: when, who and how.
-    AlreadyResolved(Timestamp, Box<Resolution>),
-    Expired,
-    Cancelled,
-    /// What would run is not what the person saw; nothing ran.
-    ArgumentsChanged,
-    Unknown,
-}
-
-/// What became of a wish for a level.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LevelRequestOutcome {
-    /// The provider has it; this is its level.
-    Already(Access),
-    /// Nobody is asked, and why.
-    Unasked(LevelStep, &'static str),
-    /// A person is asked. Whoever wants the same meanwhile gets the same question.
-    Asked(ConfirmId, LevelStep),
-}
-
-/// What to do while another turn runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskMode {
-    Queue,
-    Reject,
-    Steer,
-}
-
-/// A question that is durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AcceptedAsk {
-    pub turn: TurnId,
-    pub seq: Seq,
-    /// 0: it runs; n: it waits as the nth.
-    pub position: u32,
-    pub duplicate: bool,
-}
-
-/// To ask the same again, or to go on.
-#[derive(Clone, Debug)]
-pub struct AskAgain {
-    pub kind: RepeatAsk,
-    /// `None`: the last one that finished.
-    pub turn: Option<TurnId>,
-    pub key: IdempotencyKey,
-    pub model: Option<String>,
-    pub by: AnsweringPerson,
-    pub environment: ClientVariables,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RepeatAsk {
-    Retry,
-    Continue,
-}
-
-impl RepeatAsk {
-    pub(super) fn origin(self, turn: TurnId) -> TurnOrigin {
-        match self {
-            Self::Retry => TurnOrigin::Retry(turn),
-            Self::Continue => TurnOrigin::Continue(turn),
-        }
-    }
-}
-
-/// A change that is no turn.
-#[derive(Clone, Debug)]
-pub enum ConversationChange {
-    Title(String),
-    Model(Option<String>),
-    Archived(bool),
-    Level(Alias, LevelChange),
-    Pinned(PinnedEntry),
-    Unpinned(PinnedEntry),
-    Constraints(Constraints),
-    Budget(BudgetLimits),
-}
-
-/// What a person does to a provider's level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LevelChange {
-    Raise(Access),
-    /// Back to the first level, and nothing of it runs unasked any more.
-    Revoke,
-}
-
-/// A change of the shared context that was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResourceDone {
-    pub seq: Seq,
-    pub changed: ResourceChanged,
-}
-
-/// A change of the queue.
-#[derive(Clone, Copy, Debug)]
-pub enum QueueChange {
-    Remove(TurnId),
-    Move(TurnId, u32),
-    Resume,
-}
-
-type ActorReply<T> = oneshot::Sender<Result<T, RequestError>>;
-
-/// What the actor is asked; each reply comes after the commit.
-#[derive(Debug)]
-pub(super) enum ActorRequest {
-    Send(Box<AskRequest>, ActorReply<AcceptedAsk>),
-    Again(Box<AskAgain>, ActorReply<AcceptedAsk>),
-    Cancel {
-        turn: TurnId,
-        by: AnsweringPerson,
-        reply: ActorReply<bool>,
-    },
-    Change(ConversationChange, AnsweringPerson, ActorReply<Seq>),
-    Resource(
-        Box<ResourceChange>,
-        AnsweringPerson,
-        ActorReply<ResourceDone>,
-    ),
-    Queue(QueueChange, AnsweringPerson, ActorReply<()>),
-    /// Put an exchange that left back into the context.
-    Restore(EvictedExchange, AnsweringPerson, ActorReply<Seq>),
-    /// Have the summary of what left out of the context.
-    Forget(AnsweringPerson, ActorReply<Seq>),
-    Preview(Box<PreviewTarget>, ActorReply<PreviewedRequest>),
-    WantLevel(Box<WantedLevel>, ActorReply<LevelRequestOutcome>),
-    Launch(Box<NorrisLaunch>, ActorReply<AcceptedAsk>),
-    Lead(RunControl, AnsweringPerson, ActorReply<RunStatus>),
-    Answer(Box<ConfirmAnswer>, ActorReply<AnswerOutcome>),
-    Keep(Box<PersonFact>, ActorReply<Result<KeptFact, BookError>>),
-    Edited(Box<ArgumentEdit>, ActorReply<Confirm>),
-    RunCommand(Box<UserCommandRequest>, ActorReply<BegunUserCommand>),
-    CancelCommand(String, AnsweringPerson, ActorReply<bool>),
-    Delete(AnsweringPerson, ActorReply<()>),
-    /// Says that everything before it has been done.
-    Drain(ActorReply<()>),
 }
 
 /// Stops the running turn's work at once, ahead of the mailbox.

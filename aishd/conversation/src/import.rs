@@ -5,7 +5,7 @@ use aish_proto::id::{ConversationId, Seq, TurnId};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::directory::{ConversationDirectory, NewConversation, place};
-use super::handle::RequestError;
+use crate::request_error::RequestError;
 use aishd_log::audit::AuditDraft;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, ImportedFrom, Record};

@@ -5,8 +5,9 @@ use aish_proto::id::ConfirmId;
 
 use super::Conversation;
 use super::commit::UncommittedFact;
-use super::handle::{AnswerOutcome, ConfirmAnswer, LevelRequestOutcome, RequestError};
 use super::view::LiveChange;
+use crate::request_error::RequestError;
+use crate::requests::{AnswerOutcome, ConfirmAnswer, LevelRequestOutcome};
 use aishd_log::confirm::{ConfirmFate, Resolution};
 use aishd_log::event::Event;
 use aishd_log::level_request::{GrantOnYes, OPTIONS, OpenRaise};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::handle::RequestError;
+use crate::request_error::RequestError;
 use aishd_log::audit;
 use aishd_log::audit::AuditFact;
 use aishd_log::confirm::AnsweringPerson;

@@ -9,27 +9,20 @@ use aish_proto::id::ConfirmId;
 use super::Conversation;
 use super::commit::{PendingCommit, UncommittedFact};
 use super::directory::ConversationDirectory;
-use super::handle::{ActorRequest, AnswerOutcome, ConfirmAnswer, ConversationHandle, RequestError};
+use super::handle::ConversationHandle;
 use super::memory_book::BookError;
 use super::pending_questions::{PendingQuestion, QuestionSubject};
 use super::view::LiveChange;
+use crate::request_error::RequestError;
+use crate::requests::KeptFact;
+use crate::requests::PersonFact;
+use crate::requests::{ActorRequest, AnswerOutcome, ConfirmAnswer};
 use aishd_log::confirm::{AnsweringPerson, ConfirmFate, Resolution};
 use aishd_log::event::Event;
+use aishd_log::memory::MemoryDraft;
 use aishd_log::memory::question::{MOST_OPEN, MemoryProposal, OPTIONS, OpenProposal};
-use aishd_log::memory::{MemoryDraft, StoredMemory};
 use aishd_platform::clock;
 use aishd_turn::memory_proposal::ProposedFact;
-
-/// A fact that a person says and that a conversation asks about.
-#[derive(Clone, Debug)]
-pub(super) struct PersonFact {
-    draft: MemoryDraft,
-    asked: ConfirmId,
-    by: AnsweringPerson,
-}
-
-/// A fact as it is kept, and whether anything is different.
-pub(super) type KeptFact = (StoredMemory, bool);
 
 impl ConversationDirectory {
     /// Keeps what a person says; the questions whether to keep it end with that. Returns once it is durable.

@@ -12,16 +12,18 @@ use tokio::time::{Instant, timeout};
 use super::ask::fact;
 use super::budget::BudgetMeter;
 use super::commit::{PendingCommit, UncommittedFact};
-use super::handle::{AcceptedAsk, AskRequest, RequestError};
 use super::model_choice::PresetChoice;
 use super::view::LiveChange;
 use super::{ActiveTurn, Conversation, TaskOutcome};
+use crate::request_error::RequestError;
+use crate::requests::NorrisLaunch;
+use crate::requests::RunControl;
+use crate::requests::{AcceptedAsk, AskRequest};
 use aishd_broker::Broker;
 use aishd_log::canonical::canonical;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::ending::BoundaryFailure;
 use aishd_log::event::{Event, TurnOrigin};
-use aishd_log::norris::launch::RunLaunch;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::norris::{NorrisEvent, RunSpending};
 use aishd_log::shell;
@@ -37,20 +39,6 @@ use aishd_rules::boundary::BoundaryFailures;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, spelled};
 use aishd_turn::run::RunState;
 use aishd_turn::turn::{Effect, OwedReplies, Step, Turn, TurnInput};
-
-/// A goal, checked for form and size, and what a person grants for it.
-#[derive(Clone, Debug)]
-pub struct NorrisLaunch {
-    pub ask: AskRequest,
-    pub launch: RunLaunch,
-}
-
-/// What a person does to a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunControl {
-    Pause,
-    Resume,
-}
 
 /// What another model said, and what waits for it.
 #[derive(Debug)]

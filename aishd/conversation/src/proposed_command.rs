@@ -8,9 +8,9 @@ use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::command_output::CommandPrinting;
-use super::handle::RequestError;
 use super::view::OutputPrinter;
 use super::{Conversation, TaskOutcome, argument_edit};
+use crate::request_error::RequestError;
 use aishd_command::change_directory;
 use aishd_command::change_directory::StartingDirectory;
 use aishd_log::confirm::{Confirm, Decision, OnConfirm};
@@ -123,7 +123,7 @@ impl Conversation {
     /// What a client gave with a question.
     pub(super) fn given_at(&self, seq: Option<Seq>) -> Option<ClientVariables> {
         match seq.map(|it| self.around.store.record(self.id, it)) {
-            Some(Ok(Some(record))) => environment_of(record.event),
+            Some(Ok(Some(record))) => record.event.environment().cloned(),
             Some(Err(error)) => {
                 // It is asked about with what there is, and nothing else runs.
                 tracing::warn!(conversation = %self.id, %error, "an environment cannot be read");
@@ -244,13 +244,6 @@ impl BegunCommand {
             }
         }
     }
-}
-
-pub(super) fn environment_of(event: Event) -> Option<ClientVariables> {
-    let Event::UserMessage { environment, .. } = event else {
-        return None;
-    };
-    environment
 }
 
 /// Why this is no command that could run.

@@ -1,6 +1,7 @@
 //! What was asked for and cannot be looked at now.
 
-use super::handle::{ActorRequest, RequestError};
+use crate::request_error::RequestError;
+use crate::requests::ActorRequest;
 
 impl ActorRequest {
     /// Whoever asked is told why not.

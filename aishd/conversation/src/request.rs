@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::Conversation;
-use super::handle::{ActorRequest, RequestError};
 use super::view::LoadingStage;
+use crate::request_error::RequestError;
+use crate::requests::ActorRequest;
 use aishd_log::state::ConversationState;
 
 impl Conversation {

@@ -8,11 +8,11 @@ use tokio::task::AbortHandle;
 
 use super::commit::{PendingCommit, UncommittedFact};
 use super::extra_context::{DirectoryLook, ExtraContext, GatheredContext};
-use super::handle::RequestError;
 use super::live_item::LiveItem;
 use super::model_choice::PresetChoice;
 use super::view::LiveChange;
 use super::{Conversation, TaskOutcome, failed};
+use crate::request_error::RequestError;
 use aishd_log::confirm::OnConfirm;
 use aishd_log::event::{Attachment, Event, ProviderLevel, TurnOrigin};
 use aishd_log::eviction::Eviction;

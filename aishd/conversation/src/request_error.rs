@@ -2,9 +2,9 @@
 
 use aish_proto::id::{ConversationId, TurnId};
 
-use super::evicted_exchanges::EvictedExchange;
 use aishd_log::access::Access;
 use aishd_log::budget::BudgetReached;
+use aishd_log::eviction::EvictedExchange;
 use aishd_log::resource::ResourceChangeError;
 use aishd_log::tool_name::Alias;
 use aishd_rules::level_request::MOST;

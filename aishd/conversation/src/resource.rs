@@ -9,8 +9,9 @@ use tokio::time::timeout;
 
 use super::Conversation;
 use super::commit::UncommittedFact;
-use super::handle::{RequestError, ResourceDone};
 use super::view::LiveChange;
+use crate::request_error::RequestError;
+use crate::requests::ResourceDone;
 use aishd_log::access::Access;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::Event;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::handle::RequestError;
+use crate::request_error::RequestError;
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record};

@@ -4,7 +4,7 @@ use aish_proto::id::{ConversationId, Seq};
 
 use super::directory::ConversationDirectory;
 use super::evicted_exchanges::{joined_at, taken_along_at};
-use super::handle::RequestError;
+use crate::request_error::RequestError;
 use aishd_log::event::{Event, Record};
 use aishd_log::shell::OutputUse;
 use aishd_log::state::ConversationState;

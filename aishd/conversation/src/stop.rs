@@ -4,9 +4,9 @@ use aish_proto::id::TurnId;
 use tokio::task::AbortHandle;
 
 use super::command_queue::CommandQueue;
-use super::handle::RequestError;
 use super::summarize::SummaryTask;
 use super::{ActiveTurn, Conversation};
+use crate::request_error::RequestError;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::StopReason;
 use aishd_turn::turn::TurnInput;

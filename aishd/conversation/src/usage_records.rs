@@ -4,9 +4,9 @@ use aish_proto::id::TurnId;
 
 use super::budget::{SpendingTicket, bytes_of};
 use super::commit::UncommittedFact;
-use super::handle::RequestError;
 use super::view::LiveChange;
 use super::{Conversation, finished};
+use crate::request_error::RequestError;
 use aishd_log::budget::BudgetReached;
 use aishd_log::event::{Event, PresetSource, StopReason};
 use aishd_log::spending::{EstimatedTokens, PaidRequest, Payee, SpendingPurpose};

@@ -6,38 +6,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::command_queue::NextCommand;
 use super::commit::{PendingCommit, UncommittedFact};
-use super::handle::{ActorRequest, ConversationHandle, RequestError};
+use super::handle::ConversationHandle;
 use super::proposed_command::check;
 use super::view::LiveChange;
 use super::{Conversation, TaskOutcome};
+use crate::request_error::RequestError;
+use crate::requests::ActorRequest;
+use crate::requests::BegunUserCommand;
+use crate::requests::UserCommandRequest;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::ending::{CommandEnding, CommandResult};
-use aishd_log::environment::ClientVariables;
 use aishd_log::event::Event;
 use aishd_log::shell::{OutputUse, ProposedLine};
 use aishd_platform::clock;
 use aishd_rules::gate::ApprovedCommand;
 use aishd_store::CommitError;
 use aishd_turn::turn::{Step, TurnInput, finish, not_begun, unfinished_command};
-
-/// What a person wants run.
-#[derive(Clone, Debug)]
-pub struct UserCommandRequest {
-    pub command: String,
-    /// `None`: the conversation's directory.
-    pub cwd: Option<String>,
-    pub environment: ClientVariables,
-    pub into_context: bool,
-    pub by: AnsweringPerson,
-}
-
-/// One that was taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BegunUserCommand {
-    pub call: String,
-    /// Where its start stands; `None`: it waits for those before it.
-    pub seq: Option<Seq>,
-}
 
 /// One that runs.
 #[derive(Debug)]

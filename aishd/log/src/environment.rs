@@ -30,7 +30,7 @@ pub struct ClientVariables {
 /// Values may be secrets.
 impl fmt::Debug for ClientVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Environment")
+        f.debug_struct("ClientVariables")
             .field("variables", &self.variables.keys())
             .field("umask", &self.umask)
             .field("tty", &self.tty)

@@ -380,6 +380,14 @@ pub enum Event {
 }
 
 impl Event {
+    /// The environment that came with a question.
+    pub fn environment(&self) -> Option<&ClientVariables> {
+        let Self::UserMessage { environment, .. } = self else {
+            return None;
+        };
+        environment.as_ref()
+    }
+
     /// What it says was taken, and of whom. Records of before there were prices name nobody.
     pub fn paid(&self) -> Option<(&Payee, &Usage)> {
         if let Self::AssistantMessage {

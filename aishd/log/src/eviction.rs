@@ -1,5 +1,7 @@
 //! Exchanges that left the context, as the log has them.
 
+use std::fmt;
+
 use aish_proto::id::{Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +55,24 @@ impl Eviction {
         match self.before {
             Some(before) => at >= before,
             None => at > self.through,
+        }
+    }
+}
+
+/// An exchange that left, as people name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvictedExchange {
+    /// By a turn that is in it.
+    Turn(TurnId),
+    /// By an event of it.
+    Event(Seq),
+}
+
+impl fmt::Display for EvictedExchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn(turn) => write!(f, "turn {turn}"),
+            Self::Event(seq) => write!(f, "event {seq}"),
         }
     }
 }

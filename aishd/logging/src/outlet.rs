@@ -35,7 +35,7 @@ struct OutletWaiting {
 
 impl std::fmt::Debug for LogOutlet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outlet").finish_non_exhaustive()
+        f.debug_struct("LogOutlet").finish_non_exhaustive()
     }
 }
 

@@ -126,7 +126,7 @@ fn without_userinfo(url: &str) -> String {
 
 impl fmt::Debug for HttpServerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http")
+        f.debug_struct("HttpServerSettings")
             .field("url", &without_userinfo(&self.url))
             .field("auth", &self.auth)
             .field("headers", &self.headers.keys())
@@ -146,7 +146,7 @@ impl fmt::Debug for BearerSource {
 
 impl fmt::Debug for StdioServerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stdio")
+        f.debug_struct("StdioServerSettings")
             .field("command", &self.command)
             .field("args", &self.args.len())
             .field("env", &self.env.keys())

@@ -3,7 +3,7 @@
 
 use tokio::time::Instant;
 
-use super::client_session::ReplyPatience;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct SessionClock {
@@ -49,6 +49,24 @@ impl SessionClock {
     /// When it is over, unless it stands.
     pub(super) fn end(&self) -> Instant {
         self.quiet.min(self.hard)
+    }
+}
+
+/// How long an answer may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReplyPatience {
+    /// Without any progress.
+    pub(super) quiet: Duration,
+    /// Whatever happens.
+    pub(super) longest: Duration,
+}
+
+impl ReplyPatience {
+    pub(super) fn once(time: Duration) -> Self {
+        Self {
+            quiet: time,
+            longest: time,
+        }
     }
 }
 

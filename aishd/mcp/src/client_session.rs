@@ -14,10 +14,11 @@ use super::elicitation::PeopleLink;
 use super::era::{self, ClientAbilities, Era};
 use super::error::{ExchangeError, WireFailure};
 use super::http::RequestFrame;
-use super::hub::CallListener;
 use super::inbox::{CallHearer, CallNote, Inbox, QuestionPurpose, WaitingReply};
 use super::message;
 use super::transport::ServerTransport;
+use crate::call_clock::ReplyPatience;
+use crate::call_listener::CallListener;
 use aishd_mcp_messages::mirrored_headers::encoded;
 
 /// Notes of one call that wait for their reader.
@@ -60,24 +61,6 @@ pub(super) enum PeerQuestionKind<'a> {
 pub(super) struct PeerCall<'a> {
     pub(super) ears: &'a CallListener,
     pub(super) cancel: &'a CancellationToken,
-}
-
-/// How long an answer may take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReplyPatience {
-    /// Without any progress.
-    pub(super) quiet: Duration,
-    /// Whatever happens.
-    pub(super) longest: Duration,
-}
-
-impl ReplyPatience {
-    pub(super) fn once(time: Duration) -> Self {
-        Self {
-            quiet: time,
-            longest: time,
-        }
-    }
 }
 
 /// Why a question got no answer, and the question, if the server has to be told that nobody waits any more.

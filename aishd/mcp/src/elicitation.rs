@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::era::ClientAbilities;
-use super::hub::CallListener;
 use super::message::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use super::sampling::{self, SamplingCall, SamplingOutcome};
+use crate::call_listener::CallListener;
 use aishd_log::tool_name::Alias;
 
 /// More directories than anybody works in.

@@ -14,16 +14,14 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::client_session::ReplyPatience;
-use super::elicitation::ElicitationCall;
 use super::error::{ToolCallError, WireFailure};
-use super::inbox::CallNote;
 use super::request_task::RequestedWork;
 use super::resource_cache::ResourceCache;
-use super::sampling::SamplingCall;
-use super::secrets::LearnSecret;
 use super::session::{McpSession, SessionCommand, SessionEnd, SessionView};
 use super::shared::SharedCell;
+use crate::call_clock::ReplyPatience;
+use crate::call_listener::CallListener;
+use crate::hub_parts::HubParts;
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::content;
 use aishd_mcp_messages::mirrored_headers;
@@ -31,39 +29,9 @@ use aishd_mcp_messages::outcome::ToolOutcome;
 use aishd_mcp_messages::server::ServerSnapshot;
 use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings};
 use aishd_mcp_messages::tool_approval::ApprovedTool;
-use aishd_process::Children;
 
 /// Commands that wait for a session's actor, which never works long on one.
 const MAILBOX: usize = 32;
-
-type HubEnvironment = dyn Fn(&str) -> Option<String> + Send + Sync;
-type RecallServer = dyn Fn(&str) -> Option<String> + Send + Sync;
-type KeepServer = dyn Fn(&str, String) + Send + Sync;
-
-/// What the hub is built from.
-pub struct HubParts {
-    pub children: Children,
-    /// The daemon's own variables.
-    pub environment: Box<HubEnvironment>,
-    /// What was kept under a key, if anything was.
-    pub recall: Box<RecallServer>,
-    /// Keeps a text under a key, over the end of the daemon.
-    pub keep: Box<KeepServer>,
-    /// The directories of the conversations.
-    pub roots: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
-    /// Is told each secret that goes to a server, before it does, so that it can be kept out of logs.
-    pub learn: Box<LearnSecret>,
-    /// Cuts out of a text what was learnt, and what looks like a secret.
-    pub redact: Box<dyn Fn(&str) -> String + Send + Sync>,
-    /// Whether a call may bring a form before people; what is off is not announced.
-    pub elicitation: bool,
-}
-
-impl std::fmt::Debug for HubParts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").finish_non_exhaustive()
-    }
-}
 
 /// A handle; cheap to clone.
 #[derive(Clone, Debug)]
@@ -502,17 +470,6 @@ impl HubInner {
             None => &self.shared.servers,
         }
     }
-}
-
-/// Who hears what a call says and wants to know while it runs.
-#[derive(Clone, Debug, Default)]
-pub struct CallListener {
-    /// Progress and log messages; what this has no room for is left out.
-    pub notes: Option<mpsc::Sender<CallNote>>,
-    /// Forms that the server wants filled in. `None`: nobody can.
-    pub forms: Option<mpsc::Sender<ElicitationCall>>,
-    /// What the server wants a model to be asked. `None`: nobody can allow it.
-    pub models: Option<mpsc::Sender<SamplingCall>>,
 }
 
 /// A question on its way to a session.

@@ -5,6 +5,7 @@
 
 mod backoff;
 mod call_clock;
+pub mod call_listener;
 mod capability_cache;
 mod client;
 mod client_session;
@@ -14,6 +15,7 @@ mod error;
 mod event_stream;
 mod http;
 pub mod hub;
+pub mod hub_parts;
 pub mod import;
 mod inbox;
 mod lifecycle;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::client;
-use super::client_session::{PeerQuestion, PeerQuestionKind, ReplyPatience, ServerClient};
+use super::client_session::{PeerQuestion, PeerQuestionKind, ServerClient};
 use super::era::{
     self, CAPABILITY_MISSING, ClientAbilities, Era, HEADER_MISMATCH, NEWEST_SESSION, STATELESS,
     VERSION_UNSUPPORTED,
@@ -27,6 +27,7 @@ use super::shared::SharedCell;
 use super::stderr_ring::StderrRing;
 use super::stdio;
 use super::transport::ServerTransport;
+use crate::call_clock::ReplyPatience;
 use aishd_log::invisible_characters::without_hidden;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::{cut, one_line};

@@ -8,13 +8,12 @@ use serde_json::{Map, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::client_session::{
-    PeerQuestion, PeerQuestionKind, ReplyPatience, ServerClient, UnansweredReason,
-};
+use super::client_session::{PeerQuestion, PeerQuestionKind, ServerClient, UnansweredReason};
 use super::error::ExchangeError;
 use super::http::ListenEnd;
 use super::sse::ResumePoint;
 use super::transport::ServerTransport;
+use crate::call_clock::ReplyPatience;
 use aishd_mcp_messages::server::ServerOffers;
 
 const SHORTEST: Duration = Duration::from_secs(1);

@@ -6,12 +6,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::client_session::{
-    AbandonedQuestion, PeerCall, PeerQuestion, PeerQuestionKind, ReplyPatience, ServerClient,
+    AbandonedQuestion, PeerCall, PeerQuestion, PeerQuestionKind, ServerClient,
 };
 use super::elicitation::ElicitRespondent;
 use super::error::{ExchangeError, ToolCallError, WireFailure};
-use super::hub::CallListener;
 use super::message::{RpcError, URL_ELICITATION_REQUIRED};
+use crate::call_clock::ReplyPatience;
+use crate::call_listener::CallListener;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::server::ServerEntry;

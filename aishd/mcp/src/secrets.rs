@@ -21,7 +21,7 @@ pub(super) struct ServerSecrets(Vec<String>);
 
 impl std::fmt::Debug for ServerSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Secrets").finish_non_exhaustive()
+        f.debug_struct("ServerSecrets").finish_non_exhaustive()
     }
 }
 

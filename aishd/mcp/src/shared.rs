@@ -13,8 +13,8 @@ use super::client::McpHttpClients;
 use super::elicitation::{ElicitRespondent, PeopleLink};
 use super::era::ClientAbilities;
 use super::error::WireFailure;
-use super::hub::HubParts;
 use super::secrets::LearnSecret;
+use crate::hub_parts::HubParts;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::server::{ServerEntry, ServerSnapshot};
@@ -35,7 +35,7 @@ type ClientRoots = dyn Fn() -> Vec<PathBuf> + Send + Sync;
 
 impl std::fmt::Debug for SharedCell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+        f.debug_struct("SharedCell").finish_non_exhaustive()
     }
 }
 

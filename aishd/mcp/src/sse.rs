@@ -39,7 +39,7 @@ pub(super) struct SseEvents {
 
 impl std::fmt::Debug for SseEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Events").finish_non_exhaustive()
+        f.debug_struct("SseEvents").finish_non_exhaustive()
     }
 }
 

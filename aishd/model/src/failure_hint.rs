@@ -474,7 +474,10 @@ mod tests {
     #[test]
     fn the_keys_and_commands_of_hints_exist() {
         let keys = include_str!("../../config/src/keys.rs");
-        let commands = include_str!("../../../aishctl/src/args.rs");
+        let commands = concat!(
+            include_str!("../../../aishctl/src/args.rs"),
+            include_str!("../../../aishctl/src/commands/model.rs"),
+        );
         for (failure, url, _) in table() {
             let hint = hint(&failure, &preset(url)).unwrap();
             let words = hint

@@ -4,6 +4,7 @@ pub mod call_assembly;
 pub mod context_budget;
 pub mod failure_hint;
 pub mod fallback;
+pub mod model_settings;
 pub mod norris_settings;
 pub mod optional_fields;
 pub mod preset;

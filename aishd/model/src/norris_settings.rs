@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::preset::{ModelSettings, Preset};
+use crate::model_settings::ModelSettings;
+use crate::preset::Preset;
 use aishd_log::norris::launch::RunLimits;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

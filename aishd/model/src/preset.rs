@@ -2,21 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::context_budget::ContextSettings;
-use crate::norris_settings;
 use crate::optional_fields::LearnedFields;
-use crate::routing::Routing;
 use crate::thinking::ThinkingStart;
 use aishd_log::event::PresetSource;
-use aishd_log::memory;
-use aishd_log::spending::{NanoUsd, TokenPrice};
+use aishd_log::spending::TokenPrice;
 
 /// The built-in responder can always be asked by name.
-const DEMO: &str = "demo";
+pub(crate) const DEMO: &str = "demo";
 
 /// One way to reach one model.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,50 +156,6 @@ impl Timeouts {
     };
 }
 
-/// The presets that are configured, and which one answers when nobody names one.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelSettings {
-    pub presets: BTreeMap<String, Arc<Preset>>,
-    /// A name in `presets`; `None`: none is configured, so one has to be found.
-    pub default: Option<String>,
-    /// Base URLs of the usual local servers, tried in this order when nothing is configured.
-    pub local_servers: Vec<String>,
-    /// How much of a conversation they are shown.
-    pub context: ContextSettings,
-    /// What they are told of what people keep.
-    pub memory: memory::MemorySettings,
-    /// Which of them answers what, and which when one does not.
-    pub routing: Routing,
-    /// Runs that work by themselves.
-    pub norris: norris_settings::NorrisSettings,
-    /// What may be spent on a day (UTC), by all conversations together; `None`: as much as they like.
-    pub daily_usd: Option<NanoUsd>,
-    /// What holds below the roots of trusted projects instead.
-    pub projects: BTreeMap<PathBuf, Arc<Self>>,
-}
-
-impl ModelSettings {
-    /// The preset of this name, the built-in one among them.
-    pub fn by_name(&self, name: &str) -> Option<Arc<Preset>> {
-        match self.presets.get(name) {
-            Some(preset) => Some(preset.clone()),
-            None if name == DEMO => Some(Arc::new(Preset::demo())),
-            None => None,
-        }
-    }
-
-    /// What holds for a conversation in this directory: the nearest trusted project's, if it is in one.
-    pub fn within<'a>(self: &'a Arc<Self>, directory: &str) -> &'a Arc<Self> {
-        let directory = Path::new(directory);
-        let strays = directory.components().any(|it| it == Component::ParentDir);
-        if self.projects.is_empty() || strays {
-            return self;
-        }
-        let nearest = directory.ancestors().find_map(|it| self.projects.get(it));
-        nearest.unwrap_or(self)
-    }
-}
-
 impl Preset {
     /// It is asked without a key, so that asking it costs nothing.
     pub fn has_no_key(&self) -> bool {
@@ -257,7 +208,10 @@ impl Preset {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::model_settings::ModelSettings;
 
     #[track_caller]
     fn check(url: &str, chat: &str) {

@@ -94,7 +94,7 @@ impl ChildSpec {
 /// Arguments and values may be secrets.
 impl fmt::Debug for ChildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spec")
+        f.debug_struct("ChildSpec")
             .field("program", &self.program)
             .field("args", &self.args.len())
             .field("env", &self.env.keys())

@@ -7,8 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, AttachResult, Detach, ReplayStart};
+use aish_proto::envelope::EventData;
 use aish_proto::error::ErrorKind;
-use aish_proto::event::{self as wire, EventData, PresentClient};
+use aish_proto::event as wire;
+use aish_proto::event::PresentClient;
 use aish_proto::id::{Seq, SubscriptionId, TurnId};
 use aish_proto::limits::PAGE_BYTES;
 use aish_proto::method::Empty;
@@ -22,17 +24,19 @@ use super::attached_clients::RoomSeat;
 use super::confirm::answerer;
 use super::connection::ClientConnection;
 use super::encoded_events::DeltaKey;
-use super::event_conversion::{self, LogOwner};
+use super::event_conversion;
 use super::method_error::MethodError;
 use super::outbox::OutgoingLines;
 use super::{
     MethodCall, RpcServer, UnsentGuard, auto_approve, mcp, notices, register, shell, tool_run,
 };
+use crate::log_owner::LogOwner;
+use crate::notification::head;
 use aishd_config::live::{ConfigChange, ConfigStatus};
 use aishd_conversation::allowances::AllowanceBook;
 use aishd_conversation::follow::{FollowPage, LogFollower};
-use aishd_conversation::handle::RequestError;
 use aishd_conversation::live_item::{LiveItem, TextChannel, UnseenText};
+use aishd_conversation::request_error::RequestError;
 use aishd_conversation::viewers::AttendingViewer;
 use aishd_log::event::Record;
 use aishd_mcp_messages::server::ServerSnapshot;
@@ -513,18 +517,6 @@ pub(super) fn reloaded(now: &ConfigStatus) -> wire::ConfigReloaded {
         errors: now.errors.clone(),
         restart_needed: now.restart_needed.clone(),
     }
-}
-
-/// The line that brings an encoded event.
-pub(super) fn notification(subscription: SubscriptionId, event: &str) -> String {
-    format!("{}{event}}}}}\n", head(subscription))
-}
-
-/// What stands before an event of this subscription.
-fn head(subscription: SubscriptionId) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","method":"event","params":{{"subscription":"{subscription}","event":"#
-    )
 }
 
 fn tail(head: Seq, n: u32) -> Seq {

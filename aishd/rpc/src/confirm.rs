@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use aish_proto::answerer::Answerer;
 use aish_proto::confirm as wire;
 use aish_proto::confirm::{
-    Answer, AnswerParams, AnswerResult, Answerer, ConfirmListResult, ConfirmParams,
-    ConfirmPreviewParams, ConfirmPreviewResult, ConfirmRecord, ConfirmState, ConfirmWatchResult,
-    Get, List, Preview, Watch,
+    Answer, AnswerParams, AnswerResult, ConfirmListResult, ConfirmParams, ConfirmPreviewParams,
+    ConfirmPreviewResult, ConfirmRecord, ConfirmState, ConfirmWatchResult, Get, List, Preview,
+    Watch,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::event as events;
@@ -20,12 +21,12 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::ClientConnection;
-use super::event_conversion::LogOwner;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, UnsentGuard, register};
-use aishd_conversation::argument_edit::ArgumentEdit;
-use aishd_conversation::handle::{AnswerOutcome, ConfirmAnswer};
+use crate::log_owner::LogOwner;
 use aishd_conversation::pending_questions::{PendingById, PendingQuestion, QuestionSubject};
+use aishd_conversation::requests::ArgumentEdit;
+use aishd_conversation::requests::{AnswerOutcome, ConfirmAnswer};
 use aishd_log::canonical::canonical;
 use aishd_log::confirm::{
     AnsweringPerson, Confirm, ConfirmFate, ConfirmKind, Decision, Resolution,
@@ -229,7 +230,10 @@ impl ConfirmWatcher {
             let through = Seq(0);
             let complete = events::ReplayComplete { through };
             let event = all.ephemeral(None, clock::now(), &complete);
-            lines.push_str(&super::attach::notification(self.subscription, &event));
+            lines.push_str(&crate::notification::notification(
+                self.subscription,
+                &event,
+            ));
         }
         if lines.is_empty() {
             return Some(());
@@ -242,7 +246,10 @@ impl ConfirmWatcher {
 
     fn line(&self, lines: &mut String, conversation: ConversationId, record: &Record) {
         let event = self.log(Some(conversation)).stored(record);
-        lines.push_str(&super::attach::notification(self.subscription, &event));
+        lines.push_str(&crate::notification::notification(
+            self.subscription,
+            &event,
+        ));
     }
 
     fn log(&self, conversation: Option<ConversationId>) -> LogOwner {

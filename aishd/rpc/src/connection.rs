@@ -97,7 +97,7 @@ pub(super) struct GivenEnvironment {
 /// Values may be secrets.
 impl std::fmt::Debug for GivenEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Given").finish_non_exhaustive()
+        f.debug_struct("GivenEnvironment").finish_non_exhaustive()
     }
 }
 

@@ -10,10 +10,11 @@ use jsonrpsee::RpcModule;
 
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, line_limit, register, turn};
-use aishd_conversation::evicted_exchanges::{ArchivePosition, ArchivedExchange, EvictedExchange};
+use aishd_conversation::evicted_exchanges::{ArchivePosition, ArchivedExchange};
 use aishd_conversation::request_context::{
     self as conversation, NoRequest, PreviewQuestion, PreviewTarget, PreviewedRequest,
 };
+use aishd_log::eviction::EvictedExchange;
 use aishd_model::context_budget::BytesPerToken;
 use aishd_platform::clock;
 use aishd_turn::exchange::Exchange;

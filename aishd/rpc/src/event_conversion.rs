@@ -4,12 +4,10 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 use aish_proto::conversation::{Activity, ConversationStatus, LastTurn};
-use aish_proto::event::{self as wire, EventData};
-use aish_proto::id::{ClientId, ConversationId, Epoch, Seq, TurnId};
+use aish_proto::event::{self as wire};
+use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::model::ModelSource;
 use aish_proto::turn::{TurnRecord, TurnStatus};
-use aish_proto::version::EVENT_SCHEMA;
-use serde::Serialize;
 
 use super::confirm as confirms;
 use super::turn_end::{stop_reason, turn_error};
@@ -30,76 +28,10 @@ use aishd_platform::clock::rfc3339;
 use aishd_rules::gate::spelled;
 use aishd_tools::Said;
 
+use crate::log_owner::LogOwner;
 use crate::provider_name::provider_or_all;
 
-/// [`wire::Envelope`] on its way out, its data not yet a value.
-#[derive(Serialize)]
-struct OutgoingEnvelope<'a, D> {
-    v: u32,
-    epoch: Epoch,
-    conversation: Option<ConversationId>,
-    seq: Option<Seq>,
-    ts: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turn: Option<TurnId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<ClientId>,
-    kind: &'a str,
-    data: D,
-}
-
-/// Whose log an event belongs to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LogOwner {
-    pub(super) epoch: Epoch,
-    /// `None`: an event of the daemon as a whole.
-    pub(super) conversation: Option<ConversationId>,
-}
-
 impl LogOwner {
-    /// An ephemeral event.
-    pub(super) fn ephemeral<D: EventData>(
-        self,
-        turn: Option<TurnId>,
-        at: Timestamp,
-        data: &D,
-    ) -> String {
-        debug_assert!(!D::STORED, "{} has a place in the log", D::KIND);
-        self.encode(None, at, turn, None, data)
-    }
-
-    pub(super) fn encode_record<D: EventData>(self, record: &Record, data: &D) -> String {
-        self.encode(
-            Some(record.seq),
-            record.at,
-            record.turn,
-            record.client,
-            data,
-        )
-    }
-
-    fn encode<D: EventData>(
-        self,
-        seq: Option<Seq>,
-        at: Timestamp,
-        turn: Option<TurnId>,
-        client: Option<ClientId>,
-        data: &D,
-    ) -> String {
-        let out = OutgoingEnvelope {
-            v: EVENT_SCHEMA,
-            epoch: self.epoch,
-            conversation: self.conversation,
-            seq,
-            ts: rfc3339(at),
-            turn,
-            client,
-            kind: D::KIND,
-            data,
-        };
-        line_limit::encoded(&out)
-    }
-
     /// A piece of the text being written.
     pub(super) fn delta(
         self,
@@ -600,6 +532,8 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
 
 #[cfg(test)]
 mod tests {
+    use aish_proto::id::{Epoch, Seq};
+
     use super::*;
 
     #[test]
@@ -619,7 +553,7 @@ mod tests {
         };
         let text = log.stored(&record);
         assert!(!text.contains('\n'));
-        let envelope: wire::Envelope = serde_json::from_str(&text).unwrap();
+        let envelope: aish_proto::envelope::Envelope = serde_json::from_str(&text).unwrap();
         assert_eq!((Some(Seq(9)), record.turn), (envelope.seq, envelope.turn));
         assert_eq!("a\nb", envelope.read::<wire::Renamed>().unwrap().title);
         let piece = UnseenText {
@@ -629,7 +563,7 @@ mod tests {
             gap: false,
         };
         let delta = log.delta(TurnId::from_bytes([3; 16]), 1, Timestamp(0), &piece);
-        let envelope: wire::Envelope = serde_json::from_str(&delta).unwrap();
+        let envelope: aish_proto::envelope::Envelope = serde_json::from_str(&delta).unwrap();
         assert_eq!(
             (None, 4),
             (

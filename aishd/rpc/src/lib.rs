@@ -20,6 +20,7 @@ mod lifecycle;
 mod line_limit;
 pub mod listen;
 mod log;
+mod log_owner;
 mod mcp;
 mod memory;
 mod method_error;
@@ -28,6 +29,7 @@ mod model;
 mod negotiate;
 mod norris;
 mod notices;
+mod notification;
 mod outbox;
 mod permission;
 mod pin;
@@ -146,7 +148,7 @@ pub struct ServerParts {
 
 impl std::fmt::Debug for ServerParts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts")
+        f.debug_struct("ServerParts")
             .field("about", &self.about)
             .finish_non_exhaustive()
     }
@@ -185,7 +187,7 @@ impl Drop for UnsentGuard {
 
 impl std::fmt::Debug for RpcServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server")
+        f.debug_struct("RpcServer")
             .field("about", &self.about)
             .finish_non_exhaustive()
     }

@@ -9,7 +9,7 @@ use super::method_error::MethodError;
 use super::negotiate::{asked_for, stopped, want_level};
 use super::turn::on_confirm;
 use super::{RpcServer, event_conversion, permission};
-use aishd_conversation::handle::LevelRequestOutcome;
+use aishd_conversation::requests::LevelRequestOutcome;
 use aishd_log::access::Access;
 use aishd_rules::alignment::ActionVerdict;
 use aishd_rules::level_request::WantedLevel;

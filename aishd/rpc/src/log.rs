@@ -12,9 +12,9 @@ use jsonrpsee::RpcModule;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::ClientConnection;
-use super::event_conversion::LogOwner;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
+use crate::log_owner::LogOwner;
 use aishd_logging::RingPage;
 use aishd_platform::clock;
 
@@ -92,7 +92,7 @@ impl LogSubscription {
         };
         let event = log.ephemeral(None, clock::now(), &data);
         self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        let line = super::attach::notification(self.subscription, &event);
+        let line = crate::notification::notification(self.subscription, &event);
         match self.connection.outbox.write(line.as_bytes()).await {
             Ok(()) => !self.detached.is_cancelled(),
             Err(cut) => {

@@ -4,7 +4,8 @@ use aish_proto::error::{ErrorData, ErrorKind};
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_REQUEST_CODE};
 
-use aishd_conversation::handle::{ReadError, RequestError};
+use aishd_conversation::handle::ReadError;
+use aishd_conversation::request_error::RequestError;
 use aishd_log::resource::ResourceChangeError;
 
 /// Who comes while a daemon goes, or into a conversation that was let go of, loses nothing by waiting.

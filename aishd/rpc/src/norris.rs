@@ -12,13 +12,15 @@ use aish_proto::norris::{
 use jsonrpsee::RpcModule;
 
 use super::connection::ClientConnection;
-use super::event_conversion::LogOwner;
 use super::method_error::MethodError;
 use super::turn::{check_key, digest};
 use super::usage::usd;
 use super::{MethodCall, RpcServer, register};
-use aishd_conversation::handle::{AskMode, AskPlace, AskRequest, ConversationHandle, RequestError};
-use aishd_conversation::norris::{NorrisLaunch, RunControl};
+use crate::log_owner::LogOwner;
+use aishd_conversation::handle::ConversationHandle;
+use aishd_conversation::request_error::RequestError;
+use aishd_conversation::requests::{AskMode, AskPlace, AskRequest};
+use aishd_conversation::requests::{NorrisLaunch, RunControl};
 use aishd_log::access::Access;
 use aishd_log::event::{IdempotencyKey, Record};
 use aishd_log::norris;
@@ -28,8 +30,9 @@ use aishd_log::norris::status::RunStatus;
 use aishd_log::spending::NanoUsd;
 use aishd_log::state::ConversationState;
 use aishd_log::tool_name::Alias;
+use aishd_model::model_settings::ModelSettings;
 use aishd_model::norris_settings::second;
-use aishd_model::preset::{ModelSettings, Preset};
+use aishd_model::preset::Preset;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Start, _, _>(module, start);

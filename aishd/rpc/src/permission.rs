@@ -16,7 +16,7 @@ use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::provider_name::provider_or_all;
 use super::{MethodCall, RpcServer, register};
-use aishd_conversation::handle::{ConversationChange as Changed, LevelChange};
+use aishd_conversation::requests::{ConversationChange as Changed, LevelChange};
 use aishd_log::access::Access;
 use aishd_log::event::Event;
 use aishd_log::grants::GrantList;

@@ -8,7 +8,7 @@ use jsonrpsee::RpcModule;
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, mcp, register};
-use aishd_conversation::handle::ConversationChange;
+use aishd_conversation::requests::ConversationChange;
 use aishd_log::pinned_resource;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {

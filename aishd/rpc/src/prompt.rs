@@ -14,7 +14,7 @@ use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::turn::{TurnBody, take};
 use super::{MethodCall, RpcServer, mcp, register};
-use aishd_conversation::handle::RequestError;
+use aishd_conversation::request_error::RequestError;
 use aishd_log::audit::{AuditDraft, AuditFact, CallOutcome};
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;

@@ -14,7 +14,8 @@ use serde_json::Value;
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, blob, confirm, register};
-use aishd_conversation::handle::{ReadError, RequestError};
+use aishd_conversation::handle::ReadError;
+use aishd_conversation::request_error::RequestError;
 use aishd_conversation::resource::{CheckError, misfits};
 use aishd_log::resource::{
     BadData, BadName, ChangeAuthor, ResourceAction, ResourceChange, ResourceChangeError,

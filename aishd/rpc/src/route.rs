@@ -18,7 +18,7 @@ use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, config, register};
 use aishd_config::live::ConfigChange;
 use aishd_log::routed::{QuestionClass, RoutedSide, RoutingDecision};
-use aishd_model::preset::ModelSettings;
+use aishd_model::model_settings::ModelSettings;
 use aishd_model::routing;
 use aishd_model::routing::{Meant, RoutingSwitch};
 use aishd_platform::clock::rfc3339;

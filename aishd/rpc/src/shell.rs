@@ -7,12 +7,12 @@ use aish_proto::shell::{
 };
 use jsonrpsee::RpcModule;
 
-use super::event_conversion::LogOwner;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
+use crate::log_owner::LogOwner;
 use aishd_conversation::command_output::CommandPrinting;
+use aishd_conversation::requests::UserCommandRequest;
 use aishd_conversation::tail_buffer::TailPart;
-use aishd_conversation::user_command::UserCommandRequest;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Patterns;
 use aishd_log::shell::{CommandQuestion, OutputUse, ProposedLine, tool};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use aish_proto::envelope::EventData;
 use aish_proto::error::ErrorKind;
-use aish_proto::event::EventData;
 use aish_proto::id::{ConversationId, SubscriptionId};
 use aish_proto::tool::{self as wire, Describe, List, ToolListResult, ToolWatchResult, Watch};
 use jsonrpsee::RpcModule;
@@ -12,10 +12,11 @@ use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::ClientConnection;
-use super::event_conversion::LogOwner;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, attach, register, tool_run};
-use aishd_conversation::handle::RequestError;
+use crate::log_owner::LogOwner;
+use crate::notification::notification;
+use aishd_conversation::request_error::RequestError;
 use aishd_log::constraints::Constraints;
 use aishd_log::grants::GrantList;
 use aishd_log::pattern::Patterns;
@@ -238,7 +239,7 @@ impl ToolWatcher {
         };
         let event = log.ephemeral(None, clock::now(), data);
         self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        let line = attach::notification(self.subscription, &event);
+        let line = notification(self.subscription, &event);
         match self.connection.outbox.write(line.as_bytes()).await {
             Ok(()) => !self.detached.is_cancelled(),
             Err(cut) => {

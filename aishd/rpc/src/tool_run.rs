@@ -11,7 +11,7 @@ use jsonrpsee::RpcModule;
 use super::method_error::MethodError;
 use super::turn::{TurnBody, take};
 use super::{MethodCall, RpcServer, register};
-use aishd_conversation::handle::RequestError;
+use aishd_conversation::request_error::RequestError;
 use aishd_log::call_list::{CallList, ListError, ListedCall, parse};
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::server::ServerPhase;

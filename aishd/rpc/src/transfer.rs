@@ -1,7 +1,7 @@
 //! `conversation/export` and `conversation/import`.
 
+use aish_proto::envelope::Envelope;
 use aish_proto::error::ErrorKind;
-use aish_proto::event::Envelope;
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{
     ChatCall, ChatCallKind, ChatFunction, ChatMessage, ChatRole, ConversationExportParams,
@@ -12,12 +12,12 @@ use jsonrpsee::RpcModule;
 use serde_json::Value;
 
 use super::conversation::checked;
-use super::event_conversion::LogOwner;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, line_limit, register};
+use crate::log_owner::LogOwner;
 use aishd_conversation::export::ExportExtent;
-use aishd_conversation::handle::RequestError;
 use aishd_conversation::import::{CompletedImport, ConversationImportError};
+use aishd_conversation::request_error::RequestError;
 use aishd_log::event::{Event, Record};
 use aishd_log::tool_call::ToolCall;
 use aishd_log::tool_name::on_the_wire;

@@ -17,9 +17,10 @@ use sha2::{Digest as _, Sha256};
 use super::connection::ClientConnection;
 use super::method_error::{GOES_ON, MethodError};
 use super::{MethodCall, RpcServer, blob, event_conversion, register};
-use aishd_conversation::handle::{
-    AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, ConversationHandle, QueueChange,
-    ReadError, RepeatAsk,
+use aishd_conversation::handle::ConversationHandle;
+use aishd_conversation::handle::ReadError;
+use aishd_conversation::requests::{
+    AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, QueueChange, RepeatAsk,
 };
 use aishd_log::call_list::CallList;
 use aishd_log::confirm;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use aish_proto::event as wire;
 use aish_proto::id::ConversationId;
-use aish_proto::turn;
 use aish_proto::usage::{
     self as shown, Get, UsageGetParams, UsageGetResult, UsageGrouping, UsageRow, UsageToday, Usd,
 };
@@ -121,7 +120,7 @@ fn rows(by: UsageGrouping, spent: &[SpentSum]) -> Vec<UsageRow> {
     sums.into_iter().map(row).collect()
 }
 
-pub(super) fn usage_of(usage: Usage) -> turn::Usage {
+pub(super) fn usage_of(usage: Usage) -> aish_proto::usage::Usage {
     let Usage {
         input,
         output,
@@ -132,7 +131,7 @@ pub(super) fn usage_of(usage: Usage) -> turn::Usage {
         requests,
         unpriced,
     } = usage;
-    turn::Usage {
+    aish_proto::usage::Usage {
         input_tokens: input,
         output_tokens: output,
         cached_input_tokens: cached_input,

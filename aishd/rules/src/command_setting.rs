@@ -41,7 +41,7 @@ pub struct CommandSetting {
 
 impl fmt::Debug for CommandSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setting")
+        f.debug_struct("CommandSetting")
             .field("shell", &self.shell)
             .field("cwd", &self.cwd)
             .field("variables", &self.variables.keys())

@@ -126,7 +126,7 @@ impl fmt::Debug for Manifest {
 
 impl fmt::Debug for ManifestScript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Script")
+        f.debug_struct("ManifestScript")
             .field("file", &self.file)
             .field("digest", &self.digest)
             .finish_non_exhaustive()

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 
 use aishd_config::environment_variables;
 use aishd_logging::Redactor;
-use aishd_mcp::hub::{Hub, HubParts};
+use aishd_mcp::hub::Hub;
+use aishd_mcp::hub_parts::HubParts;
 use aishd_mcp_messages::settings::McpSettings;
 use aishd_process::Children;
 use aishd_store::{Note, Store};

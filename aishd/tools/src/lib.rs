@@ -28,7 +28,8 @@ use aishd_log::pinned_resource::{PinnedContent, PinnedEntry};
 use aishd_log::shell as command;
 use aishd_log::tool::Tool;
 use aishd_log::tool_name::Alias;
-use aishd_mcp::hub::{CallListener, Hub};
+use aishd_mcp::call_listener::CallListener;
+use aishd_mcp::hub::Hub;
 pub use aishd_mcp::{
     CallNote as Said, ElicitationAnswer as Filled, ElicitationCall as Form,
     SamplingCall as ForModel, SamplingOutcome,

@@ -14,7 +14,7 @@ use super::pastes::DroppedPaste;
 use super::screen::Screen;
 use super::{EditorKeymap, keys, lent_terminal, terminal_mode};
 use crate::attach::ui::{LinePurpose, UserInput};
-use crate::file_mention::PersonLocation;
+use crate::commands::file_mention::PersonLocation;
 
 /// How long the rest of a key's bytes may take behind its escape.
 const ESCAPE_MS: u16 = 30;

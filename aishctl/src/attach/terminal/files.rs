@@ -1,8 +1,8 @@
-//! What Tab gives behind an `@`: names of files, as [`crate::file_mention`] reads them back.
+//! What Tab gives behind an `@`: names of files, as [`crate::commands::file_mention`] reads them back.
 
 use std::fs;
 
-use crate::file_mention::PersonLocation;
+use crate::commands::file_mention::PersonLocation;
 
 /// More names are no help.
 const MOST: usize = 200;

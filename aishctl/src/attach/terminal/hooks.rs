@@ -11,7 +11,7 @@ use rustyline::{Context, Helper};
 
 use super::screen::Screen;
 use super::{completion, files};
-use crate::file_mention::PersonLocation;
+use crate::commands::file_mention::PersonLocation;
 
 pub(super) struct EditorHooks {
     pub(super) screen: Arc<Screen>,

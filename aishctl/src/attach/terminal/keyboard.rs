@@ -19,7 +19,7 @@ use super::screen::Screen;
 use crate::attach::attention::TerminalFocus;
 use crate::attach::look::WindowLook;
 use crate::attach::ui::UserInput;
-use crate::notice;
+use crate::render::notice;
 
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &str = "\x1b[201~";

@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::screen::Screen;
 use super::terminal_mode;
 use crate::attach::ui::UserInput;
-use crate::editor::{ArgumentDraft, EditorPlace};
+use crate::client::editor::{ArgumentDraft, EditorPlace};
 use crate::exit::Exit;
 use crate::failure::Failure;
 

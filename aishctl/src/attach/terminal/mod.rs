@@ -33,13 +33,14 @@ use tokio::sync::mpsc;
 use self::lent_terminal::ExternalEdit;
 use self::screen::Screen;
 use super::attention::LastSeen;
-use super::bell::{self, BellSupport};
 use super::look::WindowLook;
 use super::ui::{CompletionNames, LinePurpose, PromptHead, UserInput, UserInterface};
-use crate::editor::ArgumentDraft;
+use crate::client::editor::ArgumentDraft;
+use crate::commands::file_mention::PersonLocation;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::file_mention::PersonLocation;
+use crate::render::bell;
+use crate::render::bell::BellSupport;
 
 /// Rows that come within this time are drawn together.
 const BATCH: Duration = Duration::from_millis(16);

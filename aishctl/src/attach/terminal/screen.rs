@@ -21,7 +21,7 @@ use super::{layout, prompt};
 use crate::attach::attention::{LastSeen, TerminalFocus};
 use crate::attach::look::WindowLook;
 use crate::attach::ui::{CompletionNames, LinePurpose, PromptHead, PromptState, UserInput};
-use crate::notice;
+use crate::render::notice;
 
 /// Rows that wait, in bytes. A terminal that takes nothing stops the window here, and so the daemon.
 const ROWS_BYTES: usize = 256 << 10;

@@ -3,7 +3,8 @@
 use super::scripted::{Server, Step, head, preset, write};
 use super::without_keys;
 use aishd_log::event::PresetSource;
-use aishd_model::preset::{Backend, ModelSettings};
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::preset::Backend;
 use aishd_model::reply::Delta;
 
 const CHAT: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"h"}}]}"#;

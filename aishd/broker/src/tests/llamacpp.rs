@@ -11,7 +11,8 @@ use tokio::process::{Child, Command};
 use super::scripted::preset;
 use super::without_keys;
 use aishd_log::turn_error::FailureClass;
-use aishd_model::preset::{Backend, KeySource, ModelSettings, Preset};
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::preset::{Backend, KeySource, Preset};
 use aishd_model::reply::{Delta, FinishReason, RequestFailure};
 
 struct Llama {

@@ -6,7 +6,7 @@ use super::{ActionContext, ActionOutput, exit, state_of};
 use crate::layers::BaseLayers;
 use crate::paths::{self, describe};
 use crate::trust::{self, FileDigest, TrustedFiles};
-use crate::{fault, project, redaction, settings};
+use crate::{fault, project, redaction};
 use aishd_project::instructions;
 use aishd_turn::project::instructions::NAMES;
 
@@ -14,7 +14,11 @@ impl ActionContext<'_> {
     /// The state directory: also of a configuration with errors, as far as it says one.
     fn state(self) -> Result<PathBuf, ActionOutput> {
         let stack = BaseLayers::read(self.place).merged();
-        let said = stack.file.daemon.state.map(|it| settings::home(&it.value));
+        let said = stack
+            .file
+            .daemon
+            .state
+            .map(|it| crate::key_values::home(&it.value));
         paths::state(said.as_deref())
             .map_err(|error| ActionOutput::failed(exit::FAILED, format!("aishd: {error}\n")))
     }

@@ -20,8 +20,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::hub::{CallListener, Hub, HubParts};
+use super::hub::Hub;
 use super::{CallNote, ElicitationAnswer, ElicitationCall, FailureSide, ToolCallError};
+use crate::call_listener::CallListener;
+use crate::hub_parts::HubParts;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::outcome::ToolOutcome;

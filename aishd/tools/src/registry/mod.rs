@@ -64,7 +64,7 @@ pub struct RunnerServices {
 
 impl fmt::Debug for RunnerServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Means").finish_non_exhaustive()
+        f.debug_struct("RunnerServices").finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,16 @@
+//! Who answered a question, or changed something.
+
+use crate::id::ClientId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Who answered: process and user as the socket says, the terminal as the client said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Answerer {
+    pub client_id: ClientId,
+    pub name: String,
+    pub tty: Option<String>,
+    pub pid: Option<u32>,
+    pub uid: Option<u32>,
+}

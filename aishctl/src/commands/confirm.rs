@@ -1,0 +1,426 @@
+//! `confirm`: what waits for a person, and answering it from anywhere.
+
+mod ended;
+mod filled;
+pub mod watch;
+
+use std::io::{self, BufRead as _, Write as _};
+
+use aish_proto::confirm::{
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmListParams, ConfirmParams,
+    ConfirmRecord, ConfirmState, Decision, Get, List,
+};
+use aish_proto::conversation::{ConversationParams, StatusOf};
+use aish_proto::event::ConfirmRequested;
+use aish_proto::id::ConfirmId;
+use clap::Subcommand;
+
+use crate::client::{conversation_choice, editor};
+use crate::command_output::CommandOutput;
+use crate::commands::command_context::CommandContext;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::form_question::FormAnswers;
+use crate::render::question;
+use crate::render::question::ArgumentExtent;
+use crate::render::terminal_prompt::TYPE_AHEAD;
+use crate::render::terminal_prompt::forget_typed;
+use crate::render::{level_question, memory_question, table, terminal_prompt};
+use crate::safe;
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ConfirmCommand {
+    /// What waits, oldest first
+    #[command(alias = "list")]
+    Ls,
+    /// All questions as they come, and how they end; on a terminal they are asked
+    Watch,
+    /// All of one question
+    Show { id: String },
+    /// Allow it once
+    #[command(alias = "yes")]
+    Allow {
+        id: String,
+        /// This tool as it is now, in its conversation
+        #[arg(long, conflicts_with_all = ["provider", "raise"])]
+        always: bool,
+        /// All tools of its provider as they are now, in its conversation
+        #[arg(long, conflicts_with = "raise")]
+        provider: bool,
+        /// This call, and the provider's level is raised
+        #[arg(long)]
+        raise: bool,
+        /// The beginning of the digest, as `confirm show` prints it; needed where nobody can be asked
+        #[arg(long, value_name = "PREFIX")]
+        digest: Option<String>,
+        #[command(flatten)]
+        given: FormAnswers,
+    },
+    /// Deny it; the rest is the reason
+    #[command(alias = "no")]
+    Deny {
+        id: String,
+        reason: Vec<String>,
+        /// End the turn too
+        #[arg(long)]
+        abort: bool,
+    },
+    /// Run it with other arguments
+    Edit {
+        id: String,
+        /// One JSON object, instead of $EDITOR
+        #[arg(long, value_name = "JSON")]
+        arguments: Option<String>,
+        /// The beginning of the digest of what waits, as `confirm show` prints it; needed where nobody can be asked
+        #[arg(long, value_name = "PREFIX")]
+        digest: Option<String>,
+    },
+}
+
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&ConfirmCommand>,
+) -> Result<CommandOutput, Failure> {
+    match command {
+        None | Some(ConfirmCommand::Ls) => list(desk).await,
+        Some(ConfirmCommand::Watch) => Err(Failure::new(
+            Exit::USAGE,
+            "watching has no end here; use it on a command line",
+        )),
+        Some(ConfirmCommand::Show { id }) => {
+            let record = find(desk, id).await?;
+            desk.print(&record, || question::full_card(&record))
+        }
+        Some(ConfirmCommand::Allow {
+            id,
+            always,
+            provider,
+            raise,
+            digest,
+            given,
+        }) => {
+            let record = find(desk, id).await?;
+            let decision = allowing(*always, *provider, *raise);
+            if record.request.elicitation.is_some() {
+                let given = filled::read(given)?;
+                return filled::allow(desk, &record, decision, digest.as_deref(), &given).await;
+            }
+            if !given.is_empty() {
+                return Err(Failure::new(Exit::USAGE, "that is no form to be filled in")
+                    .hint(seen_with(&record)));
+            }
+            check_seen(desk, &record, digest.as_deref()).await?;
+            let decision = question::decision_for(decision, &record.request);
+            answer(desk, &record, decision, None, None).await
+        }
+        Some(ConfirmCommand::Deny { id, reason, abort }) => {
+            let record = find(desk, id).await?;
+            let decision = if *abort {
+                Decision::Abort
+            } else {
+                Decision::Deny
+            };
+            let reason = Some(reason.join(" ")).filter(|it| !it.is_empty());
+            answer(desk, &record, decision, None, reason).await
+        }
+        Some(ConfirmCommand::Edit {
+            id,
+            arguments,
+            digest,
+        }) => edit_arguments(desk, id, arguments.as_deref(), digest.as_deref()).await,
+    }
+}
+
+/// `confirm edit`: the call runs with other arguments, which were shown before.
+async fn edit_arguments(
+    desk: &CommandContext,
+    id: &str,
+    arguments: Option<&str>,
+    digest: Option<&str>,
+) -> Result<CommandOutput, Failure> {
+    let record = find(desk, id).await?;
+    if record.request.upgrade.is_some() {
+        return Err(
+            Failure::new(Exit::USAGE, "a level has nothing to edit").hint(seen_with(&record))
+        );
+    }
+    if record.request.memory.is_some() {
+        return Err(
+            Failure::new(Exit::USAGE, "a proposed fact is kept as it is")
+                .hint("aishctl remember TEXT, and aishctl confirm deny ID"),
+        );
+    }
+    if record.state != ConfirmState::Pending {
+        return answer(desk, &record, Decision::Edit, None, None).await;
+    }
+    let edited = match arguments {
+        Some(arguments) => arguments.to_owned(),
+        None => edit(desk, &record).await?,
+    };
+    let meant = terminal_prompt::judge(&desk.caller, record.request.confirm, edited).await?;
+    let edited = meant.arguments.clone();
+    // A digest is that of the confirm that waits; who is asked here is shown what would run.
+    let shown = match digest {
+        Some(_) => record.clone(),
+        None => ConfirmRecord {
+            request: meant,
+            ..record.clone()
+        },
+    };
+    check_seen(desk, &shown, digest).await?;
+    answer(desk, &record, Decision::Edit, Some(edited), None).await
+}
+
+/// What the flags of `allow` say.
+pub fn allowing(always: bool, provider: bool, raise: bool) -> Decision {
+    match (always, provider, raise) {
+        (true, _, _) => Decision::AllowConversation,
+        (_, true, _) => Decision::AllowProvider,
+        (_, _, true) => Decision::RaiseOnly,
+        (false, false, false) => Decision::AllowOnce,
+    }
+}
+
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
+    let conversation = match desk.name(None) {
+        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
+        None => None,
+    };
+    let result = desk
+        .caller
+        .call::<List>(ConfirmListParams { conversation })
+        .await?;
+    let mut rows = vec![];
+    for record in &result.confirms {
+        let id = record.conversation;
+        let status = desk
+            .caller
+            .call::<StatusOf>(ConversationParams { id })
+            .await;
+        let title = status.map_or_else(|_| id.to_string(), |it| it.title);
+        let request = &record.request;
+        let (what, more) = subject(request);
+        rows.push(vec![
+            format!("c{}", request.number),
+            safe::visible(&title),
+            safe::visible(what),
+            more,
+            record.requested_at.clone(),
+            request.confirm.to_string(),
+        ]);
+    }
+    desk.print(&result, || {
+        if rows.is_empty() {
+            return "nothing waits\n".to_owned();
+        }
+        table::columns(&["", "conversation", "what", "with", "since", "id"], &rows)
+    })
+}
+
+/// What is asked, and with what, each in a few words for a list.
+fn subject(request: &ConfirmRequested) -> (&str, String) {
+    let begin = |text: &str| -> String { safe::visible(text).chars().take(60).collect() };
+    if let Some(asked) = &request.elicitation {
+        return (&request.title, begin(&asked.message));
+    }
+    if let Some(asked) = &request.sampling {
+        let newest = asked.messages.last().map_or("", |it| &it.text);
+        return (&request.title, begin(newest));
+    }
+    if let Some(asked) = &request.upgrade {
+        return (&request.tool, level_question::in_short(asked));
+    }
+    if let Some(asked) = &request.memory {
+        return (&request.title, begin(&memory_question::in_short(asked)));
+    }
+    let (bytes, arguments) = (request.arguments.len(), begin(&request.arguments));
+    (&request.tool, format!("{arguments} ({bytes} bytes)"))
+}
+
+/// A confirm by its id, the end of its id, or its number: among those that wait, else the one that ended last.
+async fn find(desk: &CommandContext, name: &str) -> Result<ConfirmRecord, Failure> {
+    if let Ok(confirm) = name.to_uppercase().parse::<ConfirmId>() {
+        return Ok(desk.caller.call::<Get>(ConfirmParams { confirm }).await?);
+    }
+    let conversation = match desk.global.conversation.as_deref() {
+        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
+        None => None,
+    };
+    let open = desk
+        .caller
+        .call::<List>(ConfirmListParams { conversation })
+        .await?
+        .confirms;
+    let found = open.into_iter().filter(|it| is_called(it, name));
+    let mut found: Vec<ConfirmRecord> = found.collect();
+    match (found.pop(), found.len()) {
+        (Some(record), 0) => Ok(record),
+        (Some(_), others) => Err(Failure::new(
+            Exit::USAGE,
+            format!("{} confirms are called {name}", others + 1),
+        )
+        .hint("say which with -C CONVERSATION, or by its id: aishctl confirm ls")),
+        (None, _) => ended::find(desk, conversation, name).await?.ok_or_else(|| {
+            let message = format!("nothing called {} waits", safe::one_line(name));
+            Failure::new(Exit::UNKNOWN, message).hint("aishctl confirm ls")
+        }),
+    }
+}
+
+/// By its number, or by the end of its id.
+fn is_called(record: &ConfirmRecord, name: &str) -> bool {
+    let id = record.request.confirm.to_string();
+    let by_number = format!("c{}", record.request.number) == name;
+    by_number || (name.len() >= 4 && id.ends_with(&name.to_uppercase()))
+}
+
+/// A yes counts from somebody who has seen all of it: the digest says so, or a person at this terminal.
+async fn check_seen(
+    desk: &CommandContext,
+    record: &ConfirmRecord,
+    digest: Option<&str>,
+) -> Result<(), Failure> {
+    // It is too late for any answer, and that is what is to be said.
+    if record.state != ConfirmState::Pending {
+        return Ok(());
+    }
+    if let Some(prefix) = digest {
+        let fits = prefix.len() >= 8 && record.request.digest.starts_with(&prefix.to_lowercase());
+        return if fits {
+            Ok(())
+        } else {
+            Err(Failure::new(
+                Exit::CONFLICT,
+                "the digest is not that of what waits (at least 8 digits of it)",
+            )
+            .hint(format!("aishctl confirm show {}", record.request.confirm)))
+        };
+    }
+    if !desk.may_prompt {
+        return Err(
+            Failure::new(Exit::USAGE, "nobody here can see what would run").hint(format!(
+                "aishctl confirm show {}, then allow it with --digest",
+                record.request.confirm
+            )),
+        );
+    }
+    let cannot =
+        |error: &dyn std::fmt::Display| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
+    let shown = record.clone();
+    let asked = tokio::task::spawn_blocking(move || show_and_ask(&shown)).await;
+    match asked {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => {
+            let id = record.request.confirm;
+            Err(Failure::new(Exit::DENIED, "not allowed; it still waits")
+                .hint(format!("aishctl confirm deny {id} ends that")))
+        }
+        Ok(Err(error)) => Err(cannot(&error)),
+        Err(panic) => Err(cannot(&panic)),
+    }
+}
+
+/// What shows how a confirm is answered.
+fn seen_with(record: &ConfirmRecord) -> String {
+    let id = record.request.confirm;
+    format!("aishctl confirm show {id} says how it is answered")
+}
+
+/// Shows all of it, and takes a yes that was typed afterwards.
+fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
+    let mut stderr = io::stderr().lock();
+    let question = question::question(&record.request, ArgumentExtent::Whole);
+    stderr.write_all(question.as_bytes())?;
+    let wanted = if question::is_destructive(&record.request) {
+        "type yes to allow it: "
+    } else {
+        "allow it? [y/N] "
+    };
+    stderr.write_all(wanted.as_bytes())?;
+    stderr.flush()?;
+    std::thread::sleep(TYPE_AHEAD);
+    forget_typed();
+    let mut typed = String::new();
+    io::stdin().lock().read_line(&mut typed)?;
+    let typed = typed.trim();
+    Ok(typed == "yes" || (typed == "y" && !question::is_destructive(&record.request)))
+}
+
+async fn answer(
+    desk: &CommandContext,
+    record: &ConfirmRecord,
+    decision: Decision,
+    arguments: Option<String>,
+    reason: Option<String>,
+) -> Result<CommandOutput, Failure> {
+    let request = &record.request;
+    let params = AnswerParams {
+        confirm: request.confirm,
+        decision,
+        digest: request.digest.clone(),
+        arguments,
+        reason,
+        content: None,
+    };
+    send(desk, request.number, params).await
+}
+
+async fn send(
+    desk: &CommandContext,
+    number: u32,
+    params: AnswerParams,
+) -> Result<CommandOutput, Failure> {
+    let decision = params.decision;
+    let result = desk.caller.call::<Answer>(params).await?;
+    let (text, exit) = answer_text(number, decision, &result);
+    let mut printed = desk.print(&result, || format!("{text}\n"))?;
+    printed.exit = exit;
+    Ok(printed)
+}
+
+/// What came of an answer, in words and as an exit code.
+pub fn answer_text(number: u32, decision: Decision, result: &AnswerResult) -> (String, Exit) {
+    match result.outcome {
+        AnswerOutcome::Resolved => (
+            format!("c{number} {}", question::decided(decision)),
+            Exit::DONE,
+        ),
+        AnswerOutcome::AlreadyResolved => {
+            let how = result.decision.map_or("answered", question::decided);
+            let by = result
+                .by
+                .as_ref()
+                .map_or(String::new(), |it| format!(" by {}", question::who(it)));
+            let at = result
+                .at
+                .as_ref()
+                .map_or(String::new(), |it| format!(", at {it}"));
+            (
+                format!("c{number} was already {how}{by}{at}"),
+                Exit::CONFLICT,
+            )
+        }
+        AnswerOutcome::Expired => (
+            format!("c{number} has expired: nobody answered in time"),
+            Exit::CONFLICT,
+        ),
+        AnswerOutcome::Cancelled => (format!("c{number} was taken back"), Exit::CONFLICT),
+        AnswerOutcome::ArgsChanged => (
+            format!(
+                "c{number} is not what was shown any more; nothing ran, and it is asked about again"
+            ),
+            Exit::CONFLICT,
+        ),
+        AnswerOutcome::Unknown => (format!("there is no confirm c{number}"), Exit::UNKNOWN),
+    }
+}
+
+/// The arguments as somebody leaves them in an editor.
+async fn edit(desk: &CommandContext, record: &ConfirmRecord) -> Result<String, Failure> {
+    if !desk.may_prompt {
+        return Err(Failure::new(Exit::USAGE, "no editor can be used here")
+            .hint("say the new arguments: --arguments '{...}'"));
+    }
+    let words = editor::program(&desk.around, &desk.editor);
+    terminal_prompt::edit(words, record.request.arguments.clone()).await
+}

@@ -1,0 +1,406 @@
+//! `conv`: list, make, name and put away conversations.
+
+use std::io::{BufRead as _, Write as _};
+
+use aish_proto::conversation::{
+    Activity, Archive, ConversationCreateParams, ConversationDeleteParams, ConversationParams,
+    ConversationStatus, Create, Delete, Fork, ForkParams, ListState, Rename, RenameParams, Search,
+    SearchParams, StatusOf, Unarchive,
+};
+use aish_proto::id::Seq;
+use aish_proto::turn::{Wait, WaitParams};
+use serde_json::json;
+
+use crate::client::conversation_choice;
+use crate::command_output::CommandOutput;
+use crate::commands::command_context::CommandContext;
+use crate::commands::usage::BudgetArgs;
+use crate::commands::{route, usage};
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::render::table;
+use clap::{Args, Subcommand};
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ConversationCommand {
+    /// The conversations, last used first
+    #[command(alias = "list")]
+    Ls {
+        /// The archived ones
+        #[arg(long)]
+        archived: bool,
+        /// Archived or not
+        #[arg(long, conflicts_with = "archived")]
+        all: bool,
+    },
+    /// Make one
+    New {
+        title: Option<String>,
+    },
+    /// One conversation as it is now
+    #[command(alias = "show")]
+    Status {
+        conversation: Option<String>,
+    },
+    /// Use another one (in attach; elsewhere it says how)
+    Switch {
+        conversation: String,
+    },
+    /// What it may take of models: show, set, or take away
+    Budget(BudgetArgs),
+    Rename {
+        conversation: String,
+        title: String,
+    },
+    /// Take it out of the list; nothing is lost
+    Archive {
+        conversation: String,
+    },
+    Unarchive {
+        conversation: String,
+    },
+    /// Delete it for good
+    #[command(alias = "delete")]
+    Rm {
+        conversation: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Its title, as a confirmation
+        #[arg(long, value_name = "TITLE")]
+        title: Option<String>,
+    },
+    /// Return once nothing runs or waits there
+    Wait {
+        conversation: Option<String>,
+    },
+    Fork(ForkArgs),
+    Search(SearchArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ForkArgs {
+    pub conversation: Option<String>,
+    /// The last event to take along
+    #[arg(long, value_name = "SEQ")]
+    pub at: Option<u64>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct SearchArgs {
+    #[arg(required = true)]
+    pub query: Vec<String>,
+    /// Archived conversations too
+    #[arg(long)]
+    pub archived: bool,
+    /// At most this many
+    #[arg(short = 'n', long)]
+    pub limit: Option<u32>,
+}
+
+const TITLE_WIDTH: usize = 40;
+const EXCERPT_WIDTH: usize = 80;
+
+pub async fn run(
+    desk: &CommandContext,
+    command: &ConversationCommand,
+) -> Result<CommandOutput, Failure> {
+    match command {
+        ConversationCommand::Ls { archived, all } => list(desk, *archived, *all).await,
+        ConversationCommand::New { title } => new(desk, title.as_deref()).await,
+        ConversationCommand::Status { conversation } => status(desk, conversation.as_deref()).await,
+        ConversationCommand::Switch { conversation } => {
+            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
+            desk.print(&json!({"conversation": found.id, "title": found.title}), || {
+                format!(
+                    "which conversation is used belongs to each client; for this shell:\n  export AISH_CONVERSATION={}\nor: aishctl attach {}\n",
+                    found.id, found.id
+                )
+            })
+        }
+        ConversationCommand::Rename {
+            conversation,
+            title,
+        } => {
+            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
+            let params = RenameParams {
+                id: found.id,
+                title: title.clone(),
+            };
+            let result = desk.caller.call::<Rename>(params).await?;
+            desk.print(&result, || {
+                format!("{} is called {title} now\n", found.title)
+            })
+        }
+        ConversationCommand::Archive { conversation } => {
+            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
+            let result = desk
+                .caller
+                .call::<Archive>(ConversationParams { id: found.id })
+                .await?;
+            desk.print(&result, || {
+                format!(
+                    "{} is archived; aishctl conv unarchive {} brings it back\n",
+                    found.title, found.id
+                )
+            })
+        }
+        ConversationCommand::Unarchive { conversation } => {
+            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
+            let result = desk
+                .caller
+                .call::<Unarchive>(ConversationParams { id: found.id })
+                .await?;
+            desk.print(&result, || format!("{} is back\n", found.title))
+        }
+        ConversationCommand::Budget(args) => usage::budget(desk, args).await,
+        ConversationCommand::Rm {
+            conversation,
+            yes,
+            title,
+        } => remove(desk, conversation, *yes, title.as_deref()).await,
+        ConversationCommand::Wait { conversation } => wait(desk, conversation.as_deref()).await,
+        ConversationCommand::Fork(args) => fork(desk, args).await,
+        ConversationCommand::Search(args) => search(desk, args).await,
+    }
+}
+
+async fn list(desk: &CommandContext, archived: bool, all: bool) -> Result<CommandOutput, Failure> {
+    let state = match (archived, all) {
+        (true, _) => ListState::Archived,
+        (_, true) => ListState::All,
+        (false, false) => ListState::Open,
+    };
+    let found = conversation_choice::list(&desk.caller, state, None).await?;
+    desk.print(&json!({"v": 1, "conversations": found}), || {
+        let rows: Vec<Vec<String>> = found.iter().map(row).collect();
+        table::columns(&["", "title", "turns", "model", "updated", "id"], &rows)
+    })
+}
+
+fn row(it: &ConversationStatus) -> Vec<String> {
+    vec![
+        glyph(it.state).to_owned(),
+        table::cut(&it.title, TITLE_WIDTH),
+        it.turns.to_string(),
+        it.model.clone().unwrap_or_else(|| "–".to_owned()),
+        minute(&it.updated_at),
+        it.id.to_string(),
+    ]
+}
+
+/// One column that says what a conversation is doing.
+fn glyph(state: Activity) -> &'static str {
+    match state {
+        Activity::Idle => "○",
+        Activity::Running => "●",
+        Activity::RequiresAction => "?",
+        Activity::Queued => "!",
+    }
+}
+
+/// RFC 3339 to the minute.
+fn minute(time: &str) -> String {
+    time.get(..16)
+        .map_or_else(|| time.to_owned(), |it| it.replace('T', " "))
+}
+
+async fn new(desk: &CommandContext, title: Option<&str>) -> Result<CommandOutput, Failure> {
+    let params = ConversationCreateParams {
+        title: title.map(str::to_owned),
+        model: desk.global.model.clone(),
+        cwd: desk.around.cwd_text(),
+        constraints: None,
+        budget: None,
+    };
+    let made = desk.caller.call::<Create>(params).await?;
+    desk.print(&made, || format!("{}\n", made.id))
+}
+
+async fn status(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
+    let it = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name)).await?;
+    desk.print(&it, || {
+        let state = match it.state {
+            Activity::Idle => "idle",
+            Activity::Running => "running",
+            Activity::RequiresAction => "waits for a person",
+            Activity::Queued => "held: a turn was interrupted (aishctl continue, aishctl queue resume)",
+        };
+        let command = it.command.as_ref().map_or_else(String::new, |it| {
+            format!(" · !{}", crate::safe::one_line(&it.command))
+        });
+        format!(
+            "{} {}\n  id        {}\n  state     {state}{command}{}\n  model     {}\n{}  cwd       {}\n  turns     {} · last event {} · {} attached\n  usage     {}\n  updated   {}{}\n",
+            glyph(it.state),
+            it.title,
+            it.id,
+            if it.queued > 0 { format!(" · {} waiting", it.queued) } else { String::new() },
+            it.model.as_deref().unwrap_or("the default"),
+            route::last_turn(&it),
+            it.cwd,
+            it.turns,
+            it.last_seq,
+            it.attached,
+            usage::amounts(&it),
+            it.updated_at,
+            if it.archived { "\n  archived" } else { "" },
+        )
+    })
+}
+
+async fn remove(
+    desk: &CommandContext,
+    name: &str,
+    yes: bool,
+    title: Option<&str>,
+) -> Result<CommandOutput, Failure> {
+    let found = conversation_choice::by_name(&desk.caller, name).await?;
+    let confirm_title = match title {
+        Some(title) => title.to_owned(),
+        None if yes => found.title.clone(),
+        None if desk.may_prompt => typed(&found.title)?,
+        None => {
+            return Err(Failure::new(
+                Exit::USAGE,
+                format!("deleting \"{}\" cannot be undone", found.title),
+            )
+            .hint(format!(
+                "aishctl conv rm {} --yes   (or keep it: aishctl conv archive {})",
+                found.id, found.id
+            )));
+        }
+    };
+    if confirm_title != found.title {
+        return Err(Failure::new(
+            Exit::USAGE,
+            format!("it is called \"{}\"; nothing was deleted", found.title),
+        )
+        .hint(format!(
+            "aishctl conv archive {} takes it out of the list and keeps it",
+            found.id
+        )));
+    }
+    desk.caller
+        .call::<Delete>(ConversationDeleteParams {
+            id: found.id,
+            confirm_title,
+        })
+        .await?;
+    desk.print(&json!({"deleted": found.id}), || {
+        format!(
+            "deleted {}; its bytes leave the journal at the next compaction\n",
+            found.title
+        )
+    })
+}
+
+fn typed(title: &str) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
+    let mut line = String::new();
+    let mut stderr = std::io::stderr();
+    write!(
+        stderr,
+        "type the title to delete it for good ({}): ",
+        crate::safe::one_line(title)
+    )
+    .map_err(failed)?;
+    std::io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(failed)?;
+    Ok(line.trim_end_matches('\n').to_owned())
+}
+
+async fn wait(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
+    let mut exit = Exit::DONE;
+    let mut now = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name)).await?;
+    while let Some(turn) = now.turn {
+        let params = WaitParams {
+            turn,
+            timeout_ms: None,
+        };
+        let record = desk.caller.call_within::<Wait>(params, None).await?;
+        let reason = record.stop_reason;
+        exit = reason.map_or(Exit::DONE, |it| exit::of_turn(it, record.error.as_ref()));
+        let params = ConversationParams { id: now.id };
+        now = desk.caller.call::<StatusOf>(params).await?;
+    }
+    if now.state == Activity::Queued {
+        let message = format!("{} turns wait behind an interrupted one", now.queued);
+        return Err(Failure::new(Exit::FAILED, message).hint(format!(
+            "aishctl continue {0}   or   aishctl queue resume {0}",
+            now.id
+        )));
+    }
+    let printed = desk.print(&now, String::new)?;
+    Ok(CommandOutput { exit, ..printed })
+}
+
+pub async fn fork(desk: &CommandContext, args: &ForkArgs) -> Result<CommandOutput, Failure> {
+    let found = conversation_choice::resolve(
+        &desk.caller,
+        &desk.around,
+        desk.name(args.conversation.as_deref()),
+    )
+    .await?;
+    let made = desk
+        .caller
+        .call::<Fork>(ForkParams {
+            id: found.id,
+            at_seq: args.at.map(Seq),
+        })
+        .await?;
+    desk.print(&made, || format!("{}\n", made.id))
+}
+
+/// Hits that are shown where nobody says how many.
+const SEARCH_PAGE: u32 = 50;
+
+pub async fn search(desk: &CommandContext, args: &SearchArgs) -> Result<CommandOutput, Failure> {
+    let id = match desk.global.conversation.as_deref() {
+        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
+        None => None,
+    };
+    let wanted = args.limit.unwrap_or(SEARCH_PAGE);
+    let mut params = SearchParams {
+        query: args.query.join(" "),
+        id,
+        include_archived: args.archived,
+        cursor: None,
+        limit: Some(wanted),
+    };
+    let mut result = desk.caller.call::<Search>(params.clone()).await?;
+    while let (Some(cursor), Some(rest)) = (
+        result.next_cursor.clone(),
+        u32::try_from(result.hits.len())
+            .ok()
+            .and_then(|it| wanted.checked_sub(it))
+            .filter(|it| *it > 0),
+    ) {
+        params.cursor = Some(cursor);
+        params.limit = Some(rest);
+        let page = desk.caller.call::<Search>(params.clone()).await?;
+        result.hits.extend(page.hits);
+        result.more = page.more;
+        result.next_cursor = page.next_cursor;
+    }
+    desk.print(&result, || {
+        let rows: Vec<Vec<String>> = result
+            .hits
+            .iter()
+            .map(|it| {
+                vec![
+                    table::cut(&it.title, TITLE_WIDTH),
+                    it.seq.to_string(),
+                    if it.left_context { "archived" } else { "" }.to_owned(),
+                    table::cut(&it.excerpt, EXCERPT_WIDTH),
+                ]
+            })
+            .collect();
+        let mut text = table::columns(&["title", "event", "", "text"], &rows);
+        if result.more {
+            text.push_str("… and more (-n)\n");
+        }
+        text
+    })
+}

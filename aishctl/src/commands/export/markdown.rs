@@ -1,0 +1,198 @@
+//! For people: who asked and when, what was answered, what tools did, folded. Strangers' text stands in quotes and fences.
+
+use std::collections::BTreeMap;
+
+use aish_proto::conversation::ConversationStatus;
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{
+    AssistantMessage, AttachedText, ConfirmRequested, ConfirmResolved, Imported, ModelChanged,
+    Renamed, ShellFinished, Status, StatusLevel, ToolResult, TurnFinished, TurnStarted,
+    UserMessage,
+};
+use aish_proto::id::{ConfirmId, TurnId};
+use aish_proto::model::ModelSource;
+use aish_proto::turn::StopReason;
+
+use crate::commands::export::instant::to_minute;
+use crate::commands::export::quote::{code, fenced, html, plain, quoted};
+use crate::failure;
+use crate::render::command_frame::ending;
+use crate::render::question;
+
+#[derive(Debug)]
+pub(super) struct MarkdownExport {
+    /// What stands at the top, until something stands below it.
+    head: Option<String>,
+    /// The turn that goes on, and who answers.
+    answers: Option<(Option<TurnId>, String)>,
+    /// What confirms are called, and what they are about.
+    confirms: BTreeMap<ConfirmId, (u32, String)>,
+}
+
+impl MarkdownExport {
+    pub(super) fn new(of: &ConversationStatus) -> Self {
+        let head = format!(
+            "# {}\n\nA conversation of aish, `{}`, begun on {}.\n",
+            plain(&of.title),
+            of.id,
+            to_minute(&of.created_at)
+        );
+        Self {
+            head: Some(head),
+            answers: None,
+            confirms: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &Envelope) -> String {
+        let mut text = self.head.take().unwrap_or_default();
+        let at = to_minute(&event.ts);
+        if let Some(message) = event.read::<UserMessage>() {
+            question(&message, &at, &mut text);
+        } else if let Some(started) = event.read::<TurnStarted>() {
+            self.answers = Some((event.turn, name(&started)));
+        } else if let Some(message) = event.read::<AssistantMessage>() {
+            self.answer(event.turn, &message, &at, &mut text);
+        } else if let Some(result) = event.read::<ToolResult>() {
+            self::result(&result, &mut text);
+        } else if let Some(finished) = event.read::<ShellFinished>() {
+            command(&finished, &mut text);
+        } else if let Some(request) = event.read::<ConfirmRequested>() {
+            let tool = Some(&request.tool).filter(|it| !it.is_empty());
+            let about = tool.unwrap_or(&request.title).clone();
+            let about = (request.number, about);
+            let note = format!("c{}: {} asks for consent", about.0, code(&about.1));
+            self.confirms.insert(request.confirm, about);
+            text.push_str(&aside(&note));
+        } else if let Some(resolved) = event.read::<ConfirmResolved>() {
+            let about = self.confirms.remove(&resolved.confirm).unwrap_or_default();
+            let note = format!(
+                "{}: {}",
+                plain(&question::ending(about.0, &resolved)),
+                code(&about.1)
+            );
+            text.push_str(&aside(&note));
+        } else if let Some(finished) = event.read::<TurnFinished>() {
+            text.push_str(&ended(&finished));
+        } else if let Some(told) = event_text(event) {
+            text.push_str(&aside(&told));
+        }
+        text
+    }
+
+    fn answer(
+        &self,
+        turn: Option<TurnId>,
+        message: &AssistantMessage,
+        at: &str,
+        text: &mut String,
+    ) {
+        let of_turn = self.answers.as_ref().filter(|it| it.0 == turn);
+        let name = of_turn.map_or("", |it| it.1.as_str());
+        let cut = if message.complete { "" } else { ", cut off" };
+        text.push_str(&format!("\n### Answer{name} · {at}{cut}\n"));
+        if !message.reasoning.is_empty() {
+            folded("reasoning", &fenced("text", &message.reasoning), text);
+        }
+        if !message.text.is_empty() {
+            text.push_str(&format!("\n{}", quoted(&message.text)));
+        }
+        for call in &message.tool_calls {
+            let summary = format!("called <code>{}</code>", html(&call.name));
+            folded(&summary, &fenced("json", &call.arguments), text);
+        }
+    }
+}
+
+fn question(message: &UserMessage, at: &str, text: &mut String) {
+    let what = match (message.retry_of, message.continues) {
+        (Some(_), _) => "Asked again",
+        (None, Some(_)) => "Continued",
+        (None, None) => "Asked",
+    };
+    text.push_str(&format!("\n## {what} · {at}\n"));
+    if !message.text.is_empty() {
+        text.push_str(&format!("\n{}", quoted(&message.text)));
+    }
+    for AttachedText { name, text: whole } in &message.attachments {
+        let summary = format!("attached: {} ({} bytes)", html(name), whole.len());
+        folded(&summary, &fenced("text", whole), text);
+    }
+    for call in &message.calls {
+        let summary = format!("listed call <code>{}</code>", html(&call.name));
+        folded(&summary, &fenced("json", &call.arguments), text);
+    }
+}
+
+fn result(result: &ToolResult, text: &mut String) {
+    let how = match (&result.denied, result.ok) {
+        (Some(_), _) => "not permitted",
+        (None, true) => "ok",
+        (None, false) => "failed",
+    };
+    let ms = result.ms.map_or(String::new(), |it| format!(" · {it} ms"));
+    let summary = format!("result of <code>{}</code> · {how}{ms}", html(&result.name));
+    folded(&summary, &fenced("text", &result.content), text);
+}
+
+fn command(finished: &ShellFinished, text: &mut String) {
+    let command = html(&finished.command);
+    let summary = format!("command <code>{command}</code> · {}", ending(finished));
+    folded(&summary, &fenced("text", &finished.output), text);
+}
+
+/// Who answers, as it stands behind "Answer".
+fn name(started: &TurnStarted) -> String {
+    match started.source {
+        ModelSource::Configured | ModelSource::Discovered | ModelSource::Demo => {
+            format!(" of {} ({})", code(&started.model), code(&started.model_id))
+        }
+        ModelSource::Imported => " from elsewhere".to_owned(),
+        ModelSource::None => " of a list of calls".to_owned(),
+    }
+}
+
+fn ended(finished: &TurnFinished) -> String {
+    let why = match finished.stop_reason {
+        StopReason::End => return String::new(),
+        StopReason::Cancelled => "cancelled",
+        StopReason::Interrupted => "interrupted: aishd ended while this was being written",
+        StopReason::MaxTokens => "cut at the model's limit of tokens",
+        StopReason::ToolDepth => "tool-call depth limit reached",
+        StopReason::Refusal => "the model refused",
+        StopReason::Denied => "an action was not permitted",
+        StopReason::NoApprover => "an action needed approval and nobody was there",
+        StopReason::Budget => "the budget is used up",
+        StopReason::Upstream => "the model's server failed",
+    };
+    let detail = finished.error.as_ref().map(failure::of_turn);
+    let detail = detail.map_or(String::new(), |it| format!(": {}", plain(&it)));
+    aside(&format!("{why}{detail}"))
+}
+
+/// Facts that are one line.
+fn event_text(event: &Envelope) -> Option<String> {
+    if let Some(Status { level, text }) = event.read() {
+        return (level != StatusLevel::Debug).then(|| plain(&text));
+    }
+    if let Some(Renamed { title }) = event.read() {
+        return Some(format!("called {} from here on", code(&title)));
+    }
+    if let Some(ModelChanged { model }) = event.read() {
+        let model = model.map_or("the default".to_owned(), |it| code(&it));
+        return Some(format!("model: {model}"));
+    }
+    let Imported { messages, .. } = event.read()?;
+    Some(format!("{messages} messages were imported"))
+}
+
+fn aside(text: &str) -> String {
+    format!("\n*aish:* {text}\n")
+}
+
+/// The blank lines end the HTML, so that the fence is one.
+fn folded(summary: &str, body: &str, text: &mut String) {
+    text.push_str(&format!(
+        "\n<details><summary>{summary}</summary>\n\n{body}\n</details>\n"
+    ));
+}

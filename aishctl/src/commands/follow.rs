@@ -1,0 +1,572 @@
+//! From a turn's id to its end: the answer's text, cancelling, `--timeout`, and a daemon that comes back.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, ReplayStart};
+use aish_proto::confirm::{Answer as ConfirmAnswer, AnswerOutcome};
+use aish_proto::event::{ConfirmRequested, StatusLevel};
+use aish_proto::id::{ConfirmId, ConversationId, TurnId};
+use aish_proto::turn::{Cancel, Get, TurnParams, TurnRecord};
+use tokio::io::AsyncWrite;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::client::connect::{Caller, RpcCallError, WireEvent};
+use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
+use crate::client::editor;
+use crate::commands::confirm;
+use crate::controlling_terminal;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::command_frame::CommandFrames;
+use crate::render::notice;
+use crate::render::notice::Notices;
+use crate::render::output::AnswerOutput;
+use crate::render::spinner::Spinner;
+use crate::render::terminal_prompt::{PromptReaction, Prompter};
+use crate::render::turn_stream::{StreamStep, StreamedAnswer};
+use crate::render::waiting_notice::WaitingNotice;
+use crate::render::{question, wrap};
+use crate::signals::{ClientSignals, TerminalSignal};
+
+/// How long a cancelled turn may take to end; what has been written is printed by then.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
+/// The same where nobody reads what would be printed.
+const UNREAD_CANCEL_WITHIN: Duration = Duration::from_secs(2);
+
+/// A turn, and where its question stands.
+#[derive(Clone, Copy, Debug)]
+pub struct FollowTarget {
+    pub conversation: ConversationId,
+    pub turn: TurnId,
+    /// Where to begin reading: just before the question.
+    pub cursor: Cursor,
+}
+
+/// Who follows, and with what.
+#[derive(Debug)]
+pub struct FollowOptions<'a, O> {
+    pub reach: &'a DaemonReach,
+    pub signals: &'a mut ClientSignals,
+    pub notices: &'a mut Notices,
+    pub output: &'a mut AnswerOutput<O>,
+    /// When `--timeout` is over.
+    pub give_up: Option<Instant>,
+    /// When the person began to wait.
+    pub began: Instant,
+    /// Whether the person at this terminal is asked.
+    pub asks: FollowAnswerer,
+    /// What its commands stand in.
+    pub frames: CommandFrames,
+}
+
+/// Who answers what a turn asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowAnswerer {
+    /// The person at this terminal, or whoever is first.
+    Here,
+    /// Somebody at another terminal.
+    Elsewhere,
+}
+
+/// How the following ended.
+#[derive(Debug)]
+pub struct FollowOutcome {
+    pub answer: StreamedAnswer,
+    /// We stopped it, and are to exit like this.
+    pub stopped: Option<Exit>,
+    /// The reader of our output does not read, and we were told to leave: write no more.
+    pub stuck: bool,
+}
+
+/// Everything that may end the waiting.
+enum FollowWake {
+    Event(Option<Box<WireEvent>>),
+    Record(Box<Result<TurnRecord, RpcCallError>>),
+    Signal(TerminalSignal),
+    /// The person answered.
+    Typed(String),
+    /// `--timeout`, or the time that a cancelled turn gets.
+    Over,
+}
+
+/// The part that works while a write waits for a slow reader.
+struct FollowControl<'a> {
+    signals: &'a mut ClientSignals,
+    caller: Caller,
+    turn: TurnId,
+    until: Option<Instant>,
+    stopped: Option<Exit>,
+    /// A write was given up.
+    stuck: bool,
+    /// A record that came while a write waited.
+    record: Option<Box<Result<TurnRecord, RpcCallError>>>,
+    /// Calls on their way; none of them is waited for before the events are read.
+    calls: JoinSet<Option<Result<TurnRecord, RpcCallError>>>,
+}
+
+impl<O: AsyncWrite + Unpin> FollowOptions<'_, O> {
+    /// Follows the turn to its end.
+    pub async fn run(
+        self,
+        link: DaemonLink,
+        target: FollowTarget,
+    ) -> Result<FollowOutcome, Failure> {
+        let Self {
+            reach,
+            signals,
+            notices,
+            output,
+            give_up,
+            began,
+            asks,
+            frames,
+        } = self;
+        let mut control = FollowControl {
+            signals,
+            caller: link.caller.clone(),
+            turn: target.turn,
+            until: give_up,
+            stopped: None,
+            stuck: false,
+            record: None,
+            calls: JoinSet::new(),
+        };
+        let mut following = TurnFollower {
+            reach,
+            notices,
+            output,
+            target,
+            link,
+            answer: StreamedAnswer::new(target.turn),
+            waiting: WaitingNotice::default(),
+            told: false,
+            resync: false,
+            spinner: Spinner::new(began),
+            asks,
+            prompter: Prompter::default(),
+            numbers: HashMap::new(),
+            frames,
+        };
+        if !following.notices.spins() {
+            following.spinner.stop();
+        }
+        match following.link.attached.take() {
+            Some(attached) => following.tell_of_place(&attached),
+            None => following.attach().await?,
+        }
+        loop {
+            let wake = tokio::select! {
+                event = following.link.events.recv() => FollowWake::Event(event.map(Box::new)),
+                wake = control.wake() => wake,
+                typed = following.prompter.typed() => FollowWake::Typed(typed),
+                () = following.spinner.turned() => {
+                    following.spin();
+                    continue;
+                }
+            };
+            following.notices.settle();
+            match wake {
+                FollowWake::Event(Some(event)) => following.event(&mut control, &event).await?,
+                FollowWake::Event(None) => following.reconnect(&mut control).await?,
+                FollowWake::Record(record) => following.record(&mut control, *record).await?,
+                FollowWake::Signal(signal) => control.signal(signal),
+                FollowWake::Typed(line) => following.typed(&line).await?,
+                FollowWake::Over => control.over(),
+            }
+            if following.answer.ended.is_some() || control.left() {
+                break;
+            }
+        }
+        if control.stopped.is_some() {
+            control.settle().await;
+        }
+        Ok(FollowOutcome {
+            answer: following.answer,
+            stopped: control.stopped,
+            stuck: control.stuck,
+        })
+    }
+}
+
+struct TurnFollower<'a, O> {
+    reach: &'a DaemonReach,
+    notices: &'a mut Notices,
+    output: &'a mut AnswerOutput<O>,
+    target: FollowTarget,
+    link: DaemonLink,
+    answer: StreamedAnswer,
+    waiting: WaitingNotice,
+    /// What there is to know of the place has been said.
+    told: bool,
+    /// The replay does not begin where we left; the record will say how the turn stands.
+    resync: bool,
+    spinner: Spinner,
+    asks: FollowAnswerer,
+    prompter: Prompter,
+    /// What the confirms of this turn are called.
+    numbers: HashMap<ConfirmId, u32>,
+    /// Its commands.
+    frames: CommandFrames,
+}
+
+impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
+    async fn attach(&mut self) -> Result<(), RpcCallError> {
+        let params = AttachParams {
+            id: self.target.conversation,
+            since: ReplayStart::Cursor(self.target.cursor),
+            deltas: true,
+        };
+        let attached = self.link.caller.call::<Attach>(params).await?;
+        self.tell_of_place(&attached);
+        Ok(())
+    }
+
+    fn tell_of_place(&mut self, attached: &AttachResult) {
+        for notice in attached.notices.iter().filter(|_| !self.told) {
+            self.notices.print(&notice::of(notice));
+        }
+        self.told = true;
+    }
+
+    fn spin(&mut self) {
+        let row = self
+            .spinner
+            .row(self.answer.model.as_deref(), Instant::now());
+        self.notices.spin(&row);
+    }
+
+    async fn event(
+        &mut self,
+        control: &mut FollowControl<'_>,
+        event: &WireEvent,
+    ) -> Result<(), Failure> {
+        let envelope = &event.params.event;
+        if let Some(seq) = envelope.seq {
+            if envelope.epoch == self.target.cursor.epoch && seq <= self.target.cursor.seq {
+                return Ok(());
+            }
+            self.target.cursor = Cursor {
+                epoch: envelope.epoch,
+                seq,
+            };
+        }
+        if envelope.turn.is_none_or(|it| it == self.answer.turn) {
+            let written = control.guard(self.output.event(event.raw.get())).await;
+            self.written(control, written).await?;
+        }
+        let of_turn = envelope.turn.filter(|it| *it == self.answer.turn);
+        let begins = CommandFrames::begins(envelope);
+        if let Some(rows) = of_turn.and_then(|_| self.frames.take(envelope)) {
+            self.spinner.stop();
+            // A row stands above a frame, and none in it.
+            let written = if begins {
+                control.guard(self.output.next_text()).await
+            } else {
+                control.guard(self.output.end_text()).await
+            };
+            self.written(control, written).await?;
+            self.notices.settle();
+            rows.iter()
+                .for_each(|it| self.notices.raw(&format!("{it}\n")));
+        }
+        if let Some(text) = self.waiting.event_line(envelope) {
+            self.notices.print(&text);
+        }
+        let before = self.answer.item();
+        let steps = self.answer.take(envelope);
+        if before.is_some() && before != self.answer.item() {
+            let written = control.guard(self.output.next_text()).await;
+            self.written(control, written).await?;
+        }
+        control.turn = self.answer.turn;
+        self.show(control, steps).await
+    }
+
+    async fn show(
+        &mut self,
+        control: &mut FollowControl<'_>,
+        steps: Vec<StreamStep>,
+    ) -> Result<(), Failure> {
+        for step in steps {
+            match step {
+                StreamStep::Text(text) => {
+                    self.spinner.stop();
+                    let written = control.guard(self.output.text(&text)).await;
+                    self.written(control, written).await?;
+                }
+                StreamStep::Notice(StatusLevel::Debug, text) => self.notices.debug(&text),
+                StreamStep::Notice(StatusLevel::Info | StatusLevel::Warning, text) => {
+                    self.notices.print(&text);
+                }
+                StreamStep::Rewritten => {
+                    let written = control.guard(self.output.next_text()).await;
+                    self.written(control, written).await?;
+                    self.notices
+                        .print("the answer ended otherwise than it was shown; all of it follows");
+                }
+                StreamStep::Resync => self.resync = true,
+                StreamStep::ReplayComplete if self.resync => {
+                    self.resync = false;
+                    control.ask_record();
+                }
+                StreamStep::ReplayComplete => {}
+                StreamStep::Asked(request) => {
+                    self.spinner.stop();
+                    // What the model said so far stands above the question.
+                    let written = control.guard(self.output.next_text()).await;
+                    self.written(control, written).await?;
+                    self.notices.settle();
+                    self.on_question(*request);
+                }
+                StreamStep::Settled(resolved) => {
+                    let number = self.numbers.get(&resolved.confirm).copied();
+                    if self.prompter.settle(resolved.confirm) {
+                        // Its line still waits for an answer.
+                        self.notices.coloured("\n", "");
+                    }
+                    if let Some(number) = number {
+                        self.notices.print(&question::ending(number, &resolved));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the question to the person here, or says where it can be answered.
+    fn on_question(&mut self, request: ConfirmRequested) {
+        self.numbers.insert(request.confirm, request.number);
+        match self.asks {
+            FollowAnswerer::Here => {
+                let text = self.prompter.ask(request);
+                self.question(&text);
+            }
+            FollowAnswerer::Elsewhere => {
+                let number = request.number;
+                self.notices.print(&format!(
+                    "c{number} needs approval — answer in any attached terminal, or: aishctl confirm allow c{number}"
+                ));
+            }
+        }
+    }
+
+    fn question(&mut self, text: &str) {
+        let colour = self
+            .prompter
+            .open_question()
+            .map_or("", |(_, colour)| colour);
+        let text = wrap::exactly(text, controlling_terminal::columns());
+        self.notices.coloured(&text, colour);
+    }
+
+    async fn typed(&mut self, line: &str) -> Result<(), Failure> {
+        match self.prompter.take(line) {
+            PromptReaction::Say(text) => self.notices.coloured(&text, ""),
+            PromptReaction::Edit(arguments) => {
+                let words = editor::program(&self.reach.around, &self.link.hello.ui.editor);
+                let caller = &self.link.caller;
+                let text = self.prompter.edit(caller, words, arguments).await;
+                self.question(&text);
+            }
+            PromptReaction::Answer(params) => {
+                let (confirm, decision) = (params.confirm, params.decision);
+                match self.link.caller.call::<ConfirmAnswer>(*params).await {
+                    Ok(result) if result.outcome == AnswerOutcome::Resolved => {
+                        self.prompter.settle(confirm);
+                    }
+                    Ok(result) => {
+                        self.prompter.settle(confirm);
+                        let number = self.numbers.get(&confirm).copied().unwrap_or_default();
+                        let (text, _) = confirm::answer_text(number, decision, &result);
+                        self.notices.print(&text);
+                    }
+                    // The next connection offers the question again.
+                    Err(error) if error.is_transient() => {
+                        let text = self.prompter.ask_again();
+                        self.question(&text);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody reads on: stop paying for tokens, then say so by the exit code.
+    async fn written(
+        &mut self,
+        control: &mut FollowControl<'_>,
+        written: Option<io::Result<()>>,
+    ) -> Result<(), Failure> {
+        match written {
+            Some(Err(error)) => {
+                control.cancel();
+                let settled = control.settle();
+                drop(tokio::time::timeout(UNREAD_CANCEL_WITHIN, settled).await);
+                Err(Failure::output(&error))
+            }
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    async fn record(
+        &mut self,
+        control: &mut FollowControl<'_>,
+        record: Result<TurnRecord, RpcCallError>,
+    ) -> Result<(), Failure> {
+        match record {
+            Ok(record) => {
+                let steps = self.answer.settle(record);
+                self.show(control, steps).await
+            }
+            // The next connection asks again.
+            Err(error) if error.is_transient() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn reconnect(&mut self, control: &mut FollowControl<'_>) -> Result<(), Failure> {
+        self.notices
+            .print("lost the connection to aishd; trying again");
+        loop {
+            let opened = tokio::select! {
+                opened = self.reach.open(DaemonWait::UntilBack) => opened.map_err(|failure| {
+                    let again = format!("aishctl log {}", self.target.conversation);
+                    Failure { hint: Some(again), ..failure }
+                })?,
+                wake = control.wake() => {
+                    match wake {
+                        FollowWake::Signal(signal) => control.signal(signal),
+                        FollowWake::Over => control.over(),
+                        FollowWake::Record(record) => self.record(control, *record).await?,
+                        FollowWake::Event(_) | FollowWake::Typed(_) => {}
+                    }
+                    if self.answer.ended.is_some() {
+                        return Ok(());
+                    }
+                    // Nothing can be cancelled where nobody listens.
+                    if control.stopped.is_some() {
+                        control.until = None;
+                        control.leave();
+                        return Ok(());
+                    }
+                    continue;
+                }
+            };
+            self.link = opened;
+            control.caller = self.link.caller.clone();
+            match self.attach().await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_transient() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl FollowControl<'_> {
+    async fn wake(&mut self) -> FollowWake {
+        if let Some(record) = self.record.take() {
+            return FollowWake::Record(record);
+        }
+        let until = self.until;
+        let over = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                signal = self.signals.next() => return FollowWake::Signal(signal),
+                Some(done) = self.calls.join_next() => {
+                    if let Ok(Some(record)) = done {
+                        return FollowWake::Record(Box::new(record));
+                    }
+                }
+                () = &mut over => return FollowWake::Over,
+            }
+        }
+    }
+
+    /// Runs a write to its end, or until we are to leave: `None`.
+    async fn guard(
+        &mut self,
+        write: impl Future<Output = io::Result<()>>,
+    ) -> Option<io::Result<()>> {
+        tokio::pin!(write);
+        let mut record = None;
+        while !self.left() {
+            tokio::select! {
+                biased;
+                written = &mut write => {
+                    self.record = self.record.take().or(record);
+                    return Some(written);
+                }
+                wake = self.wake() => match wake {
+                    FollowWake::Signal(signal) => self.signal(signal),
+                    FollowWake::Over => self.over(),
+                    FollowWake::Record(came) => record = Some(came),
+                    FollowWake::Event(_) | FollowWake::Typed(_) => {}
+                },
+            }
+        }
+        self.stuck = true;
+        None
+    }
+
+    fn signal(&mut self, signal: TerminalSignal) {
+        if self.stopped == Some(Exit::INTERRUPTED) || self.stopped == Some(Exit::TERMINATED) {
+            self.leave();
+        } else {
+            self.stop(signal.exit());
+        }
+    }
+
+    fn over(&mut self) {
+        if self.stopped.is_some() {
+            self.leave();
+        } else {
+            self.stop(Exit::TIMEOUT);
+        }
+    }
+
+    fn stop(&mut self, exit: Exit) {
+        self.stopped = Some(exit);
+        self.until = Some(Instant::now() + CANCELLED_WITHIN);
+        self.cancel();
+    }
+
+    /// Nothing is waited for any more.
+    fn leave(&mut self) {
+        self.until = None;
+        self.calls.abort_all();
+    }
+
+    fn left(&self) -> bool {
+        self.stopped.is_some() && self.until.is_none()
+    }
+
+    fn cancel(&mut self) {
+        let (caller, turn) = (self.caller.clone(), self.turn);
+        self.calls.spawn(async move {
+            drop(caller.call::<Cancel>(TurnParams { turn }).await);
+            None
+        });
+    }
+
+    fn ask_record(&mut self) {
+        let (caller, turn) = (self.caller.clone(), self.turn);
+        self.calls
+            .spawn(async move { Some(caller.call::<Get>(TurnParams { turn }).await) });
+    }
+
+    /// Waits for the calls that are on their way.
+    async fn settle(&mut self) {
+        while self.calls.join_next().await.is_some() {}
+    }
+}

@@ -1,0 +1,481 @@
+//! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
+
+pub mod import;
+mod pinned;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aish_proto::mcp::{
+    Connect, ConnectParams, Disconnect, GetPrompt, GetPromptParams, List, Logs, McpResource,
+    McpServerStatus, McpTransport, Prompts, ReadResource, ReadResourceParams, Refresh,
+    RefreshParams, Resources, Restart, ServerParams, ServerState, Tool, ToolParams, Tools,
+    ToolsParams,
+};
+use aish_proto::method::Empty;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::command_output::CommandOutput;
+use crate::commands::command_context::CommandContext;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gateway::ServeArgs;
+use crate::render::table;
+use crate::safe;
+
+/// A program may have to be fetched before it says its first word; the daemon gives up before this.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(90);
+/// A server's own work; the daemon's limit for a call is shorter unless it reports progress.
+pub(crate) const ASK_DEADLINE: Duration = Duration::from_secs(130);
+const SUMMARY_COLUMNS: usize = 80;
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum McpCommand {
+    /// The servers, and how they do
+    #[command(alias = "ls")]
+    List,
+    /// The tools that can be called
+    Tools {
+        alias: Option<String>,
+    },
+    /// One tool's whole definition
+    Tool {
+        #[arg(value_name = "ALIAS__TOOL")]
+        name: String,
+    },
+    /// Connect to a server until it is disconnected or the daemon ends
+    Connect(ConnectArgs),
+    /// End a session; a configured server comes back when the daemon is started again
+    Disconnect {
+        alias: String,
+    },
+    /// End a session and begin another
+    Restart {
+        alias: String,
+    },
+    /// List the tools again, of one server or of all
+    Refresh {
+        alias: Option<String>,
+    },
+    /// What a server wrote to its standard error
+    Logs {
+        alias: String,
+    },
+    /// What the servers in another program's file are here: tables for the configuration, on stdout
+    Import {
+        /// For example .mcp.json; absent: what the usual files hold (or those of mcp.import)
+        file: Option<PathBuf>,
+        /// Into your configuration, where they are connected to from now on
+        #[arg(long, requires = "file")]
+        write: bool,
+    },
+    /// What a server can be asked to read
+    Resources {
+        alias: String,
+    },
+    /// Read a resource
+    Read {
+        alias: String,
+        uri: String,
+    },
+    /// Keep a resource in the context of this conversation, as it is at each request
+    Pin {
+        alias: String,
+        uri: String,
+    },
+    Unpin {
+        alias: String,
+        uri: String,
+    },
+    /// The resources that this conversation has pinned
+    Pinned,
+    /// Be an MCP server on stdin and stdout, with the tools of the daemon
+    Serve(ServeArgs),
+    /// The prompts that a server keeps ready
+    Prompts {
+        alias: String,
+    },
+    /// Ask the model what a prompt says; the answer on stdout
+    Ask(AskPrompt),
+    /// One prompt, filled in
+    Prompt {
+        alias: String,
+        name: String,
+        #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
+        arguments: Vec<(String, String)>,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct AskPrompt {
+    pub alias: String,
+    /// Its name; aishctl mcp prompts ALIAS lists them
+    pub prompt: String,
+    #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
+    pub arguments: Vec<(String, String)>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ConnectArgs {
+    /// The server's URL, or a command as one word
+    #[arg(value_name = "URL|COMMAND")]
+    pub target: String,
+    /// Its name here; absent: made from the host or the program
+    pub alias: Option<String>,
+    /// The variable of the daemon that holds the token for the URL
+    #[arg(long, value_name = "VARIABLE")]
+    pub auth_env: Option<String>,
+    /// A variable for the command
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    pub env: Vec<(String, String)>,
+}
+
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("it is NAME=VALUE".to_owned()),
+    }
+}
+
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&McpCommand>,
+) -> Result<CommandOutput, Failure> {
+    match command.unwrap_or(&McpCommand::List) {
+        McpCommand::List => list(desk).await,
+        McpCommand::Tools { alias } => tools(desk, alias.clone()).await,
+        McpCommand::Tool { name } => tool(desk, name).await,
+        McpCommand::Connect(args) => connect(desk, args).await,
+        McpCommand::Disconnect { alias } => {
+            let done = desk.caller.call::<Disconnect>(of(alias)).await?;
+            desk.print(&done, || format!("{alias} is disconnected\n"))
+        }
+        McpCommand::Restart { alias } => {
+            let deadline = Some(desk.global.timeout.unwrap_or(CONNECT_DEADLINE));
+            let restarted = desk.caller.call_within::<Restart>(of(alias), deadline);
+            let done = restarted.await?;
+            desk.print(&done, || format!("{alias} is connected again\n"))
+        }
+        McpCommand::Refresh { alias } => refresh(desk, alias.clone()).await,
+        McpCommand::Logs { alias } => {
+            let logs = desk.caller.call::<Logs>(of(alias)).await?;
+            desk.print(&logs, || match logs.lost {
+                0 => logs.text.clone(),
+                lost => format!("[aish] {lost} bytes before this are gone\n{}", logs.text),
+            })
+        }
+        McpCommand::Import {
+            file: Some(file), ..
+        } => import::print(desk, file).await,
+        McpCommand::Import { file: None, .. } => import::usual(desk).await,
+        McpCommand::Resources { alias } => resources(desk, alias).await,
+        McpCommand::Read { alias, uri } => read(desk, alias, uri).await,
+        McpCommand::Prompts { alias } => prompts(desk, alias).await,
+        McpCommand::Pin { alias, uri } => pinned::pin(desk, alias, uri).await,
+        McpCommand::Unpin { alias, uri } => pinned::unpin(desk, alias, uri).await,
+        McpCommand::Pinned => pinned::list(desk).await,
+        McpCommand::Ask(_) | McpCommand::Serve(_) => {
+            Err(Failure::new(Exit::USAGE, "that command has its own output"))
+        }
+        McpCommand::Prompt {
+            alias,
+            name,
+            arguments,
+        } => prompt(desk, alias, name, arguments).await,
+    }
+}
+
+fn of(alias: &str) -> ServerParams {
+    ServerParams {
+        alias: alias.to_owned(),
+    }
+}
+
+/// How long a server may take for what it is asked now.
+fn patience(desk: &CommandContext) -> Duration {
+    desk.global.timeout.unwrap_or(ASK_DEADLINE)
+}
+
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = desk.caller.call::<List>(Empty {}).await?;
+    desk.print(&result, || {
+        if result.servers.is_empty() {
+            return "no MCP server is configured; aishctl mcp connect URL|COMMAND adds one\n"
+                .to_owned();
+        }
+        let rows: Vec<Vec<String>> = result.servers.iter().map(row).collect();
+        let head = ["alias", "kind", "state", "tools", "time", "server", "where"];
+        let mut text = table::columns(&head, &rows);
+        for server in &result.servers {
+            let remarks = server.remarks.iter().map(|it| (it, None));
+            let why = server.why.iter().map(|it| (it, server.hint.as_ref()));
+            for (said, hint) in why.chain(remarks) {
+                let (alias, said) = (&server.alias, safe::one_line(said));
+                text.push_str(&format!("[aish] mcp {alias}: {said}\n"));
+                if let Some(hint) = hint {
+                    text.push_str(&format!("hint: {}\n", safe::one_line(hint)));
+                }
+            }
+        }
+        text
+    })
+}
+
+fn row(server: &McpServerStatus) -> Vec<String> {
+    let kind = match server.transport {
+        McpTransport::Http => "http",
+        McpTransport::Stdio => "stdio",
+    };
+    let state = match server.state {
+        ServerState::Off => "off",
+        ServerState::Connecting => "connecting",
+        ServerState::Ready => "ready",
+        ServerState::Failed => "failed",
+    };
+    let none = || "–".to_owned();
+    let about = [&server.name, &server.version, &server.protocol];
+    let about: Vec<&str> = about
+        .map(String::as_str)
+        .into_iter()
+        .filter(|it| !it.is_empty())
+        .collect();
+    vec![
+        server.alias.clone(),
+        kind.to_owned(),
+        state.to_owned(),
+        server.tools.to_string(),
+        server.connect_ms.map_or_else(none, |it| format!("{it} ms")),
+        if about.is_empty() {
+            none()
+        } else {
+            about.join(" ")
+        },
+        table::cut(&server.endpoint, SUMMARY_COLUMNS),
+    ]
+}
+
+async fn tools(desk: &CommandContext, alias: Option<String>) -> Result<CommandOutput, Failure> {
+    let result = desk.caller.call::<Tools>(ToolsParams { alias }).await?;
+    desk.print(&result, || {
+        let rows: Vec<Vec<String>> = result
+            .tools
+            .iter()
+            .map(|it| {
+                let says = match (it.read_only, it.destructive) {
+                    (Some(true), _) => "reads",
+                    (_, Some(true)) => "destroys",
+                    (Some(false), _) => "writes",
+                    (None, _) => "–",
+                };
+                let description = table::cut(&it.description, SUMMARY_COLUMNS);
+                vec![it.name.clone(), says.to_owned(), description]
+            })
+            .collect();
+        table::columns(&["tool", "says it", "description"], &rows)
+    })
+}
+
+async fn tool(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+    let name = name.to_owned();
+    let tool = desk.caller.call::<Tool>(ToolParams { name }).await?;
+    desk.print(&tool, || {
+        let title = tool.title.iter().map(|it| format!(" · {it}"));
+        let mut text = format!("{}{}\n", tool.name, title.collect::<String>());
+        for line in tool.description.lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        let parts = [
+            ("arguments", Some(&tool.input_schema)),
+            ("result", tool.output_schema.as_ref()),
+            (
+                "annotations (nothing is believed for them)",
+                Some(&tool.annotations),
+            ),
+        ];
+        for (name, value) in parts {
+            if let Some(value) = value.filter(|it| !it.is_null()) {
+                let shown = serde_json::to_string_pretty(value).unwrap_or_default();
+                text.push_str(&format!("{name}:\n{shown}\n"));
+            }
+        }
+        text.push_str(&format!("digest: {}\n", tool.digest));
+        text
+    })
+}
+
+async fn connect(desk: &CommandContext, args: &ConnectArgs) -> Result<CommandOutput, Failure> {
+    let is_url = args.target.starts_with("http://") || args.target.starts_with("https://");
+    let (url, command) = if is_url {
+        (Some(args.target.clone()), vec![])
+    } else {
+        let words = shlex::split(&args.target).filter(|it| !it.is_empty());
+        let words = words.ok_or_else(|| {
+            Failure::new(
+                Exit::USAGE,
+                "the command cannot be read: a quote is not closed",
+            )
+            .hint("aishctl mcp connect \"npx -y some-server /tmp\" NAME")
+        })?;
+        (None, words)
+    };
+    let params = ConnectParams {
+        alias: args.alias.clone(),
+        url,
+        auth_env: args.auth_env.clone(),
+        cwd: (!command.is_empty()).then(|| desk.around.cwd_text()),
+        command,
+        env: args.env.iter().cloned().collect(),
+    };
+    let deadline = Some(desk.global.timeout.unwrap_or(CONNECT_DEADLINE));
+    let result = desk.caller.call_within::<Connect>(params, deadline).await?;
+    desk.print(&result, || {
+        let server = &result.server;
+        format!(
+            "{} is connected: {} tools; aishctl mcp tools {}\n",
+            server.alias, server.tools, server.alias
+        )
+    })
+}
+
+async fn refresh(desk: &CommandContext, alias: Option<String>) -> Result<CommandOutput, Failure> {
+    let refreshed = desk
+        .caller
+        .call_within::<Refresh>(RefreshParams { alias }, Some(patience(desk)));
+    let result = refreshed.await?;
+    let mut printed = desk.print(&result, || {
+        let failed = result.failed.values();
+        let lines: Vec<String> = failed
+            .map(|it| format!("{}\n", safe::one_line(it)))
+            .collect();
+        format!("the tools are those of now\n{}", lines.concat())
+    })?;
+    if !result.failed.is_empty() {
+        printed.exit = Exit::FAILED;
+    }
+    Ok(printed)
+}
+
+async fn resources(desk: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
+    let asked = desk
+        .caller
+        .call_within::<Resources>(of(alias), Some(patience(desk)));
+    let result = asked.await?;
+    desk.print(&result, || {
+        let row = |it: &McpResource| {
+            let kind = it.mime_type.clone().unwrap_or_else(|| "–".to_owned());
+            let about = if it.description.is_empty() {
+                &it.name
+            } else {
+                &it.description
+            };
+            vec![it.uri.clone(), kind, table::cut(about, SUMMARY_COLUMNS)]
+        };
+        let rows: Vec<_> = result
+            .resources
+            .iter()
+            .chain(&result.templates)
+            .map(row)
+            .collect();
+        table::columns(&["uri", "type", "what"], &rows)
+    })
+}
+
+async fn read(desk: &CommandContext, alias: &str, uri: &str) -> Result<CommandOutput, Failure> {
+    let params = ReadResourceParams {
+        alias: alias.to_owned(),
+        uri: uri.to_owned(),
+    };
+    let asked = desk
+        .caller
+        .call_within::<ReadResource>(params, Some(patience(desk)));
+    let result = asked.await?;
+    desk.print(&result, || {
+        let each = result.contents.iter().map(|it| match it["text"].as_str() {
+            Some(text) => text.to_owned(),
+            None => placeholder(it, it["blob"].as_str().unwrap_or_default()),
+        });
+        lines(each)
+    })
+}
+
+/// Each with a line feed at its end.
+fn lines(texts: impl Iterator<Item = String>) -> String {
+    let mut all = String::new();
+    for text in texts {
+        all.push_str(&text);
+        if !text.ends_with('\n') {
+            all.push('\n');
+        }
+    }
+    all
+}
+
+fn placeholder(content: &Value, base64: &str) -> String {
+    let kind = content["mimeType"].as_str().unwrap_or("bytes");
+    let bytes = base64.len() / 4 * 3;
+    format!(
+        "[{} {} about {bytes} bytes; --json has them]",
+        content["uri"].as_str().unwrap_or("data"),
+        kind
+    )
+}
+
+async fn prompts(desk: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
+    let asked = desk
+        .caller
+        .call_within::<Prompts>(of(alias), Some(patience(desk)));
+    let result = asked.await?;
+    desk.print(&result, || {
+        let rows: Vec<Vec<String>> = result
+            .prompts
+            .iter()
+            .map(|it| {
+                let arguments = it.arguments.iter().map(|it| {
+                    if it.required {
+                        it.name.clone()
+                    } else {
+                        format!("[{}]", it.name)
+                    }
+                });
+                let arguments: Vec<String> = arguments.collect();
+                let about = table::cut(&it.description, SUMMARY_COLUMNS);
+                vec![it.name.clone(), arguments.join(" "), about]
+            })
+            .collect();
+        table::columns(&["prompt", "arguments", "description"], &rows)
+    })
+}
+
+async fn prompt(
+    desk: &CommandContext,
+    alias: &str,
+    name: &str,
+    arguments: &[(String, String)],
+) -> Result<CommandOutput, Failure> {
+    let params = GetPromptParams {
+        alias: alias.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.iter().cloned().collect::<BTreeMap<_, _>>(),
+    };
+    let asked = desk
+        .caller
+        .call_within::<GetPrompt>(params, Some(patience(desk)));
+    let result = asked.await?;
+    desk.print(&result, || {
+        let each = result.messages.iter().map(|it| {
+            let role = it["role"].as_str().unwrap_or("?");
+            let content = &it["content"];
+            let text = match (
+                content["text"].as_str(),
+                content["resource"]["text"].as_str(),
+            ) {
+                (Some(text), _) | (None, Some(text)) => text.to_owned(),
+                (None, None) => placeholder(content, content["data"].as_str().unwrap_or_default()),
+            };
+            format!("{role} › {text}")
+        });
+        lines(each)
+    })
+}

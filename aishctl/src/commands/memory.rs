@@ -1,0 +1,231 @@
+//! `memory`, `remember`, `forget`: facts that you keep for all conversations. What models propose is answered with
+//! `confirm`.
+
+use std::path::{Path, PathBuf};
+
+use aish_proto::confirm;
+use aish_proto::memory::{
+    Add, AddParams, AddResult, List, MemoryFact as Fact, MemoryListResult, MemoryNameParams,
+    MemoryPinParams, Pin, Remove,
+};
+use aish_proto::method::Empty;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::command_output::CommandOutput;
+use crate::commands::command_context::CommandContext;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::table;
+use crate::{file, safe};
+
+/// More than a thousand facts of a thousand characters take.
+const FILE_BYTES: u64 = 16 << 20;
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum MemoryCommand {
+    /// What is kept
+    #[command(alias = "list")]
+    Ls,
+    /// Keep a fact
+    Add(RememberArgs),
+    /// Forget facts
+    #[command(alias = "forget")]
+    Rm {
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Tell models this one before others
+    Pin {
+        id: String,
+    },
+    Unpin {
+        id: String,
+    },
+    /// What is kept as JSON, a fact a line
+    Export,
+    /// Keep what a file of `memory export` has
+    Import {
+        /// `-` is stdin
+        file: PathBuf,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct RememberArgs {
+    #[arg(required = true)]
+    pub text: Vec<String>,
+    /// What sort of fact it is, in a word; `fact` when it is not said
+    #[arg(long, value_name = "WORD")]
+    pub kind: Option<String>,
+    /// Tell models this one before others
+    #[arg(long)]
+    pub pin: bool,
+}
+
+/// A line of `memory export`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemoryLine {
+    #[serde(default)]
+    kind: Option<String>,
+    text: String,
+    #[serde(default)]
+    pinned: bool,
+    /// When it came; not read again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+}
+
+pub async fn run(
+    desk: &CommandContext,
+    command: Option<&MemoryCommand>,
+) -> Result<CommandOutput, Failure> {
+    match command {
+        None | Some(MemoryCommand::Ls) => list(desk).await,
+        Some(MemoryCommand::Add(remembered)) => remember(desk, remembered).await,
+        Some(MemoryCommand::Rm { ids }) => forget(desk, ids).await,
+        Some(MemoryCommand::Pin { id }) => pin(desk, id, true).await,
+        Some(MemoryCommand::Unpin { id }) => pin(desk, id, false).await,
+        Some(MemoryCommand::Export) => export(desk).await,
+        Some(MemoryCommand::Import { file }) => import(desk, file).await,
+    }
+}
+
+pub async fn remember(
+    desk: &CommandContext,
+    remembered: &RememberArgs,
+) -> Result<CommandOutput, Failure> {
+    let RememberArgs { text, kind, pin } = remembered;
+    let params = AddParams {
+        text: text.join(" "),
+        kind: kind.clone(),
+        pinned: *pin,
+    };
+    let result = desk.caller.call::<Add>(params).await?;
+    desk.print(&result, || {
+        let AddResult { memory, changed } = &result;
+        let known = if *changed { "" } else { " already" };
+        format!("{} is kept{known}: {}\n", memory.id, line(memory))
+    })
+}
+
+pub async fn forget(desk: &CommandContext, ids: &[String]) -> Result<CommandOutput, Failure> {
+    for id in ids {
+        let params = MemoryNameParams { id: id.clone() };
+        let Empty {} = desk.caller.call::<Remove>(params).await?;
+    }
+    desk.print(&json!({"forgotten": ids}), || {
+        let ids: Vec<String> = ids.iter().map(|it| safe::one_line(it)).collect();
+        format!(
+            "{} forgotten; its old lines leave the journal when the daemon starts next, or sooner\n",
+            ids.join(", ")
+        )
+    })
+}
+
+async fn pin(desk: &CommandContext, id: &str, pinned: bool) -> Result<CommandOutput, Failure> {
+    let id = id.to_owned();
+    let fact = desk
+        .caller
+        .call::<Pin>(MemoryPinParams { id, pinned })
+        .await?;
+    desk.print(&fact, || {
+        let how = if pinned { "pinned" } else { "not pinned" };
+        format!("{} is {how}: {}\n", fact.id, line(&fact))
+    })
+}
+
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = desk.caller.call::<List>(Empty {}).await?;
+    let open = desk
+        .caller
+        .call::<confirm::List>(confirm::ConfirmListParams::default());
+    let open = open.await?.confirms;
+    let proposed = open.iter().filter(|it| it.request.memory.is_some());
+    let proposed = proposed.count();
+    desk.print(&result, || table(&result, proposed))
+}
+
+fn table(result: &MemoryListResult, proposed: usize) -> String {
+    let row = |it: &Fact| {
+        let state = if it.pinned { "pinned" } else { "" };
+        vec![it.id.clone(), state.to_owned(), line(it)]
+    };
+    let rows: Vec<Vec<String>> = result.memories.iter().map(row).collect();
+    let mut text = if rows.is_empty() {
+        "nothing is kept: aishctl remember TEXT\n".to_owned()
+    } else {
+        table::columns(&["id", "", "fact"], &rows)
+    };
+    match proposed {
+        0 => {}
+        1 => text.push_str("1 fact is proposed: aishctl confirm ls\n"),
+        2.. => text.push_str(&format!(
+            "{proposed} facts are proposed: aishctl confirm ls\n"
+        )),
+    }
+    text
+}
+
+fn line(fact: &Fact) -> String {
+    format!("({}) {}", fact.kind, safe::one_line(&fact.text))
+}
+
+async fn export(desk: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = desk.caller.call::<List>(Empty {}).await?;
+    let mut text = String::new();
+    for it in &result.memories {
+        let line = MemoryLine {
+            kind: Some(it.kind.clone()),
+            text: it.text.clone(),
+            pinned: it.pinned,
+            at: Some(it.at.clone()),
+        };
+        let line = serde_json::to_string(&line).map_err(|error| {
+            Failure::new(Exit::FAILED, format!("cannot print the result: {error}"))
+        })?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok(CommandOutput {
+        json: true,
+        ..CommandOutput::text(text)
+    })
+}
+
+/// Every line is read before the first is kept; what is kept already is not kept twice, so an import that was cut short can
+/// be made again.
+async fn import(desk: &CommandContext, path: &Path) -> Result<CommandOutput, Failure> {
+    let bytes = file::read(path, FILE_BYTES)?;
+    let wrong = |number: usize, why: &str| {
+        let message = format!(
+            "{}, line {number}: {}; nothing was kept",
+            file::name(path),
+            safe::one_line(why)
+        );
+        Failure::new(Exit::USAGE, message)
+    };
+    let mut lines = vec![];
+    for (number, line) in (1..).zip(bytes.split(|it| *it == b'\n')) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let line: MemoryLine =
+            serde_json::from_slice(line).map_err(|error| wrong(number, &error.to_string()))?;
+        lines.push(line);
+    }
+    let (mut new, all) = (0, lines.len());
+    for MemoryLine {
+        kind, text, pinned, ..
+    } in lines
+    {
+        let params = AddParams { text, kind, pinned };
+        let added = desk.caller.call::<Add>(params).await?;
+        new += usize::from(added.changed);
+    }
+    desk.print(&json!({"facts": all, "new": new}), || {
+        format!("{all} facts, {new} of them new\n")
+    })
+}

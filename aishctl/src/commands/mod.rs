@@ -1,0 +1,36 @@
+//! One file for each command.
+
+pub mod ask;
+pub mod ask_progress;
+pub mod audit;
+pub mod command_context;
+pub mod config;
+pub mod confirm;
+pub mod context;
+pub mod conversations;
+pub mod directory_listing;
+pub mod doctor;
+pub mod export;
+pub mod file_mention;
+pub mod follow;
+pub mod import;
+pub mod input;
+pub mod log;
+pub mod mcp;
+pub mod memory;
+pub mod model;
+pub mod norris;
+pub mod permission;
+pub(crate) mod program_context;
+pub mod prompt_ask;
+pub mod queue;
+pub mod resource;
+pub mod resource_mention;
+pub mod result;
+pub mod route;
+pub mod rpc;
+pub mod saved_prompt;
+pub mod shell;
+pub mod status;
+pub mod tools;
+pub mod usage;

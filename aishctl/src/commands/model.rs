@@ -1,0 +1,120 @@
+//! `model`: the presets, the servers behind them, and which one a conversation uses.
+
+use std::time::Duration;
+
+use aish_proto::conversation::{SetModel, SetModelParams};
+use aish_proto::method::Empty;
+use aish_proto::model::{KeyStatus, List, ModelSource, Probe};
+
+use crate::client::conversation_choice;
+use crate::command_output::CommandOutput;
+use crate::commands::command_context::CommandContext;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::table;
+use clap::Subcommand;
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ModelCommand {
+    /// The presets
+    #[command(alias = "ls")]
+    List,
+    /// Ask the servers what they serve
+    Probe,
+}
+
+/// Slow servers are asked too.
+const PROBE_DEADLINE: Duration = Duration::from_secs(60);
+
+pub async fn run(
+    desk: &CommandContext,
+    name: Option<&str>,
+    command: Option<&ModelCommand>,
+) -> Result<CommandOutput, Failure> {
+    match (name, command) {
+        (None, None | Some(ModelCommand::List)) => list(desk).await,
+        (None, Some(ModelCommand::Probe)) => probe(desk).await,
+        (Some(name), None) => choose(desk, name).await,
+        (Some(_), Some(_)) => {
+            Err(Failure::new(Exit::USAGE, "one model at a time").hint("aishctl model list"))
+        }
+    }
+}
+
+async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = desk.caller.call::<List>(Empty {}).await?;
+    desk.print(&result, || {
+        let rows: Vec<Vec<String>> = result
+            .models
+            .iter()
+            .map(|it| {
+                let source = match it.source {
+                    ModelSource::Configured => "configured",
+                    ModelSource::Discovered => "found",
+                    ModelSource::Demo => "a script, not a model",
+                    ModelSource::None => "no model",
+                    ModelSource::Imported => "imported",
+                };
+                let key = match it.key {
+                    KeyStatus::None => "none",
+                    KeyStatus::Present => "present",
+                    KeyStatus::Missing => "missing",
+                };
+                let mark = if it.default { "*" } else { "" };
+                let endpoint = it.endpoint.clone().unwrap_or_else(|| "–".to_owned());
+                vec![
+                    mark.to_owned(),
+                    it.name.clone(),
+                    it.model.clone(),
+                    endpoint,
+                    key.to_owned(),
+                    source.to_owned(),
+                ]
+            })
+            .collect();
+        table::columns(&["", "name", "model", "endpoint", "key", "source"], &rows)
+    })
+}
+
+async fn probe(desk: &CommandContext) -> Result<CommandOutput, Failure> {
+    let deadline = desk.global.timeout.unwrap_or(PROBE_DEADLINE);
+    let result = desk
+        .caller
+        .call_within::<Probe>(Empty {}, Some(deadline))
+        .await?;
+    desk.print(&result, || {
+        let rows: Vec<Vec<String>> = result
+            .servers
+            .iter()
+            .map(|it| {
+                let says = it.error.clone().unwrap_or_else(|| it.models.join(", "));
+                let mark = if it.ok { "ok" } else { "no" };
+                let preset = it.preset.clone().unwrap_or_else(|| "–".to_owned());
+                vec![
+                    mark.to_owned(),
+                    preset,
+                    it.endpoint.clone(),
+                    format!("{} ms", it.ms),
+                    says,
+                ]
+            })
+            .collect();
+        table::columns(&["", "preset", "endpoint", "time", "serves"], &rows)
+    })
+}
+
+async fn choose(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+    let conversation =
+        conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+    let model = (name != "default").then(|| name.to_owned());
+    let result = desk
+        .caller
+        .call::<SetModel>(SetModelParams {
+            id: conversation.id,
+            model,
+        })
+        .await?;
+    desk.print(&result, || {
+        format!("{} uses {name} from its next turn on\n", conversation.title)
+    })
+}

@@ -1,0 +1,251 @@
+//! `result`: what the log keeps of tools' results besides what a model is shown; on stdout where it is text, else into
+//! a file.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use aish_proto::conversation::{History, HistoryParams};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::ToolResult;
+use aish_proto::id::{ConversationId, ResultId};
+use aish_proto::kept::{BlockEncoding, BlockKind, ReadResult, ReadResultParams};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use clap::Args;
+use serde::Serialize;
+
+use crate::client::connect::{Caller, RpcCallError};
+use crate::client::conversation_choice;
+use crate::command_output::CommandOutput;
+use crate::commands::command_context::CommandContext;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::table;
+use crate::safe;
+
+const PAGE_EVENTS: u32 = 500;
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct ResultsCommand {
+    /// Its id, as the result says; absent: what is kept in the conversation
+    pub id: Option<String>,
+    /// Write it there; needed for what is no text
+    #[arg(short, long, value_name = "FILE", requires = "id")]
+    pub output: Option<PathBuf>,
+    /// Replace FILE if it is there
+    #[arg(long, requires = "output")]
+    pub force: bool,
+}
+
+/// A row of the list.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResultRow {
+    result: ResultId,
+    kind: &'static str,
+    mime_type: String,
+    bytes: u64,
+    tool: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<String>,
+}
+
+/// One of them, whole.
+struct WholeResult {
+    mime_type: Option<String>,
+    bytes: Vec<u8>,
+    is_text: bool,
+}
+
+/// The object of `--json`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResultsReport<'a> {
+    result: ResultId,
+    mime_type: Option<&'a str>,
+    bytes: usize,
+    encoding: Option<BlockEncoding>,
+    text: String,
+}
+
+pub async fn run(desk: &CommandContext, args: &ResultsCommand) -> Result<CommandOutput, Failure> {
+    let conversation =
+        conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+    let conversation = conversation.id;
+    let Some(id) = &args.id else {
+        let rows = list(&desk.caller, conversation).await?;
+        return desk.print(&rows, || table(&rows));
+    };
+    let unknown = || {
+        let id = safe::one_line(id);
+        Failure::new(Exit::UNKNOWN, format!("no result {id} is kept here")).hint("aishctl result")
+    };
+    let result: ResultId = id.parse().map_err(|_| unknown())?;
+    let read = read(&desk.caller, conversation, result).await;
+    let whole = read.map_err(|error| {
+        if error.is_not_found() {
+            unknown()
+        } else {
+            error.into()
+        }
+    })?;
+    if let Some(file) = &args.output {
+        save(file, &whole.bytes, args.force)?;
+        let (bytes, file) = (whole.bytes.len(), file.display().to_string());
+        return Ok(CommandOutput::text(format!(
+            "{bytes} bytes written to {}\n",
+            safe::one_line(&file)
+        )));
+    }
+    let asks_for_json = desk.global.json || desk.global.jsonl;
+    if !whole.is_text && !asks_for_json {
+        let mime = safe::one_line(whole.mime_type.as_deref().unwrap_or("no text"));
+        let message = format!("{result} is {mime}, {} bytes", whole.bytes.len());
+        return Err(Failure::new(Exit::USAGE, message)
+            .hint(format!("aishctl result {result} --output FILE")));
+    }
+    let reported = ResultsReport {
+        result,
+        mime_type: whole.mime_type.as_deref(),
+        bytes: whole.bytes.len(),
+        encoding: (!whole.is_text).then_some(BlockEncoding::Base64),
+        text: if whole.is_text {
+            String::from_utf8_lossy(&whole.bytes).into_owned()
+        } else {
+            BASE64_STANDARD.encode(&whole.bytes)
+        },
+    };
+    desk.print(&reported, || {
+        let mut text = reported.text.clone();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text
+    })
+}
+
+async fn read(
+    caller: &Caller,
+    conversation: ConversationId,
+    result: ResultId,
+) -> Result<WholeResult, RpcCallError> {
+    let mut whole = WholeResult {
+        mime_type: None,
+        bytes: vec![],
+        is_text: true,
+    };
+    loop {
+        let params = ReadResultParams {
+            conversation,
+            result,
+            offset: whole.bytes.len() as u64,
+            bytes: None,
+        };
+        let part = caller.call::<ReadResult>(params).await?;
+        let bytes = match part.encoding {
+            None => part.text.into_bytes(),
+            Some(BlockEncoding::Base64) => {
+                whole.is_text = false;
+                // The daemon wrote it: what cannot be read ends it, as an end does.
+                BASE64_STANDARD.decode(part.text).unwrap_or_default()
+            }
+        };
+        let is_end = bytes.is_empty();
+        whole.bytes.extend(bytes);
+        whole.mime_type = part.mime_type;
+        if is_end || whole.bytes.len() as u64 >= part.bytes {
+            return Ok(whole);
+        }
+    }
+}
+
+/// A new file, unless it may be replaced: its name is the user's, never a server's.
+fn save(file: &Path, bytes: &[u8], replace: bool) -> Result<(), Failure> {
+    let name = safe::one_line(&file.display().to_string());
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if replace {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let written = options.open(file).and_then(|mut it| it.write_all(bytes));
+    written.map_err(|error| {
+        let failure = Failure::new(Exit::FAILED, format!("cannot write {name}: {error}"));
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            failure.hint("--force replaces it")
+        } else {
+            failure
+        }
+    })
+}
+
+/// All that is kept in a conversation, oldest first.
+async fn list(caller: &Caller, id: ConversationId) -> Result<Vec<ResultRow>, Failure> {
+    let mut rows = vec![];
+    let mut before_seq = None;
+    loop {
+        let params = HistoryParams {
+            id,
+            before_seq,
+            limit: PAGE_EVENTS,
+        };
+        let page = caller.call::<History>(params).await?;
+        let newest_first = page.events.iter().rev();
+        rows.extend(newest_first.flat_map(|it| kept_rows(it).into_iter().rev()));
+        before_seq = page.events.first().and_then(|it| it.seq);
+        if !page.more || page.events.is_empty() {
+            rows.reverse();
+            return Ok(rows);
+        }
+    }
+}
+
+/// What the log keeps of one result.
+fn kept_rows(event: &Envelope) -> Vec<ResultRow> {
+    let Some(result) = event.read::<ToolResult>() else {
+        return vec![];
+    };
+    let tool = result.name;
+    let whole = result.kept.map(|it| ResultRow {
+        result: it.result,
+        kind: "text",
+        mime_type: "text/plain".to_owned(),
+        bytes: it.bytes,
+        tool: tool.clone(),
+        uri: None,
+    });
+    let blocks = result.blocks.into_iter().map(|it| ResultRow {
+        result: it.result,
+        kind: match it.kind {
+            BlockKind::Image => "image",
+            BlockKind::Audio => "audio",
+            BlockKind::Resource => "resource",
+            BlockKind::Link => "link",
+            BlockKind::Other => "other",
+        },
+        mime_type: it.mime_type,
+        bytes: it.bytes,
+        tool: tool.clone(),
+        uri: it.uri,
+    });
+    whole.into_iter().chain(blocks).collect()
+}
+
+fn table(rows: &[ResultRow]) -> String {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|it| {
+            vec![
+                it.result.to_string(),
+                it.kind.to_owned(),
+                it.mime_type.clone(),
+                it.bytes.to_string(),
+                it.tool.clone(),
+                it.uri.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    table::columns(&["result", "kind", "type", "bytes", "tool", "uri"], &rows)
+}

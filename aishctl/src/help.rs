@@ -1,0 +1,38 @@
+//! `help`: a topic, or a command.
+
+use clap::CommandFactory as _;
+
+use crate::args::CtlArgs;
+use crate::exit;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// The text of `aishctl help …`.
+pub(crate) fn help(topic: &[String]) -> Result<String, Failure> {
+    if topic == ["exit-codes"] {
+        return Ok(exit::table());
+    }
+    let mut command = CtlArgs::command();
+    command.build();
+    let mut at = &mut command;
+    for word in topic {
+        at = at.find_subcommand_mut(word).ok_or_else(|| {
+            Failure::new(Exit::USAGE, format!("there is no command {word}")).hint("aishctl help")
+        })?;
+    }
+    Ok(at.render_long_help().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_knows_commands_and_exit_codes() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(Into::into).collect() };
+        assert_eq!(exit::table(), help(&words("exit-codes")).unwrap());
+        assert!(help(&words("conv ls")).unwrap().contains("--archived"));
+        assert!(help(&[]).unwrap().contains("exit-codes"));
+        assert_eq!(Exit::USAGE, help(&words("nonsense")).unwrap_err().exit);
+    }
+}

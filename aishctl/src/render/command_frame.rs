@@ -1,0 +1,389 @@
+//! Commands on a screen: where they begin, what they print, how they end. A fold without IO. What a command
+//! prints is a stranger's text: it is shown without what steers a terminal, line by line behind a bar.
+
+use std::collections::BTreeMap;
+
+use aish_proto::envelope::Envelope;
+use aish_proto::envelope::EventData as _;
+use aish_proto::event::{CwdChanged, ShellFinished, ShellOutput, ShellStarted};
+use aish_proto::shell::ShellEnding;
+
+use crate::render::markdown::GlyphSet;
+use crate::safe;
+
+/// Lines of one command that are shown while they come.
+const MOST_LINES: u32 = 400;
+/// A line that does not end is shown in pieces.
+const MOST_OPEN_BYTES: usize = 4 << 10;
+
+/// The commands that run, as far as they have been seen.
+#[derive(Debug, Default)]
+pub struct CommandFrames {
+    running: BTreeMap<String, CommandFrame>,
+    marks: FrameMarks,
+}
+
+/// What stands in front of a frame's rows.
+#[derive(Clone, Copy, Debug)]
+struct FrameMarks {
+    begins: &'static str,
+    prints: &'static str,
+    ends: &'static str,
+    refused: &'static str,
+    /// Something is left out.
+    gap: &'static str,
+    /// Between how it ended and how long it took.
+    between: &'static str,
+}
+
+impl FrameMarks {
+    const fn of(glyphs: GlyphSet) -> Self {
+        match glyphs {
+            GlyphSet::Drawn => Self {
+                begins: "  ┌ ",
+                prints: "  │ ",
+                ends: "  └ ",
+                refused: "  ✗ ",
+                gap: "…",
+                between: " · ",
+            },
+            GlyphSet::Words => Self {
+                begins: "  run: ",
+                prints: "  out: ",
+                ends: "  end: ",
+                refused: "  refused: ",
+                gap: "...",
+                between: ", ",
+            },
+        }
+    }
+}
+
+impl Default for FrameMarks {
+    fn default() -> Self {
+        Self::of(GlyphSet::default())
+    }
+}
+
+#[derive(Debug, Default)]
+struct CommandFrame {
+    marks: FrameMarks,
+    /// The beginning of a line whose end has not come.
+    open: String,
+    lines: u32,
+    /// How much of the output was taken in.
+    seen: u64,
+    /// Lines that were not shown.
+    left_out: u64,
+}
+
+impl CommandFrames {
+    /// Whether a frame begins with the rows of this event.
+    pub fn begins(event: &Envelope) -> bool {
+        let refused = |it: ShellFinished| it.ending == ShellEnding::Refused;
+        event.kind == ShellStarted::KIND || event.read::<ShellFinished>().is_some_and(refused)
+    }
+
+    /// With these marks in front of its rows.
+    pub fn drawn_with(glyphs: GlyphSet) -> Self {
+        Self {
+            running: BTreeMap::new(),
+            marks: FrameMarks::of(glyphs),
+        }
+    }
+
+    /// The rows that an event adds; `None`: it is about no command.
+    pub fn take(&mut self, event: &Envelope) -> Option<Vec<String>> {
+        let Self { running, marks } = self;
+        let frame = || CommandFrame {
+            marks: *marks,
+            ..CommandFrame::default()
+        };
+        if let Some(started) = event.read::<ShellStarted>() {
+            running.insert(started.call.clone(), frame());
+            let begins = marks.begins;
+            return Some(vec![format!("{begins}{}", safe::visible(&started.command))]);
+        }
+        if let Some(output) = event.read::<ShellOutput>() {
+            let frame = running.entry(output.call.clone()).or_insert_with(frame);
+            return Some(frame.print(&output));
+        }
+        if let Some(finished) = event.read::<ShellFinished>() {
+            let begun = running.remove(&finished.call);
+            return Some(begun.unwrap_or_else(frame).finish(&finished));
+        }
+        let CwdChanged { cwd, .. } = event.read()?;
+        let prints = marks.prints;
+        Some(vec![format!("{prints}directory: {}", safe::one_line(&cwd))])
+    }
+}
+
+impl CommandFrame {
+    fn print(&mut self, output: &ShellOutput) -> Vec<String> {
+        let end = output.offset + output.text.len() as u64;
+        if end <= self.seen {
+            return vec![];
+        }
+        let mut rows = vec![];
+        // What came before may come again after a reconnect.
+        let known = usize::try_from(self.seen.saturating_sub(output.offset)).unwrap_or(0);
+        let text = output.text.get(known..).unwrap_or(&output.text);
+        if output.offset > self.seen && self.seen > 0 || output.gap {
+            self.open.clear();
+            rows.push(format!("{}{}", self.marks.prints, self.marks.gap));
+        }
+        self.seen = end;
+        self.add(text, &mut rows);
+        rows
+    }
+
+    fn add(&mut self, text: &str, rows: &mut Vec<String>) {
+        for piece in text.split_inclusive('\n') {
+            self.open.push_str(piece.trim_end_matches('\n'));
+            if piece.ends_with('\n') || self.open.len() > MOST_OPEN_BYTES {
+                self.row(rows);
+            }
+        }
+    }
+
+    fn row(&mut self, rows: &mut Vec<String>) {
+        let line = std::mem::take(&mut self.open);
+        self.lines += 1;
+        if self.lines > MOST_LINES {
+            self.left_out += 1;
+            return;
+        }
+        // A progress bar draws over itself: its last word counts.
+        let line = line.trim_end_matches('\r');
+        let line = line.rsplit('\r').next().unwrap_or(line);
+        let prints = self.marks.prints;
+        rows.push(format!("{prints}{}", safe::screen(line).replace('\n', " ")));
+    }
+
+    fn finish(mut self, finished: &ShellFinished) -> Vec<String> {
+        let mut rows = vec![];
+        let FrameMarks {
+            begins: _,
+            prints,
+            ends,
+            refused,
+            gap,
+            between,
+        } = self.marks;
+        if finished.ending == ShellEnding::Refused {
+            let why = finished.output.strip_prefix("[aish] ");
+            let why = safe::one_line(why.unwrap_or(&finished.output));
+            let command = safe::visible(&finished.command);
+            return vec![format!("{refused}{command}"), format!("    not run: {why}")];
+        }
+        // Deltas are a courtesy: what they did not bring is here, unless it is too long.
+        let whole = finished.kept.is_none() && self.seen < finished.bytes.max(1);
+        if let Some(rest) = usize::try_from(self.seen)
+            .ok()
+            .and_then(|it| finished.output.get(it..))
+            .filter(|_| whole)
+        {
+            let rest = rest.to_owned();
+            self.add(&rest, &mut rows);
+        }
+        if !self.open.is_empty() {
+            self.row(&mut rows);
+        }
+        if self.left_out > 0 {
+            rows.push(format!("{prints}{gap} {} lines more", self.left_out));
+        }
+        if let Some(kept) = &finished.kept {
+            let bytes = kept.bytes;
+            let what = if finished.ending == ShellEnding::Cut {
+                "its beginning"
+            } else {
+                "all of it"
+            };
+            rows.push(format!(
+                "{prints}{what}, {bytes} bytes: aishctl result {}",
+                kept.result
+            ));
+        }
+        rows.push(format!("{ends}{}", ending_with(finished, between)));
+        rows
+    }
+}
+
+pub(crate) fn ending(finished: &ShellFinished) -> String {
+    ending_with(finished, FrameMarks::default().between)
+}
+
+fn ending_with(finished: &ShellFinished, between: &str) -> String {
+    let how = match finished.ending {
+        ShellEnding::Exited => format!("exit {}", finished.exit_code.unwrap_or_default()),
+        ShellEnding::Signalled => format!("signal {}", finished.signal.unwrap_or_default()),
+        ShellEnding::TimedOut => "ended: its time was over".to_owned(),
+        ShellEnding::Cut => "ended: it printed too much".to_owned(),
+        ShellEnding::Cancelled => "cancelled".to_owned(),
+        ShellEnding::Unknown => {
+            "interrupted: what it did is not known, and it is not run again".to_owned()
+        }
+        ShellEnding::Failed => "could not be started".to_owned(),
+        ShellEnding::Refused => "not run".to_owned(),
+    };
+    match finished.ms {
+        Some(ms @ ..1000) => format!("{how}{between}{ms} ms"),
+        Some(ms) => format!("{how}{between}{}.{} s", ms / 1000, ms % 1000 / 100),
+        None => how,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::test_daemon;
+
+    #[track_caller]
+    fn check(events: &[(&str, Value)], expected: &[&str]) {
+        check_drawn(GlyphSet::default(), events, expected);
+    }
+
+    #[track_caller]
+    fn check_drawn(glyphs: GlyphSet, events: &[(&str, Value)], expected: &[&str]) {
+        let mut frames = CommandFrames::drawn_with(glyphs);
+        let mut rows = vec![];
+        for (kind, data) in events {
+            let event = test_daemon::envelope(None, kind, data.clone());
+            let event = serde_json::from_value(event).unwrap();
+            rows.extend(frames.take(&event).unwrap());
+        }
+        assert_eq!(expected, rows);
+    }
+
+    fn started() -> (&'static str, Value) {
+        let data = json!({
+            "call": "cmd0-0", "command": "ls\u{1b}[2J", "cwd": "/w", "shell": "/bin/sh", "digest": "", "rule": ""
+        });
+        ("shellStarted", data)
+    }
+
+    fn output(offset: u64, text: &str) -> (&'static str, Value) {
+        let data = json!({"call": "cmd0-0", "offset": offset, "text": text});
+        ("shellOutput", data)
+    }
+
+    fn finished(output: &str, more: &Value) -> (&'static str, Value) {
+        let mut data = json!({
+            "call": "cmd0-0", "command": "ls", "ending": "exited", "exitCode": 0, "output": output,
+            "bytes": output.len(), "ms": 6, "intoContext": true
+        });
+        data.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        ("shellFinished", data)
+    }
+
+    #[test]
+    fn a_command_stands_in_a_frame_and_steers_no_terminal() {
+        check(
+            &[
+                started(),
+                output(0, "a\n\u{1b}]0;evil\u{7}b"),
+                output(12, "c\n"),
+                finished("a\n\u{1b}]0;evil\u{7}bc\n", &json!({})),
+            ],
+            &[
+                "  ┌ ls\\u{1b}[2J",
+                "  │ a",
+                "  │ ]0;evilbc",
+                "  └ exit 0 · 6 ms",
+            ],
+        );
+    }
+
+    /// 2.6
+    #[test]
+    fn who_listens_hears_words_and_no_boxes() {
+        check_drawn(
+            GlyphSet::Words,
+            &[
+                started(),
+                output(0, "a\n"),
+                output(9, "b\n"),
+                finished("", &json!({})),
+            ],
+            &[
+                "  run: ls\\u{1b}[2J",
+                "  out: a",
+                "  out: ...",
+                "  out: b",
+                "  end: exit 0, 6 ms",
+            ],
+        );
+        let denied = finished("[aish] denied by user", &json!({"ending": "refused"}));
+        check_drawn(
+            GlyphSet::Words,
+            &[denied],
+            &["  refused: ls", "    not run: denied by user"],
+        );
+    }
+
+    #[test]
+    fn what_no_delta_brought_stands_before_the_end() {
+        check(
+            &[started(), finished("a\nb\n", &json!({}))],
+            &["  ┌ ls\\u{1b}[2J", "  │ a", "  │ b", "  └ exit 0 · 6 ms"],
+        );
+        check(
+            &[
+                started(),
+                output(0, "a\n"),
+                output(0, "a\n"),
+                finished("a\nb", &json!({})),
+            ],
+            &["  ┌ ls\\u{1b}[2J", "  │ a", "  │ b", "  └ exit 0 · 6 ms"],
+        );
+    }
+
+    #[test]
+    fn the_way_it_ended_is_told() {
+        for (more, expected) in [
+            (json!({"exitCode": 3}), "  └ exit 3 · 6 ms"),
+            (
+                json!({"ending": "signalled", "signal": 9, "ms": 61_234}),
+                "  └ signal 9 · 61.2 s",
+            ),
+            (
+                json!({"ending": "timedOut"}),
+                "  └ ended: its time was over · 6 ms",
+            ),
+            (
+                json!({"ending": "cut"}),
+                "  └ ended: it printed too much · 6 ms",
+            ),
+        ] {
+            check(&[finished("", &more)], &[expected]);
+        }
+        check(
+            &[finished(
+                "[aish] denied by user",
+                &json!({"ending": "refused"}),
+            )],
+            &["  ✗ ls", "    not run: denied by user"],
+        );
+    }
+
+    #[test]
+    fn a_progress_bar_is_its_last_word_and_a_flood_is_bounded() {
+        check(
+            &[
+                started(),
+                output(0, "10%\r50%\r100%\r\n"),
+                finished("", &json!({"bytes": 14})),
+            ],
+            &["  ┌ ls\\u{1b}[2J", "  │ 100%", "  └ exit 0 · 6 ms"],
+        );
+        let mut frames = CommandFrames::default();
+        let flood = "y\n".repeat(100_000);
+        let (kind, data) = output(0, &flood);
+        let event = serde_json::from_value(test_daemon::envelope(None, kind, data)).unwrap();
+        assert_eq!(400, frames.take(&event).unwrap().len());
+    }
+}

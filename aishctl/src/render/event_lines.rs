@@ -1,0 +1,174 @@
+//! Events that are one line for people: of runs, of budgets and of the shared context.
+
+use std::fmt::Write as _;
+
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{
+    BudgetChanged, BudgetReached, NorrisEnded, NorrisLaunched, NorrisNudged, NorrisPaused,
+    NorrisResumed, NorrisStep, ResourceChanged,
+};
+use aish_proto::norris::{NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisSpent};
+use aish_proto::resource::{ResourceAuthor, ResourceChangeKind};
+use aish_proto::usage::ConversationBudget;
+
+use crate::render::question;
+use crate::safe;
+
+/// What an event of a run says to people.
+pub(crate) fn run_line(event: &Envelope) -> Option<String> {
+    if let Some(launched) = event.read::<NorrisLaunched>() {
+        let opinion = if launched.second_opinion {
+            "with a second opinion"
+        } else {
+            "without a second opinion"
+        };
+        return Some(format!(
+            "norris: launched; calls and commands {} run unasked unless they are destructive; at most {}, {opinion}",
+            granted(&launched.levels),
+            bounds(launched.limits)
+        ));
+    }
+    if let Some(NorrisStep { step, spent }) = event.read() {
+        return Some(format!("norris: {}", progress(step, None, spent)));
+    }
+    if let Some(NorrisNudged { .. }) = event.read() {
+        return Some("norris: nothing was done, and the model is told so".to_owned());
+    }
+    if let Some(NorrisPaused { pause, .. }) = event.read() {
+        return Some(match pause {
+            NorrisPause::Person => "norris: paused; :norris resume goes on".to_owned(),
+            NorrisPause::Interrupted => {
+                "norris: interrupted; what had begun is of unknown effect; :norris resume goes on"
+                    .to_owned()
+            }
+        });
+    }
+    if event.read::<NorrisResumed>().is_some() {
+        return Some("norris: resumed".to_owned());
+    }
+    let NorrisEnded {
+        outcome,
+        reason,
+        step,
+        spent,
+    } = event.read()?;
+    let how = match outcome {
+        NorrisOutcome::Done => "done",
+        NorrisOutcome::Halted => "halted by the model",
+        NorrisOutcome::Limit => "a limit is met",
+        NorrisOutcome::Stopped => "stopped",
+        NorrisOutcome::Failed => "failed",
+    };
+    Some(format!(
+        "norris: {how}: {} ({})",
+        safe::one_line(&reason),
+        progress(step, None, spent)
+    ))
+}
+
+pub(crate) fn granted(levels: &NorrisLevels) -> String {
+    let NorrisLevels { all, providers } = levels;
+    let mut text = format!("up to level {all}");
+    for (name, level) in providers {
+        let _never_fails = write!(text, ", of {} up to level {level}", safe::one_line(name));
+    }
+    text
+}
+
+/// What ends a run at the latest.
+pub(crate) fn bounds(limits: NorrisLimits) -> String {
+    let NorrisLimits {
+        steps,
+        time_ms,
+        tokens,
+        cost_usd,
+    } = limits;
+    let mut text = format!("{steps} steps");
+    if let Some(ms) = time_ms {
+        let _never_fails = match (ms / 60_000, ms % 60_000) {
+            (minutes, 0) => write!(text, ", {minutes} min"),
+            (_, _) => write!(text, ", {} s", ms / 1000),
+        };
+    }
+    if let Some(tokens) = tokens {
+        let _never_fails = write!(text, ", {tokens} tokens");
+    }
+    if let Some(cost) = cost_usd {
+        let _never_fails = write!(text, ", {cost}");
+    }
+    text
+}
+
+pub(crate) fn progress(step: u32, limits: Option<NorrisLimits>, spent: NorrisSpent) -> String {
+    let of = |most: Option<String>| most.map(|it| format!(" of {it}")).unwrap_or_default();
+    let NorrisSpent {
+        time_ms,
+        tokens,
+        cost_usd,
+    } = spent;
+    let limits = limits.unwrap_or(NorrisLimits {
+        steps: 0,
+        time_ms: None,
+        tokens: None,
+        cost_usd: None,
+    });
+    let steps = of((limits.steps > 0).then(|| limits.steps.to_string()));
+    let most = of(limits.tokens.map(|it| it.to_string()));
+    let time = of(limits.time_ms.map(|it| (it / 1000).to_string()));
+    let cost = match (limits.cost_usd, cost_usd.nanos) {
+        (None, 0) => String::new(),
+        (most, _) => format!(", {cost_usd}{}", of(most.map(|it| it.to_string()))),
+    };
+    format!(
+        "step {step}{steps}, {tokens}{most} tokens, {}{time} s{cost}",
+        time_ms / 1000
+    )
+}
+
+/// What an event says of budgets, in one line.
+pub(crate) fn budget_line(event: &Envelope) -> Option<String> {
+    if let Some(BudgetReached { text, hint, .. }) = event.read() {
+        return Some(format!("{text}; {hint}"));
+    }
+    let BudgetChanged { budget, by } = event.read()?;
+    let by = by.map_or_else(String::new, |it| format!(" ({})", question::who(&it)));
+    let ConversationBudget { tokens, usd } = budget.unwrap_or_default();
+    let tokens = tokens.map(|it| format!("{it} tokens"));
+    let usd = usd.map(|it| it.to_string());
+    let amounts: Vec<String> = tokens.into_iter().chain(usd).collect();
+    Some(if amounts.is_empty() {
+        format!("this conversation has no budget any more{by}")
+    } else {
+        format!(
+            "the budget of this conversation: {}{by}",
+            amounts.join(", ")
+        )
+    })
+}
+
+/// A change as a line of the window.
+pub(crate) fn resource_line(changed: &ResourceChanged) -> String {
+    format!(
+        "resource {} {} by {} (revision {})",
+        changed.name,
+        change_word(changed.change),
+        author(&changed.by),
+        changed.revision
+    )
+}
+
+pub(crate) fn change_word(change: ResourceChangeKind) -> &'static str {
+    match change {
+        ResourceChangeKind::Created => "created",
+        ResourceChangeKind::Updated => "updated",
+        ResourceChangeKind::Deleted => "deleted",
+    }
+}
+
+pub(crate) fn author(by: &ResourceAuthor) -> String {
+    match (&by.provider, &by.person) {
+        (Some(provider), _) => provider.clone(),
+        (None, Some(person)) => question::who(person),
+        (None, None) => "somebody".to_owned(),
+    }
+}

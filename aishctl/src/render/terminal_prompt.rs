@@ -1,0 +1,596 @@
+//! A question to the person at this terminal while something else goes on. Lines are read only while a question
+//! stands, and nothing counts that was typed before it stood there.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use aish_proto::confirm::{AnswerParams, ConfirmPreviewParams, Decision, Preview};
+use aish_proto::event::ConfirmRequested;
+use aish_proto::id::ConfirmId;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::mpsc;
+
+use crate::client::connect::Caller;
+use crate::client::editor::{ArgumentDraft, EditorPlace};
+use crate::controlling_terminal;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::form_question;
+use crate::render::form_question::FormAnswers;
+use crate::render::form_question::filling::{FillStep, FormFilling};
+use crate::render::preview;
+use crate::render::question;
+use crate::render::question::{ArgumentExtent, ConsentWord};
+
+/// What was typed before a question stood there is no answer to it.
+pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
+/// As much as a terminal takes in one line.
+const LINE_BYTES: usize = 4096;
+/// How often the reading thread looks whether a line is still wanted.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The question that stands, if one does, and the thread that reads the answer.
+#[derive(Debug, Default)]
+pub struct Prompter {
+    open: Option<PromptQuestion>,
+    reader: Option<PromptReader>,
+}
+
+/// A question while it stands on a screen.
+#[derive(Debug)]
+pub struct PromptQuestion {
+    pub request: ConfirmRequested,
+    /// All of it stood on the screen.
+    seen: bool,
+    /// What was chosen and has to be said once more.
+    sure: Option<Decision>,
+    /// With other arguments, as the daemon judges them: shown and asked about instead of the request.
+    edited: Option<Box<ConfirmRequested>>,
+    /// Other arguments have been written and are not judged yet: nobody has seen what a yes would be to.
+    unjudged: bool,
+    /// A form that somebody fills in.
+    filling: Option<FormFilling>,
+}
+
+#[derive(Debug)]
+struct PromptReader {
+    wanted: Arc<AtomicU8>,
+    lines: mpsc::Receiver<String>,
+}
+
+/// What there is to do about a line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PromptReaction {
+    Say(String),
+    Answer(Box<AnswerParams>),
+    /// These arguments are to be edited, and the question is then given what became of them.
+    Edit(String),
+}
+
+/// What was typed so far answers nothing.
+pub fn forget_typed() {
+    let keys = controlling_terminal::keys();
+    let _no_terminal = rustix::termios::tcflush(keys, rustix::termios::QueueSelector::IFlush);
+}
+
+impl Prompter {
+    /// Puts a question; the text is to be shown.
+    pub fn ask(&mut self, request: ConfirmRequested) -> String {
+        let mut question = PromptQuestion::new(request);
+        let text = question.show();
+        self.open = Some(question);
+        self.reader.get_or_insert_with(PromptReader::start).want();
+        text
+    }
+
+    /// The question is settled; false when it was another one.
+    pub fn settle(&mut self, confirm: ConfirmId) -> bool {
+        let own = self
+            .open
+            .as_ref()
+            .is_some_and(|it| it.request.confirm == confirm);
+        if own {
+            self.open = None;
+            if let Some(reader) = &self.reader {
+                reader.wanted.store(NOT, Ordering::SeqCst);
+            }
+        }
+        own
+    }
+
+    /// The next line that is an answer; never, while no question stands.
+    pub async fn typed(&mut self) -> String {
+        match (&self.open, &mut self.reader) {
+            (Some(_), Some(reader)) => match reader.lines.recv().await {
+                Some(line) => line,
+                // The terminal has gone; the question can be answered elsewhere.
+                None => std::future::pending().await,
+            },
+            (_, _) => std::future::pending().await,
+        }
+    }
+
+    /// Has the arguments edited, and the daemon say what they are: what is to be shown, and the question stands again.
+    pub async fn edit(
+        &mut self,
+        caller: &Caller,
+        words: Result<Vec<String>, Failure>,
+        arguments: String,
+    ) -> String {
+        let Some(open) = &mut self.open else {
+            return String::new();
+        };
+        let confirm = open.request.confirm;
+        let judged = match edit(words, arguments).await {
+            Ok(arguments) => judge(caller, confirm, arguments).await,
+            Err(failure) => Err(failure),
+        };
+        let text = open.edited(judged);
+        if let Some(reader) = &self.reader {
+            reader.want();
+        }
+        text
+    }
+
+    /// The question that stands, put once more.
+    pub fn ask_again(&mut self) -> String {
+        let text = self
+            .open
+            .as_mut()
+            .map_or(String::new(), PromptQuestion::show);
+        if let Some(reader) = &self.reader {
+            reader.want();
+        }
+        text
+    }
+
+    /// The number and the colour of the question that stands.
+    pub fn open_question(&self) -> Option<(u32, &'static str)> {
+        self.open
+            .as_ref()
+            .map(|it| (it.request.number, it.colour()))
+    }
+
+    pub fn take(&mut self, line: &str) -> PromptReaction {
+        let Some(open) = &mut self.open else {
+            return PromptReaction::Say(String::new());
+        };
+        let reaction = open.line(line);
+        match (&reaction, &self.reader) {
+            // Whoever fills in a form may be faster than its questions.
+            (PromptReaction::Say(_), Some(reader)) if open.is_filled_in() => reader.want_more(),
+            (PromptReaction::Say(_), Some(reader)) => reader.want(),
+            (PromptReaction::Answer(_) | PromptReaction::Edit(_), _)
+            | (PromptReaction::Say(_), None) => {}
+        }
+        reaction
+    }
+}
+
+impl PromptQuestion {
+    pub fn new(request: ConfirmRequested) -> Self {
+        Self {
+            request,
+            seen: false,
+            sure: None,
+            edited: None,
+            unjudged: false,
+            filling: None,
+        }
+    }
+
+    /// Whether every line is for a field of its form.
+    pub fn is_filled_in(&self) -> bool {
+        self.filling.is_some()
+    }
+
+    /// The answer of somebody who said all of it in one command.
+    pub fn answer_given(&self, given: &FormAnswers) -> Result<AnswerParams, Failure> {
+        let content = given.content(form_question::fields(&self.request))?;
+        let answer = self.answer(Decision::AllowOnce, None);
+        let content = Some(content);
+        Ok(AnswerParams { content, ..answer })
+    }
+
+    /// What a line at it leads to.
+    pub fn line(&mut self, line: &str) -> PromptReaction {
+        let Some(filling) = &mut self.filling else {
+            let word = self.word(line);
+            return self.take(word);
+        };
+        match filling.line(line) {
+            FillStep::Say(text) => PromptReaction::Say(text),
+            FillStep::Sent(content) => {
+                let answer = self.answer(Decision::AllowOnce, None);
+                let content = Some(content);
+                PromptReaction::Answer(Box::new(AnswerParams { content, ..answer }))
+            }
+            FillStep::Denied(reason) => {
+                PromptReaction::Answer(Box::new(self.answer(Decision::Deny, reason)))
+            }
+            FillStep::Aborted => {
+                PromptReaction::Answer(Box::new(self.answer(Decision::Abort, None)))
+            }
+            FillStep::Left => {
+                self.filling = None;
+                PromptReaction::Say(self.show())
+            }
+        }
+    }
+
+    /// What would run: with the arguments that somebody edited, if somebody did.
+    fn question(&self) -> &ConfirmRequested {
+        self.edited.as_deref().unwrap_or(&self.request)
+    }
+
+    /// What a line at this question means.
+    pub fn word(&self, line: &str) -> ConsentWord {
+        question::word(line, self.question())
+    }
+
+    pub fn colour(&self) -> &'static str {
+        question::colour(self.question())
+    }
+
+    /// Other arguments are with the daemon. Until it says what they are, nothing here is allowed.
+    pub fn wait_for_judgement(&mut self) {
+        self.unjudged = true;
+    }
+
+    /// The arguments were edited, or could not be; the text, which is to be shown now, asks about what would run.
+    pub fn edited(&mut self, judged: Result<ConfirmRequested, Failure>) -> String {
+        self.unjudged = false;
+        match judged {
+            Ok(request) => {
+                self.edited = Some(Box::new(request));
+                (self.seen, self.sure) = (false, None);
+                self.show()
+            }
+            Err(failure) => format!("  {}\n{}", failure.message, self.unchanged()),
+        }
+    }
+
+    /// The question as it stood before somebody wanted to edit it.
+    pub fn unchanged(&mut self) -> String {
+        self.unjudged = false;
+        self.show()
+    }
+
+    fn choices(&self) -> String {
+        match &self.edited {
+            None => question::choices(&self.request),
+            Some(_) => question::choices_of_edited(self.question()),
+        }
+    }
+
+    /// The text, which is to be shown now.
+    pub fn show(&mut self) -> String {
+        let meant = self.question();
+        let is_whole = !question::is_long(meant);
+        let text = question::question(meant, ArgumentExtent::Short) + &self.choices();
+        self.seen |= is_whole;
+        text
+    }
+
+    /// What a word at it leads to.
+    pub fn take(&mut self, word: ConsentWord) -> PromptReaction {
+        let again = self.choices();
+        match word {
+            ConsentWord::Decide(Decision::AllowOnce, _) if self.wants_filling() => {
+                let server = self.request.elicitation.as_ref();
+                let server = server.map_or("", |it| &it.server);
+                let filling = FormFilling::new(server, form_question::fields(&self.request));
+                let text = filling.begin();
+                self.filling = Some(filling);
+                PromptReaction::Say(text)
+            }
+            // A key, for a line would be for a field.
+            ConsentWord::Decide(Decision::AllowOnce, _) if self.is_filled_in() => {
+                let prompt = self.filling.as_ref().map(FormFilling::prompt);
+                PromptReaction::Say(prompt.unwrap_or_default())
+            }
+            ConsentWord::View => {
+                self.seen = true;
+                PromptReaction::Say(format!(
+                    "{}{again}",
+                    question::question(self.question(), ArgumentExtent::Whole)
+                ))
+            }
+            ConsentWord::Diff => PromptReaction::Say(preview::diff(self.question()) + &again),
+            ConsentWord::Edit => PromptReaction::Edit(self.question().arguments.clone()),
+            ConsentWord::Help => {
+                PromptReaction::Say(format!("{}{again}", question::help(&self.request)))
+            }
+            ConsentWord::Unclear(_) => {
+                let hint = if question::is_destructive(self.question()) {
+                    "only the whole word yes allows this; nothing happened"
+                } else {
+                    "that is no answer; nothing happened"
+                };
+                PromptReaction::Say(format!("  {hint}\n{again}"))
+            }
+            ConsentWord::Decide(decision, _)
+                if self.unjudged && decision != Decision::Deny && decision != Decision::Abort =>
+            {
+                PromptReaction::Say(
+                    "  what you wrote is looked at first, and then asked about".to_owned(),
+                )
+            }
+            ConsentWord::Decide(decision, _)
+                if !self.seen && decision != Decision::Deny && decision != Decision::Abort =>
+            {
+                PromptReaction::Say(format!("  look at all of it first: v\n{again}"))
+            }
+            ConsentWord::Decide(decision, _) if self.edited.is_some() && lasts(decision) => {
+                PromptReaction::Say(format!(
+                    "  other arguments can only be allowed once\n{again}"
+                ))
+            }
+            ConsentWord::Decide(Decision::AllowProvider, _)
+                if self.sure != Some(Decision::AllowProvider) =>
+            {
+                self.sure = Some(Decision::AllowProvider);
+                PromptReaction::Say(
+                    "  all tools of this provider, without asking? A once more: ".to_owned(),
+                )
+            }
+            ConsentWord::Decide(decision, reason) => {
+                PromptReaction::Answer(Box::new(self.answer(decision, reason)))
+            }
+        }
+    }
+}
+
+impl PromptQuestion {
+    fn wants_filling(&self) -> bool {
+        self.filling.is_none() && !form_question::fields(&self.request).is_empty()
+    }
+
+    fn answer(&self, decision: Decision, reason: Option<String>) -> AnswerParams {
+        let edited = self.edited.as_ref().map(|it| it.arguments.clone());
+        let (decision, arguments) = match (decision, edited) {
+            (Decision::AllowOnce, Some(edited)) => (Decision::Edit, Some(edited)),
+            (decision, _) => (decision, None),
+        };
+        AnswerParams {
+            confirm: self.request.confirm,
+            decision,
+            digest: self.request.digest.clone(),
+            arguments,
+            reason,
+            content: None,
+        }
+    }
+}
+
+/// Whether a decision says something about later calls.
+fn lasts(decision: Decision) -> bool {
+    match decision {
+        Decision::AllowConversation | Decision::AllowProvider | Decision::RaiseOnly => true,
+        Decision::AllowOnce | Decision::Deny | Decision::Edit | Decision::Abort => false,
+    }
+}
+
+/// Has arguments edited on this terminal, which nobody else reads or writes meanwhile.
+pub async fn edit(
+    words: Result<Vec<String>, Failure>,
+    arguments: String,
+) -> Result<String, Failure> {
+    let words = words?;
+    let edited = tokio::task::spawn_blocking(move || {
+        ArgumentDraft::new(&arguments, words)?.edit(&EditorPlace::terminal())
+    });
+    edited
+        .await
+        .unwrap_or_else(|panic| Err(Failure::new(Exit::FAILED, format!("cannot edit: {panic}"))))
+}
+
+/// The question as it reads with these arguments.
+pub async fn judge(
+    caller: &Caller,
+    confirm: ConfirmId,
+    arguments: String,
+) -> Result<ConfirmRequested, Failure> {
+    let params = ConfirmPreviewParams { confirm, arguments };
+    Ok(caller.call::<Preview>(params).await?.request)
+}
+
+impl PromptReader {
+    fn start() -> Self {
+        let wanted = Arc::new(AtomicU8::new(NOT));
+        let (sender, lines) = mpsc::channel(1);
+        let flag = wanted.clone();
+        std::thread::spawn(move || read_lines(&flag, &sender));
+        Self { wanted, lines }
+    }
+
+    fn want(&self) {
+        self.wanted.store(TYPED_FROM_NOW, Ordering::SeqCst);
+    }
+
+    fn want_more(&self) {
+        self.wanted.store(TYPED_ALREADY, Ordering::SeqCst);
+    }
+}
+
+/// Whether a line is wanted, and which.
+const NOT: u8 = 0;
+/// What was typed before is no answer.
+const TYPED_FROM_NOW: u8 = 1;
+const TYPED_ALREADY: u8 = 2;
+
+fn read_lines(wanted: &AtomicU8, lines: &mpsc::Sender<String>) {
+    while !lines.is_closed() {
+        match wanted.load(Ordering::SeqCst) {
+            TYPED_FROM_NOW => {
+                std::thread::sleep(TYPE_AHEAD);
+                forget_typed();
+            }
+            TYPED_ALREADY => {}
+            _not => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+        }
+        while wanted.load(Ordering::SeqCst) != NOT && !lines.is_closed() {
+            match is_readable() {
+                Ok(true) => {
+                    let Some(line) = read_line() else { return };
+                    // Taken back meanwhile: the line was no answer to anything.
+                    if wanted.swap(NOT, Ordering::SeqCst) != NOT
+                        && lines.blocking_send(line).is_err()
+                    {
+                        return;
+                    }
+                }
+                Ok(false) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// A terminal gives a line at a time. Read without the buffer of the standard library: what is not read belongs to
+/// whoever reads the terminal after us.
+fn read_line() -> Option<String> {
+    let mut line = vec![0; LINE_BYTES];
+    let read = rustix::io::read(controlling_terminal::keys(), &mut line).ok()?;
+    line.truncate(read);
+    (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
+}
+
+fn is_readable() -> io::Result<bool> {
+    let mut fds = [PollFd::from_borrowed_fd(
+        controlling_terminal::keys(),
+        PollFlags::IN,
+    )];
+    let patience = Timespec::try_from(LOOK).ok();
+    Ok(poll(&mut fds, patience.as_ref())? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::question::tests::request;
+
+    fn opened(arguments: &str, level: u8) -> Prompter {
+        let request = request("fs__read", arguments, level);
+        let mut question = PromptQuestion::new(request);
+        question.show();
+        Prompter {
+            open: Some(question),
+            reader: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(prompter: &mut Prompter, line: &str, expected: Option<Decision>) {
+        let decided = match prompter.take(line) {
+            PromptReaction::Answer(params) => Some(params.decision),
+            PromptReaction::Say(_) | PromptReaction::Edit(_) => None,
+        };
+        assert_eq!(expected, decided, "{line}");
+    }
+
+    /// What the daemon makes of other arguments.
+    fn edited(prompter: &mut Prompter, arguments: &str) -> String {
+        let open = prompter.open.as_mut().unwrap();
+        let level = open.request.level_required;
+        open.edited(Ok(request("fs__read", arguments, level)))
+    }
+
+    /// Nothing is allowed that nobody has seen, and what is refused leaves the question as it was.
+    #[test]
+    fn what_was_written_and_is_not_judged_yet_cannot_be_allowed() {
+        let mut prompter = opened("{\"a\":1}", 1);
+        prompter.open.as_mut().unwrap().wait_for_judgement();
+        check(&mut prompter, "y", None);
+        check(&mut prompter, "a", None);
+        let refused = Failure::new(Exit::USAGE, "it would not run: denied by policy");
+        let shown = prompter.open.as_mut().unwrap().edited(Err(refused));
+        assert!(
+            shown.contains("it would not run: denied by policy") && shown.contains("{\"a\":1}"),
+            "{shown}"
+        );
+        let PromptReaction::Answer(params) = prompter.take("y") else {
+            panic!("y is an answer");
+        };
+        assert_eq!(
+            (Decision::AllowOnce, None),
+            (params.decision, params.arguments)
+        );
+    }
+
+    /// Arguments that were changed are shown again, and what was shown is what is sent.
+    #[test]
+    fn edited_arguments_are_shown_and_asked_about_again() {
+        let mut prompter = opened("{\"a\":1}", 3);
+        assert_eq!(
+            PromptReaction::Edit("{\"a\":1}".to_owned()),
+            prompter.take("e")
+        );
+        let shown = edited(&mut prompter, "{\"a\":\"rm\"}");
+        assert!(
+            shown.contains("{\"a\":\"rm\"}") && shown.contains("not be undone"),
+            "{shown}"
+        );
+        for lasting in ["a", "A", "r"] {
+            check(&mut prompter, lasting, None);
+        }
+        check(&mut prompter, "y", None);
+        assert_eq!(
+            PromptReaction::Edit("{\"a\":\"rm\"}".to_owned()),
+            prompter.take("edit")
+        );
+        let PromptReaction::Answer(params) = prompter.take("yes") else {
+            panic!("yes is an answer");
+        };
+        assert_eq!(Decision::Edit, params.decision);
+        assert_eq!(Some("{\"a\":\"rm\"}"), params.arguments.as_deref());
+        edited(
+            &mut prompter,
+            &format!("{{\"a\":\"{}\"}}", "x".repeat(5000)),
+        );
+        check(&mut prompter, "y", None);
+        check(&mut prompter, "n", Some(Decision::Deny));
+    }
+
+    /// A long text cannot be allowed before its end was shown.
+    #[test]
+    fn what_was_not_seen_cannot_be_allowed() {
+        let mut long = opened(&format!("{{\"a\":\"{}\"}}", "x".repeat(5000)), 1);
+        check(&mut long, "y", None);
+        check(&mut long, "v", None);
+        check(&mut long, "y", Some(Decision::AllowOnce));
+        let mut unseen = opened(&format!("{{\"a\":\"{}\"}}", "x".repeat(5000)), 1);
+        check(&mut unseen, "n", Some(Decision::Deny));
+    }
+
+    #[test]
+    fn who_says_too_little_is_told_what_counts() {
+        for (level, hint) in [(3, "only the whole word yes"), (1, "that is no answer")] {
+            let mut prompter = opened("{\"a\":\"rm\"}", level);
+            let PromptReaction::Say(said) = prompter.take("Y") else {
+                panic!("it is no answer");
+            };
+            assert!(said.contains(hint), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_whole_provider_is_allowed_by_saying_so_twice() {
+        let mut prompter = opened("{}", 1);
+        check(&mut prompter, "A", None);
+        check(&mut prompter, "A", Some(Decision::AllowProvider));
+    }
+
+    #[test]
+    fn a_question_that_is_settled_elsewhere_takes_no_answer() {
+        let mut prompter = opened("{}", 1);
+        assert!(!prompter.settle(ConfirmId::from_bytes([9; 16])));
+        assert!(prompter.settle(ConfirmId::from_bytes([1; 16])));
+        check(&mut prompter, "y", None);
+    }
+}

@@ -1,0 +1,117 @@
+//! Rows of what a person is to judge: they end between words, and show the text as it is.
+
+use textwrap::core::Word;
+use textwrap::{WordSeparator, WordSplitter, WrapAlgorithm};
+
+/// Rows of fewer columns are left to the terminal.
+pub(crate) const NARROWEST: usize = 24;
+/// What goes on in another row stands so far to the right of where its line began: deeper than any row of a card begins, so
+/// that no text can look like one.
+const DEEPER: &str = "        ";
+/// What begins here or behind is a difference or a definition, where the beginning of a row has a meaning.
+const LAID_OUT: &str = "    ";
+/// Somebody else's words, each row of them marked.
+const QUOTED: &str = "  > ";
+
+/// The text in rows of so many columns. A row ends only where there is exactly one space, so that a break never hides how many
+/// there were; what has none is left to the terminal, and so is what is laid out already. `None`: nothing is broken.
+pub(crate) fn exactly(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns.filter(|it| *it >= NARROWEST) else {
+        return text.to_owned();
+    };
+    let lines = text.split('\n').map(|line| {
+        if line.starts_with(LAID_OUT) || line.starts_with(QUOTED) {
+            return line.to_owned();
+        }
+        let (said, end) = line.split_at(line.trim_end_matches(' ').len());
+        let begin = said.len() - said.trim_start_matches(' ').len();
+        let below = format!("{}{DEEPER}", &said[..begin]);
+        let options = textwrap::Options::new(columns)
+            .word_separator(WordSeparator::Custom(words))
+            .word_splitter(WordSplitter::NoHyphenation)
+            .wrap_algorithm(WrapAlgorithm::FirstFit)
+            .break_words(false)
+            .subsequent_indent(&below);
+        textwrap::wrap(said, &options).join("\n") + end
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Between two of them is exactly one space.
+fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    let bytes = line.as_bytes();
+    let is_space = |at: usize| bytes.get(at) == Some(&b' ');
+    let mut begin = 0;
+    let ends = (1..=bytes.len()).filter(move |end| {
+        let after_one = is_space(end - 1) && *end > 1 && !is_space(end - 2) && !is_space(*end);
+        after_one || *end == bytes.len()
+    });
+    Box::new(ends.map(move |end| {
+        let word = Word::from(&line[begin..end]);
+        begin = end;
+        word
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn rows_end_between_words_and_go_on_below_them() {
+        assert_eq!(
+            "? c1  CMD  printf 'a  b'\n        --and-more\n  runs printf\n  [N]o  [?] ",
+            exactly(
+                "? c1  CMD  printf 'a  b' --and-more\n  runs printf\n  [N]o  [?] ",
+                Some(25)
+            )
+        );
+        let long = "  in /a/directory/whose/name/is/longer/than/a/row · level 1";
+        assert_eq!(
+            "  in\n          /a/directory/whose/name/is/longer/than/a/row\n          · level 1",
+            exactly(long, Some(24))
+        );
+        assert_eq!(long, exactly(long, None));
+        assert_eq!(long, exactly(long, Some(10)));
+    }
+
+    /// A command that spells rows of a card does not get them.
+    #[test]
+    fn what_goes_on_never_looks_like_a_row_of_the_card() {
+        let long = "A".repeat(130);
+        let command =
+            format!("? c7  CMD  ls; : {long} in /home/u · /bin/sh · level 1 read; rm -r x");
+        let shown = exactly(&command, Some(80));
+        assert!(shown.contains("\n        in /home/u"), "{shown}");
+        for difference in ["    +a b c", "     a b c", "  > said by a server"] {
+            let line = format!("{difference} {long} {long}");
+            assert_eq!(line, exactly(&line, Some(80)));
+        }
+    }
+
+    proptest! {
+        /// What was broken can be put together again: a break is one space, and nothing is lost or added.
+        #[test]
+        fn a_break_stands_for_one_space(
+            words in proptest::collection::vec("[a-z日-]{1,30}", 1..20),
+            spaces in proptest::collection::vec(1_usize..4, 20),
+            columns in 24_usize..90,
+        ) {
+            let mut line = String::from("  ");
+            for (word, count) in words.iter().zip(spaces) {
+                line.push_str(word);
+                line.push_str(&" ".repeat(count));
+            }
+            let rows = exactly(&line, Some(columns));
+            let again = rows.replace("\n          ", " ");
+            prop_assert_eq!(&line, &again);
+            for row in rows.trim_end().split('\n') {
+                let fits = unicode_width::UnicodeWidthStr::width(row) <= columns;
+                let could_be_shorter = crate::render::wrap::words(row.trim()).count() > 1;
+                prop_assert!(fits || !could_be_shorter, "{:?} of {}", row, columns);
+            }
+        }
+    }
+}
