@@ -24,7 +24,7 @@ pub struct MethodSchema {
     pub result: Schema,
 }
 
-/// Every method of this protocol, in the order in which docs/PROTOCOL.md has them.
+/// Every method of this protocol, in the order in which the pages of docs/protocol have them.
 #[expect(
     clippy::too_many_lines,
     reason = "one line for each method, and nothing else"

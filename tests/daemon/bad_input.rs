@@ -5,7 +5,7 @@ use std::time::Duration;
 use aish_proto::daemon::Ping;
 use aish_proto::limits::{BATCH_CALLS, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS};
 use aish_proto::method::Empty;
-use aish_testkit::document::SENT;
+use aish_testkit::document::{self, Document, SENT};
 use aish_testkit::{Client, Upstream, World, fuzz, repository};
 use serde_json::{Value, json};
 
@@ -245,9 +245,15 @@ fn damaged_lines_harm_nobody() {
     let mut daemon = world.daemon().spawn();
     let other = world.client();
     let conversation = other.create().to_string();
-    let document = repository::top().join("docs/PROTOCOL.md");
-    let document = std::fs::read_to_string(document).expect("the document is there");
-    let sent = document.lines().filter_map(|it| it.strip_prefix(SENT));
+    let documents: Vec<Document> = document::pages()
+        .iter()
+        .map(|it| Document::parse(&repository::text(it).expect("it is text")))
+        .collect();
+    let lines = documents
+        .iter()
+        .flat_map(|it| &it.blocks)
+        .flat_map(|it| &it.lines);
+    let sent = lines.filter_map(|it| it.strip_prefix(SENT));
     // What ends the daemon, or starts programs and reaches for servers, is left to tests of its own.
     let harmless = sent.filter(|it| !it.contains("\"mcp/") && !it.contains("daemon/shutdown"));
     let corpus: Vec<String> = harmless

@@ -1,4 +1,5 @@
-//! `docs/PROTOCOL.md` as the tests read it: headings, and under them exchanges in fenced blocks.
+//! The pages of the protocol as the tests read them: headings, and under them exchanges in fenced blocks. A long frame
+//! stands on several lines.
 //!
 //! ````text
 //! ### turn/send
@@ -11,7 +12,10 @@
 //! What follows `json-lines` is not shown by a viewer: the name of the connection (`main` when there is none),
 //! and `name=value` for the test that replays the document.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::{pretty, repository};
 
 const FENCE: &str = "```json-lines";
 pub const SENT: &str = "→ ";
@@ -24,10 +28,35 @@ pub struct Block {
     pub heading: String,
     pub connection: String,
     pub options: BTreeMap<String, String>,
-    /// The lines between the fences.
+    /// What stands between the fences, each frame as one line.
     pub lines: Vec<String>,
     /// Index of the line after the opening fence.
     first: usize,
+    /// How many lines of the page they take.
+    height: usize,
+}
+
+/// The entrance to the pages, which lists them in the order in which they are played.
+pub const ENTRANCE: &str = "docs/PROTOCOL.md";
+
+/// The pages of the protocol in their order. Panics when the entrance does not list each of them once.
+#[track_caller]
+pub fn pages() -> Vec<PathBuf> {
+    let entrance = repository::text(Path::new(ENTRANCE)).expect("it is text");
+    let pages: Vec<PathBuf> = entrance
+        .split("](protocol/")
+        .skip(1)
+        .filter_map(|it| it.split_once(')'))
+        .map(|(name, _)| Path::new("docs/protocol").join(name))
+        .collect();
+    let listed: BTreeSet<&PathBuf> = pages.iter().collect();
+    let there: Vec<PathBuf> = repository::files()
+        .into_iter()
+        .filter(|it| it.starts_with("docs/protocol"))
+        .collect();
+    assert_eq!(listed, there.iter().collect(), "{ENTRANCE} lists the pages");
+    assert_eq!(pages.len(), there.len(), "{ENTRANCE} lists each page once");
+    pages
 }
 
 /// A document in lines, and its blocks in order.
@@ -68,14 +97,23 @@ impl Document {
                     heading: heading.clone(),
                     connection,
                     options,
-                    lines: lines[first..first + length].to_vec(),
+                    lines: frames(&lines[first..first + length]),
                     first,
+                    height: length,
                 });
                 at = first + length;
             }
             at += 1;
         }
         Self { lines, blocks }
+    }
+
+    /// Whether a frame is not shown as [`Self::with_lines`] shows it.
+    pub fn is_shown_otherwise(&self) -> bool {
+        self.blocks.iter().any(|block| {
+            let shown: Vec<String> = block.lines.iter().flat_map(|it| shown(it)).collect();
+            shown != self.lines[block.first..block.first + block.height]
+        })
     }
 
     /// The names of its `###` headings.
@@ -93,11 +131,12 @@ impl Document {
         let mut text = String::new();
         let mut at = 0;
         for (block, lines) in self.blocks.iter().zip(replaced) {
-            for line in self.lines[at..block.first].iter().chain(lines) {
-                text.push_str(line);
+            let shown = lines.iter().flat_map(|it| shown(it));
+            for line in self.lines[at..block.first].iter().cloned().chain(shown) {
+                text.push_str(&line);
                 text.push('\n');
             }
-            at = block.first + block.lines.len();
+            at = block.first + block.height;
         }
         for line in &self.lines[at..] {
             text.push_str(line);
@@ -105,6 +144,35 @@ impl Document {
         }
         text
     }
+}
+
+/// Frames that stand on one or several lines, each as one line.
+fn frames(lines: &[String]) -> Vec<String> {
+    let mut frames: Vec<String> = vec![];
+    for line in lines {
+        let begins = [SENT, RECEIVED].iter().any(|it| line.starts_with(it));
+        match frames.last_mut() {
+            Some(frame) if !begins => frame.push_str(line.trim_start()),
+            _ => frames.push(line.clone()),
+        }
+    }
+    for frame in &mut frames {
+        for mark in [SENT, RECEIVED] {
+            if let Some(json) = frame.strip_prefix(mark) {
+                *frame = format!("{mark}{}", pretty::compact(json));
+            }
+        }
+    }
+    frames
+}
+
+/// The lines in which a frame is shown.
+fn shown(frame: &str) -> Vec<String> {
+    let mark = [SENT, RECEIVED]
+        .into_iter()
+        .find(|it| frame.starts_with(it));
+    let mark = mark.unwrap_or_default();
+    pretty::lines(mark, &frame[mark.len()..])
 }
 
 #[cfg(test)]

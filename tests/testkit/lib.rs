@@ -21,6 +21,7 @@ pub mod follow;
 pub mod fuzz;
 mod panics;
 pub mod pattern;
+pub mod pretty;
 pub mod process;
 pub mod pty;
 pub mod recording;

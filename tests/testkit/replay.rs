@@ -1,4 +1,4 @@
-//! Plays the exchanges of `docs/PROTOCOL.md` against a real daemon, in the order of the document, and says
+//! Plays the exchanges of the protocol's pages against a real daemon, in the order of the pages, and says
 //! where what happens is not what is written. With `UPDATE_EXPECT=1` it writes what happens.
 //!
 //! A `→` line is sent on the connection of its block; what comes until its reply is there, and until the event
@@ -76,10 +76,9 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Plays the whole document. Returns its text as it should be, and what is different from it. Blocks under
-    /// the headings in `may_be_empty` may show nothing.
+    /// Plays one page. Returns its text as it should be. Blocks under the headings in `may_be_empty` may show nothing.
     #[track_caller]
-    pub fn play(mut self, text: &str, may_be_empty: &[&str]) -> (String, Differences) {
+    pub fn play(&mut self, text: &str, may_be_empty: &[&str]) -> String {
         let document = Document::parse(text);
         let mut replaced = vec![];
         for block in &document.blocks {
@@ -89,7 +88,12 @@ impl<'a> Replay<'a> {
                 self.sample(block, may_be_empty)
             });
         }
-        (document.with_lines(&replaced), self.differences)
+        document.with_lines(&replaced)
+    }
+
+    /// What is different from what is written on all pages that were played.
+    pub fn differences(self) -> Differences {
+        self.differences
     }
 
     /// Plays one block and returns the lines that it should have.
@@ -464,7 +468,9 @@ mod tests {
         let world = World::new();
         stand_in(&world, answers());
         let upstream = Upstream::start();
-        Replay::new(&world, &upstream).play(text, &["evicted"])
+        let mut replay = Replay::new(&world, &upstream);
+        let written = replay.play(text, &["evicted"]);
+        (written, replay.differences())
     }
 
     #[test]

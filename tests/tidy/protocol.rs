@@ -1,14 +1,21 @@
-//! `docs/PROTOCOL.md` speaks of every method and every event, and of nothing else.
+//! The pages of the protocol speak of every method and every event, and of nothing else.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use aish_testkit::document::{Document, SENT};
+use aish_testkit::document::{self, Document, SENT};
 use aish_testkit::repository;
 
 use crate::none;
 
-const DOCUMENT: &str = "docs/PROTOCOL.md";
+const PAGES: &str = "docs/protocol";
+
+fn documents() -> Vec<Document> {
+    let text = |it| repository::text(it).unwrap();
+    document::pages()
+        .iter()
+        .map(|it| Document::parse(&text(it)))
+        .collect()
+}
 
 fn keys(part: &str) -> BTreeSet<String> {
     let schema = aish_proto::schema::document();
@@ -17,16 +24,19 @@ fn keys(part: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_method_and_event_has_its_heading() {
-    let text = repository::text(Path::new(DOCUMENT)).unwrap();
-    let document = Document::parse(&text);
-    let headings: BTreeSet<String> = document.headings().into_iter().map(str::to_owned).collect();
+    let documents = documents();
+    let headings: BTreeSet<String> = documents
+        .iter()
+        .flat_map(Document::headings)
+        .map(str::to_owned)
+        .collect();
     let wanted = &keys("methods") | &keys("events");
     let missing = wanted
         .difference(&headings)
-        .map(|it| format!("{DOCUMENT} has no heading `### {it}`"));
+        .map(|it| format!("{PAGES} has no heading `### {it}`"));
     let stray = headings
         .difference(&wanted)
-        .map(|it| format!("{DOCUMENT}: `### {it}` is no method and no event"));
+        .map(|it| format!("{PAGES}: `### {it}` is no method and no event"));
     none(
         &missing.chain(stray).collect::<Vec<_>>(),
         "write the heading, a sentence, and an exchange; the replay fills the answers in: UPDATE_EXPECT=1 cargo test -p aishd --test daemon protocol",
@@ -35,11 +45,10 @@ fn every_method_and_event_has_its_heading() {
 
 #[test]
 fn every_method_is_called_where_it_is_described() {
-    let text = repository::text(Path::new(DOCUMENT)).unwrap();
-    let document = Document::parse(&text);
-    let called: BTreeSet<String> = document
-        .blocks
+    let documents = documents();
+    let called: BTreeSet<String> = documents
         .iter()
+        .flat_map(|it| &it.blocks)
         .filter(|block| {
             let call = format!("\"method\":\"{}\"", block.heading);
             block
@@ -51,7 +60,7 @@ fn every_method_is_called_where_it_is_described() {
         .collect();
     let missing: Vec<String> = keys("methods")
         .difference(&called)
-        .map(|it| format!("{DOCUMENT}: no exchange under `### {it}` calls it"))
+        .map(|it| format!("{PAGES}: no exchange under `### {it}` calls it"))
         .collect();
     none(
         &missing,
