@@ -491,15 +491,15 @@ mod tests {
             differences[0].contains(".result.seq should be 4 and is 3"),
             "{differences:#?}"
         );
-        let fewer: String = written
-            .lines()
-            .enumerate()
-            .filter(|(at, it)| {
-                *at > 8
-                    || !it.contains("turnFinished\",") && !it.contains("\"kind\":\"turnFinished\"")
-            })
-            .map(|(_, it)| format!("{it}\n"))
-            .collect();
+        let document = Document::parse(&written);
+        let without_the_event = |block: &Block| -> Vec<String> {
+            let is_left = |it: &&String| {
+                block.heading == "turnFinished" || !it.contains("\"kind\":\"turnFinished\"")
+            };
+            block.lines.iter().filter(is_left).cloned().collect()
+        };
+        let fewer: Vec<_> = document.blocks.iter().map(without_the_event).collect();
+        let fewer = document.with_lines(&fewer);
         let (_, differences) = play(&fewer);
         assert!(
             differences[0].contains("came and is not written"),
