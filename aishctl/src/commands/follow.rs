@@ -155,7 +155,7 @@ impl<O: AsyncWrite + Unpin> FollowOptions<'_, O> {
         }
         match following.link.attached.take() {
             Some(attached) => following.tell_of_place(&attached),
-            None => following.attach().await?,
+            None => following.attach_or_reconnect(&mut control).await?,
         }
         loop {
             let wake = tokio::select! {
@@ -222,6 +222,18 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
         let attached = self.link.caller.call::<Attach>(params).await?;
         self.tell_of_place(&attached);
         Ok(())
+    }
+
+    /// A daemon that has taken the question may be gone before it is followed.
+    async fn attach_or_reconnect(
+        &mut self,
+        control: &mut FollowControl<'_>,
+    ) -> Result<(), Failure> {
+        match self.attach().await {
+            Ok(()) => Ok(()),
+            Err(error) if error.is_transient() => self.reconnect(control).await,
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn tell_of_place(&mut self, attached: &AttachResult) {

@@ -55,6 +55,22 @@ async fn a_send_whose_reply_was_lost_is_the_same_question_again() {
 }
 
 #[tokio::test]
+async fn a_daemon_that_goes_when_it_has_the_question_is_waited_for() {
+    let got = World::new()
+        .ask(async |peer, _| {
+            let mut link = peer.greet().await;
+            link.sent(2, 0).await;
+            // Nobody answers what would have been attached to.
+            drop(link);
+            let mut link = peer.greet().await;
+            link.attach(3, Value::Null).await;
+            finish(&mut link, "all of it", "end", Value::Null).await;
+        })
+        .await;
+    assert_eq!((0, "all of it\n"), (got.code, got.out.as_str()));
+}
+
+#[tokio::test]
 async fn a_cursor_that_means_nothing_is_settled_by_the_record() {
     let got = World::new()
         .ask(async |peer, _| {
