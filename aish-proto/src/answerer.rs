@@ -1,8 +1,9 @@
 //! Who answered a question, or changed something.
 
-use crate::id::ClientId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::id::ClientId;
 
 /// Who answered: process and user as the socket says, the terminal as the client said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -9,8 +9,7 @@ use crate::method::{Empty, methods};
 use crate::norris::NorrisRun;
 use crate::route::RoutedTurn;
 use crate::shell::RunningCommand;
-use crate::usage::Usage;
-use crate::usage::{ConversationBudget, SetBudgetParams};
+use crate::usage::{ConversationBudget, SetBudgetParams, Usage};
 
 methods! {
     /// Makes a conversation; returns once it is durable.

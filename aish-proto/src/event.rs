@@ -11,6 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::part::{
+    AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
+};
 use crate::answerer::Answerer;
 use crate::confirm::{ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
@@ -30,12 +33,7 @@ use crate::route::RouteClass;
 use crate::sampling::SamplingRequest;
 use crate::shell::{CommandAsked, ProposedCommand, RunningCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError};
-use crate::usage::Usage;
-use crate::usage::{BudgetKind, ConversationBudget, RequestPurpose, Usd};
-
-pub use self::part::{
-    AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
-};
+use crate::usage::{BudgetKind, ConversationBudget, RequestPurpose, Usage, Usd};
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident: $kind:literal, $stored:literal, { $($(#[$field_meta:meta])* $field:ident: $ty:ty),* $(,)? })*) => {

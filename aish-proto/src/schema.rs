@@ -5,13 +5,12 @@ use schemars::{JsonSchema as _, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::envelope::Envelope;
-use crate::event;
 use crate::id::Epoch;
 use crate::method::{ClientRole, Method, MethodOrder};
 use crate::{
-    attach, audit, config, confirm, context, conversation, daemon, doctor, error, intent, kept,
-    log, mcp, memory, model, norris, permission, prompt, resource, route, shell, tool, transfer,
-    turn, usage, version,
+    attach, audit, config, confirm, context, conversation, daemon, doctor, error, event, intent,
+    kept, log, mcp, memory, model, norris, permission, prompt, resource, route, shell, tool,
+    transfer, turn, usage, version,
 };
 
 /// One method as the documentation and the schema show it.

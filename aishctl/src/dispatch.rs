@@ -4,10 +4,10 @@ use crate::args::CtlCommand;
 use crate::command_output::CommandOutput;
 use crate::commands::command_context::CommandContext;
 use crate::commands::prompt_ask::PromptRequest;
-use crate::commands::status::StatusFormat;
+use crate::commands::status::{self, StatusFormat};
 use crate::commands::{
     audit, confirm, context, conversations, export, import, log, mcp, memory, model, norris,
-    permission, queue, resource, result, route, rpc, saved_prompt, status, tools, usage,
+    permission, queue, resource, result, route, rpc, saved_prompt, tools, usage,
 };
 use crate::dispatch::mcp::McpCommand;
 use crate::dispatch::saved_prompt::SavedPromptCommand;

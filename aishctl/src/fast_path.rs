@@ -10,10 +10,8 @@ use std::process::{Command, ExitCode};
 
 use tokio::time::Instant;
 
-use crate::commands::file_mention;
-use crate::commands::file_mention::PersonLocation;
-use crate::commands::program_context;
-use crate::commands::program_context::AskProgram;
+use crate::commands::file_mention::{self, PersonLocation};
+use crate::commands::program_context::{self, AskProgram};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,11 +1,11 @@
 //! Options that every command takes.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use crate::span;
-use std::path::PathBuf;
 
 /// Flags about the looks, which every command takes.
 #[derive(Args, Clone, Copy, Debug, Default)]

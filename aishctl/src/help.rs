@@ -3,8 +3,7 @@
 use clap::CommandFactory as _;
 
 use crate::args::CtlArgs;
-use crate::exit;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::failure::Failure;
 
 /// The text of `aishctl help …`.

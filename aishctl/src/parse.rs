@@ -5,15 +5,14 @@
 //! would have understood the same; whatever it does not, the grammar of all reads again and has the words for.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{Parser as _, Subcommand};
 
 use crate::args::{CtlArgs, CtlCommand, LineArgs};
 use crate::ask_args::AskArgs;
-use crate::fast_path::ALL;
-use crate::fast_path::ALONE;
+use crate::fast_path::{ALL, ALONE};
 use crate::global_args::GlobalArgs;
-use std::path::Path;
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

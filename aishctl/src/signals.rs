@@ -2,8 +2,9 @@
 
 use std::io;
 
-use crate::exit::Exit;
 use tokio::signal::unix::{self, SignalKind};
+
+use crate::exit::Exit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalSignal {

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
-
 use aishd_config::command::ConfigAction;
+use clap::{Parser, Subcommand};
 
 /// The daemon that holds aish's conversations.
 #[derive(Clone, Debug, Parser)]

@@ -23,20 +23,6 @@ use aish_proto::limits::{
     BATCH_CALLS, INPUT_BYTES, LINE_TO_DAEMON_BYTES, ProtocolLimits, SUBSCRIPTIONS,
 };
 use aish_proto::network;
-use anyhow::Context as _;
-use interprocess::local_socket::tokio::Listener;
-use rustix::fs::Mode;
-use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-
-use self::configuration::{ConfigFault, StartConfiguration};
-use self::rule_audit::StoreWitness;
-use self::stop::{DaemonSignals, StopTokens};
-use crate::args::{DaemonArgs, LookArguments, OfflineCommand};
-use crate::service::{self, StorePulse};
-use crate::socket::{self, ListeningSocket, SocketError, SocketFile};
 use aishd_broker::Broker;
 use aishd_config::command::{self, ActionContext};
 use aishd_config::live::LiveConfig;
@@ -57,11 +43,24 @@ use aishd_conversation::{ActorServices, CaughtUp};
 use aishd_logging::{LogRing, Redactor, RunningLog};
 use aishd_mcp::hub::Hub;
 use aishd_platform::{clock, failpoint};
-use aishd_process::Children;
-use aishd_process::trampoline;
+use aishd_process::{Children, trampoline};
 use aishd_project::ProjectCache;
 use aishd_rpc::{DaemonInfo, RpcServer, ServerParts, listen};
 use aishd_store::{Alive, OpenError, Store};
+use anyhow::Context as _;
+use interprocess::local_socket::tokio::Listener;
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::configuration::{ConfigFault, StartConfiguration};
+use self::rule_audit::StoreWitness;
+use self::stop::{DaemonSignals, StopTokens};
+use crate::args::{DaemonArgs, LookArguments, OfflineCommand};
+use crate::service::{self, StorePulse};
+use crate::socket::{self, ListeningSocket, SocketError, SocketFile};
 
 /// Threads that serve. Conversations wait for networks and disks, not for processors, and with one thread nothing is
 /// ever handed from one processor to another. Disks and name lookups that may hang have threads of their own; making a

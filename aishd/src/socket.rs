@@ -1,21 +1,19 @@
 //! The socket as a file: taken over from systemd, or made where no live daemon has one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
+use aishd_platform::file_lock::{self, LockError};
 use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
 use rustix::fs::OFlags;
-
-use aishd_platform::file_lock::{self, LockError};
 
 /// Beside the socket; whoever holds it may replace a dead socket.
 const LOCK_NAME: &str = "aishd.lock";

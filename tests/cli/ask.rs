@@ -1,7 +1,6 @@
 //! `ask`: what comes out, in every form and wherever its input and output are.
 
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData as _;
+use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::TurnFinished;
 use aish_testkit::{Answer, Chance, Daemon, Finished, Upstream, World};
 use serde_json::{Value, json};

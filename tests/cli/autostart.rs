@@ -1,10 +1,9 @@
 //! A daemon that starts by itself: once, however many clients want it, whatever the last one left behind.
 
-use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::thread;
+use std::{fs, thread};
 
 use aish_testkit::process::{kill9, wait_gone};
 use aish_testkit::wait::until_true;

@@ -1,12 +1,11 @@
 //! How servers are reached from a daemon that a client started: through the proxy and with the certificates that the
 //! shell of that client names.
 
-use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::{fs, thread};
 
 use aish_testkit::{Answer, Upstream, World, repository};
 

@@ -3,7 +3,6 @@
 
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Daemon, Running, Upstream, World};
-
 use rustix::process::Signal;
 
 use crate::terminal::open;

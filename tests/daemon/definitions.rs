@@ -14,7 +14,6 @@ use aish_proto::turn::{OnConfirm, Send, UnattendedAction};
 use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer as Said, Client, Follow};
-
 use serde_json::json;
 
 use crate::allowances::wants;

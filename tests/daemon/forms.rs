@@ -1,10 +1,9 @@
 //! A server wants a person to fill in a form while its tool runs: who sees it, what is an
 //! answer, where the answer goes and where it does not, and how a form ends that nobody answers.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Barrier;
-use std::thread;
+use std::{fs, thread};
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{

@@ -1,12 +1,11 @@
 //! The log: what never gets into it, who can read it, and that levels change while the daemon runs.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use aish_proto::attach::{Detach, DetachParams};
 use aish_proto::conversation::{Search, SearchParams};

@@ -8,8 +8,7 @@ use aish_proto::attach::ReplayStart;
 use aish_proto::audit::{AuditKind, AuditListParams as ListParamsOfTrail};
 use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, ConfirmRecord, Decision};
 use aish_proto::conversation::{ConversationCreateParams, ConversationParams, Create, StatusOf};
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData;
+use aish_proto::envelope::{Envelope, EventData};
 use aish_proto::event::{
     ConfirmRequested, FallbackUsed, NorrisEnded, NorrisLaunched, NorrisNudged, NorrisStep,
     RouteDecided, ToolCall, ToolResult,

@@ -1,12 +1,11 @@
 //! What never answers, a directory or a server that might have a model, holds up whoever waits for it and nobody else: it can
 //! be cancelled, the daemon can be stopped, and the conversation goes on.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::id::{ConversationId, TurnId};

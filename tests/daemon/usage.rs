@@ -13,9 +13,8 @@ use aish_proto::event::{AssistantMessage, ModelUsed, TurnFinished};
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::turn::{Cancel, StopReason, TurnParams};
-use aish_proto::usage::Usage;
 use aish_proto::usage::{
-    Get, RequestPurpose, UsageGetParams, UsageGetResult, UsageGrouping, UsageRow, Usd,
+    Get, RequestPurpose, Usage, UsageGetParams, UsageGetResult, UsageGrouping, UsageRow, Usd,
 };
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Client, Upstream, World};

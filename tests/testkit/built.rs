@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::repository;
-use crate::surroundings;
+use crate::{repository, surroundings};
 
 /// The programs, and the packages that have them.
 const PACKAGES: [(&str, &str); 3] = [

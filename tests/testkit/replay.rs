@@ -423,10 +423,11 @@ fn compare(names: &mut Names, patterns: &[Value], received: &[Value]) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::net::UnixListener;
     use std::thread;
+
+    use super::*;
 
     const TURN: &str = "01K9Z0000000000000000000AB";
 

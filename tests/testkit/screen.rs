@@ -18,11 +18,10 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
 use self::cut::Cut;
-use crate::panics;
 use crate::process::{code_of, pid_of};
-use crate::pty;
 use crate::wait::{PATIENCE, left, until};
 use crate::world::World;
+use crate::{panics, pty};
 
 /// Rows above the screen that are kept.
 const SCROLLBACK: usize = 100_000;

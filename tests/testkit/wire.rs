@@ -6,8 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::{EventParams, NOTIFICATION};
+use aish_proto::envelope::{Envelope, EventParams, NOTIFICATION};
 use aish_proto::id::SubscriptionId;
 use serde_json::{Value, json};
 

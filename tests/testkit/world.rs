@@ -13,11 +13,9 @@ use tempfile::TempDir;
 use crate::built::built;
 use crate::client::Client;
 use crate::daemon::DaemonBuilder;
-use crate::panics;
 use crate::process::{Run, Running, wait_gone};
-use crate::signals;
-use crate::surroundings;
 use crate::upstream::Upstream;
+use crate::{panics, signals, surroundings};
 
 /// No server is looked for on the machine: what a developer has running must not answer a test.
 const NO_DISCOVERY: &str = "\n[discovery]\nservers = []\n";

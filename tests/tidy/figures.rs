@@ -10,7 +10,7 @@ use crate::code;
 use crate::packages::names_after;
 
 /// Lines of the product without tests, blank lines and comments.
-const MOST_LINES: usize = 100_800;
+const MOST_LINES: usize = 100_600;
 /// Types whose name another type has too, in percent.
 const MOST_SHARED_NAMES: usize = 3;
 /// Types whose name is one word, in percent.
@@ -33,7 +33,7 @@ const MOST_IN_A_CIRCLE: &[(&str, usize)] = &[
     ("aishd/turn", 3),
 ];
 /// Files of the product that name one stored event.
-const MOST_FILES_OF_AN_EVENT: usize = 23;
+const MOST_FILES_OF_AN_EVENT: usize = 22;
 
 #[test]
 fn figures() {

@@ -5,8 +5,7 @@ use std::time::Duration;
 use aish_proto::attach::{
     Attach, AttachParams, AttachResult, Cursor, Detach, DetachParams, ReplayStart,
 };
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData as _;
+use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::Shutdown;
 use aish_proto::id::{ConversationId, Seq, SubscriptionId};
 

@@ -4,12 +4,10 @@ use aish_proto::config::{ColorChoice, UiConfig};
 
 use super::terminal::{EditorKeymap, PromptGlyphs};
 use crate::environment::ClientEnvironment;
-use crate::global_args::MarkdownArg;
-use crate::global_args::{ColorArg, GlobalArgs};
+use crate::global_args::{ColorArg, GlobalArgs, MarkdownArg};
 use crate::render::bell::BellSupport;
 use crate::render::markdown::{Colours, Style};
-use crate::render::notice;
-use crate::render::screen;
+use crate::render::{notice, screen};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowLook {

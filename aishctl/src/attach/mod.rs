@@ -20,8 +20,7 @@ use std::time::Duration;
 
 use aish_proto::attach::{AttachResult, Cursor};
 use aish_proto::confirm::{AnswerResult, Decision};
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData as _;
+use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::{
     ConfirmRequested, ModelChanged, Renamed, ReplayComplete, ResyncRequired, Snapshot, TurnStarted,
 };

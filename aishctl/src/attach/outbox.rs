@@ -8,9 +8,8 @@ use aish_proto::turn::{Attachment, Send, SendMode, SendParams, SendResult};
 use ulid::Ulid;
 
 use crate::client::connect::{Caller, RpcCallError};
-use crate::commands::ask;
 use crate::commands::file_mention::AttachedFile;
-use crate::commands::resource_mention;
+use crate::commands::{ask, resource_mention};
 
 /// Lines that wait to be sent; no more are read until one is.
 pub(super) const LINES: usize = 64;

@@ -8,7 +8,6 @@ use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision};
 use aish_proto::envelope::Envelope;
 use aish_proto::event::{ConfirmRequested, ConfirmResolved, Snapshot};
 use aish_proto::id::ConfirmId;
-
 use tokio::time::Instant;
 
 use super::attention::WaitingQuestion;
@@ -16,16 +15,12 @@ use super::ui::{LinePurpose, PressedKey, UserInterface};
 use super::{CompletedCall, OpenWindow};
 use crate::args::CtlCommand;
 use crate::client::connect::RpcCallError;
-use crate::client::editor;
-use crate::client::editor::ArgumentDraft;
-use crate::commands::confirm;
-use crate::commands::confirm::ConfirmCommand;
+use crate::client::editor::{self, ArgumentDraft};
+use crate::commands::confirm::{self, ConfirmCommand};
 use crate::failure::Failure;
-use crate::render::question;
-use crate::render::question::ConsentWord;
+use crate::render::question::{self, ConsentWord};
 use crate::render::rows::SafeRow;
-use crate::render::terminal_prompt;
-use crate::render::terminal_prompt::{PromptQuestion, PromptReaction};
+use crate::render::terminal_prompt::{self, PromptQuestion, PromptReaction};
 use crate::render::{form_question, wrap};
 use crate::safe;
 

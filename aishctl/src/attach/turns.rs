@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use aish_proto::conversation::Activity;
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData as _;
-use aish_proto::event;
-use aish_proto::event::{Snapshot, TurnFinished, TurnStarted};
+use aish_proto::envelope::{Envelope, EventData as _};
+use aish_proto::event::{self, Snapshot, TurnFinished, TurnStarted};
 use aish_proto::id::TurnId;
 use aish_proto::shell::RunningCommand;
 use aish_proto::turn::{SendResult, StopReason};

@@ -2,9 +2,6 @@
 //! bounded queue beside it. jsonrpsee never sees an event: its own buffer would end the subscription
 //! where ours makes the daemon wait.
 
-use crate::exit;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -12,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use aish_proto::envelope::EventParams;
-use aish_proto::envelope::NOTIFICATION;
+use aish_proto::envelope::{EventParams, NOTIFICATION};
 use aish_proto::error::{ErrorData, ErrorKind};
 use aish_proto::limits;
 use aish_proto::method::Method;
@@ -29,6 +25,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc};
+
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
 
 /// How long a call may take when nobody said otherwise.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(10);

@@ -15,10 +15,8 @@ use aish_proto::shell::USUAL_ENVIRONMENT;
 use aish_proto::version::{PROGRAM, ProtocolRange};
 use tokio::time::Instant;
 
-use crate::client::connect;
-use crate::client::connect::{CallFailure, Caller, DaemonEvents};
-use crate::client::spawn;
-use crate::client::spawn::SpawnOutcome;
+use crate::client::connect::{self, CallFailure, Caller, DaemonEvents};
+use crate::client::spawn::{self, SpawnOutcome};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -16,14 +16,12 @@ use tokio::net::UnixStream;
 
 use crate::client::connect::Caller;
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
-use crate::client::editor;
-use crate::client::spawn;
+use crate::client::{editor, spawn};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
-use crate::render::notice;
-use crate::render::notice::Notices;
+use crate::render::notice::{self, Notices};
 use crate::safe;
 
 #[derive(Clone, Debug, Subcommand)]

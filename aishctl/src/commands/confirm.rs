@@ -21,11 +21,9 @@ use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::form_question::FormAnswers;
-use crate::render::question;
-use crate::render::question::ArgumentExtent;
-use crate::render::terminal_prompt::TYPE_AHEAD;
-use crate::render::terminal_prompt::forget_typed;
-use crate::render::{level_question, memory_question, table, terminal_prompt};
+use crate::render::question::{self, ArgumentExtent};
+use crate::render::terminal_prompt::{self, TYPE_AHEAD, forget_typed};
+use crate::render::{level_question, memory_question, table};
 use crate::safe;
 
 #[derive(Clone, Debug, Subcommand)]

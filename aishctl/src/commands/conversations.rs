@@ -9,17 +9,17 @@ use aish_proto::conversation::{
 };
 use aish_proto::id::Seq;
 use aish_proto::turn::{Wait, WaitParams};
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::client::conversation_choice;
 use crate::command_output::CommandOutput;
 use crate::commands::command_context::CommandContext;
-use crate::commands::usage::BudgetArgs;
-use crate::commands::{route, usage};
+use crate::commands::route;
+use crate::commands::usage::{self, BudgetArgs};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::render::table;
-use clap::{Args, Subcommand};
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum ConversationCommand {

@@ -18,8 +18,7 @@ use tokio::process::Command;
 
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonStart, DaemonWait};
 use crate::client::{service, spawn};
-use crate::command_output::CommandOutput;
-use crate::command_output::print;
+use crate::command_output::{CommandOutput, print};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;

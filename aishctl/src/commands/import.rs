@@ -14,8 +14,7 @@ use ulid::Ulid;
 
 use crate::client::connect::{Caller, RpcCallError};
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
-use crate::command_output::CommandOutput;
-use crate::command_output::print;
+use crate::command_output::{CommandOutput, print};
 use crate::commands::command_context::CommandContext;
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;

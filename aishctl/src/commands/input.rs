@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use aish_proto::limits::INPUT_BYTES;
 
 use crate::ask_args::AskArgs;
-use crate::commands::file_mention;
-use crate::commands::file_mention::PersonLocation;
+use crate::commands::file_mention::{self, PersonLocation};
 use crate::exit::Exit;
 use crate::failure::Failure;
 

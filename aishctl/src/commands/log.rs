@@ -4,10 +4,10 @@ use std::io;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, ReplayStart};
 use aish_proto::conversation::{History, HistoryParams};
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData as _;
+use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::{AssistantMessage, ReplayComplete, TurnFinished, UserMessage};
 use aish_proto::id::{ConversationId, Seq};
+use clap::Args;
 use serde_json::json;
 use tokio::io::AsyncWrite;
 
@@ -19,11 +19,9 @@ use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
-use crate::render::notice;
 use crate::render::output::{AnswerOutput, OutputForm};
 use crate::render::rows::{ConversationRows, SafeRow};
-use crate::render::screen;
-use clap::Args;
+use crate::render::{notice, screen};
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct LogArgs {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aish_proto::conversation::{SetModel, SetModelParams};
 use aish_proto::method::Empty;
 use aish_proto::model::{KeyStatus, List, ModelSource, Probe};
+use clap::Subcommand;
 
 use crate::client::conversation_choice;
 use crate::command_output::CommandOutput;
@@ -12,7 +13,6 @@ use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::table;
-use clap::Subcommand;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum ModelCommand {

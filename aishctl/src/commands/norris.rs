@@ -24,16 +24,14 @@ use crate::ask_args::AskArgs;
 use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
 use crate::command_output::CommandOutput;
-use crate::commands::ask;
-use crate::commands::ask::{AskContext, AskTarget};
+use crate::commands::ask::{self, AskContext, AskTarget};
 use crate::commands::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
 use crate::commands::command_context::CommandContext;
 use crate::commands::usage;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
-use crate::render::event_lines::granted;
-use crate::render::event_lines::progress;
+use crate::render::event_lines::{granted, progress};
 use crate::{safe, span};
 
 /// What to do where a limit has ended a run.

@@ -8,11 +8,10 @@ use aish_proto::conversation::{
 };
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
-use aish_proto::permission::{AutoApproveParams, AutoApproveScope, AutoApproves, SetAutoApprove};
 use aish_proto::permission::{
-    Check, History, List, PermissionChange, PermissionCheckParams, PermissionParams, PolicyRule,
-    PolicyVerdict, ProviderLevels, ProviderPermission, Revoke, RevokeParams, RuleEffect, Rules,
-    Set, SetParams,
+    AutoApproveParams, AutoApproveScope, AutoApproves, Check, History, List, PermissionChange,
+    PermissionCheckParams, PermissionParams, PolicyRule, PolicyVerdict, ProviderLevels,
+    ProviderPermission, Revoke, RevokeParams, RuleEffect, Rules, Set, SetAutoApprove, SetParams,
 };
 use clap::Subcommand;
 use serde_json::json;
@@ -22,8 +21,7 @@ use crate::command_output::CommandOutput;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::auto_approve;
-use crate::render::auto_approve::AutoArgs;
+use crate::render::auto_approve::{self, AutoArgs};
 use crate::render::{question, table};
 use crate::safe;
 

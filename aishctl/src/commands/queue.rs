@@ -6,6 +6,7 @@ use aish_proto::turn::{
     AgainParams, Cancel, Continue, QueueList, QueueListResult, QueueMove, QueueMoveParams,
     QueueParams, QueueRemove, QueueResume, QueueTurnParams, Retry, SendResult, TurnParams,
 };
+use clap::{Args, Subcommand};
 use serde_json::json;
 use tokio::io::AsyncWrite;
 use ulid::Ulid;
@@ -14,15 +15,13 @@ use crate::client::connect::Caller;
 use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
 use crate::command_output::CommandOutput;
-use crate::commands::ask;
-use crate::commands::ask::AskContext;
+use crate::commands::ask::{self, AskContext};
 use crate::commands::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 use crate::render::table;
-use clap::{Args, Subcommand};
 
 #[derive(Args, Clone, Debug)]
 pub struct AgainArgs {

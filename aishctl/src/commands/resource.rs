@@ -17,8 +17,7 @@ use crate::commands::ask;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::event_lines::author;
-use crate::render::event_lines::change_word;
+use crate::render::event_lines::{author, change_word};
 use crate::render::table;
 use crate::{file, safe};
 

@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 
+use clap::Args;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -10,7 +11,6 @@ use crate::command_output::CommandOutput;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use clap::Args;
 
 #[derive(Args, Clone, Debug)]
 pub struct RpcArgs {

@@ -2,12 +2,12 @@
 
 use aish_proto::daemon::{Metrics, Reload, RoutingStatus, Status};
 use aish_proto::method::Empty;
+use clap::ValueEnum;
 
 use crate::command_output::CommandOutput;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use clap::ValueEnum;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StatusFormat {

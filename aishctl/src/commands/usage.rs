@@ -1,9 +1,8 @@
 //! `usage`: what models took, in tokens and money; and what a conversation may take.
 
 use aish_proto::conversation::{ConversationStatus, SetBudget};
-use aish_proto::usage::Usage;
 use aish_proto::usage::{
-    ConversationBudget, Get, SetBudgetParams, UsageGetParams, UsageGetResult, UsageGrouping,
+    ConversationBudget, Get, SetBudgetParams, Usage, UsageGetParams, UsageGetResult, UsageGrouping,
     UsageRow, Usd,
 };
 use clap::{Args, ValueEnum};

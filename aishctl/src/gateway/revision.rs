@@ -1,8 +1,7 @@
 //! The revisions of MCP that the gateway speaks, in their two eras, and what differs between them.
 
-use serde_json::{Map, Value, json};
-
 use aish_proto::version::PROGRAM;
+use serde_json::{Map, Value, json};
 
 use super::message::{
     INVALID_PARAMS, MessageParams, RESOURCE_NOT_FOUND, RpcProblem, UNSUPPORTED_VERSION,

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData as _;
+use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::{CwdChanged, ShellFinished, ShellOutput, ShellStarted};
 use aish_proto::shell::ShellEnding;
 

@@ -5,8 +5,7 @@ use aish_proto::confirm::{ConfirmKind, Decision};
 use aish_proto::event::ConfirmRequested;
 use aish_proto::shell::CommandAsked;
 
-use crate::render::question;
-use crate::render::question::{ArgumentExtent, SHOWN_CHARS, level_name};
+use crate::render::question::{self, ArgumentExtent, SHOWN_CHARS, level_name};
 use crate::safe;
 
 /// It can be allowed once at most, and only by the whole word.

@@ -4,8 +4,7 @@ use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
 use aish_proto::permission::LevelUpgrade;
 
-use crate::render::question;
-use crate::render::question::ConsentWord;
+use crate::render::question::{self, ConsentWord};
 use crate::safe;
 
 /// The question as it stands on a screen. It is short, so that all of it is always shown.

@@ -18,11 +18,10 @@ mod style;
 mod table;
 mod tilde;
 
+use blocks::BlockStack;
 pub use painter::Painter;
 pub use row::ScreenRow;
 pub use style::{CodeStyle, Colours, GlyphSet, LinkStyle, Style};
-
-use blocks::BlockStack;
 
 use crate::safe;
 

@@ -51,9 +51,8 @@ mod tests {
     use aish_proto::confirm::ConfirmKind;
 
     use super::*;
-    use crate::render::question;
-    use crate::render::question::ArgumentExtent;
     use crate::render::question::tests::request;
+    use crate::render::question::{self, ArgumentExtent};
 
     fn asked(text: &str) -> ConfirmRequested {
         let mut asked = request("", "{}", 0);

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData as _;
+use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::{
     ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, McpStatus, ModelChanged,
     Presence, PresentClient, Renamed, ResourceChanged, ResourcePinned, ResourceUnpinned, Restored,
@@ -16,14 +15,12 @@ use aish_proto::shell::ShellEnding;
 use aish_proto::turn::{FailureClass, StopReason};
 
 use crate::render::command_frame::CommandFrames;
-use crate::render::event_lines;
 use crate::render::markdown::{Colours, GlyphSet, MarkdownWriter, Style};
 use crate::render::mcp_status::AwayServers;
-use crate::render::question;
-use crate::render::question::ArgumentExtent;
+use crate::render::question::{self, ArgumentExtent};
 use crate::render::turn_stream::{StreamStep, StreamedAnswer};
 use crate::render::waiting_notice::WaitingNotice;
-use crate::render::{auto_approve, progress};
+use crate::render::{auto_approve, event_lines, progress};
 use crate::{failure, safe};
 
 /// One line, safe to show, without its line feed.

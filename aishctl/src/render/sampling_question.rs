@@ -114,8 +114,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::render::question;
-    use crate::render::question::ConsentWord;
+    use crate::render::question::{self, ConsentWord};
 
     fn request(system: &str, messages: &[&str]) -> ConfirmRequested {
         let messages: Vec<_> = messages

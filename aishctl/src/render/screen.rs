@@ -1,9 +1,7 @@
 //! How what we write looks: decided once, from the flags, then the environment, then the terminal.
 
 use crate::environment::ClientEnvironment;
-use crate::global_args::ColorArg;
-use crate::global_args::LookArgs;
-use crate::global_args::MarkdownArg;
+use crate::global_args::{ColorArg, LookArgs, MarkdownArg};
 use crate::render::markdown::{CodeStyle, Colours, GlyphSet, LinkStyle, Style};
 use crate::render::notice;
 

@@ -17,12 +17,10 @@ use crate::client::editor::{ArgumentDraft, EditorPlace};
 use crate::controlling_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::form_question;
-use crate::render::form_question::FormAnswers;
 use crate::render::form_question::filling::{FillStep, FormFilling};
+use crate::render::form_question::{self, FormAnswers};
 use crate::render::preview;
-use crate::render::question;
-use crate::render::question::{ArgumentExtent, ConsentWord};
+use crate::render::question::{self, ArgumentExtent, ConsentWord};
 
 /// What was typed before a question stood there is no answer to it.
 pub const TYPE_AHEAD: Duration = Duration::from_millis(300);

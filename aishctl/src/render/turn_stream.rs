@@ -1,8 +1,7 @@
 //! From events to the text of one turn: a fold without IO. Deltas are a courtesy; the finished item is
 //! the truth, and whatever a delta did not bring is taken from it.
 
-use aish_proto::envelope::Envelope;
-use aish_proto::envelope::EventData as _;
+use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::{
     AssistantMessage, BudgetReached, CalledTool, ConfirmRequested, ConfirmResolved, FallbackUsed,
     NorrisEnded, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished,
@@ -15,8 +14,7 @@ use aish_proto::route::RouteClass;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus};
 use aish_proto::usage::Usage;
 
-use crate::render::event_lines;
-use crate::render::progress;
+use crate::render::{event_lines, progress};
 
 /// Who wrote an answer: the preset, and the model as its server names it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

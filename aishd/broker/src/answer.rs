@@ -1,12 +1,12 @@
 //! One reply while it arrives: chunk after chunk becomes deltas at once and is added to the reply, within the caps.
 
-use serde_json::{Map, Value};
-
-use super::chunk::{self, ChunkKind, ChunkPiece, CompletionChunk, ServerReportedError};
 use aishd_model::call_assembly::{Assembler, StreamEnding, StreamExcess, merge};
 use aishd_model::reply::{Delta, Reply, RequestFailure};
 use aishd_model::thinking::{AnswerPart, Splitter, ThinkingStart, ThinkingStatus, lone_end};
 use aishd_platform::clock;
+use serde_json::{Map, Value};
+
+use super::chunk::{self, ChunkKind, ChunkPiece, CompletionChunk, ServerReportedError};
 
 /// Text and reasoning of one answer.
 pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;

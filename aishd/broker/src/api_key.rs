@@ -7,14 +7,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
-
 use aishd_mcp_messages::secret_name;
 use aishd_model::preset::{KeySource, ModelEndpoint};
 use aishd_model::reply::RequestFailure;
 use aishd_process::Children;
 use aishd_process::child::{ChildOutput, OutputExtent};
 use aishd_process::spec::{ChildExit, ChildSpec};
+use rustix::fs::{Mode, OFlags};
 
 const MAX_KEY_BYTES: usize = 64 * 1024;
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
@@ -207,9 +206,10 @@ mod tests {
     use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::*;
     use aishd_log::turn_error::FailureClass;
     use aishd_model::preset::Timeouts;
+
+    use super::*;
 
     struct Fixed(&'static [(&'static str, &'static str)]);
 

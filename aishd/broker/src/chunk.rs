@@ -1,11 +1,10 @@
 //! What one decoded chunk says. Every field may be absent, null or of another type than the documents promise:
 //! what cannot be understood is left out, never an error.
 
-use serde_json::{Map, Value};
-
 use aishd_log::usage::Usage;
 use aishd_model::call_assembly::CallFragment;
 use aishd_model::reply::FinishReason;
+use serde_json::{Map, Value};
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CompletionChunk {

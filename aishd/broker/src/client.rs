@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use aishd_http::tls;
+use aishd_mcp_messages::server_reach::ServerReach;
+use aishd_model::preset::ModelEndpoint;
+use aishd_model::reply::RequestFailure;
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 
 use super::api_key::ApiKey;
-use aishd_http::tls;
-use aishd_mcp_messages::server_reach::ServerReach;
-use aishd_model::preset::ModelEndpoint;
-use aishd_model::reply::RequestFailure;
 
 /// Local servers close idle connections after about five seconds; asking on one that is just closing would fail.
 const LOCAL_POOL_IDLE: Duration = Duration::from_secs(3);

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-use tokio::time::sleep;
-
 use aishd_log::tool_call::ToolCall;
 use aishd_model::reply::{Delta, FinishReason, Reply};
+use serde_json::{Map, Value};
+use tokio::time::sleep;
 
 /// Pauses make the streaming visible; all of them together stay below 0.3 s.
 const PAUSES: usize = 20;

@@ -42,8 +42,9 @@ impl event_lines::EventDialect for ChatDialect {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use aishd_http::event_lines::EventDialect as _;
+
+    use super::*;
 
     #[test]
     fn what_the_parser_need_not_see_is_left_out_and_errors_outside_of_a_field_are_seen() {

@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::event::PresetSource;
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::optional_fields::LearnedFields;
+use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
+use aishd_model::reply::RequestFailure;
+use aishd_model::thinking::ThinkingStart;
 use futures_util::future::join_all;
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -13,12 +19,6 @@ use tokio::time::Instant;
 use super::api_key::{self, ApiKey, EndpointSecrets};
 use super::client::{self, HttpClients};
 use super::{Discovery, Inner, Probe, error, presentable, stream};
-use aishd_log::event::PresetSource;
-use aishd_model::model_settings::ModelSettings;
-use aishd_model::optional_fields::LearnedFields;
-use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
-use aishd_model::reply::RequestFailure;
-use aishd_model::thinking::ThinkingStart;
 
 /// Somebody waits for their first answer meanwhile, and a server on this machine lists its models at once.
 const LIST_LIMIT: Duration = Duration::from_millis(300);

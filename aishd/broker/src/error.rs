@@ -3,14 +3,14 @@
 use std::error::Error as _;
 use std::io;
 
+use aishd_model::reply::{HttpDetail, RequestFailure, TimeoutStage};
+use aishd_model::{optional_fields, tool_limit};
+use aishd_platform::clock;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::{Map, Value};
 
 use super::chunk::{self, ChunkKind};
-use aishd_model::reply::{HttpDetail, RequestFailure, TimeoutStage};
-use aishd_model::{optional_fields, tool_limit};
-use aishd_platform::clock;
 
 /// How much of a server's text is shown.
 pub(super) const SHOWN_BYTES: usize = 2048;

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
-
 use aishd_log::tool::ContentDigest;
 use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{Backend, Preset};
+use parking_lot::Mutex;
 
 /// Where it is kept.
 pub trait FoundModelsStore: Send + Sync {

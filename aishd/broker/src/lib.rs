@@ -6,9 +6,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
-
 use aishd_model::failure_hint::hint;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::optional_fields::CureOutcome;
@@ -16,6 +13,8 @@ use aishd_model::preset::{Backend, ModelEndpoint, Preset};
 use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure, TimeoutStage};
 use aishd_model::thinking::ThinkingStart;
 use aishd_process::Children;
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 mod answer;
 mod api_key;

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use aishd_http::event_lines::GuardedBody;
+use aishd_model::call_assembly::StreamEnding;
+use aishd_model::preset::{ModelEndpoint, Timeouts};
+use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure, TimeoutStage};
 use bytes::Bytes;
 use eventsource_stream::{EventStream, EventStreamError};
 use futures_util::stream::{self, BoxStream};
@@ -15,10 +19,6 @@ use super::api_key::ApiKey;
 use super::client::{self, HttpClients};
 use super::dialect::ChatDialect;
 use super::error;
-use aishd_http::event_lines::GuardedBody;
-use aishd_model::call_assembly::StreamEnding;
-use aishd_model::preset::{ModelEndpoint, Timeouts};
-use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure, TimeoutStage};
 
 /// What is read of an error's body, and how long that may take.
 const ERROR_BODY_BYTES: usize = 64 * 1024;

@@ -9,6 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use aishd_project::instructions;
 use clap::Subcommand;
 use serde::Serialize;
 
@@ -18,12 +19,10 @@ use super::fault::{self, Fault};
 use super::layers::LayerPaths;
 use super::load::{self, LoadedConfig};
 use super::paths::describe;
-use super::project;
-use super::schema;
 use super::table_reader::TableEntry;
 use super::trust::{TrustStatus, TrustedFiles};
+use super::{project, schema};
 use crate::key_values::IsSet;
-use aishd_project::instructions;
 
 /// How such a command ends.
 mod exit {

@@ -5,12 +5,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::load::LoadedConfig;
-use super::project;
-use super::redaction;
 use super::settings::Settings;
 use super::source::SourcePlace;
 use super::table_reader::TableEntry;
 use super::trust::TrustStatus;
+use super::{project, redaction};
 
 /// Every value that counts, in general or in a directory, where a trusted project may have a word.
 pub fn values(

@@ -1,12 +1,11 @@
 //! From a key to the value that it means.
 
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use crate::fault::Fault;
 use crate::table_reader::KeyLeaf;
-use crate::value::TimeSpan;
-use crate::value::WholeNumber;
-use std::path::Path;
-use std::path::PathBuf;
-use std::time::Duration;
+use crate::value::{TimeSpan, WholeNumber};
 
 pub(super) fn value_of<T: Clone>(leaf: &KeyLeaf<T>) -> Option<T> {
     leaf.as_ref().map(|it| it.value.clone())

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::confirm::AnsweringPerson;
+use aishd_mcp_messages::settings::McpSettings;
+use aishd_model::model_settings::ModelSettings;
+use aishd_rules::policy::Policy;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -13,13 +17,8 @@ use super::effective_values::{self, ShownValue};
 use super::fault::Fault;
 use super::layers::LayerPaths;
 use super::load::{self, IgnoredProjectFile, LoadedConfig};
-use super::project;
 use super::settings::{NotifySettings, Settings, UiSettings, needs_restart};
-use super::trust;
-use aishd_log::confirm::AnsweringPerson;
-use aishd_mcp_messages::settings::McpSettings;
-use aishd_model::model_settings::ModelSettings;
-use aishd_rules::policy::Policy;
+use super::{project, trust};
 
 /// The configuration in force.
 pub struct LiveConfig {

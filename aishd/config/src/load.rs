@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aishd_model::trusted_instructions::TrustedInstructions;
+
 use super::fault::Fault;
 use super::layers::{BaseLayers, LayerPaths};
 use super::paths::{self, PathError};
@@ -12,7 +14,6 @@ use super::settings::Settings;
 use super::source::{ConfigOrigin, FileExposure, SourceText};
 use super::trust::{self, TrustStatus, TrustedFiles};
 use crate::key_values::IsSet;
-use aishd_model::trusted_instructions::TrustedInstructions;
 
 /// What reading came to.
 #[derive(Debug)]

@@ -2,22 +2,20 @@
 //! or taken away. A file that is broken now counts as it was when it last was not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
+use std::{fs, thread};
 
+use aishd_log::tool_name::Alias;
+use aishd_rules::registry::Manifest;
 use parking_lot::Mutex;
 
 use super::fault::Fault;
 use super::file::{self, FileNeed};
 use super::live::LiveConfig;
-use super::manifest;
 use super::source::{ConfigOrigin, FileExposure, SourceText};
-use super::{paths, trust};
-use aishd_log::tool_name::Alias;
-use aishd_rules::registry::Manifest;
+use super::{manifest, paths, trust};
 
 /// More files than anybody writes.
 const MOST_FILES: usize = 1000;

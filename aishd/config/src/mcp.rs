@@ -4,6 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::settings::{
+    BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings, SessionLimits,
+    StdioServerSettings,
+};
+
 use super::address;
 use super::fault::Fault;
 use super::keys::{File, McpServer};
@@ -13,11 +19,6 @@ use super::source::SourcePlace;
 use super::table_reader::{KeyLeaf, join};
 use super::value::{SecretText, TimeSpan};
 use crate::key_values::{home, value_of};
-use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::settings::{
-    BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings, SessionLimits,
-    StdioServerSettings,
-};
 
 /// What is configured about MCP; faults are added to the others.
 pub(super) fn mcp(stack: &LayerStack, faults: &mut Vec<Fault>) -> McpSettings {

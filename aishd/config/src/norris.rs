@@ -1,13 +1,13 @@
 //! `[norris]`: what holds of a run where its launch says nothing.
 
+use aishd_log::norris::launch::RunLimits;
+use aishd_log::spending::NanoUsd;
+use aishd_model::norris_settings::{NorrisSettings, WidenedLimits};
+
 use super::fault::Fault;
 use super::layers::LayerStack;
 use super::routing::check;
 use crate::key_values::{places, time, value_of};
-use aishd_log::norris::launch::RunLimits;
-use aishd_log::spending::NanoUsd;
-use aishd_model::norris_settings::NorrisSettings;
-use aishd_model::norris_settings::WidenedLimits;
 
 pub(super) fn norris(stack: &LayerStack, faults: &mut Vec<Fault>) -> NorrisSettings {
     let table = &stack.file.norris;

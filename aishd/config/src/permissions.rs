@@ -3,19 +3,19 @@
 
 use std::time::Duration;
 
-use super::fault::Fault;
-use super::keys::Provider;
-use super::layers::LayerStack;
-use super::source::ConfigOrigin;
-use super::source::SourcePlace;
-use super::table_reader::{KeyLeaf, join, nearest};
-use super::value::{Client, OnTimeout, WholeNumber};
-use crate::key_values::value_of;
 use aishd_log::access::Access;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::shell;
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_rules::policy::{ClientGrant, OnSilence, Policy, ProviderRule};
+
+use super::fault::Fault;
+use super::keys::Provider;
+use super::layers::LayerStack;
+use super::source::{ConfigOrigin, SourcePlace};
+use super::table_reader::{KeyLeaf, join, nearest};
+use super::value::{Client, OnTimeout, WholeNumber};
+use crate::key_values::value_of;
 
 /// Providers that are part of the daemon.
 const OWN_PROVIDERS: [&str; 4] = ["aish", "data-tool", "example-tool", shell::PROVIDER];

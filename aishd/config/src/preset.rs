@@ -1,5 +1,10 @@
 //! One preset: what its keys come to, and what is wrong with them.
 
+use aishd_log::event::PresetSource;
+use aishd_log::spending::TokenPrice;
+use aishd_model::optional_fields::LearnedFields;
+use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
+use aishd_model::thinking::ThinkingStart;
 use url::Url;
 
 use super::address::{self, NetworkDistance};
@@ -10,11 +15,6 @@ use super::source::{ConfigOrigin, FileExposure, SourcePlace};
 use super::table_reader::{KeyLeaf, LocatedValue, join};
 use super::value::{DollarAmount, SecretText, Thinks, TimeSpan};
 use crate::key_values::{IsSet, home, value_of};
-use aishd_log::event::PresetSource;
-use aishd_log::spending::TokenPrice;
-use aishd_model::optional_fields::LearnedFields;
-use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
-use aishd_model::thinking::ThinkingStart;
 
 /// One preset, while it is looked at.
 pub(super) struct PresetCheck<'a> {

@@ -4,15 +4,15 @@
 
 use std::path::{Path, PathBuf};
 
+use aishd_model::model_settings::ModelSettings;
+
 use super::fault::Fault;
 use super::file::{self, FileNeed};
-use super::keys;
 use super::layers::{BaseLayers, ConfigLayer};
-use super::settings;
 use super::source::ConfigOrigin;
 use super::table_reader::TableEntry;
+use super::{keys, settings};
 use crate::key_values::IsSet;
-use aishd_model::model_settings::ModelSettings;
 
 const BELOW_ROOT: &str = ".aish/config.toml";
 /// No directory is deeper than that on purpose.

@@ -1,15 +1,15 @@
 //! Prompts that people keep: one file of text each, `prompts/NAME.md` beside the user's settings, to be
 //! edited by hand as well. What others could have written is not read.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use aishd_turn::saved_prompt::PromptName;
 
 use super::file::{self, FileNeed};
 use super::live::LiveConfig;
 use super::source::ConfigOrigin;
 use super::{paths, trust};
-use aishd_turn::saved_prompt::PromptName;
 
 /// More than anybody keeps.
 const MOST_PROMPTS: usize = 1000;

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use aishd_log::invisible_characters::is_hidden;
 use toml::de::{DeTable, DeValue};
 
 use super::{address, keys};
-use aishd_log::invisible_characters::is_hidden;
 
 const COVER: &str = "*";
 const UNSAFE: &str = "?";

@@ -1,12 +1,13 @@
 //! `[routing]`: which preset answers what, and which one when a server is down.
 
+use aishd_log::routed::QuestionClass;
+use aishd_model::routing::Routing;
+
 use super::fault::Fault;
 use super::layers::LayerStack;
 use super::source::ConfigOrigin;
 use super::table_reader::{KeyLeaf, LocatedValue, join, nearest};
 use crate::key_values::value_of;
-use aishd_log::routed::QuestionClass;
-use aishd_model::routing::Routing;
 
 /// The built-in responder, which needs no preset.
 const DEMO: &str = "demo";

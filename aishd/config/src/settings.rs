@@ -1,16 +1,17 @@
 //! What the configuration means: presets, limits, the filter of the log. All that is wrong is reported at once, each
 //! with its place.
 
-use crate::key_values::IsSet;
-use crate::key_values::home;
-use crate::key_values::places;
-use crate::key_values::time;
-use crate::key_values::value_of;
-use crate::key_values::whole_number;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+use aishd_log::memory;
+use aishd_mcp_messages::settings::McpSettings;
+use aishd_model::context_budget::ContextSettings;
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::trusted_instructions::TrustedInstructions;
+use aishd_rules::policy::Policy;
 
 use super::address::{self, NetworkDistance};
 use super::fault::Fault;
@@ -21,12 +22,7 @@ use super::preset::PresetCheck;
 use super::source::ConfigOrigin;
 use super::table_reader::{KeyLeaf, TableEntry, join, nearest};
 use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, When};
-use aishd_log::memory;
-use aishd_mcp_messages::settings::McpSettings;
-use aishd_model::context_budget::ContextSettings;
-use aishd_model::model_settings::ModelSettings;
-use aishd_model::trusted_instructions::TrustedInstructions;
-use aishd_rules::policy::Policy;
+use crate::key_values::{IsSet, home, places, time, value_of, whole_number};
 
 /// The built-in responder, which needs no preset.
 const DEMO: &str = "demo";

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use aishd_log::shell::ShellSettings;
+
 use super::fault::Fault;
 use super::layers::LayerStack;
 use crate::key_values::value_of;
-use aishd_log::shell::ShellSettings;
 
 /// A shorter one would end what has hardly begun.
 const SHORTEST: Duration = Duration::from_millis(100);

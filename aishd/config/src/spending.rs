@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use aishd_log::spending::NanoUsd;
+use aishd_model::preset::Preset;
+
 use super::fault::Fault;
 use super::layers::LayerStack;
 use super::table_reader::join;
-use aishd_log::spending::NanoUsd;
-use aishd_model::preset::Preset;
 
 /// `None`: no limit.
 pub(super) fn daily(

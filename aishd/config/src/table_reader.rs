@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use aishd_mcp_messages::confidential;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fault::Fault;
 use super::source::{SourcePlace, SourceText};
-use aishd_mcp_messages::confidential;
 
 /// A value and where it was said.
 #[derive(Clone, Debug)]

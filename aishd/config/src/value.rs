@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use aishd_log::spending::NanoUsd;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::de::DeValue;
 
 use super::table_reader::{KeyKind, ValueMisread, nearest};
-use aishd_log::spending::NanoUsd;
 
 impl KeyKind for String {
     fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {

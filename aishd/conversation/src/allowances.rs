@@ -6,12 +6,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use aish_proto::id::{ClientId, ConversationId};
-use tokio::sync::watch;
-
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::grants::GrantScope;
 use aishd_log::pattern::Patterns;
 use aishd_rules::allowances::{Allowance, AllowanceList, AllowanceNumber};
+use tokio::sync::watch;
 
 /// Cheap to clone.
 #[derive(Clone, Debug, Default)]

@@ -1,19 +1,18 @@
 //! What a person makes of the arguments of a question, before it runs: judged as what it is, and not as what stood there
 //! before.
 
+use aishd_log::confirm::{Confirm, Decision};
+use aishd_log::shell::ProposedLine;
+use aishd_log::tool_call::ToolCall;
+use aishd_rules::gate::{CallJudgement, spelled};
+use aishd_turn::turn::command_of;
 use serde_json::{Map, Value};
 
 use super::Conversation;
 use super::handle::ConversationHandle;
 use super::proposed_command::check;
 use crate::request_error::RequestError;
-use crate::requests::ActorRequest;
-use crate::requests::ArgumentEdit;
-use aishd_log::confirm::{Confirm, Decision};
-use aishd_log::shell::ProposedLine;
-use aishd_log::tool_call::ToolCall;
-use aishd_rules::gate::{CallJudgement, spelled};
-use aishd_turn::turn::command_of;
+use crate::requests::{ActorRequest, ArgumentEdit};
 
 /// Longer arguments are no call.
 const MAX_EDITED_BYTES: usize = 256 << 10;

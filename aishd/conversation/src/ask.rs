@@ -4,6 +4,19 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aish_proto::id::TurnId;
+use aishd_broker::Discovery;
+use aishd_log::confirm::{AnsweringPerson, OnConfirm};
+use aishd_log::event::{Event, IdempotencyKey, ProviderLevel, StopReason, TurnOrigin};
+use aishd_log::pattern::Patterns;
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::preset::Preset;
+use aishd_platform::{clock, failpoint};
+use aishd_rules::boundary::BoundaryFailures;
+use aishd_rules::catalog::ToolOffer;
+use aishd_turn::exchange::Exchange;
+use aishd_turn::request::fit::FittedRequest;
+use aishd_turn::transcript::Transcript;
+use aishd_turn::turn::{Effect, Step, StreamId, Turn};
 use futures_util::FutureExt as _;
 
 use super::commit::{RETRY_LONGEST, UncommittedFact};
@@ -15,20 +28,6 @@ use super::view::LiveChange;
 use super::{ActiveTurn, Conversation, TaskOutcome};
 use crate::request_error::RequestError;
 use crate::requests::{AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, RepeatAsk};
-use aishd_broker::Discovery;
-use aishd_log::confirm::{AnsweringPerson, OnConfirm};
-use aishd_log::event::{Event, IdempotencyKey, ProviderLevel, StopReason, TurnOrigin};
-use aishd_log::pattern::Patterns;
-use aishd_model::model_settings::ModelSettings;
-use aishd_model::preset::Preset;
-use aishd_platform::clock;
-use aishd_platform::failpoint;
-use aishd_rules::boundary::BoundaryFailures;
-use aishd_rules::catalog::ToolOffer;
-use aishd_turn::exchange::Exchange;
-use aishd_turn::request::fit::FittedRequest;
-use aishd_turn::transcript::Transcript;
-use aishd_turn::turn::{Effect, Step, StreamId, Turn};
 
 impl Conversation {
     pub(super) async fn accept(&mut self, ask: AskRequest) -> Result<AcceptedAsk, RequestError> {

@@ -3,9 +3,6 @@
 use std::ops::ControlFlow;
 
 use aish_proto::id::{ConversationId, Seq};
-
-use super::directory::ConversationDirectory;
-use crate::request_error::RequestError;
 use aishd_log::audit::AuditDraft;
 use aishd_log::audit::chain::{ChainEntry, ChainHead, SealedRecord};
 use aishd_log::audit::verdict::ChainVerdict;
@@ -13,6 +10,9 @@ use aishd_log::event::{Event, Record};
 use aishd_log::tool::ContentDigest;
 pub use aishd_store::TrailDirection;
 use aishd_store::{ReadError, Store};
+
+use super::directory::ConversationDirectory;
+use crate::request_error::RequestError;
 
 /// Records that are read at once.
 const PAGE: usize = 500;

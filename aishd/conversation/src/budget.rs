@@ -6,10 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::watch;
-
-use super::token_counts::TokenCounts;
 use aishd_log::budget::{BudgetAccount, BudgetLimits, BudgetReached, BudgetScope};
 use aishd_log::event::Event;
 use aishd_log::spending::{Day, EstimatedTokens, NanoUsd, PaidRequest, Payee, SpendingPurpose};
@@ -18,10 +14,13 @@ use aishd_log::usage::Usage;
 use aishd_model::context_budget::BytesPerToken;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::preset::Preset;
-use aishd_model::reply::may_be_charged;
-use aishd_model::reply::{Reply, RequestFailure};
+use aishd_model::reply::{Reply, RequestFailure, may_be_charged};
 use aishd_platform::clock;
 use aishd_store::Store;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::watch;
+
+use super::token_counts::TokenCounts;
 
 /// What everybody spends on a day; cheap to clone.
 #[derive(Clone, Debug)]

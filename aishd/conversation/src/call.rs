@@ -4,6 +4,12 @@
 use std::panic::AssertUnwindSafe;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
+use aishd_broker::Broker;
+use aishd_log::access::Access;
+use aishd_rules::gate::ApprovedCall;
+use aishd_store::Store;
+use aishd_tools::{CallWork, ToolOutput, ToolRunner, builtin, returned};
+use aishd_turn::turn::{CallReturn, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -16,13 +22,6 @@ use super::stored_results::find_kept;
 use super::tool_progress::ProgressMessage;
 use super::view::ProgressTeller;
 use super::{resource, sampling};
-use aishd_broker::Broker;
-use aishd_log::access::Access;
-use aishd_rules::gate::ApprovedCall;
-use aishd_store::Store;
-use aishd_tools::builtin;
-use aishd_tools::{CallWork, ToolOutput, ToolRunner, returned};
-use aishd_turn::turn::{CallReturn, TurnInput};
 
 /// One call that was let through, with what it may need.
 #[derive(Debug)]

@@ -1,12 +1,6 @@
 //! Turns that run a list of calls and ask no model: beginning one, and what the log says of how far it has come.
 
 use aish_proto::id::{Seq, TurnId};
-
-use super::commit::UncommittedFact;
-use super::norris::RunClock;
-use super::view::LiveChange;
-use super::{ActiveTurn, Conversation};
-use crate::request_error::RequestError;
 use aishd_log::call_list::CallList;
 use aishd_log::event::{Event, PresetSource, TurnOrigin};
 use aishd_log::state::turns::RunningTurn;
@@ -14,6 +8,12 @@ use aishd_log::tool_call::ToolCall;
 use aishd_rules::boundary::BoundaryFailures;
 use aishd_store::ReadError;
 use aishd_turn::turn::{CallListProgress, Turn};
+
+use super::commit::UncommittedFact;
+use super::norris::RunClock;
+use super::view::LiveChange;
+use super::{ActiveTurn, Conversation};
+use crate::request_error::RequestError;
 
 impl Conversation {
     /// Starts the turn: `facts` and its start are one commit, and the first calls come after it.

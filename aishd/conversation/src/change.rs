@@ -1,18 +1,18 @@
 //! What is changed in a conversation beside its turns: its name and rules, what waits, and whether it is there at all.
 
 use aish_proto::id::{Seq, TurnId};
-
-use super::commit::UncommittedFact;
-use super::view::{LiveChange, LoadingStage};
-use super::{Conversation, finished};
-use crate::request_error::RequestError;
-use crate::requests::{ConversationChange, QueueChange};
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::budget::BudgetChanged;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, StopReason};
 use aishd_log::state::ConversationState;
 use aishd_platform::clock;
+
+use super::commit::UncommittedFact;
+use super::view::{LiveChange, LoadingStage};
+use super::{Conversation, finished};
+use crate::request_error::RequestError;
+use crate::requests::{ConversationChange, QueueChange};
 
 impl Conversation {
     pub(super) async fn change(

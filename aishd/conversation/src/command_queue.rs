@@ -136,12 +136,12 @@ impl CommandQueue {
 #[cfg(test)]
 mod tests {
     use aish_proto::id::ClientId;
-    use tokio_util::sync::CancellationToken;
-
-    use super::*;
     use aishd_log::confirm::AnsweringPerson;
     use aishd_log::environment::ClientVariables;
     use aishd_log::shell::OutputUse;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
 
     fn own(command: &str) -> UserCommandRequest {
         UserCommandRequest {

@@ -4,21 +4,20 @@
 use std::time::Duration;
 
 use aish_proto::id::{Seq, TurnId};
-use tokio::time::Instant;
-
-use super::Conversation;
-use super::memory_book::MemoryBookPage;
-use super::view::LiveChange;
 use aishd_log::audit::AuditDraft;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record};
 use aishd_log::state::ConversationState;
 use aishd_log::usage::Usage;
-use aishd_platform::clock;
-use aishd_platform::failpoint;
+use aishd_platform::{clock, failpoint};
 use aishd_rules::level_request::ended_by;
 use aishd_store::{Commit, CommitError, DiskClaim};
 use aishd_turn::turn::{Effect, Step};
+use tokio::time::Instant;
+
+use super::Conversation;
+use super::memory_book::MemoryBookPage;
+use super::view::LiveChange;
 
 /// How long a commit that the store refused waits before it is tried again: first, and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(200);

@@ -6,12 +6,6 @@
 use std::collections::HashSet;
 
 use aish_proto::id::ConfirmId;
-use serde_json::{Map, Value};
-
-use super::pending_questions::PendingQuestion;
-use super::{Conversation, argument_edit};
-use crate::request_error::RequestError;
-use crate::requests::{AnswerOutcome, ConfirmAnswer, LevelChange};
 use aishd_log::confirm::{
     AnsweringPerson, Confirm, ConfirmFate, ConfirmKind, Decision, OnConfirm, Resolution,
 };
@@ -30,6 +24,12 @@ use aishd_store::ReadError;
 use aishd_tools::builtin;
 use aishd_turn::transcript::TranscriptMessage;
 use aishd_turn::turn::{ConfirmEnd, Effect, OwedReplies, Step, TurnInput};
+use serde_json::{Map, Value};
+
+use super::pending_questions::PendingQuestion;
+use super::{Conversation, argument_edit};
+use crate::request_error::RequestError;
+use crate::requests::{AnswerOutcome, ConfirmAnswer, LevelChange};
 
 impl Conversation {
     /// What the gate says of calls that have not begun.

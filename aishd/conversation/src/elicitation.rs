@@ -9,6 +9,15 @@ use std::task::{Context, Poll};
 
 use aish_proto::form::{ElicitationContent, check};
 use aish_proto::id::{ConfirmId, TurnId};
+use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Resolution};
+use aishd_log::event::{Event, ProviderLevel, StopReason};
+use aishd_mcp_messages::form;
+use aishd_model::preset::Preset;
+use aishd_platform::clock;
+use aishd_rules::elicitation::judge;
+use aishd_rules::gate::ApprovedCall;
+use aishd_rules::server_request::{ServerRequest, ServerRequestJudgement};
+use aishd_tools::{Filled, Form};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -20,15 +29,6 @@ use super::view::LiveChange;
 use super::{ActiveTurn, Conversation};
 use crate::request_error::RequestError;
 use crate::requests::{AnswerOutcome, ConfirmAnswer};
-use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Resolution};
-use aishd_log::event::{Event, ProviderLevel, StopReason};
-use aishd_mcp_messages::form;
-use aishd_model::preset::Preset;
-use aishd_platform::clock;
-use aishd_rules::elicitation::judge;
-use aishd_rules::gate::ApprovedCall;
-use aishd_rules::server_request::{ServerRequest, ServerRequestJudgement};
-use aishd_tools::{Filled, Form};
 
 /// What waits to be looked at by the actor; a call that asks more waits.
 const MAILBOX: usize = 8;

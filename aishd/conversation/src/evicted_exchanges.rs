@@ -4,6 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::Event;
+use aishd_log::eviction::{EvictedExchange, Eviction, LeftExchange};
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
+use aishd_model::context_budget::ContextLimit;
+use aishd_model::preset::Preset;
+use aishd_store::{ReadError, Store};
+use aishd_turn::exchange::Exchange;
 use memchr::memmem;
 
 use super::Conversation;
@@ -12,16 +21,6 @@ use super::handle::ConversationHandle;
 use super::model_choice::PresetChoice;
 use super::view::LiveChange;
 use crate::request_error::RequestError;
-use aishd_log::confirm::AnsweringPerson;
-use aishd_log::event::Event;
-use aishd_log::eviction::EvictedExchange;
-use aishd_log::eviction::{Eviction, LeftExchange};
-use aishd_log::state::ConversationState;
-use aishd_log::time::Timestamp;
-use aishd_model::context_budget::ContextLimit;
-use aishd_model::preset::Preset;
-use aishd_store::{ReadError, Store};
-use aishd_turn::exchange::Exchange;
 
 /// The same for something that nearly always stands near.
 const NEAR_BYTES: usize = 16 << 10;

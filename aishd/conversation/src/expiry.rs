@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use aish_proto::id::ConfirmId;
-use tokio::time::Instant;
-
-use super::Conversation;
 use aishd_log::confirm::{ConfirmFate, Resolution};
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use aishd_rules::policy::OnSilence;
+use tokio::time::Instant;
+
+use super::Conversation;
 
 impl Conversation {
     /// When silence will have been an answer to the first of the open confirms.

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
+use aishd_log::event::Record;
+use aishd_store::ReadError;
+use aishd_turn::export::{ExportPage, ExportPaging, ExportPart, ExportProgress};
 
 use super::directory::ConversationDirectory;
 use super::evicted_exchanges;
 use super::handle::ConversationHandle;
 use crate::request_error::RequestError;
-use aishd_log::event::Record;
-use aishd_store::ReadError;
-use aishd_turn::export::{ExportPage, ExportPaging, ExportPart, ExportProgress};
 
 /// How much of the log is read in one go, and about how much a page has.
 const PAGE_BYTES: usize = 1 << 20;

@@ -7,11 +7,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aish_proto::id::TurnId;
-use futures_util::FutureExt as _;
-
-use super::commit::UncommittedFact;
-use super::request_context::abandoned;
-use super::{Conversation, TaskOutcome, failed};
 use aishd_log::confirm::OnConfirm;
 use aishd_log::event::{Event, ProviderLevel};
 use aishd_log::pinned_resource::{PinnedContent, PinnedEntry};
@@ -25,6 +20,11 @@ use aishd_tools::{ToolRunner, machine};
 use aishd_turn::project::ProjectBlocks;
 use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::StreamId;
+use futures_util::FutureExt as _;
+
+use super::commit::UncommittedFact;
+use super::request_context::abandoned;
+use super::{Conversation, TaskOutcome, failed};
 
 /// What is to be read.
 #[derive(Debug)]

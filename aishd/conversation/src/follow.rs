@@ -6,6 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
+use aishd_log::event::Record;
+use aishd_log::state::ConversationState;
+use aishd_store::ReadError;
 use tokio::sync::watch;
 
 use super::command_output::{CommandKey, CommandPrinting};
@@ -14,9 +17,6 @@ use super::live_item::{LiveItem, UnseenText};
 use super::tail_buffer::TailPart;
 use super::tool_progress::ProgressMessage;
 use super::view::ConversationView;
-use aishd_log::event::Record;
-use aishd_log::state::ConversationState;
-use aishd_store::ReadError;
 
 /// One follower; it holds at most the page that it has just given out.
 #[derive(Debug)]

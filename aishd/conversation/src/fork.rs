@@ -3,10 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-
-use super::directory::{ConversationDirectory, place};
-use super::handle::ConversationHandle;
-use crate::request_error::RequestError;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record, TurnOrigin};
 use aishd_log::norris::NorrisEvent;
@@ -16,6 +12,10 @@ use aishd_log::state::ConversationState;
 use aishd_platform::clock;
 use aishd_store::ReadError;
 use aishd_turn::transcript::Transcript;
+
+use super::directory::{ConversationDirectory, place};
+use super::handle::ConversationHandle;
+use crate::request_error::RequestError;
 
 impl ConversationDirectory {
     /// Copies a conversation up to the last turn that ended at or before `at`.

@@ -3,6 +3,15 @@
 use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::{Record, StopReason};
+use aishd_log::eviction::EvictedExchange;
+use aishd_log::norris::status::RunStatus;
+use aishd_log::resource::{ResourceChange, ResourceData, ResourceHead, ResourceName};
+use aishd_rules::level_request::WantedLevel;
+pub use aishd_store::ReadError;
+use aishd_store::{PAGE_BYTES, Store, pages};
+use aishd_tools::builtin::ReadResult;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -15,26 +24,10 @@ use super::turn_record::{RecordProgress, TurnReport, first_result, report};
 use super::view::{ConversationView, LoadingStage, RecentRecords};
 use super::viewers::{Attendance, AttendingViewer};
 use crate::ActorRequest;
-use crate::requests::AcceptedAsk;
-use crate::requests::ActorReply;
-use crate::requests::AnswerOutcome;
-use crate::requests::AskAgain;
-use crate::requests::AskRequest;
-use crate::requests::ConfirmAnswer;
-use crate::requests::ConversationChange;
-use crate::requests::LevelRequestOutcome;
-use crate::requests::QueueChange;
-use crate::requests::ResourceDone;
-use crate::requests::{NorrisLaunch, RunControl};
-use aishd_log::confirm::AnsweringPerson;
-use aishd_log::event::{Record, StopReason};
-use aishd_log::eviction::EvictedExchange;
-use aishd_log::norris::status::RunStatus;
-use aishd_log::resource::{ResourceChange, ResourceData, ResourceHead, ResourceName};
-use aishd_rules::level_request::WantedLevel;
-pub use aishd_store::ReadError;
-use aishd_store::{PAGE_BYTES, Store, pages};
-use aishd_tools::builtin::ReadResult;
+use crate::requests::{
+    AcceptedAsk, ActorReply, AnswerOutcome, AskAgain, AskRequest, ConfirmAnswer,
+    ConversationChange, LevelRequestOutcome, NorrisLaunch, QueueChange, ResourceDone, RunControl,
+};
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]

@@ -2,18 +2,17 @@
 //! them. An import that ends early is taken out again, by its drop or by the next daemon.
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-use tokio::sync::OwnedSemaphorePermit;
-
-use super::directory::{ConversationDirectory, NewConversation, place};
-use crate::request_error::RequestError;
 use aishd_log::audit::AuditDraft;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, ImportedFrom, Record};
 use aishd_log::state::ConversationState;
-use aishd_platform::clock;
-use aishd_platform::failpoint;
+use aishd_platform::{clock, failpoint};
 use aishd_store::{Commit, DiskClaim, ReadError, Store};
 use aishd_turn::import::{ImportFault, ImportedFact, TextImport};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::directory::{ConversationDirectory, NewConversation, place};
+use crate::request_error::RequestError;
 
 /// What waits for a commit, in bytes of the imported text.
 const COMMIT_BYTES: u64 = 1 << 20;

@@ -2,17 +2,17 @@
 //! whole of each is in the log and what counts of it in the state, so that the next daemon finds them as they were.
 
 use aish_proto::id::ConfirmId;
+use aishd_log::confirm::{ConfirmFate, Resolution};
+use aishd_log::event::Event;
+use aishd_log::level_request::{GrantOnYes, OPTIONS, OpenRaise};
+use aishd_platform::clock;
+use aishd_rules::level_request::{LevelContext, LevelJudgement, WantedLevel, judge};
 
 use super::Conversation;
 use super::commit::UncommittedFact;
 use super::view::LiveChange;
 use crate::request_error::RequestError;
 use crate::requests::{AnswerOutcome, ConfirmAnswer, LevelRequestOutcome};
-use aishd_log::confirm::{ConfirmFate, Resolution};
-use aishd_log::event::Event;
-use aishd_log::level_request::{GrantOnYes, OPTIONS, OpenRaise};
-use aishd_platform::clock;
-use aishd_rules::level_request::{LevelContext, LevelJudgement, WantedLevel, judge};
 
 impl Conversation {
     /// Puts the question before people, unless it stands already or there is nothing to ask.

@@ -3,12 +3,11 @@
 //! Readers see the text as it is and take what they have not taken yet, so a slow one gets fewer, larger
 //! pieces and the writer waits for nobody. Only the newest part is kept.
 
+use aish_proto::id::{Seq, TurnId};
+use aishd_model::reply::Delta;
 use parking_lot::Mutex;
 
-use aish_proto::id::{Seq, TurnId};
-
 use super::tail_buffer::TailBuffer;
-use aishd_model::reply::Delta;
 
 /// One item in progress.
 #[derive(Debug)]

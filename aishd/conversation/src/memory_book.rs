@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
-use crate::request_error::RequestError;
-use aishd_log::audit;
-use aishd_log::audit::AuditFact;
+use aishd_log::audit::{self, AuditFact};
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::memory::{MemoryDraft, MemoryId, MemoryList, MemoryRefusal, StoredMemory};
 use aishd_platform::clock;
 use aishd_store::{Note, ReadError, Store};
+use parking_lot::Mutex;
+
+use crate::request_error::RequestError;
 
 /// Where the book is kept.
 const KEY: &str = "memory";

@@ -5,6 +5,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_broker::Broker;
+use aishd_log::event::{Event, ProviderLevel};
+use aishd_log::spending::SpendingPurpose;
+use aishd_model::preset::Preset;
+use aishd_turn::exchange::Exchange;
+use aishd_turn::memory_proposal::{ProposedFact, body, proposed};
+use aishd_turn::summary::{portions, worth};
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
 use tracing::Instrument as _;
@@ -13,13 +20,6 @@ use super::budget::BudgetMeter;
 use super::commit::{PendingCommit, UncommittedFact};
 use super::token_counts::TokenCounts;
 use super::{Conversation, TaskOutcome};
-use aishd_broker::Broker;
-use aishd_log::event::{Event, ProviderLevel};
-use aishd_log::spending::SpendingPurpose;
-use aishd_model::preset::Preset;
-use aishd_turn::exchange::Exchange;
-use aishd_turn::memory_proposal::{ProposedFact, body, proposed};
-use aishd_turn::summary::{portions, worth};
 
 const WITHIN: Duration = Duration::from_secs(30);
 

@@ -5,6 +5,12 @@
 use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
+use aishd_log::confirm::{AnsweringPerson, ConfirmFate, Resolution};
+use aishd_log::event::Event;
+use aishd_log::memory::MemoryDraft;
+use aishd_log::memory::question::{MOST_OPEN, MemoryProposal, OPTIONS, OpenProposal};
+use aishd_platform::clock;
+use aishd_turn::memory_proposal::ProposedFact;
 
 use super::Conversation;
 use super::commit::{PendingCommit, UncommittedFact};
@@ -14,15 +20,7 @@ use super::memory_book::BookError;
 use super::pending_questions::{PendingQuestion, QuestionSubject};
 use super::view::LiveChange;
 use crate::request_error::RequestError;
-use crate::requests::KeptFact;
-use crate::requests::PersonFact;
-use crate::requests::{ActorRequest, AnswerOutcome, ConfirmAnswer};
-use aishd_log::confirm::{AnsweringPerson, ConfirmFate, Resolution};
-use aishd_log::event::Event;
-use aishd_log::memory::MemoryDraft;
-use aishd_log::memory::question::{MOST_OPEN, MemoryProposal, OPTIONS, OpenProposal};
-use aishd_platform::clock;
-use aishd_turn::memory_proposal::ProposedFact;
+use crate::requests::{ActorRequest, AnswerOutcome, ConfirmAnswer, KeptFact, PersonFact};
 
 impl ConversationDirectory {
     /// Keeps what a person says; the questions whether to keep it end with that. Returns once it is durable.

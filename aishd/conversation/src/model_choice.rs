@@ -3,9 +3,6 @@
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
-
-use super::commit::UncommittedFact;
-use super::{ActiveTurn, Conversation};
 use aishd_log::call_list::CallList;
 use aishd_log::event::{Event, ProviderLevel, StopReason, TurnOrigin};
 use aishd_log::routed::{RoutedSide, RoutingDecision};
@@ -13,8 +10,10 @@ use aishd_log::turn_error::TurnError;
 use aishd_model::fallback::FallbackWay;
 use aishd_model::preset::Preset;
 use aishd_model::reply::RequestFailure;
-use aishd_model::routing;
-use aishd_model::routing::{Classified, Meant};
+use aishd_model::routing::{self, Classified, Meant};
+
+use super::commit::UncommittedFact;
+use super::{ActiveTurn, Conversation};
 
 /// How to get the preset of a turn.
 pub(super) enum PresetChoice {

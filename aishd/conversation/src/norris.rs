@@ -6,19 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::TurnId;
-use futures_util::FutureExt as _;
-use tokio::time::{Instant, timeout};
-
-use super::ask::fact;
-use super::budget::BudgetMeter;
-use super::commit::{PendingCommit, UncommittedFact};
-use super::model_choice::PresetChoice;
-use super::view::LiveChange;
-use super::{ActiveTurn, Conversation, TaskOutcome};
-use crate::request_error::RequestError;
-use crate::requests::NorrisLaunch;
-use crate::requests::RunControl;
-use crate::requests::{AcceptedAsk, AskRequest};
 use aishd_broker::Broker;
 use aishd_log::canonical::canonical;
 use aishd_log::confirm::AnsweringPerson;
@@ -39,6 +26,17 @@ use aishd_rules::boundary::BoundaryFailures;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, spelled};
 use aishd_turn::run::RunState;
 use aishd_turn::turn::{Effect, OwedReplies, Step, Turn, TurnInput};
+use futures_util::FutureExt as _;
+use tokio::time::{Instant, timeout};
+
+use super::ask::fact;
+use super::budget::BudgetMeter;
+use super::commit::{PendingCommit, UncommittedFact};
+use super::model_choice::PresetChoice;
+use super::view::LiveChange;
+use super::{ActiveTurn, Conversation, TaskOutcome};
+use crate::request_error::RequestError;
+use crate::requests::{AcceptedAsk, AskRequest, NorrisLaunch, RunControl};
 
 /// What another model said, and what waits for it.
 #[derive(Debug)]

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
-use tokio::sync::watch;
-
 use aishd_log::confirm::Confirm;
 use aishd_log::event::{Event, Record};
 use aishd_log::level_request::LevelRequest;
 use aishd_log::memory::question::MemoryProposal;
 use aishd_log::time::Timestamp;
+use tokio::sync::watch;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]

@@ -4,15 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
-use futures_util::FutureExt as _;
-use tokio_util::sync::CancellationToken;
-
-use super::command_output::CommandPrinting;
-use super::view::OutputPrinter;
-use super::{Conversation, TaskOutcome, argument_edit};
-use crate::request_error::RequestError;
-use aishd_command::change_directory;
-use aishd_command::change_directory::StartingDirectory;
+use aishd_command::change_directory::{self, StartingDirectory};
 use aishd_log::confirm::{Confirm, Decision, OnConfirm};
 use aishd_log::ending::{CommandEnding, CommandResult};
 use aishd_log::environment::ClientVariables;
@@ -27,6 +19,13 @@ use aishd_rules::gate::{ApprovedCommand, CallJudgement, CommandGate, RunContainm
 use aishd_tools::ToolRunner;
 use aishd_tools::shell::{self, CommandLimits};
 use aishd_turn::turn::{Step, TurnInput, finish};
+use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::command_output::CommandPrinting;
+use super::view::OutputPrinter;
+use super::{Conversation, TaskOutcome, argument_edit};
+use crate::request_error::RequestError;
 
 /// A command on its way, with all that it needs.
 #[derive(Debug)]

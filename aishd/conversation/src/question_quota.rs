@@ -3,11 +3,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use aishd_log::event::ProviderLevel;
 use tokio::sync::oneshot;
 
 use super::call::StartedCall;
 use super::elicitation::{ElicitKind, ElicitMessage};
-use aishd_log::event::ProviderLevel;
 
 /// Forms and pages. Nobody fills in more of them for one call.
 const FORMS: u32 = 16;

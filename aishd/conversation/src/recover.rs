@@ -3,13 +3,6 @@
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
-
-use super::commit::{PendingCommit, UncommittedFact};
-use super::directory::{NewConversation, place};
-use super::evicted_exchanges;
-use super::usage_records::note;
-use super::view::{LiveChange, LoadingStage};
-use super::{Conversation, finished};
 use aishd_log::confirm::{ConfirmFate, Resolution};
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, RefusedCall, StopReason};
@@ -25,6 +18,12 @@ use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::{
     Step, answer_with_calls, not_begun, refuse_calls, unfinished_command, unknown_effect,
 };
+
+use super::commit::{PendingCommit, UncommittedFact};
+use super::directory::{NewConversation, place};
+use super::usage_records::note;
+use super::view::{LiveChange, LoadingStage};
+use super::{Conversation, evicted_exchanges, finished};
 
 impl Conversation {
     /// Reads the state; false when there is nothing to be an actor for.

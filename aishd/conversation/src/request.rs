@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use aishd_log::state::ConversationState;
+
 use super::Conversation;
 use super::view::LoadingStage;
 use crate::request_error::RequestError;
 use crate::requests::ActorRequest;
-use aishd_log::state::ConversationState;
 
 impl Conversation {
     /// Breaks when the conversation is no more.

@@ -4,15 +4,6 @@
 use std::sync::Arc;
 
 use aish_proto::id::TurnId;
-use tokio::task::AbortHandle;
-
-use super::commit::{PendingCommit, UncommittedFact};
-use super::extra_context::{DirectoryLook, ExtraContext, GatheredContext};
-use super::live_item::LiveItem;
-use super::model_choice::PresetChoice;
-use super::view::LiveChange;
-use super::{Conversation, TaskOutcome, failed};
-use crate::request_error::RequestError;
 use aishd_log::confirm::OnConfirm;
 use aishd_log::event::{Attachment, Event, ProviderLevel, TurnOrigin};
 use aishd_log::eviction::Eviction;
@@ -23,11 +14,19 @@ use aishd_model::reply::{Reply, RequestFailure};
 use aishd_platform::clock;
 use aishd_rules::catalog::ToolOffer;
 use aishd_turn::exchange::Exchange;
-use aishd_turn::request;
-use aishd_turn::request::RequestBytes;
 use aishd_turn::request::fit::{FitInput, FittedRequest, TooLong, fit, next_to_leave};
+use aishd_turn::request::{self, RequestBytes};
 use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::{Effect, StreamId, TurnInput};
+use tokio::task::AbortHandle;
+
+use super::commit::{PendingCommit, UncommittedFact};
+use super::extra_context::{DirectoryLook, ExtraContext, GatheredContext};
+use super::live_item::LiveItem;
+use super::model_choice::PresetChoice;
+use super::view::LiveChange;
+use super::{Conversation, TaskOutcome, failed};
+use crate::request_error::RequestError;
 
 /// What is to be looked at.
 #[derive(Clone, Debug)]

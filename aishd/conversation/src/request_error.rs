@@ -1,7 +1,6 @@
 //! Why a conversation refuses a request.
 
 use aish_proto::id::{ConversationId, TurnId};
-
 use aishd_log::access::Access;
 use aishd_log::budget::BudgetReached;
 use aishd_log::eviction::EvictedExchange;

@@ -1,8 +1,7 @@
 //! What a conversation may be asked, checked for form and size, and what it answers.
 
-use super::memory_book::BookError;
-use super::request_context::{PreviewTarget, PreviewedRequest};
-use super::request_error::RequestError;
+use std::num::NonZeroU32;
+
 use aish_proto::form::FormContent;
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use aishd_log::access::Access;
@@ -24,8 +23,11 @@ use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
 use aishd_rules::level_request::WantedLevel;
 use serde_json::{Map, Value};
-use std::num::NonZeroU32;
 use tokio::sync::oneshot;
+
+use super::memory_book::BookError;
+use super::request_context::{PreviewTarget, PreviewedRequest};
+use super::request_error::RequestError;
 
 /// A question, checked for form and size.
 #[derive(Clone, Debug)]

@@ -4,14 +4,6 @@
 use std::time::Duration;
 
 use aish_proto::id::ConversationId;
-use serde_json::{Value, json};
-use tokio::time::timeout;
-
-use super::Conversation;
-use super::commit::UncommittedFact;
-use super::view::LiveChange;
-use crate::request_error::RequestError;
-use crate::requests::ResourceDone;
 use aishd_log::access::Access;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::Event;
@@ -27,6 +19,14 @@ use aishd_tools::ToolOutput;
 use aishd_tools::builtin::{data, example};
 use aishd_tools::registry::{CallContext, GivenResource};
 use aishd_turn::turn::CallReturn;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::Conversation;
+use super::commit::UncommittedFact;
+use super::view::LiveChange;
+use crate::request_error::RequestError;
+use crate::requests::ResourceDone;
 
 /// So much is told of what does not fit a schema.
 const MOST_MISFITS: usize = 20;

@@ -3,12 +3,6 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
-
-use super::norris::{RunClock, with_run};
-use super::request_context::abandoned;
-use super::turn_options::TurnOptions;
-use super::{ActiveTurn, Conversation, TaskOutcome, failed};
 use aishd_broker::Discovery;
 use aishd_log::confirm::Confirm;
 use aishd_log::event::{Event, PresetSource};
@@ -17,6 +11,12 @@ use aishd_model::reply::RequestFailure;
 use aishd_rules::boundary::BoundaryFailures;
 use aishd_store::ReadError;
 use aishd_turn::turn::{CallListProgress, OwedReplies, Paused, StreamId, Turn};
+use futures_util::FutureExt as _;
+
+use super::norris::{RunClock, with_run};
+use super::request_context::abandoned;
+use super::turn_options::TurnOptions;
+use super::{ActiveTurn, Conversation, TaskOutcome, failed};
 
 /// What the log says of such a turn.
 struct WaitingTurn {

@@ -4,9 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-
-use crate::request_error::RequestError;
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record};
@@ -14,6 +11,9 @@ use aishd_log::routed::RoutedSide;
 use aishd_model::routing::{RoutingSwitch, RoutingSwitches};
 use aishd_platform::clock;
 use aishd_store::{Note, Store};
+use parking_lot::Mutex;
+
+use crate::request_error::RequestError;
 
 /// Where the switches are kept.
 const KEY: &str = "routing.switches";

@@ -8,16 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::TurnId;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
-
-use super::Conversation;
-use super::call::StartedCall;
-use super::elicitation::{ElicitAsker, ElicitKind, ElicitMessage};
-use super::question_quota::Quota;
 use aishd_log::event::{PresetSource, ProviderLevel};
 use aishd_log::spending::SpendingPurpose;
 use aishd_log::tool_name::Alias;
@@ -28,6 +18,16 @@ use aishd_rules::sampling_request::{SamplingRequest, limited, read, result};
 use aishd_rules::server_request::ServerRequestJudgement;
 use aishd_tools::{Filled, ForModel, SamplingOutcome};
 use aishd_turn::request::completion;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::Conversation;
+use super::call::StartedCall;
+use super::elicitation::{ElicitAsker, ElicitKind, ElicitMessage};
+use super::question_quota::Quota;
 
 /// The whole answer, so that no server waits on a model for ever.
 const WITHIN: Duration = Duration::from_secs(5 * 60);

@@ -1,15 +1,15 @@
 //! Looking for a text in what people and models have said.
 
 use aish_proto::id::{ConversationId, Seq};
-
-use super::directory::ConversationDirectory;
-use super::evicted_exchanges::{joined_at, taken_along_at};
-use crate::request_error::RequestError;
 use aishd_log::event::{Event, Record};
 use aishd_log::shell::OutputUse;
 use aishd_log::state::ConversationState;
 use aishd_store::{ReadError, Store};
 use aishd_turn::search_filter::{SearchFilter, folded};
+
+use super::directory::ConversationDirectory;
+use super::evicted_exchanges::{joined_at, taken_along_at};
+use crate::request_error::RequestError;
 
 /// How much of a log is gone through while the index is held, and before it is looked whether that is enough.
 const PAGE_BYTES: usize = 256 << 10;

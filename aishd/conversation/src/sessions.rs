@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
-use super::Conversation;
 use aishd_log::constraints::Constraints;
 use aishd_tools::ToolRunner;
+
+use super::Conversation;
 
 /// Sessions of its own, for the constraints that they were begun under. They end with it.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
 //! Ending what runs: because somebody cancelled it, because the daemon stops, or because the conversation is deleted.
 
 use aish_proto::id::TurnId;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::StopReason;
+use aishd_turn::turn::TurnInput;
 use tokio::task::AbortHandle;
 
 use super::command_queue::CommandQueue;
 use super::summarize::SummaryTask;
 use super::{ActiveTurn, Conversation};
 use crate::request_error::RequestError;
-use aishd_log::confirm::AnsweringPerson;
-use aishd_log::event::StopReason;
-use aishd_turn::turn::TurnInput;
 
 impl Conversation {
     pub(super) async fn cancel(

@@ -2,15 +2,15 @@
 //! its blocks that are no text.
 
 use aish_proto::id::{ConversationId, ResultId, Seq};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-
-use super::Conversation;
 use aishd_log::block::{BlockForm, KeptBlock};
 use aishd_log::event::Event;
 use aishd_store::{ReadError, Store};
 use aishd_tools::builtin::{self, ReadResult};
 use aishd_turn::turn::CallReturn;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use super::Conversation;
 
 /// Said once in a conversation.
 const BLOCKS_ARE_KEPT: &str = "the model is shown one line for what is no text in a result (images, sounds, files, links); it is kept: aishctl result";

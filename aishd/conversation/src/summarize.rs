@@ -8,6 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::{ConversationId, Seq};
+use aishd_broker::Broker;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::{Event, ProviderLevel, Record};
+use aishd_log::rolling_summary::RollingSummary;
+use aishd_log::spending::SpendingPurpose;
+use aishd_model::context_budget::LoopMode;
+use aishd_model::preset::Preset;
+use aishd_turn::exchange::Exchange;
+use aishd_turn::request::fit::leaves_soon;
+use aishd_turn::summary::{
+    SummaryInput, SummaryWorth, body, cut_summary, is_too_long, portions, worth,
+};
+use aishd_turn::transcript::Transcript;
+use aishd_turn::turn::StreamId;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -23,20 +37,6 @@ use super::token_counts::TokenCounts;
 use super::view::LiveChange;
 use super::{ActiveTurn, Conversation, TaskOutcome, evicted_exchanges};
 use crate::request_error::RequestError;
-use aishd_broker::Broker;
-use aishd_log::confirm::AnsweringPerson;
-use aishd_log::event::{Event, ProviderLevel, Record};
-use aishd_log::rolling_summary::RollingSummary;
-use aishd_log::spending::SpendingPurpose;
-use aishd_model::context_budget::LoopMode;
-use aishd_model::preset::Preset;
-use aishd_turn::exchange::Exchange;
-use aishd_turn::request::fit::leaves_soon;
-use aishd_turn::summary::{
-    SummaryInput, SummaryWorth, body, cut_summary, is_too_long, portions, worth,
-};
-use aishd_turn::transcript::Transcript;
-use aishd_turn::turn::StreamId;
 
 /// One request to the summarizer.
 const WITHIN: Duration = Duration::from_secs(30);

@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use aishd_log::tool::ContentDigest;
 use aishd_model::context_budget::{BytesPerToken, CountedTokens};
 use aishd_model::preset::{Backend, Preset};
 use aishd_store::{Note, Store};
+use parking_lot::Mutex;
 
 /// A change by less is not written down.
 const WORTH_A_NOTE: f64 = 0.05;
@@ -109,8 +108,9 @@ fn key(preset: &Preset) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use aishd_model::preset::{KeySource, ModelEndpoint, Timeouts};
+
+    use super::*;
 
     #[test]
     fn each_server_counts_for_itself() {

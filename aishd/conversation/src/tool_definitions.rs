@@ -7,12 +7,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
-use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use super::Conversation;
 use aishd_log::event::RefusedCall;
 use aishd_log::tool::{ContentDigest, DecisionSubject, Tool};
 use aishd_log::tool_name::ToolName;
@@ -21,6 +15,12 @@ use aishd_rules::tool_binding::{Binding, BoundBy, ToolBindings};
 use aishd_store::{CommitError, Note, Store};
 use aishd_tools::builtin;
 use aishd_turn::turn::OwedReplies;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Conversation;
 
 /// Notes that the store is given in one go.
 const AT_ONCE: usize = 128;

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use aish_proto::id::TurnId;
-use parking_lot::Mutex;
-
 use aishd_tools::Said;
+use parking_lot::Mutex;
 
 /// Words that wait for the slowest who looks; a slower one misses some.
 const MOST: usize = 64;

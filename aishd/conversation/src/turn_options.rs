@@ -4,12 +4,12 @@
 use std::num::NonZeroU32;
 
 use aish_proto::id::TurnId;
-
-use super::Conversation;
-use super::commit::UncommittedFact;
 use aishd_log::confirm::OnConfirm;
 use aishd_log::event::Event;
 use aishd_rules::policy::Policy;
+
+use super::Conversation;
+use super::commit::UncommittedFact;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct TurnOptions {

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
-
-use super::handle::ConversationHandle;
 use aishd_log::event::{Event, Record, StopReason};
 use aishd_log::routed::RoutingDecision;
 use aishd_log::state::ConversationState;
@@ -12,6 +10,8 @@ use aishd_log::time::Timestamp;
 use aishd_log::turn_error::TurnError;
 use aishd_log::usage::Usage;
 use aishd_store::ReadError;
+
+use super::handle::ConversationHandle;
 
 /// How much of the log is looked at in one go.
 

@@ -6,6 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::ConversationId;
+use aishd_broker::Broker;
+use aishd_model::preset::Preset;
+use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure};
+use aishd_platform::failpoint;
+use aishd_store::{Partial, Store};
+use aishd_turn::turn::{StreamId, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
@@ -16,12 +22,6 @@ use super::budget::{RequestMeter, SpendingTicket};
 use super::live_item::{LiveItem, TextChannel};
 use super::token_counts::TokenCounts;
 use super::view::LiveSender;
-use aishd_broker::Broker;
-use aishd_model::preset::Preset;
-use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure};
-use aishd_platform::failpoint;
-use aishd_store::{Partial, Store};
-use aishd_turn::turn::{StreamId, TurnInput};
 
 /// How often the text being written is put where kill -9 does not reach it.
 const KEEP_EVERY: Duration = Duration::from_millis(250);

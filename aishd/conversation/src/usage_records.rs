@@ -1,12 +1,6 @@
 //! What requests took, on its way into the log; and turns that end because nothing more may be taken.
 
 use aish_proto::id::TurnId;
-
-use super::budget::{SpendingTicket, bytes_of};
-use super::commit::UncommittedFact;
-use super::view::LiveChange;
-use super::{Conversation, finished};
-use crate::request_error::RequestError;
 use aishd_log::budget::BudgetReached;
 use aishd_log::event::{Event, PresetSource, StopReason};
 use aishd_log::spending::{EstimatedTokens, PaidRequest, Payee, SpendingPurpose};
@@ -16,6 +10,12 @@ use aishd_model::reply::{Reply, RequestFailure};
 use aishd_store::Partial;
 use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::{Step, StreamId, TurnInput};
+
+use super::budget::{SpendingTicket, bytes_of};
+use super::commit::UncommittedFact;
+use super::view::LiveChange;
+use super::{Conversation, finished};
+use crate::request_error::RequestError;
 
 impl Conversation {
     /// Reads the transcript, and lets the first request of a turn through.

@@ -2,6 +2,14 @@
 //! whatever else it does; each that began has a start and an end in the log.
 
 use aish_proto::id::Seq;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::ending::{CommandEnding, CommandResult};
+use aishd_log::event::Event;
+use aishd_log::shell::{OutputUse, ProposedLine};
+use aishd_platform::clock;
+use aishd_rules::gate::ApprovedCommand;
+use aishd_store::CommitError;
+use aishd_turn::turn::{Step, TurnInput, finish, not_begun, unfinished_command};
 use tokio_util::sync::CancellationToken;
 
 use super::command_queue::NextCommand;
@@ -11,17 +19,7 @@ use super::proposed_command::check;
 use super::view::LiveChange;
 use super::{Conversation, TaskOutcome};
 use crate::request_error::RequestError;
-use crate::requests::ActorRequest;
-use crate::requests::BegunUserCommand;
-use crate::requests::UserCommandRequest;
-use aishd_log::confirm::AnsweringPerson;
-use aishd_log::ending::{CommandEnding, CommandResult};
-use aishd_log::event::Event;
-use aishd_log::shell::{OutputUse, ProposedLine};
-use aishd_platform::clock;
-use aishd_rules::gate::ApprovedCommand;
-use aishd_store::CommitError;
-use aishd_turn::turn::{Step, TurnInput, finish, not_begun, unfinished_command};
+use crate::requests::{ActorRequest, BegunUserCommand, UserCommandRequest};
 
 /// One that runs.
 #[derive(Debug)]

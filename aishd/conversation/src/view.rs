@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use aish_proto::id::Seq;
+use aishd_log::event::{Event, Record};
+use aishd_log::state::ConversationState;
+use aishd_model::reply::Delta;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use super::command_output::{CommandKey, CommandPrinting};
 use super::live_item::LiveItem;
 use super::tool_progress::{ProgressMessage, ToolProgress};
-use aishd_log::event::{Event, Record};
-use aishd_log::state::ConversationState;
-use aishd_model::reply::Delta;
 
 /// Text of recent records that is kept in memory, so that followers at the head read no disk.
 const RECENT_BYTES: usize = 256 << 10;

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::sync::watch;
-
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
+use parking_lot::Mutex;
+use tokio::sync::watch;
 
 /// Cheap to clone; all clones count together.
 #[derive(Clone, Debug)]

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_turn::transcript::Transcript;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::Conversation;
-use aishd_turn::transcript::Transcript;
 
 /// A transcript of so much stays as long as its actor. Only models with the longest contexts take more in.
 const LONG_BYTES: u64 = 512 << 10;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use aish_proto::id::{ClientId, ConfirmId, ConversationId, ResultId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+pub use self::turn::{Attachment, IdempotencyKey, PresetSource, StopReason, TurnOrigin};
 use crate::access::Access;
 use crate::block::KeptBlock;
 use crate::budget::{BudgetChanged, BudgetLimits, BudgetReached};
@@ -36,8 +37,6 @@ use crate::tool_call::ToolCall;
 use crate::tool_name::Alias;
 use crate::turn_error::TurnError;
 use crate::usage::Usage;
-
-pub use self::turn::{Attachment, IdempotencyKey, PresetSource, StopReason, TurnOrigin};
 
 /// One event in its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use aishd_platform::clock;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::line_ring::LogRing;
 use super::outlet::LogOutlet;
 use super::redact::Redactor;
-use aishd_platform::clock;
 
 /// How lines are written to stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

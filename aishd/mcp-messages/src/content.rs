@@ -1,14 +1,12 @@
 //! From a result of `tools/call` to what a model reads; one strange block costs itself only.
 
-use base64::Engine as _;
-use base64::alphabet;
+use aishd_log::block::{self, BlockKind, MAX_BLOCKS, UNKNOWN_MIME};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine as _, alphabet};
 use serde_json::Value;
 
 use crate::bounded_text::one_line;
 use crate::outcome::{AttachmentBody, OutcomeAttachment, ToolOutcome};
-use aishd_log::block;
-use aishd_log::block::{BlockKind, MAX_BLOCKS, UNKNOWN_MIME};
 
 const MAX_LABEL_CHARS: usize = 200;
 /// Of the text of embedded resources, in all of one result; the whole is kept beside it.

@@ -1,9 +1,8 @@
 //! The words of a definition, as a model reads them: without what nobody sees. What a call is compared with is never changed,
 //! because the call would fail then; a definition that hides something there is none.
 
-use serde_json::Value;
-
 use aishd_log::invisible_characters::{any_hides, hides, without_hidden};
+use serde_json::Value;
 
 /// Keywords whose texts a call is compared with, or which name another place.
 const COMPARED: [&str; 14] = [

@@ -2,10 +2,10 @@
 //! becomes a form that can be shown and judged, or is refused with a reason that its author understands.
 
 use aish_proto::form::{ElicitationContent, ElicitationRequest, FieldChoice, FieldKind, FormField};
+use aishd_log::canonical::canonical;
 use serde_json::{Map, Value};
 
 use crate::bounded_text::{cut, one_line};
-use aishd_log::canonical::canonical;
 
 /// Of the whole request, in its canonical spelling.
 const MAX_BYTES: usize = 64 << 10;

@@ -1,8 +1,7 @@
 //! What a call of a tool gave.
 
-use serde_json::Value;
-
 use aishd_log::block::BlockKind;
+use serde_json::Value;
 
 /// A result of `tools/call`, flattened for a model.
 #[derive(Clone, Debug, Default, PartialEq)]

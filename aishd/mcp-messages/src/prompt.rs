@@ -1,11 +1,11 @@
 //! From the messages of a prompt to one question.
 
+use aishd_log::block::BlockKind;
 use serde_json::{Value, json};
 
 use crate::bounded_text::one_line;
 use crate::content;
 use crate::outcome::AttachmentBody;
-use aishd_log::block::BlockKind;
 
 const MAX_NAME_CHARS: usize = 200;
 

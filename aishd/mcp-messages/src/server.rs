@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::tool::ServerTool;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
+
+use crate::tool::ServerTool;
 
 /// All servers at one moment, by alias.
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::tool_name::Alias;
+
 use crate::confidential;
 use crate::server::ServerKind;
-use aishd_log::tool_name::Alias;
 
 /// Everything that is configured about MCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use aishd_log::tool::ContentDigest;
 use serde_json::{Map, Value, json};
 
 use crate::description;
-use crate::mirrored_headers;
-use crate::mirrored_headers::MirroredArgument;
+use crate::mirrored_headers::{self, MirroredArgument};
 use crate::remarks::RemarkList;
 use crate::tool_naming::safe_name;
-use aishd_log::tool::ContentDigest;
 
 /// Caps of R13.
 pub const MAX_TOOLS: usize = 1024;

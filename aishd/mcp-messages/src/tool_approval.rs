@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::server::{ServerEntry, ServerKind};
-use crate::server_reach::is_this_machine;
-use crate::tool as mcp;
 use aishd_log::access::Access;
 use aishd_log::tool::{ClaimSource, ContentDigest, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::ToolName;
+
+use crate::server::{ServerEntry, ServerKind};
+use crate::server_reach::is_this_machine;
+use crate::tool as mcp;
 
 /// What a call was let through for: it runs only while its server offers this under that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +88,11 @@ fn described(tool: &mcp::ServerTool) -> String {
 mod tests {
     use std::sync::Arc;
 
+    use aishd_log::time::Timestamp;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::server::{ServerIdentity, ServerPhase};
-    use aishd_log::time::Timestamp;
 
     fn server(tools: &Value, identity: &str) -> ServerEntry {
         let listed = mcp::read(

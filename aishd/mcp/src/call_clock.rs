@@ -1,9 +1,9 @@
 //! How long a call may still take. A person who is asked something on the way takes as long as people do:
 //! that is not the server's time.
 
-use tokio::time::Instant;
-
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 #[derive(Debug)]
 pub(super) struct SessionClock {

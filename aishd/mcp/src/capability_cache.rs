@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::tool::ContentDigest;
+use aishd_mcp_messages::server::{ServerIdentity, ServerKind};
+use aishd_mcp_messages::tool::{self, HeaderMirroring, ServerTool};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::era::Era;
-use aishd_log::tool::ContentDigest;
-use aishd_mcp_messages::server::{ServerIdentity, ServerKind};
-use aishd_mcp_messages::tool;
-use aishd_mcp_messages::tool::{HeaderMirroring, ServerTool};
 
 /// A cache must not swell the store; a server with more than this is asked again instead.
 const MAX_BYTES: usize = 1 << 20;

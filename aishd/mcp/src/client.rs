@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use aishd_http::tls;
+use aishd_mcp_messages::server_reach::ServerReach;
+use aishd_mcp_messages::settings::{BearerSource, HttpServerSettings};
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 
 use super::error::{SentToken, WireFailure};
 use super::secrets::{LearnSecret, ServerSecrets};
-use aishd_http::tls;
-use aishd_mcp_messages::server_reach::ServerReach;
-use aishd_mcp_messages::settings::{BearerSource, HttpServerSettings};
 
 /// Local servers close idle connections after about five seconds; asking on one that is just closing would fail.
 const POOL_IDLE: Duration = Duration::from_secs(3);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_mcp_messages::mirrored_headers::encoded;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
@@ -19,7 +20,6 @@ use super::message;
 use super::transport::ServerTransport;
 use crate::call_clock::ReplyPatience;
 use crate::call_listener::CallListener;
-use aishd_mcp_messages::mirrored_headers::encoded;
 
 /// Notes of one call that wait for their reader.
 const NOTES: usize = 64;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aishd_log::tool_name::Alias;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -10,7 +11,6 @@ use super::era::ClientAbilities;
 use super::message::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use super::sampling::{self, SamplingCall, SamplingOutcome};
 use crate::call_listener::CallListener;
-use aishd_log::tool_name::Alias;
 
 /// More directories than anybody works in.
 const MAX_ROOTS: usize = 64;

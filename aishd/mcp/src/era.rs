@@ -1,9 +1,8 @@
 //! The protocol's eras: sessions that begin with `initialize`, and since 2026-07-28 requests that each carry
 //! everything. Which one a server speaks is found out once and kept.
 
-use serde_json::{Map, Value, json};
-
 use aishd_mcp_messages::server::ServerOffers;
+use serde_json::{Map, Value, json};
 
 pub(super) const STATELESS: &str = "2026-07-28";
 /// The newest revision that has `initialize`.

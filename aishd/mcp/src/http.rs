@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_mcp_messages::bounded_text::one_line;
 use futures_util::StreamExt as _;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -16,7 +17,6 @@ use super::inbox::{Inbox, MessageOrigin};
 use super::message::{self, METHOD_NOT_FOUND, RpcError, ServerMessage};
 use super::secrets::ServerSecrets;
 use super::sse::{ResumePoint, SseEvents};
-use aishd_mcp_messages::bounded_text::one_line;
 
 const SESSION_ID: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";

@@ -5,6 +5,12 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aishd_log::tool_name::{Alias, ToolName};
+use aishd_mcp_messages::outcome::ToolOutcome;
+use aishd_mcp_messages::server::ServerSnapshot;
+use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings};
+use aishd_mcp_messages::tool_approval::ApprovedTool;
+use aishd_mcp_messages::{content, mirrored_headers};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use reqwest::Url;
@@ -22,13 +28,6 @@ use super::shared::SharedCell;
 use crate::call_clock::ReplyPatience;
 use crate::call_listener::CallListener;
 use crate::hub_parts::HubParts;
-use aishd_log::tool_name::{Alias, ToolName};
-use aishd_mcp_messages::content;
-use aishd_mcp_messages::mirrored_headers;
-use aishd_mcp_messages::outcome::ToolOutcome;
-use aishd_mcp_messages::server::ServerSnapshot;
-use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings};
-use aishd_mcp_messages::tool_approval::ApprovedTool;
 
 /// Commands that wait for a session's actor, which never works long on one.
 const MAILBOX: usize = 32;

@@ -1,9 +1,10 @@
 //! What the hub is built from.
 
-use crate::secrets::LearnSecret;
 use std::path::PathBuf;
 
 use aishd_process::Children;
+
+use crate::secrets::LearnSecret;
 
 type HubEnvironment = dyn Fn(&str) -> Option<String> + Send + Sync;
 

@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::bounded_text::one_line;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::bounded_text::one_line;
 
 /// The keys under which programs keep their servers.
 const TABLES: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];

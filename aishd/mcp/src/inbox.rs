@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use aishd_mcp_messages::bounded_text::{cut, one_line};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,7 +17,6 @@ use super::error::{ExchangeError, WireFailure};
 use super::message::{ResponseId, ServerMessage};
 use super::resource_cache::ResourceCache;
 use super::server_requests::{AnsweringRequest, ServerRequests};
-use aishd_mcp_messages::bounded_text::{cut, one_line};
 
 /// Of a server, in each second.
 const NOTIFICATIONS: u32 = 100;

@@ -3,40 +3,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::invisible_characters::without_hidden;
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::bounded_text::{cut, one_line};
+use aishd_mcp_messages::remarks::RemarkList;
+use aishd_mcp_messages::server::ServerIdentity;
+use aishd_mcp_messages::settings::{self, SessionLimits};
+use aishd_mcp_messages::tool::{self, HeaderMirroring, ListedTools};
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::client;
 use super::client_session::{PeerQuestion, PeerQuestionKind, ServerClient};
 use super::era::{
     self, CAPABILITY_MISSING, ClientAbilities, Era, HEADER_MISMATCH, NEWEST_SESSION, STATELESS,
     VERSION_UNSUPPORTED,
 };
 use super::error::{ExchangeError, WireFailure};
-use super::event_stream;
 use super::http::HttpTransport;
 use super::inbox::Inbox;
-use super::listening;
 use super::message::METHOD_NOT_FOUND;
 use super::pagination::ListPages;
 use super::secrets::ServerSecrets;
 use super::shared::SharedCell;
 use super::stderr_ring::StderrRing;
-use super::stdio;
 use super::transport::ServerTransport;
+use super::{client, event_stream, listening, stdio};
 use crate::call_clock::ReplyPatience;
-use aishd_log::invisible_characters::without_hidden;
-use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::bounded_text::{cut, one_line};
-use aishd_mcp_messages::remarks::RemarkList;
-use aishd_mcp_messages::server::ServerIdentity;
-use aishd_mcp_messages::settings;
-use aishd_mcp_messages::settings::SessionLimits;
-use aishd_mcp_messages::tool;
-use aishd_mcp_messages::tool::{HeaderMirroring, ListedTools};
 
 /// How long the last words of a child are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_mcp_messages::server::ServerOffers;
 use serde_json::{Map, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,6 @@ use super::http::ListenEnd;
 use super::sse::ResumePoint;
 use super::transport::ServerTransport;
 use crate::call_clock::ReplyPatience;
-use aishd_mcp_messages::server::ServerOffers;
 
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);

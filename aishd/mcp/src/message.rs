@@ -1,8 +1,7 @@
 //! JSON-RPC as real servers write it: read leniently, written strictly.
 
-use serde_json::{Map, Value, json};
-
 use aishd_mcp_messages::bounded_text;
+use serde_json::{Map, Value, json};
 
 /// Messages of one batch; nobody has a reason to send more.
 const MAX_BATCH: usize = 256;

@@ -3,9 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-
 use aishd_mcp_messages::remarks::RemarkList;
+use serde_json::{Map, Value, json};
 
 const MAX_PAGES: usize = 100;
 const MAX_CURSOR_BYTES: usize = 4 << 10;

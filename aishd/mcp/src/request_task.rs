@@ -1,5 +1,9 @@
 //! One request for somebody: asked, asked again with what the server wanted to know, and answered exactly once.
 
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::server::ServerEntry;
+use aishd_mcp_messages::tool_approval::{ApprovedTool, StillOffered};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -13,10 +17,6 @@ use super::error::{ExchangeError, ToolCallError, WireFailure};
 use super::message::{RpcError, URL_ELICITATION_REQUIRED};
 use crate::call_clock::ReplyPatience;
 use crate::call_listener::CallListener;
-use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::bounded_text::one_line;
-use aishd_mcp_messages::server::ServerEntry;
-use aishd_mcp_messages::tool_approval::{ApprovedTool, StillOffered};
 
 /// Rounds of questions for one request (2026-07-28, input_required).
 const MAX_ROUNDS: usize = 8;

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use aishd_log::invisible_characters::without_hidden;
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::bounded_text::{cut, one_line};
+use aishd_mcp_messages::content;
+use aishd_mcp_messages::server::ServerPhase;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -9,11 +14,6 @@ use super::era::STATELESS;
 use super::error::ToolCallError;
 use super::hub::{Hub, SessionQuestion};
 use super::pagination::{FetchedList, ListPages};
-use aishd_log::invisible_characters::without_hidden;
-use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::bounded_text::{cut, one_line};
-use aishd_mcp_messages::content;
-use aishd_mcp_messages::server::ServerPhase;
 
 const MAX_LABEL_CHARS: usize = 300;
 const MAX_DESCRIPTION_CHARS: usize = 4000;

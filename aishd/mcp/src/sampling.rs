@@ -1,11 +1,11 @@
 //! A server wants a model to be asked while its call runs: who may decide that, and what the server hears.
 
+use aishd_log::tool_name::Alias;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::elicitation::PeopleLink;
 use super::message::{INTERNAL_ERROR, INVALID_PARAMS};
-use aishd_log::tool_name::Alias;
 
 /// What the protocol has for a person's no.
 const REJECTED: i64 = -1;

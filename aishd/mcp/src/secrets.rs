@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use aishd_mcp_messages::confidential;
-use aishd_mcp_messages::secret_name;
 use aishd_mcp_messages::settings::StdioServerSettings;
+use aishd_mcp_messages::{confidential, secret_name};
 
 /// What stands where a secret was.
 const MARK: &str = "[key]";

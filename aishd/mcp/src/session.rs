@@ -4,9 +4,15 @@
 mod listing;
 mod phases;
 
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
+use aishd_mcp_messages::settings::{ServerEndpoint, ServerSettings};
+use aishd_mcp_messages::tool::ListedTools;
+use aishd_platform::clock;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -27,11 +33,6 @@ use super::resource_cache::{FreshUntil, ResourceCache};
 use super::server_requests::{AnsweringRequest, RequestRoom};
 use super::shared::SharedCell;
 use super::stderr_ring::StderrRing;
-use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
-use aishd_mcp_messages::settings::{ServerEndpoint, ServerSettings};
-use aishd_mcp_messages::tool::ListedTools;
-use aishd_platform::clock;
 
 /// Requests of a server that wait for the actor; a server that sends more is not read until some are answered.
 const INBOUND: usize = 64;

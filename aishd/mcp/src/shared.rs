@@ -3,6 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aishd_log::tool::ContentDigest;
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::server::{ServerEntry, ServerSnapshot};
+use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings, SessionLimits};
+use aishd_mcp_messages::variable_expansion::expand;
+use aishd_process::Children;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::{Client, Url};
 use serde_json::json;
@@ -15,12 +21,6 @@ use super::era::ClientAbilities;
 use super::error::WireFailure;
 use super::secrets::LearnSecret;
 use crate::hub_parts::HubParts;
-use aishd_log::tool::ContentDigest;
-use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::server::{ServerEntry, ServerSnapshot};
-use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings, SessionLimits};
-use aishd_mcp_messages::variable_expansion::expand;
-use aishd_process::Children;
 
 pub(super) struct SharedCell {
     pub(super) parts: Arc<HubParts>,
@@ -215,8 +215,9 @@ fn program(command: &str, path: &str) -> PathBuf {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::*;
     use aishd_mcp_messages::settings::{BearerSource, HttpServerSettings, StdioServerSettings};
+
+    use super::*;
 
     fn stdio(command: &str, arg: &str) -> ServerEndpoint {
         ServerEndpoint::Stdio(StdioServerSettings {

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use aishd_http::event_lines::{self, GuardedBody};
 use bytes::Bytes;
 use eventsource_stream::{EventStream, EventStreamError};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _};
 
 use super::error::WireFailure;
-use aishd_http::event_lines::{self, GuardedBody};
 
 /// A line of MCP.
 pub(super) const MAX_LINE_BYTES: usize = 4 << 20;

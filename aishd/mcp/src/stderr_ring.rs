@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use aishd_platform::clock;
+use parking_lot::Mutex;
 
 const RING_BYTES: usize = 64 << 10;
 

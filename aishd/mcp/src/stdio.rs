@@ -4,6 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::settings;
+use aishd_process::child::Child;
+use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
+use aishd_process::{Children, SpawnError};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc;
@@ -16,12 +22,6 @@ use super::message;
 use super::secrets::ServerSecrets;
 use super::sse::MAX_LINE_BYTES;
 use super::stderr_ring::StderrRing;
-use aishd_log::tool_name::Alias;
-use aishd_mcp_messages::bounded_text::one_line;
-use aishd_mcp_messages::settings;
-use aishd_process::child::Child;
-use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
-use aishd_process::{Children, SpawnError};
 
 /// Messages that wait for a child that does not read; who comes then waits for its own deadline.
 const OUTGOING: usize = 64;
@@ -219,11 +219,12 @@ async fn take(line: &[u8], inbox: &Inbox) {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::watch;
+
     use super::*;
     use crate::error::ExchangeError;
     use crate::inbox::{CallHearer, QuestionPurpose};
     use crate::resource_cache::ResourceCache;
-    use tokio::sync::watch;
 
     async fn check(bytes: &[u8], expected: &str) {
         let (to_actor, _actor) = mpsc::channel(8);

@@ -3,9 +3,8 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
-
 use aishd_log::tool_call::ToolCall;
+use serde_json::{Map, Value};
 
 /// Caps of R13.
 pub const MAX_CALLS: usize = 64;

@@ -1,17 +1,16 @@
 //! The presets that are configured, and what is configured about all requests.
 
-use crate::context_budget::ContextSettings;
-use crate::norris_settings;
-use crate::preset::DEMO;
-use crate::preset::Preset;
-use crate::routing::Routing;
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
 use aishd_log::memory::MemorySettings;
 use aishd_log::spending::NanoUsd;
-use std::collections::BTreeMap;
-use std::path::Component;
-use std::path::Path;
-use std::path::PathBuf;
-use std::sync::Arc;
+
+use crate::context_budget::ContextSettings;
+use crate::norris_settings;
+use crate::preset::{DEMO, Preset};
+use crate::routing::Routing;
 
 /// The presets that are configured, and which one answers when nobody names one.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::norris::launch::RunLimits;
+
 use crate::model_settings::ModelSettings;
 use crate::preset::Preset;
-use aishd_log::norris::launch::RunLimits;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NorrisSettings {

@@ -5,10 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::optional_fields::LearnedFields;
-use crate::thinking::ThinkingStart;
 use aishd_log::event::PresetSource;
 use aishd_log::spending::TokenPrice;
+
+use crate::optional_fields::LearnedFields;
+use crate::thinking::ThinkingStart;
 
 /// The built-in responder can always be asked by name.
 pub(crate) const DEMO: &str = "demo";

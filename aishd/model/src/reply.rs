@@ -1,10 +1,10 @@
 //! What one model request gave: deltas while it streams, then a reply or a failure.
 
+use std::fmt;
+
 use aishd_log::tool_call::ToolCall;
 use aishd_log::turn_error::FailureClass;
 use aishd_log::usage::Usage;
-use std::fmt;
-
 use serde_json::{Map, Value};
 
 use crate::optional_fields::{CureOutcome, OptionalField};

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::optional_fields;
-use crate::optional_fields::{OutputLimit, RequestOptions};
+use crate::optional_fields::{self, OutputLimit, RequestOptions};
 use crate::preset::Preset;
 
 /// What the other model came to.

@@ -2,9 +2,8 @@
 
 use std::time::SystemTime;
 
-use ulid::Ulid;
-
 use aishd_log::time::Timestamp;
+use ulid::Ulid;
 
 /// The wall clock, for what people read; order never depends on it.
 pub fn now() -> Timestamp {

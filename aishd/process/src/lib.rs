@@ -20,11 +20,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::net::unix::pipe::{Receiver, Sender};
-
 use child::{Child, ControlSocket};
 use child_table::ChildTable;
 use spec::{ChildSpec, StandardStream, StartFailure, StartStage, TrampolineJob};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// This very program, also when its file was replaced since we started.
 const OURSELVES: &str = "/proc/self/exe";

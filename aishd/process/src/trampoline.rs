@@ -23,12 +23,11 @@ use rustix::process::{
 use rustix::stdio::stdin;
 use rustix::thread::{set_name, set_no_new_privs};
 
-use super::MAX_JOB_BYTES;
 use super::spec::{
     ChildExit, ChildPrivileges, KernelLimits, StartFailure, StartStage, TrampolineJob,
     TrampolineReport,
 };
-use super::{process_tree, wall};
+use super::{MAX_JOB_BYTES, process_tree, wall};
 
 /// The argument that makes this program a trampoline.
 pub(super) const ARGUMENT: &str = "--child";

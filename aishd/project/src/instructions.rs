@@ -5,13 +5,13 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use aishd_log::shown_name::shown_path;
+use aishd_model::trusted_instructions::TrustedInstructions;
+use aishd_turn::project::instructions::{InstructionText, NAMES};
 use rustix::fs::{Mode, OFlags, open};
 use sha2::{Digest as _, Sha256};
 
 use super::file_stamp::StampSet;
-use aishd_log::shown_name::shown_path;
-use aishd_model::trusted_instructions::TrustedInstructions;
-use aishd_turn::project::instructions::{InstructionText, NAMES};
 
 /// A longer one is not read; a model is shown less anyway.
 const MOST_BYTES: u64 = 256 << 10;

@@ -14,15 +14,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use aishd_log::shown_name::shown_path;
+use aishd_model::trusted_instructions::TrustedInstructions;
+use aishd_turn::project::{ProjectBlocks, ProjectFindings};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use self::file_stamp::StampSet;
 use self::instructions::OmittedFile;
-use aishd_log::shown_name::shown_path;
-use aishd_model::trusted_instructions::TrustedInstructions;
-use aishd_turn::project::{ProjectBlocks, ProjectFindings};
 
 /// The longest that a question waits for its directory.
 const WITHIN: Duration = Duration::from_millis(500);

@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::*;
 use aishd_turn::project::tree::TreeFolder;
+
+use super::*;
 
 struct Place(tempfile::TempDir);
 

@@ -7,9 +7,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use aishd_turn::project::tree::{TreeDepth, TreeFolder};
+
 use super::file_stamp::StampSet;
 use super::gitignore::IgnorePatterns;
-use aishd_turn::project::tree::{TreeDepth, TreeFolder};
 
 /// Entries that are looked at in all. A summary has no room for more anyway.
 const MOST_ENTRIES: usize = 20_000;

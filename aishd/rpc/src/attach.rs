@@ -9,29 +9,11 @@ use std::time::Duration;
 use aish_proto::attach::{Attach, AttachParams, AttachResult, Detach, ReplayStart};
 use aish_proto::envelope::EventData;
 use aish_proto::error::ErrorKind;
-use aish_proto::event as wire;
-use aish_proto::event::PresentClient;
+use aish_proto::event::{self as wire, PresentClient};
 use aish_proto::id::{Seq, SubscriptionId, TurnId};
 use aish_proto::limits::PAGE_BYTES;
 use aish_proto::method::Empty;
 use aish_proto::turn::QueuedTurn;
-use futures_util::FutureExt as _;
-use jsonrpsee::RpcModule;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-
-use super::attached_clients::RoomSeat;
-use super::confirm::answerer;
-use super::connection::ClientConnection;
-use super::encoded_events::DeltaKey;
-use super::event_conversion;
-use super::method_error::MethodError;
-use super::outbox::OutgoingLines;
-use super::{
-    MethodCall, RpcServer, UnsentGuard, auto_approve, mcp, notices, register, shell, tool_run,
-};
-use crate::log_owner::LogOwner;
-use crate::notification::head;
 use aishd_config::live::{ConfigChange, ConfigStatus};
 use aishd_conversation::allowances::AllowanceBook;
 use aishd_conversation::follow::{FollowPage, LogFollower};
@@ -42,6 +24,23 @@ use aishd_log::event::Record;
 use aishd_mcp_messages::server::ServerSnapshot;
 use aishd_platform::clock;
 use aishd_tools::Toolset;
+use futures_util::FutureExt as _;
+use jsonrpsee::RpcModule;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::attached_clients::RoomSeat;
+use super::confirm::answerer;
+use super::connection::ClientConnection;
+use super::encoded_events::DeltaKey;
+use super::method_error::MethodError;
+use super::outbox::OutgoingLines;
+use super::{
+    MethodCall, RpcServer, UnsentGuard, auto_approve, event_conversion, mcp, notices, register,
+    shell, tool_run,
+};
+use crate::log_owner::LogOwner;
+use crate::notification::head;
 
 /// What comes at the beginning goes out together up to so much.
 const TOGETHER_BYTES: usize = 16 << 10;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use aish_proto::event::PresentClient;
 use aish_proto::id::{ConversationId, SubscriptionId};
+use aishd_conversation::allowances::ClientPlace;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::encoded_events::EncodedEvents;
-use aishd_conversation::allowances::ClientPlace;
 
 type RoomPresence = Arc<Vec<PresentClient>>;
 

@@ -6,15 +6,15 @@ use aish_proto::audit::{
     AuditExportResult, AuditFinding, AuditListParams, AuditListResult, AuditOrder, Export, List,
     Verify, VerifyResult,
 };
+use aishd_conversation::audit::TrailDirection;
+use aishd_log::audit::chain::{ChainEntry, ChainHead};
+use aishd_log::time::Timestamp;
+use aishd_platform::clock;
 use jsonrpsee::RpcModule;
 
 use self::record::{decided, record, subject};
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
-use aishd_conversation::audit::TrailDirection;
-use aishd_log::audit::chain::{ChainEntry, ChainHead};
-use aishd_log::time::Timestamp;
-use aishd_platform::clock;
 
 const LIST_DEFAULT: u32 = 100;
 const LIST_MOST: u32 = 500;

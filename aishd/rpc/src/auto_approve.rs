@@ -7,17 +7,17 @@ use aish_proto::permission::{
     AutoApproveParams, AutoApproveResult, AutoApproveScope, AutoApproves, ClientAutoApproves,
     SetAutoApprove,
 };
-use jsonrpsee::RpcModule;
-
-use super::confirm::answerer;
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, register};
 use aishd_conversation::allowances::WantedAllowance;
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::grants::GrantScope;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_platform::clock;
 use aishd_rules::allowances::{Allowance, AllowanceList};
+use jsonrpsee::RpcModule;
+
+use super::confirm::answerer;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<SetAutoApprove, _, _>(module, set);

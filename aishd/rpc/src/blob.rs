@@ -5,12 +5,12 @@ use aish_proto::daemon::{BlobPut, BlobPutResult};
 use aish_proto::error::ErrorKind;
 use aish_proto::id::BlobId;
 use aish_proto::limits::INPUT_BYTES;
+use aishd_platform::clock;
 use jsonrpsee::RpcModule;
 
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
-use aishd_platform::clock;
 
 /// What one connection may have put and not used, in bytes: enough for two questions on the way.
 const KEPT_BYTES: usize = 2 * INPUT_BYTES;

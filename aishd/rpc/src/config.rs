@@ -7,13 +7,13 @@ use aish_proto::config::{
     self as wire, Check, ConfigCheckParams, ConfigCheckResult, EffectiveSetting, Show, ShowParams,
     ShowResult,
 };
+use aishd_config::live::{ConfigStatus, LiveConfig};
+use aishd_config::settings::NotifySettings;
+use aishd_config::value::{Keymap, NotifyMethod, NotifyWhen, When};
 use jsonrpsee::RpcModule;
 
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
-use aishd_config::live::{ConfigStatus, LiveConfig};
-use aishd_config::settings::NotifySettings;
-use aishd_config::value::{Keymap, NotifyMethod, NotifyWhen, When};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Show, _, _>(module, show);

@@ -4,18 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aish_proto::answerer::Answerer;
-use aish_proto::confirm as wire;
 use aish_proto::confirm::{
-    Answer, AnswerParams, AnswerResult, ConfirmListResult, ConfirmParams, ConfirmPreviewParams,
-    ConfirmPreviewResult, ConfirmRecord, ConfirmState, ConfirmWatchResult, Get, List, Preview,
-    Watch,
+    self as wire, Answer, AnswerParams, AnswerResult, ConfirmListResult, ConfirmParams,
+    ConfirmPreviewParams, ConfirmPreviewResult, ConfirmRecord, ConfirmState, ConfirmWatchResult,
+    Get, List, Preview, Watch,
 };
 use aish_proto::error::ErrorKind;
-use aish_proto::event as events;
 use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
-use aish_proto::memory as shown_fact;
-use aish_proto::permission as shown_upgrade;
-use aish_proto::sampling as shown;
+use aish_proto::{
+    event as events, memory as shown_fact, permission as shown_upgrade, sampling as shown,
+};
+use aishd_conversation::pending_questions::{PendingById, PendingQuestion, QuestionSubject};
+use aishd_conversation::requests::{AnswerOutcome, ArgumentEdit, ConfirmAnswer};
+use aishd_log::canonical::canonical;
+use aishd_log::confirm::{
+    AnsweringPerson, Confirm, ConfirmFate, ConfirmKind, Decision, Resolution,
+};
+use aishd_log::event::{Event, Record};
+use aishd_log::level_request::{LevelRequest, LevelStep, OPTIONS};
+use aishd_log::memory::question::{self, MemoryProposal};
+use aishd_log::state::ConversationState;
+use aishd_mcp_messages::form;
+use aishd_platform::clock;
+use aishd_rules::sampling_request::{SamplingRequest, SamplingRole, read_bounded};
 use jsonrpsee::RpcModule;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -24,21 +35,6 @@ use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, UnsentGuard, register};
 use crate::log_owner::LogOwner;
-use aishd_conversation::pending_questions::{PendingById, PendingQuestion, QuestionSubject};
-use aishd_conversation::requests::ArgumentEdit;
-use aishd_conversation::requests::{AnswerOutcome, ConfirmAnswer};
-use aishd_log::canonical::canonical;
-use aishd_log::confirm::{
-    AnsweringPerson, Confirm, ConfirmFate, ConfirmKind, Decision, Resolution,
-};
-use aishd_log::event::{Event, Record};
-use aishd_log::level_request::{LevelRequest, LevelStep, OPTIONS};
-use aishd_log::memory::question;
-use aishd_log::memory::question::MemoryProposal;
-use aishd_log::state::ConversationState;
-use aishd_mcp_messages::form;
-use aishd_platform::clock;
-use aishd_rules::sampling_request::{SamplingRequest, SamplingRole, read_bounded};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);

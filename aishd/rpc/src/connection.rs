@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use aish_proto::daemon;
-use aish_proto::daemon::ClientInfo;
+use aish_proto::daemon::{self, ClientInfo};
 use aish_proto::error::ErrorKind;
 use aish_proto::event::PresentClient;
 use aish_proto::id::{BlobId, ClientId, ConversationId, SubscriptionId};
@@ -18,6 +17,11 @@ use aish_proto::limits::{
     CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS,
 };
 use aish_proto::method::{ClientRole, Method as _};
+use aishd_conversation::import::ImportSession;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::environment::ClientVariables;
+use aishd_log::tool_name::Alias;
+use aishd_rules::policy::Policy;
 use futures_util::FutureExt as _;
 use interprocess::local_socket::tokio::Stream;
 use jsonrpsee::types::error::{
@@ -38,11 +42,6 @@ use super::outbox::{ClientOutbox, ConnectionCut};
 use super::request_line::{RequestEntry, RequestLine, read};
 use super::socket_peer::SocketPeer;
 use super::{RpcServer, notices};
-use aishd_conversation::import::ImportSession;
-use aishd_log::confirm::AnsweringPerson;
-use aishd_log::environment::ClientVariables;
-use aishd_log::tool_name::Alias;
-use aishd_rules::policy::Policy;
 
 /// How much is read from the socket at a time.
 const READ_BYTES: usize = 16 << 10;

@@ -6,10 +6,6 @@ use aish_proto::context::{
 };
 use aish_proto::conversation::SeqResult;
 use aish_proto::error::ErrorKind;
-use jsonrpsee::RpcModule;
-
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, line_limit, register, turn};
 use aishd_conversation::evicted_exchanges::{ArchivePosition, ArchivedExchange};
 use aishd_conversation::request_context::{
     self as conversation, NoRequest, PreviewQuestion, PreviewTarget, PreviewedRequest,
@@ -19,6 +15,10 @@ use aishd_model::context_budget::BytesPerToken;
 use aishd_platform::clock;
 use aishd_turn::exchange::Exchange;
 use aishd_turn::transcript::TranscriptMessage;
+use jsonrpsee::RpcModule;
+
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, line_limit, register, turn};
 
 /// Characters of a question that are shown.
 const SHOWN_CHARS: usize = 200;

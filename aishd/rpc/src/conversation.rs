@@ -11,19 +11,18 @@ use aish_proto::error::ErrorKind;
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::limits::TITLE_CHARS;
 use aish_proto::method::Empty;
-use jsonrpsee::RpcModule;
-
-use super::connection::ClientConnection;
-use super::event_conversion;
-use super::line_limit::FITTING_BYTES;
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, notices, register, usage};
-use crate::log_owner::LogOwner;
 use aishd_conversation::directory::NewConversation;
 use aishd_conversation::requests::ConversationChange;
 use aishd_conversation::search::{MAX_QUERY_CHARS, SearchPosition};
 use aishd_log::constraints::{ConstraintRoot, Constraints, MAX_ROOTS};
 use aishd_log::state::ConversationState;
+use jsonrpsee::RpcModule;
+
+use super::connection::ClientConnection;
+use super::line_limit::FITTING_BYTES;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, event_conversion, notices, register, usage};
+use crate::log_owner::LogOwner;
 
 const LIST_DEFAULT: u32 = 100;
 const LIST_MOST: u32 = 500;

@@ -12,17 +12,17 @@ use aish_proto::error::ErrorKind;
 use aish_proto::method::{ClientRole, Empty};
 use aish_proto::shell::USUAL_ENVIRONMENT;
 use aish_proto::version::{EVENT_SCHEMA, PROGRAM, ProtocolRange};
-use jsonrpsee::RpcModule;
-
-use super::connection::GivenEnvironment;
-use super::method_error::{AS_DRIVER, MethodError};
-use super::{MethodCall, OrderedStop, RpcServer, config, event_conversion, metrics, register};
 use aishd_config::live::{OnErrors, ReloadOutcome};
 use aishd_log::environment::MAX_ENVIRONMENT_BYTES;
 use aishd_log::routed::RoutedSide;
 use aishd_log::time::Timestamp;
 use aishd_model::preset::{Backend, KeySource, Preset};
 use aishd_platform::clock;
+use jsonrpsee::RpcModule;
+
+use super::connection::GivenEnvironment;
+use super::method_error::{AS_DRIVER, MethodError};
+use super::{MethodCall, OrderedStop, RpcServer, config, event_conversion, metrics, register};
 
 /// What ends after the turns needs some of the 10 s of a stop, too.
 const GRACE_MOST_MS: u64 = 3_000;

@@ -7,12 +7,6 @@ use std::time::Duration;
 use aish_proto::doctor::{CheckOutcome, Doctor, DoctorCheck, DoctorResult};
 use aish_proto::method::Empty;
 use aish_proto::network;
-use futures_util::future::join_all;
-use jsonrpsee::RpcModule;
-use tokio::time::Instant;
-
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, register};
 use aishd_config::environment_variables;
 use aishd_config::manifest_store::ManifestStore;
 use aishd_log::turn_error::FailureClass;
@@ -20,6 +14,12 @@ use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
 use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset};
 use aishd_model::reply::RequestFailure;
+use futures_util::future::join_all;
+use jsonrpsee::RpcModule;
+use tokio::time::Instant;
+
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 /// Of what is told of an MCP server.

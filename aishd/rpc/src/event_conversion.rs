@@ -4,15 +4,10 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 use aish_proto::conversation::{Activity, ConversationStatus, LastTurn};
-use aish_proto::event::{self as wire};
+use aish_proto::event as wire;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::model::ModelSource;
 use aish_proto::turn::{TurnRecord, TurnStatus};
-
-use super::confirm as confirms;
-use super::turn_end::{stop_reason, turn_error};
-use super::usage::{self, usage_of};
-use super::{line_limit, route, shell};
 use aishd_conversation::live_item::{TextChannel, UnseenText};
 use aishd_conversation::tool_progress::ProgressMessage;
 use aishd_conversation::turn_record::{RecordProgress, TurnReport};
@@ -28,6 +23,9 @@ use aishd_platform::clock::rfc3339;
 use aishd_rules::gate::spelled;
 use aishd_tools::Said;
 
+use super::turn_end::{stop_reason, turn_error};
+use super::usage::{self, usage_of};
+use super::{confirm as confirms, line_limit, route, shell};
 use crate::log_owner::LogOwner;
 use crate::provider_name::provider_or_all;
 

@@ -4,18 +4,17 @@ use std::collections::BTreeSet;
 
 use aish_proto::id::ConversationId;
 use aish_proto::intent::{self as wire, Route, RouteParams, RoutingOutcome};
-use jsonrpsee::RpcModule;
-
-use super::connection::ClientConnection;
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, register};
 use aishd_log::audit::{AuditDraft, AuditFact, RoutedAs, RoutedAudit};
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::ToolName;
 use aishd_platform::clock;
 use aishd_rules::alignment::ActionVerdict;
-use aishd_rules::intent;
-use aishd_rules::intent::{IntentConfidence, IntentDecision, RankedCapability};
+use aishd_rules::intent::{self, IntentConfidence, IntentDecision, RankedCapability};
+use jsonrpsee::RpcModule;
+
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Route, _, _>(module, route);

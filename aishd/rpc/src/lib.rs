@@ -60,6 +60,12 @@ use std::time::Duration;
 use aish_proto::id::Epoch;
 use aish_proto::limits::ProtocolLimits;
 use aish_proto::method::{Method, MethodOrder};
+use aishd_config::live::LiveConfig;
+use aishd_config::manifest_store::ManifestStore;
+use aishd_conversation::directory::ConversationDirectory;
+use aishd_log::time::Timestamp;
+use aishd_logging::{LogRing, Redactor};
+use aishd_mcp::hub::Hub;
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, RpcModule};
 use parking_lot::Mutex;
@@ -70,12 +76,6 @@ use self::attached_clients::RoomTable;
 use self::connection::{AfterReply, ClientConnection};
 use self::method_error::MethodError;
 use self::socket_peer::ProviderAmong;
-use aishd_config::live::LiveConfig;
-use aishd_config::manifest_store::ManifestStore;
-use aishd_conversation::directory::ConversationDirectory;
-use aishd_log::time::Timestamp;
-use aishd_logging::{LogRing, Redactor};
-use aishd_mcp::hub::Hub;
 
 /// What every method is given.
 pub struct RpcServer {

@@ -3,17 +3,17 @@
 use aish_proto::confirm::Denial;
 use aish_proto::id::ConversationId;
 use aish_proto::intent::{LifecycleStatus, NegotiateParams, NegotiateResult};
+use aishd_conversation::requests::LevelRequestOutcome;
+use aishd_log::access::Access;
+use aishd_rules::alignment::ActionVerdict;
+use aishd_rules::level_request::WantedLevel;
+use aishd_rules::lifecycle::Lifecycle;
 
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::negotiate::{asked_for, stopped, want_level};
 use super::turn::on_confirm;
 use super::{RpcServer, event_conversion, permission};
-use aishd_conversation::requests::LevelRequestOutcome;
-use aishd_log::access::Access;
-use aishd_rules::alignment::ActionVerdict;
-use aishd_rules::level_request::WantedLevel;
-use aishd_rules::lifecycle::Lifecycle;
 
 /// Conversations that a list has.
 const MOST: usize = 100;

@@ -8,9 +8,8 @@ use aish_proto::error::ErrorKind;
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::traits::StreamCommon as _;
 use interprocess::local_socket::traits::tokio::Listener as _;
-use jsonrpsee::{MethodResponse, Methods};
-
 use jsonrpsee::types::Id;
+use jsonrpsee::{MethodResponse, Methods};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;

@@ -8,6 +8,8 @@ use aish_proto::event::LogLines;
 use aish_proto::id::SubscriptionId;
 use aish_proto::limits::PAGE_BYTES;
 use aish_proto::log::{Tail, TailResult};
+use aishd_logging::RingPage;
+use aishd_platform::clock;
 use jsonrpsee::RpcModule;
 use tokio_util::sync::CancellationToken;
 
@@ -15,8 +17,6 @@ use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
 use crate::log_owner::LogOwner;
-use aishd_logging::RingPage;
-use aishd_platform::clock;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Tail, _, _>(module, tail);

@@ -12,11 +12,6 @@ use aish_proto::mcp::{
     ToolResult, Tools, ToolsResult,
 };
 use aish_proto::method::Empty;
-use jsonrpsee::RpcModule;
-
-use super::connection::ClientConnection;
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, register};
 use aishd_config::address::has_userinfo;
 use aishd_log::audit::{AuditDraft, AuditFact, ServerChange};
 use aishd_log::tool::ContentDigest;
@@ -30,6 +25,11 @@ use aishd_mcp_messages::settings::{
     BearerSource, HttpServerSettings, ServerEndpoint, StdioServerSettings,
 };
 use aishd_platform::clock;
+use jsonrpsee::RpcModule;
+
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
 
 /// A description in a list; `mcp/tool` has the whole of it.
 const MAX_SUMMARY_CHARS: usize = 200;

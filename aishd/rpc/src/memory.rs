@@ -6,15 +6,15 @@ use aish_proto::memory::{
     MemoryPinParams, Pin, Remove,
 };
 use aish_proto::method::Empty;
-use jsonrpsee::RpcModule;
-
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, register};
 use aishd_conversation::memory_book::BookError;
 use aishd_log::memory::{
     MemoryDraft, MemoryId, MemoryKind, MemoryProposer, MemoryRefusal, StoredMemory,
 };
 use aishd_platform::clock::rfc3339;
+use jsonrpsee::RpcModule;
+
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Add, _, _>(module, add);

@@ -1,12 +1,11 @@
 //! Why a call was not done, as the wire says it.
 
 use aish_proto::error::{ErrorData, ErrorKind};
-use jsonrpsee::types::ErrorObjectOwned;
-use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_REQUEST_CODE};
-
 use aishd_conversation::handle::ReadError;
 use aishd_conversation::request_error::RequestError;
 use aishd_log::resource::ResourceChangeError;
+use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_REQUEST_CODE};
 
 /// Who comes while a daemon goes, or into a conversation that was let go of, loses nothing by waiting.
 const NEXT_DAEMON: &str =
@@ -219,8 +218,9 @@ impl From<ReadError> for MethodError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use aishd_log::access::Access;
+
+    use super::*;
 
     /// What somebody can do about it stands beside the reason, or in it where the error has no place for that.
     #[test]

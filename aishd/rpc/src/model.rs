@@ -4,12 +4,12 @@ use aish_proto::method::Empty;
 use aish_proto::model::{
     KeyStatus, List, ModelListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
 };
+use aishd_model::preset::{Backend, Preset};
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
 
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, event_conversion, register};
-use aishd_model::preset::{Backend, Preset};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);

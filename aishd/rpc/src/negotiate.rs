@@ -11,13 +11,6 @@ use aish_proto::intent::{
     self as wire, AlignmentClass, Negotiate, NegotiateParams, NegotiateResult,
 };
 use aish_proto::turn::{SendMode, SendParams};
-use jsonrpsee::RpcModule;
-use serde_json::json;
-
-use super::connection::ClientConnection;
-use super::method_error::{GOES_ON, MethodError};
-use super::turn::{TurnBody, check_key, on_confirm, take};
-use super::{MethodCall, RpcServer, event_conversion, intent, lifecycle, register, tool_run};
 use aishd_conversation::handle::ConversationHandle;
 use aishd_conversation::request_error::RequestError;
 use aishd_conversation::requests::LevelRequestOutcome;
@@ -32,6 +25,13 @@ use aishd_rules::intent::{ChoiceReason, IntentConfidence, IntentDecision, route}
 use aishd_rules::level_request::{WantedLevel, missing};
 use aishd_rules::lifecycle::Lifecycle;
 use aishd_rules::policy::PolicyQuestion;
+use jsonrpsee::RpcModule;
+use serde_json::json;
+
+use super::connection::ClientConnection;
+use super::method_error::{GOES_ON, MethodError};
+use super::turn::{TurnBody, check_key, on_confirm, take};
+use super::{MethodCall, RpcServer, event_conversion, intent, lifecycle, register, tool_run};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Negotiate, _, _>(module, negotiate);

@@ -9,6 +9,20 @@ use aish_proto::norris::{
     Halt, HaltResult, NorrisActivity, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause,
     NorrisRun, NorrisRunParams, NorrisSpent, Pause, Resume, Start, StartParams, StartResult,
 };
+use aishd_conversation::handle::ConversationHandle;
+use aishd_conversation::request_error::RequestError;
+use aishd_conversation::requests::{AskMode, AskPlace, AskRequest, NorrisLaunch, RunControl};
+use aishd_log::access::Access;
+use aishd_log::event::{IdempotencyKey, Record};
+use aishd_log::norris::launch::{MAX_GOAL_BYTES, RunLaunch, RunLimits, UnaskedLevels};
+use aishd_log::norris::status::RunStatus;
+use aishd_log::norris::{self, NorrisEvent};
+use aishd_log::spending::NanoUsd;
+use aishd_log::state::ConversationState;
+use aishd_log::tool_name::Alias;
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::norris_settings::second;
+use aishd_model::preset::Preset;
 use jsonrpsee::RpcModule;
 
 use super::connection::ClientConnection;
@@ -17,22 +31,6 @@ use super::turn::{check_key, digest};
 use super::usage::usd;
 use super::{MethodCall, RpcServer, register};
 use crate::log_owner::LogOwner;
-use aishd_conversation::handle::ConversationHandle;
-use aishd_conversation::request_error::RequestError;
-use aishd_conversation::requests::{AskMode, AskPlace, AskRequest};
-use aishd_conversation::requests::{NorrisLaunch, RunControl};
-use aishd_log::access::Access;
-use aishd_log::event::{IdempotencyKey, Record};
-use aishd_log::norris;
-use aishd_log::norris::NorrisEvent;
-use aishd_log::norris::launch::{MAX_GOAL_BYTES, RunLaunch, RunLimits, UnaskedLevels};
-use aishd_log::norris::status::RunStatus;
-use aishd_log::spending::NanoUsd;
-use aishd_log::state::ConversationState;
-use aishd_log::tool_name::Alias;
-use aishd_model::model_settings::ModelSettings;
-use aishd_model::norris_settings::second;
-use aishd_model::preset::Preset;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Start, _, _>(module, start);

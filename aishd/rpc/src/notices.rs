@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use aish_proto::conversation::ConversationNotice;
 use aish_proto::id::ConversationId;
+use aishd_conversation::pending_questions::QuestionSubject;
+use aishd_log::shell::UNASKED;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::{RpcServer, config};
-use aishd_conversation::pending_questions::QuestionSubject;
-use aishd_log::shell::UNASKED;
 
 /// A notice is worth no more of somebody's time: the directory may be on a disk far away.
 const WITHIN: Duration = Duration::from_millis(200);

@@ -8,14 +8,6 @@ use aish_proto::permission::{
     PermissionHistoryResult, PermissionListResult, PolicyRule, PolicyVerdict, ProviderLevels,
     ProviderPermission, Revoke, RuleEffect, Rules, RulesResult, Set,
 };
-use jsonrpsee::RpcModule;
-
-use super::auto_approve;
-use super::confirm::answerer;
-use super::connection::ClientConnection;
-use super::method_error::MethodError;
-use super::provider_name::provider_or_all;
-use super::{MethodCall, RpcServer, register};
 use aishd_conversation::requests::{ConversationChange as Changed, LevelChange};
 use aishd_log::access::Access;
 use aishd_log::event::Event;
@@ -24,6 +16,13 @@ use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_platform::clock;
 use aishd_rules::policy::{PolicyDecision, PolicyQuestion, decide};
+use jsonrpsee::RpcModule;
+
+use super::confirm::answerer;
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::provider_name::provider_or_all;
+use super::{MethodCall, RpcServer, auto_approve, register};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);

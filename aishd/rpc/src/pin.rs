@@ -3,13 +3,13 @@
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{self as wire, Pin, Pinned, PinnedResult, ResourcePinParams, Unpin};
+use aishd_conversation::requests::ConversationChange;
+use aishd_log::pinned_resource;
 use jsonrpsee::RpcModule;
 
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, mcp, register};
-use aishd_conversation::requests::ConversationChange;
-use aishd_log::pinned_resource;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Pin, _, _>(module, pin);

@@ -6,6 +6,13 @@ use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{CallPrompt, GetPrompt, GetPromptResult};
 use aish_proto::turn::{Attachment, SendParams, SendResult};
+use aishd_conversation::request_error::RequestError;
+use aishd_log::audit::{AuditDraft, AuditFact, CallOutcome};
+use aishd_log::tool::ContentDigest;
+use aishd_log::tool_name::Alias;
+use aishd_mcp::ToolCallError;
+use aishd_mcp_messages::prompt;
+use aishd_platform::clock;
 use jsonrpsee::RpcModule;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -14,13 +21,6 @@ use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::turn::{TurnBody, take};
 use super::{MethodCall, RpcServer, mcp, register};
-use aishd_conversation::request_error::RequestError;
-use aishd_log::audit::{AuditDraft, AuditFact, CallOutcome};
-use aishd_log::tool::ContentDigest;
-use aishd_log::tool_name::Alias;
-use aishd_mcp::ToolCallError;
-use aishd_mcp_messages::prompt;
-use aishd_platform::clock;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<GetPrompt, _, _>(module, get);

@@ -8,11 +8,11 @@ use aish_proto::tool::{
     Register, RegisterParams, RegisterResult, Reload, ToolReloadResult, Unregister,
     UnregisterParams,
 };
+use aishd_config::manifest_store::{ManifestReport, ManifestSelection, ManifestStore, ShelfError};
 use jsonrpsee::RpcModule;
 
 use super::method_error::{HOME, MethodError};
 use super::{MethodCall, RpcServer, register};
-use aishd_config::manifest_store::{ManifestReport, ManifestSelection, ManifestStore, ShelfError};
 
 const MAX_MANIFEST_BYTES: usize = 256 << 10;
 

@@ -3,17 +3,10 @@
 use aish_proto::error::ErrorKind;
 use aish_proto::event as wire_event;
 use aish_proto::id::{BlobId, ConversationId};
-use aish_proto::resource as wire;
 use aish_proto::resource::{
-    ChangedResult, Create, Delete, Get, List, ResourceAuthor, ResourceChangeKind,
+    self as wire, ChangedResult, Create, Delete, Get, List, ResourceAuthor, ResourceChangeKind,
     ResourceGetResult, ResourceListResult, ResourceMetadata, Update, Validate, ValidateResult,
 };
-use jsonrpsee::RpcModule;
-use serde_json::Value;
-
-use super::connection::ClientConnection;
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, blob, confirm, register};
 use aishd_conversation::handle::ReadError;
 use aishd_conversation::request_error::RequestError;
 use aishd_conversation::resource::{CheckError, misfits};
@@ -22,6 +15,12 @@ use aishd_log::resource::{
     ResourceChanged, ResourceData, ResourceHead, ResourceName, ResourceOutcome,
 };
 use aishd_platform::clock;
+use jsonrpsee::RpcModule;
+use serde_json::Value;
+
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, blob, confirm, register};
 
 /// Resources in one page: most, and unless fewer are asked for.
 const PAGE_MOST: u32 = 500;

@@ -10,18 +10,17 @@ use aish_proto::route::{
     FallbackSet, FallbackState, Get, RouteCheckParams, RouteCheckResult, RouteClass, RouteState,
     RoutingSwitched, Set, SwitchParams,
 };
+use aishd_config::live::ConfigChange;
+use aishd_log::routed::{QuestionClass, RoutedSide, RoutingDecision};
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::routing::{self, Meant, RoutingSwitch};
+use aishd_platform::clock::rfc3339;
 use jsonrpsee::RpcModule;
 
 use super::confirm::answerer;
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, config, register};
-use aishd_config::live::ConfigChange;
-use aishd_log::routed::{QuestionClass, RoutedSide, RoutingDecision};
-use aishd_model::model_settings::ModelSettings;
-use aishd_model::routing;
-use aishd_model::routing::{Meant, RoutingSwitch};
-use aishd_platform::clock::rfc3339;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Get, _, _>(module, get);

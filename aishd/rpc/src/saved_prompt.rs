@@ -7,15 +7,14 @@ use aish_proto::prompt::{
     Remove, Save, SaveParams, SavedPrompt,
 };
 use aish_proto::turn::{SendParams, SendResult};
+use aishd_config::prompts::{PromptFiles, PromptsError};
+use aishd_turn::saved_prompt::{self, PromptName};
 use jsonrpsee::RpcModule;
 use serde_json::json;
 
 use super::method_error::{HOME, MethodError};
 use super::turn::{TurnBody, take};
 use super::{MethodCall, RpcServer, prompt as of_servers, register};
-use aishd_config::prompts::{PromptFiles, PromptsError};
-use aishd_turn::saved_prompt;
-use aishd_turn::saved_prompt::PromptName;
 
 /// Characters of a prompt's first line that are shown.
 const BEGINS_CHARS: usize = 200;

@@ -5,11 +5,6 @@ use aish_proto::shell::{
     Cancel, CommandAsked, CommandSegment, ProposedCommand, Run, RunResult, RunningCommand,
     ShellCancelResult, ShellEnding,
 };
-use jsonrpsee::RpcModule;
-
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, register};
-use crate::log_owner::LogOwner;
 use aishd_conversation::command_output::CommandPrinting;
 use aishd_conversation::requests::UserCommandRequest;
 use aishd_conversation::tail_buffer::TailPart;
@@ -18,6 +13,11 @@ use aishd_log::pattern::Patterns;
 use aishd_log::shell::{CommandQuestion, OutputUse, ProposedLine, tool};
 use aishd_log::state::ConversationState;
 use aishd_platform::clock;
+use jsonrpsee::RpcModule;
+
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
+use crate::log_owner::LogOwner;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Run, _, _>(module, run);

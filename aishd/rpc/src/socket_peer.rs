@@ -3,11 +3,11 @@
 use aish_proto::error::ErrorKind;
 use aish_proto::method::{ClientRole, Method as _};
 use aish_proto::{conversation, daemon, doctor, intent, model, turn};
+use aishd_log::tool_name::Alias;
+use aishd_rules::policy::{ClientGrant, Policy};
 
 use super::method_error::MethodError;
 use super::process_descent;
-use aishd_log::tool_name::Alias;
-use aishd_rules::policy::{ClientGrant, Policy};
 
 /// Who sits at the other end, as the kernel says (SO_PEERCRED).
 #[derive(Clone, Debug)]

@@ -1,15 +1,14 @@
 //! `result/read`, and what events say of kept results.
 
 use aish_proto::error::ErrorKind;
-use aish_proto::kept as wire;
-use aish_proto::kept::{BlockEncoding, ReadResult, ReadResultResult};
+use aish_proto::kept::{self as wire, BlockEncoding, ReadResult, ReadResultResult};
+use aishd_log::block::{BlockForm, BlockKind, KeptBlock};
+use aishd_log::event;
+use aishd_tools::builtin;
 use jsonrpsee::RpcModule;
 
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
-use aishd_log::block::{BlockForm, BlockKind, KeptBlock};
-use aishd_log::event;
-use aishd_tools::builtin;
 
 /// Bytes of a kept result in one reply.
 const READ_BYTES: u64 = 1 << 20;

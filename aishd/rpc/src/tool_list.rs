@@ -7,15 +7,6 @@ use aish_proto::envelope::EventData;
 use aish_proto::error::ErrorKind;
 use aish_proto::id::{ConversationId, SubscriptionId};
 use aish_proto::tool::{self as wire, Describe, List, ToolListResult, ToolWatchResult, Watch};
-use jsonrpsee::RpcModule;
-use serde_json::Map;
-use tokio_util::sync::CancellationToken;
-
-use super::connection::ClientConnection;
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, attach, register, tool_run};
-use crate::log_owner::LogOwner;
-use crate::notification::notification;
 use aishd_conversation::request_error::RequestError;
 use aishd_log::constraints::Constraints;
 use aishd_log::grants::GrantList;
@@ -29,6 +20,15 @@ use aishd_rules::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
 use aishd_rules::registry::ManifestRegistry;
 use aishd_rules::tool_binding::NoBindings;
 use aishd_tools::{Toolset, builtin};
+use jsonrpsee::RpcModule;
+use serde_json::Map;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::ClientConnection;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, attach, register, tool_run};
+use crate::log_owner::LogOwner;
+use crate::notification::notification;
 
 /// Of definitions on one page; one more may stand on it, which is far from the limit of a line.
 const PAGE_BYTES: usize = 1 << 20;

@@ -6,17 +6,17 @@ use aish_proto::error::ErrorKind;
 use aish_proto::event::ToolsChanged;
 use aish_proto::tool::{Run, ToolRunParams};
 use aish_proto::turn::{SendMode, SendParams, SendResult};
-use jsonrpsee::RpcModule;
-
-use super::method_error::MethodError;
-use super::turn::{TurnBody, take};
-use super::{MethodCall, RpcServer, register};
 use aishd_conversation::request_error::RequestError;
 use aishd_log::call_list::{CallList, ListError, ListedCall, parse};
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::server::ServerPhase;
 use aishd_rules::catalog::Catalog;
 use aishd_tools::Toolset;
+use jsonrpsee::RpcModule;
+
+use super::method_error::MethodError;
+use super::turn::{TurnBody, take};
+use super::{MethodCall, RpcServer, register};
 
 /// A list waits so long for a server that is being connected to and never was before.
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);

@@ -8,13 +8,6 @@ use aish_proto::transfer::{
     ConversationExportResult, ConversationImportParams, ConversationImportResult, Export,
     ExportFormat, ExportedMessage, Import, ImportDone, ImportedAs,
 };
-use jsonrpsee::RpcModule;
-use serde_json::Value;
-
-use super::conversation::checked;
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, line_limit, register};
-use crate::log_owner::LogOwner;
 use aishd_conversation::export::ExportExtent;
 use aishd_conversation::import::{CompletedImport, ConversationImportError};
 use aishd_conversation::request_error::RequestError;
@@ -23,6 +16,13 @@ use aishd_log::tool_call::ToolCall;
 use aishd_log::tool_name::on_the_wire;
 use aishd_turn::export::{ExportLine, ExportPart, ExportProgress, exported_messages};
 use aishd_turn::import::ImportError;
+use jsonrpsee::RpcModule;
+use serde_json::Value;
+
+use super::conversation::checked;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, line_limit, register};
+use crate::log_owner::LogOwner;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Export, _, _>(module, export);

@@ -11,24 +11,22 @@ use aish_proto::turn::{
     QueueMove, QueueRemove, QueueResume, QueuedTurn, Retry, Send, SendMode, SendParams, SendResult,
     TurnCancelResult, TurnRecord, UnattendedAction, Wait,
 };
-use jsonrpsee::RpcModule;
-use sha2::{Digest as _, Sha256};
-
-use super::connection::ClientConnection;
-use super::method_error::{GOES_ON, MethodError};
-use super::{MethodCall, RpcServer, blob, event_conversion, register};
-use aishd_conversation::handle::ConversationHandle;
-use aishd_conversation::handle::ReadError;
+use aishd_conversation::handle::{ConversationHandle, ReadError};
 use aishd_conversation::requests::{
     AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, QueueChange, RepeatAsk,
 };
 use aishd_log::call_list::CallList;
 use aishd_log::confirm;
 use aishd_log::environment::ClientVariables;
-use aishd_log::event;
-use aishd_log::event::{Event, IdempotencyKey};
+use aishd_log::event::{self, Event, IdempotencyKey};
 use aishd_log::pattern::Patterns;
 use aishd_log::state::ConversationState;
+use jsonrpsee::RpcModule;
+use sha2::{Digest as _, Sha256};
+
+use super::connection::ClientConnection;
+use super::method_error::{GOES_ON, MethodError};
+use super::{MethodCall, RpcServer, blob, event_conversion, register};
 
 /// Characters of a waiting question that are shown.
 const SHOWN_CHARS: usize = 200;

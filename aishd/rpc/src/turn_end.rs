@@ -1,7 +1,6 @@
 //! How a turn ended, as clients are told.
 
 use aish_proto::turn;
-
 use aishd_log::event::StopReason;
 use aishd_log::turn_error::{FailureClass, TurnError};
 

@@ -7,16 +7,16 @@ use aish_proto::id::ConversationId;
 use aish_proto::usage::{
     self as shown, Get, UsageGetParams, UsageGetResult, UsageGrouping, UsageRow, UsageToday, Usd,
 };
-use jsonrpsee::RpcModule;
-
-use super::confirm::answerer;
-use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, register};
 use aishd_log::budget::{BudgetChanged, BudgetLimits, BudgetReached, BudgetScope};
 use aishd_log::spending::{Day, NanoUsd, PaidRequest, Payee, SpendingPurpose, SpentSum};
 use aishd_log::time::Timestamp;
 use aishd_log::usage::Usage;
 use aishd_platform::clock;
+use jsonrpsee::RpcModule;
+
+use super::confirm::answerer;
+use super::method_error::MethodError;
+use super::{MethodCall, RpcServer, register};
 
 /// Sums in one answer.
 const ROWS_MOST: usize = 1000;

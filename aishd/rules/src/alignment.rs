@@ -1,6 +1,11 @@
 //! How an action stands to the rules before anything of it runs. The rules are those of the gate, asked in the same
 //! way, so that the two cannot say different things, and no provider is spoken of differently from another.
 
+use aishd_log::access::Access;
+use aishd_log::constraints::Constraints;
+use aishd_log::grants::GrantList;
+use aishd_log::pattern::Patterns;
+use aishd_log::tool_name::Alias;
 use serde_json::{Map, Value};
 
 use crate::allowances::AllowanceList;
@@ -8,11 +13,6 @@ use crate::catalog::Catalog;
 use crate::intent::IntentDecision;
 use crate::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
 use crate::tool_binding::NoBindings;
-use aishd_log::access::Access;
-use aishd_log::constraints::Constraints;
-use aishd_log::grants::GrantList;
-use aishd_log::pattern::Patterns;
-use aishd_log::tool_name::Alias;
 
 /// What an action is.
 #[derive(Clone, Debug, PartialEq, Eq)]

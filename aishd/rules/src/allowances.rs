@@ -1,12 +1,11 @@
 //! What attached clients let run unasked in one conversation for as long as they are there. It is no
 //! state of the conversation: it ends with its client, and with the daemon.
 
-use aishd_log::grants::GrantScope;
 use std::num::NonZeroU32;
 
 use aish_proto::id::ClientId;
-
 use aishd_log::confirm::AnsweringPerson;
+use aishd_log::grants::GrantScope;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::tool_name::ToolName;
 

@@ -3,21 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
-use crate::boundary::BoundaryError;
-use crate::command_setting::CommandSetting;
-use crate::policy::{AskReason, DecidingRule, PolicyDecision};
 use aishd_command::change_directory;
-use aishd_command::command;
-use aishd_command::command::Dialect;
-use aishd_command::destructive;
-use aishd_command::destructive::Danger;
+use aishd_command::command::{self, Dialect};
+use aishd_command::destructive::{self, Danger};
 use aishd_log::access::Access;
 use aishd_log::norris::launch::UnaskedLevels;
 use aishd_log::tool::{ClaimSource, ContentDigest, Tool};
 use aishd_log::tool_name::Alias;
 use aishd_model::second_opinion::Opinion;
+use serde_json::Value;
+
+use crate::boundary::BoundaryError;
+use crate::command_setting::CommandSetting;
+use crate::policy::{AskReason, DecidingRule, PolicyDecision};
 
 /// Why a person is asked about an action of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

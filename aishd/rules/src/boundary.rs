@@ -1,16 +1,16 @@
 //! What a command that nobody approved may reach, as a value: it is computed here, without looking anything up, is part of
 //! what one consent is bound to, and is put in force by the kernel before the program starts (`child/wall`).
 
-use aishd_model::norris_settings::WidenedLimits;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
+use aishd_log::ending::BoundaryFailure;
+use aishd_log::tool::ContentDigest;
+use aishd_model::norris_settings::WidenedLimits;
 use serde::Serialize;
 
 use crate::command_setting::CommandSetting;
-use aishd_log::ending::BoundaryFailure;
-use aishd_log::tool::ContentDigest;
 
 /// What programs are made of. Reading it tells nobody's secrets; what is not there is left out.
 const SYSTEM: [&str; 14] = [

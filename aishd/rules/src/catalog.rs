@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use serde_json::{Map, Value};
-
-use crate::policy::Policy;
 use aishd_log::pattern::Pattern;
 use aishd_log::tool::{ContentDigest, Tool};
 use aishd_log::tool_name::{Alias, ToolName, on_the_wire};
 use aishd_mcp_messages::schema::Schema;
 use aishd_model::preset::Preset;
 use aishd_model::tool_limit;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+use crate::policy::Policy;
 
 /// Tools of all providers, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -168,10 +168,11 @@ impl ToolOffer {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::log_samples::tool;
     use aishd_log::access::Access;
     use aishd_log::pattern::Patterns;
+
+    use super::*;
+    use crate::log_samples::tool;
 
     fn catalog() -> Catalog {
         let names = ["git__log", "fs__read", "fs__rm.all"];

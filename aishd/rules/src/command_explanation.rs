@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::command_setting::CommandSetting;
-use aishd_command::command;
-use aishd_command::command::{Dialect, Redirect, Shape};
-use aishd_command::destructive;
-use aishd_command::destructive::Danger;
+use aishd_command::command::{self, Dialect, Redirect, Shape};
+use aishd_command::destructive::{self, Danger};
 use aishd_log::shell::SimpleCommand;
+
+use crate::command_setting::CommandSetting;
 
 /// Parts that are shown; the text itself is shown whole.
 const MAX_SEGMENTS: usize = 32;

@@ -1,8 +1,9 @@
 //! What a model is told of the shell: that it can propose commands, how, and where they run. Without that no model writes a
 //! `CMD:` line. Its bytes are the same as long as the rules, the shell and the directory are.
 
-use crate::command_setting::CommandSetting;
 use aishd_log::shown_name::shown_path;
+
+use crate::command_setting::CommandSetting;
 
 /// What lets a proposed command run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

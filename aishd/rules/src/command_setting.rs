@@ -1,16 +1,15 @@
 //! Where a command runs: the shell that reads it, its directory, and the environment of whoever asked. What a person
 //! approves is bound to all of it.
 
-use aishd_log::environment::ClientVariables;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use aishd_log::environment::ClientVariables;
+use aishd_log::tool::ContentDigest;
 use serde_json::json;
 
-use crate::boundary;
-use crate::boundary::Boundary;
-use aishd_log::tool::ContentDigest;
+use crate::boundary::{self, Boundary};
 
 /// The shell of those who have none that is known here.
 pub const PLAIN_SHELL: &str = "/bin/sh";
@@ -122,10 +121,11 @@ fn is_known(shell: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use aishd_model::norris_settings::WidenedLimits;
+
     use super::*;
     use crate::boundary::tests::ground;
     use crate::samples::{setting, variables};
-    use aishd_model::norris_settings::WidenedLimits;
 
     #[track_caller]
     fn check_shell(named: &str, expected: &str) {

@@ -1,11 +1,10 @@
 //! A server's question to a person: a form that nobody but a person fills in.
 
+use aishd_log::confirm::ConfirmKind;
+use aishd_mcp_messages::form::{self, FormError};
 use serde_json::json;
 
 use crate::server_request::{ServerRequest, ServerRequestJudgement, ServerWish};
-use aishd_log::confirm::ConfirmKind;
-use aishd_mcp_messages::form;
-use aishd_mcp_messages::form::FormError;
 
 /// Whether a person is asked.
 pub fn judge(request: ServerRequest<'_>) -> ServerRequestJudgement<FormError> {
@@ -30,12 +29,12 @@ pub fn judge(request: ServerRequest<'_>) -> ServerRequestJudgement<FormError> {
 
 #[cfg(test)]
 mod tests {
+    use aishd_log::confirm::Then;
     use serde_json::Value;
 
     use super::*;
     use crate::gate::Presence;
     use crate::server_request::{MOST, tests};
-    use aishd_log::confirm::Then;
 
     fn judged(
         then: Then,

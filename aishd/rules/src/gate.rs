@@ -8,13 +8,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
-use serde_json::{Map, Value};
-
-use crate::allowances::{AllowanceList, AllowanceNumber};
-use crate::autonomy::{Autonomy, HaltReason};
-use crate::catalog::{Catalog, ToolOffer};
-use crate::policy::{AskReason, Policy, PolicyDecision, PolicyQuestion, decide};
-use crate::tool_binding::{BoundBy, ToolBindings};
 use aishd_log::canonical::canonical;
 use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
 use aishd_log::constraints::Constraints;
@@ -24,6 +17,13 @@ use aishd_log::time::Timestamp;
 use aishd_log::tool::{ContentDigest, DecisionSubject, Tool};
 use aishd_log::tool_call::ToolCall;
 pub use command::{ApprovedCommand, CommandGate, RunContainment};
+use serde_json::{Map, Value};
+
+use crate::allowances::{AllowanceList, AllowanceNumber};
+use crate::autonomy::{Autonomy, HaltReason};
+use crate::catalog::{Catalog, ToolOffer};
+use crate::policy::{AskReason, Policy, PolicyDecision, PolicyQuestion, decide};
+use crate::tool_binding::{BoundBy, ToolBindings};
 
 const NOT_OFFERED: &str = "no such tool is offered";
 const MISFIT: &str = "its arguments do not fit the tool's schema";

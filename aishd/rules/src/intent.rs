@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::catalog::Catalog;
 use aishd_log::tool_name::{Alias, ToolName};
+
+use crate::catalog::Catalog;
 
 mod words;
 

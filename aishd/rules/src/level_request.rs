@@ -4,16 +4,16 @@
 //! The serde attributes spell the stored form out, as in [`aishd_log::event`].
 
 use aish_proto::id::ConfirmId;
-use aishd_log::level_request::{GrantOnYes, LevelRequest, LevelStep, OpenRaise};
-
-use crate::gate::Presence;
-use crate::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
 use aishd_log::access::Access;
 use aishd_log::confirm::{AnsweringPerson, ConfirmFate, OnConfirm, Resolution, Then};
 use aishd_log::event::Event;
+use aishd_log::level_request::{GrantOnYes, LevelRequest, LevelStep, OpenRaise};
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
+
+use crate::gate::Presence;
+use crate::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
 
 /// Levels that are asked about in one conversation at the same time.
 pub const MOST: usize = 16;

@@ -1,7 +1,6 @@
 //! Actions that the daemon answers itself, whatever tools there are.
 
 use aish_proto::id::ConversationId;
-
 use aishd_log::access::Access;
 
 /// One of them.

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use aishd_command::command::{self, Dialect};
+use aishd_command::destructive::{self, Danger};
+
 use crate::command_setting::CommandSetting;
-use aishd_command::command;
-use aishd_command::command::Dialect;
-use aishd_command::destructive;
-use aishd_command::destructive::Danger;
 
 /// Stands behind what such a program printed.
 pub const NONE: &str =

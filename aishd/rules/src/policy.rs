@@ -2,24 +2,24 @@
 //!
 //! Rules are looked up and never searched through, so ten thousand of them cost what one does.
 
-use aishd_log::grants::GrantList;
-use aishd_log::level_request::upgrade_required;
-use aishd_log::pattern::{Pattern, Patterns};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
+use aishd_log::access::Access;
+use aishd_log::constraints::{ConstraintBreach, ConstraintDoubt, ConstraintKnowledge, Constraints};
+use aishd_log::grants::GrantList;
+use aishd_log::level_request::upgrade_required;
+use aishd_log::pattern::{Pattern, Patterns};
+use aishd_log::shell;
+use aishd_log::shortened_result::MAX_RESULT_CHARS;
+use aishd_log::tool::{ClaimSource, ContentDigest, Tool, ToolReach};
+use aishd_log::tool_name::{Alias, ToolName};
 use serde_json::{Map, Value};
 
 use crate::allowances::{AllowanceList, AllowanceNumber};
 use crate::autonomy::HaltReason;
 use crate::tool_binding::{BoundBy, ToolBindings, changed_from};
-use aishd_log::access::Access;
-use aishd_log::constraints::{ConstraintBreach, ConstraintDoubt, ConstraintKnowledge, Constraints};
-use aishd_log::shell;
-use aishd_log::shortened_result::MAX_RESULT_CHARS;
-use aishd_log::tool::{ClaimSource, ContentDigest, Tool, ToolReach};
-use aishd_log::tool_name::{Alias, ToolName};
 
 /// A day.
 const UNATTENDED_MS: u64 = 24 * 60 * 60 * 1000;

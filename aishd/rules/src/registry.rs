@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use aishd_log::access::Access;
 use aishd_log::canonical::canonical;
 use aishd_log::resource::ResourceName;
 use aishd_log::tool::{ClaimSource, ContentDigest, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::confidential;
+use serde_json::{Value, json};
 
 /// One manifest, with everything found that it names.
 #[derive(Clone, PartialEq)]

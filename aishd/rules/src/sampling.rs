@@ -1,12 +1,11 @@
 //! A server's request for an answer of a model. A person's yes is for one request, of this model.
 
-use aishd_log::confirm::ForModel;
+use aishd_log::confirm::{ConfirmKind, ForModel};
+use aishd_model::preset::Preset;
 use serde_json::json;
 
 use crate::sampling_request::{SamplingError, limited, read};
 use crate::server_request::{ServerRequest, ServerRequestJudgement, ServerWish};
-use aishd_log::confirm::ConfirmKind;
-use aishd_model::preset::Preset;
 
 /// Whether a person is asked. `preset` is the one that answers in this turn, if one does.
 pub fn judge(
@@ -52,13 +51,13 @@ pub fn judge(
 
 #[cfg(test)]
 mod tests {
+    use aishd_log::confirm::Then;
     use serde_json::Value;
 
     use super::*;
     use crate::gate::Presence;
     use crate::sampling_request::read_bounded;
     use crate::server_request::{MOST, tests};
-    use aishd_log::confirm::Then;
 
     struct Case {
         then: Then,

@@ -2,13 +2,12 @@
 //! a person can be shown all of it, or it is refused with a reason that its author understands. What is asked of the
 //! conversation (`includeContext`) and of other models (`modelPreferences`) is not read: it gets neither.
 
-use aishd_log::confirm::ForModel;
-use serde_json::{Value, json};
-
 use aishd_log::canonical::canonical;
+use aishd_log::confirm::ForModel;
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_model::preset::Preset;
 use aishd_model::reply::{FinishReason, Reply};
+use serde_json::{Value, json};
 
 /// Of the whole request, in its canonical spelling.
 const MAX_BYTES: usize = 64 << 10;

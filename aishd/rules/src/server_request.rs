@@ -2,14 +2,13 @@
 //! person can agree to it: no rule does.
 
 use aish_proto::id::ConfirmId;
+use aishd_log::access::Access;
+use aishd_log::confirm::{Confirm, ConfirmKind, Decision, ForModel, OnConfirm, Then};
+use aishd_log::time::Timestamp;
+use aishd_log::tool::ContentDigest;
 use serde_json::{Value, json};
 
 use crate::gate::{ApprovedCall, Presence, spelled};
-use aishd_log::access::Access;
-use aishd_log::confirm::ForModel;
-use aishd_log::confirm::{Confirm, ConfirmKind, Decision, OnConfirm, Then};
-use aishd_log::time::Timestamp;
-use aishd_log::tool::ContentDigest;
 
 /// Requests of servers in one conversation that wait for people at the same time.
 pub const MOST: usize = 8;

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use aishd_log::tool::{ContentDigest, Tool};
 use aishd_log::tool_name::ToolName;
+use serde::{Deserialize, Serialize};
 
 /// What a tool's name stands for, in all conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +76,10 @@ pub fn changed_from(
 
 #[cfg(test)]
 mod tests {
+    use aishd_log::access::Access;
+
     use super::*;
     use crate::log_samples::tool;
-    use aishd_log::access::Access;
 
     #[test]
     fn a_rule_counts_for_what_was_bound_and_for_what_a_person_saw_since() {

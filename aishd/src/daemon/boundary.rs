@@ -3,16 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use directories::BaseDirs;
-
-use super::DaemonPaths;
-use super::configuration::StartConfiguration;
 use aishd_config::environment_variables::DaemonEnvironment;
 use aishd_config::paths;
 use aishd_platform::{clock, failpoint};
 use aishd_process::Children;
 use aishd_rules::boundary::BoundaryGround;
 use aishd_tools::contained_command::remove;
+use directories::BaseDirs;
+
+use super::DaemonPaths;
+use super::configuration::StartConfiguration;
 
 /// What is removed by one program; the rest goes at the start after this one.
 const LEFT_AT_ONCE: usize = 1000;

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::rule_audit::StoreWitness;
-use crate::args::DaemonArgs;
+use aishd_config::Settings;
 use aishd_config::environment_variables::{self, DaemonEnvironment};
-use aishd_config::fault::Fault;
+use aishd_config::fault::{self, Fault};
 use aishd_config::layers::{LayerPaths, assign_path};
 use aishd_config::live::LiveConfig;
 use aishd_config::load::{self, LoadedConfig};
 use aishd_config::paths::{self, PathError};
 use aishd_config::value::LogFormat;
-use aishd_config::{Settings, fault};
 use aishd_logging::{LineFormat, LogSettings, RunningLog};
+
+use super::rule_audit::StoreWitness;
+use crate::args::DaemonArgs;
 
 /// The configuration has these faults.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 
 use aish_proto::id::{ConversationId, Seq};
-
 use aishd_log::access::Access;
 use aishd_log::audit::AuditDraft;
 use aishd_log::event::{Event, ProviderLevel, Record};

@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::ConfirmId;
-use tokio::time::Instant;
-
 use aishd_config::environment_variables;
 use aishd_config::live::LiveConfig;
 use aishd_config::settings::NotifySettings;
@@ -19,6 +17,7 @@ use aishd_log::audit::{AuditDraft, AuditFact, NotifyOutcome};
 use aishd_platform::clock;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
+use tokio::time::Instant;
 
 /// When it is looked again whether somebody who was there still is.
 const LOOK: Duration = Duration::from_secs(30);

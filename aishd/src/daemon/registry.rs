@@ -4,7 +4,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::watch::{FileWatcher, WatchedPaths};
 use aishd_config::environment_variables;
 use aishd_config::live::LiveConfig;
 use aishd_config::manifest_store::{self, ManifestSelection, ManifestStore};
@@ -13,6 +12,8 @@ use aishd_mcp::hub::Hub;
 use aishd_process::Children;
 use aishd_tools::ToolRunner;
 use aishd_tools::registry::{ManifestRunner, RunnerServices};
+
+use super::watch::{FileWatcher, WatchedPaths};
 
 /// The tools of these servers, and what runs programs of others. The log learns their secrets before they do.
 pub(super) fn tools(

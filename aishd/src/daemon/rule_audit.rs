@@ -4,9 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-use tokio::sync::Mutex;
-
 use aishd_config::Settings;
 use aishd_config::live::LiveConfig;
 use aishd_config::settings::NotifySettings;
@@ -16,6 +13,8 @@ use aishd_log::tool::ContentDigest;
 use aishd_platform::clock;
 use aishd_rules::policy::Policy;
 use aishd_store::{CommitError, Note, Store};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 
 /// Where the rules stand that were told of last.
 const KEY: &str = "audit.policy";

@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use aishd_conversation::tool_definitions::ToolDefinitions;
 use aishd_log::pattern::Pattern;
 use aishd_log::shell::UNASKED;
 use aishd_rules::policy::Policy;
 use aishd_tools::ToolRunner;
+use tokio::sync::watch;
 
 /// Looks whenever tools or rules have changed, for ever.
 pub(super) async fn follow(

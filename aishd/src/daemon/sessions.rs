@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use aishd_config::environment_variables;
 use aishd_logging::Redactor;
 use aishd_mcp::hub::Hub;
@@ -13,6 +11,7 @@ use aishd_mcp::hub_parts::HubParts;
 use aishd_mcp_messages::settings::McpSettings;
 use aishd_process::Children;
 use aishd_store::{Note, Store};
+use tokio::sync::watch;
 
 /// Time for MCP servers to end by themselves once their input is closed.
 const WAIT: Duration = Duration::from_secs(1);

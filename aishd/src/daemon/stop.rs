@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use aishd_config::live::OnErrors;
+use aishd_log::time::Timestamp;
+use aishd_platform::clock;
+use aishd_rpc::{OrderedStop, RpcServer};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::sessions;
 use crate::service;
-use aishd_config::live::OnErrors;
-use aishd_log::time::Timestamp;
-use aishd_platform::clock;
-use aishd_rpc::{OrderedStop, RpcServer};
 
 /// A stop is over within six seconds, whatever runs; what is behind this in the end belongs to the store.
 const CHILDREN_UNTIL: Duration = Duration::from_millis(5500);

@@ -4,12 +4,12 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use aishd_config::environment_variables;
+use aishd_store::inspection::{StoreLook, WholeReading, look};
 use serde::Serialize;
 
 use super::{configuration, exit};
 use crate::args::DaemonArgs;
-use aishd_config::environment_variables;
-use aishd_store::inspection::{StoreLook, WholeReading, look};
 
 /// Somebody waits for it.
 const WITHIN: Duration = Duration::from_secs(2);

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_config::live::{LiveConfig, OnErrors, ReloadOutcome};
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
-
-use aishd_config::live::{LiveConfig, OnErrors, ReloadOutcome};
 
 /// Several events of one change become one.
 const QUIET: Duration = Duration::from_millis(20);

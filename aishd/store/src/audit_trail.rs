@@ -1,14 +1,14 @@
 //! The audit trail in the index: a value for each record, found by its number.
 
 use aish_proto::id::{ConversationId, Seq};
+use aishd_log::audit::chain::{ChainHead, SealedRecord};
+use aishd_log::tool::ContentDigest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sled::Db;
 
 use super::index::IndexFault;
 use super::{ReadError, Store, values};
-use aishd_log::audit::chain::{ChainHead, SealedRecord};
-use aishd_log::tool::ContentDigest;
 
 /// A record as the index has it.
 #[derive(Deserialize)]

@@ -3,6 +3,11 @@
 use std::collections::HashMap;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
+use aishd_log::audit::chain;
+use aishd_log::event::{Event, Record};
+use aishd_log::resource::ResourceChanged;
+use aishd_log::spending::SpentSum;
+use aishd_log::state::ConversationState;
 use serde::{Deserialize, Serialize};
 use sled::{Batch, Db};
 
@@ -13,11 +18,6 @@ use super::page_cache::CachePassing;
 use super::segment::JournalSegment;
 use super::spending::SpendingSums;
 use super::{Note, Partial, audit_trail, scan, values};
-use aishd_log::audit::chain;
-use aishd_log::event::{Event, Record};
-use aishd_log::resource::ResourceChanged;
-use aishd_log::spending::SpentSum;
-use aishd_log::state::ConversationState;
 
 /// A replayed batch is applied when it has so many lines, so that memory stays small.
 const REPLAY_LINES: usize = 256;

@@ -5,11 +5,11 @@ use std::fs;
 use std::io::{self, Write as _};
 
 use aish_proto::id::ConversationId;
+use aishd_platform::failpoint;
 
 use super::disk;
 use super::line::{self, JournalPosition, JournalRecord, SegmentHeader};
 use super::segment::ClosedSegment;
-use aishd_platform::failpoint;
 
 /// Rewrites one segment without what the deleted conversations said before they were deleted, and without notes whose keys
 /// are `noted` in segments after it; it learns those of this one. What stands behind its limit was never acknowledged: it

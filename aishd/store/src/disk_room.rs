@@ -1,12 +1,12 @@
 //! The one rule for room on the disk of the store: what begins must leave room for its end.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
+
+use aishd_log::event::{Event, Record};
 
 use super::disk::{self, SPARE_BYTES};
 use super::disk_reserve;
-use aishd_log::event::{Event, Record};
 
 /// The index takes several times what the journal does.
 const INDEX_FACTOR: u64 = 8;

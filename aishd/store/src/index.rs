@@ -3,13 +3,16 @@
 //! sled can panic and hang on damaged files, and its errors stick until every handle is gone. So nothing here
 //! trusts it: it is opened in a thread that may be left behind, and read behind a guard.
 
-use std::fs;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use aishd_log::event::Record;
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
+use aishd_platform::clock;
 use serde::{Deserialize, Serialize};
 use sled::{Config, Db, IVec, Mode};
 
@@ -18,10 +21,6 @@ use super::journal::LineLocation;
 use super::page_cache::CachePassing;
 use super::values::{self, GetError};
 use super::{ConfirmPlace, KeyUse, Loaded, Partial, ReadError, TurnPlace, disk};
-use aishd_log::event::Record;
-use aishd_log::state::ConversationState;
-use aishd_log::time::Timestamp;
-use aishd_platform::clock;
 
 const CACHE_BYTES: u64 = 8 * 1024 * 1024;
 /// Opening a whole index takes milliseconds; one that takes so long is hung.

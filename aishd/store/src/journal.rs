@@ -9,6 +9,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use aish_proto::id::{ConversationId, Epoch};
+use aishd_log::audit::chain::ChainHead;
+use aishd_log::spending::SpentSum;
+use aishd_platform::clock;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -17,9 +20,6 @@ use super::line::{
     NoteRec, PartialRec, RecordPlace, SegmentHeader,
 };
 use super::{Note, Partial, segment};
-use aishd_log::audit::chain::ChainHead;
-use aishd_log::spending::SpentSum;
-use aishd_platform::clock;
 
 pub(super) const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 

@@ -36,6 +36,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::{ConfirmId, ConversationId, Epoch, Seq, TurnId};
+use aishd_log::audit::AuditDraft;
+use aishd_log::event::Record;
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use sled::Db;
 use tokio::sync::{mpsc, oneshot};
 
@@ -50,10 +54,6 @@ use self::requests::{
 };
 use self::shared::{StoreShared, WriterHandle};
 use self::writer::StoreWriter;
-use aishd_log::audit::AuditDraft;
-use aishd_log::event::Record;
-use aishd_log::state::ConversationState;
-use aishd_log::time::Timestamp;
 
 /// As many requests as one group may have; who finds it full waits (commits) or is told (text).
 const MAILBOX: usize = 512;

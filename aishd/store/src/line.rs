@@ -4,12 +4,11 @@
 //! `{"crc":"xxxxxxxx","len":"dddddddd","rec":<rec>}` and a newline; the CRC32C is over the bytes of `rec`.
 
 use aish_proto::id::{ConversationId, Epoch, TurnId};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-
 use aishd_log::spending::SpentSum;
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// The newest format that this program writes and understands.
 pub(super) const FORMAT: u32 = 2;

@@ -5,8 +5,9 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use super::{OpenError, disk};
 use aishd_platform::file_lock::{self, LockError};
+
+use super::{OpenError, disk};
 
 #[derive(Debug)]
 pub(super) struct StoreLock {

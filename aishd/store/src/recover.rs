@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aish_proto::id::Epoch;
+use aishd_log::audit::chain::ChainHead;
+use aishd_platform::{clock, failpoint};
 use sled::Db;
 
 use super::change_batch::{IndexCache, IndexReplay};
@@ -16,8 +18,6 @@ use super::lock::StoreLock;
 use super::scan::{self, JournalEnd, ScanError};
 use super::segment::{self, JournalSegment};
 use super::{Alive, OpenError, audit_trail, disk};
-use aishd_log::audit::chain::ChainHead;
-use aishd_platform::{clock, failpoint};
 
 /// Everything that the writer works with.
 #[derive(Debug)]

@@ -3,6 +3,12 @@
 use std::collections::HashMap;
 
 use aish_proto::id::{ConversationId, Seq};
+use aishd_log::audit::AuditDraft;
+use aishd_log::audit::chain::ChainHead;
+use aishd_log::event::Record;
+use aishd_log::spending::SpentSum;
+use aishd_log::state::ConversationState;
+use aishd_log::tool::ContentDigest;
 use serde_json::value::RawValue;
 use sled::Db;
 use tokio::sync::oneshot;
@@ -11,12 +17,6 @@ use super::change_batch::{ChangeBatch, IndexCache};
 use super::index::IndexFault;
 use super::journal::{JournalEntry, LineLocation};
 use super::{Commit, CommitError, DiskClaim, Note, Partial, spending};
-use aishd_log::audit::AuditDraft;
-use aishd_log::audit::chain::ChainHead;
-use aishd_log::event::Record;
-use aishd_log::spending::SpentSum;
-use aishd_log::state::ConversationState;
-use aishd_log::tool::ContentDigest;
 
 /// The journal's lines can have eight digits of length; nothing that we accept comes near.
 const RECORD_BYTES: usize = 64 * 1024 * 1024;

@@ -3,12 +3,12 @@
 use std::ops::Bound;
 
 use aish_proto::id::ConversationId;
+use aishd_log::event::Event;
+use aishd_log::resource::{ResourceData, ResourceHead, ResourceName, ResourceStatus};
 use sled::Db;
 
 use super::index::{self, IndexFault};
 use super::{ReadError, Store, values};
-use aishd_log::event::Event;
-use aishd_log::resource::{ResourceData, ResourceHead, ResourceName, ResourceStatus};
 
 impl Store {
     /// What there is under a name.

@@ -1,10 +1,10 @@
 //! Going through a log for records that are worth reading, without understanding the others.
 
 use aish_proto::id::{ConversationId, Seq};
+use aishd_log::event::Record;
 
 use super::index::{self, IndexFault};
 use super::{ReadError, Store, values};
-use aishd_log::event::Record;
 
 /// Part of a log that was looked through.
 #[derive(Clone, Debug)]

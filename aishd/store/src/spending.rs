@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use aish_proto::id::ConversationId;
+use aishd_log::event::Record;
+use aishd_log::spending::{Day, NanoUsd, Payee, SpentSum};
+use aishd_log::usage::Usage;
 use sha2::{Digest as _, Sha256};
 use sled::{Batch, Db};
 
 use super::index::IndexFault;
 use super::{ReadError, Store, values};
-use aishd_log::event::Record;
-use aishd_log::spending::{Day, NanoUsd, Payee, SpentSum};
-use aishd_log::usage::Usage;
 
 impl Store {
     /// What was taken from this day on, oldest first.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use super::disk_room::DiskRoom;
 use super::index::{self, IndexFault, guarded};
 use super::recover::{self, BuildError};
-use super::segment::ClosedSegment;
+use super::segment::{self, ClosedSegment};
 use super::shared::StoreShared;
 use super::writer::StoreWriter;
-use super::{compact, disk, scan, segment, values};
+use super::{compact, disk, scan, values};
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(2);

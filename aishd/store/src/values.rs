@@ -4,12 +4,12 @@
 //! begins with the number of parts.
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use aishd_log::resource::ResourceName;
+use aishd_log::spending::Day;
 use sha2::{Digest as _, Sha256};
 use sled::{Batch, Tree};
 
 use super::page_cache::CachePassing;
-use aishd_log::resource::ResourceName;
-use aishd_log::spending::Day;
 
 /// Sixteen of them share a page of sled, which must stay well below its limit for a page in the log.
 pub(super) const PART_BYTES: usize = 4096;

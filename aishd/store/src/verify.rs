@@ -5,18 +5,18 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use aish_proto::id::{ConversationId, Seq};
-
-use super::audit_trail::TrailDirection;
-use super::line::JournalRecord;
-use super::scan::{self, CommitLines, ScanError};
-use super::segment::{self, JournalSegment};
-use super::{ReadError, Store};
 use aishd_log::audit::AuditFact;
 use aishd_log::audit::chain::{ChainBreak, ChainHead, FactReference, SealedRecord};
 use aishd_log::audit::fact::is_audited;
 use aishd_log::audit::verdict::{ChainFault, ChainFinding, ChainVerdict};
 use aishd_log::event::{Event, Record};
 use aishd_log::tool::ContentDigest;
+
+use super::audit_trail::TrailDirection;
+use super::line::JournalRecord;
+use super::scan::{self, CommitLines, ScanError};
+use super::segment::{self, JournalSegment};
+use super::{ReadError, Store};
 
 /// Records that are looked at between two looks at the index.
 const PAGE: usize = 1000;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aish_proto::id::ConversationId;
+use aishd_log::audit::chain::ChainHead;
+use aishd_platform::failpoint;
 use tokio::sync::mpsc;
 
 use super::change_batch::IndexCache;
@@ -23,8 +25,6 @@ use super::segment::ClosedSegment;
 use super::shared::StoreShared;
 use super::upkeep::{IndexAway, WriterEnd};
 use super::{CommitError, MAILBOX, disk};
-use aishd_log::audit::chain::ChainHead;
-use aishd_platform::failpoint;
 
 /// One write and one sync for so much: enough to be worth the sync, little enough to be quick.
 const GROUP_BYTES: usize = 1024 * 1024;

@@ -7,8 +7,6 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 use aishd_log::ending::BoundaryFailure;
 use aishd_platform::clock;
 use aishd_process::spec::{ChildSpec, StandardStream};
@@ -16,6 +14,7 @@ use aishd_process::wall::Wall;
 use aishd_process::{Children, SpawnError};
 use aishd_rules::boundary::{Boundary, explains};
 use aishd_rules::command_setting::CommandSetting;
+use tokio::time::timeout;
 
 /// One command that is kept within.
 pub(super) struct ContainedCommand<'a> {
@@ -175,11 +174,12 @@ pub fn wall(boundary: &Boundary, scratch: &Path) -> Wall {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use aishd_log::environment::ClientVariables;
     use aishd_model::norris_settings::WidenedLimits;
     use aishd_rules::boundary::BoundaryGround;
     use aishd_rules::command_setting::CommandSetting;
+
+    use super::*;
 
     #[test]
     fn a_cache_that_the_configuration_names_is_found_by_programs() {

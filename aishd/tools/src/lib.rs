@@ -14,14 +14,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use serde_json::{Map, Value};
-use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
-
-use self::registry::{CallContext, ManifestRunner, RunnerJob};
-use self::result::judged;
-pub use self::result::{CallProgress, ToolOutput, returned};
 use aishd_log::ending::CommandResult;
 use aishd_log::pattern::Pattern;
 use aishd_log::pinned_resource::{PinnedContent, PinnedEntry};
@@ -42,6 +34,14 @@ use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::gate::ApprovedCall;
 use aishd_rules::policy::Policy;
 use aishd_rules::registry::{Manifest, ManifestRegistry};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use self::registry::{CallContext, ManifestRunner, RunnerJob};
+use self::result::judged;
+pub use self::result::{CallProgress, ToolOutput, returned};
 
 /// What a call says that waits to be heard.
 const NOTES: usize = 64;

@@ -1,10 +1,6 @@
 //! What a call gave, in the form in which the model is shown it and the log keeps it.
 
 use aish_proto::id::ResultId;
-use serde_json::Value;
-
-use super::builtin::how_to_read_on;
-use super::result_blocks;
 use aishd_log::resource::ResourceChange;
 use aishd_log::shortened_result::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
 use aishd_log::structured::StructuredResult;
@@ -13,6 +9,10 @@ use aishd_mcp_messages::outcome::OutcomeAttachment;
 use aishd_mcp_messages::schema::Schema;
 use aishd_platform::clock;
 use aishd_turn::turn::CallReturn;
+use serde_json::Value;
+
+use super::builtin::how_to_read_on;
+use super::result_blocks;
 
 /// What people are told of a failure on the way.
 const MAX_NOTICE_CHARS: usize = 2000;
@@ -190,10 +190,10 @@ pub(super) fn parts(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use aishd_log::shortened_result::MAX_RESULT_CHARS;
     use serde_json::json;
 
     use super::*;
-    use aishd_log::shortened_result::MAX_RESULT_CHARS;
 
     #[test]
     fn a_short_result_is_shown_as_it_is() {

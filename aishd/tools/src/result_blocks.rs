@@ -2,14 +2,14 @@
 //! line that the model is shown for it.
 
 use aish_proto::id::ResultId;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-
-use super::result::parts;
 use aishd_log::block::{BlockForm, KeptBlock};
 use aishd_log::shortened_result::MAX_KEPT_BYTES;
 use aishd_mcp_messages::outcome::{AttachmentBody, OutcomeAttachment};
 use aishd_platform::clock;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use super::result::parts;
 
 /// A block and what it is made of, in the pieces in which the log holds it.
 pub(super) type KeptParts = (KeptBlock, Vec<String>);
@@ -57,11 +57,11 @@ fn written(result: ResultId, attachment: OutcomeAttachment) -> KeptParts {
 
 #[cfg(test)]
 mod tests {
+    use aishd_log::block::MAX_BLOCKS;
+    use aishd_mcp_messages::content::flatten;
     use serde_json::{Value, json};
 
     use super::*;
-    use aishd_log::block::MAX_BLOCKS;
-    use aishd_mcp_messages::content::flatten;
 
     fn kept(content: &[Value]) -> (String, Vec<KeptParts>) {
         let outcome = flatten(&json!({ "content": content }));

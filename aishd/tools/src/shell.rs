@@ -5,15 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{Access, access};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe::Receiver;
-use tokio::time::{Instant, sleep_until, timeout};
-use tokio_util::sync::CancellationToken;
-
-use super::ToolOutput;
-use super::contained_command::ContainedCommand;
-use super::result::returned;
 use aishd_log::ending::{BoundaryFailure, CommandEnding, CommandResult};
 use aishd_log::shell::PROVIDER;
 use aishd_platform::failpoint;
@@ -23,6 +14,15 @@ use aishd_process::{Children, SpawnError};
 use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::needs_terminal;
 use aishd_rules::policy::Policy;
+use rustix::fs::{Access, access};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::ToolOutput;
+use super::contained_command::ContainedCommand;
+use super::result::returned;
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe.
 const DRAIN: Duration = Duration::from_millis(500);

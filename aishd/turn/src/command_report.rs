@@ -4,9 +4,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use serde_json::Value;
-
 use aishd_log::ending::CommandEnding;
+use serde_json::Value;
 
 /// A fence is no shorter.
 const SHORTEST_FENCE: usize = 3;

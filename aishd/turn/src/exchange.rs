@@ -1,14 +1,14 @@
 //! Exchanges: a question and all that followed on it, up to the next one. They leave the context and come back whole,
 //! so that no result is ever without its call.
 
-use aishd_log::eviction::LeftExchange;
 use std::ops::Range;
 
 use aish_proto::id::{Seq, TurnId};
+use aishd_log::event::Record;
+use aishd_log::eviction::LeftExchange;
 
 use crate::command_report::{CommandReport, moved};
 use crate::transcript::{Transcript, TranscriptMessage};
-use aishd_log::event::Record;
 
 /// What stands around the text of a message in a request.
 const AROUND_MESSAGE_BYTES: u64 = 40;

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
 
 use aish_proto::id::{Seq, TurnId};
+use aishd_log::event::{Event, Record, TurnOrigin};
+use aishd_log::tool_call::ToolCall;
 
 use crate::exchange::Exchange;
 use crate::request::NO_RESULT;
 use crate::transcript::{Transcript, TranscriptMessage};
-use aishd_log::event::{Event, Record, TurnOrigin};
-use aishd_log::tool_call::ToolCall;
 
 /// A message on its way out.
 #[derive(Clone, Copy, Debug, PartialEq)]

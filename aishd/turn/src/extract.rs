@@ -1,7 +1,6 @@
 //! The commands that an answer proposes.
 
 use aish_proto::proposed::{self, TextProposal};
-
 use aishd_log::event::StopReason;
 
 /// The text of an answer whose stream ended properly. Commands are taken from nothing else: what was cut off, cancelled or

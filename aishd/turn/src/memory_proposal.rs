@@ -1,9 +1,10 @@
 //! What a model is asked when a conversation is put away, and what its answer proposes. The conversation is data to
 //! it, and of its answer every fact is a question to a person.
 
-use crate::summary;
 use aishd_log::memory::{MOST_PROPOSED, MemoryKind, TEXT_CHARS, one_line};
 use aishd_model::preset::Preset;
+
+use crate::summary;
 
 const MAX_TOKENS: u64 = 300;
 

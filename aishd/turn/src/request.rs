@@ -1,19 +1,18 @@
 //! The body of one model request, made from a preset and a transcript. The same function serves the real call and every preview of it.
 
+use aishd_log::pinned_resource::PinnedContent;
+use aishd_log::tool::Tool;
+use aishd_model::context_budget::LoopMode;
+use aishd_model::optional_fields::{self, OutputLimit, RequestOptions};
+use aishd_model::preset::Preset;
+use aishd_rules::catalog::ToolOffer;
+use aishd_rules::command_instructions::CommandInstructions;
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 
 use self::message::{OutgoingMessage, SharedText, add};
 use crate::exchange::json_bytes;
 use crate::transcript::{Transcript, TranscriptMessage};
-use aishd_log::pinned_resource::PinnedContent;
-use aishd_log::tool::Tool;
-use aishd_model::context_budget::LoopMode;
-use aishd_model::optional_fields;
-use aishd_model::optional_fields::{OutputLimit, RequestOptions};
-use aishd_model::preset::Preset;
-use aishd_rules::catalog::ToolOffer;
-use aishd_rules::command_instructions::CommandInstructions;
 
 pub mod completion;
 mod escape;

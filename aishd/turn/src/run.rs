@@ -1,9 +1,10 @@
 //! The part of the turn machine that a run adds: which step it is, what is used up, and whether anything new may begin.
 
-use crate::turn::{Effect, StreamId};
 use aishd_log::norris::launch::RunLimits;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::norris::{NorrisEvent, RunOutcome, RunPause, RunSpending};
+
+use crate::turn::{Effect, StreamId};
 
 /// So many answers in a row may do nothing.
 const MAX_IDLE: u32 = 3;

@@ -138,11 +138,11 @@ fn as_ascii(it: char) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use aish_proto::id::Seq;
+    use aishd_log::event::{Event, ProviderLevel, Record};
+    use aishd_log::time::Timestamp;
     use proptest::prelude::*;
 
     use super::*;
-    use aishd_log::event::{Event, ProviderLevel, Record};
-    use aishd_log::time::Timestamp;
 
     fn record(event: Event) -> Vec<u8> {
         let record = Record {

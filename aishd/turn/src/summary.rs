@@ -1,17 +1,15 @@
 //! The rolling summary of what left the context: what a model is asked for it, what is made of its
 //! answer, and how it stands in a request. It is a model's text about other people's texts, so nothing in it is obeyed.
 
-use aishd_log::invisible_characters::cleaned;
-use aishd_log::invisible_characters::is_line_end;
+use aishd_log::invisible_characters::{cleaned, is_line_end};
+use aishd_log::shortened_result::without_middle;
+use aishd_model::optional_fields::{self, OutputLimit, RequestOptions};
+use aishd_model::preset::Preset;
+use aishd_model::reply::{FinishReason, Reply};
 use serde_json::{Map, Value, json};
 
 use crate::exchange::Exchange;
 use crate::transcript::TranscriptMessage;
-use aishd_log::shortened_result::without_middle;
-use aishd_model::optional_fields;
-use aishd_model::optional_fields::{OutputLimit, RequestOptions};
-use aishd_model::preset::Preset;
-use aishd_model::reply::{FinishReason, Reply};
 
 /// The longest summary that a model is asked for, in tokens.
 const MAX_TOKENS: u64 = 300;

@@ -8,12 +8,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
-
-use self::edits::TranscriptEdits;
-use crate::command_report;
-use crate::command_report::CommandReport;
-use crate::exchange::{Exchange, ExchangeEntry, OutputPlaces};
-use crate::project::ProjectBlocks;
 use aishd_log::block::BlockForm;
 use aishd_log::event::{Event, PresetSource, Record, TurnOrigin};
 use aishd_log::eviction::Eviction;
@@ -26,8 +20,12 @@ use aishd_log::tool_call::ToolCall;
 use aishd_model::context_budget::LoopMode;
 use aishd_rules::command_instructions::CommandInstructions;
 
+use self::edits::TranscriptEdits;
 pub use self::message::TranscriptMessage;
 use self::message::{CommandOutputs, WaitingQuestionText, with_attachments};
+use crate::command_report::{self, CommandReport};
+use crate::exchange::{Exchange, ExchangeEntry, OutputPlaces};
+use crate::project::ProjectBlocks;
 
 /// What a continued turn says to a model that has already written something.
 const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactly where it ended.";

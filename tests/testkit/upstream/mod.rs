@@ -8,16 +8,15 @@ mod http;
 mod serve;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
+use answer::Answer;
 use serde_json::Value;
 
 use crate::wait::{PATIENCE, until_true};
-use answer::Answer;
 
 /// One request for an answer, as it came.
 #[derive(Clone, Debug)]

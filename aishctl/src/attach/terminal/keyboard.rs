@@ -8,12 +8,11 @@ use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use aish_proto::limits;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
-
-use aish_proto::limits;
 
 use super::screen::Screen;
 use crate::attach::attention::TerminalFocus;

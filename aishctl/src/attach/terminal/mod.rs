@@ -39,8 +39,7 @@ use crate::client::editor::ArgumentDraft;
 use crate::commands::file_mention::PersonLocation;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::bell;
-use crate::render::bell::BellSupport;
+use crate::render::bell::{self, BellSupport};
 
 /// Rows that come within this time are drawn together.
 const BATCH: Duration = Duration::from_millis(16);

@@ -1,13 +1,10 @@
 //! `service install` and `uninstall`: the files, and what the service manager is told of them.
 
 use crate::client::daemon_link::DaemonReach;
-use crate::client::service::InstallArgs;
 use crate::client::service::control::{SERVICE_UNIT, SOCKET_UNIT, ServiceControl};
-use crate::client::service::drop_in;
-use crate::client::service::takeover;
-use crate::client::service::takeover::{SocketHolder, TakeoverManner};
-use crate::client::service::units;
-use crate::client::service::units::{InstalledUnit, PlannedUnit};
+use crate::client::service::takeover::{self, SocketHolder, TakeoverManner};
+use crate::client::service::units::{self, InstalledUnit, PlannedUnit};
+use crate::client::service::{InstallArgs, drop_in};
 use crate::command_output::CommandOutput;
 use crate::exit::Exit;
 use crate::failure::Failure;

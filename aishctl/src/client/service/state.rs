@@ -8,10 +8,8 @@ use serde::Serialize;
 
 use crate::client::daemon_link::DaemonReach;
 use crate::client::service::control::{SERVICE_UNIT, SOCKET_UNIT, ServiceControl, UNITS};
-use crate::client::service::units;
-use crate::client::service::units::InstalledUnit;
-use crate::command_output::CommandOutput;
-use crate::command_output::print;
+use crate::client::service::units::{self, InstalledUnit};
+use crate::command_output::{CommandOutput, print};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;

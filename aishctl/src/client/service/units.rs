@@ -5,11 +5,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::client::service::control::{SERVICE_UNIT, SOCKET_UNIT};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-
-use crate::client::service::control::{SERVICE_UNIT, SOCKET_UNIT};
 
 const SERVICE: &str = include_str!("../../../../systemd/aishd.service");
 const SOCKET: &str = include_str!("../../../../systemd/aishd.socket");

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
+use super::*;
 use crate::client::daemon_link::tests::reach;
-use crate::commands::ask::*;
 use crate::signals::TerminalSignal;
 use crate::test_daemon::{self, GatewayPeer, PeerLink};
 

@@ -9,11 +9,9 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::confirm::{check_seen, send};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::form_question;
-use crate::render::form_question::FormAnswers;
+use crate::render::form_question::{self, FormAnswers};
 use crate::render::question::ConsentWord;
-use crate::render::terminal_prompt::{PromptQuestion, PromptReaction};
-use crate::render::terminal_prompt::{TYPE_AHEAD, forget_typed};
+use crate::render::terminal_prompt::{PromptQuestion, PromptReaction, TYPE_AHEAD, forget_typed};
 
 /// More than the daemon takes in a line.
 const CONTENT_BYTES: u64 = 1 << 20;

@@ -12,18 +12,15 @@ use aish_proto::id::{ConfirmId, ConversationId};
 use aish_proto::method::Empty;
 
 use crate::client::connect::WireEvent;
-use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
-use crate::client::editor;
+use crate::client::{conversation_choice, editor};
 use crate::commands::confirm;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
-use crate::render::bell;
-use crate::render::bell::BellSupport;
+use crate::render::bell::{self, BellSupport};
 use crate::render::notice::Notices;
-use crate::render::question;
-use crate::render::question::ArgumentExtent;
+use crate::render::question::{self, ArgumentExtent};
 use crate::render::terminal_prompt::{PromptReaction, Prompter};
 use crate::safe;
 

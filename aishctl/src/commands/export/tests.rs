@@ -6,7 +6,7 @@ use aish_proto::transfer::{
 use expect_test::{ExpectFile, expect_file};
 use serde_json::{Value, json};
 
-use crate::commands::export::*;
+use super::*;
 use crate::test_daemon;
 
 /// A conversation with everything in it that a stranger could want to break out of.

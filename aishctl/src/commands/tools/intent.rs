@@ -159,9 +159,10 @@ fn exit(result: &NegotiateResult) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use aish_proto::confirm::Denial;
     use aish_proto::intent::ActionAlignment;
+
+    use super::*;
 
     #[track_caller]
     fn check(class: AlignmentClass, change: impl FnOnce(&mut NegotiateResult), expected: Exit) {

@@ -2,8 +2,7 @@
 //! to look ahead.
 
 use crate::render::markdown::container::{Container, ContainerShape, MOST_CONTAINERS};
-use crate::render::markdown::line;
-use crate::render::markdown::line::{ColumnAlignment, FenceLine, LineBeginning, ListMarker};
+use crate::render::markdown::line::{self, ColumnAlignment, FenceLine, LineBeginning, ListMarker};
 
 /// What a line does to the blocks.
 #[derive(Debug)]

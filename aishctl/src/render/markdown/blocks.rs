@@ -1,16 +1,13 @@
 //! The open blocks, and the rows that come of them character by character.
 
-use crate::render::markdown::block;
-use crate::render::markdown::block::{ContainerStart, InnermostBlock, LineExtent, OpenedBlock};
+use crate::render::markdown::block::{
+    self, ContainerStart, InnermostBlock, LineExtent, OpenedBlock,
+};
 use crate::render::markdown::code::Highlighter;
-use crate::render::markdown::container;
-use crate::render::markdown::container::Container;
-use crate::render::markdown::inline;
-use crate::render::markdown::inline::BREAK;
-use crate::render::markdown::line;
-use crate::render::markdown::line::{ColumnAlignment, FenceLine};
-use crate::render::markdown::paragraph;
-use crate::render::markdown::paragraph::{MOST_HELD_ROWS, Paragraph};
+use crate::render::markdown::container::{self, Container};
+use crate::render::markdown::inline::{self, BREAK};
+use crate::render::markdown::line::{self, ColumnAlignment, FenceLine};
+use crate::render::markdown::paragraph::{self, MOST_HELD_ROWS, Paragraph};
 use crate::render::markdown::row::{FontFace, ScreenRow, TextLook};
 use crate::render::markdown::style::{Colours, GlyphSet, Style};
 use crate::render::markdown::table::MarkdownTable;

@@ -2,8 +2,7 @@
 //! closed. What is held for more than three rows is shown as it is.
 
 use crate::render::markdown::flow::{RowFlow, is_ideograph};
-use crate::render::markdown::inline;
-use crate::render::markdown::inline::{BREAK, InlinePart};
+use crate::render::markdown::inline::{self, BREAK, InlinePart};
 use crate::render::markdown::markers::MarkerReader;
 use crate::render::markdown::row::{ScreenRow, TextLook, width};
 use crate::render::markdown::style::Style;

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::render::markdown::*;
+use super::*;
 
 mod cuts;
 mod safety;

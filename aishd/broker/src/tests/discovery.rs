@@ -1,11 +1,12 @@
 //! Which model answers somebody who configured none, with servers of every kind on this machine.
 
-use super::scripted::{Server, Step, head, preset, write};
-use super::without_keys;
 use aishd_log::event::PresetSource;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::preset::Backend;
 use aishd_model::reply::Delta;
+
+use super::scripted::{Server, Step, head, preset, write};
+use super::without_keys;
 
 const CHAT: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"h"}}]}"#;
 

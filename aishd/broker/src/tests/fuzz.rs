@@ -2,11 +2,11 @@
 //! of it is anything but one JSON object.
 
 use aish_testkit::{Chance, fuzz};
+use aishd_model::call_assembly::MAX_CALLS;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::streams::{block_on, cases, outcome, read_pieces};
-use aishd_model::call_assembly::MAX_CALLS;
 
 #[test]
 fn damaged_streams_end_well_and_in_any_pieces_alike() {

@@ -3,11 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::scripted::{Server, Step, events, head, impatient, preset, text, within, write};
-use super::{with_key, without_keys};
 use aishd_log::turn_error::FailureClass;
 use aishd_model::preset::{Backend, KeySource, Preset, Timeouts};
 use aishd_model::reply::{Delta, Reply, RequestFailure};
+
+use super::scripted::{Server, Step, events, head, impatient, preset, text, within, write};
+use super::{with_key, without_keys};
 
 const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 const FINISH: &str = "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";

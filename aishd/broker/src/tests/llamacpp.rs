@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use aishd_log::turn_error::FailureClass;
+use aishd_model::model_settings::ModelSettings;
+use aishd_model::preset::{Backend, KeySource, Preset};
+use aishd_model::reply::{Delta, FinishReason, RequestFailure};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use super::scripted::preset;
 use super::without_keys;
-use aishd_log::turn_error::FailureClass;
-use aishd_model::model_settings::ModelSettings;
-use aishd_model::preset::{Backend, KeySource, Preset};
-use aishd_model::reply::{Delta, FinishReason, RequestFailure};
 
 struct Llama {
     child: Child,

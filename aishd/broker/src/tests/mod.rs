@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Broker;
 use aishd_process::Children;
+
+use super::Broker;
 
 mod discovery;
 mod fuzz;

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-
 use aishd_log::event::PresetSource;
 use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
 use aishd_model::thinking::ThinkingStart;
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {

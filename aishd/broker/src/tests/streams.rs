@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use aishd_model::call_assembly::{MAX_ARGUMENTS_BYTES, MAX_CALLS};
+use aishd_model::preset::Timeouts;
+use aishd_model::reply::{BrokenRequest, Delta, FinishReason, Reply, RequestFailure};
+use aishd_model::thinking::ThinkingStart;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -11,10 +15,6 @@ use tokio::time::Instant;
 
 use super::super::answer::AnswerContext;
 use super::super::stream::{ContentLimit, read};
-use aishd_model::call_assembly::{MAX_ARGUMENTS_BYTES, MAX_CALLS};
-use aishd_model::preset::Timeouts;
-use aishd_model::reply::{BrokenRequest, Delta, FinishReason, Reply, RequestFailure};
-use aishd_model::thinking::ThinkingStart;
 
 /// Longer streams are cut in two only at every 41st place.
 const SMALL_BYTES: usize = 1200;

@@ -1,5 +1,6 @@
-use proptest::prelude::*;
 use std::fmt::Write as _;
+
+use proptest::prelude::*;
 
 use super::*;
 

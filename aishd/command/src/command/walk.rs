@@ -5,8 +5,7 @@ use std::panic::catch_unwind;
 
 use rable::{ListOperator, Node, NodeKind};
 
-use super::bounds;
-use super::bounds::MAX_SEGMENTS;
+use super::bounds::{self, MAX_SEGMENTS};
 use super::{Dialect, Joined, Redirect, Segment, Setting, Shape, Value, Word, Writing};
 
 /// The text is not what a shell of that dialect would certainly do the same with.

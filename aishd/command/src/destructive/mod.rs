@@ -29,14 +29,13 @@ mod wrappers;
 use std::path::{Path, PathBuf};
 
 pub use danger::Danger;
+use places::Places;
 pub use places::is_protected;
 pub use reads::only_reads;
 pub use unattended::RunSurroundings;
-
-use crate::command;
-use crate::command::{Dialect, Reading, Redirect, Segment, Shape, Value, Word, Writing};
-use places::Places;
 use unattended::UnattendedLimits;
+
+use crate::command::{self, Dialect, Reading, Redirect, Segment, Shape, Value, Word, Writing};
 
 /// How deep commands may stand in words of commands (`sudo env bash -c '…'`) before nobody wants to know.
 const MAX_DEPTH: usize = 8;

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::key_locations;
-use super::key_locations::{KeyLocations, Place};
+use super::key_locations::{self, KeyLocations, Place};
 use super::{Call, Danger, Judge, harmless_programs, wrappers};
 use crate::command::{Redirect, Segment, Shape, Value, Word};
 

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use aishd_project::instructions;
+use aishd_turn::project::instructions::NAMES;
+
 use super::{ActionContext, ActionOutput, exit, state_of};
 use crate::layers::BaseLayers;
 use crate::paths::{self, describe};
 use crate::trust::{self, FileDigest, TrustedFiles};
 use crate::{fault, project, redaction};
-use aishd_project::instructions;
-use aishd_turn::project::instructions::NAMES;
 
 impl ActionContext<'_> {
     /// The state directory: also of a configuration with errors, as far as it says one.

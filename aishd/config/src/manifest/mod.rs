@@ -9,15 +9,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-use toml::de::DeTable;
-
-use self::keys::{File, JsonTree, ShortFields};
-use super::fault::Fault;
-use super::file::{self, FileNeed};
-use super::source::{ConfigOrigin, SourcePlace, SourceText};
-use super::table_reader::{KeyLeaf, TableReader, nearest};
-use crate::key_values::{home, value_of};
 use aishd_log::access::Access;
 use aishd_log::invisible_characters::{any_hides, hides};
 use aishd_log::resource::ResourceName;
@@ -28,6 +19,15 @@ use aishd_rules::registry::{
     CallDirectory, Capability, Manifest, ManifestLimits, ManifestProgram, ManifestScript,
     ScriptRuntime, resolve_path,
 };
+use serde_json::{Map, Value};
+use toml::de::DeTable;
+
+use self::keys::{File, JsonTree, ShortFields};
+use super::fault::Fault;
+use super::file::{self, FileNeed};
+use super::source::{ConfigOrigin, SourcePlace, SourceText};
+use super::table_reader::{KeyLeaf, TableReader, nearest};
+use crate::key_values::{home, value_of};
 
 const MOST_CAPABILITIES: usize = 256;
 const MOST_READS: usize = 64;

@@ -6,15 +6,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use aish_testkit::{repository, surroundings};
+use aishd_model::preset::Timeouts;
 
-use super::super::fault;
 use super::super::layers::{BaseLayers, ConfigLayer, LayerPaths};
-use super::super::project;
-use super::super::schema;
 use super::super::source::{ConfigOrigin, FileExposure};
 use super::super::table_reader::KeyKind as _;
+use super::super::{fault, project, schema};
 use super::*;
-use aishd_model::preset::Timeouts;
 
 fn nothing_is_set(_name: &str) -> bool {
     false

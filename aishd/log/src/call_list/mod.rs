@@ -11,11 +11,10 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-
 pub use parse::parse;
 pub use reference::{ResultReference, fitting};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// Calls of one list.
 pub const MAX_CALLS: usize = 128;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_mcp_messages::tool::ListedTools;
 use tokio::time::Instant;
 
 use super::super::capability_cache::RememberedServer;
 use super::super::error::WireFailure;
 use super::super::lifecycle;
 use super::{McpSession, SessionDone, SessionPhase};
-use aishd_mcp_messages::tool::ListedTools;
 
 /// Between the answer to one list and the next question for it, where nobody wants it at once.
 const SHORTEST: Duration = Duration::from_secs(1);

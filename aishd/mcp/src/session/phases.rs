@@ -3,6 +3,11 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use aishd_mcp_messages::secret_name;
+use aishd_mcp_messages::server::ServerPhase;
+use aishd_mcp_messages::settings::ServerEndpoint;
+use aishd_mcp_messages::variable_expansion::UnsetIn;
+use aishd_platform::clock;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -13,11 +18,6 @@ use super::super::inbox::{InboundMessage, Inbox};
 use super::super::lifecycle::{self, LiveSession, SessionServices};
 use super::super::shared::SharedCell;
 use super::{INBOUND, McpSession, SessionDone};
-use aishd_mcp_messages::secret_name;
-use aishd_mcp_messages::server::ServerPhase;
-use aishd_mcp_messages::settings::ServerEndpoint;
-use aishd_mcp_messages::variable_expansion::UnsetIn;
-use aishd_platform::clock;
 
 /// Whether there is a session.
 pub(super) enum SessionPhase {

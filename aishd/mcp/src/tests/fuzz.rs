@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use aish_testkit::{Chance, fuzz};
+use aishd_mcp_messages::content;
+use aishd_mcp_messages::tool::{self, HeaderMirroring, MAX_TOOLS};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -13,9 +15,6 @@ use super::super::resource_cache::ResourceCache;
 use super::super::sse::{ResumePoint, SseEvents};
 use super::super::stdio;
 use super::PATIENCE;
-use aishd_mcp_messages::content;
-use aishd_mcp_messages::tool;
-use aishd_mcp_messages::tool::{HeaderMirroring, MAX_TOOLS};
 
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hé"},{"type":"image","data":"QUJD","mimeType":"image/png"},{"type":"resource","resource":{"uri":"file:///a","text":"b"}},{"type":"resource_link","uri":"file:///a","name":"b"},{"type":"audio","data":"QQ=="}],"structuredContent":{"a":1},"isError":false}}"#;
 const TOOLS: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read_file","title":"Read","description":"Reads.","inputSchema":{"type":"object","properties":{"path":{"type":"string","x-mcp-header":"Path"}},"required":["path"]},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":false}},{"name":"b"}],"nextCursor":"2"}}"#;

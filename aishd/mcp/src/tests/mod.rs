@@ -15,15 +15,6 @@ use std::process::{Child, Command, Stdio as Pipe};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
-
-use super::hub::Hub;
-use super::{CallNote, ElicitationAnswer, ElicitationCall, FailureSide, ToolCallError};
-use crate::call_listener::CallListener;
-use crate::hub_parts::HubParts;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::outcome::ToolOutcome;
@@ -34,6 +25,15 @@ use aishd_mcp_messages::settings::{
 };
 use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_process::Children;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::hub::Hub;
+use super::{CallNote, ElicitationAnswer, ElicitationCall, FailureSide, ToolCallError};
+use crate::call_listener::CallListener;
+use crate::hub_parts::HubParts;
 
 /// Longer than anything here takes on the busiest machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,8 +1,9 @@
 //! The class of a text. The first rule that fits is the one that counts.
 
+use aishd_log::routed::{ClassRule, QuestionClass};
+
 use super::Classified;
 use super::path::{has_path, has_source_file};
-use aishd_log::routed::{ClassRule, QuestionClass};
 
 /// How far the beginning of a text goes, in characters.
 const NEAR_START_CHARS: usize = 200;

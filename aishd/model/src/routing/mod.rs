@@ -7,12 +7,11 @@ mod switches;
 #[cfg(test)]
 mod tests;
 
-use aishd_log::routed::{ClassRule, QuestionClass};
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
+use aishd_log::routed::{ClassRule, QuestionClass};
 pub use classify::classify;
+use serde::{Deserialize, Serialize};
 pub use switches::{RoutingSwitch, RoutingSwitches};
 
 /// The class of a text, and why.

@@ -3,10 +3,6 @@
 use std::num::NonZeroU32;
 
 use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
-
-use crate::confirm::{answerer, decision};
-use crate::event_conversion::denied;
-use crate::provider_name::provider_or_all;
 use aishd_conversation::audit::AuditedRecord;
 use aishd_log::audit::{
     AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange,
@@ -20,6 +16,10 @@ use aishd_log::routed;
 use aishd_log::tool::DecisionSubject;
 use aishd_logging::Redactor;
 use aishd_platform::clock;
+
+use crate::confirm::{answerer, decision};
+use crate::event_conversion::denied;
+use crate::provider_name::provider_or_all;
 
 /// As much of a call's arguments is shown.
 const ARGUMENT_BYTES: usize = 2000;

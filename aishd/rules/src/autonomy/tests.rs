@@ -1,11 +1,11 @@
+use aishd_log::pattern::Pattern;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::*;
 use crate::allowances::AllowanceNumber;
-use crate::autonomy::*;
 use crate::log_samples::tool;
 use crate::samples::setting;
-use aishd_log::pattern::Pattern;
 
 const EXECUTE: &str = "HALT: it needs level 3 (execute)";
 

@@ -5,6 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
+use aishd_log::canonical::canonical;
+use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
+use aishd_log::constraints::Constraints;
+use aishd_log::event::{Event, RefusedCall};
+use aishd_log::grants::GrantList;
+use aishd_log::pattern::Patterns;
+use aishd_log::shell::{self, OutputUse, ProposedLine};
+use aishd_log::time::Timestamp;
+use aishd_log::tool::{ContentDigest, DecisionSubject};
+use aishd_model::norris_settings::WidenedLimits;
 use serde_json::json;
 
 use super::{CallJudgement, Presence, refuse};
@@ -16,17 +26,6 @@ use crate::command_instructions::CommandConsent;
 use crate::command_setting::CommandSetting;
 use crate::policy::{AskReason, DecidingRule, Policy, PolicyDecision, PolicyQuestion, decide};
 use crate::tool_binding::NoBindings;
-use aishd_log::canonical::canonical;
-use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
-use aishd_log::constraints::Constraints;
-use aishd_log::event::{Event, RefusedCall};
-use aishd_log::grants::GrantList;
-use aishd_log::pattern::Patterns;
-use aishd_log::shell;
-use aishd_log::shell::{OutputUse, ProposedLine};
-use aishd_log::time::Timestamp;
-use aishd_log::tool::{ContentDigest, DecisionSubject};
-use aishd_model::norris_settings::WidenedLimits;
 
 /// All that a judgement of a command is made from.
 #[derive(Clone, Copy, Debug)]
@@ -397,16 +396,17 @@ fn refused(digest: ContentDigest, because: &str) -> RefusedCall {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::autonomy::SecondOpinion;
-    use crate::boundary::tests::ground;
-    use crate::policy::ProviderRule;
-    use crate::samples::setting;
     use aishd_log::access::Access;
     use aishd_log::ending::BoundaryFailure;
     use aishd_log::norris::launch::UnaskedLevels;
     use aishd_log::pattern::Pattern;
     use aishd_model::second_opinion::Opinion;
+
+    use super::*;
+    use crate::autonomy::SecondOpinion;
+    use crate::boundary::tests::ground;
+    use crate::policy::ProviderRule;
+    use crate::samples::setting;
 
     fn proposed(command: &str) -> ProposedLine {
         ProposedLine {

@@ -1,11 +1,11 @@
 use aish_testkit::fuzz;
+use aishd_log::access::Access;
+use aishd_log::pattern::Patterns;
 
 use super::*;
 use crate::allowances::tests::allowed_by;
 use crate::log_samples::tool;
 use crate::tool_binding::NoBindings;
-use aishd_log::access::Access;
-use aishd_log::pattern::Patterns;
 
 fn call(name: &str, arguments: &str) -> ToolCall {
     ToolCall {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use aishd_log::access::Access;
+
 use super::*;
 use crate::log_samples::tool;
-use aishd_log::access::Access;
 
 /// Right in so many of a hundred.
 const RIGHT: usize = 95;

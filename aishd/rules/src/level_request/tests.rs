@@ -1,9 +1,9 @@
 use aish_proto::id::ClientId;
+use aishd_log::access::Access;
+use aishd_log::event::Record;
 
 use super::*;
 use crate::policy::ProviderRule;
-use aishd_log::access::Access;
-use aishd_log::event::Record;
 
 fn level(number: &str) -> Access {
     Access::from_number(number.parse().unwrap()).unwrap()

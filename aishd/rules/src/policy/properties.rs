@@ -1,5 +1,6 @@
 //! What holds of every decision, whatever the rules are.
 
+use aishd_log::tool::NetworkUse;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
@@ -8,7 +9,6 @@ use super::*;
 use crate::allowances::tests::allowed_by;
 use crate::log_samples::tool;
 use crate::tool_binding::NoBindings;
-use aishd_log::tool::NetworkUse;
 
 /// All that a decision is made from, of its own.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::allowances::tests::allowed_by;
 use crate::log_samples::tool;
 use crate::tool_binding::Binding;
-use std::collections::BTreeMap;
 
 const MAX_2: &str = "deny: max_level of fs is 2 and the call needs 3";
 

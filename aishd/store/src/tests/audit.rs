@@ -5,14 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::super::audit_trail::TrailDirection;
-use super::super::{Note, Store, index, values};
-use super::{Author, block_on, conversation, copy_dir, deletion, files_in, fill, rounds};
 use aishd_log::audit::chain::ChainHead;
 use aishd_log::audit::verdict::ChainVerdict;
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::event::PresetSource;
 use aishd_platform::clock;
+
+use super::super::audit_trail::TrailDirection;
+use super::super::{Note, Store, index, values};
+use super::{Author, block_on, conversation, copy_dir, deletion, files_in, fill, rounds};
 
 fn verdict(store: &Store) -> ChainVerdict {
     store.verify_trail(None).unwrap()

@@ -4,17 +4,16 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use aish_proto::id::Seq;
-
-use super::super::{Commit, CommitError, KeyUse, Note, OpenError, ReadError, Store, TurnPlace};
-use super::deletion;
-use super::{
-    Author, block_on, conversation, files_in, fill, finished, partial_of, read_all, turn,
-    user_message,
-};
 use aishd_log::event::{Event, IdempotencyKey};
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
+
+use super::super::{Commit, CommitError, KeyUse, Note, OpenError, ReadError, Store, TurnPlace};
+use super::{
+    Author, block_on, conversation, deletion, files_in, fill, finished, partial_of, read_all, turn,
+    user_message,
+};
 
 #[test]
 fn what_was_committed_is_there_after_a_restart_and_reads_in_pages() {

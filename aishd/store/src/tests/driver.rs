@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use aishd_platform::failpoint;
 use serde::{Deserialize, Serialize};
 
 use super::super::Store;
 use super::{Author, conversation, fill};
-use aishd_platform::failpoint;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Task {

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use aish_proto::id::Seq;
+use aishd_log::event::{Event, StopReason};
 
 use super::super::Store;
 use super::{conversation, copy_dir, turn};
-use aishd_log::event::{Event, StopReason};
 
 #[test]
 fn a_store_of_format_1_loads_with_fields_that_nobody_knows() {

@@ -15,14 +15,14 @@ mod spending;
 use std::path::Path;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-use ulid::Ulid;
-
-use super::{Commit, Partial, Store};
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::event::{Event, IdempotencyKey, PresetSource, Record, StopReason, TurnOrigin};
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
+use ulid::Ulid;
+
+use super::{Commit, Partial, Store};
 
 /// A small generator, so that a seed gives the same damage everywhere.
 #[derive(Debug)]

@@ -2,15 +2,15 @@
 //! is built anew.
 
 use aish_proto::id::Seq;
-use serde_json::json;
-
-use super::super::Store;
-use super::{Author as Writer, block_on, conversation};
 use aishd_log::event::Event;
 use aishd_log::resource::{
     ChangeAuthor, ResourceChanged, ResourceData, ResourceName, ResourceOutcome, ResourceStatus,
 };
 use aishd_log::time::Timestamp;
+use serde_json::json;
+
+use super::super::Store;
+use super::{Author as Writer, block_on, conversation};
 
 fn name(text: &str) -> ResourceName {
     text.parse().unwrap()

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use super::super::Store;
-use super::{Author, block_on, conversation, deletion, turn};
-use crate::Commit;
 use aishd_log::event::Event;
 use aishd_log::spending::{Day, NanoUsd, PaidRequest, Payee, SpendingPurpose};
 use aishd_log::time::Timestamp;
 use aishd_log::usage::Usage;
+
+use super::super::Store;
+use super::{Author, block_on, conversation, deletion, turn};
+use crate::Commit;
 
 const DAY: i64 = 86_400_000;
 

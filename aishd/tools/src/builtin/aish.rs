@@ -2,14 +2,14 @@
 //! calls) a server's resource.
 
 use aish_proto::id::ResultId;
-use serde_json::{Map, Value, json};
-
-use super::{BuiltinCall, tool};
-use crate::{ToolOutput, text};
 use aishd_log::call_list::READ_RESOURCE;
 use aishd_log::tool::{NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{NameError, ToolName};
 use aishd_platform::clock;
+use serde_json::{Map, Value, json};
+
+use super::{BuiltinCall, tool};
+use crate::{ToolOutput, text};
 
 /// Whose they are.
 pub(super) const PROVIDER: &str = "aish";

@@ -1,9 +1,5 @@
 //! `data-tool`: the shared context of the conversation, for models and lists of calls.
 
-use serde_json::{Map, Value, json};
-
-use super::tool;
-use crate::text;
 use aishd_log::access::Access;
 use aishd_log::resource::{
     ChangeAuthor, ResourceAction, ResourceChange, ResourceData, ResourceHead, ResourceName,
@@ -11,6 +7,10 @@ use aishd_log::resource::{
 use aishd_log::tool::{Tool, ToolReach};
 use aishd_mcp_messages::schema::SchemaMisfit;
 use aishd_platform::clock;
+use serde_json::{Map, Value, json};
+
+use super::tool;
+use crate::text;
 
 pub(super) const PROVIDER: &str = "data-tool";
 const PROVIDED: &str = "aishd, data-tool 1.0.0";

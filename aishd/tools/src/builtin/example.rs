@@ -1,11 +1,11 @@
 //! `example-tool`: two harmless tools to try things with; one of them reads what another provider wrote.
 
+use aishd_log::resource::ResourceName;
+use aishd_log::tool::{Tool, ToolReach};
 use serde_json::{Map, Value, json};
 
 use super::{data, tool};
 use crate::text;
-use aishd_log::resource::ResourceName;
-use aishd_log::tool::{Tool, ToolReach};
 
 pub(super) const PROVIDER: &str = "example-tool";
 const PROVIDED: &str = "aishd, example-tool 1.0.0";

@@ -6,13 +6,13 @@ pub mod example;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-
-pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
 use aishd_log::access::Access;
 use aishd_log::shell;
 use aishd_log::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{Alias, ToolName};
+use serde_json::{Map, Value, json};
+
+pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
 
 /// A call of one of their tools.
 #[derive(Clone, Debug, PartialEq)]

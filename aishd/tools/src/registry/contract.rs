@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
-
 use aishd_log::resource::{
     MOST_CHANGES, ResourceAction, ResourceChange, ResourceChangeError, ResourceData, ResourceName,
 };
@@ -11,6 +9,7 @@ use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::content::flatten;
 use aishd_mcp_messages::outcome::ToolOutcome;
 use aishd_process::spec::ChildExit;
+use serde_json::{Map, Value, json};
 
 /// Resources of the conversation that a call is given.
 pub type CallContext = BTreeMap<ResourceName, GivenResource>;

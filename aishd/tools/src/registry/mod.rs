@@ -6,12 +6,20 @@ mod uv;
 mod work_directory;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
+use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::secret_name;
+use aishd_mcp_messages::variable_expansion::expand;
+use aishd_process::Children;
+use aishd_process::child::Child;
+use aishd_process::spec::{self, ChildSpec, StandardStream};
+use aishd_rules::registry::{
+    CallDirectory, Capability, Manifest, ManifestProgram, ScriptNeeds, ScriptRuntime,
+};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout};
@@ -22,15 +30,6 @@ use self::uv::ScriptStore;
 use self::work_directory::{WorkDirectories, WorkDirectory};
 use super::ToolOutput;
 use super::result::judged;
-use aishd_mcp_messages::bounded_text::one_line;
-use aishd_mcp_messages::secret_name;
-use aishd_mcp_messages::variable_expansion::expand;
-use aishd_process::Children;
-use aishd_process::child::Child;
-use aishd_process::spec::{self, ChildSpec, StandardStream};
-use aishd_rules::registry::{
-    CallDirectory, Capability, Manifest, ManifestProgram, ScriptNeeds, ScriptRuntime,
-};
 
 /// The variable that tells a program which of its capabilities is called.
 const CAPABILITY: &str = "AISH_CAPABILITY";

@@ -6,10 +6,9 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-
 use aishd_platform::clock;
 use aishd_rules::registry::ManifestScript;
+use tokio::runtime::Handle;
 
 /// Where such directories are made.
 #[derive(Clone, Debug)]

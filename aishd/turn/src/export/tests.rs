@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
+use aishd_log::event::{PresetSource, StopReason};
+use aishd_log::time::Timestamp;
+use aishd_log::tool_call::ToolCall;
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
 use super::*;
 use crate::import::TextImport;
-use aishd_log::event::{PresetSource, StopReason};
-use aishd_log::time::Timestamp;
-use aishd_log::tool_call::ToolCall;
 
 /// What can happen in a conversation, as far as messages go.
 #[derive(Clone, Debug)]

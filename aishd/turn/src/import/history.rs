@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use aish_proto::id::TurnId;
+use aishd_log::event::{Event, ImportedFrom, PresetSource, RefusedCall, StopReason, TurnOrigin};
+use aishd_log::tool_call::ToolCall;
 use serde_json::Map;
 
 use super::ImportedFact;
 use super::line::ImportedMessage;
 use crate::request::NO_RESULT;
-use aishd_log::event::{Event, ImportedFrom, PresetSource, RefusedCall, StopReason, TurnOrigin};
-use aishd_log::tool_call::ToolCall;
 
 /// The name of what answered, where presets stand.
 const ELSEWHERE: &str = "imported";

@@ -4,13 +4,13 @@
 
 use std::fmt;
 
+use aishd_log::tool_call::ToolCall;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{AtByte, ImportError};
-use aishd_log::tool_call::ToolCall;
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ mod line;
 use std::fmt;
 
 use aish_proto::id::TurnId;
+use aishd_log::event::{Event, ImportedFrom};
 
 use self::history::ImportHistory;
 use self::line::ImportLineKind;
-use aishd_log::event::{Event, ImportedFrom};
 
 /// Longest line.
 pub const LINE_BYTES: usize = 32 << 20;

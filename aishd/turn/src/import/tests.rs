@@ -1,11 +1,12 @@
 use std::fmt::Write as _;
 
-use super::*;
-use crate::turn::answer_with_calls;
 use aish_proto::id::Seq;
 use aishd_log::event::Record;
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
+
+use super::*;
+use crate::turn::answer_with_calls;
 
 /// Turns by number, so that facts can be compared.
 fn numbers() -> impl FnMut() -> TurnId {

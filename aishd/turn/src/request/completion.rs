@@ -1,12 +1,10 @@
 //! The body of a model request that a server wanted and a person allowed: what the person was shown, and nothing
 //! of the conversation; no tools.
 
-use serde_json::{Map, Value, json};
-
-use aishd_model::optional_fields;
-use aishd_model::optional_fields::{OutputLimit, RequestOptions};
+use aishd_model::optional_fields::{self, OutputLimit, RequestOptions};
 use aishd_model::preset::Preset;
 use aishd_rules::sampling_request::SamplingRequest;
+use serde_json::{Map, Value, json};
 
 /// The request body as it goes out.
 pub fn body(preset: &Preset, asked: &SamplingRequest) -> String {
@@ -45,8 +43,9 @@ pub fn body(preset: &Preset, asked: &SamplingRequest) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use aishd_rules::sampling_request::{SamplingMessage, SamplingRole};
+
+    use super::*;
 
     /// Without context and without tools.
     #[test]

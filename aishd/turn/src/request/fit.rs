@@ -5,14 +5,15 @@
 
 use std::fmt;
 
-use super::TranscriptMessage;
-use crate::exchange::{Exchange, json_bytes};
-use crate::transcript::Transcript;
 use aishd_log::pinned_resource::PinnedContent;
 use aishd_log::shortened_result::without_middle;
 use aishd_model::context_budget::{BytesPerToken, ContextLimit, LoopMode, TokenLimit};
 use aishd_model::preset::Preset;
 use aishd_rules::catalog::ToolOffer;
+
+use super::TranscriptMessage;
+use crate::exchange::{Exchange, json_bytes};
+use crate::transcript::Transcript;
 
 /// No result and no output is shortened to less, in bytes.
 const LEAST_RESULT_BYTES: usize = 512;

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
+use aishd_log::tool_call::ToolCall;
+use aishd_log::tool_name::on_the_wire;
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::escape::quote;
-use aishd_log::tool_call::ToolCall;
-use aishd_log::tool_name::on_the_wire;
 
 /// One message on its way out; `text` is joined from several where roles would stand side by side.
 #[derive(Debug)]

@@ -1,13 +1,6 @@
 use std::sync::Arc;
 
 use aish_proto::id::{Seq, TurnId};
-use proptest::prelude::*;
-use serde_json::{Map, Value};
-
-use super::fit::{FitInput, fit};
-use super::*;
-use crate::exchange::Exchange;
-use crate::turn::unfinished_command;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, PresetSource, Record, StopReason, TurnOrigin};
 use aishd_log::eviction::LeftExchange;
@@ -21,6 +14,13 @@ use aishd_model::context_budget::{BytesPerToken, ContextLimit, TokenLimit};
 use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Timeouts};
 use aishd_model::thinking::ThinkingStart;
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use super::fit::{FitInput, fit};
+use super::*;
+use crate::exchange::Exchange;
+use crate::turn::unfinished_command;
 
 fn preset(use_tool_role: bool) -> Preset {
     Preset {

@@ -1,7 +1,8 @@
-use super::*;
-use crate::exchange::ExchangeEntry;
 use aish_proto::id::Seq;
 use aishd_log::rolling_summary::RollingSummary;
+
+use super::*;
+use crate::exchange::ExchangeEntry;
 
 fn exchange(messages: Vec<TranscriptMessage>) -> Exchange {
     let mut exchange = Exchange::new(None, Seq(1));

@@ -1,7 +1,6 @@
 //! Which commands of a turn a person wrote in the place of those that the model proposed.
 
 use aish_proto::id::ConfirmId;
-
 use aishd_log::confirm::{Confirm, Resolution};
 
 #[derive(Clone, Debug, Default, PartialEq)]

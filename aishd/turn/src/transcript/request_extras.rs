@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use aishd_rules::command_instructions::CommandInstructions;
+
 use super::Transcript;
 use crate::project::ProjectBlocks;
-use aishd_rules::command_instructions::CommandInstructions;
 
 impl Transcript {
     /// Facts that people keep for all conversations.

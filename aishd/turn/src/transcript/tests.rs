@@ -1,10 +1,10 @@
-use super::*;
 use aishd_log::ending::CommandEnding;
-use aishd_log::event::Attachment;
-use aishd_log::event::{KeptResult, PresetSource, StopReason};
+use aishd_log::event::{Attachment, KeptResult, PresetSource, StopReason};
 use aishd_log::eviction::Eviction;
 use aishd_log::time::Timestamp;
 use serde_json::Map;
+
+use super::*;
 
 mod outputs;
 

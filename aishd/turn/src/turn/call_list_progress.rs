@@ -6,12 +6,11 @@
 use std::collections::HashMap;
 
 use aish_proto::id::{ConfirmId, ResultId};
-use serde_json::{Map, Value};
-
 use aishd_log::call_list::{CallList, ListError, ListedCall, ResultReference, fitting};
 use aishd_log::event::Event;
 use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::spelled;
+use serde_json::{Map, Value};
 
 #[derive(Debug, PartialEq)]
 pub struct CallListProgress {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{OwedReplies, StreamId};
 use aishd_log::tool::ContentDigest;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand};
+
+use super::{OwedReplies, StreamId};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {

@@ -1,10 +1,10 @@
 //! A request goes to another preset, once.
 
-use super::{Effect, Phase, Step, StreamId, Turn, status};
 use aishd_log::event::{Event, ProviderLevel};
-use aishd_model::fallback;
-use aishd_model::fallback::{FallbackVerdict, FallbackWay, SentSoFar};
+use aishd_model::fallback::{self, FallbackVerdict, FallbackWay, SentSoFar};
 use aishd_model::reply::RequestFailure;
+
+use super::{Effect, Phase, Step, StreamId, Turn, status};
 
 impl Turn {
     /// Where requests of this turn go whose server looks down.

@@ -1,7 +1,6 @@
 //! Everything that can happen to a turn.
 
 use aish_proto::id::ResultId;
-
 use aishd_log::access::Access;
 use aishd_log::block::KeptBlock;
 use aishd_log::confirm::Resolution;

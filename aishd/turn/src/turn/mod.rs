@@ -17,15 +17,6 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use call_list_progress::CallListProgress;
-pub use effect::Effect;
-pub use input::{CallReturn, ConfirmEnd, StreamId, TurnInput};
-pub use pending_actions::{OwedReplies, command_of, not_begun, unfinished_command};
-pub use round::{finish, refuse_calls, unknown_effect};
-
-use self::call_list_progress::ReadyCall;
-use self::round::{Denials, Progress, Round, refused, reply};
-use crate::run::RunState;
 use aishd_log::confirm::Confirm;
 use aishd_log::event::{Event, ProviderLevel, StopReason};
 use aishd_log::eviction::Eviction;
@@ -35,6 +26,15 @@ use aishd_log::turn_error::TurnError;
 use aishd_log::usage::Usage;
 use aishd_model::fallback::{FallbackWay, SentSoFar};
 use aishd_model::reply::{BrokenRequest, FinishReason, Reply, RequestFailure};
+pub use call_list_progress::CallListProgress;
+pub use effect::Effect;
+pub use input::{CallReturn, ConfirmEnd, StreamId, TurnInput};
+pub use pending_actions::{OwedReplies, command_of, not_begun, unfinished_command};
+pub use round::{finish, refuse_calls, unknown_effect};
+
+use self::call_list_progress::ReadyCall;
+use self::round::{Denials, Progress, Round, refused, reply};
+use crate::run::RunState;
 
 /// The longest `Retry-After` that is waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);

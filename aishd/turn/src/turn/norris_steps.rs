@@ -1,15 +1,16 @@
 //! A turn that goes on by itself. Nothing new begins while it is paused: what would have begun is kept, and
 //! begins when a person resumes it. When its daemon ends, it pauses instead of ending.
 
-use super::round::refuse_all;
-use super::{Effect, OwedReplies, Phase, Step, StreamId, Turn, TurnInput, status};
-use crate::run::{IdleOutcome, RunContinuation, RunState};
-use crate::run_report::{AnswerContent, answer_content};
 use aishd_log::event::{Event, ProviderLevel, StopReason};
 use aishd_log::norris::{NorrisEvent, RunOutcome, RunPause, RunSpending};
 use aishd_log::shell::OutputUse;
 use aishd_log::usage::Usage;
 use aishd_model::reply::Reply;
+
+use super::round::refuse_all;
+use super::{Effect, OwedReplies, Phase, Step, StreamId, Turn, TurnInput, status};
+use crate::run::{IdleOutcome, RunContinuation, RunState};
+use crate::run_report::{AnswerContent, answer_content};
 
 impl Turn {
     /// Takes one input in. Input for a stream or call that the turn has left behind changes nothing.

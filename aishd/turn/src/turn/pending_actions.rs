@@ -1,14 +1,15 @@
 //! What a message of a model wants done, each of which gets exactly one reply: calls of tools, and after them the commands
 //! that its text proposes.
 
-use super::round::{refused, reply};
-use crate::extract::{FinishedAnswer, commands};
 use aishd_log::confirm::Denial;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, RefusedCall, StopReason};
 use aishd_log::shell::{OutputUse, ProposedLine};
 use aishd_log::tool_call::ToolCall;
 use aishd_model::reply::{FinishReason, Reply};
+
+use super::round::{refused, reply};
+use crate::extract::{FinishedAnswer, commands};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwedReplies {

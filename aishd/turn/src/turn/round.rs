@@ -6,10 +6,6 @@
 use std::collections::{HashMap, VecDeque};
 
 use aish_proto::id::ConfirmId;
-
-use super::call_list_progress::edited_note;
-use super::input::{CallReturn, ConfirmEnd};
-use super::{Effect, OwedReplies, Step};
 use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Denial, Resolution};
 use aishd_log::ending::{CommandEnding, CommandResult};
 use aishd_log::event::{Event, KeptResult, ProviderLevel, RefusedCall, StopReason};
@@ -17,6 +13,10 @@ use aishd_log::shell::{OutputUse, ProposedLine};
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
+
+use super::call_list_progress::edited_note;
+use super::input::{CallReturn, ConfirmEnd};
+use super::{Effect, OwedReplies, Step};
 
 /// So often a person is asked about the same call in one turn.
 const MAX_DENIALS: u32 = 3;

@@ -1,15 +1,15 @@
 use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
-
-use super::*;
-use crate::log_samples::tool;
-use crate::rules_samples::setting;
 use aishd_log::access::Access;
 use aishd_log::confirm::{ConfirmFate, ConfirmKind, Decision, Denial, Resolution};
 use aishd_log::event::RefusedCall;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace};
+
+use super::*;
+use crate::log_samples::tool;
+use crate::rules_samples::setting;
 
 mod autonomous;
 mod commands;

@@ -1,6 +1,6 @@
 //! `ask` that does not come to its end in one go: the daemon goes away, somebody stops it, nobody reads.
 
-use crate::commands::ask::tests::*;
+use super::*;
 
 #[tokio::test]
 async fn a_daemon_that_was_killed_is_waited_for_and_the_answer_goes_on_from_the_cursor() {

@@ -2,11 +2,10 @@
 
 use proptest::prelude::*;
 
-use crate::render::markdown::inline;
-use crate::render::markdown::inline::InlinePart;
+use super::*;
+use crate::render::markdown::inline::{self, InlinePart};
 use crate::render::markdown::markers::MarkerReader;
 use crate::render::markdown::row::TextLook;
-use crate::render::markdown::tests::*;
 use crate::safe;
 
 /// Words, and what makes trouble between them.

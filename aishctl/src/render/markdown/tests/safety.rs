@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
+use super::*;
 use crate::render::markdown::tests::cuts::{document, style};
-use crate::render::markdown::tests::*;
 use crate::safe;
 
 /// What is left when our own sequences are taken out, by their exact grammar.

@@ -2,8 +2,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::command;
-use crate::command::Dialect;
+use crate::command::{self, Dialect};
 use crate::destructive::{judge, judge_unwatched};
 
 const HOME: &str = "/home/u";

@@ -1,13 +1,13 @@
 use aish_proto::id::{Seq, TurnId};
-use proptest::prelude::*;
-
-use super::*;
-use crate::turn::unfinished_command;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, PresetSource, Record, TurnOrigin};
 use aishd_log::rolling_summary::RollingSummary;
 use aishd_log::shell::OutputUse;
 use aishd_log::time::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+use crate::turn::unfinished_command;
 
 /// Records of exchanges, each a question and the results of its calls, each so long.
 fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {

@@ -1,7 +1,8 @@
 //! Outputs of commands: each goes with the next genuine question, once.
 
-use super::*;
 use aishd_log::state::ConversationState;
+
+use super::*;
 
 /// Plays a log; what questions took along stands before them, and what waits at the end.
 #[track_caller]

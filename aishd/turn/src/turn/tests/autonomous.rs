@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use proptest::prelude::*;
-
-use super::*;
 use aishd_log::norris::launch::{RunLaunch, RunLimits, UnaskedLevels};
 use aishd_log::norris::status::RunStatus;
 use aishd_log::norris::{NorrisEvent, RunPause, RunSpending};
 use aishd_log::spending::NanoUsd;
+use proptest::prelude::*;
+
+use super::*;
 
 fn standing(limits: RunLimits) -> RunStatus {
     RunStatus {

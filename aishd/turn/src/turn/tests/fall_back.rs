@@ -1,7 +1,8 @@
 //! When a request goes to another preset.
 
-use super::*;
 use aishd_model::fallback::FallbackWay;
+
+use super::*;
 
 const OPEN: &str = "> open 0";
 const FELL: &str = "= fell back fast cloud None";

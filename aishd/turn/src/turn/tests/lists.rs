@@ -1,12 +1,12 @@
 //! Lists of calls: waves, results in arguments, and what happens to the rest when something fails.
 
+use aishd_log::block::{BlockForm, BlockKind, KeptBlock};
+use aishd_log::call_list::CallList;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
 use crate::list_samples::list;
-use aishd_log::block::{BlockForm, BlockKind, KeptBlock};
-use aishd_log::call_list::CallList;
 
 impl Scene {
     fn run(list: &CallList) -> Self {

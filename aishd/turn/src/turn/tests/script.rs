@@ -1,12 +1,12 @@
 //! The words of a script, and how what the turn says is written down.
 
 use aish_proto::id::Seq;
-
-use super::super::*;
-use super::call;
 use aishd_log::ending::{BoundaryFailure, CommandEnding, CommandResult};
 use aishd_log::norris::NorrisEvent;
 use aishd_model::reply::HttpDetail;
+
+use super::super::*;
+use super::call;
 
 #[expect(clippy::too_many_lines, reason = "one arm for each word")]
 pub(super) fn parse(line: &str) -> TurnInput {
