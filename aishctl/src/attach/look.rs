@@ -2,12 +2,37 @@
 
 use aish_proto::config::{ColorChoice, UiConfig};
 
-use super::terminal::{EditorKeymap, PromptGlyphs};
 use crate::environment::ClientEnvironment;
 use crate::global_args::{ColorArg, GlobalArgs, MarkdownArg};
 use crate::render::bell::BellSupport;
 use crate::render::markdown::{Colours, Style};
 use crate::render::{notice, screen};
+
+/// Which glyphs the prompt has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromptGlyphs {
+    #[default]
+    Unicode,
+    /// For terminals and readers that know only ASCII.
+    Plain,
+}
+
+impl PromptGlyphs {
+    /// Where a text is cut.
+    pub(super) fn cut(self) -> char {
+        match self {
+            Self::Unicode => '…',
+            Self::Plain => '~',
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EditorKeymap {
+    #[default]
+    Emacs,
+    Vi,
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowLook {

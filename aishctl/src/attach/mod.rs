@@ -57,9 +57,6 @@ use crate::render::rows::{ConversationRows, RowReader, SafeRow};
 use crate::render::screen;
 use crate::signals::{ClientSignals, TerminalSignal};
 
-/// A second Ctrl-C within this time leaves.
-const LEAVE_WITHIN: Duration = Duration::from_secs(2);
-
 /// What a window is opened with.
 #[derive(Debug)]
 pub struct WindowOptions {

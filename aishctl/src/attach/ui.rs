@@ -1,12 +1,17 @@
 //! What a window needs of the place where a person (or a pipe) sits: lines and keys come in, rows go out. The
 //! two that exist are [`super::plain`] and [`super::terminal`]; an editor is swapped by writing a third.
 
+use std::time::Duration;
+
 use aish_proto::config::NotifyMethod;
 use aish_proto::id::ConfirmId;
 
 use super::attention::LastSeen;
 use crate::client::editor::ArgumentDraft;
 use crate::failure::Failure;
+
+/// A second Ctrl-C within this time leaves.
+pub(super) const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// What came in.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use super::history::{self, LineHistory};
 use super::hooks::EditorHooks;
 use super::pastes::DroppedPaste;
 use super::screen::Screen;
-use super::{EditorKeymap, keys, lent_terminal, terminal_mode};
+use super::{keys, lent_terminal, terminal_mode};
+use crate::attach::look::EditorKeymap;
 use crate::attach::ui::{LinePurpose, UserInput};
 use crate::commands::file_mention::PersonLocation;
 

@@ -46,32 +46,6 @@ const BATCH: Duration = Duration::from_millis(16);
 /// Lines and keys that wait for the window; then the editor waits.
 const INPUTS: usize = 16;
 
-/// Which glyphs the prompt has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PromptGlyphs {
-    #[default]
-    Unicode,
-    /// For terminals and readers that know only ASCII.
-    Plain,
-}
-
-impl PromptGlyphs {
-    /// Where a text is cut.
-    fn cut(self) -> char {
-        match self {
-            Self::Unicode => '…',
-            Self::Plain => '~',
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EditorKeymap {
-    #[default]
-    Emacs,
-    Vi,
-}
-
 /// The terminal as long as it is ours.
 #[derive(Debug)]
 pub(crate) struct Terminal {

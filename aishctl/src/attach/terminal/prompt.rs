@@ -2,8 +2,8 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::PromptGlyphs;
 use super::layout::columns_of;
+use crate::attach::look::PromptGlyphs;
 use crate::attach::ui::{PromptHead, PromptState};
 use crate::safe;
 

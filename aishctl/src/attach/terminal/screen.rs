@@ -248,7 +248,7 @@ impl Screen {
     }
 
     pub(super) fn leave_soon(&self) {
-        self.lock().leave_until = Some(Instant::now() + crate::attach::LEAVE_WITHIN);
+        self.lock().leave_until = Some(Instant::now() + crate::attach::ui::LEAVE_WITHIN);
     }
 
     pub(super) fn set_names(&self, names: CompletionNames) {

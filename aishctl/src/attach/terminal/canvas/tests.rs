@@ -4,8 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use vt100::Parser;
 
-use super::super::{PromptGlyphs, prompt};
+use super::super::prompt;
 use super::*;
+use crate::attach::look::PromptGlyphs;
 
 const PROMPT: &str = "c · m ● ";
 const PROMPT_COLUMNS: usize = 8;
