@@ -5,6 +5,7 @@
     reason = "a rule that cannot be looked at is not kept"
 )]
 
+mod circles;
 mod figures;
 mod map;
 mod packages;
