@@ -2,12 +2,17 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::answerer::Answerer;
 use crate::event::{ConfirmRequested, ConfirmResolved};
-use crate::form::FormContent;
+use crate::form::{ElicitationRequest, FormContent};
 use crate::id::{ConfirmId, ConversationId, SubscriptionId, TurnId};
+use crate::memory::ProposedMemory;
 use crate::method::{Empty, methods};
+use crate::permission::LevelUpgrade;
+use crate::sampling::SamplingRequest;
+use crate::shell::CommandAsked;
 
 methods! {
     /// Every confirm that waits, oldest first.
@@ -25,31 +30,99 @@ methods! {
 }
 
 /// What is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum ConfirmKind {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum ConfirmSubject {
     /// A call of a tool.
-    Tool,
-    /// An autonomous run wants to do something destructive, or something that another model warns of; `why` says which.
-    Halt,
-    /// A command of this machine; see `shell`.
-    Shell,
-    /// A server wants to know something while a call runs; see `elicitation`.
-    Elicitation,
-    /// A server wants a model to be asked while a call runs; see `sampling`.
-    Sampling,
-    /// Somebody wants a provider to have a higher level; see `upgrade`. No turn waits for it.
-    Permission,
-    /// A model proposes a fact to be kept for all conversations; see `memory`. No turn waits for it, and no model is told
-    /// it before somebody has allowed it.
-    Memory,
+    Call(CallSubject),
+    /// A command of this machine.
+    Command(CommandSubject),
+    /// A server wants to know something while a call runs.
+    Form(FormSubject),
+    /// A server wants a model to be asked while a call runs.
+    Model(ModelSubject),
+    /// Somebody wants a provider to have a higher level. No turn waits for it.
+    Level(LevelUpgrade),
+    /// A model proposes a fact to be kept for all conversations. No turn waits for it, and no model is told it before
+    /// somebody has allowed it.
+    Memory(ProposedMemory),
+}
+
+/// The call that waits for the answer; for what a server asks, the one that runs meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfirmCall {
+    /// As in the answer's `toolCalls`.
+    pub id: String,
+    pub tool: String,
+    /// One JSON object in its canonical spelling, as text: the bytes that run.
+    pub arguments: String,
+    pub cwd: String,
+    /// Where it runs.
+    pub server: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CallSubject {
+    pub call: ConfirmCall,
+    /// The tool as its server defines it.
+    pub definition: Value,
+    /// The definition that was approved here before, where it changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_definition: Option<Value>,
+    pub level_required: u8,
+    /// The level that the provider would get by `allowConversation`, `allowProvider` and `raiseOnly`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raise_to: Option<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandSubject {
+    /// Its tool is `shell__run`, and its arguments have the command.
+    pub call: ConfirmCall,
+    pub level_required: u8,
+    pub asked: CommandAsked,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FormSubject {
+    pub call: ConfirmCall,
+    pub asked: ElicitationRequest,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelSubject {
+    pub call: ConfirmCall,
+    pub asked: SamplingRequest,
+}
+
+impl ConfirmSubject {
+    /// The call that it is about. `None`: no turn waits for the answer.
+    pub fn call(&self) -> Option<&ConfirmCall> {
+        match self {
+            Self::Call(subject) => Some(&subject.call),
+            Self::Command(subject) => Some(&subject.call),
+            Self::Form(subject) => Some(&subject.call),
+            Self::Model(subject) => Some(&subject.call),
+            Self::Level(_) | Self::Memory(_) => None,
+        }
+    }
+
+    /// The arguments of that call; empty where there is none.
+    pub fn arguments(&self) -> &str {
+        self.call().map_or("", |it| &it.arguments)
+    }
 }
 
 /// What a person may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Decision {
-    /// This call. Of an elicitation: the form is filled in with `content`, the page is looked at. Of sampling: the model is
+    /// This call. Of a form: it is filled in with `content`, the page is looked at. Of a model: it is
     /// asked this, once. Of a memory: the fact is kept.
     AllowOnce,
     /// This definition of this tool, in this conversation, with the level that `raiseTo` shows. Of a command: exactly this
@@ -57,7 +130,7 @@ pub enum Decision {
     AllowConversation,
     /// All tools of its provider as they are now, in this conversation, with the level that `raiseTo` shows.
     AllowProvider,
-    /// This call, and the provider gets the level that `raiseTo` shows; later calls are asked about. Of a permission:
+    /// This call, and the provider gets the level that `raiseTo` shows; later calls are asked about. Of a level:
     /// the level, and nothing else.
     RaiseOnly,
     Deny,
@@ -77,7 +150,7 @@ pub enum ConfirmState {
     /// Nobody answered in time.
     Expired,
     /// Its turn was cancelled, the tool was not what was asked about any more, or nobody waits for the answer now. Of a
-    /// permission: the provider got the level in another way or may not have it any more, or the conversation was archived.
+    /// level: the provider got the level in another way or may not have it any more, or the conversation was archived.
     Cancelled,
 }
 
@@ -105,7 +178,7 @@ pub struct ConfirmParams {
 #[serde(rename_all = "camelCase")]
 pub struct ConfirmRecord {
     pub conversation: ConversationId,
-    /// The turn that waits for it; null for a permission and a memory.
+    /// The turn that waits for it; null for a level and a memory.
     pub turn: Option<TurnId>,
     pub requested_at: String,
     pub state: ConfirmState,

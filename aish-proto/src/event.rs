@@ -9,29 +9,24 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
 use crate::answerer::Answerer;
-use crate::confirm::{ConfirmKind, ConfirmRecord, ConfirmState, Decision, Denial};
+use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
 use crate::envelope::EventData;
-use crate::form::ElicitationRequest;
 use crate::id::{ConfirmId, ResultId, Seq, TurnId};
 use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::McpServerStatus;
-use crate::memory::ProposedMemory;
 use crate::model::ModelSource;
 use crate::norris::{
     NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun, NorrisSpent,
 };
-use crate::permission::LevelUpgrade;
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
-use crate::sampling::SamplingRequest;
-use crate::shell::{CommandAsked, ProposedCommand, RunningCommand, ShellEnding};
+use crate::shell::{ProposedCommand, RunningCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError};
 use crate::usage::{BudgetKind, ConversationBudget, RequestPurpose, Usage, Usd};
 
@@ -169,53 +164,26 @@ events! {
         /// What to do for more, in words.
         hint: String,
     }
-    /// A person is asked. The turn waits, over a restart of the daemon too; for a permission and a memory no turn waits.
+    /// A person is asked. The turn waits, over a restart of the daemon too; for a level and a memory no turn waits.
     ConfirmRequested: "confirmRequested", true, {
         confirm: ConfirmId,
         /// Counts the confirms of a conversation from 1; people say `c7`.
         number: u32,
-        kind: ConfirmKind,
         title: String,
-        /// The call of the answer's `toolCalls` that waits for it. For a permission there is none: this, `cwd` and `server`
-        /// are empty, and `tool` is the provider. For a memory all four are empty, and `arguments` are the fact.
-        call: String,
-        tool: String,
-        /// One JSON object in its canonical spelling, as text: the bytes that run.
-        arguments: String,
-        cwd: String,
-        /// Where it runs.
-        server: String,
-        /// SHA-256 over the tool's definition, its server, the arguments and the directory; for an elicitation
-        /// and for sampling over the server, the call and what is asked; for a permission over the provider and both levels;
-        /// for a command over it, the shell, the directory and the environment; for a memory over the fact.
-        digest: String,
-        /// The tool as its server defines it.
-        definition: Value,
-        /// The definition that was approved here before, where it changed since.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        approved_definition: Option<Value>,
-        /// 0 for a memory.
-        level_required: u8,
-        /// The level that the provider would get by `allowConversation`, `allowProvider` and `raiseOnly`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        raise_to: Option<u8>,
+        subject: Box<ConfirmSubject>,
         why: String,
-        /// What a server asks, for an elicitation; `tool` and `arguments` are those of the call that runs meanwhile.
+        /// Why what is asked about may not be undone. A client takes no single key for a yes then, and offers nothing that
+        /// lasts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        elicitation: Option<Box<ElicitationRequest>>,
-        /// What a server wants a model to be asked, for sampling; `tool` and `arguments` are those of the call that runs
-        /// meanwhile.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        sampling: Option<Box<SamplingRequest>>,
-        /// What is asked about a command; `tool` is then `shell__run`, and `arguments` have the command.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        shell: Option<Box<CommandAsked>>,
-        /// The level that is asked for, for a permission.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        upgrade: Option<Box<LevelUpgrade>>,
-        /// The fact that is proposed, for a memory.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        memory: Option<Box<ProposedMemory>>,
+        destructive: Option<String>,
+        /// An autonomous run has halted for it: `why` says what it halted for, and no single key is a yes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        halt: bool,
+        /// SHA-256 over all that a yes would be to. For a call: the tool's definition, its server, the arguments and the
+        /// directory; for a form and a model: the server, the call and what is asked; for a command: it, the shell, the
+        /// directory and the environment; for a level: the provider and both levels; for a memory: the fact.
+        digest: String,
+        /// What it takes for an answer.
         options: Vec<Decision>,
         /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
         expires_at: Option<String>,

@@ -1,10 +1,12 @@
 //! What the two sides tell each other before anything else.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The protocol this build speaks.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The form of the event envelope, its field `v`.
 pub const EVENT_SCHEMA: u32 = 1;
@@ -26,10 +28,27 @@ impl ProtocolRange {
         max: PROTOCOL,
     };
 
+    /// For who writes calls by hand: what a frame looks like is known to the writer.
+    pub const ANY: Self = Self {
+        min: 1,
+        max: PROTOCOL,
+    };
+
     /// The newest protocol that both sides speak.
     pub fn common(self, other: Self) -> Option<u32> {
         let newest = self.max.min(other.max);
         (newest >= self.min.max(other.min)).then_some(newest)
+    }
+}
+
+/// For people: `protocol 2`, `protocols 1 to 3`.
+impl fmt::Display for ProtocolRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max {
+            write!(f, "protocol {}", self.max)
+        } else {
+            write!(f, "protocols {} to {}", self.min, self.max)
+        }
     }
 }
 

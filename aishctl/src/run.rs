@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use aish_proto::daemon::ClientKind;
 use aish_proto::method::ClientRole;
+use aish_proto::version::ProtocolRange;
 use clap::CommandFactory as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
@@ -290,7 +291,11 @@ impl AskProgram {
         } else {
             DaemonStart::Forbidden
         };
-        let reach = self.reach(start, ClientKind::Ctl, ClientRole::Driver);
+        let mut reach = self.reach(start, ClientKind::Ctl, ClientRole::Driver);
+        // A daemon that is older than this program can be ended by it.
+        if let CtlCommand::Rpc(_) = &command {
+            reach.protocol = ProtocolRange::ANY;
+        }
         let link = match reach.open(DaemonWait::No).await {
             Ok(link) => link,
             // A status bar shows nothing where there is nothing.

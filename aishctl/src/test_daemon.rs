@@ -63,7 +63,7 @@ impl GatewayPeer {
 
 pub(crate) fn hello(wanted: &[&str]) -> Value {
     json!({
-        "protocol": 1, "eventSchema": 1,
+        "protocol": 2, "eventSchema": 1,
         "server": {"version": "9.9.9", "pid": 1, "startedAt": "2026-01-01T00:00:00Z"},
         "clientId": ClientId::from_bytes([5; 16]), "epoch": epoch(), "features": [],
         "limits": {"lineBytes": limits::LINE_TO_DAEMON_BYTES, "inputBytes": limits::INPUT_BYTES,

@@ -7,6 +7,7 @@ use aish_proto::confirm::Decision;
 use aish_proto::daemon::Reload;
 use aish_proto::method::Empty;
 use aish_proto::tool::{self, ToolDescription};
+use aish_testkit::Asked as _;
 use aish_testkit::World;
 use aish_testkit::process::wait_gone;
 use aish_testkit::wait::until_true;
@@ -39,7 +40,7 @@ fn a_call_waits_for_a_person_and_gives_what_its_server_gave() {
     let params = json!({"name": "notes__add", "arguments": arguments, "_meta": meta});
     gateway.ask(2, "tools/call", &params);
     let confirm = asked(&client, 1).remove(0);
-    assert!(confirm.request.arguments.contains("$result"));
+    assert!(confirm.request.call().arguments.contains("$result"));
     let waits = gateway.told("notifications/progress");
     assert_eq!("t", waits["params"]["progressToken"]);
     assert!(

@@ -17,7 +17,7 @@ use aish_proto::permission::{
 };
 use aish_proto::turn::{Cancel, OnConfirm, Send, StopReason, TurnParams, UnattendedAction};
 use aish_testkit::client::question;
-use aish_testkit::{Client, Follow};
+use aish_testkit::{Asked as _, Client, Follow};
 
 use crate::audit::records;
 use crate::consent::{Scene, pending};
@@ -305,7 +305,7 @@ fn a_tool_that_was_approved_and_changed_is_asked_about() {
         "the tool's definition changed since it was allowed",
         again.request.why
     );
-    let approved = again.request.approved_definition.as_ref();
+    let approved = again.request.tool_call().approved_definition.as_ref();
     assert_eq!(
         Some("Looks."),
         approved.and_then(|it| it["description"].as_str())

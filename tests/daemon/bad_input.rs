@@ -194,8 +194,10 @@ fn nothing_but_hello_and_ping_comes_before_hello() {
     });
     let refused = client.call_raw("daemon/hello", &hello).unwrap_err();
     assert_eq!(("versionMismatch", -31001), (refused.kind(), refused.code));
+    let hint = refused.data["hint"].as_str().unwrap();
+    assert!(hint.contains("the daemon is older"), "{refused}");
     assert!(
-        refused.message.contains("1 to 1") && refused.message.contains("7 to 9"),
+        refused.message.contains("speaks protocol 2") && refused.message.contains("7 to 9"),
         "{refused}"
     );
     client.hello();

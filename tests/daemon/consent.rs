@@ -18,7 +18,7 @@ use aish_proto::turn::{
 };
 use aish_testkit::client::question;
 use aish_testkit::wait::{PATIENCE, until};
-use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World, surroundings};
+use aish_testkit::{Answer as Said, Asked as _, Client, Daemon, Upstream, World, surroundings};
 use serde_json::{Value, json};
 
 /// A daemon whose model calls a tool that is asked about.
@@ -117,11 +117,11 @@ fn a_call_waits_for_a_yes_and_then_runs_once() {
     assert_eq!(
         ("aish__time", "{}", "/", 1, 1),
         (
-            request.tool.as_str(),
-            request.arguments.as_str(),
-            request.cwd.as_str(),
+            request.call().tool.as_str(),
+            request.call().arguments.as_str(),
+            request.call().cwd.as_str(),
             request.number,
-            request.level_required
+            request.tool_call().level_required
         )
     );
     let id = conversation;

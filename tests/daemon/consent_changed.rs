@@ -13,6 +13,7 @@ use aish_proto::method::Empty;
 use aish_proto::permission::{
     Check, History, PermissionCheckParams, PermissionParams, PolicyVerdict, Set, SetParams,
 };
+use aish_testkit::Asked as _;
 use aish_testkit::Client;
 use aish_testkit::wait::until_true;
 
@@ -52,7 +53,7 @@ fn an_answer_never_lowers_a_level() {
     };
     let client = scene.world.person("pts/2");
     let (conversation, turn, confirm) = scene.asked(&client, "c__look");
-    assert_eq!(Some(2), confirm.request.raise_to);
+    assert_eq!(Some(2), confirm.request.tool_call().raise_to);
     client.done::<Set>(SetParams {
         conversation,
         provider: "c".to_owned(),
@@ -125,8 +126,8 @@ fn another_server_under_the_same_name_is_seen_in_the_difference() {
     });
     client.ask(conversation, "look");
     let asked = pending(&client, conversation).request;
-    let approved = asked.approved_definition.unwrap();
-    let (before, now) = (&approved["server"], &asked.definition["server"]);
+    let approved = asked.tool_call().approved_definition.as_ref().unwrap();
+    let (before, now) = (&approved["server"], &asked.tool_call().definition["server"]);
     assert!(!before.to_string().contains("other"), "{before}");
     assert!(now.to_string().contains("other"), "{now}");
 }

@@ -13,7 +13,7 @@ use aish_proto::permission::SetAutoApprove;
 use aish_proto::turn::{OnConfirm, Send, UnattendedAction};
 use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer as Said, Client, Follow};
+use aish_testkit::{Answer as Said, Asked as _, Client, Follow};
 use serde_json::json;
 
 use crate::allowances::wants;
@@ -65,13 +65,15 @@ fn shows_the_difference(confirm: &ConfirmRecord, [before, now]: [&str; 2]) {
         "the tool's definition changed since it was allowed",
         request.why
     );
-    let approved = request.approved_definition.as_ref();
+    let approved = request.tool_call().approved_definition.as_ref();
     let approved = approved.map(|it| it["description"].clone());
     assert_eq!(
         (Some(before.into()), now),
         (
             approved,
-            request.definition["description"].as_str().unwrap()
+            request.tool_call().definition["description"]
+                .as_str()
+                .unwrap()
         )
     );
 }

@@ -7,8 +7,8 @@ use std::{fs, thread};
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmKind, ConfirmListParams,
-    ConfirmParams, ConfirmRecord, ConfirmState, Decision, Get, List,
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmListParams, ConfirmParams,
+    ConfirmRecord, ConfirmState, Decision, Get, List,
 };
 use aish_proto::conversation::{Activity, ConversationParams, StatusOf};
 use aish_proto::event::{ConfirmResolved, Status};
@@ -19,7 +19,7 @@ use aish_proto::method::Empty;
 use aish_proto::turn::StopReason;
 use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{
-    Answer as Said, Client, Daemon, Upstream, World, built, repository, surroundings,
+    Answer as Said, Asked as _, Client, Daemon, Upstream, World, built, repository, surroundings,
 };
 use serde_json::{Value, json};
 
@@ -202,10 +202,10 @@ fn a_form_is_shown_to_everybody_filled_in_once_and_told_to_its_server_alone() {
     let confirm = pending(&other, conversation, 1).remove(0);
     let request = &confirm.request;
     assert_eq!(
-        (ConfirmKind::Elicitation, "f__ask", 1, Some(turn)),
-        (request.kind, &*request.tool, request.number, confirm.turn)
+        ("f__ask", 1, Some(turn)),
+        (&*request.call().tool, request.number, confirm.turn)
     );
-    let asked = request.elicitation.as_ref().unwrap();
+    let asked = request.form();
     assert_eq!(("f", "Who are you?"), (&*asked.server, &*asked.message));
     assert_eq!(
         json!({"mode": "form", "fields": [
@@ -349,7 +349,7 @@ fn several_forms_wait_beside_each_other() {
     let (conversation, turn) = scene.asks(&client, "f__ask", &asks);
     let mut open = pending(&client, conversation, 3);
     open.sort_by_key(|it| it.request.number);
-    let name = |it: &ConfirmRecord| match &it.request.elicitation.as_ref().unwrap().wanted {
+    let name = |it: &ConfirmRecord| match &it.request.form().wanted {
         ElicitationContent::Form { fields } => fields[0].name.clone(),
         ElicitationContent::Url { .. } => panic!("a form"),
     };
@@ -436,7 +436,7 @@ fn a_page_is_agreed_to() {
     let page = json!({"mode": "url", "elicitationId": "1", "url": "https://Login.example.org/x?y", "message": "Sign in"});
     let (conversation, turn) = scene.asks(&client, "f__ask", &[page]);
     let confirm = pending(&client, conversation, 1).remove(0);
-    let asked = confirm.request.elicitation.as_ref().unwrap();
+    let asked = confirm.request.form();
     assert_eq!(
         json!({"mode": "url", "url": "https://Login.example.org/x?y", "host": "login.example.org"}),
         json!(asked.wanted)
@@ -507,7 +507,7 @@ fn a_real_server_gets_its_form_back() {
     let conversation = client.create();
     let turn = client.ask(conversation, "do it");
     let confirm = pending(&client, conversation, 1).remove(0);
-    let asked = confirm.request.elicitation.as_ref().unwrap();
+    let asked = confirm.request.form();
     let ElicitationContent::Form { fields } = &asked.wanted else {
         panic!("{asked:?}");
     };

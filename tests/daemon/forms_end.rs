@@ -84,14 +84,14 @@ fn nobody_there_is_no_answer() {
             UnattendedAction::Deny,
             None,
             "decline",
-            Some("declined, for --confirm=deny"),
+            Some("declined, --confirm=deny"),
             None,
         ),
         (
             UnattendedAction::AskAttended,
             None,
             "decline",
-            Some("declined, nobody is attached who could answer"),
+            Some("declined, nobody is attached who could allow it"),
             None,
         ),
         (

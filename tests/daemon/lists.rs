@@ -14,7 +14,7 @@ use aish_proto::turn::{
 };
 use aish_testkit::client::question;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer as Said, Client};
+use aish_testkit::{Answer as Said, Asked as _, Client};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
@@ -211,14 +211,14 @@ fn people_are_asked_about_the_calls_of_a_list() {
         Decision::AllowOnce,
     );
     let fails = pending(&client, conversation);
-    assert_eq!("d", fails.request.call);
+    assert_eq!("d", fails.request.call().id);
     answer(&client, &fails, Decision::AllowOnce);
     let count = pending(&client, conversation);
     assert_eq!(
         ("c__count", "{\"of\":7}"),
         (
-            count.request.tool.as_str(),
-            count.request.arguments.as_str()
+            count.request.call().tool.as_str(),
+            count.request.call().arguments.as_str()
         )
     );
     answer(&client, &count, Decision::Deny);

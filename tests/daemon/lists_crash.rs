@@ -8,7 +8,7 @@ use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::tool::{Run, ToolRunParams};
 use aish_proto::turn::{Continue, Get, StopReason, TurnParams, TurnStatus};
 use aish_testkit::wait::{PATIENCE, until};
-use aish_testkit::{Answer as Said, Client, surroundings};
+use aish_testkit::{Answer as Said, Asked as _, Client, surroundings};
 use serde_json::json;
 use ulid::Ulid;
 
@@ -147,7 +147,7 @@ fn a_list_that_waits_for_a_person_goes_on_after_a_crash() {
         ];
         let turn = run(&client, conversation, &calls);
         let before = pending(&client, conversation);
-        assert_eq!("{\"x\":1}", before.request.arguments);
+        assert_eq!("{\"x\":1}", before.request.call().arguments);
         let Scene {
             upstream,
             world,

@@ -51,6 +51,7 @@ mod norris_crash;
 mod norris_lead;
 mod norris_wall;
 mod notify;
+mod older_questions;
 mod optional;
 mod order;
 mod own_sessions;

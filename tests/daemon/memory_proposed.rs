@@ -7,8 +7,8 @@ use std::thread;
 use aish_proto::attach::ReplayStart;
 use aish_proto::audit::{AuditDecision, AuditKind, AuditListParams as Trail};
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmKind, ConfirmParams, ConfirmRecord,
-    ConfirmState, Decision, Get,
+    Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmParams, ConfirmRecord, ConfirmState,
+    Decision, Get,
 };
 use aish_proto::conversation::{
     Archive, ConversationDeleteParams, ConversationParams, Delete, Fork, ForkParams, StatusOf,
@@ -20,7 +20,7 @@ use aish_proto::id::{ConfirmId, ConversationId};
 use aish_proto::memory::{Add, AddParams, AddResult, List, MemoryFact, MemoryNameParams, Remove};
 use aish_proto::method::{ClientRole, Empty};
 use aish_testkit::wait::{PATIENCE, until, until_true};
-use aish_testkit::{Answer as Said, Client, surroundings};
+use aish_testkit::{Answer as Said, Asked as _, Client, surroundings};
 
 use crate::audit::{records, whole};
 use crate::consent::with;
@@ -77,15 +77,11 @@ fn everybody_who_is_attached_is_asked_and_a_yes_keeps_what_was_shown() {
     let asked = window.until_kind("confirmRequested");
     assert_eq!(None, asked.turn, "no turn waits for it");
     let request: ConfirmRequested = asked.read().unwrap();
-    assert_eq!((ConfirmKind::Memory, 1), (request.kind, request.number));
-    let fact = request.memory.as_deref().unwrap();
+    assert_eq!(1, request.number);
+    let fact = request.memory();
     assert_eq!(
         ("fact", "the server is boltzmann", "fast"),
         (&*fact.kind, &*fact.text, &*fact.model)
-    );
-    assert_eq!(
-        r#"{"kind":"fact","text":"the server is boltzmann"}"#,
-        request.arguments
     );
     assert_eq!(vec![Decision::AllowOnce, Decision::Deny], request.options);
     check_request(&scene);
@@ -227,7 +223,7 @@ fn one_fact_is_one_question() {
     let both = format!("{BOLTZMANN}\n- (fact) it is in Berlin");
     let second = scene.put_away(&client, &both);
     let new = proposed(&client, second, 1).remove(0);
-    assert_eq!("it is in Berlin", new.request.memory.as_ref().unwrap().text);
+    assert_eq!("it is in Berlin", new.request.memory().text);
     let copied = ForkParams {
         id: first,
         at_seq: None,
@@ -246,7 +242,7 @@ fn one_fact_is_one_question() {
         .answer(Said::text(&format!("{BOLTZMANN}\n- (fact) and it is old")));
     client.done::<Archive>(ConversationParams { id: first });
     let new = proposed(&client, first, 1).remove(0);
-    assert_eq!("and it is old", new.request.memory.as_ref().unwrap().text);
+    assert_eq!("and it is old", new.request.memory().text);
     whole(&client);
 }
 

@@ -1,7 +1,7 @@
 //! Actions without a tool's name: what they mean, what is against them, and doing them through the gate.
 
 use aish_proto::audit::{AuditDecision, AuditKind, AuditListParams, AuditRecord};
-use aish_proto::confirm::{ConfirmKind, Decision, Denial};
+use aish_proto::confirm::{Decision, Denial};
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::intent::{
@@ -11,6 +11,7 @@ use aish_proto::method::Empty;
 use aish_proto::permission::{self, SetParams};
 use aish_proto::tool::Reload;
 use aish_proto::turn::{Cancel, OnConfirm, TurnParams, UnattendedAction};
+use aish_testkit::Asked as _;
 use aish_testkit::Client;
 use aish_testkit::wait::until_true;
 use serde_json::{Value, json};
@@ -262,8 +263,8 @@ fn what_lacks_the_level_asks_for_it_and_then_for_the_call() {
     assert_eq!(Some("c__count"), routing.name.as_deref());
     let raise = pending(&client, conversation);
     assert_eq!(
-        (Some(raise.request.confirm), ConfirmKind::Permission, None),
-        (waits.confirm, raise.request.kind, raise.turn)
+        (Some(raise.request.confirm), 3, None),
+        (waits.confirm, raise.request.level().to, raise.turn)
     );
     assert_eq!(
         format!(

@@ -6,7 +6,7 @@ use std::fs;
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::audit::{AuditKind, AuditListParams as ListParamsOfTrail};
-use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, ConfirmRecord, Decision};
+use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmRecord, Decision};
 use aish_proto::conversation::{ConversationCreateParams, ConversationParams, Create, StatusOf};
 use aish_proto::envelope::{Envelope, EventData};
 use aish_proto::event::{
@@ -22,7 +22,9 @@ use aish_proto::norris::{
 };
 use aish_proto::turn::StopReason;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer as Said, Client, Daemon, Follow, Upstream, World, repository};
+use aish_testkit::{
+    Answer as Said, Asked as _, Client, Daemon, Follow, Upstream, World, repository,
+};
 use serde_json::json;
 
 use crate::audit;
@@ -233,7 +235,7 @@ fn a_goal_of_five_steps_is_reached_and_the_destructive_one_is_asked_about() {
     assert_eq!((4, NorrisActivity::Asking), (state.step, state.activity));
     assert_eq!(Some("job__wipe"), state.tool.as_deref());
     let asked: &ConfirmRequested = &confirm.request;
-    assert_eq!(ConfirmKind::Halt, asked.kind);
+    assert!(asked.halt);
     assert_eq!("HALT: it needs level 3 (execute)", asked.why);
     assert_eq!(
         vec![
@@ -354,14 +356,14 @@ fn what_is_not_known_to_be_harmless_halts() {
             "HALT: only its server says what it may do; a level of its own counts: permissions.needs"
         ),
         (
-            own_word.request.tool.as_str(),
+            own_word.request.call().tool.as_str(),
             own_word.request.why.as_str()
         )
     );
     let first = run.answer(Decision::AllowOnce);
     assert_eq!(
-        ("ext__count", ConfirmKind::Halt),
-        (first.request.tool.as_str(), first.request.kind)
+        ("ext__count", true),
+        (first.request.call().tool.as_str(), first.request.halt)
     );
     let second = run.answer(Decision::AllowOnce);
     assert_eq!(
@@ -413,7 +415,10 @@ fn a_tool_that_changes_while_a_run_goes_on_is_asked_about() {
             "ext__look",
             "the tool's definition changed since it was allowed"
         ),
-        (asked.request.tool.as_str(), asked.request.why.as_str())
+        (
+            asked.request.call().tool.as_str(),
+            asked.request.why.as_str()
+        )
     );
     assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
     assert!(run.all::<ToolCall>().is_empty());
@@ -479,7 +484,7 @@ fn a_second_opinion_can_only_make_it_stricter() {
         if let Some(expected) = expected {
             let confirm = pending(&run.client, run.conversation);
             assert_eq!(expected, confirm.request.why);
-            assert_eq!(ConfirmKind::Halt, confirm.request.kind);
+            assert!(confirm.request.halt);
             assert_eq!(before, scene.marks());
             run.answer(Decision::AllowOnce);
         }

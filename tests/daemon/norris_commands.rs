@@ -3,12 +3,13 @@
 
 use std::fs;
 
-use aish_proto::confirm::{ConfirmKind, ConfirmRecord, Decision};
+use aish_proto::confirm::{ConfirmRecord, Decision};
 use aish_proto::event::{NorrisNudged, ShellFinished, ShellStarted, ToolCall};
 use aish_proto::norris::{NorrisActivity, NorrisLevels, NorrisOutcome};
 use aish_proto::shell::ShellEnding;
 use aish_proto::turn::StopReason;
 use aish_testkit::Answer as Said;
+use aish_testkit::Asked as _;
 use aish_testkit::wait::until_true;
 
 use crate::consent::pending;
@@ -31,12 +32,12 @@ fn a_goal_is_reached_with_calls_and_commands_and_the_destructive_one_is_asked_ab
     let mut run = launch(&scene.world, |_| {});
     let confirm = pending(&run.client, run.conversation);
     let asked = &confirm.request;
-    assert_eq!(ConfirmKind::Halt, asked.kind);
+    assert!(asked.halt);
     assert_eq!(
         "HALT: the command deletes directories and all that is in them",
         asked.why
     );
-    assert_eq!("rm -rf old", asked.shell.as_ref().unwrap().command);
+    assert_eq!("rm -rf old", asked.command().asked.command);
     assert_eq!(
         vec![
             Decision::AllowOnce,
@@ -102,7 +103,7 @@ fn commands_that_are_not_known_to_be_harmless_halt_and_a_no_is_told_to_the_model
             });
         });
         let confirm = run.answer(Decision::Deny);
-        assert_eq!(ConfirmKind::Halt, confirm.request.kind);
+        assert!(confirm.request.halt);
         assert!(confirm.request.why.contains(why), "{}", confirm.request.why);
         assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
         assert_eq!(0, run.all::<ShellStarted>().len());
@@ -166,8 +167,8 @@ fn a_run_reads_no_key_shows_no_environment_and_reaches_nobody_unasked() {
     let mut run = launch(&scene.world, |_| {});
     for command in ASKED {
         let confirm = run.answer(Decision::Deny);
-        assert_eq!(ConfirmKind::Halt, confirm.request.kind, "{command}");
-        let asked = confirm.request.shell.as_ref().unwrap();
+        assert!(confirm.request.halt, "{command}");
+        let asked = &confirm.request.command().asked;
         assert_eq!(*command, asked.command);
     }
     assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
@@ -243,7 +244,7 @@ fn what_stands_behind_a_refused_action_is_judged_again_with_a_second_opinion() {
     scene.other.answer(Said::text("yes"));
     let mut run = launch(&scene.world, |_| {});
     let first = run.answer(Decision::Deny);
-    let asked = |confirm: &ConfirmRecord| confirm.request.shell.clone().unwrap().command;
+    let asked = |confirm: &ConfirmRecord| confirm.request.command().asked.command.clone();
     assert_eq!("rm -rf old", asked(&first));
     let second = run.answer(Decision::Deny);
     assert_eq!("echo put >> marks", asked(&second));

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aish_proto::attach::ReplayStart;
-use aish_proto::confirm::{Answer, AnswerOutcome, ConfirmKind, Decision};
+use aish_proto::confirm::{Answer, AnswerOutcome, Decision};
 use aish_proto::conversation::{Activity, ConversationParams, ConversationStatus, StatusOf};
 use aish_proto::envelope::Envelope;
 use aish_proto::event::{
@@ -153,7 +153,7 @@ fn a_halt_survives_a_kill() {
     let params = goal(conversation(&scene.world, &client), 2);
     let run = client.done::<Start>(params.clone());
     let asked = pending(&client, params.conversation);
-    assert_eq!(ConfirmKind::Halt, asked.request.kind);
+    assert!(asked.request.halt);
     daemon.kill9();
     let (_daemon, client, mut follow) = after(&scene.world, &params);
     let again = pending(&client, params.conversation);

@@ -5,12 +5,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use aish_proto::attach::ReplayStart;
-use aish_proto::confirm::{ConfirmKind, Decision};
+use aish_proto::confirm::Decision;
 use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_proto::doctor::{CheckOutcome, Doctor};
 use aish_proto::event::{ShellFinished, ShellStarted};
 use aish_proto::method::Empty;
 use aish_proto::norris::{NorrisActivity, NorrisOutcome, Start};
+use aish_testkit::Asked as _;
 use aish_testkit::World;
 use aish_testkit::wait::until_true;
 
@@ -149,11 +150,11 @@ fn what_the_boundary_stops_is_told_and_asked_about_when_it_is_wanted_again() {
     says(&scene, &["cat l", "ls", "cat l"]);
     let mut run = launch(world, |_| {});
     let confirm = pending(&run.client, run.conversation);
-    assert_eq!(ConfirmKind::Halt, confirm.request.kind);
+    assert!(confirm.request.halt);
     let why = "HALT: it failed inside the boundary of the run; allowed, it runs outside";
     assert_eq!(
         (why, "this machine, outside the boundary of the run"),
-        (&*confirm.request.why, &*confirm.request.server)
+        (&*confirm.request.why, &*confirm.request.call().server)
     );
     let told = scene.upstream.requests()[1].question();
     let remark = format!(
@@ -336,7 +337,8 @@ fn ordinary_work_in_a_project_goes_unasked_and_inside() {
                 let confirm = run.answer(Decision::Deny);
                 asked.push(format!(
                     "{} {}",
-                    confirm.request.arguments, confirm.request.why
+                    confirm.request.call().arguments,
+                    confirm.request.why
                 ));
             }
             false

@@ -23,7 +23,7 @@ fn call(id: usize, method: &str, params: &Value) -> String {
 
 fn hello() -> Value {
     json!({
-        "protocol": {"min": 1, "max": 1},
+        "protocol": {"min": 2, "max": 2},
         "client": {"name": "printf", "version": "0", "kind": "script"},
         "role": "driver",
     })

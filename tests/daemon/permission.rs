@@ -4,8 +4,8 @@
 use aish_proto::attach::ReplayStart;
 use aish_proto::audit::{AuditDecision, AuditKind, AuditListParams as Trail};
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, AnswerParams, ConfirmKind, ConfirmListParams, ConfirmParams,
-    ConfirmRecord, ConfirmState, Decision, Denial, Get, List,
+    Answer, AnswerOutcome, AnswerParams, ConfirmListParams, ConfirmParams, ConfirmRecord,
+    ConfirmState, Decision, Denial, Get, List,
 };
 use aish_proto::conversation::{
     Activity, Archive, ConversationDeleteParams, ConversationParams, Delete, Fork, ForkParams,
@@ -21,6 +21,7 @@ use aish_proto::permission::{
     self, History, PermissionChange, PermissionParams, RevokeParams, SetParams,
 };
 use aish_proto::turn::{OnConfirm, StopReason, UnattendedAction};
+use aish_testkit::Asked as _;
 use aish_testkit::Client;
 use aish_testkit::wait::until_true;
 use serde_json::{Map, json};
@@ -115,11 +116,8 @@ fn everybody_who_is_attached_is_asked_and_one_answer_counts() {
     let asked = window.until_kind("confirmRequested");
     assert_eq!(None, asked.turn, "no turn waits for it");
     let request: ConfirmRequested = asked.read().unwrap();
-    assert_eq!(
-        (confirm, ConfirmKind::Permission),
-        (request.confirm, request.kind)
-    );
-    let wants = request.upgrade.as_ref().unwrap();
+    assert_eq!(confirm, request.confirm);
+    let wants = request.level();
     assert_eq!(
         ("data-tool", 1, 2, None, "test"),
         (
@@ -279,7 +277,7 @@ fn a_no_changes_nothing_and_the_same_wish_is_one_question() {
     let again = check_asked(&script.done::<Negotiate>(create("one")));
     assert_ne!(confirm, again);
     let request = get(&script, again).request;
-    let wants = request.upgrade.unwrap();
+    let wants = request.level();
     assert_eq!(
         Some("data-tool__create-resource"),
         wants.wanted_for.as_deref()
@@ -315,15 +313,9 @@ fn turns_go_on_while_a_level_is_asked_for() {
     let asked: Vec<_> = snapshot
         .pending_confirms
         .iter()
-        .map(|it| (it.request.kind, it.turn))
+        .map(|it| (it.request.subject.call().is_some(), it.turn))
         .collect();
-    assert_eq!(
-        vec![
-            (ConfirmKind::Permission, None),
-            (ConfirmKind::Tool, Some(turn))
-        ],
-        asked
-    );
+    assert_eq!(vec![(false, None), (true, Some(turn))], asked);
     // Each answer is for its own.
     answer(&person, &get(&person, raise), Decision::RaiseOnly);
     assert_eq!(Activity::RequiresAction, state());

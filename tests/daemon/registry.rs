@@ -15,7 +15,9 @@ use aish_proto::turn::{OnConfirm, SendMode};
 use aish_testkit::daemon::DaemonBuilder;
 use aish_testkit::process::wait_gone;
 use aish_testkit::wait::{PATIENCE, until, until_true};
-use aish_testkit::{Answer as Said, Client, Daemon, Follow, Upstream, World, built, repository};
+use aish_testkit::{
+    Answer as Said, Asked as _, Client, Daemon, Follow, Upstream, World, built, repository,
+};
 use serde_json::{Value, json};
 
 use crate::consent::{call_id, pending};
@@ -150,8 +152,12 @@ fn a_model_calls_a_program_through_the_gate() {
     let confirm = pending(&client, conversation);
     let request = &confirm.request;
     assert_eq!("note-tool__read", request.title);
-    assert!(request.server.ends_with("data.sh"), "{}", request.server);
-    assert_eq!(1, request.level_required);
+    assert!(
+        request.call().server.ends_with("data.sh"),
+        "{}",
+        request.call().server
+    );
+    assert_eq!(1, request.tool_call().level_required);
     answer(&client, &confirm, Decision::AllowConversation);
     client.wait_turn(turn);
     let told = || {

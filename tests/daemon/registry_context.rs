@@ -10,7 +10,7 @@ use aish_proto::permission::{Set, SetParams};
 use aish_proto::resource::Create;
 use aish_proto::tool::Run;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Client, Upstream, World};
+use aish_testkit::{Asked as _, Client, Upstream, World};
 use serde_json::{Value, json};
 
 use crate::consent::pending;
@@ -146,12 +146,10 @@ fn packages_are_seen_before_they_are_fetched_and_locked_once() {
             let why =
                 "it fetches packages, and is asked about until it is always allowed here: rich>=13";
             assert_eq!(why, request.why);
-            assert!(
-                request.server.ends_with("with the packages rich>=13"),
-                "{}",
-                request.server
-            );
-            assert_eq!(json!(["rich>=13"]), request.definition["packages"]);
+            let asked = request.tool_call();
+            let server = &asked.call.server;
+            assert!(server.ends_with("with the packages rich>=13"), "{server}");
+            assert_eq!(json!(["rich>=13"]), asked.definition["packages"]);
             answer(&client, &confirm, decision);
         }
         client.wait_turn(turn);

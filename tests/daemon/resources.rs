@@ -18,7 +18,7 @@ use aish_proto::resource::{
 };
 use aish_proto::tool::{Run, ToolRunParams};
 use aish_proto::turn::{OnConfirm, UnattendedAction};
-use aish_testkit::{Answer as Said, Client, Upstream, World};
+use aish_testkit::{Answer as Said, Asked as _, Client, Upstream, World};
 use serde_json::{Value, json};
 
 use crate::audit::whole;
@@ -346,9 +346,9 @@ fn what_one_tool_creates_another_reads() {
     assert_eq!(
         ("data-tool__create-resource", 2, Some(2)),
         (
-            confirm.request.tool.as_str(),
-            confirm.request.level_required,
-            confirm.request.raise_to
+            confirm.request.call().tool.as_str(),
+            confirm.request.tool_call().level_required,
+            confirm.request.tool_call().raise_to
         )
     );
     assert!(names(&client, id).is_empty(), "nothing before the answer");

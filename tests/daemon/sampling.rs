@@ -5,14 +5,12 @@ use std::sync::Barrier;
 use std::thread;
 
 use aish_proto::audit::{AuditKind, AuditListParams};
-use aish_proto::confirm::{
-    AnswerOutcome, AnswerResult, ConfirmKind, ConfirmRecord, ConfirmState, Decision,
-};
+use aish_proto::confirm::{AnswerOutcome, AnswerResult, ConfirmRecord, ConfirmState, Decision};
 use aish_proto::event::ToolResult;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{Cancel, StopReason, TurnParams};
 use aish_testkit::upstream::Request;
-use aish_testkit::{Answer as Said, Client, Gate};
+use aish_testkit::{Answer as Said, Asked as _, Client, Gate};
 use serde_json::{Value, json};
 
 use crate::audit::records;
@@ -94,11 +92,8 @@ fn a_real_server_gets_an_answer_that_a_person_allowed() {
     let turn = client.ask(conversation, "a question of mine");
     let confirm = pending(&client, conversation, 1).remove(0);
     let request = &confirm.request;
-    assert_eq!(
-        (ConfirmKind::Sampling, "f__trigger-sampling-request"),
-        (request.kind, &*request.tool)
-    );
-    let shown = request.sampling.as_ref().unwrap();
+    assert_eq!("f__trigger-sampling-request", request.call().tool);
+    let shown = request.model();
     let prompt = "Resource trigger-sampling-request context: what is it?";
     assert_eq!(
         json!({"server": "f", "preset": "test", "model": shown.model, "maxTokens": 50, "temperature": 0.7,

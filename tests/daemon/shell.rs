@@ -5,8 +5,8 @@ use std::thread;
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::confirm::{
-    Answer, AnswerOutcome, ConfirmKind, ConfirmListParams, ConfirmPreviewParams, ConfirmRecord,
-    Decision, Denial, List, Preview,
+    Answer, AnswerOutcome, ConfirmListParams, ConfirmPreviewParams, ConfirmRecord, Decision,
+    Denial, List, Preview,
 };
 use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_proto::envelope::Envelope;
@@ -18,7 +18,7 @@ use aish_proto::shell::{Run, ShellEnding, ShellRunParams};
 use aish_proto::turn::{AgainParams, OnConfirm, Retry, Send, StopReason, UnattendedAction};
 use aish_testkit::client::question;
 use aish_testkit::wait::{PATIENCE, until};
-use aish_testkit::{Answer as Said, Client, Daemon, Follow, Upstream, World};
+use aish_testkit::{Answer as Said, Asked as _, Client, Daemon, Follow, Upstream, World};
 
 use crate::consent::{pending, with};
 use crate::tools;
@@ -120,7 +120,7 @@ fn a_command_with_a_zero_byte_is_refused_and_never_asked_about() {
     let client = scene.world.person("pts/5");
     let text = "CMD: echo a\0b > made\nCMD: echo c\n";
     let (conversation, turn, confirm) = scene.asked(&client, text);
-    assert_eq!("echo c", confirm.request.shell.clone().unwrap().command);
+    assert_eq!("echo c", confirm.request.command().asked.command);
     let answered = client.done::<Answer>(with(&confirm, Decision::Deny));
     assert_eq!(AnswerOutcome::Resolved, answered.outcome);
     client.wait_turn(turn);
@@ -143,15 +143,14 @@ fn a_line_is_asked_about_runs_as_approved_and_its_output_goes_with_the_next_ques
         "I look first.\n\nCMD: echo made > file; cat file\n",
     );
     let request = &confirm.request;
-    let asked = request.shell.clone().unwrap();
-    assert_eq!(ConfirmKind::Shell, request.kind);
+    let asked = &request.command().asked;
     assert_eq!("echo made > file; cat file", asked.command);
     assert_eq!(
         ("shell__run", 3, scene.world.work().display().to_string()),
         (
-            request.tool.as_str(),
-            request.level_required,
-            request.cwd.clone()
+            request.call().tool.as_str(),
+            request.command().level_required,
+            request.call().cwd.clone()
         )
     );
     assert!(!scene.world.work().join("file").exists(), "nothing ran yet");
@@ -233,7 +232,7 @@ fn each_line_is_a_question_of_its_own_and_a_no_reaches_the_model_with_its_reason
         let found = pending(&client, conversation);
         (found.request.confirm != first.request.confirm).then_some(found)
     });
-    assert_eq!("echo two", second.request.shell.as_ref().unwrap().command);
+    assert_eq!("echo two", second.request.command().asked.command);
     let mut no = with(&second, Decision::Deny);
     no.reason = Some("not on a Friday".to_owned());
     assert_eq!(AnswerOutcome::Resolved, client.done::<Answer>(no).outcome);
@@ -281,7 +280,7 @@ fn always_is_this_text_in_this_directory_and_what_destroys_is_never_always() {
     scene.model_says("CMD: rm -rf everything");
     let turn = client.ask(conversation, "clean up");
     let destroys = pending(&client, conversation);
-    let asked = destroys.request.shell.as_ref().unwrap();
+    let asked = &destroys.request.command().asked;
     assert!(
         asked.unread.is_some() || !asked.dangers.is_empty(),
         "{asked:?}"
@@ -396,7 +395,7 @@ fn a_command_in_the_place_of_another_is_judged_before_it_is_allowed() {
     let judged = client
         .done::<Preview>(preview(r#"{"command": "echo new > a; rm -rf theirs"}"#))
         .request;
-    let shell = judged.shell.clone().unwrap();
+    let shell = &judged.command().asked;
     assert_eq!("echo new > a; rm -rf theirs", shell.command);
     let runs: Vec<&str> = shell.segments.iter().map(|it| it.runs.as_str()).collect();
     assert_eq!(["echo new", "rm -rf theirs"], runs[..]);
@@ -424,7 +423,7 @@ fn a_command_in_the_place_of_another_is_judged_before_it_is_allowed() {
     // The question is what it was.
     assert_eq!(confirm, pending(&client, conversation));
     let mut edit = with(&confirm, Decision::Edit);
-    edit.arguments = Some(judged.arguments);
+    edit.arguments = Some(judged.call().arguments.clone());
     assert_eq!(AnswerOutcome::Resolved, client.done::<Answer>(edit).outcome);
     client.wait_turn(turn);
     assert!(scene.world.work().join("a").exists());

@@ -8,6 +8,7 @@ use aish_proto::event::{ShellFinished, ShellStarted, Snapshot, State};
 use aish_proto::method::Empty;
 use aish_proto::shell::{Cancel, CancelParams, Run, RunningCommand, ShellEnding, ShellRunParams};
 use aish_proto::turn::StopReason;
+use aish_testkit::Asked as _;
 use aish_testkit::Client;
 
 use crate::consent::{pending, with};
@@ -145,7 +146,10 @@ fn what_a_model_proposes_waits_for_a_persons_command_and_is_asked_about_anew_whe
     let second = pending(&client, conversation);
     assert_eq!(
         ("/", cwd.as_str()),
-        (first.request.cwd.as_str(), second.request.cwd.as_str())
+        (
+            first.request.call().cwd.as_str(),
+            second.request.call().cwd.as_str()
+        )
     );
     client.done::<aish_proto::confirm::Answer>(with(&second, aish_proto::confirm::Decision::Deny));
     client.wait_turn(turn);

@@ -18,7 +18,9 @@ use aish_proto::permission::{
 };
 use aish_proto::turn::{Cancel, StopReason, TurnParams};
 use aish_testkit::wait::{PATIENCE, until, until_true};
-use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World, repository, surroundings};
+use aish_testkit::{
+    Answer as Said, Asked as _, Client, Daemon, Upstream, World, repository, surroundings,
+};
 
 use crate::consent::{call_id, pending, with};
 
@@ -132,12 +134,22 @@ fn a_level_is_raised_by_a_person_and_is_no_consent() {
     let client = scene.world.person("pts/2");
     let (conversation, turn, confirm) = scene.asked(&client, "c__count");
     let request = &confirm.request;
-    assert_eq!((3, Some(3)), (request.level_required, request.raise_to));
+    assert_eq!(
+        (3, Some(3)),
+        (
+            request.tool_call().level_required,
+            request.tool_call().raise_to
+        )
+    );
     assert_eq!(
         "Permission upgrade required for c: level 1 → 3",
         request.why
     );
-    assert!(request.server.contains("counter.py"), "{}", request.server);
+    assert!(
+        request.call().server.contains("counter.py"),
+        "{}",
+        request.call().server
+    );
     assert_eq!(0, scene.count(), "nothing ran before the answer");
     answer(&client, &confirm, Decision::RaiseOnly);
     client.wait_turn(turn);
@@ -156,7 +168,10 @@ fn a_level_is_raised_by_a_person_and_is_no_consent() {
     let again = pending(&client, conversation);
     assert_eq!(
         (None, "every call is asked about"),
-        (again.request.raise_to, again.request.why.as_str())
+        (
+            again.request.tool_call().raise_to,
+            again.request.why.as_str()
+        )
     );
     answer(&client, &again, Decision::Deny);
     client.wait_turn(turn);
@@ -260,7 +275,7 @@ fn the_configuration_says_how_far_a_provider_may_go() {
         (results[1].ok, results[1].content.as_str())
     );
     let (_, _, confirm) = scene.asked(&client, "c__look");
-    assert_eq!(1, confirm.request.level_required);
+    assert_eq!(1, confirm.request.tool_call().level_required);
     let (_, _, confirm) = scene.asked(&client, "c__echo");
     assert!(
         confirm.request.why.starts_with("only its server says "),
@@ -292,11 +307,15 @@ fn a_tool_that_changed_is_asked_about_again() {
         Some("Looks."),
         again
             .request
+            .tool_call()
             .approved_definition
             .as_ref()
             .and_then(|it| it["description"].as_str())
     );
-    assert_eq!("Looks closer.", again.request.definition["description"]);
+    assert_eq!(
+        "Looks closer.",
+        again.request.tool_call().definition["description"]
+    );
     answer(&client, &again, Decision::Deny);
     client.wait_turn(turn);
 }

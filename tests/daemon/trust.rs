@@ -40,7 +40,7 @@ fn a_configuration_that_others_could_have_written_is_not_read() {
 
 fn hello(role: &str, secrets: &Value) -> Value {
     json!({
-        "protocol": {"min": 1, "max": 1},
+        "protocol": {"min": 2, "max": 2},
         "client": {"name": "test", "version": "0", "kind": "script"},
         "role": role,
         "secrets": secrets,

@@ -11,6 +11,7 @@
     reason = "a test that cannot go on ends here, with a message for the person who reads it"
 )]
 
+pub mod asked;
 pub mod built;
 pub mod chance;
 pub mod client;
@@ -35,6 +36,7 @@ pub mod wait;
 mod wire;
 pub mod world;
 
+pub use asked::Asked;
 pub use built::built;
 pub use chance::Chance;
 pub use client::Client;

@@ -16,7 +16,6 @@ mod ui;
 mod user_commands;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use aish_proto::attach::{AttachResult, Cursor};
 use aish_proto::confirm::{AnswerResult, Decision};
@@ -513,7 +512,7 @@ impl<U: UserInterface> OpenWindow<U> {
         let now = Instant::now();
         if self
             .interrupted_at
-            .is_some_and(|it| now.duration_since(it) < LEAVE_WITHIN)
+            .is_some_and(|it| now.duration_since(it) < ui::LEAVE_WITHIN)
         {
             self.exit = Exit::INTERRUPTED;
             return Ok(true);

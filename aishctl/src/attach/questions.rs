@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::render::question::{self, ConsentWord};
 use crate::render::rows::SafeRow;
 use crate::render::terminal_prompt::{self, PromptQuestion, PromptReaction};
-use crate::render::{form_question, wrap};
+use crate::render::wrap;
 use crate::safe;
 
 /// Under a question that keys answer.
@@ -464,13 +464,9 @@ fn at(time: &str) -> Option<SystemTime> {
 fn elsewhere(request: &ConfirmRequested) -> String {
     let number = request.number;
     let digest: String = request.digest.chars().take(8).collect();
-    let set = form_question::fields(request)
-        .iter()
-        .filter(|it| it.required);
-    let set = set.map(|it| format!("--set {}=VALUE ", safe::visible(&it.name)));
-    let set: String = set.collect();
+    let flags = question::allow_flags(request);
     format!(
-        "{}  :confirm allow c{number} {set}--digest {digest}   or   :confirm deny c{number} [REASON]",
+        "{}  :confirm allow c{number}{flags} --digest {digest}   or   :confirm deny c{number} [REASON]",
         question::question(request, question::ArgumentExtent::Whole)
     )
 }

@@ -1,5 +1,7 @@
 //! What a user of `attach` sees, against a daemon played line by line.
 
+use std::time::Duration;
+
 use aish_proto::daemon::ClientKind;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};

@@ -51,6 +51,7 @@ pub struct DaemonReach {
     pub kind: ClientKind,
     pub role: ClientRole,
     pub deadline: Duration,
+    pub protocol: ProtocolRange,
 }
 
 /// A connection that has said hello.
@@ -197,7 +198,7 @@ impl DaemonReach {
         let mut environment = lent(&self.around, &usual);
         environment.extend(lent(&self.around, more));
         let params = HelloParams {
-            protocol: ProtocolRange::OURS,
+            protocol: self.protocol,
             client: ClientInfo {
                 name: if self.kind == ClientKind::Line {
                     "aish"
@@ -333,6 +334,7 @@ pub(crate) mod tests {
             kind: ClientKind::Script,
             role: ClientRole::Driver,
             deadline: connect::CALL_DEADLINE,
+            protocol: ProtocolRange::OURS,
         }
     }
 

@@ -8,10 +8,9 @@ use std::io::{self, BufRead as _, Write as _};
 
 use aish_proto::confirm::{
     Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmListParams, ConfirmParams,
-    ConfirmRecord, ConfirmState, Decision, Get, List,
+    ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Get, List,
 };
 use aish_proto::conversation::{ConversationParams, StatusOf};
-use aish_proto::event::ConfirmRequested;
 use aish_proto::id::ConfirmId;
 use clap::Subcommand;
 
@@ -20,10 +19,10 @@ use crate::command_output::CommandOutput;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::form_question::FormAnswers;
+use crate::render::question::form::FormAnswers;
 use crate::render::question::{self, ArgumentExtent};
+use crate::render::table;
 use crate::render::terminal_prompt::{self, TYPE_AHEAD, forget_typed};
-use crate::render::{level_question, memory_question, table};
 use crate::safe;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -99,7 +98,7 @@ pub async fn run(
         }) => {
             let record = find(desk, id).await?;
             let decision = allowing(*always, *provider, *raise);
-            if record.request.elicitation.is_some() {
+            if let ConfirmSubject::Form(_) = &*record.request.subject {
                 let given = filled::read(given)?;
                 return filled::allow(desk, &record, decision, digest.as_deref(), &given).await;
             }
@@ -137,16 +136,19 @@ async fn edit_arguments(
     digest: Option<&str>,
 ) -> Result<CommandOutput, Failure> {
     let record = find(desk, id).await?;
-    if record.request.upgrade.is_some() {
-        return Err(
-            Failure::new(Exit::USAGE, "a level has nothing to edit").hint(seen_with(&record))
-        );
-    }
-    if record.request.memory.is_some() {
-        return Err(
-            Failure::new(Exit::USAGE, "a proposed fact is kept as it is")
-                .hint("aishctl remember TEXT, and aishctl confirm deny ID"),
-        );
+    match &*record.request.subject {
+        ConfirmSubject::Level(_) => {
+            let failure = Failure::new(Exit::USAGE, "a level has nothing to edit");
+            return Err(failure.hint(seen_with(&record)));
+        }
+        ConfirmSubject::Memory(_) => {
+            let failure = Failure::new(Exit::USAGE, "a proposed fact is kept as it is");
+            return Err(failure.hint("aishctl remember TEXT, and aishctl confirm deny ID"));
+        }
+        ConfirmSubject::Call(_)
+        | ConfirmSubject::Command(_)
+        | ConfirmSubject::Form(_)
+        | ConfirmSubject::Model(_) => {}
     }
     if record.state != ConfirmState::Pending {
         return answer(desk, &record, Decision::Edit, None, None).await;
@@ -156,7 +158,7 @@ async fn edit_arguments(
         None => edit(desk, &record).await?,
     };
     let meant = terminal_prompt::judge(&desk.caller, record.request.confirm, edited).await?;
-    let edited = meant.arguments.clone();
+    let edited = meant.subject.arguments().to_owned();
     // A digest is that of the confirm that waits; who is asked here is shown what would run.
     let shown = match digest {
         Some(_) => record.clone(),
@@ -197,11 +199,11 @@ async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
             .await;
         let title = status.map_or_else(|_| id.to_string(), |it| it.title);
         let request = &record.request;
-        let (what, more) = subject(request);
+        let (what, more) = question::in_short(request);
         rows.push(vec![
             format!("c{}", request.number),
             safe::visible(&title),
-            safe::visible(what),
+            what,
             more,
             record.requested_at.clone(),
             request.confirm.to_string(),
@@ -213,26 +215,6 @@ async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
         }
         table::columns(&["", "conversation", "what", "with", "since", "id"], &rows)
     })
-}
-
-/// What is asked, and with what, each in a few words for a list.
-fn subject(request: &ConfirmRequested) -> (&str, String) {
-    let begin = |text: &str| -> String { safe::visible(text).chars().take(60).collect() };
-    if let Some(asked) = &request.elicitation {
-        return (&request.title, begin(&asked.message));
-    }
-    if let Some(asked) = &request.sampling {
-        let newest = asked.messages.last().map_or("", |it| &it.text);
-        return (&request.title, begin(newest));
-    }
-    if let Some(asked) = &request.upgrade {
-        return (&request.tool, level_question::in_short(asked));
-    }
-    if let Some(asked) = &request.memory {
-        return (&request.title, begin(&memory_question::in_short(asked)));
-    }
-    let (bytes, arguments) = (request.arguments.len(), begin(&request.arguments));
-    (&request.tool, format!("{arguments} ({bytes} bytes)"))
 }
 
 /// A confirm by its id, the end of its id, or its number: among those that wait, else the one that ended last.
@@ -329,7 +311,7 @@ fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
     let mut stderr = io::stderr().lock();
     let question = question::question(&record.request, ArgumentExtent::Whole);
     stderr.write_all(question.as_bytes())?;
-    let wanted = if question::is_destructive(&record.request) {
+    let wanted = if question::wants_whole_word(&record.request) {
         "type yes to allow it: "
     } else {
         "allow it? [y/N] "
@@ -341,7 +323,7 @@ fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed)?;
     let typed = typed.trim();
-    Ok(typed == "yes" || (typed == "y" && !question::is_destructive(&record.request)))
+    Ok(typed == "yes" || (typed == "y" && !question::wants_whole_word(&record.request)))
 }
 
 async fn answer(
@@ -420,5 +402,5 @@ async fn edit(desk: &CommandContext, record: &ConfirmRecord) -> Result<String, F
             .hint("say the new arguments: --arguments '{...}'"));
     }
     let words = editor::program(&desk.around, &desk.editor);
-    terminal_prompt::edit(words, record.request.arguments.clone()).await
+    terminal_prompt::edit(words, record.request.subject.arguments().to_owned()).await
 }

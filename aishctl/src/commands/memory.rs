@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aish_proto::confirm;
+use aish_proto::confirm::{self, ConfirmSubject};
 use aish_proto::memory::{
     Add, AddParams, AddResult, List, MemoryFact as Fact, MemoryListResult, MemoryNameParams,
     MemoryPinParams, Pin, Remove,
@@ -143,7 +143,9 @@ async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
         .caller
         .call::<confirm::List>(confirm::ConfirmListParams::default());
     let open = open.await?.confirms;
-    let proposed = open.iter().filter(|it| it.request.memory.is_some());
+    let proposed = open
+        .iter()
+        .filter(|it| matches!(*it.request.subject, ConfirmSubject::Memory(_)));
     let proposed = proposed.count();
     desk.print(&result, || table(&result, proposed))
 }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use aish_proto::daemon::ClientKind;
 use aish_proto::method::ClientRole;
+use aish_proto::version::ProtocolRange;
 use tokio::time::Instant;
 
 use crate::ask_args::AskArgs;
@@ -96,6 +97,7 @@ impl AskProgram {
                 .global
                 .timeout
                 .map_or(CALL_DEADLINE, |it| it.max(CALL_DEADLINE)),
+            protocol: ProtocolRange::OURS,
             around: self.around.clone(),
         }
     }

@@ -1,27 +1,31 @@
 //! What a person is asked, made of the confirm itself and never of what a model wrote about it; and what
-//! the words mean that people answer with.
+//! the words mean that people answer with. What a kind of question looks like is in a file of its own.
 
 use aish_proto::answerer::Answerer;
-use aish_proto::confirm::{ConfirmKind, ConfirmRecord, ConfirmState, Decision};
+use aish_proto::confirm::{ConfirmCall, ConfirmRecord, ConfirmState, ConfirmSubject, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
-use similar::{ChangeTag, TextDiff};
 
+mod call;
+mod command;
+pub mod file_diff;
+pub mod form;
+mod level;
+mod memory;
+mod model;
 mod word;
 
-pub use crate::render::question::word::{ConsentWord, resembles_an_answer, word};
-use crate::render::{
-    command_question, form_question, level_question, memory_question, preview, sampling_question,
-};
+pub use self::word::{ConsentWord, resembles_an_answer, word};
 use crate::safe;
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
-pub(crate) const SHOWN_CHARS: usize = 2000;
+const SHOWN_CHARS: usize = 2000;
 /// What is told of other arguments; the call's own row has all of them.
 const OTHERS_CHARS: usize = 500;
-/// Words that make a call of level 3 one that cannot be undone.
-const DESTRUCTIVE: [&str; 9] = [
-    "rm", "dd", "mkfs", "drop", "truncate", "delete", "remove", "kill", "force",
-];
+/// The call that runs while a server asks is told in this many characters, unless all of it is wanted.
+const RUNNING_CALL_CHARS: usize = 120;
+
+/// Of what is asked, in a list.
+const IN_SHORT_CHARS: usize = 60;
 
 /// How much of the arguments to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,123 +34,114 @@ pub enum ArgumentExtent {
     Whole,
 }
 
+/// How a kind of question looks.
+trait Card {
+    /// Its rows. Every character that could hide or reorder stands as an escape.
+    fn rows(&self, extent: ArgumentExtent) -> String;
+
+    /// Whether [`ArgumentExtent::Short`] leaves something out.
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    /// What a yes is called in the line of choices.
+    fn yes(&self) -> &'static str;
+
+    /// What the answers mean.
+    fn help(&self) -> String;
+
+    /// What is asked and with what, each in a few words for a list; the second is made safe.
+    fn in_short(&self) -> (&str, String);
+
+    /// What `confirm allow` needs besides the id.
+    fn allow_flags(&self) -> String {
+        String::new()
+    }
+}
+
+/// The one place that tells the kinds apart.
+fn card(request: &ConfirmRequested) -> Box<dyn Card + '_> {
+    match &*request.subject {
+        ConfirmSubject::Call(subject) => Box::new(call::CallCard { request, subject }),
+        ConfirmSubject::Command(subject) => Box::new(command::CommandCard { request, subject }),
+        ConfirmSubject::Form(subject) => Box::new(form::FormCard { request, subject }),
+        ConfirmSubject::Model(subject) => Box::new(model::ModelCard { request, subject }),
+        ConfirmSubject::Level(subject) => Box::new(level::LevelCard { request, subject }),
+        ConfirmSubject::Memory(subject) => Box::new(memory::MemoryCard { request, subject }),
+    }
+}
+
 /// The question as it stands on a screen. Every character that could hide or reorder stands as an escape.
 pub fn question(request: &ConfirmRequested, extent: ArgumentExtent) -> String {
-    if let Some(asked) = &request.elicitation {
-        return form_question::question(request, asked, extent);
-    }
-    if let Some(asked) = &request.sampling {
-        return sampling_question::question(request, asked, extent);
-    }
-    if let Some(asked) = &request.upgrade {
-        return level_question::question(request, asked);
-    }
-    if let Some(asked) = &request.shell {
-        return command_question::question(request, asked, extent);
-    }
-    if let Some(asked) = &request.memory {
-        return memory_question::question(request, asked);
-    }
-    let mut text = format!("? c{}  {}\n", request.number, safe::visible(&request.tool));
-    let shown = safe::visible(&request.arguments);
-    let bytes = request.arguments.len();
-    let chars = shown.chars().count();
-    if extent == ArgumentExtent::Short && chars > SHOWN_CHARS {
-        let begin: String = shown.chars().take(SHOWN_CHARS).collect();
-        let rest = chars - SHOWN_CHARS;
-        text.push_str(&format!(
-            "  arguments ({bytes} bytes): {begin}\n  … {rest} characters more: v shows all of it, and only then can it be allowed\n"
-        ));
-    } else {
-        text.push_str(&format!("  arguments ({bytes} bytes): {shown}\n"));
-    }
-    text.push_str(&format!(
-        "  runs in {}, directory {}, level {} {}\n",
-        safe::visible(&request.server),
-        safe::visible(&request.cwd),
-        request.level_required,
-        level_name(request.level_required),
-    ));
-    text.push_str(&format!("  {}\n", safe::visible(&request.why)));
-    if is_destructive(request) {
-        text.push_str("  this may not be undone: only the whole word yes allows it\n");
-    }
-    if let Some(before) = &request.approved_definition {
-        text.push_str(&changed(before, &request.definition));
-    }
-    if extent == ArgumentExtent::Whole {
-        let definition = serde_json::to_string_pretty(&request.definition).unwrap_or_default();
-        text.push_str("  the tool, as its server describes it:\n");
-        for line in definition.lines() {
-            text.push_str(&format!("    {}\n", safe::visible(line)));
-        }
-    }
-    text
+    card(request).rows(extent)
 }
 
 /// Whether [`ArgumentExtent::Short`] leaves something out.
 pub fn is_long(request: &ConfirmRequested) -> bool {
-    if let Some(asked) = &request.sampling {
-        return sampling_question::is_long(asked);
-    }
-    if let Some(asked) = &request.shell {
-        return command_question::is_long(asked);
-    }
-    // Of a form only the call is cut, and that runs already. A fact is shown whole.
-    let is_short = request.elicitation.is_some() || request.memory.is_some();
-    !is_short && safe::visible(&request.arguments).chars().count() > SHOWN_CHARS
+    card(request).is_long()
+}
+
+/// What is asked and with what, each in a few words for a list.
+pub fn in_short(request: &ConfirmRequested) -> (String, String) {
+    let card = card(request);
+    let (what, more) = card.in_short();
+    (safe::visible(what), more)
+}
+
+/// The beginning of a text, for a list.
+fn begin(text: &str) -> String {
+    safe::visible(text).chars().take(IN_SHORT_CHARS).collect()
 }
 
 /// The colour of the question where there are colours: red for what may not be undone.
 pub fn colour(request: &ConfirmRequested) -> &'static str {
-    if is_destructive(request) {
+    if wants_whole_word(request) {
         "\u{1b}[31m"
     } else {
         "\u{1b}[33m"
     }
 }
 
-/// The line that says what can be answered.
+/// The line that says what can be answered: what the daemon takes, and how to see more.
 pub fn choices(request: &ConfirmRequested) -> String {
-    if let Some(asked) = &request.elicitation {
-        return form_question::choices(asked).to_owned();
-    }
-    if request.sampling.is_some() {
-        return sampling_question::CHOICES.to_owned();
-    }
-    if request.upgrade.is_some() {
-        return level_question::CHOICES.to_owned();
-    }
-    if request.shell.is_some() {
-        return command_question::choices(request);
-    }
-    if request.memory.is_some() {
-        return memory_question::CHOICES.to_owned();
-    }
-    let yes = if is_destructive(request) {
+    let takes = |decision| request.options.contains(&decision);
+    let (whole_word, waits) = (wants_whole_word(request), holds_up(request));
+    let yes = if whole_word {
         "yes"
     } else {
-        "[y]es once"
+        card(request).yes()
     };
-    let mut text = format!("  {yes}  [N]o  [n TEXT] no, because");
-    if !is_destructive(request) {
+    let no = if waits { "[N]o" } else { "[n]o" };
+    let mut text = format!("  {yes}  {no}  [n TEXT] no, because");
+    if takes(Decision::AllowConversation) && !whole_word {
         text.push_str("  [a]lways here");
     }
-    if let Some(level) = request.raise_to {
-        let provider = provider(&request.tool);
+    if let ConfirmSubject::Call(subject) = &*request.subject
+        && let Some(level) = subject.raise_to
+        && takes(Decision::RaiseOnly)
+    {
+        let provider = provider(&subject.call.tool);
         text.push_str(&format!("  [r]aise {} to {level}", safe::visible(provider)));
     }
-    text.push_str("  [e]dit");
-    if preview::is_possible(request) {
+    if takes(Decision::Edit) {
+        text.push_str("  [e]dit");
+    }
+    if file_diff::is_possible(request) {
         text.push_str("  [d]iff");
     }
-    text.push_str("  [v]iew  abort  [?] ");
+    if waits {
+        text.push_str("  [v]iew");
+    }
+    if takes(Decision::Abort) {
+        text.push_str("  abort");
+    }
+    text.push_str("  [?] ");
     text
 }
 
 /// The same where somebody has changed the arguments.
 pub fn choices_of_edited(request: &ConfirmRequested) -> String {
-    let yes = if is_destructive(request) {
+    let yes = if wants_whole_word(request) {
         "yes"
     } else {
         "[y]es"
@@ -156,38 +151,7 @@ pub fn choices_of_edited(request: &ConfirmRequested) -> String {
 
 /// What all of them mean.
 pub fn help(request: &ConfirmRequested) -> String {
-    if let Some(asked) = &request.elicitation {
-        return form_question::help(asked);
-    }
-    if let Some(asked) = &request.sampling {
-        return sampling_question::help(asked);
-    }
-    if let Some(asked) = &request.upgrade {
-        return level_question::help(asked);
-    }
-    if request.shell.is_some() {
-        return command_question::help(request);
-    }
-    if request.memory.is_some() {
-        return memory_question::HELP.to_owned();
-    }
-    let provider = safe::visible(provider(&request.tool));
-    let mut text = format!(
-        "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
-    );
-    if let Some(level) = request.raise_to {
-        text.push_str(&format!(
-            "  r, raise    this call, and {provider} has level {level} from now on; later calls are asked about\n  a and A raise it too\n"
-        ));
-    }
-    text.push_str(
-        "  e, edit     other arguments, in your editor; they are shown before they run\n",
-    );
-    if preview::is_possible(request) {
-        text.push_str("  d, diff     the file as it is now, against the text of the call\n");
-    }
-    text.push_str("  v, view     all of it\n  abort       it does not run, and the turn ends\n");
-    text
+    card(request).help()
 }
 
 /// How a confirm ended, for people.
@@ -239,15 +203,9 @@ pub fn who(by: &Answerer) -> String {
 
 /// What `confirm allow` says to this: of a level that it is raised, for nothing else can be allowed about it.
 pub fn decision_for(decision: Decision, request: &ConfirmRequested) -> Decision {
-    match decision {
-        Decision::AllowOnce if request.upgrade.is_some() => Decision::RaiseOnly,
-        Decision::AllowOnce
-        | Decision::AllowConversation
-        | Decision::AllowProvider
-        | Decision::RaiseOnly
-        | Decision::Deny
-        | Decision::Edit
-        | Decision::Abort => decision,
+    match (decision, &*request.subject) {
+        (Decision::AllowOnce, ConfirmSubject::Level(_)) => Decision::RaiseOnly,
+        (decision, _) => decision,
     }
 }
 
@@ -271,35 +229,57 @@ pub fn full_card(record: &ConfirmRecord) -> String {
 /// How it is answered by commands.
 pub fn commands(request: &ConfirmRequested) -> String {
     let digest: String = request.digest.chars().take(12).collect();
-    if request.elicitation.is_some() {
-        return form_question::commands(request, &digest);
-    }
-    let id = request.confirm;
-    format!("  aishctl confirm allow {id} --digest {digest}\n  aishctl confirm deny {id}\n")
+    let (id, flags) = (request.confirm, allow_flags(request));
+    format!("  aishctl confirm allow {id}{flags} --digest {digest}\n  aishctl confirm deny {id}\n")
+}
+
+/// What `confirm allow` needs besides the id: ` --set NAME=VALUE` for each field that has to be filled in.
+pub fn allow_flags(request: &ConfirmRequested) -> String {
+    card(request).allow_flags()
 }
 
 /// Whether a turn waits for the answer, or a call that runs.
 pub fn holds_up(request: &ConfirmRequested) -> bool {
-    request.upgrade.is_none() && request.memory.is_none()
+    request.subject.call().is_some()
 }
 
-/// Whether what is asked may not be undone: then a single letter is no yes.
-pub fn is_destructive(request: &ConfirmRequested) -> bool {
-    // A run that works by itself halted for it, and would halt for it again.
-    if request.kind == ConfirmKind::Halt
-        || request
-            .shell
-            .as_deref()
-            .is_some_and(command_question::is_destructive)
-    {
-        return true;
+/// Whether a single letter is no yes: what is asked may not be undone, or a run has halted for it.
+pub fn wants_whole_word(request: &ConfirmRequested) -> bool {
+    request.destructive.is_some() || request.halt
+}
+
+/// Why a single letter is no yes, as a row of the question.
+fn whole_word_row(request: &ConfirmRequested) -> String {
+    match &request.destructive {
+        Some(reason) => format!(
+            "  this may not be undone, {}: only the whole word yes allows it\n",
+            safe::visible(reason)
+        ),
+        None if request.halt => {
+            "  the run waits: only the whole word yes allows it, once\n".to_owned()
+        }
+        None => String::new(),
     }
-    let text = format!("{} {}", request.tool, request.arguments).to_lowercase();
-    let mut words = text.split(|it: char| !it.is_ascii_alphanumeric());
-    let forced = text.contains("push -f");
-    // A level undoes nothing by itself: calls are asked about.
-    let is_call = request.upgrade.is_none();
-    is_call && request.level_required == 3 && (forced || words.any(|it| DESTRUCTIVE.contains(&it)))
+}
+
+/// The row about the call that runs while a server asks.
+fn running_row(call: &ConfirmCall, extent: ArgumentExtent) -> String {
+    let arguments = safe::visible(&call.arguments);
+    // Which server asks is its alias, as the person called it; where it runs is for who wants to know all.
+    let (most, place) = match extent {
+        ArgumentExtent::Short => (RUNNING_CALL_CHARS, String::new()),
+        ArgumentExtent::Whole => (usize::MAX, format!(" in {}", safe::visible(&call.server))),
+    };
+    let shown: String = arguments.chars().take(most).collect();
+    let cut = if shown.len() < arguments.len() {
+        "…"
+    } else {
+        ""
+    };
+    format!(
+        "  while {} {shown}{cut} runs{place}\n",
+        safe::visible(&call.tool)
+    )
 }
 
 fn provider(tool: &str) -> &str {
@@ -315,52 +295,66 @@ pub(crate) fn level_name(level: u8) -> &'static str {
     }
 }
 
-/// The lines in which two definitions differ.
-fn changed(before: &serde_json::Value, now: &serde_json::Value) -> String {
-    let lines = |it| serde_json::to_string_pretty(it).unwrap_or_default();
-    let (before, now) = (lines(before), lines(now));
-    let compared = TextDiff::from_lines(&before, &now);
-    let mut text = String::from("  since it was approved:\n");
-    for change in compared.iter_all_changes() {
-        if change.tag() != ChangeTag::Equal {
-            let line = safe::visible(change.value().trim());
-            text.push_str(&format!("  {} {line}\n", change.tag()));
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
+    use aish_proto::confirm::CallSubject;
     use aish_proto::id::ConfirmId;
     use serde_json::json;
 
     use super::*;
 
     pub(crate) fn request(tool: &str, arguments: &str, level: u8) -> ConfirmRequested {
-        ConfirmRequested {
-            confirm: ConfirmId::from_bytes([1; 16]),
-            number: 7,
-            kind: ConfirmKind::Tool,
-            title: tool.to_owned(),
-            call: "call_1".to_owned(),
-            tool: tool.to_owned(),
-            arguments: arguments.to_owned(),
-            cwd: "/home/u/proj".to_owned(),
-            server: "npx fs".to_owned(),
-            digest: "ab".repeat(32),
+        let subject = CallSubject {
+            call: ConfirmCall {
+                id: "call_1".to_owned(),
+                tool: tool.to_owned(),
+                arguments: arguments.to_owned(),
+                cwd: "/home/u/proj".to_owned(),
+                server: "npx fs".to_owned(),
+            },
             definition: json!({"name": tool, "description": "Reads."}),
             approved_definition: None,
             level_required: level,
             raise_to: (level > 1).then_some(level),
+        };
+        let mut options = vec![
+            Decision::AllowOnce,
+            Decision::AllowConversation,
+            Decision::AllowProvider,
+        ];
+        options.extend((level > 1).then_some(Decision::RaiseOnly));
+        options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
+        ConfirmRequested {
+            confirm: ConfirmId::from_bytes([1; 16]),
+            number: 7,
+            title: tool.to_owned(),
+            subject: Box::new(ConfirmSubject::Call(subject)),
             why: "every call is asked about".to_owned(),
-            elicitation: None,
-            sampling: None,
-            shell: None,
-            upgrade: None,
-            memory: None,
-            options: vec![],
+            destructive: None,
+            halt: false,
+            digest: "ab".repeat(32),
+            options,
             expires_at: None,
+        }
+    }
+
+    /// The same question about something else.
+    pub(crate) fn with_subject(
+        request: ConfirmRequested,
+        subject: ConfirmSubject,
+        options: &[Decision],
+    ) -> ConfirmRequested {
+        ConfirmRequested {
+            subject: Box::new(subject),
+            options: options.to_vec(),
+            ..request
+        }
+    }
+
+    pub(crate) fn call_of(request: &mut ConfirmRequested) -> &mut CallSubject {
+        match &mut *request.subject {
+            ConfirmSubject::Call(subject) => subject,
+            other => panic!("{other:?} is no call"),
         }
     }
 
@@ -407,7 +401,8 @@ pub(crate) mod tests {
     #[test]
     fn a_halt_wants_the_whole_word() {
         let mut halted = request("fs__read", "{}", 1);
-        halted.kind = ConfirmKind::Halt;
+        halted.halt = true;
+        halted.options = vec![Decision::AllowOnce, Decision::Deny];
         for typed in ["y", "a", "always", "A"] {
             check(typed, &halted, None);
         }
@@ -419,19 +414,14 @@ pub(crate) mod tests {
     /// What cannot be undone wants the whole word, and never "always".
     #[test]
     fn what_cannot_be_undone_wants_the_whole_word() {
-        for (tool, arguments, destructive) in [
-            ("fs__delete_all", "{}", true),
-            ("sh__run", r#"{"command":"rm -rf x"}"#, true),
-            ("sh__run", r#"{"command":"git push -f"}"#, true),
-            ("sh__run", r#"{"command":"ls farm"}"#, false),
-        ] {
-            let request = request(tool, arguments, 3);
-            assert_eq!(destructive, is_destructive(&request), "{tool} {arguments}");
-            let marked =
-                question(&request, ArgumentExtent::Short).contains("this may not be undone");
+        for destructive in [true, false] {
+            let mut request = request("sh__run", r#"{"command":"rm -rf x"}"#, 3);
+            request.destructive = destructive.then(|| "it deletes \u{7}directories".to_owned());
+            let shown = question(&request, ArgumentExtent::Short);
+            let said = "this may not be undone, it deletes \\u{7}directories: only the whole word yes allows it";
             assert_eq!(
                 (destructive, destructive),
-                (marked, colour(&request).contains("31"))
+                (shown.contains(said), colour(&request).contains("31"))
             );
             check("yes", &request, Some(Decision::AllowOnce));
             check("y", &request, (!destructive).then_some(Decision::AllowOnce));
@@ -442,7 +432,21 @@ pub(crate) mod tests {
             );
             check("r", &request, Some(Decision::RaiseOnly));
         }
-        assert!(!is_destructive(&request("fs__delete", "{}", 2)));
+    }
+
+    /// The daemon says what it takes; nothing else is an answer or is offered.
+    #[test]
+    fn what_the_daemon_does_not_take_is_no_answer() {
+        let mut request = request("fs__read", "{}", 2);
+        request.options = vec![Decision::AllowOnce, Decision::Deny];
+        for typed in ["a", "A", "r", "e", "abort"] {
+            check(typed, &request, None);
+        }
+        check("y", &request, Some(Decision::AllowOnce));
+        assert_eq!(
+            "  [y]es once  [N]o  [n TEXT] no, because  [v]iew  [?] ",
+            choices(&request)
+        );
     }
 
     #[test]
@@ -484,7 +488,7 @@ pub(crate) mod tests {
     #[test]
     fn a_changed_tool_is_shown_with_what_changed() {
         let mut request = request("fs__read", "{}", 1);
-        request.approved_definition =
+        call_of(&mut request).approved_definition =
             Some(json!({"name": "fs__read", "description": "Reads nicely."}));
         let shown = question(&request, ArgumentExtent::Short);
         assert!(
@@ -506,9 +510,11 @@ pub(crate) mod tests {
             let mut parts = text.splitn(4, '\n').map(str::to_owned);
             let mut next = || parts.next().unwrap_or_default();
             let mut request = request(&next(), &next(), 3);
-            (request.cwd, request.server) = (next(), next());
-            request.why.clone_from(&request.server);
-            request.approved_definition = Some(json!({"name": request.server}));
+            let (cwd, server) = (next(), next());
+            request.why.clone_from(&server);
+            let subject = call_of(&mut request);
+            subject.approved_definition = Some(json!({"name": server}));
+            (subject.call.cwd, subject.call.server) = (cwd, server);
             for extent in [ArgumentExtent::Short, ArgumentExtent::Whole] {
                 let shown = question(&request, extent);
                 assert!(
@@ -518,7 +524,7 @@ pub(crate) mod tests {
                 assert!(!shown.contains(['\u{202e}', '\u{200b}', '\u{feff}', '\u{2028}']));
             }
             let whole = question(&request, ArgumentExtent::Whole);
-            assert!(whole.contains(&safe::visible(&request.arguments)));
+            assert!(whole.contains(&safe::visible(request.subject.arguments())));
             let lines = whole.lines().count();
             for typed in text.lines() {
                 let word = word(typed, &request);
@@ -529,7 +535,7 @@ pub(crate) mod tests {
                     assert!(exact.contains(&typed.trim()), "{typed:?}");
                 }
             }
-            format!("{lines} {}", is_destructive(&request))
+            format!("{lines} {}", wants_whole_word(&request))
         });
     }
 }

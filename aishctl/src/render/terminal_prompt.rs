@@ -17,10 +17,9 @@ use crate::client::editor::{ArgumentDraft, EditorPlace};
 use crate::controlling_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::form_question::filling::{FillStep, FormFilling};
-use crate::render::form_question::{self, FormAnswers};
-use crate::render::preview;
-use crate::render::question::{self, ArgumentExtent, ConsentWord};
+use crate::render::question::form::filling::{FillStep, FormFilling};
+use crate::render::question::form::{self, FormAnswers};
+use crate::render::question::{self, ArgumentExtent, ConsentWord, file_diff};
 
 /// What was typed before a question stood there is no answer to it.
 pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
@@ -186,7 +185,7 @@ impl PromptQuestion {
 
     /// The answer of somebody who said all of it in one command.
     pub fn answer_given(&self, given: &FormAnswers) -> Result<AnswerParams, Failure> {
-        let content = given.content(form_question::fields(&self.request))?;
+        let content = given.content(form::fields(&self.request))?;
         let answer = self.answer(Decision::AllowOnce, None);
         let content = Some(content);
         Ok(AnswerParams { content, ..answer })
@@ -277,9 +276,8 @@ impl PromptQuestion {
         let again = self.choices();
         match word {
             ConsentWord::Decide(Decision::AllowOnce, _) if self.wants_filling() => {
-                let server = self.request.elicitation.as_ref();
-                let server = server.map_or("", |it| &it.server);
-                let filling = FormFilling::new(server, form_question::fields(&self.request));
+                let filling =
+                    FormFilling::new(form::server(&self.request), form::fields(&self.request));
                 let text = filling.begin();
                 self.filling = Some(filling);
                 PromptReaction::Say(text)
@@ -296,13 +294,15 @@ impl PromptQuestion {
                     question::question(self.question(), ArgumentExtent::Whole)
                 ))
             }
-            ConsentWord::Diff => PromptReaction::Say(preview::diff(self.question()) + &again),
-            ConsentWord::Edit => PromptReaction::Edit(self.question().arguments.clone()),
+            ConsentWord::Diff => PromptReaction::Say(file_diff::diff(self.question()) + &again),
+            ConsentWord::Edit => {
+                PromptReaction::Edit(self.question().subject.arguments().to_owned())
+            }
             ConsentWord::Help => {
                 PromptReaction::Say(format!("{}{again}", question::help(&self.request)))
             }
             ConsentWord::Unclear(_) => {
-                let hint = if question::is_destructive(self.question()) {
+                let hint = if question::wants_whole_word(self.question()) {
                     "only the whole word yes allows this; nothing happened"
                 } else {
                     "that is no answer; nothing happened"
@@ -343,11 +343,12 @@ impl PromptQuestion {
 
 impl PromptQuestion {
     fn wants_filling(&self) -> bool {
-        self.filling.is_none() && !form_question::fields(&self.request).is_empty()
+        self.filling.is_none() && !form::fields(&self.request).is_empty()
     }
 
     fn answer(&self, decision: Decision, reason: Option<String>) -> AnswerParams {
-        let edited = self.edited.as_ref().map(|it| it.arguments.clone());
+        let edited = self.edited.as_ref();
+        let edited = edited.map(|it| it.subject.arguments().to_owned());
         let (decision, arguments) = match (decision, edited) {
             (Decision::AllowOnce, Some(edited)) => (Decision::Edit, Some(edited)),
             (decision, _) => (decision, None),
@@ -474,7 +475,8 @@ mod tests {
     use crate::render::question::tests::request;
 
     fn opened(arguments: &str, level: u8) -> Prompter {
-        let request = request("fs__read", arguments, level);
+        let mut request = request("fs__read", arguments, level);
+        request.destructive = (level == 3).then(|| "it deletes".to_owned());
         let mut question = PromptQuestion::new(request);
         question.show();
         Prompter {
@@ -495,8 +497,10 @@ mod tests {
     /// What the daemon makes of other arguments.
     fn edited(prompter: &mut Prompter, arguments: &str) -> String {
         let open = prompter.open.as_mut().unwrap();
-        let level = open.request.level_required;
-        open.edited(Ok(request("fs__read", arguments, level)))
+        let mut judged = request("fs__read", arguments, 3);
+        judged.destructive = open.request.destructive.clone();
+        judged.options = vec![Decision::Edit, Decision::Deny, Decision::Abort];
+        open.edited(Ok(judged))
     }
 
     /// Nothing is allowed that nobody has seen, and what is refused leaves the question as it was.

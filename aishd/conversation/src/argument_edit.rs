@@ -9,6 +9,7 @@ use aishd_turn::turn::command_of;
 use serde_json::{Map, Value};
 
 use super::Conversation;
+use super::confirm_answer::call_of;
 use super::handle::ConversationHandle;
 use super::proposed_command::check;
 use crate::request_error::RequestError;
@@ -35,18 +36,19 @@ impl Conversation {
             return Err(bad("this confirm does not take that answer"));
         }
         let arguments = arguments(&editing.arguments)?;
-        let judged = if open.shell.is_some() {
-            let proposed = ProposedLine {
-                call: open.call.clone(),
-                command: command(&arguments)?,
-            };
-            self.with_command_gate(|gate| gate.edited(&proposed))
-        } else {
-            let call = ToolCall {
-                arguments,
-                ..self.call_of(open)
-            };
-            self.with_gate(|gate| gate.edited(&call))
+        let judged = match (open.command(), call_of(open)) {
+            (Some(asked), _) => {
+                let proposed = ProposedLine {
+                    call: asked.call.id.clone(),
+                    command: command(&arguments)?,
+                };
+                self.with_command_gate(|gate| gate.edited(&proposed))
+            }
+            (None, Some(call)) => {
+                let call = ToolCall { arguments, ..call };
+                self.with_gate(|gate| gate.edited(&call))
+            }
+            (None, None) => return Err(bad("this confirm has no arguments")),
         };
         match self.with_approved_definition(judged) {
             CallJudgement::Ask(confirm) => Ok(Confirm {

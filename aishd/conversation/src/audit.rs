@@ -148,7 +148,7 @@ fn arguments(store: &Store, entry: &ChainEntry) -> Result<Option<String>, ReadEr
     let event = event(store, conversation, seq, fact)?;
     Ok(match event {
         Some(Event::ToolStarted { arguments, .. }) => Some(arguments),
-        Some(Event::ConfirmRequested(confirm)) => Some(confirm.arguments),
+        Some(Event::ConfirmRequested(confirm)) => confirm.call().map(|it| it.arguments.clone()),
         Some(Event::ConfirmResolved(resolution)) => resolution.edited,
         Some(Event::ResourceChanged(it)) => Some(it.name.to_string()),
         Some(Event::ResourcePinned(it) | Event::ResourceUnpinned(it)) => Some(it.uri),

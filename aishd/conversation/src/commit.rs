@@ -316,10 +316,7 @@ fn pass_before(facts: &[UncommittedFact]) {
 }
 
 fn asks(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::ConfirmRequested(_) | Event::RaiseRequested(_) | Event::MemoryProposed(_)
-    )
+    matches!(event, Event::ConfirmRequested(_))
 }
 
 fn pass_after(facts: &[UncommittedFact]) {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use aish_proto::id::ConfirmId;
 use aishd_log::confirm::{
-    AnsweringPerson, Confirm, ConfirmFate, ConfirmKind, Decision, OnConfirm, Resolution,
+    AnsweringPerson, Confirm, ConfirmFate, ConfirmSubject, Decision, OnConfirm, Resolution,
 };
 use aishd_log::event::{Event, Record, StopReason};
 use aishd_log::time::Timestamp;
@@ -17,8 +17,9 @@ use aishd_log::tool_name::{Alias, ToolName};
 use aishd_model::preset::Preset;
 use aishd_platform::clock;
 use aishd_rules::allowances::AllowanceList;
+use aishd_rules::asking::Presence;
 use aishd_rules::catalog::ToolOffer;
-use aishd_rules::gate::{ApprovedCall, CallJudgement, Gate, Presence};
+use aishd_rules::gate::{ApprovedCall, CallJudgement, Gate};
 use aishd_rules::tool_binding::ToolBindings as _;
 use aishd_store::ReadError;
 use aishd_tools::builtin;
@@ -92,15 +93,18 @@ impl Conversation {
         let CallJudgement::Ask(mut confirm) = judged else {
             return judged;
         };
-        if confirm.kind != ConfirmKind::Tool {
-            return CallJudgement::Ask(confirm);
-        }
-        let now = confirm.definition_digest;
+        let halt = confirm.halt;
+        let subject = match &mut confirm.subject {
+            ConfirmSubject::Call(subject) if !halt => subject,
+            _ => return CallJudgement::Ask(confirm),
+        };
+        let now = subject.definition_digest;
         let definitions = &self.around.definitions;
-        let bound = definitions.of(&confirm.tool).map(|it| it.digest);
-        let approved = self.state.grants.approved.get(&confirm.tool).copied();
+        let tool = &subject.call.tool;
+        let bound = definitions.of(tool).map(|it| it.digest);
+        let approved = self.state.grants.approved.get(tool).copied();
         let kept = bound.filter(|it| *it != now);
-        let kept = kept.and_then(|_| definitions.stored_definition(&confirm.tool));
+        let kept = kept.and_then(|_| definitions.stored_definition(tool));
         let approved = approved.filter(|it| *it != now);
         if kept.is_some() || approved.is_some() {
             let before = kept.or_else(|| self.definition(approved?).unwrap_or_else(|error| {
@@ -109,11 +113,11 @@ impl Conversation {
             }));
             if let Some((mut definition, server)) = before {
                 // Where it runs is part of what was approved.
-                if server != confirm.server {
+                if server != subject.call.server {
                     definition["server"] = server.into();
-                    confirm.definition["server"] = confirm.server.clone().into();
+                    subject.definition["server"] = subject.call.server.clone().into();
                 }
-                confirm.approved_definition = Some(definition);
+                subject.approved_definition = Some(definition);
             }
         }
         CallJudgement::Ask(confirm)
@@ -124,10 +128,10 @@ impl Conversation {
         let before = self.state.last_seq.next();
         for record in self.around.store.newest_records(self.id, before) {
             if let Event::ConfirmRequested(asked) = record?.event
-                && asked.kind == ConfirmKind::Tool
+                && let ConfirmSubject::Call(asked) = asked.subject
                 && asked.definition_digest == digest
             {
-                return Ok(Some((asked.definition, asked.server)));
+                return Ok(Some((asked.definition, asked.call.server)));
             }
         }
         Ok(None)
@@ -231,11 +235,9 @@ impl Conversation {
         if self.forms.is_open(answering.confirm) {
             return self.answer_form(answering).await;
         }
-        if let Some(open) = self.open_raise(answering.confirm) {
-            return self.answer_raise(open, answering).await;
-        }
-        if let Some(open) = self.open_proposal(answering.confirm) {
-            return self.answer_proposal(open, answering).await;
+        let open = self.state.open_confirm(answering.confirm);
+        if let Some(open) = open.filter(|it| it.aside.is_some()).cloned() {
+            return self.answer_aside(open, answering).await;
         }
         let open = self.turn.as_ref().and_then(|it| it.machine.asking());
         let Some(confirm) = open.filter(|it| it.id == answering.confirm).cloned() else {
@@ -261,14 +263,16 @@ impl Conversation {
         if answering.content.is_some() {
             return Err(bad("only a form has content"));
         }
-        let mut call = self.call_of(&confirm);
+        let Some(mut call) = call_of(&confirm) else {
+            return self.ended(answering.confirm);
+        };
         let edited = edited(&answering)?;
         let asked = call.clone();
         if let Some(edited) = &edited {
             call.arguments.clone_from(edited);
         }
         let meant = [&asked, &call];
-        let digest = if confirm.shell.is_some() {
+        let digest = if confirm.command().is_some() {
             self.as_asked_command(&confirm, answering.decision, meant)?
         } else {
             self.as_asked(&confirm, answering.decision, meant)
@@ -299,7 +303,7 @@ impl Conversation {
             digest,
         })
         .await;
-        if self.state.confirms.iter().any(|it| it.id == confirm.id) {
+        if self.state.open_confirm(confirm.id).is_some() {
             let why = "the answer still waits for the store";
             return Err(RequestError::Storage(why.to_owned()));
         }
@@ -314,11 +318,15 @@ impl Conversation {
         decision: Decision,
         [asked, meant]: [&ToolCall; 2],
     ) -> Option<ContentDigest> {
-        let others = confirm.provider_digest;
-        let others = others.filter(|_| decision == Decision::AllowProvider);
+        let others = match &confirm.subject {
+            ConfirmSubject::Call(subject) if decision == Decision::AllowProvider => {
+                Some(subject.call.tool.alias()).zip(subject.provider_digest)
+            }
+            _ => None,
+        };
         let (now, digest, others_changed) = self.with_gate(|gate| {
-            let provider = confirm.tool.alias();
-            let changed = others.is_some_and(|it| it != gate.catalog.provider_digest(provider));
+            let changed =
+                others.is_some_and(|(provider, it)| it != gate.catalog.provider_digest(provider));
             (gate.digest(asked), gate.digest(meant), changed)
         });
         let is_changed = now.is_some_and(|it| it != confirm.digest) || others_changed;
@@ -380,32 +388,28 @@ impl Conversation {
         .await;
     }
 
-    /// The call that waits, as it would run.
-    pub(super) fn call_of(&self, confirm: &Confirm) -> ToolCall {
-        ToolCall {
-            id: confirm.call.clone(),
-            name: confirm.tool.to_string(),
-            arguments: confirm.arguments.clone(),
-            broken: None,
-            extra: Map::new(),
-        }
-    }
-
     pub(super) fn waited_ms(&self, confirm: ConfirmId, now: Timestamp) -> Option<u64> {
-        let open = self.state.confirms.iter().find(|it| it.id == confirm)?;
-        u64::try_from(now.0.saturating_sub(open.requested_at.0)).ok()
+        self.state.open_confirm(confirm)?.waited_ms(now)
     }
 
     /// What "always" is said to: definitions as they are now, never a name.
     fn approved_by(&self, decision: Decision, confirm: &Confirm) -> Vec<(ToolName, ContentDigest)> {
-        let this = (confirm.tool.clone(), confirm.definition_digest);
+        let subject = match &confirm.subject {
+            ConfirmSubject::Call(subject) => subject,
+            // A command is approved by what it runs with.
+            ConfirmSubject::Command(subject) if decision == Decision::AllowConversation => {
+                return vec![(subject.call.tool.clone(), confirm.digest)];
+            }
+            _ => return vec![],
+        };
+        let tool = &subject.call.tool;
+        let this = (tool.clone(), subject.definition_digest);
         match decision {
             Decision::AllowConversation => vec![this],
             Decision::AllowProvider => {
                 let catalog = self.around.tools.catalog();
-                let provider = confirm.tool.alias();
-                let all = catalog.of_provider(provider);
-                let others = all.filter(|it| it.name != confirm.tool);
+                let all = catalog.of_provider(tool.alias());
+                let others = all.filter(|it| it.name != *tool);
                 let others = others.map(|it| (it.name.clone(), it.definition_digest()));
                 // One that is not what was approved here is asked about by itself, with what has changed.
                 let approved = &self.state.grants.approved;
@@ -427,8 +431,11 @@ impl Conversation {
         confirm: &Confirm,
         by: &AnsweringPerson,
     ) -> Option<Event> {
-        let shown = confirm.raise_to.filter(|_| decision.raises())?;
-        let provider = confirm.tool.alias();
+        let ConfirmSubject::Call(subject) = &confirm.subject else {
+            return None;
+        };
+        let shown = subject.raise_to.filter(|_| decision.raises())?;
+        let provider = subject.call.tool.alias();
         let policy = self.around.policy.borrow().clone();
         let from = policy.level(provider, &self.state.grants);
         // Meanwhile it may have been raised further, or bounded.
@@ -490,6 +497,18 @@ impl Conversation {
             self.plan_expiry();
         }
     }
+}
+
+/// The call that waits, as it would run.
+pub(super) fn call_of(confirm: &Confirm) -> Option<ToolCall> {
+    let call = confirm.call()?;
+    Some(ToolCall {
+        id: call.id.clone(),
+        name: call.tool.to_string(),
+        arguments: call.arguments.clone(),
+        broken: None,
+        extra: Map::new(),
+    })
 }
 
 /// The arguments that are to run instead of those that were asked about.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use aish_proto::form::{ElicitationContent, check};
 use aish_proto::id::{ConfirmId, TurnId};
-use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Resolution};
+use aishd_log::confirm::{Confirm, ConfirmFate, ConfirmSubject, Decision, Resolution};
 use aishd_log::event::{Event, ProviderLevel, StopReason};
 use aishd_mcp_messages::form;
 use aishd_model::preset::Preset;
@@ -258,7 +258,7 @@ impl Conversation {
             }),
             // What is not in the log is not shown, and what is not shown is dismissed.
             Err(error) => {
-                tracing::warn!(tool = %confirm.tool, %error, "a server's question is not shown");
+                tracing::warn!(confirm = %confirm.id, %error, "a server's question is not shown");
             }
         }
     }
@@ -392,7 +392,7 @@ impl Conversation {
             for open in &self.forms.open {
                 let mut is_over = matches!(event, Event::TurnFinished { .. });
                 if let Event::ToolResult { call, .. } = &event {
-                    is_over = open.confirm.call == *call;
+                    is_over = open.confirm.call().is_some_and(|it| it.id == *call);
                 }
                 if is_over {
                     let waited_ms = self.waited_ms(open.confirm.id, clock::now());
@@ -440,14 +440,14 @@ fn filled(
             | Decision::Edit => (Filled::Declined, ConfirmFate::Denied),
         });
     }
-    if confirm.sampling.is_some() {
+    let ConfirmSubject::Form(subject) = &confirm.subject else {
         if answering.content.is_some() {
             return bad("a request for a model has nothing to fill in".to_owned());
         }
         return Ok((Filled::Agreed, ConfirmFate::Allowed));
-    }
-    let params = confirm.elicitation.clone().unwrap_or_default();
-    let asked = match form::read(confirm.tool.alias().as_str(), &params) {
+    };
+    let alias = subject.call.tool.alias();
+    let asked = match form::read(alias.as_str(), &subject.params) {
         Ok(asked) => asked,
         Err(error) => return bad(error.to_string()),
     };

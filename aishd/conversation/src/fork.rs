@@ -144,8 +144,6 @@ fn settled_records(
                 | Event::TurnQueued { .. }
                 // Consent was given for the original.
                 | Event::ConfirmRequested(_)
-                | Event::RaiseRequested(_)
-                | Event::MemoryProposed(_)
                 | Event::ConfirmResolved(_)
                 | Event::PermissionChanged { .. }
                 | Event::Norris(NorrisEvent::Launched(_))

@@ -1,14 +1,15 @@
 //! Levels that somebody wants raised, in the actor: questions of the conversation, which hold up none of its turns. The
 //! whole of each is in the log and what counts of it in the state, so that the next daemon finds them as they were.
 
-use aish_proto::id::ConfirmId;
-use aishd_log::confirm::{ConfirmFate, Resolution};
+use aishd_log::confirm::ConfirmFate;
 use aishd_log::event::Event;
-use aishd_log::level_request::{GrantOnYes, OPTIONS, OpenRaise};
+use aishd_log::level_request::{GrantOnYes, LevelStep};
+use aishd_log::state::confirms::OpenConfirm;
 use aishd_platform::clock;
 use aishd_rules::level_request::{LevelContext, LevelJudgement, WantedLevel, judge};
 
 use super::Conversation;
+use super::aside_questions::answered;
 use super::commit::UncommittedFact;
 use super::view::LiveChange;
 use crate::request_error::RequestError;
@@ -42,12 +43,12 @@ impl Conversation {
             LevelJudgement::Unasked(upgrade, why) => LevelRequestOutcome::Unasked(upgrade, why),
             LevelJudgement::Open(confirm, upgrade) => LevelRequestOutcome::Asked(confirm, upgrade),
             LevelJudgement::TooMany => return Err(RequestError::TooManyRaises),
-            LevelJudgement::Ask(raise) => {
-                let (confirm, upgrade) = (raise.id, raise.upgrade.clone());
+            LevelJudgement::Ask(asked, upgrade) => {
+                let confirm = asked.id;
                 let fact = UncommittedFact {
                     turn: None,
                     by: Some(by),
-                    event: Event::RaiseRequested(raise),
+                    event: Event::ConfirmRequested(asked),
                 };
                 self.commit(&[fact], LiveChange::Keep).await?;
                 LevelRequestOutcome::Asked(confirm, upgrade)
@@ -55,83 +56,40 @@ impl Conversation {
         })
     }
 
-    pub(super) fn open_raise(&self, confirm: ConfirmId) -> Option<OpenRaise> {
-        let mut open = self.state.raises.iter();
-        open.find(|it| it.id == confirm).cloned()
-    }
-
-    /// The answer and the level that it gives are one commit.
-    pub(super) async fn answer_raise(
+    /// The answer and the level that it gives are one commit. Where the level may not be had any more, nothing is raised.
+    pub(super) async fn answer_level(
         &mut self,
-        open: OpenRaise,
+        open: &OpenConfirm,
+        step: &LevelStep,
         answering: ConfirmAnswer,
     ) -> Result<AnswerOutcome, RequestError> {
-        let bad = |why: &str| Err(RequestError::BadAnswer(why.to_owned()));
-        if self.around.draining.is_cancelled() {
-            return Err(RequestError::Draining);
-        }
-        let now = clock::now();
-        if open.is_over(now) {
-            self.end_raise(&open, ConfirmFate::Expired).await;
-            return Ok(AnswerOutcome::Expired);
-        }
-        if answering.digest != open.upgrade.digest() {
-            return Ok(AnswerOutcome::ArgumentsChanged);
-        }
-        if !OPTIONS.contains(&answering.decision) {
-            return bad("a level is raised or denied; this confirm takes no other answer");
-        }
-        if answering.arguments.is_some() || answering.content.is_some() {
-            return bad("a level has nothing to edit or to fill in");
-        }
         let policy = self.around.policy.borrow().clone();
-        let provider = &open.upgrade.provider;
-        let has = policy.level(provider, &self.state.grants);
-        let granted = open.upgrade.granted(has, policy.max_level(provider));
-        let allows = answering.decision.allows();
+        let has = policy.level(&step.provider, &self.state.grants);
+        let granted = step.granted(has, policy.max_level(&step.provider));
         let raised = match granted {
-            GrantOnYes::AboveMaximum if allows => {
-                self.end_raise(&open, ConfirmFate::Cancelled).await;
+            _ if !answering.decision.allows() => None,
+            GrantOnYes::AboveMaximum => {
+                self.end_aside(open, ConfirmFate::Cancelled).await;
                 return Ok(AnswerOutcome::Cancelled);
             }
-            GrantOnYes::Raises { from } if allows => Some(Event::PermissionChanged {
-                provider: Some(provider.clone()),
+            GrantOnYes::AlreadyThere => None,
+            GrantOnYes::Raises { from } => Some(Event::PermissionChanged {
+                provider: Some(step.provider.clone()),
                 from,
-                to: open.upgrade.to,
+                to: step.to,
                 revoked: false,
                 by: Some(answering.by.clone()),
                 confirm: Some(open.id),
             }),
-            GrantOnYes::AboveMaximum | GrantOnYes::Raises { .. } | GrantOnYes::AlreadyThere => None,
         };
-        let resolution = Resolution {
-            decision: Some(answering.decision),
+        let raised = raised.map(|event| UncommittedFact {
+            turn: None,
             by: Some(answering.by.clone()),
-            reason: answering.reason.filter(|it| !it.is_empty()),
-            ..open.unanswered(
-                if allows {
-                    ConfirmFate::Allowed
-                } else {
-                    ConfirmFate::Denied
-                },
-                now,
-            )
-        };
-        let events = [Event::ConfirmResolved(Box::new(resolution))];
-        let facts = events
-            .into_iter()
-            .chain(raised)
-            .map(|event| UncommittedFact {
-                turn: None,
-                by: Some(answering.by.clone()),
-                event,
-            });
-        let facts: Vec<UncommittedFact> = facts.collect();
+            event,
+        });
+        let mut facts = vec![answered(open, answering)];
+        facts.extend(raised);
         self.commit(&facts, LiveChange::Keep).await?;
         Ok(AnswerOutcome::Resolved)
-    }
-
-    async fn end_raise(&mut self, open: &OpenRaise, fate: ConfirmFate) {
-        self.end_aside(open.unanswered(fate, clock::now())).await;
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod allowances;
 pub mod argument_edit;
+mod aside_questions;
 mod ask;
 pub mod audit;
 pub mod budget;

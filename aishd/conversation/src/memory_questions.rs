@@ -5,19 +5,21 @@
 use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
-use aishd_log::confirm::{AnsweringPerson, ConfirmFate, Resolution};
+use aishd_log::confirm::memory::{MOST_OPEN, MemorySubject};
+use aishd_log::confirm::{AnsweringPerson, ConfirmFate};
 use aishd_log::event::Event;
 use aishd_log::memory::MemoryDraft;
-use aishd_log::memory::question::{MOST_OPEN, MemoryProposal, OPTIONS, OpenProposal};
+use aishd_log::state::confirms::{AsideSubject, OpenConfirm};
 use aishd_platform::clock;
 use aishd_turn::memory_proposal::ProposedFact;
 
 use super::Conversation;
-use super::commit::{PendingCommit, UncommittedFact};
+use super::aside_questions::answered;
+use super::commit::UncommittedFact;
 use super::directory::ConversationDirectory;
 use super::handle::ConversationHandle;
 use super::memory_book::BookError;
-use super::pending_questions::{PendingQuestion, QuestionSubject};
+use super::pending_questions::PendingQuestion;
 use super::view::LiveChange;
 use crate::request_error::RequestError;
 use crate::requests::{ActorRequest, AnswerOutcome, ConfirmAnswer, KeptFact, PersonFact};
@@ -30,15 +32,13 @@ impl ConversationDirectory {
         by: AnsweringPerson,
     ) -> Result<KeptFact, BookError> {
         let open = self.pending().watch().await.borrow().clone();
-        let asks = |it: &&Arc<PendingQuestion>| match &it.asked {
-            QuestionSubject::Memory(proposal) => draft.contains(&proposal.text),
-            QuestionSubject::InTurn(_) | QuestionSubject::Raise(_) => false,
-        };
+        let asks =
+            |it: &&Arc<PendingQuestion>| it.memory().is_some_and(|it| draft.contains(&it.text));
         let mut kept = None;
         for question in open.values().filter(asks) {
             let said = PersonFact {
                 draft: draft.clone(),
-                asked: question.asked.id(),
+                asked: question.confirm.id,
                 by: by.clone(),
             };
             let keeps = |handle: ConversationHandle| {
@@ -70,7 +70,7 @@ impl Conversation {
     pub(super) async fn keep_said(&mut self, said: PersonFact) -> Result<KeptFact, BookError> {
         let PersonFact { draft, asked, by } = said;
         let book = self.around.book.clone();
-        let Some(open) = self.open_proposal(asked) else {
+        let Some(open) = self.state.open_confirm(asked).cloned() else {
             return book.add(draft, by).await;
         };
         let (memory, page) = book.page(draft, by.clone()).await?;
@@ -98,10 +98,8 @@ impl Conversation {
         let kept = self.around.book.read();
         let open = self.around.pending.snapshot();
         let is_asked = |text: &str| {
-            open.values().any(|it| match &it.asked {
-                QuestionSubject::Memory(proposal) => proposal.text == text,
-                QuestionSubject::InTurn(_) | QuestionSubject::Raise(_) => false,
-            })
+            let mut asked = open.values().filter_map(|it| it.memory());
+            asked.any(|it| it.text == text)
         };
         let is_kept = |text: &str| kept.as_ref().is_ok_and(|it| it.contains(text));
         let mut new: Vec<ProposedFact> = vec![];
@@ -111,7 +109,9 @@ impl Conversation {
                 new.push(it);
             }
         }
-        let room = MOST_OPEN.saturating_sub(self.state.proposals.len());
+        let open = self.state.confirms.iter();
+        let open = open.filter(|it| it.aside == Some(AsideSubject::Memory));
+        let room = MOST_OPEN.saturating_sub(open.count());
         let numbers = self.state.confirm_count.saturating_add(1)..;
         new.truncate(room);
         // Those of one moment are told in the order of their ids.
@@ -120,13 +120,12 @@ impl Conversation {
         let named = ids.into_iter().zip(numbers);
         let asked = new.into_iter().zip(named).map(|(proposed, (id, number))| {
             let ProposedFact { kind, text } = proposed;
-            Event::MemoryProposed(Box::new(MemoryProposal {
-                id,
-                number,
+            let subject = MemorySubject {
                 kind,
                 text,
                 preset: preset.to_owned(),
-            }))
+            };
+            Event::ConfirmRequested(Box::new(subject.confirm((id, number))))
         });
         let asked = asked.map(|event| UncommittedFact {
             turn: None,
@@ -136,58 +135,21 @@ impl Conversation {
         asked.collect()
     }
 
-    pub(super) fn open_proposal(&self, confirm: ConfirmId) -> Option<OpenProposal> {
-        let mut open = self.state.proposals.iter();
-        open.find(|it| it.id == confirm).copied()
-    }
-
-    pub(super) async fn answer_proposal(
+    /// The answer and the fact that it keeps are one commit.
+    pub(super) async fn answer_memory(
         &mut self,
-        open: OpenProposal,
+        open: &OpenConfirm,
+        subject: MemorySubject,
         answering: ConfirmAnswer,
     ) -> Result<AnswerOutcome, RequestError> {
-        let bad = |why: &str| Err(RequestError::BadAnswer(why.to_owned()));
-        if self.around.draining.is_cancelled() {
-            return Err(RequestError::Draining);
-        }
-        let asked = self.around.store.record(self.id, open.seq)?;
-        let Some(Event::MemoryProposed(proposal)) = asked.map(|it| it.event) else {
-            return Ok(AnswerOutcome::Unknown);
-        };
-        if answering.digest != proposal.digest() {
-            return Ok(AnswerOutcome::ArgumentsChanged);
-        }
-        if !OPTIONS.contains(&answering.decision) {
-            return bad("a fact is kept or not; this confirm takes no other answer");
-        }
-        if answering.arguments.is_some() || answering.content.is_some() {
-            return bad("a proposed fact is kept as it is; memory/add takes other words");
-        }
-        let allows = answering.decision.allows();
-        let end = Resolution {
-            decision: Some(answering.decision),
-            by: Some(answering.by.clone()),
-            reason: answering.reason.filter(|it| !it.is_empty()),
-            ..open.unanswered(
-                if allows {
-                    ConfirmFate::Allowed
-                } else {
-                    ConfirmFate::Denied
-                },
-                clock::now(),
-            )
-        };
-        let end = UncommittedFact {
-            turn: None,
-            by: Some(answering.by.clone()),
-            event: Event::ConfirmResolved(Box::new(end)),
-        };
+        let (allows, by) = (answering.decision.allows(), answering.by.clone());
+        let end = answered(open, answering);
         if !allows {
             self.commit(&[end], LiveChange::Keep).await?;
             return Ok(AnswerOutcome::Resolved);
         }
         let book = self.around.book.clone();
-        let page = book.page(proposal.draft(self.id), answering.by).await;
+        let page = book.page(subject.draft(self.id), by).await;
         let (_memory, page) = page.map_err(|error| match error {
             BookError::Request(error) => error,
             error @ (BookError::Refused(_) | BookError::Unknown(_)) => {
@@ -198,15 +160,5 @@ impl Conversation {
             .await?;
         page.counts();
         Ok(AnswerOutcome::Resolved)
-    }
-
-    /// It ends without an answer. If the store does not take that now, nothing else happens until it does.
-    pub(super) async fn end_aside(&mut self, end: Resolution) {
-        let fact = UncommittedFact {
-            turn: None,
-            by: None,
-            event: Event::ConfirmResolved(Box::new(end)),
-        };
-        self.settle(PendingCommit::facts(vec![fact])).await;
     }
 }

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
-use aishd_log::confirm::Confirm;
+use aishd_log::confirm::memory::MemorySubject;
+use aishd_log::confirm::{Confirm, ConfirmSubject};
 use aishd_log::event::{Event, Record};
-use aishd_log::level_request::LevelRequest;
-use aishd_log::memory::question::MemoryProposal;
 use aishd_log::time::Timestamp;
 use tokio::sync::watch;
 
@@ -30,29 +29,21 @@ pub struct PendingQuestion {
     pub turn: Option<TurnId>,
     pub seq: Seq,
     pub requested_at: Timestamp,
-    pub asked: QuestionSubject,
-}
-
-/// What is asked.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QuestionSubject {
-    /// Something that a turn waits for.
-    InTurn(Box<Confirm>),
-    /// A level, by nobody's turn.
-    Raise(Box<LevelRequest>),
-    /// Whether a fact that a model proposes is kept.
-    Memory(Box<MemoryProposal>),
+    pub confirm: Box<Confirm>,
 }
 
 impl PendingQuestion {
     /// `None`: the event asks nothing.
     pub fn of(conversation: ConversationId, record: &Record) -> Option<Self> {
+        let Event::ConfirmRequested(confirm) = &record.event else {
+            return None;
+        };
         Some(Self {
             conversation,
             turn: record.turn,
             seq: record.seq,
             requested_at: record.at,
-            asked: QuestionSubject::by(&record.event)?,
+            confirm: confirm.clone(),
         })
     }
 
@@ -63,51 +54,15 @@ impl PendingQuestion {
             at: self.requested_at,
             turn: self.turn,
             client: None,
-            event: match self.asked.clone() {
-                QuestionSubject::InTurn(confirm) => Event::ConfirmRequested(confirm),
-                QuestionSubject::Raise(raise) => Event::RaiseRequested(raise),
-                QuestionSubject::Memory(proposal) => Event::MemoryProposed(proposal),
-            },
-        }
-    }
-}
-
-impl QuestionSubject {
-    fn by(event: &Event) -> Option<Self> {
-        if let Event::ConfirmRequested(confirm) = event {
-            return Some(Self::InTurn(confirm.clone()));
-        }
-        if let Event::RaiseRequested(raise) = event {
-            return Some(Self::Raise(raise.clone()));
-        }
-        if let Event::MemoryProposed(proposal) = event {
-            return Some(Self::Memory(proposal.clone()));
-        }
-        None
-    }
-
-    pub fn id(&self) -> ConfirmId {
-        match self {
-            Self::InTurn(confirm) => confirm.id,
-            Self::Raise(raise) => raise.id,
-            Self::Memory(proposal) => proposal.id,
+            event: Event::ConfirmRequested(self.confirm.clone()),
         }
     }
 
-    /// What people call it: `c7`.
-    pub fn number(&self) -> u32 {
-        match self {
-            Self::InTurn(confirm) => confirm.number,
-            Self::Raise(raise) => raise.number,
-            Self::Memory(proposal) => proposal.number,
-        }
-    }
-
-    pub fn expires_at(&self) -> Option<Timestamp> {
-        match self {
-            Self::InTurn(confirm) => confirm.expires_at,
-            Self::Raise(raise) => raise.expires_at,
-            Self::Memory(_) => None,
+    /// The proposed fact that it is about.
+    pub fn memory(&self) -> Option<&MemorySubject> {
+        match &self.confirm.subject {
+            ConfirmSubject::Memory(subject) => Some(subject),
+            _ => None,
         }
     }
 }
@@ -139,7 +94,7 @@ impl PendingQuestions {
 
     pub(super) fn add(&self, question: PendingQuestion) {
         self.open.send_modify(|open| {
-            Arc::make_mut(open).insert(question.asked.id(), Arc::new(question));
+            Arc::make_mut(open).insert(question.confirm.id, Arc::new(question));
         });
     }
 

@@ -8,8 +8,9 @@ use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, RefusedCall, StopReason};
 use aishd_log::shell::OutputUse;
 use aishd_log::spending::PaidRequest;
+use aishd_log::state::ConversationState;
+use aishd_log::state::confirms::OpenConfirm;
 use aishd_log::state::turns::OpenCall;
-use aishd_log::state::{ConversationState, OpenConfirm};
 use aishd_log::tool_call::ToolCall;
 use aishd_platform::failpoint;
 use aishd_rules::server_request::UNKNOWN_WHILE_ASKING;
@@ -88,15 +89,12 @@ impl Conversation {
     /// Open confirms are offered again, with the same id and bytes; those of a turn only if it waits.
     fn make_known(&mut self, waits: bool) {
         let mut records = vec![];
-        let in_turn = self.state.confirms.iter().filter(|_| waits);
-        let in_turn = in_turn.map(|it| (it.id, it.seq));
-        let raises = self.state.raises.iter().map(|it| (it.id, it.seq));
-        let proposals = self.state.proposals.iter().map(|it| (it.id, it.seq));
-        for (confirm, seq) in in_turn.chain(raises).chain(proposals) {
-            match self.around.store.record(self.id, seq) {
+        let confirms = self.state.confirms.iter();
+        for open in confirms.filter(|it| waits || it.aside.is_some()) {
+            match self.around.store.record(self.id, open.seq) {
                 Ok(record) => records.extend(record),
                 Err(error) => {
-                    tracing::warn!(conversation = %self.id, %confirm, %error, "an open confirm cannot be read");
+                    tracing::warn!(conversation = %self.id, confirm = %open.id, %error, "an open confirm cannot be read");
                 }
             }
         }
@@ -205,7 +203,7 @@ fn leftovers(
     if let Some(paid) = paid {
         note(paid, &mut events);
     }
-    for confirm in &state.confirms {
+    for confirm in state.turn_confirms() {
         let end = Resolution::unanswered(confirm.id, ConfirmFate::Cancelled, None);
         events.push(Event::ConfirmResolved(Box::new(end)));
     }

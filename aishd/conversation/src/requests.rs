@@ -21,6 +21,7 @@ use aishd_log::resource::{ResourceChange, ResourceChanged};
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
+use aishd_rules::asking::Unasked;
 use aishd_rules::level_request::WantedLevel;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -95,7 +96,7 @@ pub enum LevelRequestOutcome {
     /// The provider has it; this is its level.
     Already(Access),
     /// Nobody is asked, and why.
-    Unasked(LevelStep, &'static str),
+    Unasked(LevelStep, Unasked),
     /// A person is asked. Whoever wants the same meanwhile gets the same question.
     Asked(ConfirmId, LevelStep),
 }

@@ -36,7 +36,7 @@ impl Conversation {
             return false;
         };
         let began = running.open_calls.iter().any(|it| it.started);
-        if began || self.state.confirms.is_empty() {
+        if began || !self.state.requires_action() {
             return false;
         }
         let waiting = match self.read_waiting() {
@@ -88,7 +88,7 @@ impl Conversation {
         let Some(running) = &self.state.running else {
             return Ok(None);
         };
-        let Some(open) = self.state.confirms.first() else {
+        let Some(open) = self.state.turn_confirms().next() else {
             return Ok(None);
         };
         let event = |seq| {
@@ -130,7 +130,9 @@ impl Conversation {
         let owing = calls.chain(commands.into_iter().map(OwedReplies::Command));
         let owing: Vec<OwedReplies> = owing.filter(owed).collect();
         // The one that is asked about comes first, or the log is not what this program writes.
-        let fits = owing.first().is_some_and(|it| it.id() == confirm.call);
+        let fits = owing
+            .first()
+            .is_some_and(|it| confirm.call().is_some_and(|call| call.id == it.id()));
         Ok(fits.then_some(WaitingTurn {
             model: (model, source),
             terms: TurnOptions {

@@ -94,7 +94,7 @@ impl Conversation {
         partial: Option<&Partial>,
     ) -> Option<PaidRequest> {
         let running = self.state.running.clone()?;
-        let asks = running.open_calls.is_empty() && self.state.confirms.is_empty();
+        let asks = running.open_calls.is_empty() && !self.state.requires_action();
         let began = self.state.began.clone();
         let began = began.filter(|it| asks && it.turn == running.turn)?;
         let started = self

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use aish_proto::id::Seq;
+use aishd_log::confirm::ConfirmSubject;
 use aishd_log::event::{Event, Record};
 use aishd_log::state::ConversationState;
 use aishd_model::reply::Delta;
@@ -272,14 +273,15 @@ fn weight(record: &Record) -> usize {
             command, output, ..
         } => command.len() + output.len(),
         Event::ConfirmRequested(confirm) => {
-            let asked = confirm.elicitation.as_ref();
-            let asked = asked.map_or(0, |it| it.to_string().len());
-            let for_model = confirm.sampling.as_ref();
-            let for_model = for_model.map_or(0, |it| it.params.to_string().len());
-            3 * confirm.arguments.len() + asked + for_model + 4096
+            let call = confirm.call();
+            let wanted = match &confirm.subject {
+                ConfirmSubject::Form(subject) => subject.params.to_string().len(),
+                ConfirmSubject::Model(subject) => subject.asked.params.to_string().len(),
+                ConfirmSubject::Memory(subject) => subject.text.len(),
+                _ => 0,
+            };
+            3 * call.map_or(0, |it| it.arguments.len()) + wanted + 4096
         }
-        Event::RaiseRequested(_) => 256,
-        Event::MemoryProposed(proposal) => proposal.text.len() + 256,
         Event::ToolStarted { arguments, .. } => arguments.len(),
         Event::ResourceChanged(changed) => usize::try_from(changed.bytes()).unwrap_or(usize::MAX),
         Event::ResultKept { text, .. } => text.len(),

@@ -1,100 +1,181 @@
-//! A question to a person, as a fact: what would run, and what became of it.
+//! A question to a person, as a fact: what is asked, and what became of it.
 //!
 //! The serde attributes spell the stored form out, as in [`crate::event`].
 
+pub mod level;
+pub mod memory;
+mod older;
+
 use aish_proto::id::{ClientId, ConfirmId};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use self::level::LevelSubject;
+use self::memory::MemorySubject;
 use crate::access::Access;
 use crate::pattern::Patterns;
-use crate::shell;
+use crate::shell::CommandQuestion;
 use crate::time::Timestamp;
 use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_name::ToolName;
 
-/// What is asked. It runs what `digest` is of, or nothing.
+/// What is asked. A yes is to what `digest` is of, and to nothing else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Confirm {
     pub id: ConfirmId,
     /// Counts the confirms of a conversation from 1; people say `c7`.
     pub number: u32,
-    pub kind: ConfirmKind,
     pub title: String,
-    /// The call of the model's message that waits for it; one that began already, for what a server asks.
-    pub call: String,
-    pub tool: ToolName,
-    /// One JSON object in its canonical spelling: the bytes that run.
-    pub arguments: String,
-    pub cwd: String,
-    /// Where it runs.
-    pub server: String,
-    pub digest: ContentDigest,
-    /// The tool as it was when this was asked.
-    pub definition: Value,
-    pub definition_digest: ContentDigest,
-    /// All tools of its provider as they were when this was asked.
-    #[serde(
-        rename = "provider_digest",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub provider_digest: Option<ContentDigest>,
-    /// The tool as it was when it was approved, where it changed since.
-    #[serde(default)]
-    pub approved_definition: Option<Value>,
-    pub needs: Access,
-    /// The level that the provider would get.
-    #[serde(default)]
-    pub raise_to: Option<Access>,
+    pub subject: ConfirmSubject,
     pub why: String,
     /// The same for the audit trail, where `why` has a word of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_told: Option<String>,
-    /// What a server asks, as it was sent; for an elicitation.
-    #[serde(
-        rename = "elicitation",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub elicitation: Option<Value>,
-    /// What a server wants a model to be asked; for sampling.
+    /// Why it may not be undone: then a whole word approves it, once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sampling: Option<ForModel>,
-    /// What is asked about a command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shell: Option<Box<shell::CommandQuestion>>,
+    pub destructive: Option<String>,
+    /// An autonomous run has halted for it, and would halt for the same again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub halt: bool,
+    pub digest: ContentDigest,
     pub options: Vec<Decision>,
     /// Silence is a no from then on. `None`: while nobody is attached, a day of it is.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }
 
+/// What is asked about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ConfirmSubject {
+    /// A call of a tool.
+    #[serde(rename = "call")]
+    Call(CallSubject),
+    /// A command of this machine.
+    #[serde(rename = "command")]
+    Command(CommandSubject),
+    /// A server wants to know something while a call runs.
+    #[serde(rename = "form")]
+    Form(FormSubject),
+    /// A server wants a model to be asked while a call runs.
+    #[serde(rename = "model")]
+    Model(ModelSubject),
+    /// A provider's level. No turn waits for it.
+    #[serde(rename = "level")]
+    Level(LevelSubject),
+    /// A fact that a model proposes. No turn waits for it.
+    #[serde(rename = "memory")]
+    Memory(MemorySubject),
+}
+
+/// The call that waits for the answer; for what a server asks, the one that runs meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfirmCall {
+    /// The call of the model's message.
+    pub id: String,
+    pub tool: ToolName,
+    /// One JSON object in its canonical spelling: the bytes that run.
+    pub arguments: String,
+    pub cwd: String,
+    /// Where it runs.
+    pub server: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallSubject {
+    pub call: ConfirmCall,
+    /// The tool as it was when this was asked.
+    pub definition: Value,
+    pub definition_digest: ContentDigest,
+    /// All tools of its provider as they were when this was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_digest: Option<ContentDigest>,
+    /// The tool as it was when it was approved, where it changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_definition: Option<Value>,
+    pub needs: Access,
+    /// The level that the provider would get.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raise_to: Option<Access>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandSubject {
+    pub call: ConfirmCall,
+    pub needs: Access,
+    pub asked: CommandQuestion,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FormSubject {
+    pub call: ConfirmCall,
+    /// What the server asks, as it was sent.
+    pub params: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelSubject {
+    pub call: ConfirmCall,
+    pub asked: ForModel,
+}
+
 impl Confirm {
-    pub fn subject(&self) -> DecisionSubject {
-        DecisionSubject {
-            tool: self.tool.clone(),
-            digest: self.digest,
+    /// The call that it is about. `None`: no turn waits for the answer.
+    pub fn call(&self) -> Option<&ConfirmCall> {
+        match &self.subject {
+            ConfirmSubject::Call(subject) => Some(&subject.call),
+            ConfirmSubject::Command(subject) => Some(&subject.call),
+            ConfirmSubject::Form(subject) => Some(&subject.call),
+            ConfirmSubject::Model(subject) => Some(&subject.call),
+            ConfirmSubject::Level(_) | ConfirmSubject::Memory(_) => None,
         }
+    }
+
+    /// The call that runs while this is asked.
+    pub fn running_call(&self) -> Option<&ConfirmCall> {
+        match &self.subject {
+            ConfirmSubject::Form(subject) => Some(&subject.call),
+            ConfirmSubject::Model(subject) => Some(&subject.call),
+            ConfirmSubject::Call(_)
+            | ConfirmSubject::Command(_)
+            | ConfirmSubject::Level(_)
+            | ConfirmSubject::Memory(_) => None,
+        }
+    }
+
+    /// The command that waits for the answer.
+    pub fn command(&self) -> Option<&CommandSubject> {
+        match &self.subject {
+            ConfirmSubject::Command(subject) => Some(subject),
+            _ => None,
+        }
+    }
+
+    pub fn decision_subject(&self) -> Option<DecisionSubject> {
+        Some(DecisionSubject {
+            tool: self.call()?.tool.clone(),
+            digest: self.digest,
+        })
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ConfirmKind {
-    #[serde(rename = "tool")]
-    Tool,
-    /// An autonomous run wants to do something destructive, or something that another model warns of.
-    #[serde(rename = "halt")]
-    Halt,
-    /// A command that a model proposes.
-    #[serde(rename = "shell")]
-    Shell,
-    /// A server wants to know something while the call runs.
-    #[serde(rename = "elicitation")]
-    Elicitation,
-    /// A server wants a model to be asked while the call runs.
-    #[serde(rename = "sampling")]
-    Sampling,
+impl Serialize for Confirm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+/// Also as older programs stored it.
+impl<'de> Deserialize<'de> for Confirm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = Value::deserialize(deserializer)?;
+        let read = if stored.get("subject").is_some() {
+            Self::deserialize(stored)
+        } else {
+            older::read(stored)
+        };
+        read.map_err(serde::de::Error::custom)
+    }
 }
 
 /// What a person may answer.
@@ -202,6 +283,12 @@ pub struct OnConfirm {
 }
 
 impl OnConfirm {
+    /// When a question of the turn ends that is asked now, if it has a time of its own.
+    pub fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let timeout = self.timeout_ms?;
+        Some(Timestamp(now.0.saturating_add_unsigned(timeout)))
+    }
+
     /// The same where somebody is there to answer, attached or not.
     pub fn as_answered(&self) -> Self {
         Self {

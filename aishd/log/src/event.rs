@@ -21,8 +21,6 @@ use crate::constraints::Constraints;
 use crate::ending::CommandEnding;
 use crate::environment::ClientVariables;
 use crate::eviction::{Eviction, LeftExchange};
-use crate::level_request::LevelRequest;
-use crate::memory::question::MemoryProposal;
 use crate::norris::NorrisEvent;
 use crate::pinned_resource::PinnedEntry;
 use crate::resource::ResourceChanged;
@@ -198,15 +196,13 @@ pub enum Event {
     /// A request was not sent, because a budget is used up.
     #[serde(rename = "budget_reached")]
     BudgetReached(BudgetReached),
-    /// A person is asked. The turn waits, over a restart too.
-    #[serde(rename = "confirm_requested")]
+    /// A person is asked. A turn that is concerned waits, over a restart too.
+    #[serde(
+        rename = "confirm_requested",
+        alias = "raise_requested",
+        alias = "memory_proposed"
+    )]
     ConfirmRequested(Box<Confirm>),
-    /// A person is asked whether a provider gets a level. No turn waits for it.
-    #[serde(rename = "raise_requested")]
-    RaiseRequested(Box<LevelRequest>),
-    /// A person is asked whether a fact that a model proposes is kept. No turn waits for it.
-    #[serde(rename = "memory_proposed")]
-    MemoryProposed(Box<MemoryProposal>),
     /// Once for each confirm.
     #[serde(rename = "confirm_resolved")]
     ConfirmResolved(Box<Resolution>),

@@ -11,8 +11,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::invisible_characters::cleaned;
 use crate::time::Timestamp;
 
-pub mod question;
-
 /// Facts that are kept, at most.
 pub const MOST: usize = 1_000;
 /// Characters of one.

@@ -5,6 +5,7 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod confirms;
 pub mod shell;
 pub mod turns;
 mod unsettled;
@@ -14,18 +15,17 @@ use std::collections::BTreeSet;
 use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use self::confirms::{OlderLevel, OlderMemory, OpenConfirm};
 use self::shell::ShellState;
 use self::turns::{OpenCall, QueuedTurn, RunningTurn};
 use crate::access::Access;
 use crate::block::KeptBlock;
 use crate::budget::BudgetLimits;
-use crate::confirm::{Confirm, ConfirmKind, Resolution};
+use crate::confirm::{Confirm, Resolution};
 use crate::constraints::Constraints;
 use crate::event::{Event, Record, StopReason, TurnOrigin};
 use crate::eviction::{Eviction, LeftExchange};
 use crate::grants::GrantList;
-use crate::level_request::{LevelRequest, OpenRaise};
-use crate::memory::question::{MemoryProposal, OpenProposal};
 use crate::norris::status::{self, RunStatus};
 use crate::pinned_resource::PinnedEntry;
 use crate::resource::{ResourceChanged, ResourceOutcome};
@@ -41,6 +41,7 @@ use crate::usage::Usage;
 const TITLE_FROM_TEXT_CHARS: usize = 60;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct ConversationState {
     pub last_seq: Seq,
     #[serde(default)]
@@ -108,15 +109,15 @@ pub struct ConversationState {
     /// What it keeps itself from.
     #[serde(default)]
     pub constraints: Constraints,
-    /// Questions that the running turn waits for, oldest first.
+    /// Questions that wait for a person, oldest first.
     #[serde(default)]
     pub confirms: Vec<OpenConfirm>,
-    /// Levels that somebody wants raised, oldest first. No turn waits for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub raises: Vec<OpenRaise>,
-    /// Facts that a model proposes, oldest first. No turn waits for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub proposals: Vec<OpenProposal>,
+    /// Those about levels, in the older layout; they are among `confirms`.
+    #[serde(default, skip_serializing, rename = "raises")]
+    older_levels: Vec<OlderLevel>,
+    /// Those about proposed facts, in the older layout; they are among `confirms`.
+    #[serde(default, skip_serializing, rename = "proposals")]
+    older_memories: Vec<OlderMemory>,
     /// Confirms so far.
     #[serde(default)]
     pub confirm_count: u32,
@@ -179,21 +180,6 @@ pub struct BegunTurn {
     pub fell_back: Option<String>,
 }
 
-/// A confirm that waits; the whole of it is in the log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenConfirm {
-    pub id: ConfirmId,
-    pub seq: Seq,
-    pub requested_at: Timestamp,
-    #[serde(default)]
-    pub expires_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<DecisionSubject>,
-    /// The call that runs and waits for it; `None`: the call has not begun.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-}
-
 impl BegunTurn {
     fn with(turn: TurnId, model: &str) -> Self {
         Self {
@@ -218,7 +204,16 @@ impl ConversationState {
 
     /// The running turn goes on when a person has answered.
     pub fn requires_action(&self) -> bool {
-        !self.confirms.is_empty()
+        self.turn_confirms().next().is_some()
+    }
+
+    /// Questions that the running turn waits for, oldest first.
+    pub fn turn_confirms(&self) -> impl Iterator<Item = &OpenConfirm> {
+        self.confirms.iter().filter(|it| it.aside.is_none())
+    }
+
+    pub fn open_confirm(&self, id: ConfirmId) -> Option<&OpenConfirm> {
+        self.confirms.iter().find(|it| it.id == id)
     }
 
     /// Reading what the context holds begins behind this record: questions that wait may stand before what left.
@@ -279,8 +274,6 @@ impl ConversationState {
             Event::ModelUsed(paid) => self.used(record.turn, paid.usage),
             Event::BudgetChanged(changed) => self.budget = changed.budget,
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
-            Event::RaiseRequested(raise) => self.wanted_raised(record, raise),
-            Event::MemoryProposed(proposal) => self.fact_proposed(record, proposal),
             Event::ConfirmResolved(resolution) => self.on_resolved(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
@@ -509,43 +502,11 @@ impl ConversationState {
 
     fn asked_person(&mut self, record: &Record, confirm: &Confirm) {
         self.confirm_count = self.confirm_count.max(confirm.number);
-        self.confirms.push(OpenConfirm {
-            id: confirm.id,
-            seq: record.seq,
-            requested_at: record.at,
-            expires_at: confirm.expires_at,
-            subject: Some(confirm.subject()),
-            call: match confirm.kind {
-                ConfirmKind::Elicitation | ConfirmKind::Sampling => Some(confirm.call.clone()),
-                ConfirmKind::Tool | ConfirmKind::Shell | ConfirmKind::Halt => None,
-            },
-        });
-    }
-
-    fn wanted_raised(&mut self, record: &Record, raise: &LevelRequest) {
-        self.confirm_count = self.confirm_count.max(raise.number);
-        self.raises.push(OpenRaise {
-            id: raise.id,
-            seq: record.seq,
-            requested_at: record.at,
-            expires_at: raise.expires_at,
-            upgrade: raise.upgrade.clone(),
-        });
-    }
-
-    fn fact_proposed(&mut self, record: &Record, proposal: &MemoryProposal) {
-        self.confirm_count = self.confirm_count.max(proposal.number);
-        self.proposals.push(OpenProposal {
-            id: proposal.id,
-            seq: record.seq,
-            requested_at: record.at,
-        });
+        self.confirms.push(OpenConfirm::of(record, confirm));
     }
 
     fn on_resolved(&mut self, resolution: &Resolution) {
         self.confirms.retain(|it| it.id != resolution.confirm);
-        self.raises.retain(|it| it.id != resolution.confirm);
-        self.proposals.retain(|it| it.id != resolution.confirm);
         for (tool, approved) in resolution.approved.iter().cloned() {
             if tool == crate::shell::tool().name {
                 self.grants.commands.insert(approved);

@@ -1,6 +1,5 @@
 //! `confirm/*`: what waits for a person, and answers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aish_proto::answerer::Answerer;
@@ -10,19 +9,21 @@ use aish_proto::confirm::{
     Get, List, Preview, Watch,
 };
 use aish_proto::error::ErrorKind;
-use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
+use aish_proto::form::{ElicitationContent, ElicitationRequest};
+use aish_proto::id::{ConversationId, Seq, SubscriptionId};
 use aish_proto::{
     event as events, memory as shown_fact, permission as shown_upgrade, sampling as shown,
 };
-use aishd_conversation::pending_questions::{PendingById, PendingQuestion, QuestionSubject};
+use aishd_conversation::pending_questions::{PendingById, PendingQuestion};
 use aishd_conversation::requests::{AnswerOutcome, ArgumentEdit, ConfirmAnswer};
-use aishd_log::canonical::canonical;
+use aishd_log::access::Access;
+use aishd_log::confirm::level::LevelSubject;
 use aishd_log::confirm::{
-    AnsweringPerson, Confirm, ConfirmFate, ConfirmKind, Decision, Resolution,
+    AnsweringPerson, Confirm, ConfirmCall, ConfirmFate, ConfirmSubject, Decision, FormSubject,
+    ModelSubject, Resolution,
 };
 use aishd_log::event::{Event, Record};
-use aishd_log::level_request::{LevelRequest, LevelStep, OPTIONS};
-use aishd_log::memory::question::{self, MemoryProposal};
+use aishd_log::level_request::LevelStep;
 use aishd_log::state::ConversationState;
 use aishd_mcp_messages::form;
 use aishd_platform::clock;
@@ -263,11 +264,7 @@ pub(super) fn pending(
     state: &ConversationState,
 ) -> Vec<ConfirmRecord> {
     let open = server.directory.pending().snapshot();
-    let in_turn = state.confirms.iter().map(|it| (it.seq, it.id));
-    let raises = state.raises.iter().map(|it| (it.seq, it.id));
-    let proposals = state.proposals.iter().map(|it| (it.seq, it.id));
-    let asked: BTreeMap<Seq, ConfirmId> = in_turn.chain(raises).chain(proposals).collect();
-    let found = asked.values().filter_map(|it| open.get(it));
+    let found = state.confirms.iter().filter_map(|it| open.get(&it.id));
     let own = found.filter(|it| it.conversation == conversation);
     own.map(|it| record(it, None)).collect()
 }
@@ -286,158 +283,102 @@ fn record(question: &PendingQuestion, resolved: Option<&Record>) -> ConfirmRecor
         state: end
             .as_ref()
             .map_or(ConfirmState::Pending, |(_, it)| state(it.fate)),
-        request: match question.asked.clone() {
-            QuestionSubject::InTurn(confirm) => requested(*confirm),
-            QuestionSubject::Raise(raise) => raise_requested(*raise),
-            QuestionSubject::Memory(proposal) => fact_proposed(*proposal),
-        },
+        request: requested(Confirm::clone(&question.confirm)),
         resolved_at: end.as_ref().map(|(at, _)| clock::rfc3339(*at)),
         resolution: end.map(|(_, it)| self::resolved(it)),
     }
 }
 
 pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
-    let Confirm {
-        id,
-        number,
-        kind,
-        title,
-        call,
-        tool,
-        arguments,
-        cwd,
-        server,
-        digest,
-        definition,
-        definition_digest: _,
-        provider_digest: _,
-        approved_definition,
-        needs,
-        raise_to,
-        why,
-        why_told: _,
-        elicitation,
-        sampling,
-        shell,
-        options,
-        expires_at,
-    } = confirm;
-    // It was read before it was asked.
-    let elicitation = elicitation.and_then(|it| form::read(tool.alias().as_str(), &it).ok());
-    let sampling = sampling.and_then(|it| read_bounded(tool.alias().as_str(), &it).ok());
     events::ConfirmRequested {
-        confirm: id,
-        number,
-        kind: match kind {
-            ConfirmKind::Tool => wire::ConfirmKind::Tool,
-            ConfirmKind::Halt => wire::ConfirmKind::Halt,
-            ConfirmKind::Shell => wire::ConfirmKind::Shell,
-            ConfirmKind::Elicitation => wire::ConfirmKind::Elicitation,
-            ConfirmKind::Sampling => wire::ConfirmKind::Sampling,
-        },
-        title,
-        call,
-        tool: tool.to_string(),
-        arguments,
-        cwd,
-        server,
-        digest: digest.to_string(),
-        definition,
-        approved_definition,
-        level_required: needs.number(),
-        raise_to: raise_to.map(aishd_log::access::Access::number),
-        why,
-        elicitation: elicitation.map(Box::new),
-        sampling: sampling.map(|it| Box::new(for_model(it))),
-        shell: shell.map(|it| Box::new(super::shell::wire_command(*it))),
-        upgrade: None,
-        memory: None,
-        options: options.into_iter().map(decision).collect(),
-        expires_at: expires_at.map(clock::rfc3339),
+        confirm: confirm.id,
+        number: confirm.number,
+        title: confirm.title,
+        subject: Box::new(subject(confirm.subject)),
+        why: confirm.why,
+        destructive: confirm.destructive,
+        halt: confirm.halt,
+        digest: confirm.digest.to_string(),
+        options: confirm.options.into_iter().map(decision).collect(),
+        expires_at: confirm.expires_at.map(clock::rfc3339),
     }
 }
 
-/// A level is no call: what belongs to one is empty.
-pub(super) fn raise_requested(raise: LevelRequest) -> events::ConfirmRequested {
-    let (digest, why) = (raise.upgrade.digest(), raise.upgrade.why());
-    let LevelRequest {
-        id,
-        number,
-        upgrade: LevelStep { provider, from, to },
-        wanted_for,
-        by,
-        expires_at,
-    } = raise;
-    events::ConfirmRequested {
-        confirm: id,
-        number,
-        kind: wire::ConfirmKind::Permission,
-        title: format!("{provider} to level {}", to.number()),
-        call: String::new(),
-        tool: provider.to_string(),
-        arguments: "{}".to_owned(),
-        cwd: String::new(),
-        server: String::new(),
-        digest: digest.to_string(),
-        definition: Value::Null,
-        approved_definition: None,
-        level_required: to.number(),
-        raise_to: Some(to.number()),
-        why,
-        elicitation: None,
-        sampling: None,
-        shell: None,
-        upgrade: Some(Box::new(shown_upgrade::LevelUpgrade {
+fn subject(subject: ConfirmSubject) -> wire::ConfirmSubject {
+    match subject {
+        ConfirmSubject::Call(subject) => wire::ConfirmSubject::Call(wire::CallSubject {
+            call: call(subject.call),
+            definition: subject.definition,
+            approved_definition: subject.approved_definition,
+            level_required: subject.needs.number(),
+            raise_to: subject.raise_to.map(Access::number),
+        }),
+        ConfirmSubject::Command(subject) => wire::ConfirmSubject::Command(wire::CommandSubject {
+            call: call(subject.call),
+            level_required: subject.needs.number(),
+            asked: super::shell::wire_command(subject.asked),
+        }),
+        ConfirmSubject::Form(subject) => wire::ConfirmSubject::Form(wire::FormSubject {
+            asked: form_shown(&subject),
+            call: call(subject.call),
+        }),
+        ConfirmSubject::Model(subject) => wire::ConfirmSubject::Model(wire::ModelSubject {
+            asked: for_model(sampling_shown(&subject)),
+            call: call(subject.call),
+        }),
+        ConfirmSubject::Level(LevelSubject {
+            step: LevelStep { provider, from, to },
+            wanted_for,
+            by,
+        }) => wire::ConfirmSubject::Level(shown_upgrade::LevelUpgrade {
             provider: provider.to_string(),
             from: from.number(),
             to: to.number(),
             wanted_for: wanted_for.map(|it| it.to_string()),
             by: answerer(by),
-        })),
-        memory: None,
-        options: OPTIONS.map(decision).to_vec(),
-        expires_at: expires_at.map(clock::rfc3339),
+        }),
+        ConfirmSubject::Memory(subject) => {
+            wire::ConfirmSubject::Memory(shown_fact::ProposedMemory {
+                kind: subject.kind.as_str().to_owned(),
+                text: subject.text,
+                model: subject.preset,
+            })
+        }
     }
 }
 
-/// A fact is no call either: its arguments are what would be kept, for clients that know no such confirm.
-pub(super) fn fact_proposed(proposal: MemoryProposal) -> events::ConfirmRequested {
-    let (digest, why) = (proposal.digest(), proposal.why());
-    let arguments = canonical(&proposal.fact());
-    let MemoryProposal {
-        id,
-        number,
-        kind,
-        text,
-        preset,
-    } = proposal;
-    events::ConfirmRequested {
-        confirm: id,
-        number,
-        kind: wire::ConfirmKind::Memory,
-        title: "a fact to remember".to_owned(),
-        call: String::new(),
-        tool: String::new(),
-        arguments,
-        cwd: String::new(),
-        server: String::new(),
-        digest: digest.to_string(),
-        definition: Value::Null,
-        approved_definition: None,
-        level_required: 0,
-        raise_to: None,
-        why,
-        elicitation: None,
-        sampling: None,
-        shell: None,
-        upgrade: None,
-        memory: Some(Box::new(shown_fact::ProposedMemory {
-            kind: kind.as_str().to_owned(),
-            text,
-            model: preset,
-        })),
-        options: question::OPTIONS.map(decision).to_vec(),
-        expires_at: None,
+/// As it was shown when it was asked. What an older program took and this one does not is shown as nothing to fill in.
+fn form_shown(subject: &FormSubject) -> ElicitationRequest {
+    let alias = subject.call.tool.alias().as_str();
+    form::read(alias, &subject.params).unwrap_or_else(|error| ElicitationRequest {
+        server: alias.to_owned(),
+        message: format!("it cannot be shown: {error}"),
+        wanted: ElicitationContent::Form { fields: vec![] },
+    })
+}
+
+/// The same for a request for a model.
+fn sampling_shown(subject: &ModelSubject) -> SamplingRequest {
+    let alias = subject.call.tool.alias().as_str();
+    read_bounded(alias, &subject.asked).unwrap_or_else(|error| SamplingRequest {
+        server: alias.to_owned(),
+        preset: subject.asked.preset.clone(),
+        model: subject.asked.model.clone(),
+        system_prompt: Some(format!("it cannot be shown: {error}")),
+        messages: vec![],
+        max_tokens: subject.asked.max_tokens,
+        temperature: None,
+        stop_sequences: vec![],
+    })
+}
+
+fn call(call: ConfirmCall) -> wire::ConfirmCall {
+    wire::ConfirmCall {
+        id: call.id,
+        tool: call.tool.to_string(),
+        arguments: call.arguments,
+        cwd: call.cwd,
+        server: call.server,
     }
 }
 

@@ -46,13 +46,8 @@ async fn hello(call: MethodCall<Hello>) -> Result<HelloResult, MethodError> {
     let ours = ProtocolRange::OURS;
     let Some(protocol) = ours.common(params.protocol) else {
         let message = format!(
-            "aishd {PROGRAM} speaks protocols {} to {}, and {} {} speaks {} to {}",
-            ours.min,
-            ours.max,
-            params.client.name,
-            params.client.version,
-            params.protocol.min,
-            params.protocol.max
+            "aishd {PROGRAM} speaks {ours}, and {} {} speaks {}",
+            params.client.name, params.client.version, params.protocol
         );
         let hint = if params.protocol.min > ours.max {
             "the daemon is older: aishctl service restart, or: aishctl rpc daemon/shutdown"

@@ -218,8 +218,6 @@ impl LogOwner {
             Event::BudgetChanged(changed) => out!(usage::budget_changed(*changed)),
             Event::BudgetReached(reached) => out!(usage::reached(reached, self.conversation)),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
-            Event::RaiseRequested(raise) => out!(confirms::raise_requested(*raise)),
-            Event::MemoryProposed(it) => out!(confirms::fact_proposed(*it)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
             Event::ToolStarted {
                 call,

@@ -332,7 +332,7 @@ async fn pause(handle: &ConversationHandle, turn: TurnId) -> Result<TurnPause, R
     loop {
         let state = view.borrow_and_update().state.clone();
         let runs = state.running.as_ref().is_some_and(|it| it.turn == turn);
-        if runs && let Some(open) = state.confirms.first() {
+        if runs && let Some(open) = state.turn_confirms().next() {
             let record = handle.record(open.seq)?;
             if let Some(Event::ConfirmRequested(confirm)) = record.map(|it| it.event) {
                 return Ok(TurnPause::Asks(confirm));

@@ -290,7 +290,7 @@ fn run_of(standing: &RunStatus, state: &ConversationState) -> NorrisRun {
     let open = state.running.iter().flat_map(|it| &it.open_calls);
     let begun = open.clone().find(|it| it.started);
     let next = begun.or_else(|| open.clone().next());
-    let asked = state.confirms.first();
+    let asked = state.turn_confirms().next();
     let activity = match (paused, asked, next) {
         (Some(_), ..) => NorrisActivity::Paused,
         (None, Some(_), _) => NorrisActivity::Asking,

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use aish_proto::conversation::ConversationNotice;
 use aish_proto::id::ConversationId;
-use aishd_conversation::pending_questions::QuestionSubject;
 use aishd_log::shell::UNASKED;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -39,9 +38,7 @@ pub(super) async fn of(server: &RpcServer, cwd: &str) -> Vec<ConversationNotice>
 pub(super) fn proposed(server: &RpcServer, here: ConversationId) -> Option<ConversationNotice> {
     let open = server.directory.pending().snapshot();
     let elsewhere = open.values().filter(|it| it.conversation != here);
-    let count = elsewhere
-        .filter(|it| matches!(it.asked, QuestionSubject::Memory(_)))
-        .count();
+    let count = elsewhere.filter(|it| it.memory().is_some()).count();
     let text = match count {
         0 => return None,
         1 => "a fact to remember is proposed".to_owned(),

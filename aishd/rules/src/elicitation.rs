@@ -1,6 +1,6 @@
 //! A server's question to a person: a form that nobody but a person fills in.
 
-use aishd_log::confirm::ConfirmKind;
+use aishd_log::confirm::{ConfirmSubject, FormSubject};
 use aishd_mcp_messages::form::{self, FormError};
 use serde_json::json;
 
@@ -17,14 +17,16 @@ pub fn judge(request: ServerRequest<'_>) -> ServerRequestJudgement<FormError> {
     if let Some(why) = request.unasked() {
         return request.declined(WHAT, why);
     }
-    request.confirm(ServerWish {
-        kind: ConfirmKind::Elicitation,
+    let subject = ConfirmSubject::Form(FormSubject {
+        call: request.running_call(),
+        params: request.params.clone(),
+    });
+    let wish = ServerWish {
         what: WHAT,
         why: format!("{alias} wants to know this before {tool} can go on"),
         bound: json!({"elicitation": request.params}),
-        elicitation: Some(request.params.clone()),
-        sampling: None,
-    })
+    };
+    request.confirm(wish, subject)
 }
 
 #[cfg(test)]
@@ -33,7 +35,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::gate::Presence;
+    use crate::asking::Presence;
     use crate::server_request::{MOST, tests};
 
     fn judged(
@@ -69,9 +71,9 @@ mod tests {
             Then::AskAttended,
             ByNobody,
             0,
-            &declined("nobody is attached who could answer"),
+            &declined("nobody is attached who could allow it"),
         );
-        check(Then::Deny, ByPerson, 0, &declined("for --confirm=deny"));
+        check(Then::Deny, ByPerson, 0, &declined("--confirm=deny"));
         check(
             Then::Ask,
             ByPerson,

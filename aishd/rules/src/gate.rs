@@ -5,11 +5,14 @@
 mod command;
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
 use aishd_log::canonical::canonical;
-use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
+use aishd_log::confirm::{
+    CallSubject, Confirm, ConfirmCall, ConfirmSubject, Decision, Denial, OnConfirm,
+};
 use aishd_log::constraints::Constraints;
 use aishd_log::event::RefusedCall;
 use aishd_log::grants::GrantList;
@@ -20,8 +23,10 @@ pub use command::{ApprovedCommand, CommandGate, RunContainment};
 use serde_json::{Map, Value};
 
 use crate::allowances::{AllowanceList, AllowanceNumber};
+use crate::asking::{Presence, may_ask};
 use crate::autonomy::{Autonomy, HaltReason};
 use crate::catalog::{Catalog, ToolOffer};
+use crate::destructive_call;
 use crate::policy::{AskReason, Policy, PolicyDecision, PolicyQuestion, decide};
 use crate::tool_binding::{BoundBy, ToolBindings};
 
@@ -49,13 +54,6 @@ pub struct Gate<'a> {
     pub now: Timestamp,
     /// Names the next confirm.
     pub next: (ConfirmId, u32),
-}
-
-/// Whether a person is attached who could answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    ByPerson,
-    ByNobody,
 }
 
 /// What the gate says of one call.
@@ -295,63 +293,57 @@ impl Gate<'_> {
             because: because.to_owned(),
             imported: false,
         };
-        match (self.on_confirm.then, self.attended) {
-            (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => {}
-            (Then::AskAttended, Presence::ByNobody) => {
-                let mut content = "[aish] denied: nobody is attached who could allow it".to_owned();
-                add_upgrade(&mut content, tool, why);
-                let refused = refused("nobody is attached who could allow it");
-                return refuse(Some(Denial::NoApprover), content, refused);
-            }
-            (Then::Deny, _) => {
-                let mut content = "[aish] denied by policy: --confirm=deny".to_owned();
-                add_upgrade(&mut content, tool, why);
-                let refused = refused("--confirm=deny");
-                return refuse(Some(Denial::NoApprover), content, refused);
-            }
+        if let Err(unasked) = may_ask(self.on_confirm, self.attended) {
+            let mut content = unasked.reply();
+            add_upgrade(&mut content, tool, why);
+            return refuse(
+                Some(Denial::NoApprover),
+                content,
+                refused(unasked.describe()),
+            );
         }
+        let needs = self.policy.needs(tool);
         let raise_to = why.raise_to();
-        let timeout = self.on_confirm.timeout_ms;
-        let expires_at = timeout.map(|it| Timestamp(self.now.0.saturating_add_unsigned(it)));
         let (id, number) = self.next;
-        let is_halt = matches!(why, AskReason::Halt(_));
+        let halt = matches!(why, AskReason::Halt(_));
+        let cwd = tool.directory.as_deref().unwrap_or(self.cwd);
+        let destructive = destructive_call::reason(tool, arguments, needs, Path::new(cwd));
         let mut options = vec![Decision::AllowOnce];
-        // A run that wants the same again asks again.
-        if !is_halt {
+        // A run that wants the same again asks again, and nothing that may not be undone is allowed beforehand.
+        if !halt && destructive.is_none() {
             options.extend([Decision::AllowConversation, Decision::AllowProvider]);
         }
         if raise_to.is_some() {
             options.push(Decision::RaiseOnly);
         }
         options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
+        let call = ConfirmCall {
+            id: call.id.clone(),
+            tool: tool.name.clone(),
+            arguments: spelled(arguments),
+            cwd: cwd.to_owned(),
+            server: tool.place.to_string(),
+        };
         CallJudgement::Ask(Box::new(Confirm {
             id,
             number,
-            kind: if is_halt {
-                ConfirmKind::Halt
-            } else {
-                ConfirmKind::Tool
-            },
             title: tool.name.to_string(),
-            call: call.id.clone(),
-            tool: tool.name.clone(),
-            arguments: spelled(arguments),
-            cwd: tool.directory.as_deref().unwrap_or(self.cwd).to_owned(),
-            server: tool.place.to_string(),
-            digest,
-            definition: tool.definition(),
-            definition_digest: tool.definition_digest(),
-            provider_digest: Some(self.catalog.provider_digest(tool.name.alias())),
-            approved_definition: None,
-            needs: self.policy.needs(tool),
-            raise_to,
+            subject: ConfirmSubject::Call(CallSubject {
+                call,
+                definition: tool.definition(),
+                definition_digest: tool.definition_digest(),
+                provider_digest: Some(self.catalog.provider_digest(tool.name.alias())),
+                approved_definition: None,
+                needs,
+                raise_to,
+            }),
             why: why.text(&tool.name),
             why_told: Some(why.describe(&tool.name)).filter(|it| *it != why.text(&tool.name)),
-            elicitation: None,
-            sampling: None,
-            shell: None,
+            destructive,
+            halt,
+            digest,
             options,
-            expires_at,
+            expires_at: self.on_confirm.expires_at(self.now),
         }))
     }
 }

@@ -5,14 +5,15 @@
 
 use aish_proto::id::ConfirmId;
 use aishd_log::access::Access;
-use aishd_log::confirm::{AnsweringPerson, ConfirmFate, OnConfirm, Resolution, Then};
+use aishd_log::confirm::level::LevelSubject;
+use aishd_log::confirm::{AnsweringPerson, Confirm, ConfirmFate, OnConfirm, Resolution};
 use aishd_log::event::Event;
-use aishd_log::level_request::{GrantOnYes, LevelRequest, LevelStep, OpenRaise};
+use aishd_log::level_request::{GrantOnYes, LevelStep};
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
 
-use crate::gate::Presence;
+use crate::asking::{Presence, Unasked, may_ask};
 use crate::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
 
 /// Levels that are asked about in one conversation at the same time.
@@ -40,7 +41,7 @@ pub struct LevelContext<'a> {
 }
 
 /// What becomes of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum LevelJudgement {
     /// The provider has this level, which is at least the one that is wanted.
     Already(Access),
@@ -49,11 +50,11 @@ pub enum LevelJudgement {
         max: Access,
     },
     /// Nobody is asked, and why.
-    Unasked(LevelStep, &'static str),
+    Unasked(LevelStep, Unasked),
     /// The same is asked already.
     Open(ConfirmId, LevelStep),
     TooMany,
-    Ask(Box<LevelRequest>),
+    Ask(Box<Confirm>, LevelStep),
 }
 
 pub fn judge(wanted: WantedLevel, standing: LevelContext<'_>) -> LevelJudgement {
@@ -69,7 +70,7 @@ pub fn judge(wanted: WantedLevel, standing: LevelContext<'_>) -> LevelJudgement 
         policy,
         attended,
         now,
-        next: (id, number),
+        next,
     } = standing;
     let upgrade = LevelStep {
         from: policy.level(&provider, &state.grants),
@@ -85,31 +86,29 @@ pub fn judge(wanted: WantedLevel, standing: LevelContext<'_>) -> LevelJudgement 
         }
         GrantOnYes::Raises { .. } => {}
     }
-    match (on_confirm.then, attended) {
-        (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => {}
-        (Then::AskAttended, Presence::ByNobody) => {
-            return LevelJudgement::Unasked(upgrade, "nobody is attached who could allow it");
-        }
-        (Then::Deny, _) => return LevelJudgement::Unasked(upgrade, "--confirm=deny"),
+    if let Err(unasked) = may_ask(&on_confirm, attended) {
+        return LevelJudgement::Unasked(upgrade, unasked);
     }
-    let same = |it: &&OpenRaise| {
-        it.upgrade.provider == upgrade.provider && it.upgrade.to == upgrade.to && !it.is_over(now)
-    };
-    if let Some(open) = state.raises.iter().find(same) {
-        return LevelJudgement::Open(open.id, open.upgrade.clone());
+    let mut levels = state
+        .confirms
+        .iter()
+        .filter_map(|it| Some((it, it.level()?)));
+    let same = levels.clone().find(|(it, step)| {
+        step.provider == upgrade.provider && step.to == upgrade.to && !it.is_over(now)
+    });
+    if let Some((open, step)) = same {
+        return LevelJudgement::Open(open.id, step.clone());
     }
-    if state.raises.len() >= MOST {
+    if levels.nth(MOST - 1).is_some() {
         return LevelJudgement::TooMany;
     }
-    let timeout = on_confirm.timeout_ms;
-    LevelJudgement::Ask(Box::new(LevelRequest {
-        id,
-        number,
-        upgrade,
+    let subject = LevelSubject {
+        step: upgrade.clone(),
         wanted_for,
         by,
-        expires_at: timeout.map(|it| Timestamp(now.0.saturating_add_unsigned(it))),
-    }))
+    };
+    let asked = subject.confirm(next, on_confirm.expires_at(now));
+    LevelJudgement::Ask(Box::new(asked), upgrade)
 }
 
 /// The level that its provider has to be given before a person can be asked about a call. `None`: it has enough, or the
@@ -124,19 +123,21 @@ pub fn missing(question: PolicyQuestion<'_>, policy: &Policy) -> Option<Access> 
 /// How questions end that nobody needs to answer after `event`: the provider has the level by now, or the conversation
 /// was put away. They end with it, so that no question stands whose answer would do nothing.
 pub fn ended_by(event: &Event, state: &ConversationState, now: Timestamp) -> Vec<Resolution> {
-    let is_over = |it: &&OpenRaise| match event {
+    let is_over = |step: &LevelStep| match event {
         Event::PermissionChanged { provider, to, .. } => {
             // `None` is every provider.
-            let is_meant = provider
-                .as_ref()
-                .is_none_or(|of| *of == it.upgrade.provider);
-            is_meant && it.upgrade.to <= *to
+            let is_meant = provider.as_ref().is_none_or(|of| *of == step.provider);
+            is_meant && step.to <= *to
         }
         Event::ArchivedChanged { archived } => *archived,
         _ => false,
     };
-    let over = state.raises.iter().filter(is_over);
-    over.map(|it| it.unanswered(ConfirmFate::Cancelled, now))
+    let levels = state
+        .confirms
+        .iter()
+        .filter(|it| it.level().is_some_and(is_over));
+    levels
+        .map(|it| it.unanswered(ConfirmFate::Cancelled, now))
         .collect()
 }
 

@@ -6,12 +6,14 @@ extern crate self as aishd_rules;
 
 pub mod alignment;
 pub mod allowances;
+pub mod asking;
 pub mod autonomy;
 pub mod boundary;
 pub mod catalog;
 pub mod command_explanation;
 pub mod command_instructions;
 pub mod command_setting;
+pub mod destructive_call;
 pub mod elicitation;
 pub mod gate;
 pub mod intent;

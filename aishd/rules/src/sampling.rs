@@ -1,6 +1,6 @@
 //! A server's request for an answer of a model. A person's yes is for one request, of this model.
 
-use aishd_log::confirm::{ConfirmKind, ForModel};
+use aishd_log::confirm::{ConfirmSubject, ForModel, ModelSubject};
 use aishd_model::preset::Preset;
 use serde_json::json;
 
@@ -26,8 +26,16 @@ pub fn judge(
     if let Some(why) = request.unasked() {
         return request.declined(WHAT, why);
     }
-    request.confirm(ServerWish {
-        kind: ConfirmKind::Sampling,
+    let subject = ConfirmSubject::Model(ModelSubject {
+        call: request.running_call(),
+        asked: ForModel {
+            params: request.params.clone(),
+            preset: preset.name.clone(),
+            model: preset.model.clone(),
+            max_tokens: asked.max_tokens,
+        },
+    });
+    let wish = ServerWish {
         what: WHAT,
         why: format!(
             "{alias} wants an answer of {} ({}) before {tool} can go on",
@@ -39,14 +47,8 @@ pub fn judge(
             "model": preset.model,
             "max_tokens": asked.max_tokens,
         }),
-        elicitation: None,
-        sampling: Some(ForModel {
-            params: request.params.clone(),
-            preset: preset.name.clone(),
-            model: preset.model.clone(),
-            max_tokens: asked.max_tokens,
-        }),
-    })
+    };
+    request.confirm(wish, subject)
 }
 
 #[cfg(test)]
@@ -55,7 +57,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::gate::Presence;
+    use crate::asking::Presence;
     use crate::sampling_request::read_bounded;
     use crate::server_request::{MOST, tests};
 
@@ -89,7 +91,10 @@ mod tests {
     fn check(case: &Case, expected: &str) {
         let said = match judged(case) {
             ServerRequestJudgement::Ask(confirm) => {
-                let asked = read_bounded("t", confirm.sampling.as_ref().unwrap()).unwrap();
+                let ConfirmSubject::Model(subject) = &confirm.subject else {
+                    panic!("{confirm:?}");
+                };
+                let asked = read_bounded("t", &subject.asked).unwrap();
                 let limit = asked.max_tokens;
                 format!("asks c{}: {}, at most {limit}", confirm.number, confirm.why)
             }
@@ -124,12 +129,12 @@ mod tests {
             attended: Presence::ByNobody,
             ..case()
         };
-        check(&nobody, &declined("nobody is attached who could answer"));
+        check(&nobody, &declined("nobody is attached who could allow it"));
         let denied = Case {
             then: Then::Deny,
             ..case()
         };
-        check(&denied, &declined("for --confirm=deny"));
+        check(&denied, &declined("--confirm=deny"));
         let full = Case {
             open: MOST,
             ..case()

@@ -2,13 +2,13 @@
 //! person can agree to it: no rule does.
 
 use aish_proto::id::ConfirmId;
-use aishd_log::access::Access;
-use aishd_log::confirm::{Confirm, ConfirmKind, Decision, ForModel, OnConfirm, Then};
+use aishd_log::confirm::{Confirm, ConfirmCall, ConfirmSubject, Decision, OnConfirm};
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
 use serde_json::{Value, json};
 
-use crate::gate::{ApprovedCall, Presence, spelled};
+use crate::asking::{Presence, may_ask};
+use crate::gate::{ApprovedCall, spelled};
 
 /// Requests of servers in one conversation that wait for people at the same time.
 pub const MOST: usize = 8;
@@ -46,27 +46,20 @@ pub enum ServerRequestJudgement<E> {
 /// What it wants.
 #[derive(Clone, Debug)]
 pub(super) struct ServerWish {
-    pub(super) kind: ConfirmKind,
     /// In a few words: `input`.
     pub(super) what: &'static str,
     pub(super) why: String,
     /// What an answer is bound to, besides the server and the call.
     pub(super) bound: Value,
-    pub(super) elicitation: Option<Value>,
-    pub(super) sampling: Option<ForModel>,
 }
 
 impl ServerRequest<'_> {
     /// Why no person is asked, if none is.
     pub(super) fn unasked(&self) -> Option<&'static str> {
-        match (self.on_confirm.then, self.attended) {
-            (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => {}
-            (Then::AskAttended, Presence::ByNobody) => {
-                return Some("nobody is attached who could answer");
-            }
-            (Then::Deny, _) => return Some("for --confirm=deny"),
+        match may_ask(self.on_confirm, self.attended) {
+            Err(unasked) => Some(unasked.describe()),
+            Ok(()) => (self.open >= MOST).then_some("too much is asked at once"),
         }
-        (self.open >= MOST).then_some("too much is asked at once")
     }
 
     /// Nobody is asked for `what`, and this is what people are told.
@@ -78,38 +71,41 @@ impl ServerRequest<'_> {
         ))
     }
 
-    pub(super) fn confirm<E>(&self, wanted: ServerWish) -> ServerRequestJudgement<E> {
+    /// The call that runs meanwhile.
+    pub(super) fn running_call(&self) -> ConfirmCall {
         let tool = &self.go.tool;
-        let (id, number) = self.next;
-        let timeout = self.on_confirm.timeout_ms;
-        ServerRequestJudgement::Ask(Box::new(Confirm {
-            id,
-            number,
-            kind: wanted.kind,
-            title: format!("{} asks for {}", tool.name.alias(), wanted.what),
-            call: self.call.to_owned(),
+        ConfirmCall {
+            id: self.call.to_owned(),
             tool: tool.name.clone(),
             arguments: spelled(&self.go.arguments),
             cwd: self.cwd.to_owned(),
             server: tool.place.to_string(),
+        }
+    }
+
+    pub(super) fn confirm<E>(
+        &self,
+        wanted: ServerWish,
+        subject: ConfirmSubject,
+    ) -> ServerRequestJudgement<E> {
+        let tool = &self.go.tool;
+        let (id, number) = self.next;
+        ServerRequestJudgement::Ask(Box::new(Confirm {
+            id,
+            number,
+            title: format!("{} asks for {}", tool.name.alias(), wanted.what),
+            subject,
+            why: wanted.why,
+            why_told: None,
+            destructive: None,
+            halt: false,
             digest: ContentDigest::of_value(&json!({
                 "wanted": wanted.bound,
                 "server": &*tool.server,
                 "call": self.call,
             })),
-            definition: Value::Null,
-            definition_digest: tool.definition_digest(),
-            provider_digest: None,
-            approved_definition: None,
-            needs: Access::Read,
-            raise_to: None,
-            why: wanted.why,
-            why_told: None,
-            elicitation: wanted.elicitation,
-            sampling: wanted.sampling,
-            shell: None,
             options: vec![Decision::AllowOnce, Decision::Deny, Decision::Abort],
-            expires_at: timeout.map(|it| Timestamp(self.now.0.saturating_add_unsigned(it))),
+            expires_at: self.on_confirm.expires_at(self.now),
         }))
     }
 }
@@ -117,6 +113,9 @@ impl ServerRequest<'_> {
 #[cfg(test)]
 pub(super) mod tests {
     use std::sync::Arc;
+
+    use aishd_log::access::Access;
+    use aishd_log::confirm::Then;
 
     use super::*;
     use crate::gate::CallPace;

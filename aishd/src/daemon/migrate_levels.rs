@@ -175,10 +175,8 @@ mod tests {
 
     #[track_caller]
     fn check(level: Access, used: &[&str], own: &[(&str, Access)], expected: &str) {
-        let mut state = ConversationState {
-            one_level: Some(level),
-            ..ConversationState::default()
-        };
+        let mut state = ConversationState::default();
+        state.one_level = Some(level);
         for (provider, level) in own {
             let provider = provider.parse().unwrap();
             state.grants.levels.insert(provider, *level);

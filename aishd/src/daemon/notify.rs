@@ -12,8 +12,10 @@ use aishd_config::live::LiveConfig;
 use aishd_config::settings::NotifySettings;
 use aishd_config::value::{NotifyMethod, NotifyWhen};
 use aishd_conversation::directory::ConversationDirectory;
-use aishd_conversation::pending_questions::{PendingById, PendingQuestion, QuestionSubject};
+use aishd_conversation::pending_questions::{PendingById, PendingQuestion};
 use aishd_log::audit::{AuditDraft, AuditFact, NotifyOutcome};
+use aishd_log::confirm::ConfirmSubject;
+use aishd_log::confirm::level::LevelSubject;
 use aishd_platform::clock;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
@@ -93,7 +95,7 @@ impl Notifier {
     fn plan_for(&self, question: &PendingQuestion) -> NotifySchedule {
         let now = Instant::now();
         let unattended = self.directory.policy().unattended_ms;
-        let left = match question.asked.expires_at() {
+        let left = match question.confirm.expires_at {
             Some(at) => u64::try_from(at.0.saturating_sub(clock::now().0)).unwrap_or(0),
             None => unattended,
         };
@@ -136,18 +138,19 @@ fn command_line(notify: &NotifySettings, question: &PendingQuestion) -> Option<V
         (NotifyMethod::Command, true) | (NotifyMethod::Osc | NotifyMethod::Bell, _) => return None,
     };
     // A name of a tool is of letters, digits and the like, and is not the first here; what it is called with is not told.
-    let about = match &question.asked {
-        QuestionSubject::InTurn(confirm) => confirm.tool.to_string(),
-        QuestionSubject::Raise(raise) => {
-            let upgrade = &raise.upgrade;
-            format!("level {} for {}", upgrade.to.number(), upgrade.provider)
+    let confirm = &question.confirm;
+    let about = match &confirm.subject {
+        ConfirmSubject::Level(LevelSubject { step, .. }) => {
+            format!("level {} for {}", step.to.number(), step.provider)
         }
-        QuestionSubject::Memory(_) => "a fact to remember".to_owned(),
+        _ => match confirm.call() {
+            Some(call) => call.tool.to_string(),
+            None => confirm.title.clone(),
+        },
     };
     let text = format!(
         "c{} asks about {about}: aishctl confirm show {}",
-        question.asked.number(),
-        question.asked.id()
+        confirm.number, confirm.id
     );
     words.extend(["aish".to_owned(), text]);
     Some(words)
@@ -159,14 +162,14 @@ async fn record(
     question: &PendingQuestion,
     outcome: NotifyOutcome,
 ) {
-    let (subject, upgrade) = match &question.asked {
-        QuestionSubject::InTurn(confirm) => (Some(confirm.subject()), None),
-        QuestionSubject::Raise(raise) => (None, Some(raise.upgrade.clone())),
-        QuestionSubject::Memory(_) => (None, None),
+    let confirm = &question.confirm;
+    let upgrade = match &confirm.subject {
+        ConfirmSubject::Level(subject) => Some(subject.step.clone()),
+        _ => None,
     };
     let told = AuditFact::NoticeGiven {
-        confirm: question.asked.id(),
-        subject,
+        confirm: confirm.id,
+        subject: confirm.decision_subject(),
         upgrade,
         outcome,
     };

@@ -174,12 +174,6 @@ impl<'a> ChangeBatch<'a> {
             Event::ConfirmRequested(confirm) => {
                 self.batch.insert(values::confirm(confirm.id), place);
             }
-            Event::RaiseRequested(raise) => {
-                self.batch.insert(values::confirm(raise.id), place);
-            }
-            Event::MemoryProposed(proposal) => {
-                self.batch.insert(values::confirm(proposal.id), place);
-            }
             Event::ConfirmResolved(resolution) => {
                 let key = values::confirm_end(resolution.confirm);
                 self.batch.insert(key, place);
@@ -406,6 +400,7 @@ fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
     let kinds: [&[u8]; 5] = [
         br#""user_message""#,
         br#""confirm_requested""#,
+        // Of the older layout.
         br#""raise_requested""#,
         br#""memory_proposed""#,
         br#""confirm_resolved""#,
@@ -418,12 +413,6 @@ fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
     let record: Record = serde_json::from_slice(&value).ok()?;
     if let Event::ConfirmRequested(confirm) = &record.event {
         return Some(values::confirm(confirm.id));
-    }
-    if let Event::RaiseRequested(raise) = &record.event {
-        return Some(values::confirm(raise.id));
-    }
-    if let Event::MemoryProposed(proposal) = &record.event {
-        return Some(values::confirm(proposal.id));
     }
     if let Event::ConfirmResolved(resolution) = &record.event {
         return Some(values::confirm_end(resolution.confirm));

@@ -9,8 +9,9 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::confirm::{check_seen, send};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::form_question::{self, FormAnswers};
+use crate::render::question;
 use crate::render::question::ConsentWord;
+use crate::render::question::form::{self, FormAnswers};
 use crate::render::terminal_prompt::{PromptQuestion, PromptReaction, TYPE_AHEAD, forget_typed};
 
 /// More than the daemon takes in a line.
@@ -45,13 +46,13 @@ pub(super) async fn allow(
         return Err(Failure::new(Exit::USAGE, "a form is filled in once")
             .hint("the same without --always, --provider and --raise"));
     }
-    let fields = form_question::fields(request);
+    let fields = form::fields(request);
     if record.state != ConfirmState::Pending {
         return crate::commands::confirm::answer(desk, record, decision, None, None).await;
     }
     let asks = given.is_empty() && !fields.is_empty();
     if asks && !desk.may_prompt {
-        let hint = form_question::commands(request, request.digest.get(..12).unwrap_or_default());
+        let hint = question::commands(request);
         let hint = hint.lines().next().unwrap_or_default().trim().to_owned();
         return Err(Failure::new(Exit::USAGE, "the form has to be filled in").hint(hint));
     }

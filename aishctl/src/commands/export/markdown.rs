@@ -58,7 +58,7 @@ impl MarkdownExport {
         } else if let Some(finished) = event.read::<ShellFinished>() {
             command(&finished, &mut text);
         } else if let Some(request) = event.read::<ConfirmRequested>() {
-            let tool = Some(&request.tool).filter(|it| !it.is_empty());
+            let tool = request.subject.call().map(|it| &it.tool);
             let about = tool.unwrap_or(&request.title).clone();
             let about = (request.number, about);
             let note = format!("c{}: {} asks for consent", about.0, code(&about.1));

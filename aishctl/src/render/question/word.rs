@@ -3,8 +3,7 @@
 use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
 
-use crate::render::question::is_destructive;
-use crate::render::{command_question, level_question, memory_question, preview};
+use super::{decision_for, file_diff, holds_up, wants_whole_word};
 
 /// Words that answer some question, or lead on at it.
 const ANSWERS: [&str; 17] = [
@@ -26,47 +25,42 @@ pub enum ConsentWord {
     Unclear(String),
 }
 
-/// Exact words only: what merely begins with y approves nothing.
+/// Exact words only: what merely begins with y approves nothing, and nothing means what the daemon would not take.
 pub fn word(typed: &str, request: &ConfirmRequested) -> ConsentWord {
     let typed = typed.trim();
     let (first, rest) = typed.split_once(' ').unwrap_or((typed, ""));
     let reason = Some(rest.trim()).filter(|it| !it.is_empty());
-    if request.upgrade.is_some() {
-        return level_question::word(first, reason)
-            .unwrap_or_else(|| ConsentWord::Unclear(typed.to_owned()));
+    let takes = |decision| request.options.contains(&decision);
+    let (whole_word, waits) = (wants_whole_word(request), holds_up(request));
+    let decision = match (first, reason) {
+        // Where nothing waits for the answer people go on with other lines: these are none.
+        ("", _) | ("no", Some(_)) if !waits => None,
+        ("" | "n" | "no", _) => {
+            return ConsentWord::Decide(Decision::Deny, reason.map(str::to_owned));
+        }
+        ("yes", None) => Some(yes(request)),
+        ("y", None) if !whole_word => Some(yes(request)),
+        ("a" | "always", None) if !whole_word => Some(Decision::AllowConversation),
+        ("A", None) if !whole_word => Some(Decision::AllowProvider),
+        ("r" | "raise", None) => Some(Decision::RaiseOnly),
+        ("abort", None) => Some(Decision::Abort),
+        ("e" | "edit", None) if takes(Decision::Edit) => return ConsentWord::Edit,
+        ("v" | "view", None) => return ConsentWord::View,
+        ("d" | "diff", None) if file_diff::is_possible(request) => return ConsentWord::Diff,
+        ("?" | "help", None) => return ConsentWord::Help,
+        _ => None,
+    };
+    match decision {
+        Some(decision) if takes(decision) || decision == Decision::AllowOnce => {
+            ConsentWord::Decide(decision, None)
+        }
+        Some(_) | None => ConsentWord::Unclear(typed.to_owned()),
     }
-    if request.memory.is_some() {
-        return memory_question::word(first, reason)
-            .unwrap_or_else(|| ConsentWord::Unclear(typed.to_owned()));
-    }
-    // Nothing is said about later calls by answering a server, and there is nothing to edit.
-    let is_servers = request.elicitation.is_some() || request.sampling.is_some();
-    let once = request.shell.is_some() && !command_question::is_always_possible(request);
-    match (first, reason) {
-        ("a" | "always", _) if once => ConsentWord::Unclear(typed.to_owned()),
-        ("A", _) if request.shell.is_some() => ConsentWord::Unclear(typed.to_owned()),
-        ("a" | "always" | "A" | "r" | "raise" | "e" | "edit" | "d" | "diff", _) if is_servers => {
-            ConsentWord::Unclear(typed.to_owned())
-        }
-        ("" | "n" | "no", _) => ConsentWord::Decide(Decision::Deny, reason.map(str::to_owned)),
-        ("yes", None) => ConsentWord::Decide(Decision::AllowOnce, None),
-        ("y", None) if !is_destructive(request) => ConsentWord::Decide(Decision::AllowOnce, None),
-        ("a" | "always", None) if !is_destructive(request) => {
-            ConsentWord::Decide(Decision::AllowConversation, None)
-        }
-        ("A", None) if !is_destructive(request) => {
-            ConsentWord::Decide(Decision::AllowProvider, None)
-        }
-        ("r" | "raise", None) if request.raise_to.is_some() => {
-            ConsentWord::Decide(Decision::RaiseOnly, None)
-        }
-        ("abort", None) => ConsentWord::Decide(Decision::Abort, None),
-        ("e" | "edit", None) => ConsentWord::Edit,
-        ("v" | "view", None) => ConsentWord::View,
-        ("d" | "diff", None) if preview::is_possible(request) => ConsentWord::Diff,
-        ("?" | "help", None) => ConsentWord::Help,
-        _ => ConsentWord::Unclear(typed.to_owned()),
-    }
+}
+
+/// What a yes is: once, or of a level that it is raised. Arguments that somebody changed are allowed once, too.
+fn yes(request: &ConfirmRequested) -> Decision {
+    decision_for(Decision::AllowOnce, request)
 }
 
 /// Whether a line is one word that somebody would answer a question with, though it is no answer to the one that stands:

@@ -4,11 +4,10 @@
 
 use super::rules::RuleChange;
 use super::{AuditFact, CallMark, CallOutcome};
-use crate::confirm::{Confirm, Denial, Resolution};
+use crate::access::Access;
+use crate::confirm::{Confirm, ConfirmCall, ConfirmSubject, Denial, Resolution};
 use crate::constraints::Constraints;
 use crate::event::{Event, PresetSource, RefusedCall, TurnOrigin};
-use crate::level_request::LevelRequest;
-use crate::memory::question::MemoryProposal;
 use crate::norris::NorrisEvent;
 use crate::pinned_resource::PinnedEntry;
 use crate::resource::ResourceChanged;
@@ -22,8 +21,6 @@ pub fn is_audited(event: &Event) -> bool {
         Event::RouteDecided(_)
         | Event::FellBack { .. }
         | Event::ConfirmRequested(_)
-        | Event::RaiseRequested(_)
-        | Event::MemoryProposed(_)
         | Event::ConfirmResolved(_)
         | Event::ToolStarted { .. }
         | Event::ShellStarted { .. }
@@ -88,8 +85,6 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         Event::RouteDecided(routed) => AuditFact::QuestionRouted(routed.clone()),
         Event::FellBack { .. } => return fell_back(event),
         Event::ConfirmRequested(confirm) => confirm_fact(confirm),
-        Event::RaiseRequested(raise) => raised(raise),
-        Event::MemoryProposed(proposal) => proposed(proposal),
         Event::ConfirmResolved(resolution) => resolved(before, resolution),
         Event::ToolStarted {
             call,
@@ -179,22 +174,6 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
     })
 }
 
-fn raised(raise: &LevelRequest) -> AuditFact {
-    AuditFact::RaiseRequested {
-        confirm: raise.id,
-        upgrade: raise.upgrade.clone(),
-        wanted_for: raise.wanted_for.clone(),
-    }
-}
-
-fn proposed(proposal: &MemoryProposal) -> AuditFact {
-    AuditFact::MemoryProposed {
-        confirm: proposal.id,
-        digest: proposal.digest(),
-        preset: proposal.preset.clone(),
-    }
-}
-
 fn limits(before: &Constraints, after: &Constraints) -> AuditFact {
     AuditFact::ConstraintsChanged(between(before, after))
 }
@@ -220,25 +199,41 @@ fn fell_back(event: &Event) -> Option<AuditFact> {
 }
 
 fn confirm_fact(confirm: &Confirm) -> AuditFact {
-    AuditFact::ConfirmRequested {
+    let asked = |call: &ConfirmCall, needs, raise_to| AuditFact::ConfirmRequested {
         confirm: confirm.id,
-        subject: confirm.subject(),
-        needs: confirm.needs,
-        raise_to: confirm.raise_to,
+        subject: DecisionSubject {
+            tool: call.tool.clone(),
+            digest: confirm.digest,
+        },
+        needs,
+        raise_to,
         why: confirm.why_told.as_ref().unwrap_or(&confirm.why).clone(),
+    };
+    match &confirm.subject {
+        ConfirmSubject::Call(subject) => asked(&subject.call, subject.needs, subject.raise_to),
+        ConfirmSubject::Command(subject) => asked(&subject.call, subject.needs, None),
+        ConfirmSubject::Form(subject) => asked(&subject.call, Access::Read, None),
+        ConfirmSubject::Model(subject) => asked(&subject.call, Access::Read, None),
+        ConfirmSubject::Level(subject) => AuditFact::RaiseRequested {
+            confirm: confirm.id,
+            upgrade: subject.step.clone(),
+            wanted_for: subject.wanted_for.clone(),
+        },
+        ConfirmSubject::Memory(subject) => AuditFact::MemoryProposed {
+            confirm: confirm.id,
+            digest: confirm.digest,
+            preset: subject.preset.clone(),
+        },
     }
 }
 
 /// What it was about is known from before, when it was open.
 fn resolved(before: &ConversationState, resolution: &Resolution) -> AuditFact {
-    let mut open = before.confirms.iter();
-    let open = open.find(|it| it.id == resolution.confirm);
-    let mut raises = before.raises.iter();
-    let raise = raises.find(|it| it.id == resolution.confirm);
+    let open = before.open_confirm(resolution.confirm);
     AuditFact::ConfirmResolved {
         confirm: resolution.confirm,
         subject: open.and_then(|it| it.subject.clone()),
-        upgrade: raise.map(|it| it.upgrade.clone()),
+        upgrade: open.and_then(|it| it.level().cloned()),
         fate: resolution.fate,
         decision: resolution.decision,
         waited_ms: resolution.waited_ms,

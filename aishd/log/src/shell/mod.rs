@@ -60,6 +60,19 @@ pub struct CommandQuestion {
     pub dangers: Vec<String>,
 }
 
+impl CommandQuestion {
+    /// Why it counts as destructive, if it does: what it does, or that it could not be read.
+    pub fn destructive(&self) -> Option<String> {
+        let reasons: Vec<&str> = self
+            .unread
+            .iter()
+            .chain(&self.dangers)
+            .map(String::as_str)
+            .collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+}
+
 /// One simple command of it, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimpleCommand {

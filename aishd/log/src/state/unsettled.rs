@@ -18,6 +18,6 @@ impl ConversationState {
 
     /// A person is asked something that no turn waits for.
     pub fn asks_aside(&self) -> bool {
-        !self.raises.is_empty() || !self.proposals.is_empty()
+        self.confirms.iter().any(|it| it.aside.is_some())
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
 use aishd_log::canonical::canonical;
-use aishd_log::confirm::{Confirm, ConfirmKind, Decision, Denial, OnConfirm, Then};
+use aishd_log::confirm::{
+    CommandSubject, Confirm, ConfirmCall, ConfirmSubject, Decision, Denial, OnConfirm,
+};
 use aishd_log::constraints::Constraints;
 use aishd_log::event::{Event, RefusedCall};
 use aishd_log::grants::GrantList;
@@ -17,8 +19,9 @@ use aishd_log::tool::{ContentDigest, DecisionSubject};
 use aishd_model::norris_settings::WidenedLimits;
 use serde_json::json;
 
-use super::{CallJudgement, Presence, refuse};
+use super::{CallJudgement, refuse};
 use crate::allowances::AllowanceList;
+use crate::asking::{Presence, may_ask};
 use crate::autonomy::{Autonomy, HaltReason, of_command};
 use crate::boundary::{Boundary, BoundaryFailures, BoundaryGround};
 use crate::command_explanation::{ReadingVerdict, look};
@@ -235,18 +238,9 @@ impl CommandGate<'_> {
         } else if !self.policy.shell.confirm && !is_unclear {
             Some(CommandConsent::Unasked)
         } else {
-            self.approver().ok().map(|()| CommandConsent::Asked)
-        }
-    }
-
-    /// Whether there is anybody to ask; else what is said of it, and why.
-    fn approver(&self) -> Result<(), (&'static str, &'static str)> {
-        match (self.on_confirm.then, self.attended) {
-            (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => Ok(()),
-            (Then::AskAttended, Presence::ByNobody) => {
-                Err(("denied: ", "nobody is attached who could allow it"))
-            }
-            (Then::Deny, _) => Err(("denied by policy: ", "--confirm=deny")),
+            may_ask(self.on_confirm, self.attended)
+                .ok()
+                .map(|()| CommandConsent::Asked)
         }
     }
 
@@ -282,30 +276,34 @@ impl CommandGate<'_> {
         looked: ReadingVerdict,
         asks: AskedFor,
     ) -> CallJudgement {
-        if let Err((denied, because)) = self.approver() {
-            let content = format!("[aish] {denied}{because}");
-            return refuse(Some(Denial::NoApprover), content, refused(digest, because));
+        if let Err(unasked) = may_ask(self.on_confirm, self.attended) {
+            let refused = refused(digest, unasked.describe());
+            return refuse(Some(Denial::NoApprover), unasked.reply(), refused);
         }
         let tool = shell::tool();
         let (id, number) = self.next;
-        let timeout = self.on_confirm.timeout_ms;
         let mut options = vec![Decision::AllowOnce];
         if looked.is_harmless() && asks.allows_more() {
             options.push(Decision::AllowConversation);
         }
         options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
-        let (kind, why, why_told) = asks.question_text(&looked);
+        let halt = matches!(asks, AskedFor::Halt(..));
+        let (why, why_told) = asks.question_text(&looked);
         let ReadingVerdict {
             segments,
             unread,
             dangers,
         } = looked;
-        CallJudgement::Ask(Box::new(Confirm {
-            id,
-            number,
-            kind,
-            title: "CMD".to_owned(),
-            call: proposed.call.clone(),
+        let asked = shell::CommandQuestion {
+            command: proposed.command.clone(),
+            shell: self.setting.shell.clone(),
+            environment: self.setting.given.clone(),
+            segments,
+            unread,
+            dangers,
+        };
+        let call = ConfirmCall {
+            id: proposed.call.clone(),
             tool: tool.name.clone(),
             arguments: canonical(&json!({"command": proposed.command})),
             cwd: self.setting.cwd.clone(),
@@ -313,27 +311,23 @@ impl CommandGate<'_> {
                 Some(_) => format!("{}, outside the boundary of the run", tool.place),
                 None => tool.place.to_string(),
             },
-            digest,
-            definition: serde_json::Value::Null,
-            definition_digest: digest,
-            provider_digest: None,
-            approved_definition: None,
-            needs: self.policy.needs(tool),
-            raise_to: None,
+        };
+        CallJudgement::Ask(Box::new(Confirm {
+            id,
+            number,
+            title: "CMD".to_owned(),
             why,
             why_told: Some(why_told),
-            elicitation: None,
-            sampling: None,
-            shell: Some(Box::new(shell::CommandQuestion {
-                command: proposed.command.clone(),
-                shell: self.setting.shell.clone(),
-                environment: self.setting.given.clone(),
-                segments,
-                unread,
-                dangers,
-            })),
+            destructive: asked.destructive(),
+            halt,
+            digest,
             options,
-            expires_at: timeout.map(|it| Timestamp(self.now.0.saturating_add_unsigned(it))),
+            expires_at: self.on_confirm.expires_at(self.now),
+            subject: ConfirmSubject::Command(CommandSubject {
+                call,
+                needs: self.policy.needs(tool),
+                asked,
+            }),
         }))
     }
 }
@@ -359,8 +353,8 @@ impl AskedFor {
         matches!(self, Self::EveryTime(None))
     }
 
-    /// The kind of the confirm, why it is asked, and what is told of that.
-    fn question_text(self, looked: &ReadingVerdict) -> (ConfirmKind, String, String) {
+    /// Why it is asked, and what is told of that.
+    fn question_text(self, looked: &ReadingVerdict) -> (String, String) {
         match self {
             Self::EveryTime(doubt) => {
                 let why = [doubt, looked.why()].into_iter().flatten();
@@ -376,9 +370,9 @@ impl AskedFor {
                 } else {
                     why.join("; ")
                 };
-                (ConfirmKind::Shell, why, told.to_owned())
+                (why, told.to_owned())
             }
-            Self::Halt(why, told) => (ConfirmKind::Halt, why, told),
+            Self::Halt(why, told) => (why, told),
         }
     }
 }
@@ -397,6 +391,7 @@ fn refused(digest: ContentDigest, because: &str) -> RefusedCall {
 #[cfg(test)]
 mod tests {
     use aishd_log::access::Access;
+    use aishd_log::confirm::Then;
     use aishd_log::ending::BoundaryFailure;
     use aishd_log::norris::launch::UnaskedLevels;
     use aishd_log::pattern::Pattern;
@@ -678,7 +673,8 @@ mod tests {
             panic!("it is asked about");
         };
         assert_eq!(outside, confirm.digest);
-        assert!(confirm.server.ends_with("outside the boundary of the run"));
+        let call = confirm.call().unwrap();
+        assert!(call.server.ends_with("outside the boundary of the run"));
         let approved = scene.gate("/w", |gate| gate.approved(&proposed("ls"), outside));
         let CallJudgement::Execute(run) = approved else {
             panic!("it runs outside");
@@ -695,7 +691,7 @@ mod tests {
     fn check_run(scene: &Scene, command: &str, expected: &str) {
         let said = match scene.judge(command) {
             CallJudgement::Ask(confirm) => {
-                assert_eq!(ConfirmKind::Halt, confirm.kind, "{command}");
+                assert!(confirm.halt, "{command}");
                 assert!(!confirm.options.contains(&Decision::AllowConversation));
                 confirm.why
             }
@@ -770,28 +766,28 @@ mod tests {
     /// What a person writes in the place of a command is shown as what it is.
     #[test]
     fn what_a_person_wrote_is_asked_about_as_what_it_is_whatever_would_let_it_run() {
-        let check = |scene: &Scene, command: &str, expected: (ConfirmKind, &str, usize)| {
+        let check = |scene: &Scene, command: &str, expected: (bool, &str, usize)| {
             let judged = scene.gate("/w", |gate| gate.edited(&proposed(command)));
             let CallJudgement::Ask(confirm) = judged else {
                 panic!("{command} is not asked about: {judged:?}");
             };
-            let asked = confirm.shell.unwrap();
+            let asked = &confirm.command().unwrap().asked;
             assert_eq!(command, asked.command);
-            let said = (confirm.kind, confirm.why.as_str(), asked.segments.len());
+            let said = (confirm.halt, confirm.why.as_str(), asked.segments.len());
             assert_eq!(expected, said, "{command}");
         };
         let mut scene = Scene::new();
         scene.policy.shell.confirm = false;
         scene.on_confirm.then = Then::Deny;
         let every = "every command is asked about";
-        check(&scene, "ls", (ConfirmKind::Shell, every, 1));
+        check(&scene, "ls", (false, every, 1));
         let rm = "deletes directories and all that is in them";
-        check(&scene, "echo a; rm -rf d", (ConfirmKind::Shell, rm, 2));
+        check(&scene, "echo a; rm -rf d", (false, rm, 2));
         let run = Scene::run(Access::Execute);
         let edited = "HALT: a person changed it";
-        check(&run, "ls", (ConfirmKind::Halt, edited, 1));
+        check(&run, "ls", (true, edited, 1));
         let halt = "HALT: the command deletes directories and all that is in them";
-        check(&run, "rm -rf d", (ConfirmKind::Halt, halt, 1));
+        check(&run, "rm -rf d", (true, halt, 1));
         scene.policy.deny = Patterns::new(["shell__run".parse().unwrap()]);
         let denied = scene.gate("/w", |gate| gate.edited(&proposed("ls")));
         assert!(matches!(denied, CallJudgement::Refuse { .. }));

@@ -1,5 +1,6 @@
 use aish_testkit::fuzz;
 use aishd_log::access::Access;
+use aishd_log::confirm::Then;
 use aishd_log::pattern::Patterns;
 
 use super::*;
@@ -15,6 +16,10 @@ fn call(name: &str, arguments: &str) -> ToolCall {
         broken: None,
         extra: Map::new(),
     }
+}
+
+fn arguments(confirm: &Confirm) -> &str {
+    &confirm.call().unwrap().arguments
 }
 
 fn with_gate<T>(on_confirm: &OnConfirm, attended: Presence, work: impl FnOnce(Gate<'_>) -> T) -> T {
@@ -53,7 +58,7 @@ fn check(call: &ToolCall, on_confirm: &OnConfirm, attended: Presence, expected: 
     let judged = with_gate(on_confirm, attended, |gate| gate.judge(call));
     let said = match judged {
         CallJudgement::Run(go) => format!("run {}: {}", spelled(&go.arguments), go.rule),
-        CallJudgement::Ask(confirm) => format!("ask {}: {}", confirm.arguments, confirm.why),
+        CallJudgement::Ask(confirm) => format!("ask {}: {}", arguments(&confirm), confirm.why),
         CallJudgement::Execute(run) => panic!("{} is no call", run.command),
         CallJudgement::Later => panic!("a call waits for no command"),
         CallJudgement::Refuse {
@@ -253,11 +258,13 @@ fn a_yes_is_for_exactly_what_was_shown() {
         let CallJudgement::Ask(confirm) = gate.judge(&asked) else {
             panic!("it asks")
         };
-        assert_eq!(r#"{"path":"/a"}"#, confirm.arguments);
-        assert_eq!(
-            (4, Some(Access::Execute)),
-            (confirm.number, confirm.raise_to)
-        );
+        assert_eq!(r#"{"path":"/a"}"#, arguments(&confirm));
+        assert_eq!(Some("its name says rm"), confirm.destructive.as_deref());
+        assert!(!confirm.options.contains(&Decision::AllowConversation));
+        let ConfirmSubject::Call(CallSubject { raise_to, .. }) = confirm.subject else {
+            panic!("{confirm:?}");
+        };
+        assert_eq!((4, Some(Access::Execute)), (confirm.number, raise_to));
         let alone = Gate {
             attended: Presence::ByNobody,
             ..gate
@@ -329,9 +336,9 @@ fn damaged_arguments_are_shown_as_they_would_run() {
         };
         assert_eq!(Some(confirm.digest), digest);
         let meant: Map<String, Value> = serde_json::from_str(&text).unwrap();
-        let shown: Map<String, Value> = serde_json::from_str(&confirm.arguments).unwrap();
+        let shown: Map<String, Value> = serde_json::from_str(arguments(&confirm)).unwrap();
         assert_eq!(
-            confirm.arguments,
+            arguments(&confirm),
             spelled(&shown),
             "one spelling for each value"
         );
@@ -342,8 +349,8 @@ fn damaged_arguments_are_shown_as_they_would_run() {
             panic!("{approved:?}");
         };
         assert_eq!(
-            (&meant, &confirm.arguments),
-            (&go.arguments, &spelled(&go.arguments))
+            (&meant, arguments(&confirm)),
+            (&go.arguments, spelled(&go.arguments).as_str())
         );
         let kind = |it: &Value| it.to_string().chars().next();
         format!("{:?}", meant.values().map(kind).collect::<Vec<_>>())

@@ -1,5 +1,6 @@
 use aish_proto::id::ClientId;
 use aishd_log::access::Access;
+use aishd_log::confirm::Then;
 use aishd_log::event::Record;
 
 use super::*;
@@ -19,19 +20,22 @@ fn person() -> AnsweringPerson {
     }
 }
 
-fn raise(number: u8, provider: &str, from: &str, to: &str) -> LevelRequest {
-    LevelRequest {
-        id: ConfirmId::from_bytes([number; 16]),
-        number: number.into(),
-        upgrade: LevelStep {
-            provider: provider.parse().unwrap(),
-            from: level(from),
-            to: level(to),
-        },
+fn step(provider: &str, from: &str, to: &str) -> LevelStep {
+    LevelStep {
+        provider: provider.parse().unwrap(),
+        from: level(from),
+        to: level(to),
+    }
+}
+
+fn asked(number: u8, step: LevelStep, expires_at: Option<Timestamp>) -> Confirm {
+    let subject = LevelSubject {
+        step,
         wanted_for: None,
         by: person(),
-        expires_at: None,
-    }
+    };
+    let id = ConfirmId::from_bytes([number; 16]);
+    subject.confirm((id, number.into()), expires_at)
 }
 
 /// A conversation after these events, of which each says `data 1 2` for a question, `set data 2` for a level,
@@ -42,12 +46,12 @@ fn state(events: &[&str]) -> ConversationState {
         let event = match event.split(' ').collect::<Vec<_>>()[..] {
             ["set", provider, to] => changed(provider, to),
             ["until", end, provider, from, to] => {
-                let mut raise = raise(number, provider, from, to);
-                raise.expires_at = Some(Timestamp(end.parse().unwrap()));
-                Event::RaiseRequested(Box::new(raise))
+                let end = Some(Timestamp(end.parse().unwrap()));
+                let asked = asked(number, step(provider, from, to), end);
+                Event::ConfirmRequested(Box::new(asked))
             }
             [provider, from, to] => {
-                Event::RaiseRequested(Box::new(raise(number, provider, from, to)))
+                Event::ConfirmRequested(Box::new(asked(number, step(provider, from, to), None)))
             }
             _ => panic!("bad event {event}"),
         };
@@ -116,11 +120,11 @@ fn check(events: &[&str], wanted: &str, attended: Presence, expected: &str) {
         LevelJudgement::Unasked(upgrade, why) => format!("unasked {why}: {}", upgrade.why()),
         LevelJudgement::Open(confirm, _) => format!("open c{}", confirm.to_bytes()[0]),
         LevelJudgement::TooMany => "too many".to_owned(),
-        LevelJudgement::Ask(raise) => format!(
+        LevelJudgement::Ask(asked, _) => format!(
             "ask c{} {} until {}",
-            raise.number,
-            raise.upgrade.why(),
-            raise.expires_at.unwrap().0
+            asked.number,
+            asked.why,
+            asked.expires_at.unwrap().0
         ),
     };
     assert_eq!(expected, said, "{events:?}");
@@ -203,13 +207,13 @@ fn a_conversation_asks_about_so_many_levels_at_once() {
 
 #[test]
 fn a_yes_does_what_is_possible_when_it_is_said() {
-    let upgrade = raise(1, "data", "1", "2").upgrade;
+    let upgrade = step("data", "1", "2");
     let granted = |has: &str, max: &str| upgrade.granted(level(has), level(max));
     assert_eq!(GrantOnYes::Raises { from: Access::Read }, granted("1", "3"));
     assert_eq!(GrantOnYes::AlreadyThere, granted("2", "2"));
     assert_eq!(GrantOnYes::AlreadyThere, granted("3", "3"));
     assert_eq!(GrantOnYes::AboveMaximum, granted("1", "1"));
-    let other = raise(1, "data", "1", "3").upgrade;
+    let other = step("data", "1", "3");
     assert_ne!(upgrade.digest(), other.digest());
 }
 
@@ -232,7 +236,11 @@ fn check_ends(event: &Event, expected: &[u8]) {
         };
         state.apply(&record);
     }
-    let open: Vec<u8> = state.raises.iter().map(|it| it.id.to_bytes()[0]).collect();
+    let open: Vec<u8> = state
+        .confirms
+        .iter()
+        .map(|it| it.id.to_bytes()[0])
+        .collect();
     assert_eq!(expected, open);
     assert_eq!(!expected.is_empty(), state.is_unsettled());
     assert!(!state.requires_action(), "no turn waits for a level");
@@ -250,17 +258,16 @@ fn a_question_that_nobody_needs_answered_ends() {
 /// The stored form is spelled out, and an older daemon's record reads as it was meant.
 #[test]
 fn a_question_reads_as_it_was_written() {
-    let mut raise = raise(1, "data", "1", "2");
-    raise.wanted_for = Some("data__write".parse().unwrap());
-    let event = Event::RaiseRequested(Box::new(raise));
-    let text = serde_json::to_string(&event).unwrap();
     let id = ConfirmId::from_bytes([1; 16]);
     let client = ClientId::from_bytes([3; 16]);
-    assert_eq!(
-        format!(
-            r#"{{"raise_requested":{{"id":"{id}","number":1,"upgrade":{{"provider":"data","from":1,"to":2}},"wanted_for":"data__write","by":{{"client":"{client}","name":"test","tty":null,"pid":null,"uid":null}},"expires_at":null}}}}"#
-        ),
-        text
+    let older = format!(
+        r#"{{"raise_requested":{{"id":"{id}","number":1,"upgrade":{{"provider":"data","from":1,"to":2}},"wanted_for":"data__write","by":{{"client":"{client}","name":"test","tty":null,"pid":null,"uid":null}},"expires_at":null}}}}"#
     );
-    assert_eq!(event, serde_json::from_str(&text).unwrap());
+    let event: Event = serde_json::from_str(&older).unwrap();
+    let digest = step("data", "1", "2").digest();
+    let ours = format!(
+        r#"{{"confirm_requested":{{"id":"{id}","number":1,"title":"data to level 2","subject":{{"level":{{"step":{{"provider":"data","from":1,"to":2}},"wanted_for":"data__write","by":{{"client":"{client}","name":"test","tty":null,"pid":null,"uid":null}}}}}},"why":"Permission upgrade required for data: level 1 → 2","digest":"{digest}","options":["raise_only","deny"],"expires_at":null}}}}"#
+    );
+    assert_eq!(ours, serde_json::to_string(&event).unwrap());
+    assert_eq!(event, serde_json::from_str(&ours).unwrap());
 }

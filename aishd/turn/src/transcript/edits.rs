@@ -13,8 +13,8 @@ pub(super) struct TranscriptEdits {
 
 impl TranscriptEdits {
     pub(super) fn on_confirm(&mut self, confirm: &Confirm) {
-        if confirm.shell.is_some() {
-            self.asked = Some((confirm.id, confirm.call.clone()));
+        if let Some(command) = confirm.command() {
+            self.asked = Some((confirm.id, command.call.id.clone()));
         }
     }
 

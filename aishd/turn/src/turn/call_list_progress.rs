@@ -104,7 +104,7 @@ impl CallListProgress {
                 }
             }
             Event::ConfirmRequested(confirm) => {
-                self.asked = Some((confirm.id, confirm.call.clone()));
+                self.asked = confirm.call().map(|it| (confirm.id, it.id.clone()));
             }
             Event::ConfirmResolved(resolution) => {
                 let asked = self.asked.take();

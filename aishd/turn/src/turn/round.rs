@@ -570,7 +570,7 @@ fn told(content: &str) -> Event {
 /// Why a call never began, and what was asked about it, if anything was.
 pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<RefusedCall> {
     Box::new(RefusedCall {
-        subject: asked.map(Confirm::subject),
+        subject: asked.and_then(Confirm::decision_subject),
         because: because.to_owned(),
         imported: false,
     })

@@ -2,7 +2,9 @@ use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
 use aishd_log::access::Access;
-use aishd_log::confirm::{ConfirmFate, ConfirmKind, Decision, Denial, Resolution};
+use aishd_log::confirm::{
+    CallSubject, ConfirmCall, ConfirmFate, ConfirmSubject, Decision, Denial, Resolution,
+};
 use aishd_log::event::RefusedCall;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace};
@@ -100,7 +102,6 @@ impl Scene {
             ..call("a?")
         };
         let mut confirm = confirm(self.confirms, &stand_in);
-        confirm.kind = ConfirmKind::Shell;
         confirm.digest = digest;
         CallJudgement::Ask(Box::new(confirm))
     }
@@ -226,25 +227,27 @@ fn confirm(number: u32, call: &ToolCall) -> Confirm {
     Confirm {
         id: ConfirmId::from_bytes([u8::try_from(number).unwrap(); 16]),
         number,
-        kind: ConfirmKind::Tool,
         title: call.id.clone(),
-        call: call.id.clone(),
-        tool: call.name.parse().unwrap(),
-        arguments: call.arguments.clone(),
-        cwd: "/".to_owned(),
-        server: "test".to_owned(),
-        digest: digest(call),
-        definition: serde_json::Value::Null,
-        definition_digest: ContentDigest([0; 32]),
-        provider_digest: None,
-        approved_definition: None,
-        needs: Access::Write,
-        raise_to: None,
+        subject: ConfirmSubject::Call(CallSubject {
+            call: ConfirmCall {
+                id: call.id.clone(),
+                tool: call.name.parse().unwrap(),
+                arguments: call.arguments.clone(),
+                cwd: "/".to_owned(),
+                server: "test".to_owned(),
+            },
+            definition: serde_json::Value::Null,
+            definition_digest: ContentDigest([0; 32]),
+            provider_digest: None,
+            approved_definition: None,
+            needs: Access::Write,
+            raise_to: None,
+        }),
         why: String::new(),
         why_told: None,
-        elicitation: None,
-        sampling: None,
-        shell: None,
+        destructive: None,
+        halt: false,
+        digest: digest(call),
         options: vec![],
         expires_at: None,
     }

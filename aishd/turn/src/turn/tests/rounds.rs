@@ -324,7 +324,7 @@ proptest! {
                 }
                 Event::ConfirmRequested(confirm) => {
                     prop_assert!(open.is_none());
-                    open = Some((confirm.id, confirm.call.clone()));
+                    open = confirm.call().map(|it| (confirm.id, it.id.clone()));
                 }
                 Event::ConfirmResolved(resolution) => {
                     let (id, call) = open.take().unwrap();

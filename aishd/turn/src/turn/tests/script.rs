@@ -183,7 +183,11 @@ pub(super) fn render(step: &Step) -> Vec<String> {
             from, to, status, ..
         } => format!("= fell back {from} {to} {status:?}"),
         Event::ConfirmRequested(confirm) => {
-            format!("= asks c{} about {}", confirm.number, confirm.call)
+            format!(
+                "= asks c{} about {}",
+                confirm.number,
+                confirm.call().unwrap().id
+            )
         }
         Event::ConfirmResolved(resolution) => {
             format!(

@@ -3,13 +3,12 @@
 //!
 //! The serde attributes spell the stored form out, as in [`crate::event`].
 
-use aish_proto::id::{ConfirmId, ConversationId, Seq};
+use aish_proto::id::{ConfirmId, ConversationId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{MemoryDraft, MemoryKind, MemoryProposer};
-use crate::confirm::{ConfirmFate, Decision, Resolution};
-use crate::time::Timestamp;
+use super::{Confirm, ConfirmSubject, Decision};
+use crate::memory::{MemoryDraft, MemoryKind, MemoryProposer};
 use crate::tool::ContentDigest;
 
 /// Facts that one conversation asks about at the same time.
@@ -18,12 +17,9 @@ pub const MOST_OPEN: usize = 16;
 /// What a person may answer.
 pub const OPTIONS: [Decision; 2] = [Decision::AllowOnce, Decision::Deny];
 
-/// What is asked.
+/// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryProposal {
-    pub id: ConfirmId,
-    /// One row of numbers with the conversation's other confirms.
-    pub number: u32,
+pub struct MemorySubject {
     pub kind: MemoryKind,
     /// One line of visible characters.
     pub text: String,
@@ -31,7 +27,24 @@ pub struct MemoryProposal {
     pub preset: String,
 }
 
-impl MemoryProposal {
+impl MemorySubject {
+    /// The question, with its id and number.
+    pub fn confirm(self, (id, number): (ConfirmId, u32)) -> Confirm {
+        Confirm {
+            id,
+            number,
+            title: "a fact to remember".to_owned(),
+            why: format!("{} proposes to keep it for all conversations", self.preset),
+            why_told: None,
+            destructive: None,
+            halt: false,
+            digest: self.digest(),
+            options: OPTIONS.to_vec(),
+            expires_at: None,
+            subject: ConfirmSubject::Memory(self),
+        }
+    }
+
     /// What would be kept, as one JSON object in its canonical spelling.
     pub fn fact(&self) -> serde_json::Value {
         json!({"kind": self.kind.as_str(), "text": self.text})
@@ -40,11 +53,6 @@ impl MemoryProposal {
     /// What an answer is bound to: what is kept is what was shown.
     pub fn digest(&self) -> ContentDigest {
         ContentDigest::of_value(&json!({"memory": self.fact()}))
-    }
-
-    /// For people.
-    pub fn why(&self) -> String {
-        format!("{} proposes to keep it for all conversations", self.preset)
     }
 
     /// What a yes makes of it.
@@ -61,38 +69,20 @@ impl MemoryProposal {
     }
 }
 
-/// One that waits; the whole of it is in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenProposal {
-    pub id: ConfirmId,
-    pub seq: Seq,
-    pub requested_at: Timestamp,
-}
-
-impl OpenProposal {
-    /// How it ends without an answer.
-    pub fn unanswered(&self, fate: ConfirmFate, now: Timestamp) -> Resolution {
-        Resolution::unanswered(self.id, fate, self.waited_ms(now))
-    }
-
-    /// Milliseconds since it was asked; `None`: the clock was set back.
-    pub fn waited_ms(&self, now: Timestamp) -> Option<u64> {
-        u64::try_from(now.0.saturating_sub(self.requested_at.0)).ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ulid::Ulid;
 
+    use aish_proto::id::Seq;
+
     use super::*;
+    use crate::confirm::ConfirmFate;
     use crate::event::{Event, Record};
     use crate::state::ConversationState;
+    use crate::time::Timestamp;
 
-    fn proposal(kind: &str, text: &str) -> MemoryProposal {
-        MemoryProposal {
-            id: ConfirmId(Ulid::from_parts(1, 1)),
-            number: 1,
+    fn proposal(kind: &str, text: &str) -> MemorySubject {
+        MemorySubject {
             kind: kind.parse().unwrap(),
             text: text.to_owned(),
             preset: "fast".to_owned(),
@@ -102,12 +92,11 @@ mod tests {
     #[test]
     fn an_answer_is_bound_to_every_character_of_the_fact() {
         let shown = proposal("fact", "the server is boltzmann");
-        let other = |it: MemoryProposal| assert_ne!(shown.digest(), it.digest());
+        let other = |it: MemorySubject| assert_ne!(shown.digest(), it.digest());
         other(proposal("fact", "the server is boltzmann "));
         other(proposal("project", "the server is boltzmann"));
-        // Who thought of it, and where it stands in the row, is no part of what is kept.
-        let again = MemoryProposal {
-            number: 2,
+        // Who thought of it is no part of what is kept.
+        let again = MemorySubject {
             preset: "slow".to_owned(),
             ..shown.clone()
         };
@@ -118,8 +107,7 @@ mod tests {
     #[test]
     fn a_proposal_is_a_question_of_the_conversation_until_it_is_answered() {
         let mut state = ConversationState::default();
-        let proposal = proposal("fact", "x");
-        let id = proposal.id;
+        let id = ConfirmId(Ulid::from_parts(1, 1));
         let apply = |state: &mut ConversationState, event: Event| {
             state.apply(&Record {
                 seq: state.last_seq.next(),
@@ -129,8 +117,9 @@ mod tests {
                 event,
             });
         };
-        apply(&mut state, Event::MemoryProposed(Box::new(proposal)));
-        let open = state.proposals[0];
+        let asked = proposal("fact", "x").confirm((id, 1));
+        apply(&mut state, Event::ConfirmRequested(Box::new(asked)));
+        let open = state.confirms[0].clone();
         assert_eq!(
             (id, Seq(1), Timestamp(7)),
             (open.id, open.seq, open.requested_at)
@@ -141,17 +130,5 @@ mod tests {
         assert_eq!(Some(2), end.waited_ms);
         apply(&mut state, Event::ConfirmResolved(Box::new(end)));
         assert!(!state.is_unsettled() && !state.asks_aside());
-    }
-
-    #[test]
-    fn the_stored_form_is_spelled_out() {
-        let event = Event::MemoryProposed(Box::new(proposal("fact", "x")));
-        let id = Ulid::from_parts(1, 1);
-        assert_eq!(
-            format!(
-                r#"{{"memory_proposed":{{"id":"{id}","number":1,"kind":"fact","text":"x","preset":"fast"}}}}"#
-            ),
-            serde_json::to_string(&event).unwrap()
-        );
     }
 }

@@ -3,7 +3,7 @@
 use aish_proto::form::{FieldChoice, FieldKind};
 use serde_json::{Number, Value};
 
-use crate::render::form_question::{option_line, options};
+use crate::render::question::form::{option_line, options};
 use crate::safe;
 
 /// What somebody typed, as the form wants it; or why it does not fit.

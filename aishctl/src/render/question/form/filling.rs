@@ -4,7 +4,7 @@
 use aish_proto::form::{FormContent, FormField};
 use serde_json::{Map, Value};
 
-use crate::render::form_question::{kind, option_line, options, title, typed};
+use crate::render::question::form::{kind, option_line, options, title, typed};
 use crate::safe;
 
 /// What the signs mean that are no values; a value that begins like one stands behind a backslash.
@@ -172,8 +172,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::render::form_question::fields;
-    use crate::render::form_question::tests::{asked, person};
+    use crate::render::question::form::fields;
+    use crate::render::question::form::tests::{asked, person};
 
     fn filling() -> FormFilling {
         FormFilling::new("every", fields(&asked(person())))

@@ -1,73 +1,87 @@
-//! What a server wants a model to be asked, on a screen: which server asks, which model would answer, and
-//! every word that would be sent, made safe.
+//! What a server wants a model to be asked: which server asks, which model would answer, and every word that would be sent.
 
+use aish_proto::confirm::ModelSubject;
 use aish_proto::event::ConfirmRequested;
-use aish_proto::sampling::SamplingRequest;
 
-use crate::render::question::ArgumentExtent;
+use super::{ArgumentExtent, Card, begin, running_row};
 use crate::safe;
 
 /// More of a prompt or a message is shown on demand, and has to be seen before a yes counts.
 const SHOWN_CHARS: usize = 600;
 /// The newest messages are shown without being asked for.
 const SHOWN_MESSAGES: usize = 4;
-/// The call that runs meanwhile is told in this many characters, unless all of it is wanted.
-const CALL_CHARS: usize = 120;
 
-/// The question as it stands on a screen.
-pub fn question(
-    request: &ConfirmRequested,
-    asked: &SamplingRequest,
-    extent: ArgumentExtent,
-) -> String {
-    let server = safe::visible(&asked.server);
-    let mut text = format!(
-        "? c{}  {server} asks for an answer of {} ({})\n",
-        request.number,
-        safe::visible(&asked.preset),
-        safe::visible(&asked.model),
-    );
-    if let Some(system) = &asked.system_prompt {
-        text.push_str(&card_text("system", system, extent));
-    }
-    let hidden = match extent {
-        ArgumentExtent::Short => asked.messages.len().saturating_sub(SHOWN_MESSAGES),
-        ArgumentExtent::Whole => 0,
-    };
-    if hidden > 0 {
+pub(super) struct ModelCard<'a> {
+    pub(super) request: &'a ConfirmRequested,
+    pub(super) subject: &'a ModelSubject,
+}
+
+impl Card for ModelCard<'_> {
+    fn rows(&self, extent: ArgumentExtent) -> String {
+        let asked = &self.subject.asked;
+        let server = safe::visible(&asked.server);
+        let mut text = format!(
+            "? c{}  {server} asks for an answer of {} ({})\n",
+            self.request.number,
+            safe::visible(&asked.preset),
+            safe::visible(&asked.model),
+        );
+        if let Some(system) = &asked.system_prompt {
+            text.push_str(&card_text("system", system, extent));
+        }
+        let hidden = match extent {
+            ArgumentExtent::Short => asked.messages.len().saturating_sub(SHOWN_MESSAGES),
+            ArgumentExtent::Whole => 0,
+        };
+        if hidden > 0 {
+            text.push_str(&format!(
+                "  … {hidden} messages before: v shows all of it, and only then can it be allowed\n"
+            ));
+        }
+        for message in asked.messages.iter().skip(hidden) {
+            text.push_str(&card_text(&message.role.to_string(), &message.text, extent));
+        }
         text.push_str(&format!(
-            "  … {hidden} messages before: v shows all of it, and only then can it be allowed\n"
+            "  at most {} tokens, no tools, nothing of this conversation; {server} is told the answer\n",
+            asked.max_tokens
         ));
-    }
-    for message in asked.messages.iter().skip(hidden) {
-        text.push_str(&card_text(&message.role.to_string(), &message.text, extent));
-    }
-    text.push_str(&format!(
-        "  at most {} tokens, no tools, nothing of this conversation; {server} is told the answer\n",
-        asked.max_tokens
-    ));
-    if extent == ArgumentExtent::Whole {
-        for stop in &asked.stop_sequences {
-            text.push_str(&format!("  it ends before {}\n", safe::visible(stop)));
+        if extent == ArgumentExtent::Whole {
+            for stop in &asked.stop_sequences {
+                text.push_str(&format!("  it ends before {}\n", safe::visible(stop)));
+            }
+            if let Some(temperature) = asked.temperature {
+                text.push_str(&format!("  temperature {temperature}\n"));
+            }
         }
-        if let Some(temperature) = asked.temperature {
-            text.push_str(&format!("  temperature {temperature}\n"));
-        }
+        text + &running_row(&self.subject.call, extent)
     }
-    let call = safe::visible(&request.arguments);
-    let most = match extent {
-        ArgumentExtent::Short => CALL_CHARS,
-        ArgumentExtent::Whole => usize::MAX,
-    };
-    let shown: String = call.chars().take(most).collect();
-    let cut = if shown.len() < call.len() { "…" } else { "" };
-    let place = match extent {
-        ArgumentExtent::Short => String::new(),
-        ArgumentExtent::Whole => format!(" in {}", safe::visible(&request.server)),
-    };
-    let tool = safe::visible(&request.tool);
-    text.push_str(&format!("  while {tool} {shown}{cut} runs{place}\n"));
-    text
+
+    /// Whether something is left out that would be sent.
+    fn is_long(&self) -> bool {
+        let asked = &self.subject.asked;
+        let long = |it: &str| it.chars().count() > SHOWN_CHARS;
+        asked.messages.len() > SHOWN_MESSAGES
+            || asked.system_prompt.as_deref().is_some_and(long)
+            || asked.messages.iter().any(|it| long(&it.text))
+    }
+
+    fn yes(&self) -> &'static str {
+        "[y]es, once"
+    }
+
+    fn help(&self) -> String {
+        let asked = &self.subject.asked;
+        let (server, preset) = (safe::visible(&asked.server), safe::visible(&asked.preset));
+        format!(
+            "  y, yes      {preset} is asked this, once, and {server} is told the answer; it costs what {preset} costs\n  n, no       {server} is told that you do not want to; what follows is kept as the reason\n  v, view     all of it\n  abort       {server} is told nothing, and the turn ends\n"
+        )
+    }
+
+    fn in_short(&self) -> (&str, String) {
+        let newest = self.subject.asked.messages.last();
+        let newest = newest.map_or(String::new(), |it| begin(&it.text));
+        (&self.request.title, newest)
+    }
 }
 
 /// What somebody is said to have said, a line under the other.
@@ -89,28 +103,9 @@ fn card_text(who: &str, words: &str, extent: ArgumentExtent) -> String {
     text
 }
 
-/// Whether [`ArgumentExtent::Short`] leaves out something that would be sent.
-pub fn is_long(asked: &SamplingRequest) -> bool {
-    let long = |it: &str| it.chars().count() > SHOWN_CHARS;
-    asked.messages.len() > SHOWN_MESSAGES
-        || asked.system_prompt.as_deref().is_some_and(long)
-        || asked.messages.iter().any(|it| long(&it.text))
-}
-
-/// The line that says what can be answered.
-pub const CHOICES: &str = "  [y]es, once  [N]o  [n TEXT] no, because  [v]iew  abort  [?] ";
-
-/// What all of them mean.
-pub fn help(asked: &SamplingRequest) -> String {
-    let (server, preset) = (safe::visible(&asked.server), safe::visible(&asked.preset));
-    format!(
-        "  y, yes      {preset} is asked this, once, and {server} is told the answer; it costs what {preset} costs\n  n, no       {server} is told that you do not want to; what follows is kept as the reason\n  v, view     all of it\n  abort       {server} is told nothing, and the turn ends\n"
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use aish_proto::confirm::{ConfirmKind, Decision};
+    use aish_proto::confirm::{ConfirmSubject, Decision};
     use serde_json::json;
 
     use super::*;
@@ -125,11 +120,13 @@ mod tests {
             "server": "notes", "preset": "home", "model": "qwen", "systemPrompt": system, "messages": messages,
             "maxTokens": 100, "stopSequences": ["END"], "temperature": 0.5,
         });
-        ConfirmRequested {
-            kind: ConfirmKind::Sampling,
-            sampling: serde_json::from_value(sampling).unwrap(),
-            ..question::tests::request("notes__sum", r#"{"of":"it"}"#, 1)
-        }
+        let request = question::tests::request("notes__sum", r#"{"of":"it"}"#, 1);
+        let subject = ConfirmSubject::Model(ModelSubject {
+            call: request.subject.call().unwrap().clone(),
+            asked: serde_json::from_value(sampling).unwrap(),
+        });
+        let options = [Decision::AllowOnce, Decision::Deny, Decision::Abort];
+        question::tests::with_subject(request, subject, &options)
     }
 
     #[test]

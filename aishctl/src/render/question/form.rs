@@ -4,19 +4,15 @@
 pub mod filling;
 pub mod typed;
 
+use aish_proto::confirm::{ConfirmSubject, FormSubject};
 use aish_proto::event::ConfirmRequested;
-use aish_proto::form::{
-    ElicitationContent, ElicitationRequest, FieldChoice, FieldKind, FormContent, FormField, check,
-};
+use aish_proto::form::{ElicitationContent, FieldChoice, FieldKind, FormContent, FormField, check};
 use clap::Args;
 
+use super::{ArgumentExtent, Card, begin, running_row};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::question::ArgumentExtent;
 use crate::safe;
-
-/// The call that runs meanwhile is told in this many characters, unless all of it is wanted.
-const CALL_CHARS: usize = 120;
 
 /// A form that is filled in by a command.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
@@ -61,58 +57,88 @@ impl FormAnswers {
 
 /// The fields of a form; none for a page, and for what is no form at all.
 pub fn fields(request: &ConfirmRequested) -> &[FormField] {
-    match request.elicitation.as_deref() {
-        Some(ElicitationRequest {
-            wanted: ElicitationContent::Form { fields },
-            ..
-        }) => fields,
-        Some(ElicitationRequest {
-            wanted: ElicitationContent::Url { .. },
-            ..
-        })
-        | None => &[],
+    match &*request.subject {
+        ConfirmSubject::Form(FormSubject { asked, .. }) => match &asked.wanted {
+            ElicitationContent::Form { fields } => fields,
+            ElicitationContent::Url { .. } => &[],
+        },
+        _ => &[],
     }
 }
 
-/// The question as it stands on a screen.
-pub fn question(
-    request: &ConfirmRequested,
-    asked: &ElicitationRequest,
-    extent: ArgumentExtent,
-) -> String {
-    let server = safe::visible(&asked.server);
-    let wants = match &asked.wanted {
-        ElicitationContent::Form { fields } if fields.is_empty() => "asks you",
-        ElicitationContent::Form { .. } => "asks you to fill in a form",
-        ElicitationContent::Url { .. } => "asks you to look at a page",
-    };
-    let mut text = format!("? c{}  {server} {wants}\n", request.number);
-    for line in asked.message.lines() {
-        text.push_str(&format!("  > {}\n", safe::visible(line)));
+/// The alias of the server that asks for a form.
+pub fn server(request: &ConfirmRequested) -> &str {
+    match &*request.subject {
+        ConfirmSubject::Form(FormSubject { asked, .. }) => &asked.server,
+        _ => "",
     }
-    let call = safe::visible(&request.arguments);
-    let shown: String = match extent {
-        ArgumentExtent::Short => call.chars().take(CALL_CHARS).collect(),
-        ArgumentExtent::Whole => call.clone(),
-    };
-    let cut = if shown.len() < call.len() { "…" } else { "" };
-    // Which server asks is its alias, as the person called it; where it runs is for who wants to know all.
-    let place = match extent {
-        ArgumentExtent::Short => String::new(),
-        ArgumentExtent::Whole => format!(" in {}", safe::visible(&request.server)),
-    };
-    let tool = safe::visible(&request.tool);
-    text.push_str(&format!("  while {tool} {shown}{cut} runs{place}\n"));
-    match &asked.wanted {
-        ElicitationContent::Form { fields } if extent == ArgumentExtent::Whole => {
-            for field in fields {
-                text.push_str(&described(field));
-            }
+}
+
+pub(super) struct FormCard<'a> {
+    pub(super) request: &'a ConfirmRequested,
+    pub(super) subject: &'a FormSubject,
+}
+
+impl Card for FormCard<'_> {
+    fn rows(&self, extent: ArgumentExtent) -> String {
+        let FormSubject { call, asked } = self.subject;
+        let server = safe::visible(&asked.server);
+        let wants = match &asked.wanted {
+            ElicitationContent::Form { fields } if fields.is_empty() => "asks you",
+            ElicitationContent::Form { .. } => "asks you to fill in a form",
+            ElicitationContent::Url { .. } => "asks you to look at a page",
+        };
+        let mut text = format!("? c{}  {server} {wants}\n", self.request.number);
+        for line in asked.message.lines() {
+            text.push_str(&format!("  > {}\n", safe::visible(line)));
         }
-        ElicitationContent::Form { fields } => text.push_str(&names(fields)),
-        ElicitationContent::Url { url, host } => text.push_str(&page(url, host)),
+        text.push_str(&running_row(call, extent));
+        match &asked.wanted {
+            ElicitationContent::Form { fields } if extent == ArgumentExtent::Whole => {
+                for field in fields {
+                    text.push_str(&described(field));
+                }
+            }
+            ElicitationContent::Form { fields } => text.push_str(&names(fields)),
+            ElicitationContent::Url { url, host } => text.push_str(&page(url, host)),
+        }
+        text
     }
-    text
+
+    fn yes(&self) -> &'static str {
+        match &self.subject.asked.wanted {
+            ElicitationContent::Form { fields } if fields.is_empty() => "[y]es",
+            ElicitationContent::Form { .. } => "[y]es, fill it in",
+            ElicitationContent::Url { .. } => "[y]es, I look at it",
+        }
+    }
+
+    fn help(&self) -> String {
+        let asked = &self.subject.asked;
+        let server = safe::visible(&asked.server);
+        let yes = match &asked.wanted {
+            ElicitationContent::Form { fields } if fields.is_empty() => "it is told yes",
+            ElicitationContent::Form { .. } => {
+                "you are asked for one field after the other, and then whether to send them"
+            }
+            ElicitationContent::Url { .. } => {
+                "it is told that you look at the page; nothing opens it for you"
+            }
+        };
+        format!(
+            "  y, yes      {yes}\n  n, no       {server} is told that you do not want to; what follows is kept as the reason\n  v, view     all of it\n  abort       {server} is told nothing, and the turn ends\n  What you type goes to {server} and is kept nowhere here. Do not give it passwords or keys.\n"
+        )
+    }
+
+    fn in_short(&self) -> (&str, String) {
+        (&self.request.title, begin(&self.subject.asked.message))
+    }
+
+    fn allow_flags(&self) -> String {
+        let set = fields(self.request).iter().filter(|it| it.required);
+        let set = set.map(|it| format!(" --set {}=VALUE", safe::visible(&it.name)));
+        set.collect()
+    }
 }
 
 /// What is wanted, in a line.
@@ -254,53 +280,13 @@ fn between<T: std::fmt::Display>(least: Option<&T>, most: Option<&T>) -> Option<
     }
 }
 
-/// The line that says what can be answered.
-pub fn choices(asked: &ElicitationRequest) -> &'static str {
-    match &asked.wanted {
-        ElicitationContent::Form { fields } if fields.is_empty() => {
-            "  [y]es  [N]o  [n TEXT] no, because  [v]iew  abort  [?] "
-        }
-        ElicitationContent::Form { .. } => {
-            "  [y]es, fill it in  [N]o  [n TEXT] no, because  [v]iew  abort  [?] "
-        }
-        ElicitationContent::Url { .. } => {
-            "  [y]es, I look at it  [N]o  [n TEXT] no, because  [v]iew  abort  [?] "
-        }
-    }
-}
-
-/// What all of them mean.
-pub fn help(asked: &ElicitationRequest) -> String {
-    let server = safe::visible(&asked.server);
-    let yes = match &asked.wanted {
-        ElicitationContent::Form { fields } if fields.is_empty() => "it is told yes",
-        ElicitationContent::Form { .. } => {
-            "you are asked for one field after the other, and then whether to send them"
-        }
-        ElicitationContent::Url { .. } => {
-            "it is told that you look at the page; nothing opens it for you"
-        }
-    };
-    format!(
-        "  y, yes      {yes}\n  n, no       {server} is told that you do not want to; what follows is kept as the reason\n  v, view     all of it\n  abort       {server} is told nothing, and the turn ends\n  What you type goes to {server} and is kept nowhere here. Do not give it passwords or keys.\n"
-    )
-}
-
-/// How it is answered by commands.
-pub fn commands(request: &ConfirmRequested, digest: &str) -> String {
-    let set = fields(request).iter().filter(|it| it.required);
-    let set = set.map(|it| format!(" --set {}=VALUE", safe::visible(&it.name)));
-    let set: String = set.collect();
-    let id = request.confirm;
-    format!("  aishctl confirm allow {id}{set} --digest {digest}\n  aishctl confirm deny {id}\n")
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
-    use aish_proto::confirm::ConfirmKind;
+    use aish_proto::confirm::Decision;
     use serde_json::json;
 
     use super::*;
+    use crate::render::question::question;
     use crate::render::question::tests::request;
 
     #[expect(
@@ -310,11 +296,13 @@ pub(crate) mod tests {
     pub(crate) fn asked(wanted: serde_json::Value) -> ConfirmRequested {
         let elicitation =
             json!({"server": "every", "message": "Who are\nyou?\u{1b}[2J", "wanted": wanted});
-        ConfirmRequested {
-            kind: ConfirmKind::Elicitation,
-            elicitation: serde_json::from_value(elicitation).unwrap(),
-            ..request("every__ask", r#"{"a":"\u202e"}"#, 1)
-        }
+        let mut request = request("every__ask", r#"{"a":"\u202e"}"#, 1);
+        request.subject = Box::new(ConfirmSubject::Form(FormSubject {
+            call: request.subject.call().unwrap().clone(),
+            asked: serde_json::from_value(elicitation).unwrap(),
+        }));
+        request.options = vec![Decision::AllowOnce, Decision::Deny, Decision::Abort];
+        request
     }
 
     pub(crate) fn person() -> serde_json::Value {
@@ -331,11 +319,7 @@ pub(crate) mod tests {
     #[test]
     fn a_form_is_shown_with_who_asks_and_all_that_it_wants() {
         let request = asked(person());
-        let whole = question(
-            &request,
-            request.elicitation.as_deref().unwrap(),
-            ArgumentExtent::Whole,
-        );
+        let whole = question(&request, ArgumentExtent::Whole);
         assert_eq!(
             concat!(
                 "? c7  every asks you to fill in a form\n",
@@ -356,11 +340,7 @@ pub(crate) mod tests {
             ),
             whole
         );
-        let short = question(
-            &request,
-            request.elicitation.as_deref().unwrap(),
-            ArgumentExtent::Short,
-        );
+        let short = question(&request, ArgumentExtent::Short);
         assert!(
             short.ends_with("  it wants to know: Your name (required), age, agree, colour, pets\n"),
             "{short}"
@@ -372,11 +352,7 @@ pub(crate) mod tests {
         #[track_caller]
         fn check(url: &str, host: &str, expected: &[&str]) {
             let request = asked(json!({"mode": "url", "url": url, "host": host}));
-            let text = question(
-                &request,
-                request.elicitation.as_deref().unwrap(),
-                ArgumentExtent::Short,
-            );
+            let text = question(&request, ArgumentExtent::Short);
             let odd = ["not encrypted", "other letters"];
             let odd = odd.into_iter().filter(|it| text.contains(it));
             assert_eq!(expected, odd.collect::<Vec<_>>());

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use aish_proto::confirm::ConfirmSubject;
 use aish_proto::event::ConfirmRequested;
 use rustix::fs::{Mode, OFlags, open};
 use serde_json::{Map, Value};
@@ -30,7 +31,8 @@ const MAX_LINES: usize = 200;
 
 /// Whether the call writes a text into a file, as far as its arguments tell.
 pub fn is_possible(request: &ConfirmRequested) -> bool {
-    request.level_required > 1 && written(request).is_some()
+    matches!(&*request.subject, ConfirmSubject::Call(it) if it.level_required > 1)
+        && written(request).is_some()
 }
 
 /// Lines that go and come, or why that cannot be shown. All of it is made visible.
@@ -74,13 +76,14 @@ pub fn diff(request: &ConfirmRequested) -> String {
 
 /// The file and the text that the arguments speak of, if they speak of one.
 fn written(request: &ConfirmRequested) -> Option<(PathBuf, String)> {
-    let arguments: Map<String, Value> = serde_json::from_str(&request.arguments).ok()?;
+    let call = request.subject.call()?;
+    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).ok()?;
     let one = |names: &[&str]| {
         let mut found = names.iter().filter_map(|it| arguments.get(*it)?.as_str());
         found.next().filter(|_| found.next().is_none())
     };
     let (path, text) = (one(&PATHS)?, one(&TEXTS)?);
-    (!path.is_empty()).then(|| (Path::new(&request.cwd).join(path), text.to_owned()))
+    (!path.is_empty()).then(|| (Path::new(&call.cwd).join(path), text.to_owned()))
 }
 
 /// The text of a file, `None` where there is none, or why it is not compared.
@@ -110,7 +113,7 @@ fn current_text(path: &Path) -> Result<Option<String>, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::question::tests::request;
+    use crate::render::question::tests::{call_of, request};
 
     #[track_caller]
     fn check(held: Option<&[u8]>, arguments: &str, level: u8, expected: &[&str]) {
@@ -120,7 +123,7 @@ mod tests {
             std::fs::write(&path, held).unwrap();
         }
         let mut asked = request("fs__write", arguments, level);
-        asked.cwd = place.path().display().to_string();
+        call_of(&mut asked).call.cwd = place.path().display().to_string();
         assert_eq!(!expected.is_empty(), is_possible(&asked));
         let said = diff(&asked);
         for line in expected {

@@ -1,82 +1,68 @@
-//! A level that somebody wants a provider to have, on a screen: who asks, what for, and what a yes changes.
+//! A level that somebody wants a provider to have: who asks, what for, and what a yes changes.
 
-use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
 use aish_proto::permission::LevelUpgrade;
 
-use crate::render::question::{self, ConsentWord};
+use super::{ArgumentExtent, Card, level_name, who};
 use crate::safe;
 
-/// The question as it stands on a screen. It is short, so that all of it is always shown.
-pub fn question(request: &ConfirmRequested, asked: &LevelUpgrade) -> String {
-    let LevelUpgrade {
-        provider,
-        from,
-        to,
-        wanted_for,
-        by,
-    } = asked;
-    let provider = safe::visible(provider);
-    let mut text = format!(
-        "? c{}  may {provider} {} in this conversation?\n",
-        request.number,
-        doing(*to)
-    );
-    text.push_str(&format!(
-        "  level {} → {}, until it is revoked; nothing runs now, and each call is still asked about\n",
-        level(*from),
-        level(*to)
-    ));
-    let wanted_for = wanted_for.as_deref().map(safe::visible);
-    let wanted_for = wanted_for.map_or(String::new(), |it| format!(", to call {it}"));
-    text.push_str(&format!(
-        "  asked for by {}{wanted_for}\n",
-        question::who(by)
-    ));
-    text
+pub(super) struct LevelCard<'a> {
+    pub(super) request: &'a ConfirmRequested,
+    pub(super) subject: &'a LevelUpgrade,
 }
 
-/// In a few words, for a list.
-pub fn in_short(asked: &LevelUpgrade) -> String {
-    let wanted_for = asked.wanted_for.as_deref().map(safe::visible);
-    let wanted_for = wanted_for.map_or(String::new(), |it| format!(", for {it}"));
-    format!(
-        "level {} → {}{wanted_for}",
-        level(asked.from),
-        level(asked.to)
-    )
-}
+impl Card for LevelCard<'_> {
+    /// It is short, so that all of it is always shown.
+    fn rows(&self, _extent: ArgumentExtent) -> String {
+        let LevelUpgrade {
+            provider,
+            from,
+            to,
+            wanted_for,
+            by,
+        } = self.subject;
+        let provider = safe::visible(provider);
+        let wanted_for = wanted_for.as_deref().map(safe::visible);
+        let wanted_for = wanted_for.map_or(String::new(), |it| format!(", to call {it}"));
+        format!(
+            "? c{}  may {provider} {} in this conversation?\n  level {} → {}, until it is revoked; nothing runs now, and each call is still asked about\n  asked for by {}{wanted_for}\n",
+            self.request.number,
+            doing(*to),
+            level(*from),
+            level(*to),
+            who(by)
+        )
+    }
 
-/// The line that says what can be answered.
-pub const CHOICES: &str = "  [y]es, raise it  [n]o  [n TEXT] no, because  [?] ";
+    fn yes(&self) -> &'static str {
+        "[y]es, raise it"
+    }
 
-/// What all of them mean.
-pub fn help(asked: &LevelUpgrade) -> String {
-    let provider = safe::visible(&asked.provider);
-    format!(
-        "  y, yes      {provider} has level {} in this conversation from now on; aishctl perm revoke {provider} takes it back\n  n, no       nothing changes; what follows is kept as the reason\n",
-        level(asked.to)
-    )
-}
+    fn help(&self) -> String {
+        let provider = safe::visible(&self.subject.provider);
+        format!(
+            "  y, yes      {provider} has level {} in this conversation from now on; aishctl perm revoke {provider} takes it back\n  n, no       nothing changes; what follows is kept as the reason\n",
+            level(self.subject.to)
+        )
+    }
 
-/// What somebody typed at it. There is nothing to edit and no call to end. Nothing waits for the answer, so that people go
-/// on with other lines: an empty one and one that begins with a no are none.
-pub fn word(first: &str, reason: Option<&str>) -> Option<ConsentWord> {
-    match (first, reason) {
-        ("n", _) => Some(ConsentWord::Decide(
-            Decision::Deny,
-            reason.map(str::to_owned),
-        )),
-        ("no", None) => Some(ConsentWord::Decide(Decision::Deny, None)),
-        ("y" | "yes" | "r" | "raise", None) => Some(ConsentWord::Decide(Decision::RaiseOnly, None)),
-        ("v" | "view", None) => Some(ConsentWord::View),
-        ("?" | "help", None) => Some(ConsentWord::Help),
-        _ => None,
+    fn in_short(&self) -> (&str, String) {
+        let LevelUpgrade {
+            provider,
+            from,
+            to,
+            wanted_for,
+            ..
+        } = self.subject;
+        let wanted_for = wanted_for.as_deref().map(safe::visible);
+        let wanted_for = wanted_for.map_or(String::new(), |it| format!(", for {it}"));
+        let more = format!("level {} → {}{wanted_for}", level(*from), level(*to));
+        (provider, more)
     }
 }
 
 fn level(number: u8) -> String {
-    format!("{number} {}", question::level_name(number))
+    format!("{number} {}", level_name(number))
 }
 
 fn doing(level: u8) -> &'static str {
@@ -91,17 +77,15 @@ fn doing(level: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use aish_proto::answerer::Answerer;
-    use aish_proto::confirm::ConfirmKind;
+    use aish_proto::confirm::{ConfirmSubject, Decision};
     use aish_proto::id::ClientId;
 
     use super::*;
-    use crate::render::question::ArgumentExtent;
-    use crate::render::question::tests::request;
+    use crate::render::question::tests::{request, with_subject};
+    use crate::render::question::{self, ConsentWord};
 
     fn asked(wanted_for: Option<&str>) -> ConfirmRequested {
-        let mut asked = request("data-tool", "{}", 2);
-        asked.kind = ConfirmKind::Permission;
-        asked.upgrade = Some(Box::new(LevelUpgrade {
+        let subject = ConfirmSubject::Level(LevelUpgrade {
             provider: "data-tool".to_owned(),
             from: 1,
             to: 2,
@@ -113,8 +97,9 @@ mod tests {
                 pid: Some(7),
                 uid: None,
             },
-        }));
-        asked
+        });
+        let options = [Decision::RaiseOnly, Decision::Deny];
+        with_subject(request("data-tool", "{}", 2), subject, &options)
     }
 
     #[test]
@@ -129,7 +114,10 @@ mod tests {
         );
         let shown = question::question(&asked(None), ArgumentExtent::Whole);
         assert!(shown.ends_with("  asked for by aishctl pid 7\n"), "{shown}");
-        assert_eq!(CHOICES, question::choices(&asked(None)));
+        assert_eq!(
+            "  [y]es, raise it  [n]o  [n TEXT] no, because  [?] ",
+            question::choices(&asked(None))
+        );
         assert!(!question::is_long(&asked(None)));
     }
 
@@ -171,7 +159,7 @@ mod tests {
     #[test]
     fn nothing_in_a_question_about_a_level_hides_or_moves() {
         let mut asked = asked(Some("a\u{1b}[2K__b\u{202e}"));
-        if let Some(upgrade) = &mut asked.upgrade {
+        if let ConfirmSubject::Level(upgrade) = &mut *asked.subject {
             upgrade.provider = "x\ny".to_owned();
             upgrade.by.name = "\u{7}".to_owned();
         }

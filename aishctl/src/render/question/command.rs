@@ -1,0 +1,136 @@
+//! A command that a model proposes: the whole text, what the shell would make of it, and why it may be destructive.
+
+use aish_proto::confirm::{CommandSubject, Decision};
+use aish_proto::event::ConfirmRequested;
+use aish_proto::shell::CommandAsked;
+
+use super::{ArgumentExtent, Card, SHOWN_CHARS, begin, level_name, wants_whole_word};
+use crate::safe;
+
+pub(super) struct CommandCard<'a> {
+    pub(super) request: &'a ConfirmRequested,
+    pub(super) subject: &'a CommandSubject,
+}
+
+impl CommandCard<'_> {
+    /// Nothing that may not be undone is allowed beforehand.
+    fn is_always_possible(&self) -> bool {
+        self.request.options.contains(&Decision::AllowConversation)
+            && !wants_whole_word(self.request)
+    }
+
+    /// All that there is against the command. A run that halted says it in one.
+    fn doubts(&self) -> String {
+        let (request, asked) = (self.request, &self.subject.asked);
+        if !wants_whole_word(request) {
+            return if self.is_always_possible() {
+                String::new()
+            } else {
+                format!("  {}\n", safe::visible(&request.why))
+            };
+        }
+        let reasons: Vec<&String> = if request.halt {
+            vec![&request.why]
+        } else {
+            asked.unread.iter().chain(&asked.dangers).collect()
+        };
+        let reasons = reasons
+            .iter()
+            .map(|it| format!("  ! {}\n", safe::visible(it)));
+        let reasons: String = reasons.collect();
+        let waits = if request.halt {
+            "the run waits"
+        } else {
+            "this may not be undone"
+        };
+        format!("{reasons}  {waits}: only the whole word yes allows it, once\n")
+    }
+}
+
+impl Card for CommandCard<'_> {
+    fn rows(&self, extent: ArgumentExtent) -> String {
+        let CommandSubject {
+            call,
+            level_required,
+            asked,
+        } = self.subject;
+        let shown = safe::visible(&asked.command);
+        let mut text = format!("? c{}  CMD  ", self.request.number);
+        let chars = shown.chars().count();
+        if extent == ArgumentExtent::Short && chars > SHOWN_CHARS {
+            let begin: String = shown.chars().take(SHOWN_CHARS).collect();
+            let bytes = asked.command.len();
+            let rest = chars - SHOWN_CHARS;
+            text.push_str(&format!(
+                "{begin}\n  … {rest} characters more, {bytes} bytes altogether: v shows all of it, and only then can it be allowed\n"
+            ));
+        } else {
+            text.push_str(&shown);
+            text.push('\n');
+        }
+        let of = asked.tty.as_deref().map(safe::visible);
+        let of = of.map_or_else(String::new, |tty| {
+            format!(" · with the environment of {tty}")
+        });
+        text.push_str(&format!(
+            "  in {}{of} · {} · level {level_required} {}\n",
+            safe::visible(&call.cwd),
+            safe::visible(&asked.shell),
+            level_name(*level_required),
+        ));
+        text.push_str(&parts(asked, extent));
+        text.push_str(&self.doubts());
+        if extent == ArgumentExtent::Whole && !asked.environment.is_empty() {
+            let names = asked.environment.iter().map(|it| safe::visible(it));
+            let names: Vec<String> = names.collect();
+            text.push_str(&format!("  its environment has {}\n", names.join(", ")));
+        }
+        text
+    }
+
+    fn is_long(&self) -> bool {
+        safe::visible(&self.subject.asked.command).chars().count() > SHOWN_CHARS
+    }
+
+    fn yes(&self) -> &'static str {
+        "[y]es once"
+    }
+
+    fn help(&self) -> String {
+        let always = if self.is_always_possible() {
+            "  a, always   exactly this command in this directory, in this conversation\n"
+        } else {
+            ""
+        };
+        format!(
+            "  y, yes      this command, once\n  n, no       it does not run; what follows is told to the model as the reason\n{always}  \
+             e, edit     another command, in your editor; it is shown before it runs\n  v, view     all of it\n  \
+             abort       it does not run, and the turn ends\n"
+        )
+    }
+
+    fn in_short(&self) -> (&str, String) {
+        (&self.request.title, begin(&self.subject.asked.command))
+    }
+}
+
+/// What runs, where that says more than the text, and all that goes elsewhere.
+fn parts(asked: &CommandAsked, extent: ArgumentExtent) -> String {
+    let mut text = String::new();
+    let several = asked.segments.len() > 1 || extent == ArgumentExtent::Whole;
+    for segment in &asked.segments {
+        if several && !segment.runs.is_empty() {
+            text.push_str(&format!("  runs {}\n", safe::visible(&segment.runs)));
+        }
+        for redirect in &segment.redirects {
+            text.push_str(&format!("  redirects {}\n", safe::visible(redirect)));
+        }
+        for substitute in &segment.substitutes {
+            text.push_str(&format!(
+                "  puts in what {} prints\n",
+                safe::visible(substitute)
+            ));
+        }
+    }
+    text
+}
