@@ -27,7 +27,7 @@ pub struct EventParams {
 /// What every event has around its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Envelope {
+pub struct Envelope<D = Value> {
     /// [`crate::version::EVENT_SCHEMA`].
     pub v: u32,
     pub epoch: Epoch,
@@ -43,7 +43,7 @@ pub struct Envelope {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientId>,
     pub kind: String,
-    pub data: Value,
+    pub data: D,
 }
 
 impl Envelope {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
@@ -16,7 +17,7 @@ pub use self::part::{
 use crate::answerer::Answerer;
 use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
-use crate::envelope::EventData;
+use crate::envelope::{Envelope, EventData};
 use crate::id::{ConfirmId, ResultId, Seq, TurnId};
 use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::McpServerStatus;
@@ -44,11 +45,47 @@ macro_rules! events {
             }
         )*
 
+        /// The data of an event, by its kind.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Event {
+            $($(#[$doc])* $name(Box<$name>),)*
+            /// Of a kind that this build does not know, or not as it knows it.
+            Unknown,
+        }
+
+        impl Event {
+            fn read(kind: &str, data: Value) -> Self {
+                match kind {
+                    $($kind => serde_json::from_value(data).map_or(Self::Unknown, |it| Self::$name(Box::new(it))),)*
+                    _ => Self::Unknown,
+                }
+            }
+        }
+
         /// Every kind: name, whether it is stored, schema of its data.
         pub(crate) fn kinds(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, bool, schemars::Schema)> {
             vec![$(($kind, $stored, generator.subschema_for::<$name>())),*]
         }
     };
+}
+
+/// An event as a client goes by it: its data was read once.
+pub type ClientEvent = Envelope<Event>;
+
+impl From<Envelope> for ClientEvent {
+    fn from(event: Envelope) -> Self {
+        Self {
+            v: event.v,
+            epoch: event.epoch,
+            conversation: event.conversation,
+            seq: event.seq,
+            ts: event.ts,
+            turn: event.turn,
+            client: event.client,
+            data: Event::read(&event.kind, event.data),
+            kind: event.kind,
+        }
+    }
 }
 
 events! {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use aish_proto::envelope::Envelope;
 use aish_proto::error::{ErrorData, ErrorKind};
+use aish_proto::event::ClientEvent;
 use aish_proto::id::{ClientId, ConversationId, Epoch, SubscriptionId, TurnId};
 use aish_proto::limits;
 use serde_json::{Value, json};
@@ -199,6 +201,11 @@ pub(crate) fn envelope(seq: Option<u64>, kind: &str, data: Value) -> Value {
         event["turn"] = json!(turn());
     }
     event
+}
+
+/// The same, as a client reads it.
+pub(crate) fn event(envelope: Value) -> ClientEvent {
+    serde_json::from_value::<Envelope>(envelope).unwrap().into()
 }
 
 #[expect(

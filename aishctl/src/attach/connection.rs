@@ -5,8 +5,7 @@ use std::time::Duration;
 use aish_proto::attach::{
     Attach, AttachParams, AttachResult, Cursor, Detach, DetachParams, ReplayStart,
 };
-use aish_proto::envelope::{Envelope, EventData as _};
-use aish_proto::event::Shutdown;
+use aish_proto::event::{ClientEvent, Event};
 use aish_proto::id::{ConversationId, Seq, SubscriptionId};
 
 use super::ui::UserInterface;
@@ -87,11 +86,11 @@ impl WindowConnection {
     }
 
     /// Whether an event is ours and new; if so, that is how far we have come.
-    pub(super) fn takes(&mut self, event: &Envelope, subscription: SubscriptionId) -> bool {
+    pub(super) fn takes(&mut self, event: &ClientEvent, subscription: SubscriptionId) -> bool {
         if self.subscription != Some(subscription) {
             return false;
         }
-        self.going |= event.kind == Shutdown::KIND;
+        self.going |= matches!(event.data, Event::Shutdown(_));
         let Some(seq) = event.seq else {
             return true;
         };

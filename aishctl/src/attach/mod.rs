@@ -19,10 +19,7 @@ use std::collections::VecDeque;
 
 use aish_proto::attach::{AttachResult, Cursor};
 use aish_proto::confirm::{AnswerResult, Decision};
-use aish_proto::envelope::{Envelope, EventData as _};
-use aish_proto::event::{
-    ConfirmRequested, ModelChanged, Renamed, ReplayComplete, ResyncRequired, Snapshot, TurnStarted,
-};
+use aish_proto::event::{ClientEvent, ConfirmRequested, Event};
 use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
 use aish_proto::shell::RunResult;
 use aish_proto::turn::{Cancel, SendResult, TurnParams};
@@ -304,7 +301,7 @@ impl<U: UserInterface> OpenWindow<U> {
             WindowWake::Signal(signal) => self.signal(signal).await,
             WindowWake::Done(done) => self.done(done).await.map(|()| false),
             WindowWake::Event(Some(event)) => self
-                .event(&event.params.event, event.params.subscription)
+                .event(&event.event, event.subscription)
                 .await
                 .map(|()| false),
             WindowWake::Event(None) => self.lost().await.map(|()| false),
@@ -336,13 +333,13 @@ impl<U: UserInterface> OpenWindow<U> {
 
     async fn event(
         &mut self,
-        event: &Envelope,
+        event: &ClientEvent,
         subscription: SubscriptionId,
     ) -> Result<(), Failure> {
         if !self.connection.takes(event, subscription) {
             return Ok(());
         }
-        if event.kind == ResyncRequired::KIND {
+        if let Event::ResyncRequired(_) = &event.data {
             self.connection.cursor = Cursor {
                 epoch: event.epoch,
                 seq: Seq(0),
@@ -358,30 +355,32 @@ impl<U: UserInterface> OpenWindow<U> {
             self.rows.resize(columns);
         }
         let rows = self.rows.take(event);
-        match event.read::<ReplayComplete>() {
-            Some(through) => self.replayed(through.through, rows).await?,
-            None => match self.connection.hold(rows) {
+        if let Event::ReplayComplete(complete) = &event.data {
+            self.replayed(complete.through, rows).await?;
+        } else {
+            match self.connection.hold(rows) {
                 Some(rows) => self.display.show(rows).await?,
                 None => return Ok(()),
-            },
+            }
         }
         self.ask().await
     }
 
     /// Keeps what the prompt says.
-    fn notice_names(&mut self, event: &Envelope) {
-        if let Some(snapshot) = event.read::<Snapshot>() {
-            (self.title, self.model) = (snapshot.title, snapshot.model);
-        } else if let Some(TurnStarted { model, .. }) = event.read() {
-            self.running_model = Some(model).filter(|it| !it.is_empty());
-        }
+    fn notice_names(&mut self, event: &ClientEvent) {
         // What is replayed is older than the snapshot that it follows.
-        if self.connection.is_settled() {
-            if let Some(Renamed { title }) = event.read() {
-                self.title = title;
-            } else if let Some(ModelChanged { model }) = event.read() {
-                self.model = model;
+        let is_settled = self.connection.is_settled();
+        match &event.data {
+            Event::Snapshot(snapshot) => {
+                self.title.clone_from(&snapshot.title);
+                self.model.clone_from(&snapshot.model);
             }
+            Event::TurnStarted(started) => {
+                self.running_model = Some(started.model.clone()).filter(|it| !it.is_empty());
+            }
+            Event::Renamed(renamed) if is_settled => self.title.clone_from(&renamed.title),
+            Event::ModelChanged(changed) if is_settled => self.model.clone_from(&changed.model),
+            _ => {}
         }
     }
 

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
 use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision};
-use aish_proto::envelope::Envelope;
-use aish_proto::event::{ConfirmRequested, ConfirmResolved, Snapshot};
+use aish_proto::event::{ClientEvent, ConfirmRequested, Event};
 use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
@@ -43,27 +42,33 @@ pub(super) struct OpenQuestions {
 }
 
 impl OpenQuestions {
-    pub(super) fn take(&mut self, event: &Envelope) {
-        if let Some(snapshot) = event.read::<Snapshot>() {
-            for it in &snapshot.pending_confirms {
-                self.expires(&it.request, &it.requested_at);
+    pub(super) fn take(&mut self, event: &ClientEvent) {
+        match &event.data {
+            Event::Snapshot(snapshot) => {
+                for it in &snapshot.pending_confirms {
+                    self.expires(&it.request, &it.requested_at);
+                }
+                let waiting = snapshot.pending_confirms.iter();
+                self.open = waiting
+                    .map(|it| PromptQuestion::new(it.request.clone()))
+                    .collect();
+                self.shown = None;
             }
-            let waiting = snapshot.pending_confirms.into_iter();
-            self.open = waiting.map(|it| PromptQuestion::new(it.request)).collect();
-            self.shown = None;
-        } else if let Some(request) = event.read::<ConfirmRequested>() {
             // One that waited before we came is in the snapshot and in the log.
-            if self.find(request.confirm).is_none() {
-                self.expires(&request, &event.ts);
+            Event::ConfirmRequested(request) if self.find(request.confirm).is_none() => {
+                self.expires(request, &event.ts);
+                let request = ConfirmRequested::clone(request);
                 self.open.push_back(PromptQuestion::new(request));
             }
-        } else if let Some(resolved) = event.read::<ConfirmResolved>() {
-            let filled_in = |it: &&mut PromptQuestion| it.is_filled_in();
-            let own = self.find(resolved.confirm).filter(filled_in).is_some();
-            self.settled_elsewhere |= own && self.sent != Some(resolved.confirm);
-            self.open
-                .retain(|it| it.request.confirm != resolved.confirm);
-            self.patience.remove(&resolved.confirm);
+            Event::ConfirmResolved(resolved) => {
+                let filled_in = |it: &&mut PromptQuestion| it.is_filled_in();
+                let own = self.find(resolved.confirm).filter(filled_in).is_some();
+                self.settled_elsewhere |= own && self.sent != Some(resolved.confirm);
+                self.open
+                    .retain(|it| it.request.confirm != resolved.confirm);
+                self.patience.remove(&resolved.confirm);
+            }
+            _ => {}
         }
     }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use aish_proto::conversation::Activity;
-use aish_proto::envelope::{Envelope, EventData as _};
-use aish_proto::event::{self, Snapshot, TurnFinished, TurnStarted};
+use aish_proto::event::{ClientEvent, Event, TurnFinished};
 use aish_proto::id::TurnId;
 use aish_proto::shell::RunningCommand;
 use aish_proto::turn::{SendResult, StopReason};
@@ -33,29 +32,28 @@ pub(super) struct TurnTracker {
 
 impl TurnTracker {
     /// Takes an event in; how one of our turns ended badly, if this is its end.
-    pub(super) fn take(&mut self, event: &Envelope) -> Option<Exit> {
-        if let Some(snapshot) = event.read::<Snapshot>() {
-            self.running = snapshot.running.map(|it| it.turn);
-            self.command = snapshot.command;
-            self.waits = snapshot.pending_confirms.iter().any(|it| it.turn.is_some());
-            self.interrupted = snapshot.held;
-            self.activity(snapshot.state);
-        } else if let Some(event::State {
-            state,
-            turn,
-            command,
-            ..
-        }) = event.read()
-        {
-            (self.running, self.command) = (turn, command);
-            self.waits = false;
-            self.activity(state);
-        } else if event.kind == TurnStarted::KIND {
-            self.running = event.turn;
-            self.failed = false;
-            self.interrupted = false;
-        } else if let (Some(finished), Some(turn)) = (event.read::<TurnFinished>(), event.turn) {
-            return self.finish(turn, &finished);
+    pub(super) fn take(&mut self, event: &ClientEvent) -> Option<Exit> {
+        match &event.data {
+            Event::Snapshot(snapshot) => {
+                self.running = snapshot.running.as_ref().map(|it| it.turn);
+                self.command.clone_from(&snapshot.command);
+                self.waits = snapshot.pending_confirms.iter().any(|it| it.turn.is_some());
+                self.interrupted = snapshot.held;
+                self.activity(snapshot.state);
+            }
+            Event::State(state) => {
+                self.running = state.turn;
+                self.command.clone_from(&state.command);
+                self.waits = false;
+                self.activity(state.state);
+            }
+            Event::TurnStarted(_) => {
+                self.running = event.turn;
+                self.failed = false;
+                self.interrupted = false;
+            }
+            Event::TurnFinished(finished) => return self.finish(event.turn?, finished),
+            _ => {}
         }
         None
     }

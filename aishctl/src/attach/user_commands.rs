@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use aish_proto::envelope::Envelope;
-use aish_proto::event::{ShellFinished, ShellStarted};
+use aish_proto::event::{ClientEvent, Event};
 use aish_proto::shell::RunResult;
 
 /// Ends that are remembered, for a reply that comes after them.
@@ -51,18 +50,22 @@ impl OwnCommands {
         !ended && !began
     }
 
-    pub(super) fn take(&mut self, event: &Envelope) {
-        if let Some(started) = event.read::<ShellStarted>() {
-            let mut taken = self.taken.iter_mut();
-            if let Some(one) = taken.find(|it| it.call == started.call) {
-                one.began = true;
+    pub(super) fn take(&mut self, event: &ClientEvent) {
+        match &event.data {
+            Event::ShellStarted(started) => {
+                let mut taken = self.taken.iter_mut();
+                if let Some(one) = taken.find(|it| it.call == started.call) {
+                    one.began = true;
+                }
             }
-        } else if let Some(finished) = event.read::<ShellFinished>() {
-            self.taken.retain(|it| it.call != finished.call);
-            self.ended.push_back(finished.call);
-            if self.ended.len() > ENDED {
-                self.ended.pop_front();
+            Event::ShellFinished(finished) => {
+                self.taken.retain(|it| it.call != finished.call);
+                self.ended.push_back(finished.call.clone());
+                if self.ended.len() > ENDED {
+                    self.ended.pop_front();
+                }
             }
+            _ => {}
         }
     }
 
@@ -112,12 +115,12 @@ mod tests {
     use super::*;
     use crate::test_daemon;
 
-    fn event(kind: &str, call: &str) -> Envelope {
+    fn event(kind: &str, call: &str) -> ClientEvent {
         let data = json!({
             "call": call, "command": "x", "cwd": "/", "shell": "/bin/sh", "digest": "", "rule": "", "ending": "exited",
             "exitCode": 0, "output": "", "bytes": 0, "intoContext": true
         });
-        serde_json::from_value(test_daemon::envelope(None, kind, data)).unwrap()
+        test_daemon::event(test_daemon::envelope(None, kind, data))
     }
 
     fn taken(own: &mut OwnCommands, call: &str, seq: Option<u64>) -> bool {

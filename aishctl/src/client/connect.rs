@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use aish_proto::envelope::{EventParams, NOTIFICATION};
 use aish_proto::error::{ErrorData, ErrorKind};
+use aish_proto::event::ClientEvent;
+use aish_proto::id::SubscriptionId;
 use aish_proto::limits;
 use aish_proto::method::Method;
 use interprocess::local_socket::GenericFilePath;
@@ -43,7 +45,8 @@ const ENVELOPE_BYTES: usize = 256;
 /// One event, and its envelope as the daemon wrote it.
 #[derive(Clone, Debug)]
 pub struct WireEvent {
-    pub params: EventParams,
+    pub subscription: SubscriptionId,
+    pub event: ClientEvent,
     /// The envelope unchanged, with fields that this build does not know.
     pub raw: Box<RawValue>,
 }
@@ -418,7 +421,11 @@ fn sort(line: &[u8]) -> WireLine {
             .ok()?
             .event
             .to_owned();
-        Some(WireEvent { params, raw })
+        Some(WireEvent {
+            subscription: params.subscription,
+            event: params.event.into(),
+            raw,
+        })
     });
     read.map_or(WireLine::Unknown, |it| WireLine::Event(Box::new(it)))
 }
@@ -505,7 +512,7 @@ mod tests {
         answer.unwrap();
         for n in 1..=400u64 {
             let event = events.recv().await.unwrap();
-            assert_eq!(n, event.params.event.seq.unwrap().0);
+            assert_eq!(n, event.event.seq.unwrap().0);
             assert!(event.raw.get().contains("\"later\":true"));
         }
     }

@@ -254,7 +254,7 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
         control: &mut FollowControl<'_>,
         event: &WireEvent,
     ) -> Result<(), Failure> {
-        let envelope = &event.params.event;
+        let envelope = &event.event;
         if let Some(seq) = envelope.seq {
             if envelope.epoch == self.target.cursor.epoch && seq <= self.target.cursor.seq {
                 return Ok(());

@@ -4,8 +4,8 @@ use std::io;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, ReplayStart};
 use aish_proto::conversation::{History, HistoryParams};
-use aish_proto::envelope::{Envelope, EventData as _};
-use aish_proto::event::{AssistantMessage, ReplayComplete, TurnFinished, UserMessage};
+use aish_proto::envelope::EventData as _;
+use aish_proto::event::{AssistantMessage, ClientEvent, Event, TurnFinished, UserMessage};
 use aish_proto::id::{ConversationId, Seq};
 use clap::Args;
 use serde_json::json;
@@ -111,7 +111,7 @@ async fn read<O: AsyncWrite + Unpin>(
     output: &mut AnswerOutput<O>,
 ) -> Result<bool, Failure> {
     while let Some(event) = link.events.recv().await {
-        let envelope = &event.params.event;
+        let envelope = &event.event;
         let shown = match output.form {
             OutputForm::Json => {
                 if envelope.seq.is_some() {
@@ -136,7 +136,7 @@ async fn read<O: AsyncWrite + Unpin>(
                 seq,
             });
         }
-        if envelope.kind == ReplayComplete::KIND && !follow {
+        if matches!(envelope.data, Event::ReplayComplete(_)) && !follow {
             if output.form == OutputForm::Text {
                 let rest = show(output, AssistantMessage::KIND, &rows.rest()).await;
                 rest.map_err(|it| Failure::output(&it))?;
@@ -148,7 +148,7 @@ async fn read<O: AsyncWrite + Unpin>(
 }
 
 /// The rows of an event in a transcript: what stands in the log, not who came and went meanwhile.
-fn transcript(rows: &mut ConversationRows, envelope: &Envelope) -> Vec<SafeRow> {
+fn transcript(rows: &mut ConversationRows, envelope: &ClientEvent) -> Vec<SafeRow> {
     if envelope.seq.is_none() {
         rows.learn_names(envelope);
         return Vec::new();
@@ -249,7 +249,7 @@ pub async fn page(desk: &CommandContext, args: &LogArgs) -> Result<CommandOutput
         .rev()
         .flatten()
         .filter(|it| it.seq > Some(from));
-    let shown: Vec<SafeRow> = events.flat_map(|it| rows.take(&it)).collect();
+    let shown: Vec<SafeRow> = events.flat_map(|it| rows.take(&it.into())).collect();
     Ok(CommandOutput::text(text(&shown)))
 }
 

@@ -5,11 +5,7 @@ use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, Cursor, ReplayStart};
 use aish_proto::conversation::ConversationCreateParams;
-use aish_proto::envelope::EventData as _;
-use aish_proto::event::{
-    ConfirmRequested, ConfirmResolved, ResyncRequired, ToolProgress, ToolResult, TurnFinished,
-    TurnQueued, TurnStarted,
-};
+use aish_proto::event::{Event, ToolProgress, ToolResult, TurnFinished};
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aish_proto::tool::{Run, ToolRunParams};
 use aish_proto::turn::{
@@ -355,8 +351,8 @@ enum CallMessage {
 
 impl LoggedTurn {
     fn take(&mut self, event: &WireEvent) -> Option<CallMessage> {
-        let event = &event.params.event;
-        if event.kind == ResyncRequired::KIND {
+        let event = &event.event;
+        if let Event::ResyncRequired(_) = &event.data {
             self.end = Some(CallEnd::Lost);
         }
         if event.turn != Some(self.id) {
@@ -365,20 +361,22 @@ impl LoggedTurn {
         if let Some(seq) = event.seq {
             self.cursor.seq = seq;
         }
-        if event.kind == ConfirmRequested::KIND {
-            self.waits = Some("waits for a person to allow it: aishctl confirm ls");
-            return self.waits.map(CallMessage::Waits);
-        } else if event.kind == TurnQueued::KIND {
-            self.waits = Some("waits for other turns of its conversation");
-            return self.waits.map(CallMessage::Waits);
-        } else if event.kind == ConfirmResolved::KIND || event.kind == TurnStarted::KIND {
-            self.waits = None;
-        } else if let Some(said) = event.read::<ToolProgress>() {
-            return Some(CallMessage::Progress(Box::new(said)));
-        } else if let Some(result) = event.read::<ToolResult>() {
-            self.result = Some(result);
-        } else if let Some(finished) = event.read::<TurnFinished>() {
-            self.end = Some(CallEnd::Finished(Box::new(finished)));
+        match &event.data {
+            Event::ConfirmRequested(_) => {
+                self.waits = Some("waits for a person to allow it: aishctl confirm ls");
+                return self.waits.map(CallMessage::Waits);
+            }
+            Event::TurnQueued(_) => {
+                self.waits = Some("waits for other turns of its conversation");
+                return self.waits.map(CallMessage::Waits);
+            }
+            Event::ConfirmResolved(_) | Event::TurnStarted(_) => self.waits = None,
+            Event::ToolProgress(said) => return Some(CallMessage::Progress(said.clone())),
+            Event::ToolResult(result) => self.result = Some(ToolResult::clone(result)),
+            Event::TurnFinished(finished) => {
+                self.end = Some(CallEnd::Finished(finished.clone()));
+            }
+            _ => {}
         }
         None
     }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, ReplayStart};
-use aish_proto::envelope::EventData as _;
-use aish_proto::event::ResourceChanged;
+use aish_proto::event::Event;
 use aish_proto::id::ConversationId;
 use aish_proto::resource::{
     Get, List, ResourceAuthor, ResourceChangeKind, ResourceGetParams, ResourceListParams,
@@ -171,8 +170,8 @@ impl Gateway {
             tokio::select! {
                 event = link.events.recv() => {
                     let Some(event) = event else { return };
-                    if event.params.event.kind == ResourceChanged::KIND
-                        && event.params.event.read::<ResourceChanged>().is_some_and(|it| alters(it.change))
+                    if let Event::ResourceChanged(changed) = &event.event.data
+                        && alters(changed.change)
                     {
                         self.tell_of_change(ListChange::Resources).await;
                     }

@@ -5,8 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::envelope::EventData as _;
-use aish_proto::event::{ConfigReloaded, ToolsChanged};
+use aish_proto::event::Event;
 use aish_proto::id::ConversationId;
 use aish_proto::mcp;
 use aish_proto::method::Empty;
@@ -241,8 +240,8 @@ pub(super) async fn keep(
 
 /// `None`: the connection is gone.
 async fn next_change(link: &mut DaemonLink) -> Option<()> {
-    let kinds = [ToolsChanged::KIND, ConfigReloaded::KIND];
-    while !kinds.contains(&link.events.recv().await?.params.event.kind.as_str()) {}
+    let changes = |it: &Event| matches!(it, Event::ToolsChanged(_) | Event::ConfigReloaded(_));
+    while !changes(&link.events.recv().await?.event.data) {}
     // The list that is read next has these too.
     while link.events.try_recv().is_ok() {}
     Some(())

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use aish_proto::envelope::{Envelope, EventData as _};
-use aish_proto::event::{CwdChanged, ShellFinished, ShellOutput, ShellStarted};
+use aish_proto::event::{ClientEvent, Event, ShellFinished, ShellOutput};
 use aish_proto::shell::ShellEnding;
 
 use crate::render::markdown::GlyphSet;
@@ -78,9 +77,12 @@ struct CommandFrame {
 
 impl CommandFrames {
     /// Whether a frame begins with the rows of this event.
-    pub fn begins(event: &Envelope) -> bool {
-        let refused = |it: ShellFinished| it.ending == ShellEnding::Refused;
-        event.kind == ShellStarted::KIND || event.read::<ShellFinished>().is_some_and(refused)
+    pub fn begins(event: &ClientEvent) -> bool {
+        match &event.data {
+            Event::ShellStarted(_) => true,
+            Event::ShellFinished(finished) => finished.ending == ShellEnding::Refused,
+            _ => false,
+        }
     }
 
     /// With these marks in front of its rows.
@@ -92,28 +94,35 @@ impl CommandFrames {
     }
 
     /// The rows that an event adds; `None`: it is about no command.
-    pub fn take(&mut self, event: &Envelope) -> Option<Vec<String>> {
+    pub fn take(&mut self, event: &ClientEvent) -> Option<Vec<String>> {
         let Self { running, marks } = self;
         let frame = || CommandFrame {
             marks: *marks,
             ..CommandFrame::default()
         };
-        if let Some(started) = event.read::<ShellStarted>() {
-            running.insert(started.call.clone(), frame());
-            let begins = marks.begins;
-            return Some(vec![format!("{begins}{}", safe::visible(&started.command))]);
-        }
-        if let Some(output) = event.read::<ShellOutput>() {
-            let frame = running.entry(output.call.clone()).or_insert_with(frame);
-            return Some(frame.print(&output));
-        }
-        if let Some(finished) = event.read::<ShellFinished>() {
-            let begun = running.remove(&finished.call);
-            return Some(begun.unwrap_or_else(frame).finish(&finished));
-        }
-        let CwdChanged { cwd, .. } = event.read()?;
-        let prints = marks.prints;
-        Some(vec![format!("{prints}directory: {}", safe::one_line(&cwd))])
+        Some(match &event.data {
+            Event::ShellStarted(started) => {
+                running.insert(started.call.clone(), frame());
+                let begins = marks.begins;
+                vec![format!("{begins}{}", safe::visible(&started.command))]
+            }
+            Event::ShellOutput(output) => {
+                let frame = running.entry(output.call.clone()).or_insert_with(frame);
+                frame.print(output)
+            }
+            Event::ShellFinished(finished) => {
+                let begun = running.remove(&finished.call);
+                begun.unwrap_or_else(frame).finish(finished)
+            }
+            Event::CwdChanged(changed) => {
+                let prints = marks.prints;
+                vec![format!(
+                    "{prints}directory: {}",
+                    safe::one_line(&changed.cwd)
+                )]
+            }
+            _ => return None,
+        })
     }
 }
 
@@ -250,7 +259,7 @@ mod tests {
         let mut rows = vec![];
         for (kind, data) in events {
             let event = test_daemon::envelope(None, kind, data.clone());
-            let event = serde_json::from_value(event).unwrap();
+            let event = test_daemon::event(event);
             rows.extend(frames.take(&event).unwrap());
         }
         assert_eq!(expected, rows);
@@ -382,7 +391,7 @@ mod tests {
         let mut frames = CommandFrames::default();
         let flood = "y\n".repeat(100_000);
         let (kind, data) = output(0, &flood);
-        let event = serde_json::from_value(test_daemon::envelope(None, kind, data)).unwrap();
+        let event = test_daemon::event(test_daemon::envelope(None, kind, data));
         assert_eq!(400, frames.take(&event).unwrap().len());
     }
 }

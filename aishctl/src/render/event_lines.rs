@@ -2,11 +2,7 @@
 
 use std::fmt::Write as _;
 
-use aish_proto::envelope::Envelope;
-use aish_proto::event::{
-    BudgetChanged, BudgetReached, NorrisEnded, NorrisLaunched, NorrisNudged, NorrisPaused,
-    NorrisResumed, NorrisStep, ResourceChanged,
-};
+use aish_proto::event::{BudgetChanged, ClientEvent, Event, ResourceChanged};
 use aish_proto::norris::{NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisSpent};
 use aish_proto::resource::{ResourceAuthor, ResourceChangeKind};
 use aish_proto::usage::ConversationBudget;
@@ -15,55 +11,48 @@ use crate::render::question;
 use crate::safe;
 
 /// What an event of a run says to people.
-pub(crate) fn run_line(event: &Envelope) -> Option<String> {
-    if let Some(launched) = event.read::<NorrisLaunched>() {
-        let opinion = if launched.second_opinion {
-            "with a second opinion"
-        } else {
-            "without a second opinion"
-        };
-        return Some(format!(
-            "norris: launched; calls and commands {} run unasked unless they are destructive; at most {}, {opinion}",
-            granted(&launched.levels),
-            bounds(launched.limits)
-        ));
-    }
-    if let Some(NorrisStep { step, spent }) = event.read() {
-        return Some(format!("norris: {}", progress(step, None, spent)));
-    }
-    if let Some(NorrisNudged { .. }) = event.read() {
-        return Some("norris: nothing was done, and the model is told so".to_owned());
-    }
-    if let Some(NorrisPaused { pause, .. }) = event.read() {
-        return Some(match pause {
+pub(crate) fn run_line(event: &ClientEvent) -> Option<String> {
+    Some(match &event.data {
+        Event::NorrisLaunched(launched) => {
+            let opinion = if launched.second_opinion {
+                "with a second opinion"
+            } else {
+                "without a second opinion"
+            };
+            format!(
+                "norris: launched; calls and commands {} run unasked unless they are destructive; at most {}, {opinion}",
+                granted(&launched.levels),
+                bounds(launched.limits)
+            )
+        }
+        Event::NorrisStep(begun) => {
+            format!("norris: {}", progress(begun.step, None, begun.spent))
+        }
+        Event::NorrisNudged(_) => "norris: nothing was done, and the model is told so".to_owned(),
+        Event::NorrisPaused(paused) => match paused.pause {
             NorrisPause::Person => "norris: paused; :norris resume goes on".to_owned(),
             NorrisPause::Interrupted => {
                 "norris: interrupted; what had begun is of unknown effect; :norris resume goes on"
                     .to_owned()
             }
-        });
-    }
-    if event.read::<NorrisResumed>().is_some() {
-        return Some("norris: resumed".to_owned());
-    }
-    let NorrisEnded {
-        outcome,
-        reason,
-        step,
-        spent,
-    } = event.read()?;
-    let how = match outcome {
-        NorrisOutcome::Done => "done",
-        NorrisOutcome::Halted => "halted by the model",
-        NorrisOutcome::Limit => "a limit is met",
-        NorrisOutcome::Stopped => "stopped",
-        NorrisOutcome::Failed => "failed",
-    };
-    Some(format!(
-        "norris: {how}: {} ({})",
-        safe::one_line(&reason),
-        progress(step, None, spent)
-    ))
+        },
+        Event::NorrisResumed(_) => "norris: resumed".to_owned(),
+        Event::NorrisEnded(ended) => {
+            let how = match ended.outcome {
+                NorrisOutcome::Done => "done",
+                NorrisOutcome::Halted => "halted by the model",
+                NorrisOutcome::Limit => "a limit is met",
+                NorrisOutcome::Stopped => "stopped",
+                NorrisOutcome::Failed => "failed",
+            };
+            format!(
+                "norris: {how}: {} ({})",
+                safe::one_line(&ended.reason),
+                progress(ended.step, None, ended.spent)
+            )
+        }
+        _ => return None,
+    })
 }
 
 pub(crate) fn granted(levels: &NorrisLevels) -> String {
@@ -126,12 +115,16 @@ pub(crate) fn progress(step: u32, limits: Option<NorrisLimits>, spent: NorrisSpe
 }
 
 /// What an event says of budgets, in one line.
-pub(crate) fn budget_line(event: &Envelope) -> Option<String> {
-    if let Some(BudgetReached { text, hint, .. }) = event.read() {
-        return Some(format!("{text}; {hint}"));
-    }
-    let BudgetChanged { budget, by } = event.read()?;
-    let by = by.map_or_else(String::new, |it| format!(" ({})", question::who(&it)));
+pub(crate) fn budget_line(event: &ClientEvent) -> Option<String> {
+    let BudgetChanged { budget, by } = match &event.data {
+        Event::BudgetReached(reached) => {
+            return Some(format!("{}; {}", reached.text, reached.hint));
+        }
+        Event::BudgetChanged(changed) => &**changed,
+        _ => return None,
+    };
+    let by = by.as_ref();
+    let by = by.map_or_else(String::new, |it| format!(" ({})", question::who(it)));
     let ConversationBudget { tokens, usd } = budget.unwrap_or_default();
     let tokens = tokens.map(|it| format!("{it} tokens"));
     let usd = usd.map(|it| it.to_string());

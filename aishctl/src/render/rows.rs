@@ -3,12 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::{
-    ArchivedChanged, AssistantMessage, ConfirmRequested, ConfirmResolved, McpStatus, ModelChanged,
-    Presence, PresentClient, Renamed, ResourceChanged, ResourcePinned, ResourceUnpinned, Restored,
-    ResyncRequired, ShellFinished, Shutdown, Snapshot, Status, StatusLevel, TextDelta, ToolCall,
-    ToolProgress, ToolResult, TurnFinished, TurnQueued, TurnStarted, UserMessage,
+    ClientEvent, ConfirmRequested, ConfirmResolved, Event, PresentClient, Snapshot, StatusLevel,
+    TurnFinished, UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::shell::ShellEnding;
@@ -130,87 +127,92 @@ impl ConversationRows {
     }
 
     /// The rows that an event adds. The same stored event must not come twice.
-    pub fn take(&mut self, event: &Envelope) -> Vec<SafeRow> {
+    pub fn take(&mut self, event: &ClientEvent) -> Vec<SafeRow> {
         let mut rows = Vec::new();
         rows.extend(self.unstored.event_line(event).map(|it| notice(&it)));
-        if event.kind == TurnStarted::KIND || event.kind == TurnFinished::KIND {
+        if let Event::TurnStarted(_) | Event::TurnFinished(_) = &event.data {
             self.no_longer_waiting(event.turn, &mut rows);
         }
-        if let Some(message) = event.read::<UserMessage>() {
-            let running = self.answer.as_ref().filter(|it| it.ended.is_none());
-            match (running.map(|it| it.turn), event.turn) {
-                (Some(running), Some(turn)) if running != turn => {
-                    let mut question = Vec::new();
-                    self.question(event, &message, &mut question);
-                    self.waiting.push((turn, question));
+        match &event.data {
+            Event::UserMessage(message) => {
+                let running = self.answer.as_ref().filter(|it| it.ended.is_none());
+                match (running.map(|it| it.turn), event.turn) {
+                    (Some(running), Some(turn)) if running != turn => {
+                        let mut question = Vec::new();
+                        self.question(event, message, &mut question);
+                        self.waiting.push((turn, question));
+                    }
+                    (Some(_) | None, _) => {
+                        self.close(&mut rows);
+                        self.question(event, message, &mut rows);
+                    }
                 }
-                (Some(_) | None, _) => {
-                    self.close(&mut rows);
-                    self.question(event, &message, &mut rows);
+            }
+            Event::Presence(presence) => self.presence(&presence.clients, &mut rows),
+            Event::Snapshot(snapshot) => self.snapshot(event, snapshot, &mut rows),
+            Event::ReplayComplete(_) => {
+                self.past = None;
+                if let Some(turn) = self.answer.as_ref().map(|it| it.turn) {
+                    self.write(turn, event, &mut rows);
                 }
             }
-        } else if let Some(presence) = event.read::<Presence>() {
-            self.presence(&presence.clients, &mut rows);
-        } else if let Some(snapshot) = event.read::<Snapshot>() {
-            self.remember(&snapshot.presence);
-            self.unasked(&[], &mut rows);
-            let waiting = snapshot.pending_confirms.iter();
-            self.past = Some(waiting.map(|it| it.request.confirm).collect());
-            for it in &snapshot.pending_confirms {
-                self.numbers.insert(it.request.confirm, it.request.number);
-            }
-            rows.extend(snapshot.notice.iter().map(|it| notice(it)));
-            if let Some(turn) = snapshot.running.as_ref().map(|it| it.turn) {
-                self.write(turn, event, &mut rows);
-            }
-        } else if event.kind == aish_proto::event::ReplayComplete::KIND {
-            self.past = None;
-            if let Some(turn) = self.answer.as_ref().map(|it| it.turn) {
-                self.write(turn, event, &mut rows);
-            }
-        } else if let Some(frame) = self.frames.take(event) {
-            if event.turn.is_some() {
-                // A model's message is over when what it proposed runs.
-                self.close(&mut rows);
-            }
-            self.beside.extend(frame.into_iter().map(SafeRow::Text));
-            let stopped = self.stopped_by(event).map(|it| notice(&it));
-            self.beside.extend(stopped);
-            let is_over = event.kind == ShellFinished::KIND;
-            if is_over || self.beside.len() > MOST_BESIDE || !self.is_within_block() {
-                rows.append(&mut self.beside);
-            }
-        } else if let Some(text) = self.event_line(event) {
-            // Before a line that has begun: none of it is on the screen yet, and it stays whole.
-            rows.push(notice(&text));
-        } else if event.turn.is_none()
-            && let Some(request) = event.read::<ConfirmRequested>()
-        {
             // No turn waits for it, so that it breaks into none that is being shown.
-            self.question_rows(&request, &mut rows);
-        } else if event.turn.is_none()
-            && let Some(resolved) = event.read::<ConfirmResolved>()
-        {
-            self.settled(&resolved, &mut rows);
-        } else if let Some(turn) = event.turn {
-            let kinds = [
-                TextDelta::KIND,
-                AssistantMessage::KIND,
-                TurnFinished::KIND,
-                TurnStarted::KIND,
-                ConfirmRequested::KIND,
-                ConfirmResolved::KIND,
-                ToolCall::KIND,
-                ToolProgress::KIND,
-            ];
-            if kinds.contains(&event.kind.as_str()) {
+            Event::ConfirmRequested(request) if event.turn.is_none() => {
+                self.question_rows(request, &mut rows);
+            }
+            Event::ConfirmResolved(resolved) if event.turn.is_none() => {
+                self.settled(resolved, &mut rows);
+            }
+            Event::TextDelta(_)
+            | Event::AssistantMessage(_)
+            | Event::TurnFinished(_)
+            | Event::TurnStarted(_)
+            | Event::ConfirmRequested(_)
+            | Event::ConfirmResolved(_)
+            | Event::ToolCall(_)
+            | Event::ToolProgress(_) => {
+                let Some(turn) = event.turn else { return rows };
                 self.write(turn, event, &mut rows);
+                if let Event::TurnFinished(finished) = &event.data {
+                    self.finish(event, finished, &mut rows);
+                }
             }
-            if let Some(finished) = event.read::<TurnFinished>() {
-                self.finish(event, &finished, &mut rows);
-            }
+            _ => match self.frames.take(event) {
+                Some(frame) => self.frame(event, frame, &mut rows),
+                // Before a line that has begun: none of it is on the screen yet, and it stays whole.
+                None => rows.extend(self.event_line(event).map(|it| notice(&it))),
+            },
         }
         rows
+    }
+
+    fn snapshot(&mut self, event: &ClientEvent, snapshot: &Snapshot, rows: &mut Vec<SafeRow>) {
+        self.remember(&snapshot.presence);
+        self.unasked(&[], rows);
+        let waiting = snapshot.pending_confirms.iter();
+        self.past = Some(waiting.map(|it| it.request.confirm).collect());
+        for it in &snapshot.pending_confirms {
+            self.numbers.insert(it.request.confirm, it.request.number);
+        }
+        rows.extend(snapshot.notice.iter().map(|it| notice(it)));
+        if let Some(turn) = snapshot.running.as_ref().map(|it| it.turn) {
+            self.write(turn, event, rows);
+        }
+    }
+
+    /// The rows of a command.
+    fn frame(&mut self, event: &ClientEvent, frame: Vec<String>, rows: &mut Vec<SafeRow>) {
+        if event.turn.is_some() {
+            // A model's message is over when what it proposed runs.
+            self.close(rows);
+        }
+        self.beside.extend(frame.into_iter().map(SafeRow::Text));
+        let stopped = self.stopped_by(event).map(|it| notice(&it));
+        self.beside.extend(stopped);
+        let is_over = matches!(event.data, Event::ShellFinished(_));
+        if is_over || self.beside.len() > MOST_BESIDE || !self.is_within_block() {
+            rows.append(&mut self.beside);
+        }
     }
 
     /// Whether a person at this window can still be asked. A transcript asks nobody.
@@ -240,11 +242,11 @@ impl ConversationRows {
     }
 
     /// Takes from an event only who is here.
-    pub fn learn_names(&mut self, event: &Envelope) {
-        if let Some(snapshot) = event.read::<Snapshot>() {
-            self.remember(&snapshot.presence);
-        } else if let Some(presence) = event.read::<Presence>() {
-            self.remember(&presence.clients);
+    pub fn learn_names(&mut self, event: &ClientEvent) {
+        match &event.data {
+            Event::Snapshot(snapshot) => self.remember(&snapshot.presence),
+            Event::Presence(presence) => self.remember(&presence.clients),
+            _ => {}
         }
     }
 
@@ -265,7 +267,7 @@ impl ConversationRows {
         format!("{} here: {}", names.len(), names.join(", "))
     }
 
-    fn question(&self, event: &Envelope, message: &UserMessage, rows: &mut Vec<SafeRow>) {
+    fn question(&self, event: &ClientEvent, message: &UserMessage, rows: &mut Vec<SafeRow>) {
         let text = safe::screen(&message.text);
         let mut lines = text.lines();
         let name = self.name(event.client);
@@ -288,91 +290,67 @@ impl ConversationRows {
     }
 
     /// Facts that are one line for people.
-    fn event_line(&mut self, event: &Envelope) -> Option<String> {
-        if let Some(McpStatus { server }) = event.read() {
-            return self.servers.status_line(&server, self.verbose);
-        }
-        if let Some(Status { level, text }) = event.read() {
-            return (level != StatusLevel::Debug || self.verbose).then_some(text);
-        }
-        if let Some(told) = event_lines::run_line(event) {
-            return Some(told);
-        }
-        if let Some(TurnQueued { position }) = event.read() {
-            let who = event
-                .client
-                .map(|it| format!(" from {}", self.you(it)))
-                .unwrap_or_default();
-            let hint = match self.reader {
-                RowReader::Plain => String::new(),
-                RowReader::Person => format!(" — :queue to see, :queue drop {position}"),
-            };
-            return Some(format!("queued #{position}{who}{hint}"));
-        }
-        let result = event.read::<ToolResult>();
-        if let Some(result) = result.filter(|it| it.denied.is_none()) {
-            let said = match progress::trouble(&result) {
-                Some(trouble) => trouble,
-                None if result.ok => "ok",
-                None => "failed",
-            };
-            return Some(format!("{}: {said}", result.name));
-        }
-        if let Some(changed) = event.read::<ResourceChanged>() {
-            return Some(event_lines::resource_line(&changed));
-        }
-        if let Some(pinned) = event.read::<ResourcePinned>() {
-            return Some(format!("pinned @{}:{}", pinned.alias, pinned.uri));
-        }
-        if let Some(pinned) = event.read::<ResourceUnpinned>() {
-            return Some(format!(
-                "no longer pinned: @{}:{}",
-                pinned.alias, pinned.uri
-            ));
-        }
-        if let Some(Renamed { title }) = event.read() {
-            return Some(format!("this conversation is called {title} now"));
-        }
-        if let Some(ModelChanged { model }) = event.read() {
-            return Some(format!(
-                "model: {}",
-                model.as_deref().unwrap_or("the default")
-            ));
-        }
-        if let Some(ArchivedChanged { archived }) = event.read() {
-            return Some(
-                if archived {
-                    "archived"
-                } else {
-                    "no longer archived"
+    fn event_line(&mut self, event: &ClientEvent) -> Option<String> {
+        Some(match &event.data {
+            Event::McpStatus(status) => {
+                return self.servers.status_line(&status.server, self.verbose);
+            }
+            Event::Status(status) => {
+                let is_told = status.level != StatusLevel::Debug || self.verbose;
+                return is_told.then(|| status.text.clone());
+            }
+            Event::TurnQueued(queued) => {
+                let position = queued.position;
+                let who = event.client.map(|it| format!(" from {}", self.you(it)));
+                let hint = match self.reader {
+                    RowReader::Plain => String::new(),
+                    RowReader::Person => format!(" — :queue to see, :queue drop {position}"),
+                };
+                format!("queued #{position}{}{hint}", who.unwrap_or_default())
+            }
+            Event::ToolResult(result) => {
+                if result.denied.is_some() {
+                    return None;
                 }
-                .to_owned(),
-            );
-        }
-        // What left the context is told by the status that comes with it.
-        if let Some(Restored { .. }) = event.read() {
-            return Some("a turn that had left the model's context is in it again".to_owned());
-        }
-        if let Some(ResyncRequired { reason }) = event.read() {
-            return Some(format!(
-                "what was missed cannot be shown here ({reason}); :log has what there is, and :switch CONV goes elsewhere"
-            ));
-        }
-        if let Some(reloaded) = event.read() {
-            return Some(crate::render::notice::reloaded(&reloaded));
-        }
-        if let Some(changed) = event.read() {
-            return crate::render::notice::tools(&changed);
-        }
-        if let Some(budget) = event_lines::budget_line(event) {
-            return Some(budget);
-        }
-        event
-            .read()
-            .map(|Shutdown { reason, .. }| format!("aishd is going ({reason})"))
+                let said = match progress::trouble(result) {
+                    Some(trouble) => trouble,
+                    None if result.ok => "ok",
+                    None => "failed",
+                };
+                format!("{}: {said}", result.name)
+            }
+            Event::ResourceChanged(changed) => event_lines::resource_line(changed),
+            Event::ResourcePinned(pinned) => format!("pinned @{}:{}", pinned.alias, pinned.uri),
+            Event::ResourceUnpinned(pinned) => {
+                format!("no longer pinned: @{}:{}", pinned.alias, pinned.uri)
+            }
+            Event::Renamed(renamed) => {
+                format!("this conversation is called {} now", renamed.title)
+            }
+            Event::ModelChanged(changed) => {
+                format!(
+                    "model: {}",
+                    changed.model.as_deref().unwrap_or("the default")
+                )
+            }
+            Event::ArchivedChanged(changed) if changed.archived => "archived".to_owned(),
+            Event::ArchivedChanged(_) => "no longer archived".to_owned(),
+            // What left the context is told by the status that comes with it.
+            Event::Restored(_) => {
+                "a turn that had left the model's context is in it again".to_owned()
+            }
+            Event::ResyncRequired(required) => format!(
+                "what was missed cannot be shown here ({}); :log has what there is, and :switch CONV goes elsewhere",
+                required.reason
+            ),
+            Event::ConfigReloaded(reloaded) => crate::render::notice::reloaded(reloaded),
+            Event::ToolsChanged(changed) => return crate::render::notice::tools(changed),
+            Event::Shutdown(shutdown) => format!("aishd is going ({})", shutdown.reason),
+            _ => return event_lines::run_line(event).or_else(|| event_lines::budget_line(event)),
+        })
     }
 
-    fn write(&mut self, turn: TurnId, event: &Envelope, rows: &mut Vec<SafeRow>) {
+    fn write(&mut self, turn: TurnId, event: &ClientEvent, rows: &mut Vec<SafeRow>) {
         if self.answer.as_ref().is_none_or(|it| it.turn != turn) {
             self.close(rows);
             self.answer = Some(StreamedAnswer::new(turn));
@@ -404,7 +382,7 @@ impl ConversationRows {
                 StreamStep::Settled(resolved) => self.settled(&resolved, rows),
             }
         }
-        if event.kind == AssistantMessage::KIND || event.kind == TurnFinished::KIND {
+        if let Event::AssistantMessage(_) | Event::TurnFinished(_) = &event.data {
             self.close(rows);
         }
     }
@@ -478,7 +456,7 @@ impl ConversationRows {
         rows.append(&mut self.beside);
     }
 
-    fn finish(&mut self, event: &Envelope, finished: &TurnFinished, rows: &mut Vec<SafeRow>) {
+    fn finish(&mut self, event: &ClientEvent, finished: &TurnFinished, rows: &mut Vec<SafeRow>) {
         if finished.merged_into.is_some() {
             return;
         }
@@ -567,9 +545,11 @@ impl ConversationRows {
     }
 
     /// Somebody elsewhere ended a command.
-    fn stopped_by(&self, event: &Envelope) -> Option<String> {
+    fn stopped_by(&self, event: &ClientEvent) -> Option<String> {
         let client = event.client.filter(|it| Some(*it) != self.us)?;
-        let finished = event.read::<ShellFinished>()?;
+        let Event::ShellFinished(finished) = &event.data else {
+            return None;
+        };
         let cancelled = finished.ending == ShellEnding::Cancelled;
         cancelled.then(|| format!("cancelled by {}", self.you(client)))
     }
@@ -599,19 +579,16 @@ mod tests {
     fn check(events: &[(&str, Value)], expected: &[&str]) {
         let us = ClientId::from_bytes([5; 16]);
         let mut rows = ConversationRows::new(Some(us), false);
-        rows.take(
-            &serde_json::from_value(test_daemon::envelope(
-                None,
-                "snapshot",
-                test_daemon::snapshot(0, Value::Null),
-            ))
-            .unwrap(),
-        );
+        rows.take(&test_daemon::event(test_daemon::envelope(
+            None,
+            "snapshot",
+            test_daemon::snapshot(0, Value::Null),
+        )));
         let mut shown = Vec::new();
         for (kind, data) in events {
             let mut event = test_daemon::envelope(None, kind, data.clone());
             event["client"] = json!(us);
-            for row in rows.take(&serde_json::from_value(event).unwrap()) {
+            for row in rows.take(&test_daemon::event(event)) {
                 shown.push(match row {
                     SafeRow::Text(text) | SafeRow::Asked(_, text) => text,
                     SafeRow::Notice(text) => format!("[aish] {text}"),
@@ -672,7 +649,7 @@ mod tests {
         let mut shown = |kind: &str, data: Value, turn: &Value| -> Vec<String> {
             let mut event = test_daemon::envelope(None, kind, data);
             event["turn"] = turn.clone();
-            let rows = rows.take(&serde_json::from_value(event).unwrap());
+            let rows = rows.take(&test_daemon::event(event));
             rows.into_iter()
                 .map(|it| match it {
                     SafeRow::Text(text) | SafeRow::Asked(_, text) | SafeRow::Notice(text) => text,
@@ -764,16 +741,17 @@ mod tests {
             if waits {
                 event["turn"] = other.clone();
             }
-            rows.take(&serde_json::from_value(event).unwrap())
+            rows.take(&test_daemon::event(event))
         };
         let asked = |text: &str| json!({"text": text, "attachments": []});
         let ended = json!({"stopReason": "end", "text": "two", "usage": null});
         take("userMessage", asked("one"), false);
-        take("turnStarted", json!({"model": "m", "attempt": 1}), false);
+        let started = json!({"model": "m", "modelId": "m", "source": "configured"});
+        take("turnStarted", started.clone(), false);
         assert!(take("userMessage", asked("later"), true).is_empty());
         let answered = take("turnFinished", ended, false);
         assert_eq!(vec![SafeRow::Text("two".into())], answered);
-        let begun = take("turnStarted", json!({"model": "m", "attempt": 1}), true);
+        let begun = take("turnStarted", started, true);
         assert_eq!(
             vec![SafeRow::Asked(RowAsker::Other, "› later".into())],
             begun

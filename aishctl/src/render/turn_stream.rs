@@ -1,12 +1,9 @@
 //! From events to the text of one turn: a fold without IO. Deltas are a courtesy; the finished item is
 //! the truth, and whatever a delta did not bring is taken from it.
 
-use aish_proto::envelope::{Envelope, EventData as _};
 use aish_proto::event::{
-    AssistantMessage, BudgetReached, CalledTool, ConfirmRequested, ConfirmResolved, FallbackUsed,
-    NorrisEnded, ReplayComplete, ResyncRequired, RouteDecided, RunningTurn, ShellFinished,
-    Snapshot, Status, StatusLevel, TextDelta, ToolCall, ToolProgress, ToolResult, TurnFinished,
-    TurnQueued, TurnStarted,
+    CalledTool, ClientEvent, ConfirmRequested, ConfirmResolved, Event, FallbackUsed, NorrisEnded,
+    RunningTurn, StatusLevel, ToolResult, TurnFinished,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
@@ -88,6 +85,10 @@ pub enum StreamStep {
     Settled(Box<ConfirmResolved>),
 }
 
+fn info(text: String) -> StreamStep {
+    StreamStep::Notice(StatusLevel::Info, text)
+}
+
 impl StreamedAnswer {
     pub fn new(turn: TurnId) -> Self {
         Self {
@@ -130,7 +131,7 @@ impl StreamedAnswer {
     }
 
     /// Takes one event in. The same stored event must not come twice; deltas may.
-    pub fn take(&mut self, event: &Envelope) -> Vec<StreamStep> {
+    pub fn take(&mut self, event: &ClientEvent) -> Vec<StreamStep> {
         let mut steps = Vec::new();
         if event.turn.is_none_or(|it| it == self.turn) {
             self.fold(event, &mut steps);
@@ -138,101 +139,104 @@ impl StreamedAnswer {
         steps
     }
 
-    fn fold(&mut self, event: &Envelope, steps: &mut Vec<StreamStep>) {
-        self.fold_models(event, steps);
-        if let Some(TextDelta {
-            item, offset, text, ..
-        }) = event.read()
-        {
-            self.piece(item, offset, &text, steps);
-        } else if let Some(finished) = event.read::<TurnFinished>() {
-            self.finish_turn(finished, steps);
-        } else if let Some(TurnQueued { position }) = event.read() {
-            steps.push(StreamStep::Notice(
-                StatusLevel::Info,
-                format!("queued #{position}"),
-            ));
-        } else if let Some(asked) = event.read::<ConfirmRequested>() {
+    fn fold(&mut self, event: &ClientEvent, steps: &mut Vec<StreamStep>) {
+        match &event.data {
+            Event::TextDelta(delta) => self.piece(delta.item, delta.offset, &delta.text, steps),
+            Event::TurnFinished(finished) => {
+                self.finish_turn(TurnFinished::clone(finished), steps);
+            }
+            Event::TurnQueued(queued) => {
+                steps.push(info(format!("queued #{}", queued.position)));
+            }
             // Another question than the one that the turn waits for would stand in its place.
-            if event.turn.is_some() {
-                steps.push(StreamStep::Asked(Box::new(asked)));
+            Event::ConfirmRequested(asked) if event.turn.is_some() => {
+                steps.push(StreamStep::Asked(asked.clone()));
             }
-        } else if let Some(resolved) = event.read::<ConfirmResolved>() {
-            if event.turn.is_some() {
-                steps.push(StreamStep::Settled(Box::new(resolved)));
+            Event::ConfirmResolved(resolved) if event.turn.is_some() => {
+                steps.push(StreamStep::Settled(resolved.clone()));
             }
-        } else if let Some(called) = event.read::<ToolCall>() {
-            let text = format!("{} {} ({})", called.name, called.arguments, called.rule);
-            steps.push(StreamStep::Notice(StatusLevel::Info, text));
-        } else if let Some(said) = event.read::<ToolProgress>() {
-            if let Some(line) = self.progress.line(&said) {
-                steps.push(StreamStep::Notice(StatusLevel::Info, line));
+            Event::ToolCall(called) => {
+                let text = format!("{} {} ({})", called.name, called.arguments, called.rule);
+                steps.push(info(text));
             }
-        } else if let Some(result) = event.read::<ToolResult>() {
-            self.denied += u32::from(result.denied.is_some());
-            if result.denied.is_some() {
-                let text = format!("{} did not run: {}", result.name, result.content);
+            Event::ToolProgress(said) => steps.extend(self.progress.line(said).map(info)),
+            Event::ToolResult(result) => self.result(ToolResult::clone(result), steps),
+            Event::ShellFinished(finished) => {
+                self.denied += u32::from(finished.denied.is_some());
+                self.commands_denied += u32::from(finished.denied.is_some());
+            }
+            Event::Status(status) => {
+                steps.push(StreamStep::Notice(status.level, status.text.clone()));
+            }
+            Event::BudgetReached(reached) => {
+                let text = reached.text.clone();
                 steps.push(StreamStep::Notice(StatusLevel::Warning, text));
-            } else if let Some(trouble) = progress::trouble(&result) {
-                let text = format!("{}: {trouble}", result.name);
-                steps.push(StreamStep::Notice(StatusLevel::Warning, text));
+                self.budget_hint = Some(reached.hint.clone());
             }
-            self.results.push(result);
-        } else if let Some(finished) = event.read::<ShellFinished>() {
-            self.denied += u32::from(finished.denied.is_some());
-            self.commands_denied += u32::from(finished.denied.is_some());
-        } else if let Some(text) = event_lines::run_line(event) {
-            self.run = event.read().or(self.run.take());
-            steps.push(StreamStep::Notice(StatusLevel::Info, text));
-        } else if let Some(Status { level, text }) = event.read() {
-            steps.push(StreamStep::Notice(level, text));
-        } else if let Some(reached) = event.read::<BudgetReached>() {
-            steps.push(StreamStep::Notice(StatusLevel::Warning, reached.text));
-            self.budget_hint = Some(reached.hint);
-        } else if let Some(snapshot) = event.read::<Snapshot>() {
-            self.running = snapshot.running.filter(|it| it.turn == self.turn);
-            if let Some(notice) = snapshot.notice {
-                steps.push(StreamStep::Notice(StatusLevel::Warning, notice));
+            Event::Snapshot(snapshot) => {
+                let running = snapshot.running.as_ref();
+                self.running = running.filter(|it| it.turn == self.turn).cloned();
+                let notice = snapshot.notice.clone();
+                steps.extend(notice.map(|it| StreamStep::Notice(StatusLevel::Warning, it)));
             }
-        } else if event.kind == ReplayComplete::KIND {
-            if let Some(RunningTurn {
-                item, offset, text, ..
-            }) = self.running.take()
-            {
-                self.piece(item, offset, &text, steps);
+            Event::ReplayComplete(_) => {
+                if let Some(running) = self.running.take() {
+                    self.piece(running.item, running.offset, &running.text, steps);
+                }
+                steps.push(StreamStep::ReplayComplete);
             }
-            steps.push(StreamStep::ReplayComplete);
-        } else if event.kind == ResyncRequired::KIND {
-            steps.push(StreamStep::Resync);
+            Event::ResyncRequired(_) => steps.push(StreamStep::Resync),
+            _ => {
+                self.fold_models(event, steps);
+                steps.extend(event_lines::run_line(event).map(info));
+            }
         }
     }
 
+    fn result(&mut self, result: ToolResult, steps: &mut Vec<StreamStep>) {
+        self.denied += u32::from(result.denied.is_some());
+        if result.denied.is_some() {
+            let text = format!("{} did not run: {}", result.name, result.content);
+            steps.push(StreamStep::Notice(StatusLevel::Warning, text));
+        } else if let Some(trouble) = progress::trouble(&result) {
+            let text = format!("{}: {trouble}", result.name);
+            steps.push(StreamStep::Notice(StatusLevel::Warning, text));
+        }
+        self.results.push(result);
+    }
+
     /// Who is asked, and who has answered.
-    fn fold_models(&mut self, event: &Envelope, steps: &mut Vec<StreamStep>) {
-        if let Some(started) = event.read::<TurnStarted>() {
+    fn fold_models(&mut self, event: &ClientEvent, steps: &mut Vec<StreamStep>) {
+        match &event.data {
             // A list of calls asks no model, and an import none that is known here.
-            if matches!(started.source, ModelSource::None | ModelSource::Imported) {
-                return;
+            Event::TurnStarted(started)
+                if matches!(started.source, ModelSource::None | ModelSource::Imported) => {}
+            Event::TurnStarted(started) => {
+                let (model, model_id) = (started.model.clone(), started.model_id.clone());
+                let text = format!("{model} ({model_id})");
+                steps.push(StreamStep::Notice(StatusLevel::Debug, text));
+                self.asks_for = Some((model.clone(), model_id));
+                self.model = Some(model);
             }
-            steps.push(StreamStep::Notice(
-                StatusLevel::Debug,
-                format!("{} ({})", started.model, started.model_id),
-            ));
-            self.asks_for = Some((started.model.clone(), started.model_id));
-            self.model = Some(started.model);
-        } else if let Some(decided) = event.read::<RouteDecided>() {
-            self.routed = decided.replaced.then_some(decided.class);
-        } else if let Some(used) = event.read::<FallbackUsed>() {
-            let model = used.to_model_id.clone().unwrap_or_default();
-            self.asks_now = Some((used.to.clone(), model));
-            self.fell_back.push(used);
-        } else if let Some(message) = event.read::<AssistantMessage>() {
-            self.tool_calls.extend(message.tool_calls);
-            if let Some((preset, model)) = self.asks_now.take().or_else(|| self.asks_for.clone()) {
-                let model = message.served_by.unwrap_or(model);
-                self.answered = Some(AnswerAuthor { preset, model });
+            Event::RouteDecided(decided) => {
+                self.routed = decided.replaced.then_some(decided.class);
             }
-            self.finish_item(message.item, &message.text, steps);
+            Event::FallbackUsed(used) => {
+                let model = used.to_model_id.clone().unwrap_or_default();
+                self.asks_now = Some((used.to.clone(), model));
+                self.fell_back.push(FallbackUsed::clone(used));
+            }
+            Event::AssistantMessage(message) => {
+                self.tool_calls.extend_from_slice(&message.tool_calls);
+                let asked = self.asks_now.take().or_else(|| self.asks_for.clone());
+                if let Some((preset, model)) = asked {
+                    let model = message.served_by.clone().unwrap_or(model);
+                    self.answered = Some(AnswerAuthor { preset, model });
+                }
+                self.finish_item(message.item, &message.text, steps);
+            }
+            Event::NorrisEnded(ended) => self.run = Some(NorrisEnded::clone(ended)),
+            _ => {}
         }
     }
 
@@ -351,7 +355,7 @@ mod tests {
         let mut steps = Vec::new();
         for (kind, data) in events {
             let event = test_daemon::envelope(None, kind, data.clone());
-            steps.extend(answer.take(&serde_json::from_value(event).unwrap()));
+            steps.extend(answer.take(&test_daemon::event(event)));
         }
         (answer, steps)
     }
@@ -400,7 +404,7 @@ mod tests {
             let request = serde_json::to_value(request).unwrap();
             let mut event = test_daemon::envelope(None, "confirmRequested", request);
             event["turn"] = turn;
-            let event = serde_json::from_value(event).unwrap();
+            let event = test_daemon::event(event);
             StreamedAnswer::new(test_daemon::turn()).take(&event).len()
         };
         assert_eq!(1, asked(json!(test_daemon::turn())));
@@ -498,7 +502,7 @@ mod tests {
         assert!(answer.ended.is_none());
         let mut event = test_daemon::envelope(None, "turnFinished", finished("yes").1);
         event["turn"] = json!(other);
-        let steps = answer.take(&serde_json::from_value(event).unwrap());
+        let steps = answer.take(&test_daemon::event(event));
         assert_eq!(vec![StreamStep::Text("yes".into())], steps);
         assert!(answer.ended.is_some());
     }
@@ -509,7 +513,7 @@ mod tests {
         event["turn"] = json!(TurnId::from_bytes([9; 16]));
         assert!(
             StreamedAnswer::new(test_daemon::turn())
-                .take(&serde_json::from_value(event).unwrap())
+                .take(&test_daemon::event(event))
                 .is_empty()
         );
         check(

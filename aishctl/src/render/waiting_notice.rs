@@ -1,7 +1,6 @@
 //! What waits for the daemon's store: said once, and once more when it is stored.
 
-use aish_proto::envelope::Envelope;
-use aish_proto::event::{Snapshot, State};
+use aish_proto::event::{ClientEvent, Event};
 
 /// Whether it was said that something waits.
 #[derive(Debug, Default)]
@@ -9,11 +8,11 @@ pub(crate) struct WaitingNotice(bool);
 
 impl WaitingNotice {
     /// A line for people, where an event changes what they know.
-    pub(crate) fn event_line(&mut self, event: &Envelope) -> Option<String> {
-        let waits = match (event.read::<State>(), event.read::<Snapshot>()) {
-            (Some(state), _) => state.waits,
-            (None, Some(snapshot)) => snapshot.waits,
-            (None, None) => return None,
+    pub(crate) fn event_line(&mut self, event: &ClientEvent) -> Option<String> {
+        let waits = match &event.data {
+            Event::State(state) => state.waits.as_ref(),
+            Event::Snapshot(snapshot) => snapshot.waits.as_ref(),
+            _ => return None,
         };
         let before = std::mem::replace(&mut self.0, waits.is_some());
         match (before, waits) {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::time::Duration;
 
-use aish_proto::event::LogLines;
+use aish_proto::event::{Event, LogLines};
 use aish_proto::log::{Tail, TailParams};
 use clap::Args;
 
@@ -123,13 +123,13 @@ pub async fn tail(
 /// Prints what comes; true once all that was asked for is there, false when the connection ended before.
 async fn read(link: &mut DaemonLink, global: &GlobalArgs, follow: bool) -> Result<bool, Failure> {
     while let Some(event) = link.events.recv().await {
-        let Some(page) = event.params.event.read::<LogLines>() else {
+        let Event::LogLines(page) = &event.event.data else {
             continue;
         };
         if global.jsonl {
             print(&format!("{}\n", safe::json_pipe(event.raw.get())))?;
         } else {
-            print(&text(&page))?;
+            print(&text(page))?;
         }
         if page.complete && !follow {
             return Ok(true);

@@ -6,8 +6,7 @@ use std::io::Write as _;
 
 use aish_proto::confirm::{Answer, AnswerOutcome, AnswerParams, Watch};
 use aish_proto::conversation::{ConversationParams, StatusOf};
-use aish_proto::envelope::EventData as _;
-use aish_proto::event::{ConfirmRequested, ConfirmResolved, ReplayComplete};
+use aish_proto::event::{ConfirmRequested, ConfirmResolved, Event};
 use aish_proto::id::{ConfirmId, ConversationId};
 use aish_proto::method::Empty;
 
@@ -97,8 +96,8 @@ impl ConfirmWatch<'_> {
     }
 
     fn event(&mut self, event: &WireEvent, link: &DaemonLink) -> Result<(), Failure> {
-        let envelope = &event.params.event;
-        if envelope.kind == ReplayComplete::KIND {
+        let envelope = &event.event;
+        if let Event::ReplayComplete(_) = &envelope.data {
             self.forget_settled();
         }
         let Some(conversation) = envelope.conversation else {
@@ -107,7 +106,7 @@ impl ConfirmWatch<'_> {
         if self.only.is_some_and(|it| it != conversation) {
             return Ok(());
         }
-        if let Some(request) = envelope.read::<ConfirmRequested>() {
+        if let Event::ConfirmRequested(request) = &envelope.data {
             self.announced.insert(request.confirm);
             // After a reconnect all that wait come again.
             if self
@@ -117,16 +116,17 @@ impl ConfirmWatch<'_> {
             {
                 return Ok(());
             }
-            self.print(event, || question_line(&request))?;
+            self.print(event, || question_line(request))?;
             if self.form == WatchFormat::Asks {
                 let rings = BellSupport::of(&self.reach.around, false);
                 let text = format!("c{} {}", request.number, request.title);
                 let method = link.hello.ui.notify.method;
                 self.notices.ring(&bell::notice(&text, method, rings));
+                let request = ConfirmRequested::clone(request);
                 self.open.push_back((conversation, request));
             }
-        } else if let Some(resolved) = envelope.read::<ConfirmResolved>() {
-            self.resolved(event, &resolved)?;
+        } else if let Event::ConfirmResolved(resolved) = &envelope.data {
+            self.resolved(event, resolved)?;
         }
         Ok(())
     }

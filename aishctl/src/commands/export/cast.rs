@@ -46,7 +46,7 @@ impl CastExport {
         }
         let began = *self.began.get_or_insert(now);
         self.at = self.at.max(now - began);
-        let rows = self.rows.take(event);
+        let rows = self.rows.take(&event.clone().into());
         text.push_str(&self.render(&rows));
         text
     }

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use aish_proto::conversation::ConversationStatus;
 use aish_proto::envelope::Envelope;
 use aish_proto::event::{
-    AssistantMessage, AttachedText, ConfirmRequested, ConfirmResolved, Imported, ModelChanged,
-    Renamed, ShellFinished, Status, StatusLevel, ToolResult, TurnFinished, TurnStarted,
-    UserMessage,
+    AssistantMessage, AttachedText, ClientEvent, Event, ShellFinished, StatusLevel, ToolResult,
+    TurnFinished, TurnStarted, UserMessage,
 };
 use aish_proto::id::{ConfirmId, TurnId};
 use aish_proto::model::ModelSource;
@@ -47,35 +46,28 @@ impl MarkdownExport {
     pub(super) fn event(&mut self, event: &Envelope) -> String {
         let mut text = self.head.take().unwrap_or_default();
         let at = to_minute(&event.ts);
-        if let Some(message) = event.read::<UserMessage>() {
-            question(&message, &at, &mut text);
-        } else if let Some(started) = event.read::<TurnStarted>() {
-            self.answers = Some((event.turn, name(&started)));
-        } else if let Some(message) = event.read::<AssistantMessage>() {
-            self.answer(event.turn, &message, &at, &mut text);
-        } else if let Some(result) = event.read::<ToolResult>() {
-            self::result(&result, &mut text);
-        } else if let Some(finished) = event.read::<ShellFinished>() {
-            command(&finished, &mut text);
-        } else if let Some(request) = event.read::<ConfirmRequested>() {
-            let tool = request.subject.call().map(|it| &it.tool);
-            let about = tool.unwrap_or(&request.title).clone();
-            let about = (request.number, about);
-            let note = format!("c{}: {} asks for consent", about.0, code(&about.1));
-            self.confirms.insert(request.confirm, about);
-            text.push_str(&aside(&note));
-        } else if let Some(resolved) = event.read::<ConfirmResolved>() {
-            let about = self.confirms.remove(&resolved.confirm).unwrap_or_default();
-            let note = format!(
-                "{}: {}",
-                plain(&question::ending(about.0, &resolved)),
-                code(&about.1)
-            );
-            text.push_str(&aside(&note));
-        } else if let Some(finished) = event.read::<TurnFinished>() {
-            text.push_str(&ended(&finished));
-        } else if let Some(told) = event_text(event) {
-            text.push_str(&aside(&told));
+        let turn = event.turn;
+        match &ClientEvent::from(event.clone()).data {
+            Event::UserMessage(message) => question(message, &at, &mut text),
+            Event::TurnStarted(started) => self.answers = Some((turn, name(started))),
+            Event::AssistantMessage(message) => self.answer(turn, message, &at, &mut text),
+            Event::ToolResult(result) => self::result(result, &mut text),
+            Event::ShellFinished(finished) => command(finished, &mut text),
+            Event::ConfirmRequested(request) => {
+                let tool = request.subject.call().map(|it| &it.tool);
+                let about = tool.unwrap_or(&request.title).clone();
+                let number = request.number;
+                let note = format!("c{number}: {} asks for consent", code(&about));
+                self.confirms.insert(request.confirm, (number, about));
+                text.push_str(&aside(&note));
+            }
+            Event::ConfirmResolved(resolved) => {
+                let about = self.confirms.remove(&resolved.confirm).unwrap_or_default();
+                let ending = plain(&question::ending(about.0, resolved));
+                text.push_str(&aside(&format!("{ending}: {}", code(&about.1))));
+            }
+            Event::TurnFinished(finished) => text.push_str(&ended(finished)),
+            other => text.extend(event_text(other).map(|it| aside(&it))),
         }
         text
     }
@@ -171,19 +163,18 @@ fn ended(finished: &TurnFinished) -> String {
 }
 
 /// Facts that are one line.
-fn event_text(event: &Envelope) -> Option<String> {
-    if let Some(Status { level, text }) = event.read() {
-        return (level != StatusLevel::Debug).then(|| plain(&text));
-    }
-    if let Some(Renamed { title }) = event.read() {
-        return Some(format!("called {} from here on", code(&title)));
-    }
-    if let Some(ModelChanged { model }) = event.read() {
-        let model = model.map_or("the default".to_owned(), |it| code(&it));
-        return Some(format!("model: {model}"));
-    }
-    let Imported { messages, .. } = event.read()?;
-    Some(format!("{messages} messages were imported"))
+fn event_text(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Status(status) if status.level != StatusLevel::Debug => plain(&status.text),
+        Event::Renamed(renamed) => format!("called {} from here on", code(&renamed.title)),
+        Event::ModelChanged(changed) => {
+            let model = changed.model.as_deref();
+            let model = model.map_or("the default".to_owned(), code);
+            format!("model: {model}")
+        }
+        Event::Imported(imported) => format!("{} messages were imported", imported.messages),
+        _ => return None,
+    })
 }
 
 fn aside(text: &str) -> String {
