@@ -15,55 +15,9 @@ use crate::shell::TOOL;
 use crate::state::ConversationState;
 use crate::tool::{ContentDigest, DecisionSubject};
 
-/// Whether the trail has a record of such an event: [`AuditDraft::of`](super::AuditDraft::of) gives one for these, and for no others.
+/// Whether the trail has a record of such an event.
 pub fn is_audited(event: &Event) -> bool {
-    match event {
-        Event::RouteDecided(_)
-        | Event::FellBack { .. }
-        | Event::ConfirmRequested(_)
-        | Event::ConfirmResolved(_)
-        | Event::ToolStarted { .. }
-        | Event::ShellStarted { .. }
-        | Event::ShellFinished { .. }
-        | Event::PermissionChanged { .. }
-        | Event::ResourcePinned(_)
-        | Event::ResourceUnpinned(_)
-        | Event::ResourceChanged(_)
-        | Event::Norris(NorrisEvent::Launched(_))
-        | Event::Imported(_)
-        | Event::ConstraintsChanged { .. } => true,
-        // What was imported had no effect here; of the import as a whole there is a record.
-        Event::UserMessage { origin, .. } => *origin != TurnOrigin::Imported,
-        Event::TurnStarted { source, .. } => *source != PresetSource::Imported,
-        Event::ToolResult { refused, .. } => !is_imported(refused.as_deref()),
-        Event::Created { constraints, .. } => !constraints.is_empty(),
-        Event::Norris(
-            NorrisEvent::StepBegun { .. }
-            | NorrisEvent::Nudged { .. }
-            | NorrisEvent::Paused { .. }
-            | NorrisEvent::Resumed
-            | NorrisEvent::Ended { .. },
-        )
-        | Event::TurnQueued { .. }
-        | Event::AssistantMessage { .. }
-        | Event::ResultKept { .. }
-        | Event::Evicted(_)
-        | Event::Restored(_)
-        | Event::ModelUsed(_)
-        | Event::BudgetChanged(_)
-        | Event::BudgetReached(_)
-        | Event::SummaryUpdated(_)
-        | Event::CwdChanged { .. }
-        | Event::ModelChanged { .. }
-        | Event::Renamed { .. }
-        | Event::ArchivedChanged { .. }
-        | Event::Status { .. }
-        | Event::TurnFinished { .. } => false,
-    }
-}
-
-fn is_imported(refused: Option<&RefusedCall>) -> bool {
-    refused.is_some_and(|it| it.imported)
+    audit_fact(&ConversationState::default(), event).is_some()
 }
 
 #[expect(
@@ -71,10 +25,16 @@ fn is_imported(refused: Option<&RefusedCall>) -> bool {
     reason = "one arm for each kind of event, and nothing else"
 )]
 pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<AuditFact> {
-    if !is_audited(event) {
-        return None;
-    }
     Some(match event {
+        // What was imported had no effect here; of the import as a whole there is a record.
+        Event::UserMessage {
+            origin: TurnOrigin::Imported,
+            ..
+        }
+        | Event::TurnStarted {
+            source: PresetSource::Imported,
+            ..
+        } => return None,
         Event::UserMessage { on_confirm, .. } => AuditFact::TurnAsked {
             on_confirm: on_confirm.clone(),
         },
@@ -271,6 +231,7 @@ fn ended(before: &ConversationState, event: &Event) -> Option<AuditFact> {
         return None;
     };
     Some(match refused {
+        Some(refused) if refused.imported => return None,
         Some(refused) => never_began(call, refused, *denial),
         None => AuditFact::CallEnded {
             call: CallMark::of(call),

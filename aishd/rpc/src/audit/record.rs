@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 use aishd_conversation::audit::AuditedRecord;
+use aishd_log::audit::rules::RuleChange;
 use aishd_log::audit::{
     AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange,
 };
@@ -13,7 +14,8 @@ use aishd_log::level_request::LevelStep;
 use aishd_log::norris::launch::RunLimits;
 use aishd_log::pattern::Patterns;
 use aishd_log::routed;
-use aishd_log::tool::DecisionSubject;
+use aishd_log::tool::{ContentDigest, DecisionSubject};
+use aishd_log::tool_name::Alias;
 use aishd_logging::Redactor;
 use aishd_platform::clock;
 
@@ -68,7 +70,7 @@ pub(super) fn record(it: AuditedRecord, redactor: &Redactor) -> AuditRecord {
     let mut record = AuditRecord {
         n: entry.n,
         at: clock::rfc3339(draft.at),
-        kind: kind(&draft.told),
+        kind: AuditKind::ConversationDeleted,
         conversation: draft.conversation,
         seq: draft.seq,
         turn: draft.turn,
@@ -96,55 +98,26 @@ pub(super) fn record(it: AuditedRecord, redactor: &Redactor) -> AuditRecord {
         arguments: arguments.map(|it| shortened(&redactor.redact(&it))),
         hash: sealed.hash.to_string(),
     };
-    fill(&mut record, draft.told);
+    record.kind = fill(&mut record, draft.told);
     record
 }
 
-fn kind(told: &What) -> AuditKind {
-    match told {
-        What::TurnAsked { .. } => AuditKind::TurnAsked,
-        What::ModelChosen { .. } => AuditKind::ModelChosen,
-        What::QuestionRouted(_) => AuditKind::QuestionRouted,
-        What::FellBack { .. } => AuditKind::FellBack,
-        What::RoutingSwitched { .. } => AuditKind::RoutingSwitched,
-        What::NorrisLaunched { .. } => AuditKind::NorrisLaunched,
-        What::MemoryChanged { .. } => AuditKind::MemoryChanged,
-        What::ConfirmRequested { .. }
-        | What::RaiseRequested { .. }
-        | What::MemoryProposed { .. } => AuditKind::ConfirmRequested,
-        What::ConfirmResolved { .. } => AuditKind::ConfirmResolved,
-        What::CallStarted { .. } => AuditKind::CallStarted,
-        What::CallEnded { .. } => AuditKind::CallEnded,
-        What::CallRefused { .. } => AuditKind::CallRefused,
-        What::PermissionChanged { .. } => AuditKind::PermissionChanged,
-        What::AutoApproveSet { .. } => AuditKind::AutoApproveSet,
-        What::PolicyChanged(_) => AuditKind::PolicyChanged,
-        What::ConstraintsChanged(_) => AuditKind::ConstraintsChanged,
-        What::ResourcePinned { .. } => AuditKind::ResourcePinned,
-        What::ResourceUnpinned { .. } => AuditKind::ResourceUnpinned,
-        What::ResourceChanged { .. } => AuditKind::ResourceChanged,
-        What::PromptAsked { .. } => AuditKind::PromptAsked,
-        What::ResourceRead { .. } => AuditKind::ResourceRead,
-        What::ServerChanged { .. } => AuditKind::ServerChanged,
-        What::NoticeGiven { .. } => AuditKind::NoticeGiven,
-        What::Routed(_) => AuditKind::Routed,
-        What::ConversationImported { .. } => AuditKind::ConversationImported,
-        What::ConversationDeleted => AuditKind::ConversationDeleted,
-    }
-}
-
-/// What only some kinds have.
+/// Fills in what only some kinds have; the kind.
 #[expect(
     clippy::too_many_lines,
     reason = "one arm for each kind of record, and nothing else"
 )]
-fn fill(record: &mut AuditRecord, told: What) {
+fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
     match told {
         What::TurnAsked { on_confirm } => {
             let allowed = on_confirm.iter().flat_map(|it| it.allow.iter());
             record.approved = allowed.map(ToString::to_string).collect();
+            AuditKind::TurnAsked
         }
-        What::ModelChosen { model, .. } => record.model = Some(model),
+        What::ModelChosen { model, .. } => {
+            record.model = Some(model);
+            AuditKind::ModelChosen
+        }
         What::ConfirmRequested {
             confirm,
             raise_to,
@@ -154,6 +127,7 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.confirm = Some(confirm);
             record.to = raise_to.map(aishd_log::access::Access::number);
             record.because = Some(why);
+            AuditKind::ConfirmRequested
         }
         What::RaiseRequested {
             confirm,
@@ -167,6 +141,7 @@ fn fill(record: &mut AuditRecord, told: What) {
                 None => upgrade.why(),
             });
             fill_of_upgrade(record, Some(upgrade));
+            AuditKind::ConfirmRequested
         }
         What::MemoryProposed {
             confirm,
@@ -177,6 +152,7 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.digest = Some(digest.to_string());
             record.because = Some("a fact to remember".to_owned());
             record.model = Some(preset);
+            AuditKind::ConfirmRequested
         }
         What::ConfirmResolved {
             confirm,
@@ -192,6 +168,7 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.answer = answer.map(decision);
             record.waited_ms = waited_ms;
             record.approved = approved.iter().map(|(tool, _)| tool.to_string()).collect();
+            AuditKind::ConfirmResolved
         }
         What::CallStarted {
             call,
@@ -202,10 +179,12 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.call = Some(call.0);
             record.because = Some(rule);
             record.confirm = confirm;
+            AuditKind::CallStarted
         }
         What::CallEnded { call, outcome, .. } => {
             record.call = Some(call.0);
             ended(record, outcome);
+            AuditKind::CallEnded
         }
         What::CallRefused {
             call,
@@ -216,6 +195,7 @@ fn fill(record: &mut AuditRecord, told: What) {
             record.call = Some(call.0);
             record.denied = denial.map(denied);
             record.because = Some(because);
+            AuditKind::CallRefused
         }
         What::PermissionChanged {
             provider,
@@ -228,6 +208,7 @@ fn fill(record: &mut AuditRecord, told: What) {
             (record.from, record.to) = (Some(from.number()), Some(to.number()));
             record.because = revoked.then(|| "revoked".to_owned());
             record.confirm = confirm;
+            AuditKind::PermissionChanged
         }
         What::NoticeGiven {
             confirm,
@@ -241,25 +222,122 @@ fn fill(record: &mut AuditRecord, told: What) {
                 NotifyOutcome::Given => AuditOutcome::Ok,
                 NotifyOutcome::Failed => AuditOutcome::Failed,
             });
+            AuditKind::NoticeGiven
         }
-        told @ (What::AutoApproveSet { .. }
-        | What::NorrisLaunched { .. }
-        | What::QuestionRouted(_)
-        | What::FellBack { .. }
-        | What::RoutingSwitched { .. }
-        | What::MemoryChanged { .. }
-        | What::PolicyChanged(_)
-        | What::ConstraintsChanged(_)
-        | What::ResourcePinned { .. }
-        | What::ResourceUnpinned { .. }
-        | What::ResourceChanged { .. }
-        | What::PromptAsked { .. }
-        | What::ResourceRead { .. }
-        | What::ServerChanged { .. }
-        | What::Routed(_)
-        | What::ConversationImported { .. }
-        | What::ConversationDeleted) => fill_of_no_call(record, told),
+        What::AutoApproveSet {
+            patterns,
+            scope,
+            count,
+        } => {
+            record.approved = patterns.iter().map(ToString::to_string).collect();
+            record.because = Some(how_long(&patterns, scope, count));
+            AuditKind::AutoApproveSet
+        }
+        What::ResourcePinned { provider, resource } => {
+            fill_of_resource(record, &provider, resource);
+            AuditKind::ResourcePinned
+        }
+        What::ResourceUnpinned { provider, resource } => {
+            fill_of_resource(record, &provider, resource);
+            AuditKind::ResourceUnpinned
+        }
+        What::ResourceRead { provider, resource } => {
+            fill_of_resource(record, &provider, resource);
+            AuditKind::ResourceRead
+        }
+        What::ResourceChanged {
+            provider,
+            resource,
+            change,
+            revision,
+            bytes,
+        } => {
+            record.provider = provider.map(|it| it.to_string());
+            record.digest = Some(resource.to_string());
+            record.because = Some(format!("{}, revision {revision}", change.as_str()));
+            record.bytes = Some(bytes);
+            AuditKind::ResourceChanged
+        }
+        What::PromptAsked {
+            provider,
+            prompt,
+            digest,
+            outcome,
+        } => {
+            record.provider = Some(provider.to_string());
+            record.tool = prompt.map(|it| it.to_string());
+            record.digest = Some(digest.to_string());
+            ended(record, outcome);
+            AuditKind::PromptAsked
+        }
+        What::ServerChanged {
+            provider,
+            change,
+            place,
+        } => {
+            record.provider = Some(provider.to_string());
+            record.digest = place.map(|it| it.to_string());
+            record.because = Some(done_to_server(change).to_owned());
+            AuditKind::ServerChanged
+        }
+        What::Routed(routed) => {
+            fill_of_routing(record, routed);
+            AuditKind::Routed
+        }
+        What::QuestionRouted(routed) => {
+            fill_of_class(record, routed);
+            AuditKind::QuestionRouted
+        }
+        What::FellBack {
+            from, to, reason, ..
+        } => {
+            record.because = Some(format!("{from}: {reason}"));
+            record.model = Some(to);
+            AuditKind::FellBack
+        }
+        What::RoutingSwitched { which, on } => {
+            fill_of_switch(record, which, on);
+            AuditKind::RoutingSwitched
+        }
+        What::NorrisLaunched {
+            levels,
+            limits,
+            second_opinion,
+        } => {
+            record.approved = levels.spelled();
+            record.because = Some(bounds(limits, second_opinion));
+            AuditKind::NorrisLaunched
+        }
+        What::ConversationImported { messages } => {
+            record.because = Some(format!("{messages} messages"));
+            AuditKind::ConversationImported
+        }
+        What::MemoryChanged { what } => {
+            record.because = Some(what);
+            AuditKind::MemoryChanged
+        }
+        What::PolicyChanged(change) => {
+            fill_of_rules(record, change);
+            AuditKind::PolicyChanged
+        }
+        What::ConstraintsChanged(change) => {
+            fill_of_rules(record, change);
+            AuditKind::ConstraintsChanged
+        }
+        What::ConversationDeleted => AuditKind::ConversationDeleted,
     }
+}
+
+fn fill_of_resource(record: &mut AuditRecord, provider: &Alias, resource: ContentDigest) {
+    record.provider = Some(provider.to_string());
+    record.digest = Some(resource.to_string());
+}
+
+fn fill_of_rules(record: &mut AuditRecord, change: RuleChange) {
+    record.digest = Some(change.digest.to_string());
+    let unnamed = (change.unnamed > 0).then_some(change.unnamed);
+    record.because = unnamed.map(|it| format!("{it} more rules changed"));
+    (record.added, record.removed) = (change.added, change.removed);
 }
 
 fn bounds(limits: RunLimits, second_opinion: bool) -> String {
@@ -275,94 +353,9 @@ fn fill_of_upgrade(record: &mut AuditRecord, upgrade: Option<LevelStep>) {
     }
 }
 
-/// The same, of what concerns no call of a model.
-fn fill_of_no_call(record: &mut AuditRecord, told: What) {
-    match told {
-        What::AutoApproveSet {
-            patterns,
-            scope,
-            count,
-        } => {
-            record.approved = patterns.iter().map(ToString::to_string).collect();
-            record.because = Some(how_long(&patterns, scope, count));
-        }
-        What::ResourcePinned { provider, resource }
-        | What::ResourceUnpinned { provider, resource }
-        | What::ResourceRead { provider, resource } => {
-            record.provider = Some(provider.to_string());
-            record.digest = Some(resource.to_string());
-        }
-        What::ResourceChanged {
-            provider,
-            resource,
-            change,
-            revision,
-            bytes,
-        } => {
-            record.provider = provider.map(|it| it.to_string());
-            record.digest = Some(resource.to_string());
-            record.because = Some(format!("{}, revision {revision}", change.as_str()));
-            record.bytes = Some(bytes);
-        }
-        What::PromptAsked {
-            provider,
-            prompt,
-            digest,
-            outcome,
-        } => {
-            record.provider = Some(provider.to_string());
-            record.tool = prompt.map(|it| it.to_string());
-            record.digest = Some(digest.to_string());
-            ended(record, outcome);
-        }
-        What::ServerChanged {
-            provider,
-            change,
-            place,
-        } => {
-            record.provider = Some(provider.to_string());
-            record.digest = place.map(|it| it.to_string());
-            record.because = Some(done_to_server(change).to_owned());
-        }
-        What::Routed(routed) => fill_of_routing(record, routed),
-        What::QuestionRouted(routed) => fill_of_class(record, routed),
-        told @ What::FellBack { .. } => fill_of_fallback(record, told),
-        What::RoutingSwitched { which, on } => fill_of_switch(record, which, on),
-        What::NorrisLaunched {
-            levels,
-            limits,
-            second_opinion,
-        } => {
-            record.approved = levels.spelled();
-            record.because = Some(bounds(limits, second_opinion));
-        }
-        What::ConversationImported { messages } => {
-            record.because = Some(format!("{messages} messages"));
-        }
-        What::MemoryChanged { what } => record.because = Some(what),
-        What::PolicyChanged(change) | What::ConstraintsChanged(change) => {
-            record.digest = Some(change.digest.to_string());
-            let unnamed = (change.unnamed > 0).then_some(change.unnamed);
-            record.because = unnamed.map(|it| format!("{it} more rules changed"));
-            (record.added, record.removed) = (change.added, change.removed);
-        }
-        _ => {}
-    }
-}
-
 fn fill_of_class(record: &mut AuditRecord, routed: routed::RoutingDecision) {
     record.because = Some(format!("{}: {}", routed.class.name(), routed.rule));
     record.model = Some(routed.preset);
-}
-
-fn fill_of_fallback(record: &mut AuditRecord, told: What) {
-    if let What::FellBack {
-        from, to, reason, ..
-    } = told
-    {
-        record.because = Some(format!("{from}: {reason}"));
-        record.model = Some(to);
-    }
 }
 
 fn done_to_server(change: ServerChange) -> &'static str {
