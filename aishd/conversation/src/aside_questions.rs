@@ -17,14 +17,14 @@ impl Conversation {
         answering: ConfirmAnswer,
     ) -> Result<AnswerOutcome, RequestError> {
         let bad = |why: &str| Err(RequestError::BadAnswer(why.to_owned()));
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         if open.is_over(clock::now()) {
             self.end_aside(&open, ConfirmFate::Expired).await;
             return Ok(AnswerOutcome::Expired);
         }
-        let asked = self.around.store.record(self.id, open.seq)?;
+        let asked = self.services.store.record(self.id, open.seq)?;
         let Some(Event::ConfirmRequested(confirm)) = asked.map(|it| it.event) else {
             return Ok(AnswerOutcome::Unknown);
         };

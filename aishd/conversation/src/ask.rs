@@ -37,7 +37,7 @@ impl Conversation {
         if ask.place == AskPlace::New && self.unborn.is_none() {
             return Err(RequestError::Exists);
         }
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         let running = self.state.running.as_ref().map(|it| it.turn);
@@ -69,7 +69,7 @@ impl Conversation {
         if let Some(known) = self.known_ask(&again.key)? {
             return Ok(known);
         }
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         if self.state.running.is_some() || self.resolving.is_some() {
@@ -134,7 +134,7 @@ impl Conversation {
         mut turn: TurnId,
     ) -> Result<(TurnId, Event), RequestError> {
         for _ in 0..MOST_STEPS_BACK {
-            let place = self.around.store.find_turn(turn)?;
+            let place = self.services.store.find_turn(turn)?;
             let place = place.filter(|it| it.conversation == self.id);
             let place = place.ok_or(RequestError::UnknownTurn(turn))?;
             let question = self.question(place.message_seq)?;
@@ -165,7 +165,7 @@ impl Conversation {
         if self.unborn.is_some() {
             return Ok(None);
         }
-        let Some(used) = self.around.store.find_key(self.id, &key.key)? else {
+        let Some(used) = self.services.store.find_key(self.id, &key.key)? else {
             return Ok(None);
         };
         if used.body != key.body {
@@ -187,7 +187,11 @@ impl Conversation {
 
     /// What holds where this conversation is.
     pub(super) fn models(&self) -> Arc<ModelSettings> {
-        self.around.models.borrow().within(&self.state.cwd).clone()
+        self.services
+            .models
+            .borrow()
+            .within(&self.state.cwd)
+            .clone()
     }
 
     pub(super) fn check_model(&self, name: &str) -> Result<(), RequestError> {
@@ -210,7 +214,7 @@ impl Conversation {
             return Err(RequestError::Busy);
         }
         let queued = self.state.queue.len();
-        if queued >= self.around.max_queue {
+        if queued >= self.services.max_queue {
             return Err(RequestError::QueueFull { queued });
         }
         let position = u32::try_from(queued + 1).unwrap_or(u32::MAX);
@@ -282,7 +286,7 @@ impl Conversation {
     /// Starts the first waiting turn, held or not.
     pub(super) async fn start_first(&mut self) {
         let idle = self.turn.is_none() && self.resolving.is_none() && self.unstored.is_none();
-        if !idle || self.around.draining.is_cancelled() {
+        if !idle || self.services.draining.is_cancelled() {
             return;
         }
         let Some(queued) = self.state.queue.first() else {
@@ -320,7 +324,7 @@ impl Conversation {
 
     pub(super) fn look_for_preset(&mut self, turn: TurnId) {
         self.resolving = Some(turn);
-        let broker = self.around.broker.clone();
+        let broker = self.services.broker.clone();
         let models = self.models();
         self.io.spawn(async move {
             let looked = AssertUnwindSafe(broker.discover(&models))
@@ -351,7 +355,7 @@ impl Conversation {
             // Another one was put before it meanwhile.
             return Box::pin(self.start_first()).await;
         }
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return;
         }
         let notices = discovery.notices.into_iter().map(|text| UncommittedFact {
@@ -393,7 +397,7 @@ impl Conversation {
         routed: ChoiceReport,
         mut facts: Vec<UncommittedFact>,
     ) -> Result<(), RequestError> {
-        let preset = self.around.broker.adapted(preset);
+        let preset = self.services.broker.adapted(preset);
         let started = Event::TurnStarted {
             model: preset.name.clone(),
             model_id: preset.model.clone(),
@@ -409,11 +413,11 @@ impl Conversation {
         let ticket = self.first_ticket(&preset).await?;
         let mut commit = self.number(&facts);
         let terms = self.terms(turn, &facts);
-        let policy = self.around.policy.borrow().clone();
+        let policy = self.services.policy.borrow().clone();
         let (mut machine, step) = Turn::start(terms.max_depth(&policy));
         machine.set_feed_back(policy.shell.feed_back);
         let machine = with_run(machine, &commit.state, turn);
-        let token = self.around.stopping.child_token();
+        let token = self.services.stopping.child_token();
         self.turn = Some(ActiveTurn {
             id: turn,
             machine,
@@ -438,14 +442,14 @@ impl Conversation {
             active.offer = Some(offer.clone());
         }
         self.stopper.set(Some((turn, token.clone())));
-        let mut transcript = self.transcript.take().unwrap_or_default();
+        let mut transcript = self.transcript.held.take().unwrap_or_default();
         commit.records.iter().for_each(|it| transcript.apply(it));
         transcript.set_shell(self.shell_told(&transcript, Some(&commit)));
         let applied = commit.records.len();
         if let Some(active) = &mut self.turn {
             active.machine.goes_on_from(transcript.goes_on_from());
         }
-        self.around.tools.freshen();
+        self.services.tools.freshen();
         let opened = opened_by(&step);
         // What is told beside the log has to be read before anybody can say what fits.
         let waits = opened.and_then(|it| Some((it, self.extra_context(DirectoryLook::Once)?)));
@@ -476,7 +480,7 @@ impl Conversation {
         };
         let later = commit.records.iter().skip(applied);
         later.for_each(|it| transcript.apply(it));
-        if let Err(error) = self.around.store.commit(commit.clone()).await {
+        if let Err(error) = self.services.store.commit(commit.clone()).await {
             // Not asked, then: the stream goes, and the transcript is read again when it is needed.
             token.cancel();
             self.unask(asking).await;
@@ -486,7 +490,7 @@ impl Conversation {
         // Before what leaves now.
         self.catch_up(&transcript);
         self.publish(commit.records, commit.state, LiveChange::End);
-        self.transcript = Some(transcript);
+        self.transcript.held = Some(transcript);
         self.sum_up(leaving);
         self.publisher.begin_live(live);
         if let Some((stream, beside)) = waits {

@@ -65,7 +65,7 @@ impl ConversationDirectory {
 
     /// Adds what stands in no conversation's log. Returns once it is durable.
     pub async fn record(&self, draft: AuditDraft) -> Result<(), RequestError> {
-        Ok(self.around.store.record_audit(vec![draft]).await?)
+        Ok(self.services.store.record_audit(vec![draft]).await?)
     }
 
     /// At most `limit` records as they were written.

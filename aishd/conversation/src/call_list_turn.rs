@@ -38,7 +38,7 @@ impl Conversation {
         let on_confirm = self.terms(turn, &facts).on_confirm;
         self.commit(&facts, LiveChange::End).await?;
         let (machine, step) = Turn::run(course);
-        let token = self.around.stopping.child_token();
+        let token = self.services.stopping.child_token();
         self.turn = Some(ActiveTurn {
             id: turn,
             machine,
@@ -101,12 +101,12 @@ impl Conversation {
     fn turns_before(&self, mut origin: TurnOrigin) -> Result<Vec<(TurnId, Seq)>, ReadError> {
         let mut turns = vec![];
         while let TurnOrigin::Continue(turn) = origin {
-            let place = self.around.store.find_turn(turn)?;
+            let place = self.services.store.find_turn(turn)?;
             let Some(place) = place.filter(|it| it.conversation == self.id) else {
                 break;
             };
             turns.push((turn, place.message_seq));
-            let question = self.around.store.record(self.id, place.message_seq)?;
+            let question = self.services.store.record(self.id, place.message_seq)?;
             origin = match question.map(|it| it.event) {
                 Some(Event::UserMessage { origin, .. }) => origin,
                 Some(_) | None => TurnOrigin::Asked,
@@ -121,7 +121,7 @@ impl Conversation {
         message: Seq,
         course: &mut CallListProgress,
     ) -> Result<(), ReadError> {
-        for record in self.around.store.records(self.id, message) {
+        for record in self.services.store.records(self.id, message) {
             let record = record?;
             if record.turn != Some(turn) {
                 continue;
@@ -139,7 +139,7 @@ impl Conversation {
         let Some(running) = &self.state.running else {
             return vec![];
         };
-        let question = self.around.store.record(self.id, running.message_seq);
+        let question = self.services.store.record(self.id, running.message_seq);
         let course = question.and_then(|it| match it.map(|it| it.event) {
             Some(Event::UserMessage {
                 calls: Some(list),

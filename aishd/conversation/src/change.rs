@@ -117,13 +117,13 @@ impl Conversation {
             by: Some(by),
             ..AuditDraft::outside_conversation(clock::now(), AuditFact::ConversationDeleted)
         };
-        self.around.store.delete(self.id, vec![draft]).await?;
+        self.services.store.delete(self.id, vec![draft]).await?;
         self.abandon().await;
         // What the running turn wrote meanwhile goes too.
-        if let Err(error) = self.around.store.delete(self.id, vec![]).await {
+        if let Err(error) = self.services.store.delete(self.id, vec![]).await {
             tracing::warn!(%error, "clear up after a deleted conversation");
         }
-        self.around.pending.remove_all_of(self.id);
+        self.services.pending.remove_all_of(self.id);
         self.registration.remove();
         self.publisher
             .loaded(LoadingStage::Missing, &ConversationState::default());

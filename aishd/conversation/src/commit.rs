@@ -195,7 +195,10 @@ impl Conversation {
             .extend(page.and_then(MemoryBookPage::audit_draft));
         let note = page.and_then(MemoryBookPage::note);
         pass_before(facts);
-        self.around.store.commit_with(commit.clone(), note).await?;
+        self.services
+            .store
+            .commit_with(commit.clone(), note)
+            .await?;
         pass_after(facts);
         self.publish(commit.records, commit.state, live);
         Ok(self.state.last_seq)
@@ -243,7 +246,7 @@ impl Conversation {
             }
         }
         let commit = Commit::new(self.id, records, state, audit);
-        if self.is_cancelled() || self.around.stopping.is_cancelled() {
+        if self.is_cancelled() || self.services.stopping.is_cancelled() {
             // What waited for room may take the reserve then, and the end that follows it.
             return commit.claiming(DiskClaim::End);
         }
@@ -257,20 +260,20 @@ impl Conversation {
         live: LiveChange,
     ) {
         let leaving = self.leaving(&records);
-        if let Some(transcript) = &mut self.transcript {
+        if let Some(transcript) = &mut self.transcript.held {
             for record in &records {
                 transcript.apply(record);
             }
         }
         self.sum_up(leaving);
         self.unborn = None;
-        self.around.routes.count(&records);
+        self.services.routes.count(&records);
         let ended = ends_running(&self.state, &records);
         self.state = state;
         self.purse.set_budget(self.state.budget);
         self.note_confirms(&records);
         if ended {
-            self.around.allowances.end_turn(self.id);
+            self.services.allowances.end_turn(self.id);
         }
         self.publisher.advance(records, &self.state, live);
     }

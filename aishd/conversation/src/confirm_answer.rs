@@ -17,7 +17,6 @@ use aishd_log::tool_name::{Alias, ToolName};
 use aishd_model::preset::Preset;
 use aishd_platform::clock;
 use aishd_rules::allowances::AllowanceList;
-use aishd_rules::asking::Presence;
 use aishd_rules::catalog::ToolOffer;
 use aishd_rules::gate::{ApprovedCall, CallJudgement, Gate};
 use aishd_rules::tool_binding::ToolBindings as _;
@@ -39,7 +38,7 @@ impl Conversation {
         owing: &[OwedReplies],
         approved: Option<ContentDigest>,
     ) -> Vec<CallJudgement> {
-        let mut clients = AllowanceList::clone(&self.around.allowances.of(self.id));
+        let mut clients = AllowanceList::clone(&self.services.allowances.of(self.id));
         self.with_gate(|gate| {
             let mut judged = Vec::with_capacity(owing.len());
             for (position, owed) in owing.iter().enumerate() {
@@ -83,7 +82,7 @@ impl Conversation {
             if let Effect::CallTool { go, .. } = effect
                 && let Some(allowance) = go.allowance
             {
-                self.around.allowances.take(self.id, allowance);
+                self.services.allowances.take(self.id, allowance);
             }
         }
     }
@@ -99,7 +98,7 @@ impl Conversation {
             _ => return CallJudgement::Ask(confirm),
         };
         let now = subject.definition_digest;
-        let definitions = &self.around.definitions;
+        let definitions = &self.services.definitions;
         let tool = &subject.call.tool;
         let bound = definitions.of(tool).map(|it| it.digest);
         let approved = self.state.grants.approved.get(tool).copied();
@@ -126,7 +125,7 @@ impl Conversation {
     /// A definition that was asked about here and where it ran, from the newest confirm backwards.
     fn definition(&self, digest: ContentDigest) -> Result<Option<(Value, String)>, ReadError> {
         let before = self.state.last_seq.next();
-        for record in self.around.store.newest_records(self.id, before) {
+        for record in self.services.store.newest_records(self.id, before) {
             if let Event::ConfirmRequested(asked) = record?.event
                 && let ConfirmSubject::Call(asked) = asked.subject
                 && asked.definition_digest == digest
@@ -138,8 +137,8 @@ impl Conversation {
     }
 
     pub(super) fn with_gate<T>(&self, work: impl FnOnce(Gate<'_>) -> T) -> T {
-        let catalog = self.around.tools.catalog();
-        let policy = self.around.policy.borrow().clone();
+        let catalog = self.services.tools.catalog();
+        let policy = self.services.policy.borrow().clone();
         let offered = self.turn.as_ref().and_then(|it| it.offer.clone());
         let offer = offered.unwrap_or_else(|| self.offer().into());
         let asks = OnConfirm::default();
@@ -152,21 +151,13 @@ impl Conversation {
             constraints: &self.state.constraints,
             on_confirm,
             clients: &AllowanceList::default(),
-            bound: &self.around.definitions,
+            bound: &self.services.definitions,
             autonomy: self.autonomy(),
-            attended: self.attended_by(),
+            attended: self.expiry.presence(),
             cwd: &self.state.cwd,
             now: clock::now(),
             next: self.next_confirm(),
         })
-    }
-
-    pub(super) fn attended_by(&self) -> Presence {
-        if self.attendance.is_attended() {
-            Presence::ByPerson
-        } else {
-            Presence::ByNobody
-        }
     }
 
     /// What the next confirm is called.
@@ -180,7 +171,7 @@ impl Conversation {
     pub(super) fn offer(&self) -> ToolOffer {
         let preset = self.turn.as_ref().and_then(|it| it.preset.clone());
         // It may have been learned since the turn began.
-        let preset = preset.map(|it| self.around.broker.adapted(it));
+        let preset = preset.map(|it| self.services.broker.adapted(it));
         self.offer_of(preset.as_deref())
     }
 
@@ -190,15 +181,16 @@ impl Conversation {
     }
 
     fn offer_of(&self, preset: Option<&Preset>) -> ToolOffer {
-        let policy = self.around.policy.borrow().clone();
+        let policy = self.services.policy.borrow().clone();
         let is_demo = preset.is_some_and(Preset::is_demo);
         let runs_list = self.turn.as_ref().is_some_and(|it| it.machine.runs_list());
         let keeps_results = self
             .transcript
+            .held
             .as_ref()
             .is_none_or(aishd_turn::transcript::Transcript::keeps_results);
         let constraints = &self.state.constraints;
-        let offer = self.around.tools.catalog().offer(&policy, |tool| {
+        let offer = self.services.tools.catalog().offer(&policy, |tool| {
             if constraints.bars(tool, policy.needs(tool)).is_some() {
                 false
             } else if builtin::reads_results(&tool.name) {
@@ -217,7 +209,7 @@ impl Conversation {
 
     /// The tools that the context shows calls of.
     fn named_calls(&self) -> HashSet<String> {
-        let transcript = self.transcript.iter();
+        let transcript = self.transcript.held.iter();
         let calls = transcript
             .flat_map(|it| it.messages())
             .flat_map(|it| match it {
@@ -243,7 +235,7 @@ impl Conversation {
         let Some(confirm) = open.filter(|it| it.id == answering.confirm).cloned() else {
             return self.ended(answering.confirm);
         };
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         if self.is_cancelled() {
@@ -342,14 +334,14 @@ impl Conversation {
 
     /// How a confirm ended that is not open.
     fn ended(&self, confirm: ConfirmId) -> Result<AnswerOutcome, RequestError> {
-        let place = self.around.store.find_confirm(confirm)?;
+        let place = self.services.store.find_confirm(confirm)?;
         let Some(seq) = place
             .filter(|it| it.conversation == self.id)
             .and_then(|it| it.resolved)
         else {
             return Ok(AnswerOutcome::Unknown);
         };
-        let record = self.around.store.record(self.id, seq)?;
+        let record = self.services.store.record(self.id, seq)?;
         let Some(Record {
             at,
             event: Event::ConfirmResolved(resolution),
@@ -407,7 +399,7 @@ impl Conversation {
         match decision {
             Decision::AllowConversation => vec![this],
             Decision::AllowProvider => {
-                let catalog = self.around.tools.catalog();
+                let catalog = self.services.tools.catalog();
                 let all = catalog.of_provider(tool.alias());
                 let others = all.filter(|it| it.name != *tool);
                 let others = others.map(|it| (it.name.clone(), it.definition_digest()));
@@ -436,7 +428,7 @@ impl Conversation {
         };
         let shown = subject.raise_to.filter(|_| decision.raises())?;
         let provider = subject.call.tool.alias();
-        let policy = self.around.policy.borrow().clone();
+        let policy = self.services.policy.borrow().clone();
         let from = policy.level(provider, &self.state.grants);
         // Meanwhile it may have been raised further, or bounded.
         let to = policy.max_level(provider).min(shown);
@@ -457,7 +449,7 @@ impl Conversation {
         change: LevelChange,
         by: AnsweringPerson,
     ) -> Result<Event, RequestError> {
-        let policy = self.around.policy.borrow().clone();
+        let policy = self.services.policy.borrow().clone();
         let level = policy.level(&provider, &self.state.grants);
         let to = match change {
             LevelChange::Raise(to) if to <= level => {
@@ -486,11 +478,11 @@ impl Conversation {
         for record in records {
             if let Some(question) = PendingQuestion::of(self.id, record) {
                 noted = true;
-                self.around.pending.add(question);
+                self.services.pending.add(question);
             }
             if let Event::ConfirmResolved(resolution) = &record.event {
                 noted = true;
-                self.around.pending.remove(resolution.confirm);
+                self.services.pending.remove(resolution.confirm);
             }
         }
         if noted {

@@ -31,6 +31,7 @@ use super::allowances::ClientAllowances;
 use super::budget::{BudgetMeter, Ledger};
 use super::command_queue::CommandQueue;
 use super::elicitation::ServerQuestions;
+use super::expiry::ConfirmExpiry;
 use super::extra_context::DirectoryTold;
 use super::handle::{ConversationHandle, TurnStopper};
 use super::memory_book::MemoryBook;
@@ -40,6 +41,7 @@ use super::summarize::SummaryTask;
 use super::tool_definitions::ToolDefinitions;
 use super::view::{ConversationView, LoadingStage, RecentRecords, ViewPublisher};
 use super::viewers::Attendance;
+use super::warm_transcripts::HeldTranscript;
 use super::{ActorServices, ActorStart, Conversation, import};
 use crate::request_error::RequestError;
 use crate::requests::{AcceptedAsk, ActorRequest, AskRequest};
@@ -69,7 +71,7 @@ struct ActorEntry {
 /// The way to every conversation; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ConversationDirectory {
-    pub(super) around: ActorServices,
+    pub(super) services: ActorServices,
     open: OpenConversation,
     actors: Arc<Mutex<JoinSet<()>>>,
     started: Arc<AtomicU64>,
@@ -154,9 +156,9 @@ impl Drop for ActorRegistration {
 
 impl ConversationDirectory {
     /// `crowded_at`: with more actors than this in memory, idle ones end early.
-    pub fn new(around: ActorServices, crowded_at: usize) -> Self {
+    pub fn new(services: ActorServices, crowded_at: usize) -> Self {
         Self {
-            around,
+            services,
             open: OpenConversation::default(),
             actors: Arc::default(),
             started: Arc::default(),
@@ -181,21 +183,21 @@ impl ConversationDirectory {
     }
 
     pub fn health(&self) -> Health {
-        self.around.store.health()
+        self.services.store.health()
     }
 
     pub fn models(&self) -> Arc<ModelSettings> {
-        self.around.models.borrow().clone()
+        self.services.models.borrow().clone()
     }
 
     /// What commands of runs are kept within.
     pub fn ground(&self) -> &BoundaryGround {
-        &self.around.ground
+        &self.services.ground
     }
 
     /// What is spent on a day, by everybody.
     pub fn ledger(&self) -> &Ledger {
-        &self.around.ledger
+        &self.services.ledger
     }
 
     /// What was taken of models from this day on, oldest first.
@@ -205,35 +207,35 @@ impl ConversationDirectory {
 
     /// What is switched of routing and fallback.
     pub fn routes(&self) -> &RoutingBook {
-        &self.around.routes
+        &self.services.routes
     }
 
     /// What people keep for all conversations.
     pub fn book(&self) -> &MemoryBook {
-        &self.around.book
+        &self.services.book
     }
 
     pub fn broker(&self) -> &Broker {
-        &self.around.broker
+        &self.services.broker
     }
 
     pub async fn probe_models(&self) -> Vec<Probed> {
-        self.around.broker.probe(&self.models()).await
+        self.services.broker.probe(&self.models()).await
     }
 
     /// Opens every conversation that has work left from the last daemon, so that it is ended or goes on.
     pub fn resume(&self) -> Result<usize, ReadError> {
-        let unsettled = self.around.store.unsettled();
+        let unsettled = self.services.store.unsettled();
         let unsettled = unsettled.and_then(|it| self.half_imported(&it));
         let (halves, whole) = unsettled.inspect_err(|_| {
             // Nobody is to wait for what cannot be read.
-            self.around.pending.complete();
+            self.services.pending.complete();
         })?;
         for half in halves {
-            import::discard(&self.around.store, half);
+            import::discard(&self.services.store, half);
         }
         let handles: Vec<ConversationHandle> = whole.iter().map(|it| self.handle(*it)).collect();
-        let pending = self.around.pending.clone();
+        let pending = self.services.pending.clone();
         self.actors.lock().spawn(async move {
             for mut handle in handles {
                 // What cannot be read says so to whoever opens it.
@@ -246,7 +248,7 @@ impl ConversationDirectory {
 
     /// The conversation, once it has been read.
     pub async fn open(&self, id: ConversationId) -> Result<ConversationHandle, RequestError> {
-        if self.around.stopping.is_cancelled() {
+        if self.services.stopping.is_cancelled() {
             return Err(RequestError::Draining);
         }
         let mut handle = self.handle(id);
@@ -281,17 +283,17 @@ impl ConversationDirectory {
 
     /// What is configured about calls.
     pub fn policy(&self) -> Arc<Policy> {
-        self.around.policy.borrow().clone()
+        self.services.policy.borrow().clone()
     }
 
     /// All tools that there are, and what can be asked of them.
     pub fn tools(&self) -> &ToolRunner {
-        &self.around.tools
+        &self.services.tools
     }
 
     /// All tools that there are.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.around.tools.catalog()
+        self.services.tools.catalog()
     }
 
     /// Whether a person looks at this conversation now.
@@ -302,16 +304,16 @@ impl ConversationDirectory {
 
     /// What attached clients let run unasked.
     pub fn allowances(&self) -> &ClientAllowances {
-        &self.around.allowances
+        &self.services.allowances
     }
 
     pub fn definitions(&self) -> &ToolDefinitions {
-        &self.around.definitions
+        &self.services.definitions
     }
 
     /// Every confirm that waits for a person.
     pub fn pending(&self) -> &PendingQuestions {
-        &self.around.pending
+        &self.services.pending
     }
 
     /// A confirm's question, and its end if it has one.
@@ -319,7 +321,7 @@ impl ConversationDirectory {
         &self,
         confirm: ConfirmId,
     ) -> Result<Option<(PendingQuestion, Option<Record>)>, RequestError> {
-        let store = self.around.store.clone();
+        let store = self.services.store.clone();
         self.blocking(move |_| {
             let Some(place) = store.find_confirm(confirm)? else {
                 return Ok(None);
@@ -345,7 +347,7 @@ impl ConversationDirectory {
     where
         F: Future<Output = Result<T, RequestError>>,
     {
-        let place = self.around.store.find_turn(turn)?;
+        let place = self.services.store.find_turn(turn)?;
         let place = place.ok_or(RequestError::UnknownTurn(turn))?;
         self.with(place.conversation, call).await
     }
@@ -376,11 +378,10 @@ impl ConversationDirectory {
         let handle = self.handle_to(id, &entry);
         let actor = Conversation {
             id,
-            around: self.around.clone(),
+            services: self.services.clone(),
             state: ConversationState::default(),
-            transcript: None,
+            transcript: HeldTranscript::default(),
             turn: None,
-            kept: None,
             resolving: None,
             unborn: None,
             unstored: None,
@@ -388,10 +389,8 @@ impl ConversationDirectory {
             io: JoinSet::new(),
             publisher,
             stopper,
-            attended: attendance.watch(),
-            attendance,
+            expiry: ConfirmExpiry::new(attendance),
             forms: ServerQuestions::default(),
-            expiry_at: None,
             own: None,
             summing: SummaryTask::default(),
             commands: CommandQueue::default(),
@@ -399,9 +398,9 @@ impl ConversationDirectory {
             told: DirectoryTold::default(),
             unknown_told: BTreeSet::new(),
             purse: BudgetMeter::new(
-                self.around.ledger.clone(),
-                self.around.models.clone(),
-                self.around.tokens.clone(),
+                self.services.ledger.clone(),
+                self.services.models.clone(),
+                self.services.tokens.clone(),
             ),
             registration: ActorRegistration {
                 id,
@@ -426,7 +425,7 @@ impl ConversationDirectory {
             mailbox: entry.mailbox.clone(),
             view: entry.views.subscribe(),
             recent: entry.recent.clone(),
-            store: self.around.store.clone(),
+            store: self.services.store.clone(),
             stopper: entry.stopper.clone(),
             attendance: entry.attendance.clone(),
         }
@@ -438,7 +437,7 @@ impl ConversationDirectory {
         new: NewConversation,
         by: AnsweringPerson,
     ) -> Result<(ConversationId, Seq), RequestError> {
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         self.check_model(&new)?;
@@ -457,13 +456,13 @@ impl ConversationDirectory {
         new: NewConversation,
         ask: &AskRequest,
     ) -> Result<AcceptedAsk, RequestError> {
-        if self.around.stopping.is_cancelled() {
+        if self.services.stopping.is_cancelled() {
             return Err(RequestError::Draining);
         }
         self.check_model(&new)?;
         for _ in 0..3 {
             // As long as the store remembers it: the same call again must not bring it back.
-            if self.around.store.is_deleted(id)? {
+            if self.services.store.is_deleted(id)? {
                 return Err(RequestError::Deleted);
             }
             let handle = self.find_or_start(id, ActorStart::OrNew(new.clone()));
@@ -503,7 +502,7 @@ impl ConversationDirectory {
             made.and_then(|it| AuditDraft::of(conversation, &ConversationState::default(), it));
         let audit = told.map(|it| it.by(Some(by))).into_iter().collect();
         let commit = Commit::new(conversation, records, state, audit).claiming(DiskClaim::Begin);
-        Ok(self.around.store.commit(commit).await?)
+        Ok(self.services.store.commit(commit).await?)
     }
 
     /// Removes a conversation and whatever runs in it.
@@ -531,7 +530,7 @@ impl ConversationDirectory {
         &self,
         read: impl FnOnce(&Store) -> T + Send + 'static,
     ) -> Result<T, RequestError> {
-        let store = self.around.store.clone();
+        let store = self.services.store.clone();
         tokio::task::spawn_blocking(move || read(&store))
             .await
             .map_err(|panic| RequestError::Storage(panic.to_string()))

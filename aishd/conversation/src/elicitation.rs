@@ -277,7 +277,7 @@ impl Conversation {
             params,
             open: self.forms.open.len(),
             on_confirm: &active.on_confirm,
-            attended: self.attended_by(),
+            attended: self.expiry.presence(),
             cwd: &self.state.cwd,
             now: clock::now(),
             next: self.next_confirm(),
@@ -309,7 +309,7 @@ impl Conversation {
             return Ok(AnswerOutcome::Unknown);
         };
         let (id, confirm) = (open.confirm.id, &open.confirm);
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         if self.is_cancelled() {

@@ -360,7 +360,7 @@ impl Conversation {
         gone: EvictedExchange,
         by: AnsweringPerson,
     ) -> Result<Seq, RequestError> {
-        let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
+        let (store, id, state) = (self.services.store.clone(), self.id, self.state.clone());
         let looked = tokio::task::spawn_blocking(move || {
             let Some(left) = find(&store, id, &state, gone)? else {
                 return Ok(None);
@@ -378,7 +378,7 @@ impl Conversation {
             .await
             .map_err(RequestError::Storage)?;
         self.check_room(&exchange)?;
-        if let Some(transcript) = &mut self.transcript {
+        if let Some(transcript) = &mut self.transcript.held {
             transcript.shelve(exchange);
         }
         let fact = UncommittedFact {
@@ -387,7 +387,7 @@ impl Conversation {
             event: Event::Restored(left),
         };
         let stored = self.commit(&[fact], LiveChange::Keep).await;
-        if let Some(transcript) = &mut self.transcript {
+        if let Some(transcript) = &mut self.transcript.held {
             transcript.clear_shelf();
         }
         Ok(stored?)
@@ -395,7 +395,7 @@ impl Conversation {
 
     /// Whether the budget holds one more exchange.
     fn check_room(&self, exchange: &Exchange) -> Result<(), RequestError> {
-        let Some(transcript) = &self.transcript else {
+        let Some(transcript) = &self.transcript.held else {
             return Ok(());
         };
         let full = |why: String| Err(RequestError::NoRoom(why));
@@ -430,7 +430,7 @@ impl Conversation {
             Ok(fit) => fit.tokens,
             Err(error) => error.tokens,
         };
-        let needs = self.around.tokens.ratio(&preset).tokens(exchange.bytes());
+        let needs = self.services.tokens.ratio(&preset).tokens(exchange.bytes());
         match limit.tokens {
             Some(tokens_limit) if !limit.holds(tokens + needs) => full(format!(
                 "it takes about {needs} tokens, and {} has about {} left",

@@ -120,7 +120,7 @@ impl Conversation {
             pinned: self.state.pinned.clone(),
             tools: self.tools(),
             directory: trusted.map(|trusted| ToldDirectory {
-                folders: self.around.folders.clone(),
+                folders: self.services.folders.clone(),
                 path: self.state.cwd.clone(),
                 trusted,
             }),
@@ -186,7 +186,7 @@ impl Conversation {
             None => self.given_at(seq),
         };
         let setting = self.setting(given.unwrap_or_default(), &state.cwd);
-        let feeds_back = by_itself || self.around.policy.borrow().shell.feed_back;
+        let feeds_back = by_itself || self.services.policy.borrow().shell.feed_back;
         let seen = if feeds_back {
             OutputVisibility::AtOnce
         } else {
@@ -203,7 +203,7 @@ impl Conversation {
     /// What was found of the directory is what this turn tells.
     pub(super) fn on_project_look(&mut self, turn: TurnId, looked: ProjectLook) {
         let ProjectLook { blocks, remarks } = looked;
-        if let Some(transcript) = &mut self.transcript {
+        if let Some(transcript) = &mut self.transcript.held {
             transcript.set_project(blocks.clone());
         }
         self.told.turn = Some(turn);

@@ -25,7 +25,7 @@ impl ConversationDirectory {
         at: Option<Seq>,
         by: AnsweringPerson,
     ) -> Result<(ConversationId, Seq), RequestError> {
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         let handle = self.open(id).await?;

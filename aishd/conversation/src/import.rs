@@ -71,7 +71,7 @@ impl ConversationDirectory {
         id: ConversationId,
         new: NewConversation,
     ) -> Result<ImportSession, ConversationImportError> {
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining.into());
         }
         self.check_model(&new)?;
@@ -91,7 +91,7 @@ impl ConversationDirectory {
         let records = vec![place(&mut state, None, created)];
         Ok(ImportSession {
             id,
-            store: self.around.store.clone(),
+            store: self.services.store.clone(),
             text: TextImport::default(),
             state,
             records,
@@ -128,7 +128,7 @@ impl ConversationDirectory {
     ) -> Result<(Vec<ConversationId>, Vec<ConversationId>), ReadError> {
         let (mut halves, mut whole) = (vec![], vec![]);
         for id in unsettled {
-            let loaded = self.around.store.load(*id)?;
+            let loaded = self.services.store.load(*id)?;
             if loaded.is_some_and(|it| it.state.importing) {
                 halves.push(*id);
             } else {

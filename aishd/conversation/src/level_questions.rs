@@ -21,7 +21,7 @@ impl Conversation {
         &mut self,
         wanted: WantedLevel,
     ) -> Result<LevelRequestOutcome, RequestError> {
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         let by = wanted.by.clone();
@@ -29,8 +29,8 @@ impl Conversation {
             wanted,
             LevelContext {
                 state: &self.state,
-                policy: &self.around.policy.borrow(),
-                attended: self.attended_by(),
+                policy: &self.services.policy.borrow(),
+                attended: self.expiry.presence(),
                 now: clock::now(),
                 next: self.next_confirm(),
             },
@@ -63,7 +63,7 @@ impl Conversation {
         step: &LevelStep,
         answering: ConfirmAnswer,
     ) -> Result<AnswerOutcome, RequestError> {
-        let policy = self.around.policy.borrow().clone();
+        let policy = self.services.policy.borrow().clone();
         let has = policy.level(&step.provider, &self.state.grants);
         let granted = step.granted(has, policy.max_level(&step.provider));
         let raised = match granted {

@@ -88,7 +88,6 @@ use aishd_rules::catalog::ToolOffer;
 use aishd_rules::policy::Policy;
 use aishd_store::Store;
 use aishd_tools::ToolRunner;
-use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::{Effect, Step, StreamId, Turn, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
@@ -103,6 +102,7 @@ use self::command_queue::CommandQueue;
 use self::commit::StalledCommit;
 use self::directory::{ActorRegistration, NewConversation};
 use self::elicitation::{ElicitNews, ServerQuestions};
+use self::expiry::ConfirmExpiry;
 use self::extra_context::{DirectoryTold, GatheredContext};
 use self::handle::TurnStopper;
 use self::memory_book::MemoryBook;
@@ -117,8 +117,7 @@ use self::summarize::{SummaryOutcome, SummaryTask, UnsummarizedExchanges};
 use self::token_counts::TokenCounts;
 use self::tool_definitions::ToolDefinitions;
 use self::view::ViewPublisher;
-use self::viewers::Attendance;
-use self::warm_transcripts::{WarmEntry, WarmTranscripts};
+use self::warm_transcripts::{HeldTranscript, WarmTranscripts};
 use crate::requests::ActorRequest;
 
 /// What every actor is given.
@@ -162,12 +161,9 @@ pub struct ActorServices {
 #[derive(Debug)]
 struct Conversation {
     id: ConversationId,
-    around: ActorServices,
+    services: ActorServices,
     state: ConversationState,
-    /// Read from the log when the first turn needs it.
-    transcript: Option<Transcript>,
-    /// Until when that stays though nothing happens, where it is long.
-    kept: Option<WarmEntry>,
+    transcript: HeldTranscript,
     turn: Option<ActiveTurn>,
     /// A turn whose preset is being looked for.
     resolving: Option<TurnId>,
@@ -180,13 +176,10 @@ struct Conversation {
     publisher: ViewPublisher,
     stopper: TurnStopper,
     registration: ActorRegistration,
-    attendance: Attendance,
-    /// The same, as changes to wait for.
-    attended: tokio::sync::watch::Receiver<usize>,
+    /// Who could answer its questions, and until when.
+    expiry: ConfirmExpiry,
     /// What servers want to know while calls run.
     forms: ServerQuestions,
-    /// When the time of an open confirm is over.
-    expiry_at: Option<Instant>,
     /// Its own sessions with servers, while it has constraints.
     own: Option<OwnSessions>,
     /// What left the context and is being summed up.
@@ -299,7 +292,8 @@ impl Conversation {
         }
         self.start_next().await;
         loop {
-            self.keep_transcript_warm();
+            let is_idle = self.is_idle();
+            self.transcript.keep_warm(is_idle, &self.services.warm);
             match self.select().await {
                 ActorAction::Request(request) => {
                     if self.apply_request(request).await.is_break() {
@@ -329,17 +323,17 @@ impl Conversation {
     /// Waits for the next thing. Cancel-safe: nothing is taken and then lost.
     async fn select(&mut self) -> ActorAction {
         let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
-        let expiry_at = self.expiry_at.filter(|_| retry_at.is_none());
+        let expiry_at = self.expiry.due().filter(|_| retry_at.is_none());
         let time_over_at = self.time_over_at().filter(|_| retry_at.is_none());
-        let cools_at = self.kept.as_ref().map(|it| it.until);
+        let cools_at = self.transcript.cools_at();
         let idle_in = self.registration.idle_time();
         let idle_for_now = self.is_idle();
         tokio::select! {
             biased;
-            () = self.around.stopping.cancelled() => ActorAction::Stop,
+            () = self.services.stopping.cancelled() => ActorAction::Stop,
             () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => ActorAction::RetryCommit,
-            Ok(()) = self.attended.changed() => ActorAction::Attended,
-            Ok(()) = self.around.policy.changed() => ActorAction::Policy,
+            () = self.expiry.attendance_changed() => ActorAction::Attended,
+            Ok(()) = self.services.policy.changed() => ActorAction::Policy,
             () = sleep_until(expiry_at.unwrap_or_else(Instant::now)), if expiry_at.is_some() => ActorAction::Expired,
             () = sleep_until(time_over_at.unwrap_or_else(Instant::now)), if time_over_at.is_some() => ActorAction::TimeIsOver,
             Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_at.is_none() => match done {
@@ -484,12 +478,12 @@ impl Conversation {
                     head: self.state.last_seq,
                     call,
                     cwd: self.state.cwd.clone(),
-                    needs: self.around.policy.borrow().needs(&go.tool),
+                    needs: self.services.policy.borrow().needs(&go.tool),
                     go: *go,
                     tools,
-                    store: self.around.store.clone(),
-                    broker: self.around.broker.clone(),
-                    max_chars: self.around.policy.borrow().max_result_chars,
+                    store: self.services.store.clone(),
+                    broker: self.services.broker.clone(),
+                    max_chars: self.services.policy.borrow().max_result_chars,
                     token,
                     doing: self.publisher.teller(),
                     forms: self.forms.sender(),

@@ -48,16 +48,16 @@ impl Conversation {
             tracing::warn!(%error, "nothing is proposed of a conversation that cannot be read");
             return;
         }
-        let exchanges = self.transcript.iter().flat_map(|it| it.exchanges());
+        let exchanges = self.transcript.held.iter().flat_map(|it| it.exchanges());
         let exchanges: Vec<Exchange> = exchanges.cloned().collect();
         if exchanges.is_empty() {
             return;
         }
         let job = ProposalJob {
-            broker: self.around.broker.clone(),
-            tokens: self.around.tokens.clone(),
+            broker: self.services.broker.clone(),
+            tokens: self.services.tokens.clone(),
             purse: self.purse.clone(),
-            preset: self.around.broker.adapted(preset),
+            preset: self.services.broker.adapted(preset),
             exchanges,
         };
         self.proposing = true;
@@ -88,7 +88,7 @@ impl Conversation {
         }
         // An actor with a question stays in memory, and the text is not needed for an answer.
         if self.turn.is_none() && self.resolving.is_none() && self.summing.is_idle() {
-            self.transcript = None;
+            self.transcript.held = None;
         }
         self.settle(PendingCommit::facts(facts)).await;
     }

@@ -69,7 +69,7 @@ impl Conversation {
     /// Keeps what a person says. Nobody needs to be asked about it after that: the question is taken back.
     pub(super) async fn keep_said(&mut self, said: PersonFact) -> Result<KeptFact, BookError> {
         let PersonFact { draft, asked, by } = said;
-        let book = self.around.book.clone();
+        let book = self.services.book.clone();
         let Some(open) = self.state.open_confirm(asked).cloned() else {
             return book.add(draft, by).await;
         };
@@ -95,8 +95,8 @@ impl Conversation {
         proposed: Vec<ProposedFact>,
         preset: &str,
     ) -> Vec<UncommittedFact> {
-        let kept = self.around.book.read();
-        let open = self.around.pending.snapshot();
+        let kept = self.services.book.read();
+        let open = self.services.pending.snapshot();
         let is_asked = |text: &str| {
             let mut asked = open.values().filter_map(|it| it.memory());
             asked.any(|it| it.text == text)
@@ -148,7 +148,7 @@ impl Conversation {
             self.commit(&[end], LiveChange::Keep).await?;
             return Ok(AnswerOutcome::Resolved);
         }
-        let book = self.around.book.clone();
+        let book = self.services.book.clone();
         let page = book.page(subject.draft(self.id), by).await;
         let (_memory, page) = page.map_err(|error| match error {
             BookError::Request(error) => error,

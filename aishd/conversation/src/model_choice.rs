@@ -113,7 +113,7 @@ impl Conversation {
         }
         let models = self.models();
         if !self
-            .around
+            .services
             .routes
             .switches()
             .is_on(RoutedSide::Route, &models.routing)
@@ -156,7 +156,7 @@ impl Conversation {
             let (TurnOrigin::Continue(turn) | TurnOrigin::Retry(turn)) = origin else {
                 break;
             };
-            let place = self.around.store.find_turn(turn).ok().flatten();
+            let place = self.services.store.find_turn(turn).ok().flatten();
             let place = place.filter(|it| it.conversation == self.id);
             let question = place.and_then(|it| self.question(it.message_seq).ok().flatten());
             let Some(Event::UserMessage {
@@ -174,7 +174,7 @@ impl Conversation {
 
     /// The event at the place of a question.
     pub(super) fn question(&self, seq: Seq) -> Result<Option<Event>, aishd_store::ReadError> {
-        let record = self.around.store.record(self.id, seq)?;
+        let record = self.services.store.record(self.id, seq)?;
         Ok(record.map(|it| it.event))
     }
 
@@ -204,7 +204,7 @@ impl Conversation {
 
     /// Whether fallback is on, as of now.
     pub(super) fn may_fall_back(&self) -> bool {
-        let switches = self.around.routes.switches();
+        let switches = self.services.routes.switches();
         switches.is_on(RoutedSide::Fallback, &self.models().routing)
     }
 }

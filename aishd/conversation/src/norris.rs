@@ -124,7 +124,7 @@ impl Conversation {
         if let Some(known) = self.known_ask(&ask.key)? {
             return Ok(known);
         }
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         let runs = self.turn.is_some() || self.resolving.is_some();
@@ -186,7 +186,7 @@ impl Conversation {
         lead: RunControl,
         by: AnsweringPerson,
     ) -> Result<RunStatus, RequestError> {
-        if lead == RunControl::Resume && self.around.draining.is_cancelled() {
+        if lead == RunControl::Resume && self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         let active = self.turn.as_mut().filter(|it| it.machine.is_run());
@@ -282,7 +282,7 @@ impl Conversation {
         }
         let models = self.models();
         let asking = OpinionRequest {
-            broker: self.around.broker.clone(),
+            broker: self.services.broker.clone(),
             preset: second(&models, &active.model.0),
             purse: self.purse.clone(),
             goal: standing.launch.goal.clone(),
@@ -365,7 +365,7 @@ impl Conversation {
         let running = self.state.running.clone()?;
         let standing = self.standing_of(running.turn)?.clone();
         let event = |seq| {
-            let record = self.around.store.record(self.id, seq);
+            let record = self.services.store.record(self.id, seq);
             record.ok().flatten().map(|it| it.event)
         };
         let (
@@ -380,7 +380,7 @@ impl Conversation {
         let mut run = RunState::of(&standing);
         run.note_spent(clock.spent());
         let (machine, paused) = Turn::take_up(run, running.items, running.usage);
-        let token = self.around.stopping.child_token();
+        let token = self.services.stopping.child_token();
         self.turn = Some(ActiveTurn {
             id: running.turn,
             machine,

@@ -85,11 +85,11 @@ impl Conversation {
         on_confirm: &OnConfirm,
         work: impl FnOnce(CommandGate<'_>) -> T,
     ) -> T {
-        let policy = self.around.policy.borrow().clone();
+        let policy = self.services.policy.borrow().clone();
         let models = self.models();
         let none = BoundaryFailures::default();
         let inside = RunContainment {
-            ground: &self.around.ground,
+            ground: &self.services.ground,
             widened: &models.norris.widened,
             failures: self.turn.as_ref().map_or(&none, |it| &it.failures),
             top: self.turn.as_ref().map(|it| it.top.as_str()),
@@ -101,7 +101,7 @@ impl Conversation {
             constraints: &self.state.constraints,
             on_confirm,
             autonomy: self.autonomy(),
-            attended: self.attended_by(),
+            attended: self.expiry.presence(),
             setting: &self.setting_of_turn(),
             now: clock::now(),
             next: self.next_confirm(),
@@ -121,7 +121,7 @@ impl Conversation {
 
     /// What a client gave with a question.
     pub(super) fn given_at(&self, seq: Option<Seq>) -> Option<ClientVariables> {
-        match seq.map(|it| self.around.store.record(self.id, it)) {
+        match seq.map(|it| self.services.store.record(self.id, it)) {
             Some(Ok(Some(record))) => record.event.environment().cloned(),
             Some(Err(error)) => {
                 // It is asked about with what there is, and nothing else runs.
@@ -133,7 +133,7 @@ impl Conversation {
     }
 
     pub(super) fn setting(&self, given: ClientVariables, cwd: &str) -> Arc<CommandSetting> {
-        let base = self.around.tools.base();
+        let base = self.services.tools.base();
         Arc::new(CommandSetting::new(given, base, cwd, shell::is_program))
     }
 
@@ -188,7 +188,7 @@ impl Conversation {
     ) -> BegunCommand {
         let printing = CommandPrinting::new(call, turn, self.state.last_seq);
         self.publisher.begin_printing(printing.clone());
-        let policy = self.around.policy.borrow();
+        let policy = self.services.policy.borrow();
         let from = StartingDirectory {
             cwd: &run.setting.cwd,
             previous: self.state.shell.previous_cwd.as_deref(),
@@ -196,7 +196,7 @@ impl Conversation {
         };
         BegunCommand {
             moves: change_directory::target(&run.command, from),
-            tools: self.around.tools.clone(),
+            tools: self.services.tools.clone(),
             limits: CommandLimits::of(&policy),
             printer: self.publisher.printer(printing),
             cwd: self.state.cwd.clone(),

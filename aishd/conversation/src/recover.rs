@@ -29,7 +29,7 @@ use super::{Conversation, evicted_exchanges, finished};
 impl Conversation {
     /// Reads the state; false when there is nothing to be an actor for.
     pub(super) async fn load(&mut self) -> bool {
-        let (store, id) = (self.around.store.clone(), self.id);
+        let (store, id) = (self.services.store.clone(), self.id);
         let loaded = tokio::task::spawn_blocking(move || store.load(id)).await;
         let Loaded { state, partial } = match loaded {
             Ok(Ok(Some(loaded))) => loaded,
@@ -73,12 +73,12 @@ impl Conversation {
 
     /// As [`Conversation::load`], where one that is not stored is new. Nobody sees it before its first commit.
     pub(super) async fn load_or_new(&mut self, new: NewConversation) -> bool {
-        match self.around.store.load(self.id) {
+        match self.services.store.load(self.id) {
             Ok(None) => {
                 let created = place(&mut self.state, None, new.created());
                 self.unborn = Some(created);
                 self.purse.begin(&self.state);
-                self.transcript = Some(Transcript::default());
+                self.transcript.held = Some(Transcript::default());
                 true
             }
             Ok(Some(_)) => self.load().await,
@@ -91,7 +91,7 @@ impl Conversation {
         let mut records = vec![];
         let confirms = self.state.confirms.iter();
         for open in confirms.filter(|it| waits || it.aside.is_some()) {
-            match self.around.store.record(self.id, open.seq) {
+            match self.services.store.record(self.id, open.seq) {
                 Ok(record) => records.extend(record),
                 Err(error) => {
                     tracing::warn!(conversation = %self.id, confirm = %open.id, %error, "an open confirm cannot be read");
@@ -109,15 +109,15 @@ impl Conversation {
 
     /// Reads what the model is to be shown, if that has not been read yet, and what people keep beside it.
     pub(super) async fn load_transcript(&mut self) -> Result<(), String> {
-        if self.transcript.is_none() {
-            self.transcript = Some(self.read_transcript().await?);
+        if self.transcript.held.is_none() {
+            self.transcript.held = Some(self.read_transcript().await?);
         }
         self.tell_background();
         Ok(())
     }
 
     async fn read_transcript(&self) -> Result<Transcript, String> {
-        let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
+        let (store, id, state) = (self.services.store.clone(), self.id, self.state.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut transcript = Transcript::default();
             for left in &state.restored {

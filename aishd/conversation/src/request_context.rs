@@ -93,14 +93,14 @@ impl Conversation {
     pub(super) fn tell_background(&mut self) {
         let most = self.models().memory.max_chars;
         let rules = self.rules();
-        let Some(mut transcript) = self.transcript.take() else {
+        let Some(mut transcript) = self.transcript.held.take() else {
             return;
         };
-        transcript.set_background(self.around.book.background(most));
+        transcript.set_background(self.services.book.background(most));
         transcript.set_opening(rules.system_prompt);
         transcript.set_project(rules.project.and_then(|_| self.told.blocks()));
         transcript.set_shell(self.shell_told(&transcript, None));
-        self.transcript = Some(transcript);
+        self.transcript.held = Some(transcript);
     }
 
     /// The rules of contexts: a running turn keeps to those that it began with.
@@ -150,7 +150,7 @@ impl Conversation {
             pinned: held,
             summary: rules.summarizer(transcript.mode()).is_some(),
             limit: ContextLimit::of(&rules, preset),
-            ratio: self.around.tokens.ratio(preset),
+            ratio: self.services.tokens.ratio(preset),
             mode: transcript.mode(),
         }
     }
@@ -215,7 +215,7 @@ impl Conversation {
             // Its last exchange alone is too long.
             return None;
         }
-        let transcript = self.transcript.as_ref()?;
+        let transcript = self.transcript.held.as_ref()?;
         let older_half = transcript.exchanges().len() / 2;
         transcript.eviction(older_half, &self.state).map(Box::new)
     }
@@ -223,7 +223,7 @@ impl Conversation {
     /// Sends the transcript to the model.
     pub(super) async fn open_stream(&mut self, stream: StreamId) {
         let offer = Arc::new(self.offer());
-        self.around.tools.freshen();
+        self.services.tools.freshen();
         let Some(active) = &mut self.turn else {
             return;
         };
@@ -244,7 +244,7 @@ impl Conversation {
         let second = self.turn.as_ref().and_then(|it| it.second.clone());
         if let Some(preset) = second {
             // Its server may take fewer tools.
-            let offer = self.offer_to(&self.around.broker.adapted(preset.clone()));
+            let offer = self.offer_to(&self.services.broker.adapted(preset.clone()));
             if let Some(active) = &mut self.turn {
                 active.offer = Some(Arc::new(offer));
             }
@@ -280,10 +280,10 @@ impl Conversation {
 
     /// Once what has to leave for it is written down; the text shows after the log as it stands.
     async fn ask_model(&mut self, effect: Effect, stream: StreamId, preset: Arc<Preset>) {
-        let (Some(active), Some(transcript)) = (&self.turn, &self.transcript) else {
+        let (Some(active), Some(transcript)) = (&self.turn, &self.transcript.held) else {
             return;
         };
-        let preset = self.around.broker.adapted(preset);
+        let preset = self.services.broker.adapted(preset);
         let turn = active.id;
         let offer = active.offer.clone();
         let offer = offer.unwrap_or_else(|| Arc::new(self.offer()));
@@ -363,7 +363,7 @@ impl Conversation {
                 PresetChoice::Look | PresetChoice::List(..) => return Ok(PreviewedRequest::Nobody),
             },
         };
-        let preset = self.around.broker.adapted(preset);
+        let preset = self.services.broker.adapted(preset);
         // A turn that runs tells of its directory what it has told so far.
         let goes_on = self.turn.is_some() && question.is_none();
         let look = if goes_on {
@@ -377,7 +377,7 @@ impl Conversation {
         }
         let GatheredContext { held, looked } = gathered.unwrap_or_default();
         let offer = Arc::new(self.offer_to(&preset));
-        let Some(transcript) = &self.transcript else {
+        let Some(transcript) = &self.transcript.held else {
             return Ok(PreviewedRequest::Nobody);
         };
         let mut transcript = transcript.clone();

@@ -106,7 +106,7 @@ impl Conversation {
         if self.state.constraints.read_only {
             return Err(ResourceChangeError::ReadOnly);
         }
-        let policy = self.around.policy.borrow();
+        let policy = self.services.policy.borrow();
         let most = policy.providers.get(provider).map(|it| it.max_level);
         let is_bounded = most.is_some_and(|it| it < Access::Write);
         let has = policy.level(provider, &self.state.grants);
@@ -118,7 +118,7 @@ impl Conversation {
     }
 
     fn status_of(&self, name: &ResourceName) -> Result<ResourceStatus, ResourceChangeError> {
-        let standing = self.around.store.resource(self.id, name);
+        let standing = self.services.store.resource(self.id, name);
         standing.map_err(|error| ResourceChangeError::Unread(error.to_string()))
     }
 }

@@ -47,7 +47,7 @@ impl Conversation {
                 return false;
             }
         };
-        let token = self.around.stopping.child_token();
+        let token = self.services.stopping.child_token();
         let paused = Paused {
             items: running.items,
             depth: running.rounds.saturating_sub(1),
@@ -58,7 +58,7 @@ impl Conversation {
             confirm: waiting.confirm,
             course: waiting.course.map(Box::new),
         };
-        let policy = self.around.policy.borrow().clone();
+        let policy = self.services.policy.borrow().clone();
         let mut machine = Turn::resume(paused, waiting.terms.max_depth(&policy));
         machine.set_feed_back(policy.shell.feed_back);
         self.turn = Some(ActiveTurn {
@@ -92,7 +92,7 @@ impl Conversation {
             return Ok(None);
         };
         let event = |seq| {
-            let record = self.around.store.record(self.id, seq);
+            let record = self.services.store.record(self.id, seq);
             record.map(|it| it.map(|it| it.event))
         };
         let (
@@ -161,7 +161,7 @@ impl Conversation {
             // A list of calls opens no stream, and nothing is imported into a turn.
             PresetSource::None | PresetSource::Imported => None,
             PresetSource::Discovered => {
-                let broker = self.around.broker.clone();
+                let broker = self.services.broker.clone();
                 let token = active.token.clone();
                 self.io.spawn(async move {
                     let looking = AssertUnwindSafe(broker.discover(&models)).catch_unwind();

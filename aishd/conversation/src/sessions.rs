@@ -22,7 +22,7 @@ impl Conversation {
         let constraints = &self.state.constraints;
         if constraints.is_empty() {
             self.own = None;
-            return self.around.tools.clone();
+            return self.services.tools.clone();
         }
         let roots = constraints.directories();
         let roots: Vec<PathBuf> = if roots.is_empty() {
@@ -34,7 +34,7 @@ impl Conversation {
         if let Some(own) = self.own.as_ref().filter(|it| is_same(it)) {
             return own.tools.clone();
         }
-        let tools = self.around.tools.with_own_roots(roots.clone());
+        let tools = self.services.tools.with_own_roots(roots.clone());
         self.own = Some(OwnSessions {
             constraints: constraints.clone(),
             roots,

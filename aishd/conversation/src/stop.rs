@@ -33,7 +33,7 @@ impl Conversation {
             self.remove_queued(turn, by).await?;
             return Ok(true);
         }
-        match self.around.store.find_turn(turn)? {
+        match self.services.store.find_turn(turn)? {
             Some(place) if place.conversation == self.id => Ok(false),
             Some(_) | None => Err(RequestError::UnknownTurn(turn)),
         }
@@ -49,7 +49,7 @@ impl Conversation {
 
     /// Why a turn ends whose work was dropped.
     pub(super) fn stop_of_token(&self) -> StopReason {
-        if self.around.stopping.is_cancelled() {
+        if self.services.stopping.is_cancelled() {
             StopReason::Interrupted
         } else {
             StopReason::Cancelled
@@ -127,7 +127,7 @@ impl Conversation {
         self.summing = SummaryTask::default();
         self.commands = CommandQueue::default();
         self.proposing = false;
-        self.around.caught_up.forget(self.id);
+        self.services.caught_up.forget(self.id);
         self.stopper.set(None);
         self.io.shutdown().await;
     }

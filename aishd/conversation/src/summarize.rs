@@ -174,7 +174,7 @@ struct SummaryJob {
 impl Conversation {
     /// Who leads the conversation now.
     fn mode(&self) -> LoopMode {
-        let transcript = self.transcript.as_ref();
+        let transcript = self.transcript.held.as_ref();
         transcript.map_or(LoopMode::Talk, Transcript::mode)
     }
 
@@ -190,7 +190,7 @@ impl Conversation {
                 None
             }
         });
-        let (Some(through), Some(transcript)) = (through.max(), &self.transcript) else {
+        let (Some(through), Some(transcript)) = (through.max(), &self.transcript.held) else {
             return vec![];
         };
         let left = transcript.exchanges().filter(|it| it.last() <= through);
@@ -221,10 +221,10 @@ impl Conversation {
 
     /// Sums up what the next question will have no room for, so that it leaves together with its summary.
     pub(super) fn look_ahead(&mut self, ended: Option<&ActiveTurn>) {
-        let Some(transcript) = &self.transcript else {
+        let Some(transcript) = &self.transcript.held else {
             return;
         };
-        let ends = self.around.draining.is_cancelled() || self.unstored.is_some();
+        let ends = self.services.draining.is_cancelled() || self.unstored.is_some();
         let nobody = self.rules().summarizer(transcript.mode()).is_none();
         if ends || nobody || !self.summing.is_idle() {
             return;
@@ -236,7 +236,7 @@ impl Conversation {
             }
         };
         let Some(preset) = preset else { return };
-        let preset = self.around.broker.adapted(preset);
+        let preset = self.services.broker.adapted(preset);
         let offer = self.offer_to(&preset);
         let held = ended.map_or(&[][..], |it| &it.held);
         let wanted = self.fit_input(&preset, transcript, &offer, held);
@@ -295,14 +295,14 @@ impl Conversation {
     /// Whether something left while another daemon ran, and was never summed up.
     fn owes_from_before(&self, transcript: &Transcript) -> bool {
         self.state.evicted_through > transcript.summed_through()
-            && self.around.caught_up.is_unseen(self.id)
+            && self.services.caught_up.is_unseen(self.id)
     }
 
     /// Sees to what left and was never summed up, once in the life of a daemon: when a summary is lost, so is who would
     /// have told of it. What leaves from now on waits for it.
     pub(super) fn catch_up(&mut self, transcript: &Transcript) {
         let nobody = self.rules().summarizer(transcript.mode()).is_none();
-        if nobody || !self.summing.is_idle() || !self.around.caught_up.is_first(self.id) {
+        if nobody || !self.summing.is_idle() || !self.services.caught_up.is_first(self.id) {
             return;
         }
         let after = transcript.summed_through();
@@ -310,7 +310,7 @@ impl Conversation {
             return;
         }
         self.summing.begin(None);
-        let (store, id, state) = (self.around.store.clone(), self.id, self.state.clone());
+        let (store, id, state) = (self.services.store.clone(), self.id, self.state.clone());
         let number = self.summing.number;
         self.io.spawn(async move {
             let read =
@@ -349,6 +349,7 @@ impl Conversation {
             .map_err(RequestError::Storage)?;
         let known = self
             .transcript
+            .held
             .as_ref()
             .is_some_and(|it| it.summary().is_some());
         if !known && self.summing.is_idle() {
@@ -387,12 +388,12 @@ impl Conversation {
         let (number, by) = (self.summing.number, name.to_owned());
         let preset = models.presets.get(name).cloned();
         let preset = preset.or_else(|| (name == DEMO).then(|| Arc::new(Preset::demo())));
-        let prior = self.transcript.as_ref().and_then(|it| it.summary());
+        let prior = self.transcript.held.as_ref().and_then(|it| it.summary());
         let job = preset.map(|preset| SummaryJob {
-            broker: self.around.broker.clone(),
-            tokens: self.around.tokens.clone(),
+            broker: self.services.broker.clone(),
+            tokens: self.services.tokens.clone(),
             purse: self.purse.clone(),
-            preset: self.around.broker.adapted(preset),
+            preset: self.services.broker.adapted(preset),
             prior: prior.map(|it| it.text.clone()),
             evicted,
             through,
@@ -452,7 +453,7 @@ impl Conversation {
         };
         let left = self.summing.running.is_some_and(|it| it.left);
         // A run goes on with all that it has, and what is likely to leave may stay where nobody can sum it up.
-        let (Some(transcript), LoopMode::Talk) = (&self.transcript, self.mode()) else {
+        let (Some(transcript), LoopMode::Talk) = (&self.transcript.held, self.mode()) else {
             return if left { facts(summed) } else { vec![] };
         };
         if let Err(error) = &summed.outcome

@@ -184,7 +184,7 @@ impl Conversation {
             let tools = gate.catalog.iter();
             tools.filter(|it| gate.lets_through(it)).cloned().collect()
         });
-        self.around.definitions.count_for(&let_through).await;
+        self.services.definitions.count_for(&let_through).await;
     }
 
     /// Binds what is let through, before any of it runs. What cannot be bound does not run by a rule.
@@ -199,7 +199,7 @@ impl Conversation {
                 continue;
             };
             let Some(by) = go.binds else { continue };
-            match self.around.definitions.bind(&go.tool, by).await {
+            match self.services.definitions.bind(&go.tool, by).await {
                 Ok(DefinitionBinding::ToIt) => {}
                 Ok(DefinitionBinding::ToAnother) => {
                     let approved = approved.filter(|_| position == 0);

@@ -54,7 +54,7 @@ impl Conversation {
         }
         let queued = self.state.queue.iter().find(|it| it.turn == turn);
         let question = queued.and_then(|it| {
-            let record = self.around.store.record(self.id, it.message_seq);
+            let record = self.services.store.record(self.id, it.message_seq);
             record.ok().flatten()
         });
         question

@@ -64,9 +64,9 @@ impl Conversation {
             body,
             live,
             sender: self.publisher.live_sender(),
-            broker: self.around.broker.clone(),
-            store: self.around.store.clone(),
-            tokens: self.around.tokens.clone(),
+            broker: self.services.broker.clone(),
+            store: self.services.store.clone(),
+            tokens: self.services.tokens.clone(),
             meter,
             token: active.token.clone(),
         };

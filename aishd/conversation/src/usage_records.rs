@@ -26,7 +26,7 @@ impl Conversation {
         let read = self.load_transcript().await;
         read.map_err(RequestError::Storage)?;
         let nothing = Transcript::default();
-        let transcript = self.transcript.as_ref().unwrap_or(&nothing);
+        let transcript = self.transcript.held.as_ref().unwrap_or(&nothing);
         let admitted = self.admit(preset, transcript);
         admitted.map_err(|it| RequestError::Budget(self.id, it))
     }
@@ -98,7 +98,7 @@ impl Conversation {
         let began = self.state.began.clone();
         let began = began.filter(|it| asks && it.turn == running.turn)?;
         let started = self
-            .around
+            .services
             .store
             .record(self.id, running.started_seq)
             .ok()??;
@@ -115,7 +115,7 @@ impl Conversation {
             PresetSource::Discovered => None,
         };
         self.load_transcript().await.ok()?;
-        let transcript = self.transcript.take()?;
+        let transcript = self.transcript.held.take()?;
         let sent: u64 = transcript.exchanges().map(|it| it.bytes()).sum();
         let arrived = Reply {
             text: partial.map(|it| it.text.clone()).unwrap_or_default(),
@@ -124,7 +124,7 @@ impl Conversation {
         let (payee, ratio) = match &preset {
             Some(preset) => (
                 Payee::new(&name, &preset.model, preset.price, SpendingPurpose::Answer),
-                self.around.tokens.ratio(preset),
+                self.services.tokens.ratio(preset),
             ),
             None => (
                 Payee::new(&name, &model_id, None, SpendingPurpose::Answer),

@@ -57,7 +57,7 @@ impl Conversation {
         &mut self,
         wanted: UserCommandRequest,
     ) -> Result<BegunUserCommand, RequestError> {
-        if self.around.draining.is_cancelled() {
+        if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
         check(&wanted.command).map_err(|why| RequestError::BadCommand(why.to_owned()))?;
@@ -97,7 +97,7 @@ impl Conversation {
             event: run.started(call, None, given),
         };
         let seq = self.commit(&[fact], LiveChange::Keep).await?;
-        let token = self.around.stopping.child_token();
+        let token = self.services.stopping.child_token();
         let runs = RunningUserCommand {
             command: run.command.clone(),
             given,
@@ -126,7 +126,8 @@ impl Conversation {
 
     async fn begin_waiting(&mut self, call: &str, wanted: UserCommandRequest) {
         let (command, by) = (wanted.command.clone(), wanted.by.clone());
-        let why = if self.around.draining.is_cancelled() || self.around.stopping.is_cancelled() {
+        let why = if self.services.draining.is_cancelled() || self.services.stopping.is_cancelled()
+        {
             "aishd ended before it began".to_owned()
         } else {
             match self.begin_own(call, wanted).await {
@@ -216,7 +217,7 @@ impl Conversation {
     pub(super) fn own_left(&self) -> Vec<UncommittedFact> {
         let own = self.state.shell.own.iter();
         let ends = own.filter_map(|it| {
-            let (command, given) = match self.around.store.record(self.id, it.seq) {
+            let (command, given) = match self.services.store.record(self.id, it.seq) {
                 Ok(Some(record)) => begun_by(record.event)?,
                 Ok(None) => return None,
                 Err(error) => {
