@@ -1,34 +1,48 @@
 //! The wire stays what it is written down to be: a change of a method or an event shows as a change of a
 //! committed file, where a reader sees it.
 
+mod reference;
+
 use std::fs;
 
 use aish_testkit::{repository, surroundings};
 
 /// What other languages generate their clients from.
 const SCHEMA: &str = "docs/protocol.schema.json";
+/// The same for people.
+const REFERENCE: &str = "docs/protocol.reference.md";
 
 #[test]
-fn the_committed_schema_is_the_one_of_the_types() {
-    let path = repository::top().join(SCHEMA);
+fn the_committed_schema_is_the_one_of_the_types() -> Result<(), String> {
     let document = aish_proto::schema::document();
-    let expected = format!("{}\n", serde_json::to_string_pretty(&document).unwrap());
+    let expected = format!("{document:#}\n");
+    check(SCHEMA, &expected)
+}
+
+#[test]
+fn the_committed_reference_is_made_from_the_types() -> Result<(), String> {
+    check(REFERENCE, &reference::page(&aish_proto::schema::document()))
+}
+
+/// Where the committed file differs from what it is to be.
+fn check(file: &str, expected: &str) -> Result<(), String> {
+    let path = repository::top().join(file);
     if surroundings::updating() {
-        fs::write(&path, &expected).unwrap();
+        fs::write(&path, expected).map_err(|it| it.to_string())?;
     }
     let committed = fs::read_to_string(&path).unwrap_or_default();
     if committed == expected {
-        return;
+        return Ok(());
     }
     let at = committed
         .lines()
         .zip(expected.lines())
         .position(|(old, new)| old != new)
         .unwrap_or_default();
-    panic!(
-        "{SCHEMA} is not the schema of aish-proto any more, from line {} on\n  committed: {:?}\n  types:     {:?}\nfix: UPDATE_EXPECT=1 cargo test -p aish-testkit --test wire, and commit the file",
+    Err(format!(
+        "{file} is not what the types of aish-proto say any more, from line {} on\n  committed: {:?}\n  types:     {:?}\nfix: UPDATE_EXPECT=1 cargo test -p aish-testkit --test wire, and commit the files",
         at + 1,
         committed.lines().nth(at).unwrap_or_default(),
         expected.lines().nth(at).unwrap_or_default(),
-    );
+    ))
 }
