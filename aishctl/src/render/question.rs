@@ -120,8 +120,9 @@ pub fn choices(request: &ConfirmRequested) -> String {
         && let Some(level) = subject.raise_to
         && takes(Decision::RaiseOnly)
     {
-        let provider = provider(&subject.call.tool);
-        text.push_str(&format!("  [r]aise {} to {level}", safe::visible(provider)));
+        let provider = safe::visible(provider(&subject.call.tool));
+        let raise = if whole_word { "raise" } else { "[r]aise" };
+        text.push_str(&format!("  {raise} {provider} to {level}"));
     }
     if takes(Decision::Edit) {
         text.push_str("  [e]dit");
@@ -430,7 +431,8 @@ pub(crate) mod tests {
                 &request,
                 (!destructive).then_some(Decision::AllowConversation),
             );
-            check("r", &request, Some(Decision::RaiseOnly));
+            check("r", &request, (!destructive).then_some(Decision::RaiseOnly));
+            check("raise", &request, Some(Decision::RaiseOnly));
         }
     }
 
