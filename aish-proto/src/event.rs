@@ -209,8 +209,8 @@ events! {
         title: String,
         subject: Box<ConfirmSubject>,
         why: String,
-        /// Why what is asked about may not be undone. A client takes no single key for a yes then, and offers nothing that
-        /// lasts.
+        /// Why what is asked about may not be undone. A client takes no single key for a yes then, and nothing among the
+        /// options lets later calls through.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         destructive: Option<String>,
         /// An autonomous run has halted for it: `why` says what it halted for, and no single key is a yes.

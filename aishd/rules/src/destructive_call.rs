@@ -4,24 +4,61 @@
 use std::path::Path;
 
 use aishd_command::command::{self, Dialect};
-use aishd_command::destructive;
+use aishd_command::destructive::{self, Danger};
 use aishd_log::access::Access;
 use aishd_log::tool::Tool;
 use serde_json::{Map, Value};
 
-/// Words of a tool's name, or a whole argument, that name something which is gone afterwards.
+/// Words that name something which is gone afterwards: of a tool's name, of an argument's name, as a whole argument, and
+/// anywhere in what is run.
 const VERBS: [&str; 13] = [
-    "delete", "destroy", "dd", "drop", "erase", "force", "kill", "mkfs", "purge", "remove", "rm",
+    "dd", "delete", "destroy", "drop", "erase", "force", "kill", "mkfs", "purge", "remove", "rm",
     "truncate", "wipe",
 ];
-/// Arguments that are commands, as servers which run commands call them.
-const COMMANDS: [&str; 6] = ["bash", "cmd", "command", "commands", "script", "shell"];
-/// The words that follow the first one.
-const OPERANDS: [&str; 2] = ["args", "arguments"];
-/// How SQL statements begin that take away what is there.
-const STATEMENTS: [&str; 3] = ["drop", "truncate", "delete from"];
-/// Arguments below this depth are not looked at.
-const MAX_DEPTH: usize = 4;
+/// Words of the names of arguments that are run, by a shell, a database or an interpreter, as servers call them.
+const RUN: [&str; 20] = [
+    "args",
+    "arguments",
+    "argv",
+    "bash",
+    "cmd",
+    "cmdline",
+    "code",
+    "command",
+    "commands",
+    "exec",
+    "expression",
+    "program",
+    "query",
+    "run",
+    "script",
+    "shell",
+    "source",
+    "sql",
+    "statement",
+    "statements",
+];
+/// What is dropped by SQL, after the word that drops it.
+const OBJECTS: [&str; 12] = [
+    "column",
+    "constraint",
+    "database",
+    "function",
+    "index",
+    "role",
+    "schema",
+    "sequence",
+    "table",
+    "trigger",
+    "user",
+    "view",
+];
+/// Longer texts that are run are not looked at, and that is a reason itself.
+const MAX_RUN_BYTES: usize = 64 << 10;
+/// Longer texts under other names are no commands.
+const MAX_LINE_BYTES: usize = 1000;
+/// Of the name of an argument, in a reason.
+const NAME_CHARS: usize = 40;
 
 /// Why the call may not be undone. `None` is no promise. Only what needs the highest level is looked at: below it, nothing
 /// that is run or dropped is called.
@@ -35,55 +72,146 @@ pub fn reason(
         return None;
     }
     let name = tool.name.to_string();
-    let tool_word = words(
-        name.split_once("__")
-            .map_or(name.as_str(), |(_, tool)| tool),
-    );
-    if let Some(verb) = tool_word.iter().find(|it| VERBS.contains(&it.as_str())) {
+    let (provider, own) = name.split_once("__").unwrap_or(("", &name));
+    if let Some(verb) = verb_among(&words(own)) {
         return Some(format!("its name says {verb}"));
     }
-    of_arguments(arguments, cwd, 0)
+    Look { provider, cwd }.of_object(arguments)
 }
 
-fn of_arguments(arguments: &Map<String, Value>, cwd: &Path, depth: usize) -> Option<String> {
-    if depth == MAX_DEPTH {
-        return None;
+/// Looks through the arguments of one call.
+struct Look<'a> {
+    /// What the server is called: `git` with the arguments `push --force` is what the two say together.
+    provider: &'a str,
+    cwd: &'a Path,
+}
+
+impl Look<'_> {
+    fn of_object(&self, arguments: &Map<String, Value>) -> Option<String> {
+        let together = self.of_program_and_operands(arguments);
+        together.or_else(|| {
+            arguments
+                .iter()
+                .find_map(|(name, value)| self.of_argument(name, value))
+        })
     }
-    let operands = OPERANDS
-        .iter()
-        .find_map(|it| arguments.get(*it)?.as_array());
-    arguments.iter().find_map(|(name, value)| {
-        let is_command = COMMANDS.contains(&name.to_ascii_lowercase().as_str());
-        let danger = if is_command {
-            command_line(value, operands).and_then(|it| of_command(&it, cwd))
+
+    /// A program under one name, and its words under another.
+    fn of_program_and_operands(&self, arguments: &Map<String, Value>) -> Option<String> {
+        let program = ["command", "cmd", "program"]
+            .iter()
+            .find_map(|it| arguments.get(*it)?.as_str())?;
+        let operands =
+            ["args", "arguments", "argv"]
+                .iter()
+                .find_map(|it| match arguments.get(*it)? {
+                    Value::Array(items) => Some(quoted(items)),
+                    Value::String(text) => Some(text.clone()),
+                    _ => None,
+                })?;
+        let danger = self.of_command(&format!("{program} {operands}"))?;
+        Some(format!("its command {danger}"))
+    }
+
+    fn of_argument(&self, name: &str, value: &Value) -> Option<String> {
+        let name_words = words(name);
+        let is_set = !matches!(value, Value::Null | Value::Bool(false))
+            && *value != ""
+            && *value != Value::Array(vec![]);
+        let said = match verb_among(&name_words) {
+            Some(_) if is_set => Some("is set".to_owned()),
+            _ => self.of_value(
+                value,
+                name_words.iter().any(|it| RUN.contains(&it.as_str())),
+            ),
+        };
+        let shown: String = name.chars().take(NAME_CHARS).collect();
+        said.map(|it| format!("its argument {shown:?} {it}"))
+            .or_else(|| self.below(value))
+    }
+
+    /// What objects within say of themselves.
+    fn below(&self, value: &Value) -> Option<String> {
+        match value {
+            Value::Object(inner) => self.of_object(inner),
+            Value::Array(items) => items.iter().find_map(|it| self.below(it)),
+            _ => None,
+        }
+    }
+
+    fn of_value(&self, value: &Value, is_run: bool) -> Option<String> {
+        match value {
+            Value::String(text) => self.of_text(text, is_run),
+            Value::Array(items) => {
+                let one = items.iter().find_map(|it| self.of_value(it, is_run));
+                one.or_else(|| self.of_command(&quoted(items)))
+            }
+            _ => None,
+        }
+    }
+
+    fn of_text(&self, text: &str, is_run: bool) -> Option<String> {
+        if text.len() > MAX_RUN_BYTES {
+            return is_run.then(|| "is too long to be looked at".to_owned());
+        }
+        let is_name = text
+            .chars()
+            .all(|it| it.is_ascii_alphanumeric() || it == '_' || it == '-');
+        let verb = if is_run || is_name {
+            verb_among(&words(text))
         } else {
             None
         };
-        danger
-            .or_else(|| of_value(name, value))
-            .map(|it| format!("its argument {name} {it}"))
-            .or_else(|| match value {
-                Value::Object(inner) => of_arguments(inner, cwd, depth + 1),
-                Value::Array(items) => items
-                    .iter()
-                    .find_map(|it| of_arguments(it.as_object()?, cwd, depth + 1)),
-                _ => None,
-            })
-    })
+        let verb = verb.or_else(|| statement(text));
+        if let Some(verb) = verb {
+            return Some(format!("says {verb}"));
+        }
+        let is_line = text.len() <= MAX_LINE_BYTES && !text.contains('\n');
+        if is_run || is_line {
+            self.of_command(text)
+        } else {
+            None
+        }
+    }
+
+    /// What a shell would do with the text, alone or as words for the provider.
+    fn of_command(&self, line: &str) -> Option<String> {
+        let judged = |line: &str| {
+            let reading = command::read(line, Dialect::Bash);
+            let dangers = destructive::judge(&reading, line, &[self.cwd.to_path_buf()], self.cwd);
+            let dangers = dangers.into_iter().filter(|it| destroys(*it));
+            let reasons: Vec<&str> = dangers.map(Danger::reason).collect();
+            (!reasons.is_empty()).then(|| reasons.join("; it "))
+        };
+        judged(line).or_else(|| judged(&format!("{} {line}", self.provider)))
+    }
 }
 
-/// The text that a shell would read: one string, or words of which each stands for itself.
-fn command_line(value: &Value, operands: Option<&Vec<Value>>) -> Option<String> {
-    let mut line = match value {
-        Value::String(text) => text.clone(),
-        Value::Array(items) => quoted(items),
-        _ => return None,
-    };
-    if let Some(operands) = operands {
-        line.push(' ');
-        line.push_str(&quoted(operands));
-    }
-    Some(line)
+/// Whether it takes away what is there. What is only not known to be harmless is no such thing: the text may be for anything.
+fn destroys(danger: Danger) -> bool {
+    matches!(
+        danger,
+        Danger::DeletesTree
+            | Danger::DeletesFiles
+            | Danger::ChangesRights
+            | Danger::WritesDevice
+            | Danger::Disks
+            | Danger::StopsSystem
+            | Danger::StopsProcesses
+            | Danger::ChangesSystem
+            | Danger::RemovesPackages
+            | Danger::RewritesHistory
+            | Danger::DiscardsChanges
+            | Danger::Database
+            | Danger::Infrastructure
+            | Danger::RunsDownload
+    )
+}
+
+fn verb_among(words: &[String]) -> Option<&'static str> {
+    VERBS
+        .into_iter()
+        .find(|verb| words.iter().any(|it| it == verb))
 }
 
 fn quoted(items: &[Value]) -> String {
@@ -94,53 +222,21 @@ fn quoted(items: &[Value]) -> String {
     items.join(" ")
 }
 
-fn of_command(line: &str, cwd: &Path) -> Option<String> {
-    let reading = command::read(line, Dialect::Bash);
-    let dangers = destructive::judge(&reading, line, &[cwd.to_path_buf()], cwd);
-    let reasons: Vec<&str> = dangers.iter().map(|it| it.reason()).collect();
-    (!reasons.is_empty()).then(|| reasons.join("; it "))
-}
-
-fn of_value(name: &str, value: &Value) -> Option<String> {
-    match value {
-        Value::Bool(true) if words(name).iter().any(|it| it == "force") => {
-            Some("is set".to_owned())
-        }
-        Value::String(text) => {
-            let verb = VERBS.iter().find(|it| text.trim().eq_ignore_ascii_case(it));
-            verb.or_else(|| statement(text))
-                .map(|it| format!("says {it}"))
-        }
-        _ => None,
-    }
-}
-
-fn statement(text: &str) -> Option<&'static &'static str> {
-    let mut statements = text.split(';').map(str::trim_start);
-    statements.find_map(|it| {
-        let mut begin: Vec<String> = it
-            .split_whitespace()
-            .take(2)
-            .map(str::to_ascii_lowercase)
-            .collect();
-        let two = begin.join(" ");
-        begin.truncate(1);
-        let has_more = two.contains(' ');
-        STATEMENTS
-            .iter()
-            .find(|it| has_more && (two == **it || begin == [**it]) && is_sql(text))
-    })
-}
-
-/// A sentence for people may begin with such a word too: SQL names what it is about.
-fn is_sql(text: &str) -> bool {
-    let about = [
-        "table", "database", "schema", "index", "view", "column", "from",
-    ];
-    let words = text.split(|it: char| !it.is_ascii_alphanumeric());
+/// What a statement of SQL would take away, wherever it stands in the text: a comment in front of it hides nothing.
+fn statement(text: &str) -> Option<&'static str> {
+    let words = text.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_'));
+    let words: Vec<String> = words
+        .filter(|it| !it.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
     words
-        .into_iter()
-        .any(|it| about.contains(&it.to_ascii_lowercase().as_str()))
+        .windows(2)
+        .find_map(|pair| match (pair[0].as_str(), pair[1].as_str()) {
+            ("drop", object) if OBJECTS.contains(&object) => Some("drop"),
+            ("truncate", "table") => Some("truncate"),
+            ("delete", "from") => Some("delete"),
+            _ => None,
+        })
 }
 
 /// The words of a name, in small letters: `deleteFile`, `delete_file` and `delete-file` have the same.
@@ -205,69 +301,130 @@ mod tests {
     fn a_command_among_the_arguments_is_read_as_one() {
         for (arguments, expected) in [
             (r#"{"command": "ls -l"}"#, None),
+            (r#"{"command": "str_replace", "path": "/a"}"#, None),
+            (r#"{"script": "build"}"#, None),
+            (r#"{"code": "print(1)"}"#, None),
             (
                 r#"{"command": "git push -f"}"#,
-                Some("its argument command rewrites"),
+                Some(r#"its argument "command" rewrites"#),
             ),
             (
-                r#"{"command": "rm", "args": ["-rf", "/home/u's"]}"#,
-                Some("its argument command deletes"),
+                r#"{"command": "git", "args": "push --force"}"#,
+                Some("its command rewrites"),
             ),
             (
-                r#"{"run": {"cmd": ["rm", "-r", "x"]}}"#,
-                Some("its argument cmd deletes"),
+                r#"{"command": "rm", "args": ["-r", "/home/u's"]}"#,
+                Some("its command deletes"),
             ),
             (
-                r#"{"steps": [{"shell": "mkfs /dev/sda"}]}"#,
-                Some("its argument shell "),
+                r#"{"run": {"line": ["rm", "-r", "x"]}}"#,
+                Some(r#"its argument "line" says rm"#),
+            ),
+            (
+                r#"{"commands": ["ls", "rm -rf /home/u"]}"#,
+                Some(r#"its argument "commands" says rm"#),
+            ),
+            (
+                r#"{"argv": ["chmod", "-R", "777", "/"]}"#,
+                Some(r#"its argument "argv" changes owners"#),
+            ),
+            (
+                r#"{"input": "shutdown now"}"#,
+                Some(r#"its argument "input" shuts down"#),
+            ),
+            (
+                r#"{"code": "import os\nos.remove('x')"}"#,
+                Some(r#"its argument "code" says remove"#),
             ),
         ] {
-            let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap();
-            let tool = tool("x__run", Access::Execute);
-            let said = reason(&tool, &arguments, Access::Execute, Path::new("/w"));
-            match (expected, &said) {
-                (None, said) => assert_eq!(&None, said, "{arguments:?}"),
-                (Some(expected), Some(said)) => assert!(said.starts_with(expected), "{said}"),
-                (Some(expected), None) => panic!("{arguments:?} is not told: {expected}"),
-            }
+            starts("x__start", arguments, expected);
+        }
+        // What the server is called is part of what is run.
+        starts(
+            "git__exec",
+            r#"{"words": ["reset", "--hard"]}"#,
+            Some(r#"its argument "words" discards changes"#),
+        );
+    }
+
+    #[track_caller]
+    fn starts(name: &str, arguments: &str, expected: Option<&str>) {
+        let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap();
+        let tool = tool(name, Access::Execute);
+        let said = reason(&tool, &arguments, Access::Execute, Path::new("/w"));
+        match (expected, &said) {
+            (None, said) => assert_eq!(&None, said, "{arguments:?}"),
+            (Some(expected), Some(said)) => assert!(said.starts_with(expected), "{said}"),
+            (Some(expected), None) => panic!("{arguments:?} is not told: {expected}"),
         }
     }
 
     #[test]
-    fn a_word_alone_and_a_statement_tell_but_no_sentence_does() {
+    fn a_word_alone_a_flag_and_a_statement_tell_but_no_sentence_does() {
         for (arguments, expected) in [
             (
                 r#"{"method": "DELETE"}"#,
-                Some("its argument method says delete"),
-            ),
-            (r#"{"force": true}"#, Some("its argument force is set")),
-            (r#"{"force": false, "enforce": true}"#, None),
-            (
-                r#"{"sql": "select 1; DROP TABLE x"}"#,
-                Some("its argument sql says drop"),
+                Some(r#"its argument "method" says delete"#),
             ),
             (
-                r#"{"sql": "delete\n from x"}"#,
-                Some("its argument sql says delete from"),
+                r#"{"operation": "delete_user"}"#,
+                Some(r#"its argument "operation" says delete"#),
+            ),
+            (r#"{"force": true}"#, Some(r#"its argument "force" is set"#)),
+            (
+                r#"{"a": [{"remove": ["x"]}]}"#,
+                Some(r#"its argument "remove" is set"#),
+            ),
+            (
+                r#"{"force": false, "delete": null, "remove": [], "enforce": true}"#,
+                None,
+            ),
+            (
+                r#"{"text": "select 1; DROP TABLE x"}"#,
+                Some(r#"its argument "text" says drop"#),
+            ),
+            (
+                r#"{"text": "/* x */ drop/**/user bob"}"#,
+                Some(r#"its argument "text" says drop"#),
+            ),
+            (
+                r#"{"text": "explain analyze delete\n from x"}"#,
+                Some(r#"its argument "text" says delete"#),
+            ),
+            (
+                r#"{"sql": "-- c\nTRUNCATE users"}"#,
+                Some(r#"its argument "sql" says truncate"#),
+            ),
+            (
+                r#"{"sql": "alter table t drop x"}"#,
+                Some(r#"its argument "sql" says drop"#),
             ),
             (r#"{"text": "please remove the comma"}"#, None),
             (r#"{"text": "Drop me a line"}"#, None),
-            (
-                r#"{"text": "delete"}"#,
-                Some("its argument text says delete"),
-            ),
+            (r#"{"html": "<p>delete</p> > x\nrm -rf /"}"#, None),
         ] {
             check("x__y", arguments, expected);
         }
     }
 
+    /// A model writes the arguments: they cost no more than their length, and their names say little.
     #[test]
-    fn deep_arguments_end_somewhere() {
+    fn hostile_arguments_are_looked_at_in_their_own_time() {
+        let many = "drop a;".repeat(30_000);
+        check("x__y", &format!(r#"{{"text": "{many}"}}"#), None);
+        check(
+            "x__y",
+            &format!(r#"{{"sql": "{many}"}}"#),
+            Some(r#"its argument "sql" is too long to be looked at"#),
+        );
+        let name = "k".repeat(200_000);
+        let said = format!(r#"its argument "{}" says delete"#, "k".repeat(NAME_CHARS));
+        check("x__y", &format!(r#"{{"{name}": "delete"}}"#), Some(&said));
         let deep = format!(
             "{}{{\"method\": \"delete\"}}{}",
             "{\"a\":".repeat(50),
             "}".repeat(50)
         );
-        check("x__y", &deep, None);
+        check("x__y", &deep, Some(r#"its argument "method" says delete"#));
     }
 }

@@ -10,8 +10,8 @@ use aishd_log::tool::ContentDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The newest format that this program writes and understands.
-pub(super) const FORMAT: u32 = 2;
+/// The newest format that this program writes and understands. 2: audit records; 3: a question has a subject.
+pub(super) const FORMAT: u32 = 3;
 /// What eight digits can say.
 const MAX_REC_BYTES: usize = 99_999_999;
 

@@ -1,6 +1,6 @@
 //! A call of a tool: what runs, where, with which level, and what of the tool has changed since it was approved.
 
-use aish_proto::confirm::CallSubject;
+use aish_proto::confirm::{CallSubject, Decision};
 use aish_proto::event::ConfirmRequested;
 use similar::{ChangeTag, TextDiff};
 
@@ -71,17 +71,29 @@ impl Card for CallCard<'_> {
 
     fn help(&self) -> String {
         let provider = safe::visible(provider(&self.subject.call.tool));
-        let mut text = format!(
-            "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
+        let takes = |decision| self.request.options.contains(&decision);
+        let mut text = String::from(
+            "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n",
         );
-        if let Some(level) = self.subject.raise_to {
+        let lasts = takes(Decision::AllowConversation);
+        if lasts {
             text.push_str(&format!(
-                "  r, raise    this call, and {provider} has level {level} from now on; later calls are asked about\n  a and A raise it too\n"
+                "  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
             ));
         }
-        text.push_str(
-            "  e, edit     other arguments, in your editor; they are shown before they run\n",
-        );
+        if let Some(level) = self.subject.raise_to.filter(|_| takes(Decision::RaiseOnly)) {
+            text.push_str(&format!(
+                "  r, raise    this call, and {provider} has level {level} from now on; later calls are asked about\n"
+            ));
+            if lasts {
+                text.push_str("  a and A raise it too\n");
+            }
+        }
+        if takes(Decision::Edit) {
+            text.push_str(
+                "  e, edit     other arguments, in your editor; they are shown before they run\n",
+            );
+        }
         if file_diff::is_possible(self.request) {
             text.push_str("  d, diff     the file as it is now, against the text of the call\n");
         }

@@ -104,7 +104,14 @@ fn confirm(older: OlderConfirm) -> Confirm {
         cwd: older.cwd,
         server: older.server,
     };
-    let destructive = older.shell.as_ref().and_then(CommandQuestion::destructive);
+    let mut options = older.options;
+    let mut destructive = older.shell.as_ref().and_then(CommandQuestion::destructive);
+    let is_call = older.shell.is_none() && older.elicitation.is_none() && older.sampling.is_none();
+    // Its client looked for words itself; what it would have found is not known here.
+    if is_call && older.needs == Access::Execute {
+        destructive = Some("as far as an older program could tell".to_owned());
+        options.retain(|it| !matches!(it, Decision::AllowConversation | Decision::AllowProvider));
+    }
     let subject = match (older.shell, older.elicitation, older.sampling) {
         (Some(asked), _, _) => ConfirmSubject::Command(CommandSubject {
             call,
@@ -133,7 +140,7 @@ fn confirm(older: OlderConfirm) -> Confirm {
         destructive,
         halt: older.kind == OlderKind::Halt,
         digest: older.digest,
-        options: older.options,
+        options,
         expires_at: older.expires_at,
     }
 }
@@ -234,6 +241,15 @@ mod tests {
             assert!(written["subject"][kind].is_object(), "{written}");
             assert_eq!(confirm, read_as(&written));
         }
+    }
+
+    /// The client of protocol 1 took no single letter for what destroys, and looked for that itself.
+    #[test]
+    fn a_call_of_the_highest_level_is_no_easier_to_allow_than_it_was() {
+        let more = json!({"needs": 3, "options": ["allow_once", "allow_conversation", "allow_provider", "deny"]});
+        let confirm = read_as(&older("tool", more));
+        assert!(confirm.destructive.is_some());
+        assert_eq!(vec![Decision::AllowOnce, Decision::Deny], confirm.options);
     }
 
     #[test]

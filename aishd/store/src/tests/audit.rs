@@ -304,7 +304,7 @@ fn a_store_of_before_goes_on_in_a_segment_of_its_own() {
     store.close();
     let formats: Vec<bool> = files_in(&dir.path().join("journal"))
         .iter()
-        .map(|it| fs::read_to_string(it).unwrap().contains("\"format\":2"))
+        .map(|it| fs::read_to_string(it).unwrap().contains("\"format\":3"))
         .collect();
     assert_eq!(vec![false, true], formats);
 }

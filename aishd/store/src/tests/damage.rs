@@ -300,7 +300,7 @@ fn a_newer_store_is_refused_and_not_touched() {
     let dir = copy(sound().path());
     let path = newest_segment(dir.path());
     let first = 10_000_000_u64;
-    let rec = format!("{{\"header\":{{\"format\":3,\"shape\":\"unknown\",\"first\":{first}}}}}");
+    let rec = format!("{{\"header\":{{\"format\":1000,\"shape\":\"unknown\",\"first\":{first}}}}}");
     let crc = crc32c::crc32c(rec.as_bytes());
     let text = format!(
         "{{\"crc\":\"{crc:08x}\",\"len\":\"{:08}\",\"rec\":{rec}}}\n",
@@ -315,7 +315,9 @@ fn a_newer_store_is_refused_and_not_touched() {
     let before = contents();
     match Store::open(dir.path()) {
         Err(OpenError::Newer {
-            found: 3, known: 2, ..
+            found: 1000,
+            known: line::FORMAT,
+            ..
         }) => {}
         other => panic!("{other:?}"),
     }
