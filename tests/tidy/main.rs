@@ -26,12 +26,10 @@ fn none(findings: &[String], fix: &str) {
 
 /// The code of a file: no comments, no tests at its end. Lines keep their numbers.
 fn code(text: &str) -> Vec<&str> {
-    let tests = text
-        .lines()
-        .collect::<Vec<_>>()
-        .windows(2)
-        .position(|it| it[0] == "#[cfg(test)]" && it[1].starts_with("mod "))
-        .unwrap_or(usize::MAX);
+    let begins_tests = |line: &str| line.ends_with("mod tests {") && !line.starts_with(' ');
+    let tests = text.lines().position(begins_tests);
+    // The attribute is the line before.
+    let tests = tests.map_or(usize::MAX, |it| it.saturating_sub(1));
     text.lines()
         .take(tests)
         .map(|line| match line.find("//") {

@@ -239,11 +239,6 @@ impl Turn {
         }
     }
 
-    /// Whether calls are under way: then the end of the turn needs nothing from outside.
-    pub fn is_calling(&self) -> bool {
-        matches!(self.phase, Phase::Calling(_))
-    }
-
     /// The number of the item that is being written or comes next.
     pub fn item(&self) -> u32 {
         self.items
