@@ -4,42 +4,24 @@ use std::path::{Path, PathBuf};
 
 use aishd_command::command::{self, Dialect, Redirect, Shape};
 use aishd_command::destructive::{self, Danger};
-use aishd_log::shell::SimpleCommand;
+use aishd_log::shell::{CommandQuestion, SimpleCommand};
 
 use crate::command_setting::CommandSetting;
 
 /// Parts that are shown; the text itself is shown whole.
 const MAX_SEGMENTS: usize = 32;
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReadingVerdict {
-    pub segments: Vec<SimpleCommand>,
-    /// Why it could not be read to its end.
-    pub unread: Option<String>,
-    pub dangers: Vec<String>,
-}
-
-impl ReadingVerdict {
-    /// Nothing is known against it. That does not make it safe.
-    pub fn is_harmless(&self) -> bool {
-        self.unread.is_none() && self.dangers.is_empty()
-    }
-
-    pub fn why(&self) -> Option<String> {
-        let all: Vec<&str> = self
-            .unread
-            .iter()
-            .chain(&self.dangers)
-            .map(String::as_str)
-            .collect();
-        (!all.is_empty()).then(|| all.join("; "))
-    }
-}
-
 /// Looks at a command as its shell would read it. Pure: nothing is run or looked up.
-pub fn look(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> ReadingVerdict {
+pub fn look(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> CommandQuestion {
     let reading = command::read(command, Dialect::of(&setting.shell));
-    let mut looked = ReadingVerdict::default();
+    let mut looked = CommandQuestion {
+        command: command.to_owned(),
+        shell: setting.shell.clone(),
+        environment: setting.given.clone(),
+        segments: vec![],
+        unread: None,
+        dangers: vec![],
+    };
     if !reading.understood {
         let why = "what the shell would make of it could not be read";
         looked.unread = Some(why.to_owned());
@@ -103,8 +85,7 @@ mod tests {
     #[track_caller]
     fn check(command: &str, harmless: bool) {
         let looked = look(command, &setting(&[], "/w"), &[PathBuf::from("/w")]);
-        assert_eq!(harmless, looked.is_harmless(), "{command}: {looked:?}");
-        assert_eq!(harmless, looked.why().is_none(), "{command}");
+        assert_eq!(harmless, looked.destructive().is_none(), "{command}");
     }
 
     #[test]

@@ -25,9 +25,9 @@ impl Store {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<SearchedPart, ReadError> {
         self.read(|db| {
-            let mut records = vec![];
+            let mut found = FoundRecords::new(max_bytes, &wanted);
             let mut value = vec![];
-            let (mut missing_parts, mut bytes) = (0, 0);
+            let mut missing_parts = 0;
             let from = values::event(conversation, after.next());
             let to = values::event(conversation, Seq(u64::MAX));
             for entry in db.range(from..to) {
@@ -36,24 +36,14 @@ impl Store {
                 if missing_parts > 0 {
                     continue;
                 }
-                if wanted(&value) {
-                    records.push(serde_json::from_slice(&value)?);
-                }
-                bytes += value.len();
-                if bytes > max_bytes {
+                if found.look_at(&value)? {
                     let through = values::seq_in(&key);
                     let through =
                         through.ok_or_else(|| IndexFault::garbled("the key of a record"))?;
-                    return Ok(SearchedPart {
-                        records,
-                        through: Some(through),
-                    });
+                    return Ok(found.through(Some(through)));
                 }
             }
-            Ok(SearchedPart {
-                records,
-                through: None,
-            })
+            Ok(found.through(None))
         })
     }
 
@@ -66,11 +56,10 @@ impl Store {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<SearchedPart, ReadError> {
         self.read(|db| {
-            let mut records = vec![];
+            let mut found = FoundRecords::new(max_bytes, &wanted);
             let mut value = vec![];
             // The last part of a value comes first.
             let mut parts = vec![];
-            let mut bytes = 0;
             let from = values::event(conversation, Seq(0));
             let to = values::event(conversation, before);
             for entry in db.range(from..to).rev() {
@@ -88,24 +77,49 @@ impl Store {
                 if missing > 0 {
                     return Err(IndexFault::garbled("a record has not all its parts"));
                 }
-                if wanted(&value) {
-                    records.push(serde_json::from_slice(&value)?);
-                }
-                bytes += value.len();
-                if bytes > max_bytes {
+                if found.look_at(&value)? {
                     let through = values::seq_in(&key);
                     let through =
                         through.ok_or_else(|| IndexFault::garbled("the key of a record"))?;
-                    return Ok(SearchedPart {
-                        records,
-                        through: Some(through),
-                    });
+                    return Ok(found.through(Some(through)));
                 }
             }
-            Ok(SearchedPart {
-                records,
-                through: None,
-            })
+            Ok(found.through(None))
         })
+    }
+}
+
+/// What was found among the records that were looked at.
+struct FoundRecords<W> {
+    wanted: W,
+    records: Vec<Record>,
+    bytes: usize,
+    max_bytes: usize,
+}
+
+impl<W: Fn(&[u8]) -> bool> FoundRecords<W> {
+    fn new(max_bytes: usize, wanted: W) -> Self {
+        Self {
+            wanted,
+            records: vec![],
+            bytes: 0,
+            max_bytes,
+        }
+    }
+
+    /// Whether enough was looked at with this one.
+    fn look_at(&mut self, value: &[u8]) -> Result<bool, IndexFault> {
+        if (self.wanted)(value) {
+            self.records.push(serde_json::from_slice(value)?);
+        }
+        self.bytes += value.len();
+        Ok(self.bytes > self.max_bytes)
+    }
+
+    fn through(self, through: Option<Seq>) -> SearchedPart {
+        SearchedPart {
+            records: self.records,
+            through,
+        }
     }
 }

@@ -24,7 +24,7 @@ use crate::allowances::AllowanceList;
 use crate::asking::{Presence, may_ask};
 use crate::autonomy::{Autonomy, HaltReason, of_command};
 use crate::boundary::{Boundary, BoundaryFailures, BoundaryGround};
-use crate::command_explanation::{ReadingVerdict, look};
+use crate::command_explanation::look;
 use crate::command_instructions::CommandConsent;
 use crate::command_setting::CommandSetting;
 use crate::policy::{AskReason, DecidingRule, Policy, PolicyDecision, PolicyQuestion, decide};
@@ -169,7 +169,7 @@ impl CommandGate<'_> {
             if !self.policy.shell.confirm {
                 return self.execute(proposed, digest, "shell.confirm = false");
             }
-            if looked.is_harmless() && self.grants.commands.contains(&digest) {
+            if looked.destructive().is_none() && self.grants.commands.contains(&digest) {
                 return self.execute(proposed, digest, "always allowed here by a person");
             }
         }
@@ -273,7 +273,7 @@ impl CommandGate<'_> {
         &self,
         proposed: &ProposedLine,
         digest: ContentDigest,
-        looked: ReadingVerdict,
+        asked: shell::CommandQuestion,
         asks: AskedFor,
     ) -> CallJudgement {
         if let Err(unasked) = may_ask(self.on_confirm, self.attended) {
@@ -283,25 +283,13 @@ impl CommandGate<'_> {
         let tool = shell::tool();
         let (id, number) = self.next;
         let mut options = vec![Decision::AllowOnce];
-        if looked.is_harmless() && asks.allows_more() {
+        let destructive = asked.destructive();
+        if destructive.is_none() && asks.allows_more() {
             options.push(Decision::AllowConversation);
         }
         options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
         let halt = matches!(asks, AskedFor::Halt(..));
-        let (why, why_told) = asks.question_text(&looked);
-        let ReadingVerdict {
-            segments,
-            unread,
-            dangers,
-        } = looked;
-        let asked = shell::CommandQuestion {
-            command: proposed.command.clone(),
-            shell: self.setting.shell.clone(),
-            environment: self.setting.given.clone(),
-            segments,
-            unread,
-            dangers,
-        };
+        let (why, why_told) = asks.question_text(destructive.clone());
         let call = ConfirmCall {
             id: proposed.call.clone(),
             tool: tool.name.clone(),
@@ -318,7 +306,7 @@ impl CommandGate<'_> {
             title: "CMD".to_owned(),
             why,
             why_told: Some(why_told),
-            destructive: asked.destructive(),
+            destructive,
             halt,
             digest,
             options,
@@ -354,17 +342,15 @@ impl AskedFor {
     }
 
     /// Why it is asked, and what is told of that.
-    fn question_text(self, looked: &ReadingVerdict) -> (String, String) {
+    fn question_text(self, destructive: Option<String>) -> (String, String) {
         match self {
             Self::EveryTime(doubt) => {
-                let why = [doubt, looked.why()].into_iter().flatten();
-                let why: Vec<String> = why.collect();
                 let every = "every command is asked about";
-                let told = if looked.is_harmless() {
-                    every
-                } else {
-                    "the command may be destructive"
+                let told = match &destructive {
+                    None => every,
+                    Some(_) => "the command may be destructive",
                 };
+                let why: Vec<String> = [doubt, destructive].into_iter().flatten().collect();
                 let why = if why.is_empty() {
                     every.to_owned()
                 } else {
