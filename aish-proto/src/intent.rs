@@ -18,8 +18,8 @@ methods! {
     /// the turn has ended, or a person has to be asked; then the turn goes on when that is answered. The turn takes its
     /// place among the changes of its conversation; what comes after it does not wait for its end.
     ///
-    /// Where the provider's level is too low, nothing runs: a person is asked for the level by a confirm of the kind
-    /// `permission`, for which no turn waits, and the answer names it at once. Who asks for the same level meanwhile gets the
+    /// Where the provider's level is too low, nothing runs: a person is asked for the level by a confirm about a
+    /// `level`, for which no turn waits, and the answer names it at once. Who asks for the same level meanwhile gets the
     /// same confirm. When it was allowed, the action is to be said again; the same key will do.
     Negotiate: "intent/negotiate", Driver, Unordered, NegotiateParams => NegotiateResult;
 }

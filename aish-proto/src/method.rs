@@ -22,6 +22,8 @@ pub enum ClientRole {
 pub trait Method {
     /// `resource/verb`, the resource in singular.
     const NAME: &'static str;
+    /// What it does, for people.
+    const ABOUT: &'static str;
     /// The least role that may call it.
     const ROLE: ClientRole;
     /// What the call is ordered with.
@@ -41,14 +43,15 @@ pub enum MethodOrder {
 
 /// Declares methods: `Type: "resource/verb", Role, Order, Params => Result`.
 macro_rules! methods {
-    ($($(#[$doc:meta])* $name:ident: $wire:literal, $role:ident, $order:ident, $params:ty => $result:ty;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident: $wire:literal, $role:ident, $order:ident, $params:ty => $result:ty;)*) => {
         $(
-            $(#[$doc])*
+            $(#[doc = $doc])*
             #[derive(Debug)]
             pub enum $name {}
 
             impl $crate::method::Method for $name {
                 const NAME: &'static str = $wire;
+                const ABOUT: &'static str = concat!($($doc, "\n"),*);
                 const ROLE: $crate::method::ClientRole = $crate::method::ClientRole::$role;
                 const ORDER: $crate::method::MethodOrder = $crate::method::MethodOrder::$order;
                 type Params = $params;

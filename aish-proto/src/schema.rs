@@ -17,6 +17,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct MethodSchema {
     pub name: &'static str,
+    /// What it does, for people.
+    pub about: &'static str,
     pub role: ClientRole,
     pub order: MethodOrder,
     pub params: Schema,
@@ -154,6 +156,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
 fn describe<M: Method>(generator: &mut SchemaGenerator) -> MethodSchema {
     MethodSchema {
         name: M::NAME,
+        about: M::ABOUT,
         role: M::ROLE,
         order: M::ORDER,
         params: generator.subschema_for::<M::Params>(),
@@ -167,7 +170,14 @@ pub fn document() -> Value {
     let methods: Map<String, Value> = methods(&mut generator)
         .into_iter()
         .map(|it| {
-            let about = json!({ "role": it.role, "params": it.params, "result": it.result });
+            let lines: Vec<&str> = it.about.lines().map(str::trim).collect();
+            let about = json!({
+                "description": lines.join("\n").trim(),
+                "ordered": it.order == MethodOrder::Conversation,
+                "role": it.role,
+                "params": it.params,
+                "result": it.result,
+            });
             (it.name.to_owned(), about)
         })
         .collect();

@@ -1,4 +1,4 @@
-//! Facts that a model proposes when a conversation is put away: each is a confirm of the kind `memory`, and no model is told
+//! Facts that a model proposes when a conversation is put away: each is a confirm about a `memory`, and no model is told
 //! one before a person has said yes.
 
 use std::sync::Barrier;

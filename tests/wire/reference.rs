@@ -12,7 +12,16 @@ pub(crate) fn page(schema: &Value) -> String {
     for (name, method) in members(&schema["methods"]) {
         let role = method["role"].as_str().unwrap_or_default();
         let (params, result) = (shown(&method["params"]), shown(&method["result"]));
-        let _never_fails = write!(page, "\n- `{name}` ({role}): {params} → {result}");
+        let order = if method["ordered"] == true {
+            "ordered"
+        } else {
+            "unordered"
+        };
+        let about = one_line(method["description"].as_str().unwrap_or_default());
+        let _never_fails = write!(
+            page,
+            "\n- `{name}` ({role}, {order}): {params} → {result}. {about}"
+        );
     }
     page.push_str("\n\n## Events\n");
     for (name, event) in members(&schema["events"]) {
