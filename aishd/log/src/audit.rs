@@ -35,11 +35,7 @@ use crate::tool_name::{Alias, ToolName};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditDraft {
     pub at: Timestamp,
-    #[serde(
-        rename = "conversation",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
     /// Where the fact stands in the conversation's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,25 +53,18 @@ pub struct AuditDraft {
 
 /// What is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AuditFact {
     /// A client asked for a turn; `on_confirm` is what it allowed for it beforehand.
-    #[serde(rename = "turn_asked")]
     TurnAsked {
-        #[serde(
-            rename = "on_confirm",
-            default,
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         on_confirm: Option<OnConfirm>,
     },
     /// The model that gets the conversation to read.
-    #[serde(rename = "model_chosen")]
     ModelChosen { model: String, source: PresetSource },
     /// A question's look was asked which preset answers it.
-    #[serde(rename = "question_routed")]
     QuestionRouted(routed::RoutingDecision),
     /// Another model gets the conversation to read, because the first one's server looks down.
-    #[serde(rename = "fell_back")]
     FellBack {
         from: String,
         to: String,
@@ -84,16 +73,13 @@ pub enum AuditFact {
         status: Option<u16>,
     },
     /// Somebody switched routing or fallback; `None`: as it is configured.
-    #[serde(rename = "routing_switched")]
     RoutingSwitched {
         which: RoutedSide,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         on: Option<bool>,
     },
     /// What people keep for all conversations; what it says is not told.
-    #[serde(rename = "memory_changed")]
     MemoryChanged { what: String },
-    #[serde(rename = "confirm_requested")]
     ConfirmRequested {
         confirm: ConfirmId,
         subject: DecisionSubject,
@@ -103,26 +89,19 @@ pub enum AuditFact {
         why: String,
     },
     /// Somebody let a model work by itself.
-    #[serde(rename = "norris_launched")]
     NorrisLaunched {
         levels: UnaskedLevels,
         limits: RunLimits,
         second_opinion: bool,
     },
     /// A level was asked for.
-    #[serde(rename = "raise_requested")]
     RaiseRequested {
         confirm: ConfirmId,
         upgrade: LevelStep,
-        #[serde(
-            rename = "wanted_for",
-            default,
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         wanted_for: Option<ToolName>,
     },
     /// A fact was proposed; what it says is not told.
-    #[serde(rename = "memory_proposed")]
     MemoryProposed {
         confirm: ConfirmId,
         /// Of the fact, as an answer is bound to it.
@@ -130,7 +109,6 @@ pub enum AuditFact {
         /// Whose idea it is.
         preset: String,
     },
-    #[serde(rename = "confirm_resolved")]
     ConfirmResolved {
         confirm: ConfirmId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,7 +126,6 @@ pub enum AuditFact {
         approved: Vec<(ToolName, ContentDigest)>,
     },
     /// From here on it may have had its effect.
-    #[serde(rename = "call_started")]
     CallStarted {
         call: CallMark,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +135,6 @@ pub enum AuditFact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
     },
-    #[serde(rename = "call_ended")]
     CallEnded {
         call: CallMark,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +142,6 @@ pub enum AuditFact {
         outcome: CallOutcome,
     },
     /// It never began.
-    #[serde(rename = "call_refused")]
     CallRefused {
         call: CallMark,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,7 +150,6 @@ pub enum AuditFact {
         denial: Option<Denial>,
         because: String,
     },
-    #[serde(rename = "permission_changed")]
     PermissionChanged {
         /// Absent: the one level of an older layout, which was handed out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,7 +162,6 @@ pub enum AuditFact {
         confirm: Option<ConfirmId>,
     },
     /// A client lets these run unasked while it is attached; nothing: it took that back.
-    #[serde(rename = "auto_approve_set")]
     AutoApproveSet {
         #[serde(default)]
         patterns: Patterns,
@@ -197,27 +170,21 @@ pub enum AuditFact {
         count: Option<NonZeroU32>,
     },
     /// Somebody made a conversation of what was said elsewhere.
-    #[serde(rename = "conversation_imported")]
     ConversationImported { messages: u64 },
     /// Other rules of the configuration are in force.
-    #[serde(rename = "policy_changed")]
     PolicyChanged(RuleChange),
     /// The conversation keeps itself from other things than before.
-    #[serde(rename = "constraints_changed")]
     ConstraintsChanged(RuleChange),
     /// What a server has under this name is in every request from now on; the digest is of the name.
-    #[serde(rename = "resource_pinned")]
     ResourcePinned {
         provider: Alias,
         resource: ContentDigest,
     },
-    #[serde(rename = "resource_unpinned")]
     ResourceUnpinned {
         provider: Alias,
         resource: ContentDigest,
     },
     /// The shared context changed. The digest is of the resource's name, which can be a model's text.
-    #[serde(rename = "resource_changed")]
     ResourceChanged {
         /// `None`: a person did it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,7 +195,6 @@ pub enum AuditFact {
         bytes: u64,
     },
     /// A server was asked for a prompt; its answer became a question, or was shown.
-    #[serde(rename = "prompt_asked")]
     PromptAsked {
         provider: Alias,
         /// Not named where the server did not know it. The digest is of the name and the arguments.
@@ -238,14 +204,12 @@ pub enum AuditFact {
         outcome: CallOutcome,
     },
     /// Somebody read a resource of a server.
-    #[serde(rename = "resource_read")]
     ResourceRead {
         provider: Alias,
         /// Of its URI.
         resource: ContentDigest,
     },
     /// Somebody had a server connected to, left or begun anew.
-    #[serde(rename = "server_changed")]
     ServerChanged {
         provider: Alias,
         change: ServerChange,
@@ -254,7 +218,6 @@ pub enum AuditFact {
         place: Option<ContentDigest>,
     },
     /// A program of the configuration was started, for somebody to come to a question.
-    #[serde(rename = "notice_given")]
     NoticeGiven {
         confirm: ConfirmId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,10 +228,8 @@ pub enum AuditFact {
         outcome: NotifyOutcome,
     },
     /// What an action was taken to mean.
-    #[serde(rename = "routed")]
     Routed(RoutedAudit),
     /// Its log goes; what was told of it stays.
-    #[serde(rename = "conversation_deleted")]
     ConversationDeleted,
 }
 
@@ -284,55 +245,50 @@ pub struct RoutedAudit {
     /// How sure, in thousandths.
     pub confidence: u16,
     /// The rule that the action is against.
-    #[serde(
-        rename = "contradiction",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradiction: Option<String>,
 }
 
 /// How a routing ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RoutedAs {
-    #[serde(rename = "found")]
     Found,
-    #[serde(rename = "ambiguous")]
     Ambiguous,
-    #[serde(rename = "unknown")]
     Unknown,
 }
 
 /// What somebody did to the session with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ServerChange {
-    #[serde(rename = "connected")]
     Connected,
-    #[serde(rename = "disconnected")]
     Disconnected,
-    #[serde(rename = "restarted")]
     Restarted,
 }
 
 /// What became of a call that began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
-    #[serde(rename = "ok")]
-    Ok { bytes: u64, ms: u64 },
-    #[serde(rename = "failed")]
-    Failed { bytes: u64, ms: u64 },
+    Ok {
+        bytes: u64,
+        ms: u64,
+    },
+    Failed {
+        bytes: u64,
+        ms: u64,
+    },
     /// It was left while it ran.
-    #[serde(rename = "unknown")]
     Unknown,
 }
 
 /// What became of a program that tells of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NotifyOutcome {
-    #[serde(rename = "given")]
     Given,
     /// It could not be started, ended with a fault, or was ended because it did not.
-    #[serde(rename = "failed")]
     Failed,
 }
 

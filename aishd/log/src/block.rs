@@ -24,27 +24,22 @@ pub struct KeptBlock {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BlockKind {
-    #[serde(rename = "image")]
     Image,
-    #[serde(rename = "audio")]
     Audio,
-    #[serde(rename = "resource")]
     Resource,
     /// The block that names a resource, as JSON; what it names was not read.
-    #[serde(rename = "link")]
     Link,
     /// Of a kind that this program does not know, or broken; as JSON.
-    #[serde(rename = "other")]
     Other,
 }
 
 /// How the parts in the log are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BlockForm {
-    #[serde(rename = "text")]
     Text,
-    #[serde(rename = "base64")]
     Base64,
 }
 

@@ -46,13 +46,11 @@ pub struct BudgetReached {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
-    #[serde(rename = "conversation_tokens")]
     ConversationTokens,
-    #[serde(rename = "conversation_usd")]
     ConversationUsd,
     /// `limits.daily_spend_usd`.
-    #[serde(rename = "day_usd")]
     DayUsd,
 }
 

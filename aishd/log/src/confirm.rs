@@ -47,24 +47,19 @@ pub struct Confirm {
 
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ConfirmSubject {
     /// A call of a tool.
-    #[serde(rename = "call")]
     Call(CallSubject),
     /// A command of this machine.
-    #[serde(rename = "command")]
     Command(CommandSubject),
     /// A server wants to know something while a call runs.
-    #[serde(rename = "form")]
     Form(FormSubject),
     /// A server wants a model to be asked while a call runs.
-    #[serde(rename = "model")]
     Model(ModelSubject),
     /// A provider's level. No turn waits for it.
-    #[serde(rename = "level")]
     Level(LevelSubject),
     /// A fact that a model proposes. No turn waits for it.
-    #[serde(rename = "memory")]
     Memory(MemorySubject),
 }
 
@@ -180,41 +175,32 @@ impl<'de> Deserialize<'de> for Confirm {
 
 /// What a person may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// This call.
-    #[serde(rename = "allow_once")]
     AllowOnce,
     /// This definition of this tool, in this conversation; with the level that the confirm showed. Or this very command.
-    #[serde(rename = "allow_conversation")]
     AllowConversation,
     /// All tools of its provider as they are now, in this conversation; with the level that the confirm showed.
-    #[serde(rename = "allow_provider")]
     AllowProvider,
     /// This call, and the provider gets the level that the confirm showed; later calls are asked about.
-    #[serde(rename = "raise_only")]
     RaiseOnly,
-    #[serde(rename = "deny")]
     Deny,
     /// This call with other arguments; the model is told.
-    #[serde(rename = "edit")]
     Edit,
     /// Denies, and ends the turn.
-    #[serde(rename = "abort")]
     Abort,
 }
 
 /// What became of a confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ConfirmFate {
-    #[serde(rename = "allowed")]
     Allowed,
-    #[serde(rename = "denied")]
     Denied,
     /// Nobody answered in time.
-    #[serde(rename = "expired")]
     Expired,
     /// Its turn was cancelled, the tool is not what was asked about any more, or nobody waits for the answer now.
-    #[serde(rename = "cancelled")]
     Cancelled,
 }
 
@@ -299,27 +285,22 @@ impl OnConfirm {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Then {
     #[default]
-    #[serde(rename = "ask")]
     Ask,
     /// Ask if a person is attached, else deny.
-    #[serde(rename = "ask_attended")]
     AskAttended,
-    #[serde(rename = "deny")]
     Deny,
 }
 
 /// Why a call did not run though it could have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Denial {
-    #[serde(rename = "person")]
     Person,
-    #[serde(rename = "policy")]
     Policy,
-    #[serde(rename = "expired")]
     Expired,
-    #[serde(rename = "no_approver")]
     NoApprover,
 }
 

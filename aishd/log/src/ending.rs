@@ -6,27 +6,28 @@ use aish_proto::id::ResultId;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommandEnding {
-    #[serde(rename = "exited")]
-    Exited { code: i32 },
-    #[serde(rename = "signalled")]
-    Signalled { signal: i32 },
+    Exited {
+        code: i32,
+    },
+    Signalled {
+        signal: i32,
+    },
     /// It was ended, because its time was over.
-    #[serde(rename = "timed_out")]
-    TimedOut { after_ms: u64 },
+    TimedOut {
+        after_ms: u64,
+    },
     /// It was ended, because it printed more than it may.
-    #[serde(rename = "cut")]
-    Cut { bytes: u64 },
+    Cut {
+        bytes: u64,
+    },
     /// Somebody ended it.
-    #[serde(rename = "cancelled")]
     Cancelled,
     /// It was left while it ran: nobody knows what it did.
-    #[serde(rename = "unknown")]
     Unknown,
-    #[serde(rename = "failed")]
     Failed,
     /// It never began.
-    #[serde(rename = "refused")]
     Refused,
 }
 

@@ -14,11 +14,7 @@ pub const MAX_ENVIRONMENT_BYTES: usize = 64 << 10;
 /// What a client gave of its own environment, and the daemon takes.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientVariables {
-    #[serde(
-        rename = "variables",
-        default,
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,

@@ -51,39 +51,26 @@ pub struct Record {
 
 /// What happened. Deltas are no events: the finished message is the truth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Always the first.
-    #[serde(rename = "created")]
     Created {
         #[serde(default)]
         title: Option<String>,
         #[serde(default)]
         model: Option<String>,
         cwd: String,
-        #[serde(
-            rename = "forked_from",
-            default,
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         forked_from: Option<(ConversationId, Seq)>,
-        #[serde(
-            rename = "constraints",
-            default,
-            skip_serializing_if = "Constraints::is_empty"
-        )]
+        #[serde(default, skip_serializing_if = "Constraints::is_empty")]
         constraints: Constraints,
         /// What is imported follows; until its end is in the log, nobody sees the conversation.
-        #[serde(
-            rename = "importing",
-            default,
-            skip_serializing_if = "std::ops::Not::not"
-        )]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         importing: bool,
         #[serde(default, skip_serializing_if = "BudgetLimits::is_none")]
         budget: BudgetLimits,
     },
     /// A question was accepted. It joins the transcript when its turn starts or is merged.
-    #[serde(rename = "user_message")]
     UserMessage {
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -97,50 +84,34 @@ pub enum Event {
         #[serde(default)]
         origin: TurnOrigin,
         /// What is done where a person would have to be asked.
-        #[serde(
-            rename = "on_confirm",
-            default,
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         on_confirm: Option<OnConfirm>,
         /// Rounds of calls, where the asker wants fewer than the configuration allows.
-        #[serde(
-            rename = "max_tool_depth",
-            default,
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tool_depth: Option<NonZeroU32>,
         /// The turn runs these calls and asks no model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         calls: Option<CallList>,
         /// What the asker's client gave for commands. `None`: what the question before it came with.
-        #[serde(
-            rename = "environment",
-            default,
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         environment: Option<ClientVariables>,
     },
     /// The turn waits at this position, 1 being next; said again when it is moved.
-    #[serde(rename = "turn_queued")]
     TurnQueued {
         position: u32,
         /// It joins the running turn if that makes another model request.
         #[serde(default)]
         steer: bool,
     },
-    #[serde(rename = "turn_started")]
     TurnStarted {
         model: String,
         model_id: String,
         source: PresetSource,
     },
     /// The look of a question was asked which preset answers it; stands behind the start of its turn.
-    #[serde(rename = "route_decided")]
     RouteDecided(RoutingDecision),
     /// A request failed before anything of its answer was shown, and goes to another preset, once. The turn's own
     /// preset stays what it was.
-    #[serde(rename = "fell_back")]
     FellBack {
         from: String,
         to: String,
@@ -154,16 +125,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
     },
-    #[serde(rename = "assistant_message")]
     AssistantMessage {
         /// Position of the answer in its turn, from 0.
         item: u32,
         text: Arc<str>,
-        #[serde(
-            rename = "reasoning",
-            default,
-            skip_serializing_if = "String::is_empty"
-        )]
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         reasoning: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
@@ -171,11 +137,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commands: Vec<ProposedLine>,
         /// Fields of the message that we do not know and the same model wants back.
-        #[serde(
-            rename = "extra",
-            default,
-            skip_serializing_if = "serde_json::Map::is_empty"
-        )]
+        #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         extra: serde_json::Map<String, serde_json::Value>,
         complete: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,26 +150,17 @@ pub enum Event {
     },
     /// A model was asked, and no message came of it: a summary, a server's request, an answer that was stopped before its
     /// first word.
-    #[serde(rename = "model_used")]
     ModelUsed(Box<PaidRequest>),
     /// The conversation may take another amount than before.
-    #[serde(rename = "budget_changed")]
     BudgetChanged(Box<BudgetChanged>),
     /// A request was not sent, because a budget is used up.
-    #[serde(rename = "budget_reached")]
     BudgetReached(BudgetReached),
     /// A person is asked. A turn that is concerned waits, over a restart too.
-    #[serde(
-        rename = "confirm_requested",
-        alias = "raise_requested",
-        alias = "memory_proposed"
-    )]
+    #[serde(alias = "raise_requested", alias = "memory_proposed")]
     ConfirmRequested(Box<Confirm>),
     /// Once for each confirm.
-    #[serde(rename = "confirm_resolved")]
     ConfirmResolved(Box<Resolution>),
     /// The mark that a call was started: from here on it is never started again by itself.
-    #[serde(rename = "tool_started")]
     ToolStarted {
         call: String,
         name: String,
@@ -221,10 +174,11 @@ pub enum Event {
     },
     /// A part of a result that is too long for the model's context, or of a block of it that is no text; in order,
     /// before the result itself.
-    #[serde(rename = "result_kept")]
-    ResultKept { result: ResultId, text: String },
+    ResultKept {
+        result: ResultId,
+        text: String,
+    },
     /// The one reply of a call.
-    #[serde(rename = "tool_result")]
     ToolResult {
         call: String,
         name: String,
@@ -242,11 +196,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<KeptBlock>,
         /// Its value, where it has one that fits its output schema.
-        #[serde(
-            rename = "structured",
-            default,
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<StructuredResult>,
         /// Why it never began. `None`: it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,7 +204,6 @@ pub enum Event {
     },
     /// The mark that a command was started: from here on it is never started again by itself. Without a turn it is a
     /// person's own.
-    #[serde(rename = "shell_started")]
     ShellStarted {
         call: String,
         command: String,
@@ -269,7 +218,6 @@ pub enum Event {
         given: OutputUse,
     },
     /// The one end of a command, whether it began or not.
-    #[serde(rename = "shell_finished")]
     ShellFinished {
         call: String,
         command: String,
@@ -294,10 +242,11 @@ pub enum Event {
         given: OutputUse,
     },
     /// Commands run there from now on.
-    #[serde(rename = "cwd_changed")]
-    CwdChanged { cwd: String, from: String },
+    CwdChanged {
+        cwd: String,
+        from: String,
+    },
     /// A provider has another level in this conversation.
-    #[serde(rename = "permission_changed")]
     PermissionChanged {
         /// Absent: all of them, in the layout in which a conversation had one level. Nobody's calls go by that;
         /// the daemon hands it out at its start.
@@ -314,47 +263,40 @@ pub enum Event {
         confirm: Option<ConfirmId>,
     },
     /// It is in the context from now on, as it is at each request.
-    #[serde(rename = "resource_pinned")]
     ResourcePinned(PinnedEntry),
-    #[serde(rename = "resource_unpinned")]
     ResourceUnpinned(PinnedEntry),
     /// The shared context changed.
-    #[serde(rename = "resource_changed")]
     ResourceChanged(Box<ResourceChanged>),
     /// The conversation keeps itself from other things than before.
-    #[serde(rename = "constraints_changed")]
     ConstraintsChanged {
         constraints: Constraints,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<AnsweringPerson>,
     },
     /// Whole exchanges left the context; they stay in the log.
-    #[serde(rename = "evicted")]
     Evicted(Box<Eviction>),
     /// One of them is in the context again.
-    #[serde(rename = "restored")]
     Restored(LeftExchange),
     /// A model has summed up what left the context.
-    #[serde(rename = "summary_updated")]
     SummaryUpdated(Box<RollingSummary>),
     /// What happens to a run that works by itself.
-    #[serde(rename = "norris")]
     Norris(NorrisEvent),
-    #[serde(rename = "model_changed")]
     ModelChanged {
         #[serde(default)]
         model: Option<String>,
     },
-    #[serde(rename = "renamed")]
-    Renamed { title: String },
-    #[serde(rename = "archived_changed")]
-    ArchivedChanged { archived: bool },
+    Renamed {
+        title: String,
+    },
+    ArchivedChanged {
+        archived: bool,
+    },
     /// All that was imported stands before it. None of it was asked, called or allowed here.
-    #[serde(rename = "imported")]
     Imported(ImportedFrom),
-    #[serde(rename = "status")]
-    Status { level: ProviderLevel, text: String },
-    #[serde(rename = "turn_finished")]
+    Status {
+        level: ProviderLevel,
+        text: String,
+    },
     TurnFinished {
         stop: StopReason,
         /// The last answer's text.
@@ -365,11 +307,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<TurnError>,
         /// The running turn that took the question in.
-        #[serde(
-            rename = "merged_into",
-            default,
-            skip_serializing_if = "Option::is_none"
-        )]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         merged_into: Option<TurnId>,
     },
 }
@@ -438,11 +376,7 @@ pub struct RefusedCall {
     /// The rule, or why; never with a word of the model or of a person.
     pub because: String,
     /// It was asked for elsewhere, and came with an import.
-    #[serde(
-        rename = "imported",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
 }
 
@@ -454,11 +388,9 @@ pub struct KeptResult {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProviderLevel {
-    #[serde(rename = "debug")]
     Debug,
-    #[serde(rename = "info")]
     Info,
-    #[serde(rename = "warning")]
     Warning,
 }

@@ -17,20 +17,15 @@ pub struct GrantList {
     #[serde(default)]
     pub approved: BTreeMap<ToolName, ContentDigest>,
     /// "Always", for exactly this command where and as it was asked about.
-    #[serde(
-        rename = "commands",
-        default,
-        skip_serializing_if = "BTreeSet::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub commands: BTreeSet<ContentDigest>,
 }
 
 /// When it ends, if its client stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum GrantScope {
     /// With the running turn; where none runs, with the next one.
-    #[serde(rename = "turn")]
     Turn,
-    #[serde(rename = "client")]
     Client,
 }

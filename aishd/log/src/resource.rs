@@ -42,21 +42,18 @@ pub struct ResourceData(String);
 
 /// Who made a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ChangeAuthor {
-    #[serde(rename = "provider")]
     Provider(Alias),
-    #[serde(rename = "person")]
     Person(AnsweringPerson),
 }
 
 /// What became of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ResourceOutcome {
-    #[serde(rename = "created")]
     Created,
-    #[serde(rename = "updated")]
     Updated,
-    #[serde(rename = "deleted")]
     Deleted,
 }
 

@@ -6,12 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// What a question looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum QuestionClass {
-    #[serde(rename = "code")]
     Code,
-    #[serde(rename = "reasoning")]
     Reasoning,
-    #[serde(rename = "default")]
     Default,
 }
 
@@ -30,35 +28,22 @@ impl QuestionClass {
 
 /// What of a text made its class. Nothing of the text stands in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ClassRule {
-    #[serde(rename = "fence")]
     Fence,
-    #[serde(rename = "traceback")]
     Traceback,
-    #[serde(rename = "stack_trace")]
     StackTrace,
-    #[serde(rename = "error")]
     Error,
-    #[serde(rename = "exception")]
     Exception,
-    #[serde(rename = "path")]
     Path,
-    #[serde(rename = "source_file")]
     SourceFile,
-    #[serde(rename = "paste")]
     Paste,
-    #[serde(rename = "explain")]
     Explain,
-    #[serde(rename = "why")]
     Why,
-    #[serde(rename = "how_does")]
     HowDoes,
-    #[serde(rename = "compare")]
     Compare,
-    #[serde(rename = "long_question")]
     LongQuestion,
     /// None of the others.
-    #[serde(rename = "none")]
     None,
 }
 
@@ -133,10 +118,9 @@ impl RoutingDecision {
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RoutedSide {
-    #[serde(rename = "route")]
     Route,
-    #[serde(rename = "fallback")]
     Fallback,
 }
 

@@ -58,11 +58,7 @@ pub struct TokenPrice {
     pub input: NanoUsd,
     pub output: NanoUsd,
     /// `None`: as other input.
-    #[serde(
-        rename = "cached_input",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<NanoUsd>,
 }
 
@@ -86,22 +82,18 @@ impl TokenPrice {
 
 /// What a request was for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SpendingPurpose {
     /// An answer of a turn.
     #[default]
-    #[serde(rename = "answer")]
     Answer,
     /// Summing up what left the context.
-    #[serde(rename = "summary")]
     Summary,
     /// Proposing what is worth remembering of a conversation.
-    #[serde(rename = "memory")]
     Memory,
     /// An MCP server wanted it.
-    #[serde(rename = "sampling")]
     Sampling,
     /// Whether an action of a run is safe.
-    #[serde(rename = "opinion")]
     Opinion,
 }
 
@@ -192,11 +184,7 @@ impl Day {
 pub struct SpentSum {
     pub day: Day,
     /// `None`: of conversations that were deleted.
-    #[serde(
-        rename = "conversation",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
     pub preset: String,
     pub model_id: String,

@@ -79,11 +79,7 @@ pub struct ConversationState {
     #[serde(default)]
     pub evicted_through: Seq,
     /// Reading what the context holds begins with this record. `None`: behind `evicted_through`.
-    #[serde(
-        rename = "context_from",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_from: Option<Seq>,
     /// The last eviction that lists what left; 0: there was none.
     #[serde(default, skip_serializing_if = "is_first")]
@@ -125,11 +121,7 @@ pub struct ConversationState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<PinnedEntry>,
     /// A result had blocks that are no text, and people were told what becomes of those.
-    #[serde(
-        rename = "keeps_blocks",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_blocks: bool,
     /// How the last turn that asked a model came to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,11 +136,7 @@ pub struct ConversationState {
     #[serde(default, skip_serializing_if = "ShellState::is_empty")]
     pub shell: ShellState,
     /// It is half an import: nobody sees it, and the next daemon takes it out.
-    #[serde(
-        rename = "importing",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub importing: bool,
     /// Where its import ended; 0: it was not imported.
     #[serde(default, skip_serializing_if = "is_first")]

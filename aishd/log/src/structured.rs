@@ -9,12 +9,11 @@ const MAX_VALUE_BYTES: usize = 256 << 10;
 
 /// How the log has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StructuredResult {
     /// The text of the result is its JSON.
-    #[serde(rename = "text")]
     Text,
     /// It is this, beside the text.
-    #[serde(rename = "value")]
     Value(Value),
 }
 

@@ -4,22 +4,15 @@ use serde::{Deserialize, Serialize};
 
 /// What a script or a person does differently about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FailureClass {
-    #[serde(rename = "unreachable")]
     Unreachable,
-    #[serde(rename = "unauthorized")]
     Unauthorized,
-    #[serde(rename = "rate_limited")]
     RateLimited,
-    #[serde(rename = "rejected")]
     Rejected,
-    #[serde(rename = "context_overflow")]
     ContextOverflow,
-    #[serde(rename = "cut")]
     Cut,
-    #[serde(rename = "config")]
     Config,
-    #[serde(rename = "storage")]
     Storage,
 }
 

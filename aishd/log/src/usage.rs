@@ -17,11 +17,7 @@ pub struct Usage {
     #[serde(default)]
     pub reasoning: Option<u64>,
     /// Some of it was not counted by a server, and is believed from bytes.
-    #[serde(
-        rename = "estimated",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// Of the requests whose price was known; `None`: of none was it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

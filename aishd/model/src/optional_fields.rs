@@ -50,11 +50,10 @@ pub enum OptionalField {
 
 /// What a server calls the limit of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LimitName {
-    #[serde(rename = "max_tokens")]
     MaxTokens,
     /// What the model thinks counts too.
-    #[serde(rename = "max_completion_tokens")]
     MaxCompletionTokens,
 }
 

@@ -18,12 +18,11 @@ pub struct Binding {
 
 /// Who bound it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BoundBy {
     /// A rule let a call through and nothing was bound before.
-    #[serde(rename = "rule")]
     Rule,
     /// A person was shown the definition and allowed it.
-    #[serde(rename = "person")]
     Person,
 }
 

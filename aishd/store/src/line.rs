@@ -25,19 +25,16 @@ const REC_AT: usize = CRC.len() + 8 + LEN.len() + 8 + REC.len();
 pub(super) type JournalPosition = u64;
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum JournalRecord<'a> {
-    #[serde(rename = "header")]
     Header(SegmentHeader),
-    #[serde(rename = "event", borrow)]
+    #[serde(borrow)]
     Event(EventRec<'a>),
-    #[serde(rename = "partial")]
     Partial(PartialRec),
-    #[serde(rename = "delete")]
     Delete(DeleteRec),
-    #[serde(rename = "note")]
     Note(NoteRec),
     /// Since format 2.
-    #[serde(rename = "audit", borrow)]
+    #[serde(borrow)]
     Audit(AuditRec<'a>),
 }
 
@@ -107,11 +104,7 @@ pub(super) struct NoteRec {
     pub(super) key: String,
     pub(super) text: String,
     /// What it replaces is to leave the journal.
-    #[serde(
-        rename = "forgets",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) forgets: bool,
 }
 

@@ -45,11 +45,7 @@ pub struct ListedCall {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
     /// Nothing in the arguments is a reference, whatever it looks like.
-    #[serde(
-        rename = "literal",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub literal: bool,
 }
 

@@ -18,35 +18,28 @@ pub struct IdempotencyKey {
 
 /// Why a turn was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TurnOrigin {
     #[default]
-    #[serde(rename = "asked")]
     Asked,
     /// The same question again; the answer of that turn leaves the transcript.
-    #[serde(rename = "retry")]
     Retry(TurnId),
     /// Go on from where that turn stopped.
-    #[serde(rename = "continue")]
     Continue(TurnId),
     /// It was asked elsewhere.
-    #[serde(rename = "imported")]
     Imported,
 }
 
 /// Where a turn's preset came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PresetSource {
-    #[serde(rename = "configured")]
     Configured,
-    #[serde(rename = "discovered")]
     Discovered,
-    #[serde(rename = "demo")]
     Demo,
     /// There is none: the turn runs a list of calls.
-    #[serde(rename = "none")]
     None,
     /// None was asked here.
-    #[serde(rename = "imported")]
     Imported,
 }
 
@@ -62,25 +55,17 @@ impl PresetSource {
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    #[serde(rename = "end")]
     End,
-    #[serde(rename = "tool_depth")]
     ToolDepth,
-    #[serde(rename = "max_tokens")]
     MaxTokens,
-    #[serde(rename = "refusal")]
     Refusal,
-    #[serde(rename = "cancelled")]
     Cancelled,
-    #[serde(rename = "upstream")]
     Upstream,
-    #[serde(rename = "interrupted")]
     Interrupted,
     /// A person denied a call and ended the turn with it.
-    #[serde(rename = "denied")]
     Denied,
     /// A limit of a run is met, or a budget is used up and the next request was not sent.
-    #[serde(rename = "budget")]
     Budget,
 }

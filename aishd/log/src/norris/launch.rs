@@ -27,11 +27,7 @@ pub struct UnaskedLevels {
     /// Of every provider that is not named.
     #[serde(default)]
     pub all: Access,
-    #[serde(
-        rename = "providers",
-        default,
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<Alias, Access>,
 }
 

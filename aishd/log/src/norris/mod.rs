@@ -12,26 +12,26 @@ use crate::spending::NanoUsd;
 
 /// A fact of a run. The serde attributes spell the stored form out, as in [`crate::event`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NorrisEvent {
     /// A person has launched it; its question stands before it. The first step begins with the turn.
-    #[serde(rename = "launched")]
     Launched(Box<RunLaunch>),
-    #[serde(rename = "step_begun")]
     StepBegun {
         /// From 1.
         step: u32,
         spent: RunSpending,
     },
     /// The model neither acted nor said that it was done, and is told so.
-    #[serde(rename = "nudged")]
-    Nudged { text: String },
+    Nudged {
+        text: String,
+    },
     /// Nothing new begins until a person resumes it.
-    #[serde(rename = "paused")]
-    Paused { pause: RunPause, spent: RunSpending },
-    #[serde(rename = "resumed")]
+    Paused {
+        pause: RunPause,
+        spent: RunSpending,
+    },
     Resumed,
     /// Stands before the end of its turn.
-    #[serde(rename = "ended")]
     Ended {
         outcome: RunOutcome,
         /// What the model said, or which limit it was.
@@ -59,30 +59,25 @@ fn is_nothing(cost: &NanoUsd) -> bool {
 
 /// Why a run stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunPause {
-    #[serde(rename = "person")]
     Person,
     /// The daemon ended under it. What had begun is of unknown effect, and nothing is done again by itself.
-    #[serde(rename = "interrupted")]
     Interrupted,
 }
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
     /// The model says that the goal is reached.
-    #[serde(rename = "done")]
     Done,
     /// The model gave up.
-    #[serde(rename = "halted")]
     Halted,
     /// One of its limits was met, or a budget is used up.
-    #[serde(rename = "limit")]
     Limit,
     /// A person stopped it.
-    #[serde(rename = "stopped")]
     Stopped,
     /// The model's server failed, or it refused.
-    #[serde(rename = "failed")]
     Failed,
 }

@@ -85,16 +85,14 @@ pub struct SimpleCommand {
 
 /// What becomes of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputUse {
     /// It waits, and goes to the model with the next question.
     #[default]
-    #[serde(rename = "with_next_question")]
     WithNextQuestion,
     /// The turn goes on with it (`shell.feed_back`).
-    #[serde(rename = "at_once")]
     AtOnce,
     /// No model is shown it.
-    #[serde(rename = "never")]
     Never,
 }
 

@@ -30,10 +30,9 @@ pub struct OpenConfirm {
 
 /// What is asked while no turn waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AsideSubject {
-    #[serde(rename = "level")]
     Level(LevelStep),
-    #[serde(rename = "memory")]
     Memory,
 }
 

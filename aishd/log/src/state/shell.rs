@@ -16,25 +16,13 @@ pub struct ShellState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<UserCommand>,
     /// The first output that waits for the next question.
-    #[serde(
-        rename = "pending_from",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_from: Option<Seq>,
     /// What the last question came with that said it.
-    #[serde(
-        rename = "environment",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<ShellEnvironment>,
     /// Where it was before it changed its directory.
-    #[serde(
-        rename = "previous_cwd",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_cwd: Option<String>,
 }
 

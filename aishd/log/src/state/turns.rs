@@ -27,11 +27,7 @@ pub struct RunningTurn {
     #[serde(default)]
     pub usage: Usage,
     /// Where the environment stands that its commands run with.
-    #[serde(
-        rename = "environment_seq",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_seq: Option<Seq>,
 }
 
@@ -64,10 +60,6 @@ pub struct QueuedTurn {
     /// Outputs that wait go with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,
-    #[serde(
-        rename = "environment_seq",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_seq: Option<Seq>,
 }

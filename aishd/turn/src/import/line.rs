@@ -184,16 +184,12 @@ struct RawLine {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum ImportRole {
-    #[serde(rename = "system")]
     System,
-    #[serde(rename = "developer")]
     Developer,
-    #[serde(rename = "user")]
     User,
-    #[serde(rename = "assistant")]
     Assistant,
-    #[serde(rename = "tool")]
     Tool,
 }
 
