@@ -29,17 +29,18 @@ use aishd_config::live::LiveConfig;
 use aishd_config::manifest_store::ManifestStore;
 use aishd_config::paths::{self, PathError};
 use aishd_config::{Settings, environment_variables};
-use aishd_conversation::allowances::ClientAllowances;
-use aishd_conversation::budget::Ledger;
+use aishd_conversation::ActorServices;
+use aishd_conversation::context::memory_book::MemoryBook;
+use aishd_conversation::context::model_limits::NotTaken;
+use aishd_conversation::context::summarize::CaughtUp;
+use aishd_conversation::context::token_counts::TokenCounts;
+use aishd_conversation::context::warm_transcripts::WarmTranscripts;
 use aishd_conversation::directory::ConversationDirectory;
-use aishd_conversation::memory_book::MemoryBook;
-use aishd_conversation::model_limits::NotTaken;
-use aishd_conversation::pending_questions::PendingQuestions;
-use aishd_conversation::routing_book::RoutingBook;
-use aishd_conversation::token_counts::TokenCounts;
-use aishd_conversation::tool_definitions::ToolDefinitions;
-use aishd_conversation::warm_transcripts::WarmTranscripts;
-use aishd_conversation::{ActorServices, CaughtUp};
+use aishd_conversation::questions::allowances::ClientAllowances;
+use aishd_conversation::questions::pending_questions::PendingQuestions;
+use aishd_conversation::spending::budget::Ledger;
+use aishd_conversation::turns::routing_book::RoutingBook;
+use aishd_conversation::turns::tool_definitions::ToolDefinitions;
 use aishd_logging::{LogRing, Redactor, RunningLog};
 use aishd_mcp::hub::Hub;
 use aishd_platform::{clock, failpoint};
@@ -377,11 +378,11 @@ fn build(
     config: Arc<LiveConfig>,
     settings: &Settings,
     (log, redactor): (LogRing, Redactor),
-    surroundings: ActorServices,
+    services: ActorServices,
     closing: CancellationToken,
 ) -> Arc<RpcServer> {
     Arc::new(RpcServer::new(ServerParts {
-        directory: ConversationDirectory::new(surroundings, settings.max_conversations_in_memory),
+        directory: ConversationDirectory::new(services, settings.max_conversations_in_memory),
         provider_among: Box::new(move |line| children.provider_among(line)?.parse().ok()),
         hub,
         shelf,

@@ -1,18 +1,15 @@
 //! All conversations: opening them on demand, and what concerns more than one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use aishd_broker::Broker;
 pub use aishd_broker::Probe as Probed;
 use aishd_log::audit::AuditDraft;
-use aishd_log::budget::BudgetLimits;
 use aishd_log::confirm::AnsweringPerson;
-use aishd_log::constraints::Constraints;
-use aishd_log::event::{Event, Record};
+use aishd_log::event::Record;
 use aishd_log::spending::{Day, SpentSum};
 use aishd_log::state::ConversationState;
 use aishd_model::model_settings::ModelSettings;
@@ -23,135 +20,49 @@ use aishd_rules::policy::Policy;
 use aishd_store::{Commit, DiskClaim, Health, ReadError, Store};
 use aishd_tools::ToolRunner;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use super::allowances::ClientAllowances;
-use super::budget::{BudgetMeter, Ledger};
-use super::command_queue::CommandQueue;
-use super::elicitation::ServerQuestions;
-use super::expiry::ConfirmExpiry;
-use super::extra_context::DirectoryTold;
-use super::handle::{ConversationHandle, TurnStopper};
-use super::memory_book::MemoryBook;
-use super::pending_questions::{PendingQuestion, PendingQuestions};
-use super::routing_book::RoutingBook;
-use super::summarize::SummaryTask;
-use super::tool_definitions::ToolDefinitions;
-use super::view::{ConversationView, LoadingStage, RecentRecords, ViewPublisher};
-use super::viewers::Attendance;
-use super::warm_transcripts::HeldTranscript;
-use super::{ActorServices, ActorStart, Conversation, import};
+use crate::actor::{ActorStart, Conversation};
+use crate::commands::command_queue::CommandQueue;
+use crate::context::extra_context::DirectoryTold;
+use crate::context::memory_book::MemoryBook;
+use crate::context::summarize::SummaryTask;
+use crate::context::warm_transcripts::HeldTranscript;
+use crate::handle::{ConversationHandle, TurnStopper};
+use crate::history::import;
+use crate::new_conversation::{NewConversation, place};
+use crate::questions::allowances::ClientAllowances;
+use crate::questions::elicitation::ServerQuestions;
+use crate::questions::expiry::ConfirmExpiry;
+use crate::questions::pending_questions::{PendingQuestion, PendingQuestions};
+use crate::registration::{ActorEntry, ActorRegistration, OpenConversation};
 use crate::request_error::RequestError;
-use crate::requests::{AcceptedAsk, ActorRequest, AskRequest};
+use crate::requests::{AcceptedAsk, AskRequest};
+use crate::services::ActorServices;
+use crate::spending::budget::{BudgetMeter, Ledger};
+use crate::turns::routing_book::RoutingBook;
+use crate::turns::tool_definitions::ToolDefinitions;
+use crate::view::viewers::Attendance;
+use crate::view::{LoadingStage, ViewPublisher};
 
 /// Requests that may wait in one conversation's mailbox; a sender waits beyond that.
 const MAILBOX: usize = 32;
-/// An actor that nobody needs ends after this, or sooner when there are many.
-const IDLE: Duration = Duration::from_secs(60);
-const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
 /// Imports at a time; each may hold a line.
 const IMPORTS: usize = 4;
-
-type OpenConversation = Arc<Mutex<HashMap<ConversationId, ActorEntry>>>;
-
-/// An actor in memory. It holds no view, so that the actor knows when nobody looks.
-#[derive(Debug)]
-struct ActorEntry {
-    mailbox: mpsc::Sender<ActorRequest>,
-    views: watch::Sender<ConversationView>,
-    recent: Arc<RecentRecords>,
-    stopper: TurnStopper,
-    attendance: Attendance,
-    /// Tells this actor from one that took its place.
-    number: u64,
-}
 
 /// The way to every conversation; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ConversationDirectory {
-    pub(super) services: ActorServices,
+    pub(crate) services: ActorServices,
     open: OpenConversation,
     actors: Arc<Mutex<JoinSet<()>>>,
     started: Arc<AtomicU64>,
     crowded_at: usize,
     /// An actor began, ended, or has another state.
     changed: Arc<Notify>,
-    pub(super) imports: Arc<Semaphore>,
-}
-
-/// An actor's place in the directory, which it gives up when it ends.
-#[derive(Debug)]
-pub(super) struct ActorRegistration {
-    id: ConversationId,
-    number: u64,
-    open: OpenConversation,
-    crowded_at: usize,
-    changed: Arc<Notify>,
-}
-
-/// What a new conversation is made with.
-#[derive(Clone, Debug)]
-pub struct NewConversation {
-    pub title: Option<String>,
-    pub model: Option<String>,
-    pub cwd: String,
-    pub constraints: Constraints,
-    pub budget: BudgetLimits,
-}
-
-impl NewConversation {
-    pub(super) fn created(self) -> Event {
-        Event::Created {
-            title: self.title,
-            model: self.model,
-            cwd: self.cwd,
-            forked_from: None,
-            constraints: self.constraints,
-            importing: false,
-            budget: self.budget,
-        }
-    }
-}
-
-impl ActorRegistration {
-    pub(super) fn remove(&self) {
-        let mut open = self.open.lock();
-        if open
-            .get(&self.id)
-            .is_some_and(|it| it.number == self.number)
-        {
-            open.remove(&self.id);
-            self.changed.notify_one();
-        }
-    }
-
-    /// Gives the place up if `still` holds while nobody can be handed it.
-    pub(super) fn remove_if(&self, still: impl FnOnce() -> bool) -> bool {
-        let mut open = self.open.lock();
-        let agreed = still();
-        if agreed {
-            open.remove(&self.id);
-            self.changed.notify_one();
-        }
-        agreed
-    }
-
-    pub(super) fn idle_time(&self) -> Duration {
-        if self.open.lock().len() > self.crowded_at {
-            IDLE_WHEN_CROWDED
-        } else {
-            IDLE
-        }
-    }
-}
-
-/// Also when the actor panics: nobody must go on waiting for it.
-impl Drop for ActorRegistration {
-    fn drop(&mut self) {
-        self.remove();
-    }
+    pub(crate) imports: Arc<Semaphore>,
 }
 
 impl ConversationDirectory {
@@ -478,7 +389,7 @@ impl ConversationDirectory {
         Err(RequestError::Closed)
     }
 
-    pub(super) fn check_model(&self, new: &NewConversation) -> Result<(), RequestError> {
+    pub(crate) fn check_model(&self, new: &NewConversation) -> Result<(), RequestError> {
         let Some(name) = new.model.as_ref().filter(|it| *it != "demo") else {
             return Ok(());
         };
@@ -489,7 +400,7 @@ impl ConversationDirectory {
     }
 
     /// Stores a conversation that somebody made.
-    pub(super) async fn commit(
+    pub(crate) async fn commit(
         &self,
         conversation: ConversationId,
         records: Vec<Record>,
@@ -526,7 +437,7 @@ impl ConversationDirectory {
         Ok(states)
     }
 
-    pub(super) async fn blocking<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Store) -> T + Send + 'static,
     ) -> Result<T, RequestError> {
@@ -563,17 +474,4 @@ impl ConversationDirectory {
         let mut actors = std::mem::take(&mut *self.actors.lock());
         while actors.join_next().await.is_some() {}
     }
-}
-
-/// The event in its place after `state`, which moves on.
-pub(super) fn place(state: &mut ConversationState, turn: Option<TurnId>, event: Event) -> Record {
-    let record = Record {
-        seq: state.last_seq.next(),
-        at: clock::now(),
-        turn,
-        client: None,
-        event,
-    };
-    state.apply(&record);
-    record
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::confirm::{AnsweringPerson, Confirm};
 use aishd_log::event::{Record, StopReason};
 use aishd_log::eviction::EvictedExchange;
 use aishd_log::norris::status::RunStatus;
@@ -16,34 +16,34 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::follow::LogFollower;
-use super::request_context::{PreviewTarget, PreviewedRequest};
-pub use super::request_error::RequestError;
-use super::stored_results::{KeptPart, find_kept};
-use super::turn_record::{RecordProgress, TurnReport, first_result, report};
-use super::view::{ConversationView, LoadingStage, RecentRecords};
-use super::viewers::{Attendance, AttendingViewer};
-use crate::ActorRequest;
+use crate::context::preview::{PreviewTarget, PreviewedRequest};
+use crate::context::stored_results::{KeptPart, find_kept};
+pub use crate::request_error::RequestError;
 use crate::requests::{
-    AcceptedAsk, ActorReply, AnswerOutcome, AskAgain, AskRequest, ConfirmAnswer,
-    ConversationChange, LevelRequestOutcome, NorrisLaunch, QueueChange, ResourceDone, RunControl,
+    AcceptedAsk, ActorReply, ActorRequest, AnswerOutcome, ArgumentEdit, AskAgain, AskRequest,
+    BegunUserCommand, ConfirmAnswer, ConversationChange, LevelRequestOutcome, NorrisLaunch,
+    QueueChange, ResourceDone, RunControl, UserCommandRequest,
 };
+use crate::view::follow::LogFollower;
+use crate::view::turn_record::{RecordProgress, TurnReport, first_result, report};
+use crate::view::viewers::{Attendance, AttendingViewer};
+use crate::view::{ConversationView, LoadingStage, RecentRecords};
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ConversationHandle {
-    pub(super) id: ConversationId,
-    pub(super) mailbox: mpsc::Sender<ActorRequest>,
-    pub(super) view: watch::Receiver<ConversationView>,
-    pub(super) recent: Arc<RecentRecords>,
-    pub(super) store: Store,
-    pub(super) stopper: TurnStopper,
-    pub(super) attendance: Attendance,
+    pub(crate) id: ConversationId,
+    pub(crate) mailbox: mpsc::Sender<ActorRequest>,
+    pub(crate) view: watch::Receiver<ConversationView>,
+    pub(crate) recent: Arc<RecentRecords>,
+    pub(crate) store: Store,
+    pub(crate) stopper: TurnStopper,
+    pub(crate) attendance: Attendance,
 }
 
 /// Stops the running turn's work at once, ahead of the mailbox.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TurnStopper(Arc<Mutex<Option<StoppableWork>>>);
+pub(crate) struct TurnStopper(Arc<Mutex<Option<StoppableWork>>>);
 
 #[derive(Debug)]
 struct StoppableWork {
@@ -53,7 +53,7 @@ struct StoppableWork {
 }
 
 impl TurnStopper {
-    pub(super) fn set(&self, running: Option<(TurnId, CancellationToken)>) {
+    pub(crate) fn set(&self, running: Option<(TurnId, CancellationToken)>) {
         let running = running.map(|(turn, token)| StoppableWork {
             turn,
             token,
@@ -63,7 +63,7 @@ impl TurnStopper {
     }
 
     /// Who stopped the running turn first.
-    pub(super) fn stopped_by(&self) -> Option<AnsweringPerson> {
+    pub(crate) fn stopped_by(&self) -> Option<AnsweringPerson> {
         let running = self.0.lock();
         running.as_ref().and_then(|it| it.stopped_by.clone())
     }
@@ -90,7 +90,7 @@ impl ConversationHandle {
     }
 
     /// Waits until the actor has read its state.
-    pub(super) async fn ready(&mut self) -> Result<(), RequestError> {
+    pub(crate) async fn ready(&mut self) -> Result<(), RequestError> {
         let view = self
             .view
             .wait_for(|it| !matches!(it.loading, LoadingStage::Loading))
@@ -244,16 +244,16 @@ impl ConversationHandle {
         find_kept(&self.store, self.id, head, wanted)
     }
 
-    pub(super) async fn delete(&self, by: AnsweringPerson) -> Result<(), RequestError> {
+    pub(crate) async fn delete(&self, by: AnsweringPerson) -> Result<(), RequestError> {
         self.request(|reply| ActorRequest::Delete(by, reply)).await
     }
 
     /// Returns once every request before this one has been done, or the actor has gone.
-    pub(super) async fn drained(&self) {
+    pub(crate) async fn drained(&self) {
         let _gone = self.request(ActorRequest::Drain).await;
     }
 
-    pub(super) async fn request<T>(
+    pub(crate) async fn request<T>(
         &self,
         make: impl FnOnce(ActorReply<T>) -> ActorRequest,
     ) -> Result<T, RequestError> {
@@ -357,5 +357,34 @@ fn loaded(view: &ConversationView) -> Result<(), RequestError> {
         LoadingStage::Missing => Err(RequestError::Missing),
         LoadingStage::Failed(why) => Err(RequestError::Storage(why.clone())),
         LoadingStage::Loading => Err(RequestError::Closed),
+    }
+}
+
+impl ConversationHandle {
+    /// Returns once its start is in the log, or it waits.
+    pub async fn run_command(
+        &self,
+        wanted: UserCommandRequest,
+    ) -> Result<BegunUserCommand, RequestError> {
+        self.request(|reply| ActorRequest::RunCommand(Box::new(wanted), reply))
+            .await
+    }
+
+    /// Ends one that runs or waits; false: it was over. Returns once its end is in the log.
+    pub async fn cancel_command(
+        &self,
+        call: String,
+        by: AnsweringPerson,
+    ) -> Result<bool, RequestError> {
+        self.request(|reply| ActorRequest::CancelCommand(call, by, reply))
+            .await
+    }
+}
+
+impl ConversationHandle {
+    /// How the question would read with these arguments. What may not run, or is nothing to run, is refused.
+    pub async fn edited(&self, editing: ArgumentEdit) -> Result<Confirm, RequestError> {
+        self.request(|reply| ActorRequest::Edited(Box::new(editing), reply))
+            .await
     }
 }

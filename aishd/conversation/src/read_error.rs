@@ -5,7 +5,7 @@ use crate::requests::ActorRequest;
 
 impl ActorRequest {
     /// Whoever asked is told why not.
-    pub(super) fn refuse(self, error: RequestError) {
+    pub(crate) fn refuse(self, error: RequestError) {
         match self {
             Self::Send(_, reply) | Self::Again(_, reply) => drop(reply.send(Err(error))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(error))),

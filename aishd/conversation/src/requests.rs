@@ -26,9 +26,9 @@ use aishd_rules::level_request::WantedLevel;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::memory_book::BookError;
-use super::request_context::{PreviewTarget, PreviewedRequest};
-use super::request_error::RequestError;
+use crate::context::memory_book::BookError;
+use crate::context::preview::{PreviewTarget, PreviewedRequest};
+use crate::request_error::RequestError;
 
 /// A question, checked for form and size.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ pub enum RepeatAsk {
 }
 
 impl RepeatAsk {
-    pub(super) fn origin(self, turn: TurnId) -> TurnOrigin {
+    pub(crate) fn origin(self, turn: TurnId) -> TurnOrigin {
         match self {
             Self::Retry => TurnOrigin::Retry(turn),
             Self::Continue => TurnOrigin::Continue(turn),
@@ -182,11 +182,11 @@ pub enum QueueChange {
     Resume,
 }
 
-pub(super) type ActorReply<T> = oneshot::Sender<Result<T, RequestError>>;
+pub(crate) type ActorReply<T> = oneshot::Sender<Result<T, RequestError>>;
 
 /// What the actor is asked; each reply comes after the commit.
 #[derive(Debug)]
-pub(super) enum ActorRequest {
+pub(crate) enum ActorRequest {
     Send(Box<AskRequest>, ActorReply<AcceptedAsk>),
     Again(Box<AskAgain>, ActorReply<AcceptedAsk>),
     Cancel {
@@ -261,11 +261,11 @@ pub struct BegunUserCommand {
 
 /// A fact that a person says and that a conversation asks about.
 #[derive(Clone, Debug)]
-pub(super) struct PersonFact {
-    pub(super) draft: MemoryDraft,
-    pub(super) asked: ConfirmId,
-    pub(super) by: AnsweringPerson,
+pub(crate) struct PersonFact {
+    pub(crate) draft: MemoryDraft,
+    pub(crate) asked: ConfirmId,
+    pub(crate) by: AnsweringPerson,
 }
 
 /// A fact as it is kept, and whether anything is different.
-pub(super) type KeptFact = (StoredMemory, bool);
+pub(crate) type KeptFact = (StoredMemory, bool);

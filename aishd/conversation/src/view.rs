@@ -1,5 +1,12 @@
 //! What everybody outside the actor sees of a conversation: one value that changes as a whole.
 
+pub mod follow;
+pub mod live_item;
+pub mod tail_buffer;
+pub mod tool_progress;
+pub mod turn_record;
+pub mod viewers;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -11,9 +18,9 @@ use aishd_model::reply::Delta;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use super::command_output::{CommandKey, CommandPrinting};
-use super::live_item::LiveItem;
-use super::tool_progress::{ProgressMessage, ToolProgress};
+use crate::commands::command_output::{CommandKey, CommandPrinting};
+use crate::view::live_item::LiveItem;
+use crate::view::tool_progress::{ProgressMessage, ToolProgress};
 
 /// Text of recent records that is kept in memory, so that followers at the head read no disk.
 const RECENT_BYTES: usize = 256 << 10;
@@ -48,7 +55,7 @@ pub struct ConversationView {
 
 /// The actor's end.
 #[derive(Debug)]
-pub(super) struct ViewPublisher {
+pub(crate) struct ViewPublisher {
     view: watch::Sender<ConversationView>,
     recent: Arc<RecentRecords>,
     /// Told of every change but the text being written.
@@ -56,7 +63,7 @@ pub(super) struct ViewPublisher {
 }
 
 impl ViewPublisher {
-    pub(super) fn new(
+    pub(crate) fn new(
         changed: Arc<Notify>,
     ) -> (Self, watch::Sender<ConversationView>, Arc<RecentRecords>) {
         let view = watch::Sender::new(ConversationView {
@@ -77,7 +84,7 @@ impl ViewPublisher {
         (publisher, view, recent)
     }
 
-    pub(super) fn loaded(&self, loading: LoadingStage, state: &ConversationState) {
+    pub(crate) fn loaded(&self, loading: LoadingStage, state: &ConversationState) {
         self.view.send_modify(|view| {
             view.loading = loading;
             view.state = Arc::new(state.clone());
@@ -86,7 +93,7 @@ impl ViewPublisher {
     }
 
     /// New records and the state after them; `live` is what is being written from now on.
-    pub(super) fn advance(
+    pub(crate) fn advance(
         &self,
         records: Vec<Record>,
         state: &ConversationState,
@@ -112,58 +119,58 @@ impl ViewPublisher {
         self.changed.notify_one();
     }
 
-    pub(super) fn begin_live(&self, live: Arc<LiveItem>) {
+    pub(crate) fn begin_live(&self, live: Arc<LiveItem>) {
         self.view.send_modify(|view| view.live = Some(live));
     }
 
     /// A command begins to print; what others printed whose end is told by now goes.
-    pub(super) fn begin_printing(&self, printing: Arc<CommandPrinting>) {
+    pub(crate) fn begin_printing(&self, printing: Arc<CommandPrinting>) {
         self.view.send_modify(|view| {
             view.printing.retain(|it| !it.is_over());
             view.printing.push(printing);
         });
     }
 
-    pub(super) fn stuck(&self, why: String) {
+    pub(crate) fn stuck(&self, why: String) {
         self.view.send_modify(|view| view.stuck = Some(why));
     }
 
     /// Whether nobody looks: no handle, no follower.
-    pub(super) fn is_unwatched(&self) -> bool {
+    pub(crate) fn is_unwatched(&self) -> bool {
         self.view.receiver_count() == 0
     }
 
     /// Waits until nobody looks.
-    pub(super) async fn unwatched(&self) {
+    pub(crate) async fn unwatched(&self) {
         self.view.closed().await;
     }
 
-    pub(super) fn teller(&self) -> ProgressTeller {
+    pub(crate) fn teller(&self) -> ProgressTeller {
         ProgressTeller(self.view.clone())
     }
 
-    pub(super) fn printer(&self, printing: Arc<CommandPrinting>) -> OutputPrinter {
+    pub(crate) fn printer(&self, printing: Arc<CommandPrinting>) -> OutputPrinter {
         OutputPrinter(self.view.clone(), printing)
     }
 
-    pub(super) fn live_sender(&self) -> LiveSender {
+    pub(crate) fn live_sender(&self) -> LiveSender {
         LiveSender(self.view.clone())
     }
 }
 
 /// What a step does to the item being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LiveChange {
+pub(crate) enum LiveChange {
     Keep,
     End,
 }
 
 /// Adds deltas; held by the task that streams.
 #[derive(Clone, Debug)]
-pub(super) struct LiveSender(watch::Sender<ConversationView>);
+pub(crate) struct LiveSender(watch::Sender<ConversationView>);
 
 impl LiveSender {
-    pub(super) fn push(&self, live: &LiveItem, delta: Delta<'_>) {
+    pub(crate) fn push(&self, live: &LiveItem, delta: Delta<'_>) {
         live.push(delta);
         self.0.send_modify(|view| view.live_version += 1);
     }
@@ -171,10 +178,10 @@ impl LiveSender {
 
 /// Passes on what a command prints; held by the task that reads it.
 #[derive(Clone, Debug)]
-pub(super) struct OutputPrinter(watch::Sender<ConversationView>, Arc<CommandPrinting>);
+pub(crate) struct OutputPrinter(watch::Sender<ConversationView>, Arc<CommandPrinting>);
 
 impl OutputPrinter {
-    pub(super) fn print(&self, text: &str) {
+    pub(crate) fn print(&self, text: &str) {
         self.1.push(text);
         self.0.send_modify(|view| view.live_version += 1);
     }
@@ -182,17 +189,17 @@ impl OutputPrinter {
 
 /// Passes on what a running call says; held by the task that waits for it.
 #[derive(Clone, Debug)]
-pub(super) struct ProgressTeller(watch::Sender<ConversationView>);
+pub(crate) struct ProgressTeller(watch::Sender<ConversationView>);
 
 impl ProgressTeller {
-    pub(super) fn push(&self, word: ProgressMessage) {
+    pub(crate) fn push(&self, word: ProgressMessage) {
         self.0.send_modify(|view| {
             view.doing.push(word);
             view.live_version += 1;
         });
     }
 
-    pub(super) fn forget(&self, call: &str) {
+    pub(crate) fn forget(&self, call: &str) {
         self.0.borrow().doing.forget(call);
     }
 }
@@ -224,7 +231,7 @@ impl RecentRecords {
     }
 
     /// Records after `cursor`, about `max_bytes` of them; `None` when they begin before what is kept.
-    pub(super) fn after(&self, cursor: Seq, max_bytes: usize) -> Option<Vec<Arc<Record>>> {
+    pub(crate) fn after(&self, cursor: Seq, max_bytes: usize) -> Option<Vec<Arc<Record>>> {
         let ring = self.0.lock();
         let first = ring.records.front()?.0.seq;
         let skip = usize::try_from((cursor.0 + 1).checked_sub(first.0)?).ok()?;

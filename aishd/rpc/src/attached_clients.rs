@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aish_proto::event::PresentClient;
 use aish_proto::id::{ConversationId, SubscriptionId};
-use aishd_conversation::allowances::ClientPlace;
+use aishd_conversation::questions::allowances::ClientPlace;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

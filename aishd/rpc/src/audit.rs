@@ -6,7 +6,7 @@ use aish_proto::audit::{
     AuditExportResult, AuditFinding, AuditListParams, AuditListResult, AuditOrder, Export, List,
     Verify, VerifyResult,
 };
-use aishd_conversation::audit::TrailDirection;
+use aishd_conversation::history::audit::TrailDirection;
 use aishd_log::audit::chain::{ChainEntry, ChainHead};
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;

@@ -7,7 +7,7 @@ use aish_proto::permission::{
     AutoApproveParams, AutoApproveResult, AutoApproveScope, AutoApproves, ClientAutoApproves,
     SetAutoApprove,
 };
-use aishd_conversation::allowances::WantedAllowance;
+use aishd_conversation::questions::allowances::WantedAllowance;
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::grants::GrantScope;
 use aishd_log::pattern::{Pattern, Patterns};

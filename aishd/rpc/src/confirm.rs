@@ -14,7 +14,7 @@ use aish_proto::id::{ConversationId, Seq, SubscriptionId};
 use aish_proto::{
     event as events, memory as shown_fact, permission as shown_upgrade, sampling as shown,
 };
-use aishd_conversation::pending_questions::{PendingById, PendingQuestion};
+use aishd_conversation::questions::pending_questions::{PendingById, PendingQuestion};
 use aishd_conversation::requests::{AnswerOutcome, ArgumentEdit, ConfirmAnswer};
 use aishd_log::access::Access;
 use aishd_log::confirm::level::LevelSubject;

@@ -17,7 +17,7 @@ use aish_proto::limits::{
     CALLS_IN_FLIGHT, FIRST_REQUEST_MS, LINE_FROM_DAEMON_BYTES, LINE_TO_DAEMON_BYTES, SUBSCRIPTIONS,
 };
 use aish_proto::method::{ClientRole, Method as _};
-use aishd_conversation::import::ImportSession;
+use aishd_conversation::history::import::ImportSession;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::environment::ClientVariables;
 use aishd_log::tool_name::Alias;

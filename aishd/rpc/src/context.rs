@@ -6,8 +6,8 @@ use aish_proto::context::{
 };
 use aish_proto::conversation::SeqResult;
 use aish_proto::error::ErrorKind;
-use aishd_conversation::evicted_exchanges::{ArchivePosition, ArchivedExchange};
-use aishd_conversation::request_context::{
+use aishd_conversation::context::evicted_exchanges::{ArchivePosition, ArchivedExchange};
+use aishd_conversation::context::preview::{
     self as conversation, NoRequest, PreviewQuestion, PreviewTarget, PreviewedRequest,
 };
 use aishd_log::eviction::EvictedExchange;

@@ -8,9 +8,9 @@ use aish_proto::event as wire;
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::model::ModelSource;
 use aish_proto::turn::{TurnRecord, TurnStatus};
-use aishd_conversation::live_item::{TextChannel, UnseenText};
-use aishd_conversation::tool_progress::ProgressMessage;
-use aishd_conversation::turn_record::{RecordProgress, TurnReport};
+use aishd_conversation::view::live_item::{TextChannel, UnseenText};
+use aishd_conversation::view::tool_progress::ProgressMessage;
+use aishd_conversation::view::turn_record::{RecordProgress, TurnReport};
 use aishd_log::call_list::{CallList, ListedCall};
 use aishd_log::confirm::Denial;
 use aishd_log::constraints::Constraints;
@@ -24,8 +24,8 @@ use aishd_rules::gate::spelled;
 use aishd_tools::Said;
 
 use super::turn_end::{stop_reason, turn_error};
-use super::usage::{self, usage_of};
-use super::{confirm as confirms, line_limit, route, shell};
+use super::usage::usage_of;
+use super::{confirm as confirms, line_limit, route, shell, usage};
 use crate::log_owner::LogOwner;
 use crate::provider_name::provider_or_all;
 

@@ -6,7 +6,7 @@ use aish_proto::memory::{
     MemoryPinParams, Pin, Remove,
 };
 use aish_proto::method::Empty;
-use aishd_conversation::memory_book::BookError;
+use aishd_conversation::context::memory_book::BookError;
 use aishd_log::memory::{
     MemoryDraft, MemoryId, MemoryKind, MemoryProposer, MemoryRefusal, StoredMemory,
 };

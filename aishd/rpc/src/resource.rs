@@ -7,9 +7,9 @@ use aish_proto::resource::{
     self as wire, ChangedResult, Create, Delete, Get, List, ResourceAuthor, ResourceChangeKind,
     ResourceGetResult, ResourceListResult, ResourceMetadata, Update, Validate, ValidateResult,
 };
+use aishd_conversation::context::resource::{CheckError, misfits};
 use aishd_conversation::handle::ReadError;
 use aishd_conversation::request_error::RequestError;
-use aishd_conversation::resource::{CheckError, misfits};
 use aishd_log::resource::{
     BadData, BadName, ChangeAuthor, ResourceAction, ResourceChange, ResourceChangeError,
     ResourceChanged, ResourceData, ResourceHead, ResourceName, ResourceOutcome,

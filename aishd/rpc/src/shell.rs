@@ -5,9 +5,9 @@ use aish_proto::shell::{
     Cancel, CommandAsked, CommandSegment, ProposedCommand, Run, RunResult, RunningCommand,
     ShellCancelResult, ShellEnding,
 };
-use aishd_conversation::command_output::CommandPrinting;
+use aishd_conversation::commands::command_output::CommandPrinting;
 use aishd_conversation::requests::UserCommandRequest;
-use aishd_conversation::tail_buffer::TailPart;
+use aishd_conversation::view::tail_buffer::TailPart;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Patterns;
 use aishd_log::shell::{CommandQuestion, OutputUse, ProposedLine, tool};

@@ -8,8 +8,8 @@ use aish_proto::transfer::{
     ConversationExportResult, ConversationImportParams, ConversationImportResult, Export,
     ExportFormat, ExportedMessage, Import, ImportDone, ImportedAs,
 };
-use aishd_conversation::export::ExportExtent;
-use aishd_conversation::import::{CompletedImport, ConversationImportError};
+use aishd_conversation::history::export::ExportExtent;
+use aishd_conversation::history::import::{CompletedImport, ConversationImportError};
 use aishd_conversation::request_error::RequestError;
 use aishd_log::event::{Event, Record};
 use aishd_log::tool_call::ToolCall;
@@ -217,7 +217,7 @@ async fn import_again(
 
 fn made_with(
     new: ImportedAs,
-) -> Result<aishd_conversation::directory::NewConversation, MethodError> {
+) -> Result<aishd_conversation::new_conversation::NewConversation, MethodError> {
     let ImportedAs { title, model, cwd } = new;
     checked(aish_proto::conversation::ConversationCreateParams {
         title,

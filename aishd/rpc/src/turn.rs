@@ -16,11 +16,11 @@ use aishd_conversation::requests::{
     AcceptedAsk, AskAgain, AskMode, AskPlace, AskRequest, QueueChange, RepeatAsk,
 };
 use aishd_log::call_list::CallList;
-use aishd_log::confirm;
 use aishd_log::environment::ClientVariables;
-use aishd_log::event::{self, Event, IdempotencyKey};
+use aishd_log::event::{Event, IdempotencyKey};
 use aishd_log::pattern::Patterns;
 use aishd_log::state::ConversationState;
+use aishd_log::{confirm, event};
 use jsonrpsee::RpcModule;
 use sha2::{Digest as _, Sha256};
 

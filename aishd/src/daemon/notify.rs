@@ -12,7 +12,7 @@ use aishd_config::live::LiveConfig;
 use aishd_config::settings::NotifySettings;
 use aishd_config::value::{NotifyMethod, NotifyWhen};
 use aishd_conversation::directory::ConversationDirectory;
-use aishd_conversation::pending_questions::{PendingById, PendingQuestion};
+use aishd_conversation::questions::pending_questions::{PendingById, PendingQuestion};
 use aishd_log::audit::{AuditDraft, AuditFact, NotifyOutcome};
 use aishd_log::confirm::ConfirmSubject;
 use aishd_log::confirm::level::LevelSubject;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aishd_conversation::tool_definitions::ToolDefinitions;
+use aishd_conversation::turns::tool_definitions::ToolDefinitions;
 use aishd_log::pattern::Pattern;
 use aishd_log::shell::UNASKED;
 use aishd_rules::policy::Policy;

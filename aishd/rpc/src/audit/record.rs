@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
-use aishd_conversation::audit::AuditedRecord;
+use aishd_conversation::history::audit::AuditedRecord;
 use aishd_log::audit::rules::RuleChange;
 use aishd_log::audit::{
     AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange,

@@ -1,0 +1,190 @@
+//! The actor of a conversation: its parts, and the tasks that work for it.
+//!
+//! A part keeps its own state and knows nothing of the actor; the files of this folder are what the actor does with several
+//! of them at once, with the log between.
+
+pub(crate) mod apply_request;
+pub(crate) mod argument_edit;
+pub(crate) mod aside_questions;
+pub(crate) mod ask;
+pub(crate) mod call_list_turn;
+pub(crate) mod change;
+pub(crate) mod commit;
+pub(crate) mod confirm_answer;
+pub(crate) mod event_loop;
+pub(crate) mod extra_context;
+pub(crate) mod form_questions;
+pub(crate) mod level_questions;
+pub(crate) mod memory_proposals;
+pub(crate) mod memory_questions;
+pub(crate) mod model_choice;
+pub(crate) mod norris;
+pub(crate) mod proposed_command;
+pub(crate) mod recover;
+pub(crate) mod request_context;
+pub(crate) mod resource_change;
+pub(crate) mod restore;
+pub(crate) mod resume;
+pub(crate) mod sampling;
+pub(crate) mod sessions;
+pub(crate) mod stop;
+pub(crate) mod summaries;
+pub(crate) mod tool_definitions;
+pub(crate) mod usage_records;
+pub(crate) mod user_command;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aish_proto::id::{ConversationId, TurnId};
+use aishd_broker::Discovery;
+use aishd_log::confirm::OnConfirm;
+use aishd_log::ending::CommandResult;
+use aishd_log::event::{Event, PresetSource, Record, StopReason};
+use aishd_log::state::ConversationState;
+use aishd_model::reply::{BrokenRequest, Reply, RequestFailure};
+use aishd_turn::turn::{StreamId, Turn, TurnInput};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::commands::command_queue::CommandQueue;
+use crate::context::extra_context::{DirectoryTold, GatheredContext};
+use crate::context::memory_proposals::MemoryProposals;
+use crate::context::summarize::{SummaryOutcome, SummaryTask, UnsummarizedExchanges};
+use crate::context::warm_transcripts::HeldTranscript;
+use crate::handle::TurnStopper;
+use crate::new_conversation::NewConversation;
+use crate::pending_commit::StalledCommit;
+use crate::questions::elicitation::ServerQuestions;
+use crate::questions::expiry::ConfirmExpiry;
+use crate::registration::ActorRegistration;
+use crate::requests::ActorRequest;
+use crate::services::ActorServices;
+use crate::spending::budget::BudgetMeter;
+use crate::turns::active_turn::{ActiveTurn, TurnGround};
+use crate::turns::run_clock::RunClock;
+use crate::turns::second_opinion::ReceivedOpinion;
+use crate::turns::sessions::OwnSessions;
+use crate::view::ViewPublisher;
+
+/// The actor.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) id: ConversationId,
+    pub(crate) services: ActorServices,
+    pub(crate) state: ConversationState,
+    pub(crate) transcript: HeldTranscript,
+    pub(crate) turn: Option<ActiveTurn>,
+    /// A turn whose preset is being looked for.
+    pub(crate) resolving: Option<TurnId>,
+    /// The first fact of a new conversation. It is in `state` already and becomes durable with the next commit.
+    pub(crate) unborn: Option<Record>,
+    /// Facts that the store would not take; nothing else changes until it does.
+    pub(crate) unstored: Option<StalledCommit>,
+    pub(crate) mailbox: mpsc::Receiver<ActorRequest>,
+    pub(crate) io: JoinSet<TaskOutcome>,
+    pub(crate) publisher: ViewPublisher,
+    pub(crate) stopper: TurnStopper,
+    pub(crate) registration: ActorRegistration,
+    /// Who could answer its questions, and until when.
+    pub(crate) expiry: ConfirmExpiry,
+    /// What servers want to know while calls run.
+    pub(crate) forms: ServerQuestions,
+    /// Its own sessions with servers, while it has constraints.
+    pub(crate) own: Option<OwnSessions>,
+    /// What left the context and is being summed up.
+    pub(crate) summing: SummaryTask,
+    /// Commands that run, and that wait for their turn.
+    pub(crate) commands: CommandQueue,
+    /// A model is looking for what is worth remembering.
+    pub(crate) proposing: bool,
+    /// What is told of its directory.
+    pub(crate) told: DirectoryTold,
+    /// Presets that classes name and that are not there, as far as somebody was told.
+    pub(crate) unknown_told: BTreeSet<String>,
+    pub(crate) purse: BudgetMeter,
+}
+
+/// What an actor begins with.
+#[derive(Debug)]
+pub(crate) enum ActorStart {
+    /// With what is stored.
+    Stored,
+    /// With what is stored, or else as a new one, which its first question makes durable.
+    OrNew(NewConversation),
+}
+
+/// What a task of this conversation came to.
+#[derive(Debug)]
+pub(crate) enum TaskOutcome {
+    Turn(TurnId, Box<TurnInput>),
+    Resolved(TurnId, Box<Discovery>),
+    /// The preset that a turn of another daemon goes on with.
+    Found(TurnId, StreamId, Box<Discovery>),
+    /// A waiting turn that the store would not let start.
+    StartAgain(TurnId),
+    /// What is told beside the log, for a request that is to be made.
+    Gathered(TurnId, StreamId, GatheredContext),
+    /// What left the context was summed up, or not.
+    Summed(Box<SummaryOutcome>),
+    /// A person's command is over.
+    OwnEnded(String, Box<CommandResult>),
+    /// What this preset proposes to be remembered, or not.
+    Proposed(String, MemoryProposals),
+    /// What had left before, and nobody has summed up.
+    Left(Box<UnsummarizedExchanges>),
+    /// Another model was asked about a call of a run.
+    Opinion(TurnId, Box<ReceivedOpinion>),
+}
+
+impl Conversation {
+    /// This turn runs from here on, and can be stopped.
+    fn set_turn(
+        &mut self,
+        id: TurnId,
+        machine: Turn,
+        model: (String, PresetSource),
+        on_confirm: OnConfirm,
+        clock: RunClock,
+    ) -> &mut ActiveTurn {
+        let token = self.services.stopping.child_token();
+        self.stopper.set(Some((id, token.clone())));
+        let ground = TurnGround {
+            rules: self.models().context.clone(),
+            on_confirm,
+            token,
+            clock,
+            top: self.state.cwd.clone(),
+        };
+        self.turn
+            .insert(ActiveTurn::new(id, machine, model, ground))
+    }
+}
+
+/// What helps where nothing was sent.
+pub(crate) fn hint(failure: &RequestFailure) -> Option<String> {
+    matches!(failure, RequestFailure::TooLong(_)).then(|| {
+        "ask with less at once, or raise context.max_tokens; aishctl context preview shows what takes how much".to_owned()
+    })
+}
+
+pub(crate) fn failed(stream: StreamId, failure: RequestFailure) -> TurnInput {
+    let partial = Reply::default();
+    let hint = hint(&failure);
+    let broken = BrokenRequest {
+        failure,
+        partial,
+        hint,
+    };
+    TurnInput::ReplyFailed(stream, Box::new(broken), None)
+}
+
+pub(crate) fn finished(stop: StopReason) -> Event {
+    Event::TurnFinished {
+        stop,
+        text: Arc::default(),
+        usage: None,
+        error: None,
+        merged_into: None,
+    }
+}

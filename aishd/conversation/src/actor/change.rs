@@ -1,0 +1,132 @@
+//! What is changed in a conversation beside its turns: its name and rules, what waits, and whether it is there at all.
+
+use aish_proto::id::{Seq, TurnId};
+use aishd_log::audit::{AuditDraft, AuditFact};
+use aishd_log::budget::BudgetChanged;
+use aishd_log::confirm::AnsweringPerson;
+use aishd_log::event::{Event, StopReason};
+use aishd_log::state::ConversationState;
+use aishd_platform::clock;
+
+use crate::actor::{Conversation, finished};
+use crate::pending_commit::UncommittedFact;
+use crate::request_error::RequestError;
+use crate::requests::{ConversationChange, QueueChange};
+use crate::view::{LiveChange, LoadingStage};
+
+impl Conversation {
+    pub(crate) async fn change(
+        &mut self,
+        change: ConversationChange,
+        by: AnsweringPerson,
+    ) -> Result<Seq, RequestError> {
+        let event = match change {
+            ConversationChange::Title(title) => Event::Renamed { title },
+            ConversationChange::Model(model) => {
+                if let Some(name) = &model {
+                    self.check_model(name)?;
+                }
+                Event::ModelChanged { model }
+            }
+            ConversationChange::Archived(archived) => {
+                self.own = None;
+                Event::ArchivedChanged { archived }
+            }
+            ConversationChange::Pinned(pinned) => Event::ResourcePinned(pinned),
+            ConversationChange::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
+            ConversationChange::Level(provider, change) => {
+                self.level_changed(provider, change, by.clone())?
+            }
+            ConversationChange::Constraints(constraints) => {
+                self.own = None;
+                let by = Some(by.clone());
+                Event::ConstraintsChanged { constraints, by }
+            }
+            ConversationChange::Budget(budget) => {
+                let by = Some(by.clone());
+                Event::BudgetChanged(Box::new(BudgetChanged { budget, by }))
+            }
+        };
+        let put_away = matches!(event, Event::ArchivedChanged { archived: true });
+        let fact = UncommittedFact {
+            turn: None,
+            by: Some(by),
+            event,
+        };
+        // Ends of questions that it settles may come after it.
+        let seq = self.state.last_seq.next();
+        self.commit(&[fact], LiveChange::Keep).await?;
+        if put_away {
+            self.propose_memories().await;
+        }
+        Ok(seq)
+    }
+
+    pub(crate) async fn change_queue(
+        &mut self,
+        change: QueueChange,
+        by: AnsweringPerson,
+    ) -> Result<(), RequestError> {
+        match change {
+            QueueChange::Remove(turn) => self.remove_queued(turn, by).await,
+            QueueChange::Move(turn, position) => {
+                let queued = self.state.queue.iter().find(|it| it.turn == turn);
+                let steer = queued.ok_or(RequestError::UnknownTurn(turn))?.steer;
+                let last = u32::try_from(self.state.queue.len()).unwrap_or(u32::MAX);
+                let position = position.clamp(1, last);
+                let fact = UncommittedFact {
+                    turn: Some(turn),
+                    by: Some(by),
+                    event: Event::TurnQueued { position, steer },
+                };
+                self.commit(&[fact], LiveChange::Keep).await?;
+                Ok(())
+            }
+            QueueChange::Resume => {
+                self.start_first().await;
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) async fn remove_queued(
+        &mut self,
+        turn: TurnId,
+        by: AnsweringPerson,
+    ) -> Result<(), RequestError> {
+        if !self.state.queue.iter().any(|it| it.turn == turn) {
+            return Err(RequestError::UnknownTurn(turn));
+        }
+        let fact = UncommittedFact {
+            turn: Some(turn),
+            by: Some(by),
+            event: finished(StopReason::Cancelled),
+        };
+        self.commit(&[fact], LiveChange::Keep).await?;
+        if self.resolving == Some(turn) {
+            self.resolving = None;
+            self.start_next().await;
+        }
+        Ok(())
+    }
+
+    /// Removes the conversation, and then whatever runs in it.
+    pub(crate) async fn delete(&mut self, by: AnsweringPerson) -> Result<(), RequestError> {
+        let draft = AuditDraft {
+            conversation: Some(self.id),
+            by: Some(by),
+            ..AuditDraft::outside_conversation(clock::now(), AuditFact::ConversationDeleted)
+        };
+        self.services.store.delete(self.id, vec![draft]).await?;
+        self.abandon().await;
+        // What the running turn wrote meanwhile goes too.
+        if let Err(error) = self.services.store.delete(self.id, vec![]).await {
+            tracing::warn!(%error, "clear up after a deleted conversation");
+        }
+        self.services.pending.remove_all_of(self.id);
+        self.registration.remove();
+        self.publisher
+            .loaded(LoadingStage::Missing, &ConversationState::default());
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! What wakes the actor, and what it does then. To wait for the next thing may be dropped; to do it runs to its end.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use aish_proto::id::TurnId;
+use aishd_model::reply::RequestFailure;
+use aishd_turn::turn::{Effect, Step, StreamId, TurnInput};
+use futures_util::FutureExt as _;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+use tracing::Instrument as _;
+
+use crate::actor::{ActorStart, Conversation, TaskOutcome, failed};
+use crate::questions::elicitation::ElicitNews;
+use crate::requests::ActorRequest;
+use crate::turns::active_turn::ActiveTurn;
+use crate::turns::{call, turn_tasks};
+use crate::view::ViewPublisher;
+
+/// What can wake the actor.
+#[derive(Debug)]
+pub(crate) enum ActorAction {
+    Request(ActorRequest),
+    Done(TaskOutcome),
+    RetryCommit,
+    /// Somebody came to look, or left.
+    Attended,
+    /// Other rules are in force, about silence too.
+    Policy,
+    /// The time of an open confirm is over.
+    Expired,
+    /// The run has worked for as long as it may.
+    TimeIsOver,
+    Form(ElicitNews),
+    /// The transcript has waited long enough for a question.
+    Cooled,
+    /// Nobody has wanted anything for a while.
+    Idle,
+    Stop,
+}
+
+impl Conversation {
+    pub(crate) async fn run(mut self, start: ActorStart) {
+        let begun = match start {
+            ActorStart::Stored => self.load().await,
+            ActorStart::OrNew(new) => self.load_or_new(new).await,
+        };
+        if !begun {
+            return;
+        }
+        self.start_next().await;
+        loop {
+            let is_idle = self.is_idle();
+            self.transcript.keep_warm(is_idle, &self.services.warm);
+            match self.select().await {
+                ActorAction::Request(request) => {
+                    if self.apply_request(request).await.is_break() {
+                        return;
+                    }
+                }
+                ActorAction::Done(done) => self.apply_done(done).await,
+                ActorAction::RetryCommit => self.retry_commit().await,
+                ActorAction::Attended | ActorAction::Policy => self.plan_expiry(),
+                ActorAction::Expired => self.expire_open().await,
+                ActorAction::TimeIsOver => self.time_is_over().await,
+                ActorAction::Form(news) => self.take_news(news).await,
+                // What is to be done is done before the next wait.
+                ActorAction::Cooled => {}
+                ActorAction::Idle => {
+                    if self.registration.remove_if(|| self.may_close()) {
+                        tracing::debug!("closed: nobody needs it");
+                        return;
+                    }
+                }
+                ActorAction::Stop => break,
+            }
+        }
+        self.finish().await;
+    }
+
+    /// Waits for the next thing. Cancel-safe: nothing is taken and then lost.
+    pub(crate) async fn select(&mut self) -> ActorAction {
+        let retry_at = self.unstored.as_ref().map(|it| it.retry_at);
+        let expiry_at = self.expiry.due().filter(|_| retry_at.is_none());
+        let time_over_at = self
+            .turn
+            .as_ref()
+            .and_then(ActiveTurn::time_over_at)
+            .filter(|_| retry_at.is_none());
+        let cools_at = self.transcript.cools_at();
+        let idle_in = self.registration.idle_time();
+        let idle_for_now = self.is_idle();
+        tokio::select! {
+            biased;
+            () = self.services.stopping.cancelled() => ActorAction::Stop,
+            () = sleep_until(retry_at.unwrap_or_else(Instant::now)), if retry_at.is_some() => ActorAction::RetryCommit,
+            () = self.expiry.attendance_changed() => ActorAction::Attended,
+            Ok(()) = self.services.policy.changed() => ActorAction::Policy,
+            () = sleep_until(expiry_at.unwrap_or_else(Instant::now)), if expiry_at.is_some() => ActorAction::Expired,
+            () = sleep_until(time_over_at.unwrap_or_else(Instant::now)), if time_over_at.is_some() => ActorAction::TimeIsOver,
+            Some(done) = self.io.join_next(), if !self.io.is_empty() && retry_at.is_none() => match done {
+                Ok(done) => ActorAction::Done(done),
+                // Tasks catch their own panics, so this one was aborted with its turn.
+                Err(_aborted) => ActorAction::Idle,
+            },
+            news = self.forms.next(), if retry_at.is_none() => ActorAction::Form(news),
+            () = sleep_until(cools_at.unwrap_or_else(Instant::now)), if cools_at.is_some() => ActorAction::Cooled,
+            request = self.mailbox.recv() => request.map_or(ActorAction::Stop, ActorAction::Request),
+            () = idle(&self.publisher, idle_in), if idle_for_now => ActorAction::Idle,
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        let works = self.turn.is_some()
+            || self.resolving.is_some()
+            || self.unstored.is_some()
+            || self.proposing
+            || !self.summing.is_idle()
+            || !self.commands.is_empty();
+        // Silence has to be counted while a person is asked.
+        !works && !self.state.asks_aside()
+    }
+
+    pub(crate) fn may_close(&self) -> bool {
+        self.is_idle() && self.publisher.is_unwatched() && self.mailbox.is_empty()
+    }
+
+    pub(crate) async fn apply_done(&mut self, done: TaskOutcome) {
+        match done {
+            TaskOutcome::Turn(turn, mut input) => {
+                if let TurnInput::CommandEnded { call, ended } = &*input {
+                    self.commands.end_of_turn(turn, call);
+                    self.note_end_inside(turn, ended.within);
+                }
+                let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
+                let paid = is_ours.then(|| self.charge(&mut input)).flatten();
+                let input = match *input {
+                    TurnInput::ReplyFailed(stream, broken, _) => {
+                        let evictable = self.evictable(&broken.failure);
+                        TurnInput::ReplyFailed(stream, broken, evictable)
+                    }
+                    TurnInput::ReplyFinished(stream, reply) => {
+                        self.told.note(&reply.cured.told);
+                        let reply = match &self.turn {
+                            Some(active) => active.with_real_names(reply),
+                            None => reply,
+                        };
+                        TurnInput::ReplyFinished(stream, reply)
+                    }
+                    TurnInput::ToolReturned { call, mut returned } => {
+                        self.remark_on_blocks(&mut returned);
+                        self.check_changes(&call, &mut returned);
+                        TurnInput::ToolReturned { call, returned }
+                    }
+                    other => other,
+                };
+                let may_fall_back = self.may_fall_back();
+                let stop = self.stop_of_token();
+                let by = self.stopper.stopped_by();
+                let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
+                    return Box::pin(self.next_command()).await;
+                };
+                if !may_fall_back {
+                    active.machine.bar_way();
+                }
+                let mut step = Step::default();
+                if active.token.is_cancelled() {
+                    // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
+                    active.stopped_by = active.stopped_by.take().or(by);
+                    step.append(active.hear(TurnInput::Stopped(stop)));
+                    crate::commands::proposed_command::fill(&mut step, &input);
+                }
+                step.append(active.hear(input));
+                if let Some(paid) = paid {
+                    crate::actor::usage_records::note(paid, &mut step.events);
+                }
+                self.take_step(step).await;
+            }
+            TaskOutcome::Resolved(turn, discovery) => {
+                if self.resolving == Some(turn) {
+                    self.resolving = None;
+                    self.resolved(turn, *discovery).await;
+                }
+            }
+            TaskOutcome::Gathered(turn, stream, it) => self.gathered(turn, stream, it).await,
+            TaskOutcome::Opinion(turn, opined) => self.opined(turn, *opined).await,
+            TaskOutcome::Summed(summed) => self.summed(*summed).await,
+            TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
+            TaskOutcome::Proposed(by, outcome) => self.proposed(&by, outcome).await,
+            TaskOutcome::Left(left) => self.begin_with(*left),
+            TaskOutcome::Found(turn, stream, discovery) => {
+                self.found(turn, stream, *discovery).await;
+            }
+            TaskOutcome::StartAgain(turn) => {
+                if self.resolving == Some(turn) {
+                    self.resolving = None;
+                    Box::pin(self.start_first()).await;
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn perform(&mut self, effect: Effect) {
+        let Some(active) = &mut self.turn else { return };
+        let (turn, token) = (active.id, active.token.clone());
+        match effect {
+            Effect::OpenStream(stream) => match self.load_transcript().await {
+                Ok(()) => self.open_stream_of(stream).await,
+                Err(error) => {
+                    self.spawn(turn, stream, async move {
+                        failed(stream, RequestFailure::Unreadable(error))
+                    });
+                }
+            },
+            Effect::OpenFallback(stream) => match self.load_transcript().await {
+                Ok(()) => self.open_fallback(stream).await,
+                Err(error) => {
+                    self.spawn(turn, stream, async move {
+                        failed(stream, RequestFailure::Unreadable(error))
+                    });
+                }
+            },
+            Effect::Wait(stream, pause) => {
+                self.spawn(turn, stream, turn_tasks::wait(stream, pause, token));
+            }
+            Effect::Judge { owing, approved } => {
+                let judged = self.judge(&owing, approved);
+                if self.ask_for_opinion(&owing, approved, &judged) {
+                    return;
+                }
+                let judged = self.bound(&owing, approved, judged).await;
+                let judged = self.in_their_order(judged);
+                if let Some(active) = &mut self.turn {
+                    let step = active.hear(TurnInput::Judged(judged));
+                    self.use_up(&step);
+                    Box::pin(self.take_step(step)).await;
+                }
+            }
+            Effect::CallTool { call, go } => {
+                active.note_action(None);
+                let tools = self.tools();
+                let started = call::StartedCall {
+                    conversation: self.id,
+                    head: self.state.last_seq,
+                    call,
+                    cwd: self.state.cwd.clone(),
+                    needs: self.services.policy.borrow().needs(&go.tool),
+                    go: *go,
+                    tools,
+                    store: self.services.store.clone(),
+                    broker: self.services.broker.clone(),
+                    max_chars: self.services.policy.borrow().max_result_chars,
+                    token,
+                    doing: self.publisher.teller(),
+                    forms: self.forms.sender(),
+                    purse: self.purse.clone(),
+                    turn,
+                };
+                self.io.spawn(async move {
+                    TaskOutcome::Turn(turn, Box::new(call::run(started).await))
+                });
+            }
+            Effect::RunCommand { call, run } => {
+                active.note_action(Some(&run));
+                self.start_command(turn, call, *run, token);
+            }
+            Effect::Abandon => token.cancel(),
+        }
+    }
+
+    /// Starts work of a turn; a panic in it is a failed request and nothing worse.
+    pub(crate) fn spawn(
+        &mut self,
+        turn: TurnId,
+        stream: StreamId,
+        work: impl Future<Output = TurnInput> + Send + 'static,
+    ) -> AbortHandle {
+        let span = tracing::info_span!("turn", %turn);
+        let work = async move {
+            let ended = AssertUnwindSafe(work).catch_unwind().await;
+            let broke = |_panic| {
+                failed(
+                    stream,
+                    RequestFailure::Transport("internal error".to_owned()),
+                )
+            };
+            TaskOutcome::Turn(turn, Box::new(ended.unwrap_or_else(broke)))
+        };
+        self.io.spawn(work.instrument(span))
+    }
+}
+
+/// Waits until nobody has looked for a while.
+pub(crate) async fn idle(publisher: &ViewPublisher, time: Duration) {
+    publisher.unwatched().await;
+    tokio::time::sleep(time).await;
+}

@@ -1,0 +1,152 @@
+//! Running one call of a tool, outside the actor. It is started once: whoever drops it leaves an effect that
+//! nobody knows.
+
+use std::panic::AssertUnwindSafe;
+
+use aish_proto::id::{ConversationId, Seq, TurnId};
+use aishd_broker::Broker;
+use aishd_log::access::Access;
+use aishd_rules::gate::ApprovedCall;
+use aishd_store::Store;
+use aishd_tools::{CallWork, ToolOutput, ToolRunner, builtin, returned};
+use aishd_turn::turn::{CallReturn, TurnInput};
+use futures_util::FutureExt as _;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::resource;
+use crate::context::stored_results::find_kept;
+use crate::questions::elicitation::ElicitMessage;
+use crate::questions::question_quota::Quota;
+use crate::questions::{elicitation, sampling};
+use crate::spending::budget::BudgetMeter;
+use crate::view::ProgressTeller;
+use crate::view::tool_progress::ProgressMessage;
+
+/// One call that was let through, with what it may need.
+#[derive(Debug)]
+pub(crate) struct StartedCall {
+    pub(crate) conversation: ConversationId,
+    /// The log as it was.
+    pub(crate) head: Seq,
+    pub(crate) call: String,
+    /// The directory of the conversation.
+    pub(crate) cwd: String,
+    pub(crate) go: ApprovedCall,
+    pub(crate) tools: ToolRunner,
+    pub(crate) store: Store,
+    pub(crate) broker: Broker,
+    /// The level that it was let through with.
+    pub(crate) needs: Access,
+    /// Characters of the result that the model is shown.
+    pub(crate) max_chars: usize,
+    pub(crate) token: CancellationToken,
+    pub(crate) doing: ProgressTeller,
+    /// Where the questions of its server go.
+    pub(crate) forms: mpsc::Sender<ElicitMessage>,
+    /// Pays for models that its server wants.
+    pub(crate) purse: BudgetMeter,
+    pub(crate) turn: TurnId,
+}
+
+/// Runs it to its end, or until the turn is stopped. A panic in it is its failure and nothing worse.
+pub(crate) async fn run(started: StartedCall) -> TurnInput {
+    let begun = Instant::now();
+    let call = started.call.clone();
+    let token = started.token.clone();
+    let (max_chars, needs) = (started.max_chars, started.needs);
+    let doing = started.doing.clone();
+    let work = AssertUnwindSafe(output(started)).catch_unwind();
+    let returned = match token.run_until_cancelled(work).await {
+        Some(Ok(output)) => {
+            let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            CallReturn {
+                needs,
+                ..returned(output, ms, max_chars)
+            }
+        }
+        Some(Err(_panic)) => failed("[aish] tool dispatch failed: internal error"),
+        // The turn is over already; this is not heard any more.
+        None => CallReturn::default(),
+    };
+    doing.forget(&call);
+    let returned = Box::new(returned);
+    TurnInput::ToolReturned { call, returned }
+}
+
+fn failed(content: &str) -> CallReturn {
+    CallReturn {
+        content: content.to_owned(),
+        notice: Some(content.to_owned()),
+        ..CallReturn::default()
+    }
+}
+
+async fn output(started: StartedCall) -> ToolOutput {
+    match started.tools.work(&started.go) {
+        CallWork::Refused(text) => ToolOutput::failed(text),
+        CallWork::Mcp => {
+            let said = |said| {
+                started.doing.push(ProgressMessage {
+                    turn: started.turn,
+                    call: started.call.clone(),
+                    name: started.go.tool.name.to_string(),
+                    said,
+                });
+            };
+            let (forms, asked) = mpsc::channel(1);
+            let (models, wanted) = mpsc::channel(1);
+            let tools = &started.tools;
+            let call = tools.ask(&started.go, &started.token, said, forms, models);
+            let (of_forms, of_models) = (Quota::of_forms(), Quota::of_models());
+            let output = tokio::select! {
+                biased;
+                output = call => output,
+                never = elicitation::pass_on(&started, asked, &of_forms) => match never {},
+                never = sampling::serve(&started, wanted, &of_models) => match never {},
+            };
+            for quota in [of_forms, of_models] {
+                quota.end(&started).await;
+            }
+            output
+        }
+        CallWork::Program(job) => {
+            let reads = job.manifest.reads.clone();
+            match resource::context(started.store, started.conversation, reads).await {
+                Ok(context) => started.tools.run(&job, &started.cwd, &context).await,
+                Err(output) => output,
+            }
+        }
+        CallWork::Builtin(builtin::BuiltinCall::Time) => builtin::time(),
+        CallWork::Builtin(builtin::BuiltinCall::ReadResource { server, uri }) => {
+            let (tools, token) = (&started.tools, &started.token);
+            tools.read_resource(&server, &uri, token).await
+        }
+        CallWork::Builtin(builtin::BuiltinCall::Data(call)) => {
+            resource::data(started.store, started.conversation, call).await
+        }
+        CallWork::Builtin(builtin::BuiltinCall::Example(call)) => {
+            resource::example(started.store, started.conversation, call).await
+        }
+        CallWork::Builtin(builtin::BuiltinCall::ReadResult(wanted)) => {
+            let (store, id, head) = (started.store, started.conversation, started.head);
+            let read =
+                tokio::task::spawn_blocking(move || find_kept(&store, id, head, wanted)).await;
+            match read {
+                Ok(Ok(Some(part))) => match part.render(wanted) {
+                    Ok(text) => ToolOutput::from_text(text),
+                    Err(why) => ToolOutput::refused(why),
+                },
+                Ok(Ok(None)) => ToolOutput::refused(format!(
+                    "no result {} is kept in this conversation",
+                    wanted.result
+                )),
+                Ok(Err(error)) => {
+                    ToolOutput::failed(format!("[aish] tool dispatch failed: {error}"))
+                }
+                Err(panic) => ToolOutput::failed(format!("[aish] tool dispatch failed: {panic}")),
+            }
+        }
+    }
+}
