@@ -249,6 +249,15 @@ pub fn wants_whole_word(request: &ConfirmRequested) -> bool {
     request.destructive.is_some() || request.halt
 }
 
+/// What a help calls a yes, as wide as its other answers.
+fn yes_in_help(request: &ConfirmRequested) -> &'static str {
+    if wants_whole_word(request) {
+        "yes   "
+    } else {
+        "y, yes"
+    }
+}
+
 /// Why a single letter is no yes, as a row of the question.
 fn whole_word_row(request: &ConfirmRequested) -> String {
     match &request.destructive {
@@ -433,6 +442,35 @@ pub(crate) mod tests {
             );
             check("r", &request, (!destructive).then_some(Decision::RaiseOnly));
             check("raise", &request, Some(Decision::RaiseOnly));
+        }
+    }
+
+    /// A help names no word that would not count.
+    #[test]
+    fn a_help_names_what_is_an_answer() {
+        let call = request("sh__run", "{}", 3);
+        let subject = json!({
+            "type": "command",
+            "call": call.subject.call(),
+            "levelRequired": 3,
+            "asked": {"command": "ls", "shell": "/bin/sh", "environment": []},
+        });
+        let subject = serde_json::from_value(subject).unwrap();
+        let command = with_subject(call.clone(), subject, &call.options);
+        for mut request in [call, command] {
+            for whole_word in [false, true] {
+                request.halt = whole_word;
+                let help = help(&request);
+                let names = help.lines().filter_map(|it| it.get(2..14));
+                let named = names.flat_map(|it| it.split(',')).map(str::trim);
+                for named in named.filter(|it| !it.contains(' ')) {
+                    let means = word(named, &request);
+                    let is_answer = !matches!(means, ConsentWord::Unclear(_));
+                    assert!(is_answer, "{whole_word} {named:?}: {help}");
+                }
+                let expected = if whole_word { "  yes " } else { "  y, yes " };
+                assert!(help.starts_with(expected), "{help}");
+            }
         }
     }
 

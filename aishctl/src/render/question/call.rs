@@ -5,7 +5,8 @@ use aish_proto::event::ConfirmRequested;
 use similar::{ChangeTag, TextDiff};
 
 use super::{
-    ArgumentExtent, Card, SHOWN_CHARS, begin, file_diff, level_name, provider, whole_word_row,
+    ArgumentExtent, Card, SHOWN_CHARS, begin, file_diff, level_name, provider, wants_whole_word,
+    whole_word_row, yes_in_help,
 };
 use crate::safe;
 
@@ -72,18 +73,20 @@ impl Card for CallCard<'_> {
     fn help(&self) -> String {
         let provider = safe::visible(provider(&self.subject.call.tool));
         let takes = |decision| self.request.options.contains(&decision);
-        let mut text = String::from(
-            "  y, yes      this call\n  n, no       it does not run; what follows is told to the model as the reason\n",
+        let (yes, whole_word) = (yes_in_help(self.request), wants_whole_word(self.request));
+        let mut text = format!(
+            "  {yes}      this call\n  n, no       it does not run; what follows is told to the model as the reason\n",
         );
-        let lasts = takes(Decision::AllowConversation);
+        let lasts = takes(Decision::AllowConversation) && !whole_word;
         if lasts {
             text.push_str(&format!(
                 "  a, always   this tool as it is now, in this conversation\n  A           all tools of {provider} as they are now, in this conversation\n"
             ));
         }
         if let Some(level) = self.subject.raise_to.filter(|_| takes(Decision::RaiseOnly)) {
+            let raise = if whole_word { "raise   " } else { "r, raise" };
             text.push_str(&format!(
-                "  r, raise    this call, and {provider} has level {level} from now on; later calls are asked about\n"
+                "  {raise}    this call, and {provider} has level {level} from now on; later calls are asked about\n"
             ));
             if lasts {
                 text.push_str("  a and A raise it too\n");

@@ -4,7 +4,7 @@ use aish_proto::confirm::{CommandSubject, Decision};
 use aish_proto::event::ConfirmRequested;
 use aish_proto::shell::CommandAsked;
 
-use super::{ArgumentExtent, Card, SHOWN_CHARS, begin, level_name, wants_whole_word};
+use super::{ArgumentExtent, Card, SHOWN_CHARS, begin, level_name, wants_whole_word, yes_in_help};
 use crate::safe;
 
 pub(super) struct CommandCard<'a> {
@@ -102,8 +102,9 @@ impl Card for CommandCard<'_> {
         } else {
             ""
         };
+        let yes = yes_in_help(self.request);
         format!(
-            "  y, yes      this command, once\n  n, no       it does not run; what follows is told to the model as the reason\n{always}  \
+            "  {yes}      this command, once\n  n, no       it does not run; what follows is told to the model as the reason\n{always}  \
              e, edit     another command, in your editor; it is shown before it runs\n  v, view     all of it\n  \
              abort       it does not run, and the turn ends\n"
         )

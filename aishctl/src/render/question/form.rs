@@ -9,7 +9,7 @@ use aish_proto::event::ConfirmRequested;
 use aish_proto::form::{ElicitationContent, FieldChoice, FieldKind, FormContent, FormField, check};
 use clap::Args;
 
-use super::{ArgumentExtent, Card, begin, running_row};
+use super::{ArgumentExtent, Card, begin, running_row, yes_in_help};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::safe;
@@ -116,7 +116,8 @@ impl Card for FormCard<'_> {
     fn help(&self) -> String {
         let asked = &self.subject.asked;
         let server = safe::visible(&asked.server);
-        let yes = match &asked.wanted {
+        let yes = yes_in_help(self.request);
+        let told = match &asked.wanted {
             ElicitationContent::Form { fields } if fields.is_empty() => "it is told yes",
             ElicitationContent::Form { .. } => {
                 "you are asked for one field after the other, and then whether to send them"
@@ -126,7 +127,7 @@ impl Card for FormCard<'_> {
             }
         };
         format!(
-            "  y, yes      {yes}\n  n, no       {server} is told that you do not want to; what follows is kept as the reason\n  v, view     all of it\n  abort       {server} is told nothing, and the turn ends\n  What you type goes to {server} and is kept nowhere here. Do not give it passwords or keys.\n"
+            "  {yes}      {told}\n  n, no       {server} is told that you do not want to; what follows is kept as the reason\n  v, view     all of it\n  abort       {server} is told nothing, and the turn ends\n  What you type goes to {server} and is kept nowhere here. Do not give it passwords or keys.\n"
         )
     }
 

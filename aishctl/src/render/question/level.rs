@@ -3,7 +3,7 @@
 use aish_proto::event::ConfirmRequested;
 use aish_proto::permission::LevelUpgrade;
 
-use super::{ArgumentExtent, Card, level_name, who};
+use super::{ArgumentExtent, Card, level_name, who, yes_in_help};
 use crate::safe;
 
 pub(super) struct LevelCard<'a> {
@@ -40,8 +40,9 @@ impl Card for LevelCard<'_> {
 
     fn help(&self) -> String {
         let provider = safe::visible(&self.subject.provider);
+        let yes = yes_in_help(self.request);
         format!(
-            "  y, yes      {provider} has level {} in this conversation from now on; aishctl perm revoke {provider} takes it back\n  n, no       nothing changes; what follows is kept as the reason\n",
+            "  {yes}      {provider} has level {} in this conversation from now on; aishctl perm revoke {provider} takes it back\n  n, no       nothing changes; what follows is kept as the reason\n",
             level(self.subject.to)
         )
     }

@@ -3,7 +3,7 @@
 use aish_proto::event::ConfirmRequested;
 use aish_proto::memory::ProposedMemory;
 
-use super::{ArgumentExtent, Card, begin};
+use super::{ArgumentExtent, Card, begin, yes_in_help};
 use crate::safe;
 
 pub(super) struct MemoryCard<'a> {
@@ -29,7 +29,10 @@ impl Card for MemoryCard<'_> {
     }
 
     fn help(&self) -> String {
-        "  y, yes      models are told it from the next request on; aishctl memory lists it, aishctl forget takes it away\n  n, no       it is not kept; what follows is kept as the reason\n".to_owned()
+        let yes = yes_in_help(self.request);
+        format!(
+            "  {yes}      models are told it from the next request on; aishctl memory lists it, aishctl forget takes it away\n  n, no       it is not kept; what follows is kept as the reason\n"
+        )
     }
 
     fn in_short(&self) -> (&str, String) {

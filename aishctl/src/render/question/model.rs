@@ -3,7 +3,7 @@
 use aish_proto::confirm::ModelSubject;
 use aish_proto::event::ConfirmRequested;
 
-use super::{ArgumentExtent, Card, begin, running_row};
+use super::{ArgumentExtent, Card, begin, running_row, yes_in_help};
 use crate::safe;
 
 /// More of a prompt or a message is shown on demand, and has to be seen before a yes counts.
@@ -72,8 +72,9 @@ impl Card for ModelCard<'_> {
     fn help(&self) -> String {
         let asked = &self.subject.asked;
         let (server, preset) = (safe::visible(&asked.server), safe::visible(&asked.preset));
+        let yes = yes_in_help(self.request);
         format!(
-            "  y, yes      {preset} is asked this, once, and {server} is told the answer; it costs what {preset} costs\n  n, no       {server} is told that you do not want to; what follows is kept as the reason\n  v, view     all of it\n  abort       {server} is told nothing, and the turn ends\n"
+            "  {yes}      {preset} is asked this, once, and {server} is told the answer; it costs what {preset} costs\n  n, no       {server} is told that you do not want to; what follows is kept as the reason\n  v, view     all of it\n  abort       {server} is told nothing, and the turn ends\n"
         )
     }
 
