@@ -51,7 +51,7 @@ impl CommandContext {
             CtlCommand::Rpc(args) => rpc::run(self, args).await,
             CtlCommand::Log(args) => log::page(self, args).await,
             CtlCommand::Export(args) => export::to_file(self, args).await,
-            CtlCommand::Import(args) => import::at_desk(self, args).await,
+            CtlCommand::Import(args) => import::in_window(self, args).await,
             CtlCommand::Help { topic } => help::help(topic).map(CommandOutput::text),
             CtlCommand::Ask(_)
             | CtlCommand::Propose(_)

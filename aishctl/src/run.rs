@@ -135,7 +135,7 @@ impl AskProgram {
                         file: Some(file),
                         write: true,
                     }),
-            } => mcp::import::write(self.config_desk(), &file).await,
+            } => mcp::import::write(self.config_context(), &file).await,
             CtlCommand::Retry(args) => self.again(queue::RepeatKind::Retry, &args).await,
             CtlCommand::Continue(args) => self.again(queue::RepeatKind::Continue, &args).await,
             CtlCommand::Attach(args) => self.window(args).await,
@@ -151,7 +151,7 @@ impl AskProgram {
                 command: ServiceCommand::Logs(args),
             } => service::journal_or_tail(&self.observing(), &self.global, args).await,
             CtlCommand::Service { command } => self.service(&command).await,
-            CtlCommand::Config { command } => config::run(self.config_desk(), &command).await,
+            CtlCommand::Config { command } => config::run(self.config_context(), &command).await,
             CtlCommand::Confirm {
                 command: Some(ConfirmCommand::Watch),
             } => self.watch().await,
@@ -182,7 +182,7 @@ impl AskProgram {
             | CtlCommand::Metrics
             | CtlCommand::Init { .. }
             | CtlCommand::Rpc(_)
-            | CtlCommand::Help { .. }) => self.within(self.at_desk(command)).await,
+            | CtlCommand::Help { .. }) => self.within(self.in_context(command)).await,
         }
     }
 
@@ -230,7 +230,7 @@ impl AskProgram {
         attach::run(window, stdin, tokio::io::stdout()).await
     }
 
-    fn config_desk(&self) -> config::ConfigContext<'_> {
+    fn config_context(&self) -> config::ConfigContext<'_> {
         config::ConfigContext {
             around: &self.around,
             global: &self.global,
@@ -279,7 +279,7 @@ impl AskProgram {
         Ok(printed.exit)
     }
 
-    async fn at_desk(&self, command: CtlCommand) -> Result<Exit, Failure> {
+    async fn in_context(&self, command: CtlCommand) -> Result<Exit, Failure> {
         let makes_one = matches!(
             &command,
             CtlCommand::Conv {
@@ -302,14 +302,14 @@ impl AskProgram {
             Err(_) if is_status_bar(&command) => return Ok(Exit::DONE),
             Err(failure) => return Err(failure),
         };
-        let desk = CommandContext {
+        let context = CommandContext {
             caller: link.caller,
             editor: link.hello.ui.editor,
             around: self.around.clone(),
             global: self.global.clone(),
             may_prompt: self.around.stdin_terminal && !self.global.no_input,
         };
-        let printed = desk.run(&command).await?;
+        let printed = context.run(&command).await?;
         let shown = printed.render(self.around.stdout_terminal);
         let paged =
             matches!(&command, CtlCommand::Audit(audit) if !audit.no_pager && !printed.json);

@@ -1,9 +1,11 @@
 //! What the daemon has in memory is bounded by what is shown, and not by what was said; and it is given back.
 
+use std::thread;
 use std::time::Duration;
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{Fork, ForkParams};
+use aish_proto::envelope::Envelope;
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{ExportFormat, Import};
 use aish_testkit::wait::until;
@@ -60,13 +62,16 @@ fn thirty_long_answers_at_once() {
         follows.push(watcher.attach(*conversation, ReplayStart::Start));
     }
     upstream.answer_with(|_| long_answer());
-    let turns: Vec<_> = conversations
-        .iter()
-        .map(|it| client.ask(*it, "tell me everything"))
-        .collect();
-    for (follow, turn) in follows.iter_mut().zip(turns) {
-        follow.until_finished(turn);
-    }
+    // Each is read from its question on, for one that nobody reads is cut off; and for as long as something comes.
+    thread::scope(|scope| {
+        for (conversation, follow) in conversations.iter().zip(&mut follows) {
+            let turn = client.ask(*conversation, "tell me everything");
+            scope.spawn(move || {
+                let is_end = |it: &Envelope| it.kind == "turnFinished" && it.turn == Some(turn);
+                assert!(follow.any(|it| is_end(&it)), "{turn} has no end");
+            });
+        }
+    });
     bounded(&daemon, before);
 }
 

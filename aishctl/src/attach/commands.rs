@@ -193,7 +193,7 @@ impl<U: UserInterface> OpenWindow<U> {
             });
             return;
         }
-        let desk = CommandContext {
+        let context = CommandContext {
             caller,
             around: self.window.reach.around.clone(),
             global,
@@ -206,9 +206,9 @@ impl<U: UserInterface> OpenWindow<U> {
                 command: Some(PermissionCommand::Auto(args)),
             } = &command
             {
-                permission::set(&desk, args).await
+                permission::set(&context, args).await
             } else {
-                desk.run(&command).await
+                context.run(&command).await
             };
             CompletedCall::Printed(printed)
         });

@@ -79,23 +79,23 @@ impl From<AuditQuery> for AuditDecision {
     }
 }
 
-pub async fn run(desk: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput, Failure> {
     match &audit.command {
-        None => list(desk, audit).await,
-        Some(AuditCommand::Verify { noted }) => verify(desk, noted.clone()).await,
-        Some(AuditCommand::Export) => export(desk).await,
+        None => list(context, audit).await,
+        Some(AuditCommand::Verify { noted }) => verify(context, noted.clone()).await,
+        Some(AuditCommand::Export) => export(context).await,
     }
 }
 
-async fn list(desk: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput, Failure> {
+async fn list(context: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput, Failure> {
     let (since, max_age_ms) = match &audit.since {
         None => (None, None),
         Some(PastTime::Time(time)) => (Some(time.clone()), None),
         Some(PastTime::Ago(ago)) => (None, u64::try_from(ago.as_millis()).ok()),
     };
-    let conversation = match desk.name(None) {
+    let conversation = match context.name(None) {
         Some(name) => Some(
-            conversation_choice::resolve(&desk.caller, &desk.around, Some(name))
+            conversation_choice::resolve(&context.caller, &context.around, Some(name))
                 .await?
                 .id,
         ),
@@ -120,7 +120,7 @@ async fn list(desk: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput,
             cursor,
             limit: Some(left.min(PAGE)),
         };
-        let page = desk.caller.call::<List>(params).await?;
+        let page = context.caller.call::<List>(params).await?;
         records.extend(page.records);
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -128,10 +128,10 @@ async fn list(desk: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput,
         }
     }
     records.reverse();
-    if desk.global.jsonl {
+    if context.global.jsonl {
         return lines(&records);
     }
-    desk.print(&json!({ "records": records }), || rows(&records))
+    context.print(&json!({ "records": records }), || rows(&records))
 }
 
 fn lines(records: &[AuditRecord]) -> Result<CommandOutput, Failure> {
@@ -262,9 +262,12 @@ fn who(it: &AuditRecord) -> String {
     }
 }
 
-async fn verify(desk: &CommandContext, noted: Option<String>) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<Verify>(VerifyParams { noted }).await?;
-    let mut printed = desk.print(&result, || {
+async fn verify(context: &CommandContext, noted: Option<String>) -> Result<CommandOutput, Failure> {
+    let result = context
+        .caller
+        .call::<Verify>(VerifyParams { noted })
+        .await?;
+    let mut printed = context.print(&result, || {
         if result.whole {
             return format!(
                 "{} records, all as they were written\nnote the end elsewhere, to find out later whether the trail was cut: {}\n",
@@ -300,7 +303,7 @@ fn finding_text(finding: &AuditFinding) -> String {
     )
 }
 
-async fn export(desk: &CommandContext) -> Result<CommandOutput, Failure> {
+async fn export(context: &CommandContext) -> Result<CommandOutput, Failure> {
     let mut text = String::new();
     let mut cursor = None;
     loop {
@@ -308,7 +311,7 @@ async fn export(desk: &CommandContext) -> Result<CommandOutput, Failure> {
             cursor,
             limit: None,
         };
-        let page = desk.caller.call::<Export>(params).await?;
+        let page = context.caller.call::<Export>(params).await?;
         for line in page.sealed {
             text.push_str(&line);
             text.push('\n');

@@ -80,40 +80,43 @@ struct RunningDaemon {
 }
 
 /// Runs it to its end.
-pub async fn run(desk: ConfigContext<'_>, command: &ConfigCommand) -> Result<Exit, Failure> {
+pub async fn run(context: ConfigContext<'_>, command: &ConfigCommand) -> Result<Exit, Failure> {
     match command {
-        ConfigCommand::Check => desk.check().await,
-        ConfigCommand::Show { origin } => desk.show(*origin).await,
+        ConfigCommand::Check => context.check().await,
+        ConfigCommand::Show { origin } => context.show(*origin).await,
         ConfigCommand::Explain { key } => {
             let mut args = vec!["explain"];
             args.extend(key.as_deref());
-            let running = desk.running().await?;
-            desk.program(running.as_ref(), &args, JsonSupport::Asked)?
+            let running = context.running().await?;
+            context
+                .program(running.as_ref(), &args, JsonSupport::Asked)?
                 .pass_on()
         }
         ConfigCommand::Path => {
-            let running = desk.running().await?;
-            let args = ["path", "--project", &desk.around.cwd_text()];
-            desk.program(running.as_ref(), &args, JsonSupport::Asked)?
+            let running = context.running().await?;
+            let args = ["path", "--project", &context.around.cwd_text()];
+            context
+                .program(running.as_ref(), &args, JsonSupport::Asked)?
                 .pass_on()
         }
-        ConfigCommand::Schema => desk
+        ConfigCommand::Schema => context
             .program(None, &["schema"], JsonSupport::Never)?
             .pass_on(),
-        ConfigCommand::Edit => desk.edit().await,
-        ConfigCommand::Set { key, value } => desk.change(&["set", "--", key, value]).await,
+        ConfigCommand::Edit => context.edit().await,
+        ConfigCommand::Set { key, value } => context.change(&["set", "--", key, value]).await,
         ConfigCommand::Trust { list: true, .. } => {
-            let running = desk.running().await?;
-            desk.program(running.as_ref(), &["trust", "--list"], JsonSupport::Never)?
+            let running = context.running().await?;
+            context
+                .program(running.as_ref(), &["trust", "--list"], JsonSupport::Never)?
                 .pass_on()
         }
         ConfigCommand::Trust { path, .. } => {
-            let place = desk.place(path.as_deref());
-            desk.change(&["trust", "--", &place]).await
+            let place = context.place(path.as_deref());
+            context.change(&["trust", "--", &place]).await
         }
         ConfigCommand::Untrust { path } => {
-            let place = desk.place(path.as_deref());
-            desk.change(&["untrust", "--", &place]).await
+            let place = context.place(path.as_deref());
+            context.change(&["untrust", "--", &place]).await
         }
     }
 }

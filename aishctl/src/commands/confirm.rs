@@ -75,18 +75,18 @@ pub enum ConfirmCommand {
 }
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&ConfirmCommand>,
 ) -> Result<CommandOutput, Failure> {
     match command {
-        None | Some(ConfirmCommand::Ls) => list(desk).await,
+        None | Some(ConfirmCommand::Ls) => list(context).await,
         Some(ConfirmCommand::Watch) => Err(Failure::new(
             Exit::USAGE,
             "watching has no end here; use it on a command line",
         )),
         Some(ConfirmCommand::Show { id }) => {
-            let record = find(desk, id).await?;
-            desk.print(&record, || question::full_card(&record))
+            let record = find(context, id).await?;
+            context.print(&record, || question::full_card(&record))
         }
         Some(ConfirmCommand::Allow {
             id,
@@ -96,46 +96,46 @@ pub async fn run(
             digest,
             given,
         }) => {
-            let record = find(desk, id).await?;
+            let record = find(context, id).await?;
             let decision = allowing(*always, *provider, *raise);
             if let ConfirmSubject::Form(_) = &*record.request.subject {
                 let given = filled::read(given)?;
-                return filled::allow(desk, &record, decision, digest.as_deref(), &given).await;
+                return filled::allow(context, &record, decision, digest.as_deref(), &given).await;
             }
             if !given.is_empty() {
                 return Err(Failure::new(Exit::USAGE, "that is no form to be filled in")
                     .hint(seen_with(&record)));
             }
-            check_seen(desk, &record, digest.as_deref()).await?;
+            check_seen(context, &record, digest.as_deref()).await?;
             let decision = question::decision_for(decision, &record.request);
-            answer(desk, &record, decision, None, None).await
+            answer(context, &record, decision, None, None).await
         }
         Some(ConfirmCommand::Deny { id, reason, abort }) => {
-            let record = find(desk, id).await?;
+            let record = find(context, id).await?;
             let decision = if *abort {
                 Decision::Abort
             } else {
                 Decision::Deny
             };
             let reason = Some(reason.join(" ")).filter(|it| !it.is_empty());
-            answer(desk, &record, decision, None, reason).await
+            answer(context, &record, decision, None, reason).await
         }
         Some(ConfirmCommand::Edit {
             id,
             arguments,
             digest,
-        }) => edit_arguments(desk, id, arguments.as_deref(), digest.as_deref()).await,
+        }) => edit_arguments(context, id, arguments.as_deref(), digest.as_deref()).await,
     }
 }
 
 /// `confirm edit`: the call runs with other arguments, which were shown before.
 async fn edit_arguments(
-    desk: &CommandContext,
+    context: &CommandContext,
     id: &str,
     arguments: Option<&str>,
     digest: Option<&str>,
 ) -> Result<CommandOutput, Failure> {
-    let record = find(desk, id).await?;
+    let record = find(context, id).await?;
     match &*record.request.subject {
         ConfirmSubject::Level(_) => {
             let failure = Failure::new(Exit::USAGE, "a level has nothing to edit");
@@ -151,13 +151,13 @@ async fn edit_arguments(
         | ConfirmSubject::Model(_) => {}
     }
     if record.state != ConfirmState::Pending {
-        return answer(desk, &record, Decision::Edit, None, None).await;
+        return answer(context, &record, Decision::Edit, None, None).await;
     }
     let edited = match arguments {
         Some(arguments) => arguments.to_owned(),
-        None => edit(desk, &record).await?,
+        None => edit(context, &record).await?,
     };
-    let meant = terminal_prompt::judge(&desk.caller, record.request.confirm, edited).await?;
+    let meant = terminal_prompt::judge(&context.caller, record.request.confirm, edited).await?;
     let edited = meant.subject.arguments().to_owned();
     // A digest is that of the confirm that waits; who is asked here is shown what would run.
     let shown = match digest {
@@ -167,8 +167,8 @@ async fn edit_arguments(
             ..record.clone()
         },
     };
-    check_seen(desk, &shown, digest).await?;
-    answer(desk, &record, Decision::Edit, Some(edited), None).await
+    check_seen(context, &shown, digest).await?;
+    answer(context, &record, Decision::Edit, Some(edited), None).await
 }
 
 /// What the flags of `allow` say.
@@ -181,19 +181,23 @@ pub fn allowing(always: bool, provider: bool, raise: bool) -> Decision {
     }
 }
 
-async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let conversation = match desk.name(None) {
-        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
+async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let conversation = match context.name(None) {
+        Some(name) => Some(
+            conversation_choice::by_name(&context.caller, name)
+                .await?
+                .id,
+        ),
         None => None,
     };
-    let result = desk
+    let result = context
         .caller
         .call::<List>(ConfirmListParams { conversation })
         .await?;
     let mut rows = vec![];
     for record in &result.confirms {
         let id = record.conversation;
-        let status = desk
+        let status = context
             .caller
             .call::<StatusOf>(ConversationParams { id })
             .await;
@@ -209,7 +213,7 @@ async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
             request.confirm.to_string(),
         ]);
     }
-    desk.print(&result, || {
+    context.print(&result, || {
         if rows.is_empty() {
             return "nothing waits\n".to_owned();
         }
@@ -218,15 +222,22 @@ async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
 }
 
 /// A confirm by its id, the end of its id, or its number: among those that wait, else the one that ended last.
-async fn find(desk: &CommandContext, name: &str) -> Result<ConfirmRecord, Failure> {
+async fn find(context: &CommandContext, name: &str) -> Result<ConfirmRecord, Failure> {
     if let Ok(confirm) = name.to_uppercase().parse::<ConfirmId>() {
-        return Ok(desk.caller.call::<Get>(ConfirmParams { confirm }).await?);
+        return Ok(context
+            .caller
+            .call::<Get>(ConfirmParams { confirm })
+            .await?);
     }
-    let conversation = match desk.global.conversation.as_deref() {
-        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
+    let conversation = match context.global.conversation.as_deref() {
+        Some(name) => Some(
+            conversation_choice::by_name(&context.caller, name)
+                .await?
+                .id,
+        ),
         None => None,
     };
-    let open = desk
+    let open = context
         .caller
         .call::<List>(ConfirmListParams { conversation })
         .await?
@@ -240,10 +251,12 @@ async fn find(desk: &CommandContext, name: &str) -> Result<ConfirmRecord, Failur
             format!("{} confirms are called {name}", others + 1),
         )
         .hint("say which with -C CONVERSATION, or by its id: aishctl confirm ls")),
-        (None, _) => ended::find(desk, conversation, name).await?.ok_or_else(|| {
-            let message = format!("nothing called {} waits", safe::one_line(name));
-            Failure::new(Exit::UNKNOWN, message).hint("aishctl confirm ls")
-        }),
+        (None, _) => ended::find(context, conversation, name)
+            .await?
+            .ok_or_else(|| {
+                let message = format!("nothing called {} waits", safe::one_line(name));
+                Failure::new(Exit::UNKNOWN, message).hint("aishctl confirm ls")
+            }),
     }
 }
 
@@ -256,7 +269,7 @@ fn is_called(record: &ConfirmRecord, name: &str) -> bool {
 
 /// A yes counts from somebody who has seen all of it: the digest says so, or a person at this terminal.
 async fn check_seen(
-    desk: &CommandContext,
+    context: &CommandContext,
     record: &ConfirmRecord,
     digest: Option<&str>,
 ) -> Result<(), Failure> {
@@ -276,7 +289,7 @@ async fn check_seen(
             .hint(format!("aishctl confirm show {}", record.request.confirm)))
         };
     }
-    if !desk.may_prompt {
+    if !context.may_prompt {
         return Err(
             Failure::new(Exit::USAGE, "nobody here can see what would run").hint(format!(
                 "aishctl confirm show {}, then allow it with --digest",
@@ -327,7 +340,7 @@ fn show_and_ask(record: &ConfirmRecord) -> io::Result<bool> {
 }
 
 async fn answer(
-    desk: &CommandContext,
+    context: &CommandContext,
     record: &ConfirmRecord,
     decision: Decision,
     arguments: Option<String>,
@@ -342,18 +355,18 @@ async fn answer(
         reason,
         content: None,
     };
-    send(desk, request.number, params).await
+    send(context, request.number, params).await
 }
 
 async fn send(
-    desk: &CommandContext,
+    context: &CommandContext,
     number: u32,
     params: AnswerParams,
 ) -> Result<CommandOutput, Failure> {
     let decision = params.decision;
-    let result = desk.caller.call::<Answer>(params).await?;
+    let result = context.caller.call::<Answer>(params).await?;
     let (text, exit) = answer_text(number, decision, &result);
-    let mut printed = desk.print(&result, || format!("{text}\n"))?;
+    let mut printed = context.print(&result, || format!("{text}\n"))?;
     printed.exit = exit;
     Ok(printed)
 }
@@ -396,11 +409,11 @@ pub fn answer_text(number: u32, decision: Decision, result: &AnswerResult) -> (S
 }
 
 /// The arguments as somebody leaves them in an editor.
-async fn edit(desk: &CommandContext, record: &ConfirmRecord) -> Result<String, Failure> {
-    if !desk.may_prompt {
+async fn edit(context: &CommandContext, record: &ConfirmRecord) -> Result<String, Failure> {
+    if !context.may_prompt {
         return Err(Failure::new(Exit::USAGE, "no editor can be used here")
             .hint("say the new arguments: --arguments '{...}'"));
     }
-    let words = editor::program(&desk.around, &desk.editor);
+    let words = editor::program(&context.around, &context.editor);
     terminal_prompt::edit(words, record.request.subject.arguments().to_owned()).await
 }

@@ -51,26 +51,29 @@ pub enum ContextCommand {
 }
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&ContextCommand>,
 ) -> Result<CommandOutput, Failure> {
-    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+    let meant =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
     match command {
-        None => preview(desk, meant.id, &[], false).await,
-        Some(ContextCommand::Preview { text, body }) => preview(desk, meant.id, text, *body).await,
+        None => preview(context, meant.id, &[], false).await,
+        Some(ContextCommand::Preview { text, body }) => {
+            preview(context, meant.id, text, *body).await
+        }
         Some(ContextCommand::Archive { limit }) => {
             let limit = limit.and_then(|it| usize::try_from(it).ok());
-            let archive = archived(desk, meant.id, limit.unwrap_or(usize::MAX)).await?;
-            desk.print(&archive, || list(&archive))
+            let archive = archived(context, meant.id, limit.unwrap_or(usize::MAX)).await?;
+            context.print(&archive, || list(&archive))
         }
-        Some(ContextCommand::Restore { turn }) => restore(desk, meant.id, turn).await,
-        Some(ContextCommand::Forget) => forget(desk, meant.id).await,
+        Some(ContextCommand::Restore { turn }) => restore(context, meant.id, turn).await,
+        Some(ContextCommand::Forget) => forget(context, meant.id).await,
     }
 }
 
 /// The files and directories that a question names.
-async fn attachments(desk: &CommandContext, text: &str) -> Result<Vec<Attachment>, Failure> {
-    let here = PersonLocation::of(&desk.around, Some(directory_listing::of));
+async fn attachments(context: &CommandContext, text: &str) -> Result<Vec<Attachment>, Failure> {
+    let here = PersonLocation::of(&context.around, Some(directory_listing::of));
     let mut attachments = vec![];
     for AttachedFile {
         name,
@@ -82,7 +85,7 @@ async fn attachments(desk: &CommandContext, text: &str) -> Result<Vec<Attachment
         let blob = if is_short {
             None
         } else {
-            Some(ask::put_blob(&desk.caller, &text).await?)
+            Some(ask::put_blob(&context.caller, &text).await?)
         };
         attachments.push(Attachment {
             name,
@@ -94,23 +97,23 @@ async fn attachments(desk: &CommandContext, text: &str) -> Result<Vec<Attachment
 }
 
 async fn preview(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
     text: &[String],
     body: bool,
 ) -> Result<CommandOutput, Failure> {
     let text = text.join(" ");
-    let attachments = attachments(desk, &text).await?;
+    let attachments = attachments(context, &text).await?;
     let usual = AskArgs::default();
-    let may_prompt = ask::may_prompt(&desk.around, &desk.global);
+    let may_prompt = ask::may_prompt(&context.around, &context.global);
     let params = ContextPreviewParams {
         conversation,
         text: (!text.is_empty()).then_some(text),
         attachments,
-        model: desk.global.model.clone(),
+        model: context.global.model.clone(),
         on_confirm: Some(ask::on_confirm(&usual, may_prompt)),
     };
-    let found = desk.caller.call::<Preview>(params).await?;
+    let found = context.caller.call::<Preview>(params).await?;
     if let Some(why) = found.too_long.as_ref().filter(|_| body) {
         return Err(
             Failure::new(Exit::FAILED, format!("there would be no request: {why}"))
@@ -123,7 +126,7 @@ async fn preview(
             ..CommandOutput::text(format!("{}\n", found.body))
         });
     }
-    desk.print(&found, || overview(&found))
+    context.print(&found, || overview(&found))
 }
 
 fn overview(found: &ContextPreviewResult) -> String {
@@ -189,7 +192,7 @@ fn line(turn: &ContextTurn) -> String {
 }
 
 async fn archived(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
     limit: usize,
 ) -> Result<ArchiveResult, Failure> {
@@ -202,7 +205,7 @@ async fn archived(
             cursor: all.as_mut().and_then(|it| it.next_cursor.take()),
             limit: Some(rest.clamp(1, PAGE)),
         };
-        let page = desk.caller.call::<Archive>(params).await?;
+        let page = context.caller.call::<Archive>(params).await?;
         let next = page.next_cursor.clone();
         match &mut all {
             None => all = Some(page),
@@ -250,7 +253,7 @@ fn list(archive: &ArchiveResult) -> String {
 }
 
 async fn restore(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
     named: &str,
 ) -> Result<CommandOutput, Failure> {
@@ -267,21 +270,21 @@ async fn restore(
         turn,
         event,
     };
-    let done = desk.caller.call::<Restore>(params).await?;
-    desk.print(&done, || {
+    let done = context.caller.call::<Restore>(params).await?;
+    context.print(&done, || {
         "it is in the context again, until there is no room for it\n".to_owned()
     })
 }
 
 async fn forget(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
 ) -> Result<CommandOutput, Failure> {
-    let done = desk
+    let done = context
         .caller
         .call::<Forget>(ForgetParams { conversation })
         .await?;
-    desk.print(&done, || {
+    context.print(&done, || {
         "the summary is out of the context; what left is in `context archive`\n".to_owned()
     })
 }

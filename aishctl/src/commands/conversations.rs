@@ -102,16 +102,18 @@ const TITLE_WIDTH: usize = 40;
 const EXCERPT_WIDTH: usize = 80;
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: &ConversationCommand,
 ) -> Result<CommandOutput, Failure> {
     match command {
-        ConversationCommand::Ls { archived, all } => list(desk, *archived, *all).await,
-        ConversationCommand::New { title } => new(desk, title.as_deref()).await,
-        ConversationCommand::Status { conversation } => status(desk, conversation.as_deref()).await,
+        ConversationCommand::Ls { archived, all } => list(context, *archived, *all).await,
+        ConversationCommand::New { title } => new(context, title.as_deref()).await,
+        ConversationCommand::Status { conversation } => {
+            status(context, conversation.as_deref()).await
+        }
         ConversationCommand::Switch { conversation } => {
-            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
-            desk.print(&json!({"conversation": found.id, "title": found.title}), || {
+            let found = conversation_choice::by_name(&context.caller, conversation).await?;
+            context.print(&json!({"conversation": found.id, "title": found.title}), || {
                 format!(
                     "which conversation is used belongs to each client; for this shell:\n  export AISH_CONVERSATION={}\nor: aishctl attach {}\n",
                     found.id, found.id
@@ -122,23 +124,23 @@ pub async fn run(
             conversation,
             title,
         } => {
-            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
+            let found = conversation_choice::by_name(&context.caller, conversation).await?;
             let params = RenameParams {
                 id: found.id,
                 title: title.clone(),
             };
-            let result = desk.caller.call::<Rename>(params).await?;
-            desk.print(&result, || {
+            let result = context.caller.call::<Rename>(params).await?;
+            context.print(&result, || {
                 format!("{} is called {title} now\n", found.title)
             })
         }
         ConversationCommand::Archive { conversation } => {
-            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
-            let result = desk
+            let found = conversation_choice::by_name(&context.caller, conversation).await?;
+            let result = context
                 .caller
                 .call::<Archive>(ConversationParams { id: found.id })
                 .await?;
-            desk.print(&result, || {
+            context.print(&result, || {
                 format!(
                     "{} is archived; aishctl conv unarchive {} brings it back\n",
                     found.title, found.id
@@ -146,33 +148,37 @@ pub async fn run(
             })
         }
         ConversationCommand::Unarchive { conversation } => {
-            let found = conversation_choice::by_name(&desk.caller, conversation).await?;
-            let result = desk
+            let found = conversation_choice::by_name(&context.caller, conversation).await?;
+            let result = context
                 .caller
                 .call::<Unarchive>(ConversationParams { id: found.id })
                 .await?;
-            desk.print(&result, || format!("{} is back\n", found.title))
+            context.print(&result, || format!("{} is back\n", found.title))
         }
-        ConversationCommand::Budget(args) => usage::budget(desk, args).await,
+        ConversationCommand::Budget(args) => usage::budget(context, args).await,
         ConversationCommand::Rm {
             conversation,
             yes,
             title,
-        } => remove(desk, conversation, *yes, title.as_deref()).await,
-        ConversationCommand::Wait { conversation } => wait(desk, conversation.as_deref()).await,
-        ConversationCommand::Fork(args) => fork(desk, args).await,
-        ConversationCommand::Search(args) => search(desk, args).await,
+        } => remove(context, conversation, *yes, title.as_deref()).await,
+        ConversationCommand::Wait { conversation } => wait(context, conversation.as_deref()).await,
+        ConversationCommand::Fork(args) => fork(context, args).await,
+        ConversationCommand::Search(args) => search(context, args).await,
     }
 }
 
-async fn list(desk: &CommandContext, archived: bool, all: bool) -> Result<CommandOutput, Failure> {
+async fn list(
+    context: &CommandContext,
+    archived: bool,
+    all: bool,
+) -> Result<CommandOutput, Failure> {
     let state = match (archived, all) {
         (true, _) => ListState::Archived,
         (_, true) => ListState::All,
         (false, false) => ListState::Open,
     };
-    let found = conversation_choice::list(&desk.caller, state, None).await?;
-    desk.print(&json!({"v": 1, "conversations": found}), || {
+    let found = conversation_choice::list(&context.caller, state, None).await?;
+    context.print(&json!({"v": 1, "conversations": found}), || {
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
         table::columns(&["", "title", "turns", "model", "updated", "id"], &rows)
     })
@@ -205,21 +211,22 @@ fn minute(time: &str) -> String {
         .map_or_else(|| time.to_owned(), |it| it.replace('T', " "))
 }
 
-async fn new(desk: &CommandContext, title: Option<&str>) -> Result<CommandOutput, Failure> {
+async fn new(context: &CommandContext, title: Option<&str>) -> Result<CommandOutput, Failure> {
     let params = ConversationCreateParams {
         title: title.map(str::to_owned),
-        model: desk.global.model.clone(),
-        cwd: desk.around.cwd_text(),
+        model: context.global.model.clone(),
+        cwd: context.around.cwd_text(),
         constraints: None,
         budget: None,
     };
-    let made = desk.caller.call::<Create>(params).await?;
-    desk.print(&made, || format!("{}\n", made.id))
+    let made = context.caller.call::<Create>(params).await?;
+    context.print(&made, || format!("{}\n", made.id))
 }
 
-async fn status(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
-    let it = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name)).await?;
-    desk.print(&it, || {
+async fn status(context: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
+    let it =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(name)).await?;
+    context.print(&it, || {
         let state = match it.state {
             Activity::Idle => "idle",
             Activity::Running => "running",
@@ -249,16 +256,16 @@ async fn status(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutp
 }
 
 async fn remove(
-    desk: &CommandContext,
+    context: &CommandContext,
     name: &str,
     yes: bool,
     title: Option<&str>,
 ) -> Result<CommandOutput, Failure> {
-    let found = conversation_choice::by_name(&desk.caller, name).await?;
+    let found = conversation_choice::by_name(&context.caller, name).await?;
     let confirm_title = match title {
         Some(title) => title.to_owned(),
         None if yes => found.title.clone(),
-        None if desk.may_prompt => typed(&found.title)?,
+        None if context.may_prompt => typed(&found.title)?,
         None => {
             return Err(Failure::new(
                 Exit::USAGE,
@@ -280,13 +287,14 @@ async fn remove(
             found.id
         )));
     }
-    desk.caller
+    context
+        .caller
         .call::<Delete>(ConversationDeleteParams {
             id: found.id,
             confirm_title,
         })
         .await?;
-    desk.print(&json!({"deleted": found.id}), || {
+    context.print(&json!({"deleted": found.id}), || {
         format!(
             "deleted {}; its bytes leave the journal at the next compaction\n",
             found.title
@@ -311,19 +319,20 @@ fn typed(title: &str) -> Result<String, Failure> {
     Ok(line.trim_end_matches('\n').to_owned())
 }
 
-async fn wait(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
+async fn wait(context: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
     let mut exit = Exit::DONE;
-    let mut now = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name)).await?;
+    let mut now =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(name)).await?;
     while let Some(turn) = now.turn {
         let params = WaitParams {
             turn,
             timeout_ms: None,
         };
-        let record = desk.caller.call_within::<Wait>(params, None).await?;
+        let record = context.caller.call_within::<Wait>(params, None).await?;
         let reason = record.stop_reason;
         exit = reason.map_or(Exit::DONE, |it| exit::of_turn(it, record.error.as_ref()));
         let params = ConversationParams { id: now.id };
-        now = desk.caller.call::<StatusOf>(params).await?;
+        now = context.caller.call::<StatusOf>(params).await?;
     }
     if now.state == Activity::Queued {
         let message = format!("{} turns wait behind an interrupted one", now.queued);
@@ -332,33 +341,37 @@ async fn wait(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput
             now.id
         )));
     }
-    let printed = desk.print(&now, String::new)?;
+    let printed = context.print(&now, String::new)?;
     Ok(CommandOutput { exit, ..printed })
 }
 
-pub async fn fork(desk: &CommandContext, args: &ForkArgs) -> Result<CommandOutput, Failure> {
+pub async fn fork(context: &CommandContext, args: &ForkArgs) -> Result<CommandOutput, Failure> {
     let found = conversation_choice::resolve(
-        &desk.caller,
-        &desk.around,
-        desk.name(args.conversation.as_deref()),
+        &context.caller,
+        &context.around,
+        context.name(args.conversation.as_deref()),
     )
     .await?;
-    let made = desk
+    let made = context
         .caller
         .call::<Fork>(ForkParams {
             id: found.id,
             at_seq: args.at.map(Seq),
         })
         .await?;
-    desk.print(&made, || format!("{}\n", made.id))
+    context.print(&made, || format!("{}\n", made.id))
 }
 
 /// Hits that are shown where nobody says how many.
 const SEARCH_PAGE: u32 = 50;
 
-pub async fn search(desk: &CommandContext, args: &SearchArgs) -> Result<CommandOutput, Failure> {
-    let id = match desk.global.conversation.as_deref() {
-        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
+pub async fn search(context: &CommandContext, args: &SearchArgs) -> Result<CommandOutput, Failure> {
+    let id = match context.global.conversation.as_deref() {
+        Some(name) => Some(
+            conversation_choice::by_name(&context.caller, name)
+                .await?
+                .id,
+        ),
         None => None,
     };
     let wanted = args.limit.unwrap_or(SEARCH_PAGE);
@@ -369,7 +382,7 @@ pub async fn search(desk: &CommandContext, args: &SearchArgs) -> Result<CommandO
         cursor: None,
         limit: Some(wanted),
     };
-    let mut result = desk.caller.call::<Search>(params.clone()).await?;
+    let mut result = context.caller.call::<Search>(params.clone()).await?;
     while let (Some(cursor), Some(rest)) = (
         result.next_cursor.clone(),
         u32::try_from(result.hits.len())
@@ -379,12 +392,12 @@ pub async fn search(desk: &CommandContext, args: &SearchArgs) -> Result<CommandO
     ) {
         params.cursor = Some(cursor);
         params.limit = Some(rest);
-        let page = desk.caller.call::<Search>(params.clone()).await?;
+        let page = context.caller.call::<Search>(params.clone()).await?;
         result.hits.extend(page.hits);
         result.more = page.more;
         result.next_cursor = page.next_cursor;
     }
-    desk.print(&result, || {
+    context.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .hits
             .iter()

@@ -102,9 +102,12 @@ pub async fn run(
 }
 
 /// In a window.
-pub async fn at_desk(desk: &CommandContext, args: &ImportArgs) -> Result<CommandOutput, Failure> {
-    let (around, global) = (&desk.around, &desk.global);
-    let (printed, notes) = import(&desk.caller, None, around, global, args).await?;
+pub async fn in_window(
+    context: &CommandContext,
+    args: &ImportArgs,
+) -> Result<CommandOutput, Failure> {
+    let (around, global) = (&context.around, &context.global);
+    let (printed, notes) = import(&context.caller, None, around, global, args).await?;
     if printed.json {
         return Ok(printed);
     }

@@ -218,16 +218,16 @@ async fn start_of(caller: &Caller, id: ConversationId, turns: usize) -> Result<S
 }
 
 /// `:log` in attach: the last turns as one text.
-pub async fn page(desk: &CommandContext, args: &LogArgs) -> Result<CommandOutput, Failure> {
-    let name = desk.name(args.conversation.as_deref());
-    let id = conversation_choice::resolve(&desk.caller, &desk.around, name)
+pub async fn page(context: &CommandContext, args: &LogArgs) -> Result<CommandOutput, Failure> {
+    let name = context.name(args.conversation.as_deref());
+    let id = conversation_choice::resolve(&context.caller, &context.around, name)
         .await?
         .id;
-    let from = start_of(&desk.caller, id, args.turns.unwrap_or(TURNS_IN_ATTACH)).await?;
+    let from = start_of(&context.caller, id, args.turns.unwrap_or(TURNS_IN_ATTACH)).await?;
     let mut before_seq = None;
     let mut pages = Vec::new();
     loop {
-        let page = desk
+        let page = context
             .caller
             .call::<History>(HistoryParams {
                 id,
@@ -242,7 +242,7 @@ pub async fn page(desk: &CommandContext, args: &LogArgs) -> Result<CommandOutput
             break;
         }
     }
-    let glyphs = screen::glyphs(desk.global.looks, &desk.around);
+    let glyphs = screen::glyphs(context.global.looks, &context.around);
     let mut rows = ConversationRows::new(None, false).framed_with(glyphs);
     let events = pages
         .into_iter()

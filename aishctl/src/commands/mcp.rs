@@ -140,42 +140,42 @@ pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&McpCommand>,
 ) -> Result<CommandOutput, Failure> {
     match command.unwrap_or(&McpCommand::List) {
-        McpCommand::List => list(desk).await,
-        McpCommand::Tools { alias } => tools(desk, alias.clone()).await,
-        McpCommand::Tool { name } => tool(desk, name).await,
-        McpCommand::Connect(args) => connect(desk, args).await,
+        McpCommand::List => list(context).await,
+        McpCommand::Tools { alias } => tools(context, alias.clone()).await,
+        McpCommand::Tool { name } => tool(context, name).await,
+        McpCommand::Connect(args) => connect(context, args).await,
         McpCommand::Disconnect { alias } => {
-            let done = desk.caller.call::<Disconnect>(of(alias)).await?;
-            desk.print(&done, || format!("{alias} is disconnected\n"))
+            let done = context.caller.call::<Disconnect>(of(alias)).await?;
+            context.print(&done, || format!("{alias} is disconnected\n"))
         }
         McpCommand::Restart { alias } => {
-            let deadline = Some(desk.global.timeout.unwrap_or(CONNECT_DEADLINE));
-            let restarted = desk.caller.call_within::<Restart>(of(alias), deadline);
+            let deadline = Some(context.global.timeout.unwrap_or(CONNECT_DEADLINE));
+            let restarted = context.caller.call_within::<Restart>(of(alias), deadline);
             let done = restarted.await?;
-            desk.print(&done, || format!("{alias} is connected again\n"))
+            context.print(&done, || format!("{alias} is connected again\n"))
         }
-        McpCommand::Refresh { alias } => refresh(desk, alias.clone()).await,
+        McpCommand::Refresh { alias } => refresh(context, alias.clone()).await,
         McpCommand::Logs { alias } => {
-            let logs = desk.caller.call::<Logs>(of(alias)).await?;
-            desk.print(&logs, || match logs.lost {
+            let logs = context.caller.call::<Logs>(of(alias)).await?;
+            context.print(&logs, || match logs.lost {
                 0 => logs.text.clone(),
                 lost => format!("[aish] {lost} bytes before this are gone\n{}", logs.text),
             })
         }
         McpCommand::Import {
             file: Some(file), ..
-        } => import::print(desk, file).await,
-        McpCommand::Import { file: None, .. } => import::usual(desk).await,
-        McpCommand::Resources { alias } => resources(desk, alias).await,
-        McpCommand::Read { alias, uri } => read(desk, alias, uri).await,
-        McpCommand::Prompts { alias } => prompts(desk, alias).await,
-        McpCommand::Pin { alias, uri } => pinned::pin(desk, alias, uri).await,
-        McpCommand::Unpin { alias, uri } => pinned::unpin(desk, alias, uri).await,
-        McpCommand::Pinned => pinned::list(desk).await,
+        } => import::print(context, file).await,
+        McpCommand::Import { file: None, .. } => import::usual(context).await,
+        McpCommand::Resources { alias } => resources(context, alias).await,
+        McpCommand::Read { alias, uri } => read(context, alias, uri).await,
+        McpCommand::Prompts { alias } => prompts(context, alias).await,
+        McpCommand::Pin { alias, uri } => pinned::pin(context, alias, uri).await,
+        McpCommand::Unpin { alias, uri } => pinned::unpin(context, alias, uri).await,
+        McpCommand::Pinned => pinned::list(context).await,
         McpCommand::Ask(_) | McpCommand::Serve(_) => {
             Err(Failure::new(Exit::USAGE, "that command has its own output"))
         }
@@ -183,7 +183,7 @@ pub async fn run(
             alias,
             name,
             arguments,
-        } => prompt(desk, alias, name, arguments).await,
+        } => prompt(context, alias, name, arguments).await,
     }
 }
 
@@ -194,13 +194,13 @@ fn of(alias: &str) -> ServerParams {
 }
 
 /// How long a server may take for what it is asked now.
-fn patience(desk: &CommandContext) -> Duration {
-    desk.global.timeout.unwrap_or(ASK_DEADLINE)
+fn patience(context: &CommandContext) -> Duration {
+    context.global.timeout.unwrap_or(ASK_DEADLINE)
 }
 
-async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<List>(Empty {}).await?;
-    desk.print(&result, || {
+async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<List>(Empty {}).await?;
+    context.print(&result, || {
         if result.servers.is_empty() {
             return "no MCP server is configured; aishctl mcp connect URL|COMMAND adds one\n"
                 .to_owned();
@@ -256,9 +256,9 @@ fn row(server: &McpServerStatus) -> Vec<String> {
     ]
 }
 
-async fn tools(desk: &CommandContext, alias: Option<String>) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<Tools>(ToolsParams { alias }).await?;
-    desk.print(&result, || {
+async fn tools(context: &CommandContext, alias: Option<String>) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<Tools>(ToolsParams { alias }).await?;
+    context.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .tools
             .iter()
@@ -277,10 +277,10 @@ async fn tools(desk: &CommandContext, alias: Option<String>) -> Result<CommandOu
     })
 }
 
-async fn tool(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+async fn tool(context: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
     let name = name.to_owned();
-    let tool = desk.caller.call::<Tool>(ToolParams { name }).await?;
-    desk.print(&tool, || {
+    let tool = context.caller.call::<Tool>(ToolParams { name }).await?;
+    context.print(&tool, || {
         let title = tool.title.iter().map(|it| format!(" · {it}"));
         let mut text = format!("{}{}\n", tool.name, title.collect::<String>());
         for line in tool.description.lines() {
@@ -305,7 +305,7 @@ async fn tool(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failur
     })
 }
 
-async fn connect(desk: &CommandContext, args: &ConnectArgs) -> Result<CommandOutput, Failure> {
+async fn connect(context: &CommandContext, args: &ConnectArgs) -> Result<CommandOutput, Failure> {
     let is_url = args.target.starts_with("http://") || args.target.starts_with("https://");
     let (url, command) = if is_url {
         (Some(args.target.clone()), vec![])
@@ -324,13 +324,16 @@ async fn connect(desk: &CommandContext, args: &ConnectArgs) -> Result<CommandOut
         alias: args.alias.clone(),
         url,
         auth_env: args.auth_env.clone(),
-        cwd: (!command.is_empty()).then(|| desk.around.cwd_text()),
+        cwd: (!command.is_empty()).then(|| context.around.cwd_text()),
         command,
         env: args.env.iter().cloned().collect(),
     };
-    let deadline = Some(desk.global.timeout.unwrap_or(CONNECT_DEADLINE));
-    let result = desk.caller.call_within::<Connect>(params, deadline).await?;
-    desk.print(&result, || {
+    let deadline = Some(context.global.timeout.unwrap_or(CONNECT_DEADLINE));
+    let result = context
+        .caller
+        .call_within::<Connect>(params, deadline)
+        .await?;
+    context.print(&result, || {
         let server = &result.server;
         format!(
             "{} is connected: {} tools; aishctl mcp tools {}\n",
@@ -339,12 +342,15 @@ async fn connect(desk: &CommandContext, args: &ConnectArgs) -> Result<CommandOut
     })
 }
 
-async fn refresh(desk: &CommandContext, alias: Option<String>) -> Result<CommandOutput, Failure> {
-    let refreshed = desk
+async fn refresh(
+    context: &CommandContext,
+    alias: Option<String>,
+) -> Result<CommandOutput, Failure> {
+    let refreshed = context
         .caller
-        .call_within::<Refresh>(RefreshParams { alias }, Some(patience(desk)));
+        .call_within::<Refresh>(RefreshParams { alias }, Some(patience(context)));
     let result = refreshed.await?;
-    let mut printed = desk.print(&result, || {
+    let mut printed = context.print(&result, || {
         let failed = result.failed.values();
         let lines: Vec<String> = failed
             .map(|it| format!("{}\n", safe::one_line(it)))
@@ -357,12 +363,12 @@ async fn refresh(desk: &CommandContext, alias: Option<String>) -> Result<Command
     Ok(printed)
 }
 
-async fn resources(desk: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
-    let asked = desk
+async fn resources(context: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
+    let asked = context
         .caller
-        .call_within::<Resources>(of(alias), Some(patience(desk)));
+        .call_within::<Resources>(of(alias), Some(patience(context)));
     let result = asked.await?;
-    desk.print(&result, || {
+    context.print(&result, || {
         let row = |it: &McpResource| {
             let kind = it.mime_type.clone().unwrap_or_else(|| "–".to_owned());
             let about = if it.description.is_empty() {
@@ -382,16 +388,16 @@ async fn resources(desk: &CommandContext, alias: &str) -> Result<CommandOutput, 
     })
 }
 
-async fn read(desk: &CommandContext, alias: &str, uri: &str) -> Result<CommandOutput, Failure> {
+async fn read(context: &CommandContext, alias: &str, uri: &str) -> Result<CommandOutput, Failure> {
     let params = ReadResourceParams {
         alias: alias.to_owned(),
         uri: uri.to_owned(),
     };
-    let asked = desk
+    let asked = context
         .caller
-        .call_within::<ReadResource>(params, Some(patience(desk)));
+        .call_within::<ReadResource>(params, Some(patience(context)));
     let result = asked.await?;
-    desk.print(&result, || {
+    context.print(&result, || {
         let each = result.contents.iter().map(|it| match it["text"].as_str() {
             Some(text) => text.to_owned(),
             None => placeholder(it, it["blob"].as_str().unwrap_or_default()),
@@ -422,12 +428,12 @@ fn placeholder(content: &Value, base64: &str) -> String {
     )
 }
 
-async fn prompts(desk: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
-    let asked = desk
+async fn prompts(context: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
+    let asked = context
         .caller
-        .call_within::<Prompts>(of(alias), Some(patience(desk)));
+        .call_within::<Prompts>(of(alias), Some(patience(context)));
     let result = asked.await?;
-    desk.print(&result, || {
+    context.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .prompts
             .iter()
@@ -449,7 +455,7 @@ async fn prompts(desk: &CommandContext, alias: &str) -> Result<CommandOutput, Fa
 }
 
 async fn prompt(
-    desk: &CommandContext,
+    context: &CommandContext,
     alias: &str,
     name: &str,
     arguments: &[(String, String)],
@@ -459,11 +465,11 @@ async fn prompt(
         name: name.to_owned(),
         arguments: arguments.iter().cloned().collect::<BTreeMap<_, _>>(),
     };
-    let asked = desk
+    let asked = context
         .caller
-        .call_within::<GetPrompt>(params, Some(patience(desk)));
+        .call_within::<GetPrompt>(params, Some(patience(context)));
     let result = asked.await?;
-    desk.print(&result, || {
+    context.print(&result, || {
         let each = result.messages.iter().map(|it| {
             let role = it["role"].as_str().unwrap_or("?");
             let content = &it["content"];

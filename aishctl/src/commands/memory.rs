@@ -79,22 +79,22 @@ struct MemoryLine {
 }
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&MemoryCommand>,
 ) -> Result<CommandOutput, Failure> {
     match command {
-        None | Some(MemoryCommand::Ls) => list(desk).await,
-        Some(MemoryCommand::Add(remembered)) => remember(desk, remembered).await,
-        Some(MemoryCommand::Rm { ids }) => forget(desk, ids).await,
-        Some(MemoryCommand::Pin { id }) => pin(desk, id, true).await,
-        Some(MemoryCommand::Unpin { id }) => pin(desk, id, false).await,
-        Some(MemoryCommand::Export) => export(desk).await,
-        Some(MemoryCommand::Import { file }) => import(desk, file).await,
+        None | Some(MemoryCommand::Ls) => list(context).await,
+        Some(MemoryCommand::Add(remembered)) => remember(context, remembered).await,
+        Some(MemoryCommand::Rm { ids }) => forget(context, ids).await,
+        Some(MemoryCommand::Pin { id }) => pin(context, id, true).await,
+        Some(MemoryCommand::Unpin { id }) => pin(context, id, false).await,
+        Some(MemoryCommand::Export) => export(context).await,
+        Some(MemoryCommand::Import { file }) => import(context, file).await,
     }
 }
 
 pub async fn remember(
-    desk: &CommandContext,
+    context: &CommandContext,
     remembered: &RememberArgs,
 ) -> Result<CommandOutput, Failure> {
     let RememberArgs { text, kind, pin } = remembered;
@@ -103,20 +103,20 @@ pub async fn remember(
         kind: kind.clone(),
         pinned: *pin,
     };
-    let result = desk.caller.call::<Add>(params).await?;
-    desk.print(&result, || {
+    let result = context.caller.call::<Add>(params).await?;
+    context.print(&result, || {
         let AddResult { memory, changed } = &result;
         let known = if *changed { "" } else { " already" };
         format!("{} is kept{known}: {}\n", memory.id, line(memory))
     })
 }
 
-pub async fn forget(desk: &CommandContext, ids: &[String]) -> Result<CommandOutput, Failure> {
+pub async fn forget(context: &CommandContext, ids: &[String]) -> Result<CommandOutput, Failure> {
     for id in ids {
         let params = MemoryNameParams { id: id.clone() };
-        let Empty {} = desk.caller.call::<Remove>(params).await?;
+        let Empty {} = context.caller.call::<Remove>(params).await?;
     }
-    desk.print(&json!({"forgotten": ids}), || {
+    context.print(&json!({"forgotten": ids}), || {
         let ids: Vec<String> = ids.iter().map(|it| safe::one_line(it)).collect();
         format!(
             "{} forgotten; its old lines leave the journal when the daemon starts next, or sooner\n",
@@ -125,21 +125,21 @@ pub async fn forget(desk: &CommandContext, ids: &[String]) -> Result<CommandOutp
     })
 }
 
-async fn pin(desk: &CommandContext, id: &str, pinned: bool) -> Result<CommandOutput, Failure> {
+async fn pin(context: &CommandContext, id: &str, pinned: bool) -> Result<CommandOutput, Failure> {
     let id = id.to_owned();
-    let fact = desk
+    let fact = context
         .caller
         .call::<Pin>(MemoryPinParams { id, pinned })
         .await?;
-    desk.print(&fact, || {
+    context.print(&fact, || {
         let how = if pinned { "pinned" } else { "not pinned" };
         format!("{} is {how}: {}\n", fact.id, line(&fact))
     })
 }
 
-async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<List>(Empty {}).await?;
-    let open = desk
+async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<List>(Empty {}).await?;
+    let open = context
         .caller
         .call::<confirm::List>(confirm::ConfirmListParams::default());
     let open = open.await?.confirms;
@@ -147,7 +147,7 @@ async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
         .iter()
         .filter(|it| matches!(*it.request.subject, ConfirmSubject::Memory(_)));
     let proposed = proposed.count();
-    desk.print(&result, || table(&result, proposed))
+    context.print(&result, || table(&result, proposed))
 }
 
 fn table(result: &MemoryListResult, proposed: usize) -> String {
@@ -175,8 +175,8 @@ fn line(fact: &Fact) -> String {
     format!("({}) {}", fact.kind, safe::one_line(&fact.text))
 }
 
-async fn export(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<List>(Empty {}).await?;
+async fn export(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<List>(Empty {}).await?;
     let mut text = String::new();
     for it in &result.memories {
         let line = MemoryLine {
@@ -199,7 +199,7 @@ async fn export(desk: &CommandContext) -> Result<CommandOutput, Failure> {
 
 /// Every line is read before the first is kept; what is kept already is not kept twice, so an import that was cut short can
 /// be made again.
-async fn import(desk: &CommandContext, path: &Path) -> Result<CommandOutput, Failure> {
+async fn import(context: &CommandContext, path: &Path) -> Result<CommandOutput, Failure> {
     let bytes = file::read(path, FILE_BYTES)?;
     let wrong = |number: usize, why: &str| {
         let message = format!(
@@ -224,10 +224,10 @@ async fn import(desk: &CommandContext, path: &Path) -> Result<CommandOutput, Fai
     } in lines
     {
         let params = AddParams { text, kind, pinned };
-        let added = desk.caller.call::<Add>(params).await?;
+        let added = context.caller.call::<Add>(params).await?;
         new += usize::from(added.changed);
     }
-    desk.print(&json!({"facts": all, "new": new}), || {
+    context.print(&json!({"facts": all, "new": new}), || {
         format!("{all} facts, {new} of them new\n")
     })
 }

@@ -27,23 +27,23 @@ pub enum ModelCommand {
 const PROBE_DEADLINE: Duration = Duration::from_secs(60);
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     name: Option<&str>,
     command: Option<&ModelCommand>,
 ) -> Result<CommandOutput, Failure> {
     match (name, command) {
-        (None, None | Some(ModelCommand::List)) => list(desk).await,
-        (None, Some(ModelCommand::Probe)) => probe(desk).await,
-        (Some(name), None) => choose(desk, name).await,
+        (None, None | Some(ModelCommand::List)) => list(context).await,
+        (None, Some(ModelCommand::Probe)) => probe(context).await,
+        (Some(name), None) => choose(context, name).await,
         (Some(_), Some(_)) => {
             Err(Failure::new(Exit::USAGE, "one model at a time").hint("aishctl model list"))
         }
     }
 }
 
-async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<List>(Empty {}).await?;
-    desk.print(&result, || {
+async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<List>(Empty {}).await?;
+    context.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .models
             .iter()
@@ -76,13 +76,13 @@ async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     })
 }
 
-async fn probe(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let deadline = desk.global.timeout.unwrap_or(PROBE_DEADLINE);
-    let result = desk
+async fn probe(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let deadline = context.global.timeout.unwrap_or(PROBE_DEADLINE);
+    let result = context
         .caller
         .call_within::<Probe>(Empty {}, Some(deadline))
         .await?;
-    desk.print(&result, || {
+    context.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .servers
             .iter()
@@ -103,18 +103,18 @@ async fn probe(desk: &CommandContext) -> Result<CommandOutput, Failure> {
     })
 }
 
-async fn choose(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+async fn choose(context: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
     let conversation =
-        conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
     let model = (name != "default").then(|| name.to_owned());
-    let result = desk
+    let result = context
         .caller
         .call::<SetModel>(SetModelParams {
             id: conversation.id,
             model,
         })
         .await?;
-    desk.print(&result, || {
+    context.print(&result, || {
         format!("{} uses {name} from its next turn on\n", conversation.title)
     })
 }

@@ -229,12 +229,16 @@ pub fn concluded(run: &NorrisEnded, budget: bool) -> Option<Result<Exit, Failure
     }
 }
 
-pub async fn run(desk: &CommandContext, norris: &NorrisCommand) -> Result<CommandOutput, Failure> {
+pub async fn run(
+    context: &CommandContext,
+    norris: &NorrisCommand,
+) -> Result<CommandOutput, Failure> {
     let NorrisCommand { command, launch } = norris;
     if command.is_none() && !launch.goal.is_empty() {
-        return start(desk, launch).await;
+        return start(context, launch).await;
     }
-    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+    let meant =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
     let conversation = meant.id;
     let params = NorrisRunParams { conversation };
     match command {
@@ -243,19 +247,19 @@ pub async fn run(desk: &CommandContext, norris: &NorrisCommand) -> Result<Comman
                 Some(run) => status_line(run) + "\n",
                 None => "no autonomous run goes on here\n".to_owned(),
             };
-            desk.print(&meant.norris, shown)
+            context.print(&meant.norris, shown)
         }
         Some(NorrisLead::Pause) => {
-            let run = desk.caller.call::<Pause>(params).await?;
-            desk.print(&run, || status_line(&run) + "\n")
+            let run = context.caller.call::<Pause>(params).await?;
+            context.print(&run, || status_line(&run) + "\n")
         }
         Some(NorrisLead::Resume) => {
-            let run = desk.caller.call::<Resume>(params).await?;
-            desk.print(&run, || status_line(&run) + "\n")
+            let run = context.caller.call::<Resume>(params).await?;
+            context.print(&run, || status_line(&run) + "\n")
         }
         Some(NorrisLead::Halt) => {
-            let halted = desk.caller.call::<Halt>(params).await?;
-            desk.print(&halted, || {
+            let halted = context.caller.call::<Halt>(params).await?;
+            context.print(&halted, || {
                 if halted.halted {
                     "halted\n"
                 } else {
@@ -268,15 +272,19 @@ pub async fn run(desk: &CommandContext, norris: &NorrisCommand) -> Result<Comman
 }
 
 /// Launches one that goes on by itself.
-async fn start(desk: &CommandContext, launch: &NorrisLaunchArgs) -> Result<CommandOutput, Failure> {
-    let levels = agreed(launch, desk.may_prompt)?;
-    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
-    let params = params(meant.id, launch, levels, desk.global.model.clone());
-    let started = desk.caller.call::<Start>(params).await?;
+async fn start(
+    context: &CommandContext,
+    launch: &NorrisLaunchArgs,
+) -> Result<CommandOutput, Failure> {
+    let levels = agreed(launch, context.may_prompt)?;
+    let meant =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+    let params = params(meant.id, launch, levels, context.global.model.clone());
+    let started = context.caller.call::<Start>(params).await?;
     if launch.in_window {
         return Ok(CommandOutput::text(started.notices.join("\n")));
     }
-    desk.print(&started, || {
+    context.print(&started, || {
         let mut text = started
             .run
             .as_ref()

@@ -60,20 +60,21 @@ pub enum PermissionCommand {
 }
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&PermissionCommand>,
 ) -> Result<CommandOutput, Failure> {
     if let Some(PermissionCommand::Rules) = command {
-        return rules(desk).await;
+        return rules(context).await;
     }
     if let Some(PermissionCommand::Auto(_)) = command {
         return Err(auto_approve::only_in_a_window());
     }
-    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+    let meant =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
     match command {
         None
         | Some(PermissionCommand::Ls | PermissionCommand::Rules | PermissionCommand::Auto(_)) => {
-            list(desk, meant.id).await
+            list(context, meant.id).await
         }
         Some(PermissionCommand::Limit {
             read_only: false,
@@ -82,7 +83,7 @@ pub async fn run(
             none: false,
         }) if roots.is_empty() => {
             let now = meant.constraints.clone().unwrap_or_default();
-            desk.print(&now, || limits(&now))
+            context.print(&now, || limits(&now))
         }
         Some(PermissionCommand::Limit {
             read_only,
@@ -90,31 +91,31 @@ pub async fn run(
             roots,
             none: _,
         }) => {
-            let cwd = desk.around.cwd_text();
+            let cwd = context.around.cwd_text();
             let absolute = |it: &PathBuf| Path::new(&cwd).join(it).to_string_lossy().into_owned();
             let limits = ConversationLimits {
                 read_only: *read_only,
                 no_network: *no_network,
                 roots: roots.iter().map(absolute).collect(),
             };
-            limit(desk, &meant, limits).await
+            limit(context, &meant, limits).await
         }
         Some(PermissionCommand::Grant { provider, level }) => {
-            grant(desk, &meant, provider, *level).await
+            grant(context, &meant, provider, *level).await
         }
-        Some(PermissionCommand::Revoke { provider }) => revoke(desk, &meant, provider).await,
-        Some(PermissionCommand::History) => history(desk, meant.id).await,
-        Some(PermissionCommand::Check { tool }) => check(desk, meant.id, tool).await,
+        Some(PermissionCommand::Revoke { provider }) => revoke(context, &meant, provider).await,
+        Some(PermissionCommand::History) => history(context, meant.id).await,
+        Some(PermissionCommand::Check { tool }) => check(context, meant.id, tool).await,
     }
 }
 
 async fn list(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
 ) -> Result<CommandOutput, Failure> {
     let params = PermissionParams { conversation };
-    let result = desk.caller.call::<List>(params).await?;
-    desk.print(&result, || {
+    let result = context.caller.call::<List>(params).await?;
+    context.print(&result, || {
         let row = |it: &ProviderPermission| {
             let always = it.always.join(" ");
             vec![
@@ -131,7 +132,7 @@ async fn list(
 }
 
 async fn grant(
-    desk: &CommandContext,
+    context: &CommandContext,
     meant: &ConversationStatus,
     provider: &str,
     wanted: u8,
@@ -139,13 +140,13 @@ async fn grant(
     let params = PermissionParams {
         conversation: meant.id,
     };
-    let all = desk.caller.call::<List>(params).await?.permissions;
+    let all = context.caller.call::<List>(params).await?.permissions;
     let held = all
         .iter()
         .any(|it| it.provider == provider && it.level == wanted);
     if held {
         let same = json!({"from": wanted, "to": wanted});
-        return desk.print(&same, || {
+        return context.print(&same, || {
             let (provider, title) = (safe::one_line(provider), safe::one_line(&meant.title));
             format!(
                 "{provider} is already at level {} in {title}\n",
@@ -158,8 +159,8 @@ async fn grant(
         provider: provider.to_owned(),
         level: wanted,
     };
-    let result = desk.caller.call::<Set>(params).await?;
-    desk.print(&result, || {
+    let result = context.caller.call::<Set>(params).await?;
+    context.print(&result, || {
         format!(
             "{} is level {} in {} (was {}); calls are asked about as before\n",
             safe::one_line(provider),
@@ -171,7 +172,7 @@ async fn grant(
 }
 
 async fn revoke(
-    desk: &CommandContext,
+    context: &CommandContext,
     meant: &ConversationStatus,
     provider: &str,
 ) -> Result<CommandOutput, Failure> {
@@ -179,8 +180,8 @@ async fn revoke(
         conversation: meant.id,
         provider: provider.to_owned(),
     };
-    let result = desk.caller.call::<Revoke>(params).await?;
-    desk.print(&result, || {
+    let result = context.caller.call::<Revoke>(params).await?;
+    context.print(&result, || {
         format!(
             "{} is level {} in {}, and all its tools are asked about\n",
             safe::one_line(provider),
@@ -191,7 +192,7 @@ async fn revoke(
 }
 
 async fn limit(
-    desk: &CommandContext,
+    context: &CommandContext,
     meant: &ConversationStatus,
     limits: ConversationLimits,
 ) -> Result<CommandOutput, Failure> {
@@ -199,11 +200,11 @@ async fn limit(
         id: meant.id,
         constraints: limits,
     };
-    desk.caller.call::<SetConstraints>(params).await?;
+    context.caller.call::<SetConstraints>(params).await?;
     let params = ConversationParams { id: meant.id };
-    let now = desk.caller.call::<StatusOf>(params).await?.constraints;
+    let now = context.caller.call::<StatusOf>(params).await?.constraints;
     let now = now.unwrap_or_default();
-    desk.print(&now, || self::limits(&now))
+    context.print(&now, || self::limits(&now))
 }
 
 /// One line for each.
@@ -225,12 +226,12 @@ fn limits(now: &Constraints) -> String {
 }
 
 async fn history(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
 ) -> Result<CommandOutput, Failure> {
     let params = PermissionParams { conversation };
-    let result = desk.caller.call::<History>(params).await?;
-    desk.print(&result, || {
+    let result = context.caller.call::<History>(params).await?;
+    context.print(&result, || {
         let row = |it: &PermissionChange| {
             let by = it.by.as_ref().map(question::who).unwrap_or_default();
             let how = if it.revoked { "revoked" } else { "" };
@@ -248,7 +249,7 @@ async fn history(
 }
 
 async fn check(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
     tool: &str,
 ) -> Result<CommandOutput, Failure> {
@@ -257,13 +258,13 @@ async fn check(
         tool: tool.to_owned(),
         arguments: None,
     };
-    let result = desk.caller.call::<Check>(params).await?;
+    let result = context.caller.call::<Check>(params).await?;
     let (word, exit) = match result.verdict {
         PolicyVerdict::Allow => ("runs unasked", Exit::DONE),
         PolicyVerdict::Ask => ("a person is asked", Exit::DONE),
         PolicyVerdict::Deny => ("denied", Exit::DENIED),
     };
-    let mut printed = desk.print(&result, || {
+    let mut printed = context.print(&result, || {
         format!(
             "{word}: {} (needs level {})\n",
             result.because,
@@ -274,9 +275,9 @@ async fn check(
     Ok(printed)
 }
 
-async fn rules(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<Rules>(Empty {}).await?;
-    desk.print(&result, || {
+async fn rules(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<Rules>(Empty {}).await?;
+    context.print(&result, || {
         let rule = |it: &PolicyRule| {
             let effect = match it.effect {
                 RuleEffect::Deny => "denied".to_owned(),
@@ -313,9 +314,10 @@ fn level(number: u8) -> String {
     format!("{number}{name}")
 }
 
-/// Of the window whose connection the desk has.
-pub async fn set(desk: &CommandContext, args: &AutoArgs) -> Result<CommandOutput, Failure> {
-    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+/// Of the window whose connection this is.
+pub async fn set(context: &CommandContext, args: &AutoArgs) -> Result<CommandOutput, Failure> {
+    let meant =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
     let ConversationStatus { id, title, .. } = meant;
     let params = AutoApproveParams {
         conversation: id,
@@ -332,8 +334,8 @@ pub async fn set(desk: &CommandContext, args: &AutoArgs) -> Result<CommandOutput
         scope: params.scope,
         left: params.count,
     };
-    let result = desk.caller.call::<SetAutoApprove>(params).await?;
-    desk.print(&result, || {
+    let result = context.caller.call::<SetAutoApprove>(params).await?;
+    context.print(&result, || {
         if args.off {
             return "every call is asked about again\n".to_owned();
         }

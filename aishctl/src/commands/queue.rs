@@ -47,7 +47,7 @@ pub enum QueueCommand {
 const TEXT_WIDTH: usize = 60;
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&QueueCommand>,
 ) -> Result<CommandOutput, Failure> {
     let name = match command {
@@ -56,10 +56,11 @@ pub async fn run(
         }
         Some(QueueCommand::Remove { .. } | QueueCommand::Move { .. }) | None => None,
     };
-    let conversation = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name))
-        .await?
-        .id;
-    let caller = &desk.caller;
+    let conversation =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(name))
+            .await?
+            .id;
+    let caller = &context.caller;
     let list = || caller.call::<QueueList>(QueueParams { conversation });
     let result = match command {
         None | Some(QueueCommand::List { .. }) => list().await?,
@@ -85,7 +86,7 @@ pub async fn run(
                 .await?
         }
     };
-    desk.print(&result, || table(&result))
+    context.print(&result, || table(&result))
 }
 
 fn table(result: &QueueListResult) -> String {
@@ -126,13 +127,18 @@ fn waiting(list: &QueueListResult, name: &str) -> Result<TurnId, Failure> {
         })
 }
 
-pub async fn cancel(desk: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
-    let found = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(name)).await?;
+pub async fn cancel(
+    context: &CommandContext,
+    name: Option<&str>,
+) -> Result<CommandOutput, Failure> {
+    let found =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(name)).await?;
     // A command ends only where no turn runs: that is what is meant while an answer is written.
     let command = found.command.as_ref().filter(|_| found.turn.is_none());
     let cancelled = match (found.turn, command) {
         (Some(turn), _) => {
-            desk.caller
+            context
+                .caller
                 .call::<Cancel>(TurnParams { turn })
                 .await?
                 .cancelled
@@ -142,13 +148,17 @@ pub async fn cancel(desk: &CommandContext, name: Option<&str>) -> Result<Command
                 conversation: found.id,
                 call: command.call.clone(),
             };
-            desk.caller.call::<CancelCommand>(params).await?.cancelled
+            context
+                .caller
+                .call::<CancelCommand>(params)
+                .await?
+                .cancelled
         }
         (None, None) => false,
     };
     let call = command.map(|it| &it.call);
     let told = json!({"conversation": found.id, "turn": found.turn, "command": call, "cancelled": cancelled});
-    desk.print(&told, || match (cancelled, command) {
+    context.print(&told, || match (cancelled, command) {
         (true, None) => format!("cancelled in {}\n", found.title),
         (true, Some(command)) => {
             let command = crate::safe::one_line(&command.command);

@@ -52,21 +52,22 @@ pub enum ResourceCommand {
 }
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&ResourceCommand>,
 ) -> Result<CommandOutput, Failure> {
-    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+    let meant =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
     match command {
-        None | Some(ResourceCommand::Ls) => list(desk, meant.id).await,
-        Some(ResourceCommand::Get { name }) => get(desk, meant.id, name).await,
+        None | Some(ResourceCommand::Ls) => list(context, meant.id).await,
+        Some(ResourceCommand::Get { name }) => get(context, meant.id, name).await,
         Some(ResourceCommand::Put {
             name,
             file,
             revision,
         }) => {
             let data = json(file)?;
-            let put = put(&desk.caller, meant.id, name, data, *revision).await;
-            changed(desk, &put?)
+            let put = put(&context.caller, meant.id, name, data, *revision).await;
+            changed(context, &put?)
         }
         Some(ResourceCommand::Rm { name, revision }) => {
             let params = ResourceDeleteParams {
@@ -74,13 +75,13 @@ pub async fn run(
                 name: name.clone(),
                 expected_revision: *revision,
             };
-            changed(desk, &desk.caller.call::<Delete>(params).await?)
+            changed(context, &context.caller.call::<Delete>(params).await?)
         }
     }
 }
 
 async fn list(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
 ) -> Result<CommandOutput, Failure> {
     let mut all: Vec<wire::ResourceMetadata> = vec![];
@@ -91,14 +92,14 @@ async fn list(
             cursor,
             limit: Some(PAGE),
         };
-        let page = desk.caller.call::<List>(params).await?;
+        let page = context.caller.call::<List>(params).await?;
         all.extend(page.resources);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
-    desk.print(&all, || {
+    context.print(&all, || {
         let row = |it: &wire::ResourceMetadata| {
             vec![
                 it.name.clone(),
@@ -114,7 +115,7 @@ async fn list(
 }
 
 async fn get(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: ConversationId,
     name: &str,
 ) -> Result<CommandOutput, Failure> {
@@ -122,9 +123,9 @@ async fn get(
         conversation,
         name: name.to_owned(),
     };
-    let result = desk.caller.call::<Get>(params).await?;
-    if desk.global.json || desk.global.jsonl {
-        return desk.print(&result, String::new);
+    let result = context.caller.call::<Get>(params).await?;
+    if context.global.json || context.global.jsonl {
+        return context.print(&result, String::new);
     }
     let shown = serde_json::to_string_pretty(&result.data);
     let shown = shown.map_err(|error| Failure::new(Exit::FAILED, error.to_string()))?;
@@ -178,8 +179,8 @@ fn json(path: &Path) -> Result<Value, Failure> {
     })
 }
 
-fn changed(desk: &CommandContext, result: &ChangedResult) -> Result<CommandOutput, Failure> {
-    desk.print(result, || {
+fn changed(context: &CommandContext, result: &ChangedResult) -> Result<CommandOutput, Failure> {
+    context.print(result, || {
         format!(
             "{} {}, revision {}\n",
             safe::one_line(&result.name),

@@ -69,20 +69,23 @@ struct ResultsReport<'a> {
     text: String,
 }
 
-pub async fn run(desk: &CommandContext, args: &ResultsCommand) -> Result<CommandOutput, Failure> {
+pub async fn run(
+    context: &CommandContext,
+    args: &ResultsCommand,
+) -> Result<CommandOutput, Failure> {
     let conversation =
-        conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
     let conversation = conversation.id;
     let Some(id) = &args.id else {
-        let rows = list(&desk.caller, conversation).await?;
-        return desk.print(&rows, || table(&rows));
+        let rows = list(&context.caller, conversation).await?;
+        return context.print(&rows, || table(&rows));
     };
     let unknown = || {
         let id = safe::one_line(id);
         Failure::new(Exit::UNKNOWN, format!("no result {id} is kept here")).hint("aishctl result")
     };
     let result: ResultId = id.parse().map_err(|_| unknown())?;
-    let read = read(&desk.caller, conversation, result).await;
+    let read = read(&context.caller, conversation, result).await;
     let whole = read.map_err(|error| {
         if error.is_not_found() {
             unknown()
@@ -98,7 +101,7 @@ pub async fn run(desk: &CommandContext, args: &ResultsCommand) -> Result<Command
             safe::one_line(&file)
         )));
     }
-    let asks_for_json = desk.global.json || desk.global.jsonl;
+    let asks_for_json = context.global.json || context.global.jsonl;
     if !whole.is_text && !asks_for_json {
         let mime = safe::one_line(whole.mime_type.as_deref().unwrap_or("no text"));
         let message = format!("{result} is {mime}, {} bytes", whole.bytes.len());
@@ -116,7 +119,7 @@ pub async fn run(desk: &CommandContext, args: &ResultsCommand) -> Result<Command
             BASE64_STANDARD.encode(&whole.bytes)
         },
     };
-    desk.print(&reported, || {
+    context.print(&reported, || {
         let mut text = reported.text.clone();
         if !text.ends_with('\n') {
             text.push('\n');

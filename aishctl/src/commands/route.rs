@@ -46,41 +46,41 @@ pub enum FallbackCommand {
 
 /// Questions that are routed by their look.
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&RouteCommand>,
 ) -> Result<CommandOutput, Failure> {
     let set = match command {
         None => {
-            let state = desk.caller.call::<Get>(Empty {}).await?;
-            return desk.print(&state, || routing(&state));
+            let state = context.caller.call::<Get>(Empty {}).await?;
+            return context.print(&state, || routing(&state));
         }
-        Some(RouteCommand::Classes) => return classes(desk).await,
-        Some(RouteCommand::Check { text }) => return check(desk, &text.join(" ")).await,
+        Some(RouteCommand::Classes) => return classes(context).await,
+        Some(RouteCommand::Check { text }) => return check(context, &text.join(" ")).await,
         Some(RouteCommand::On) => Some(true),
         Some(RouteCommand::Off) => Some(false),
         Some(RouteCommand::Reset) => None,
     };
-    let state = desk.caller.call::<Set>(SwitchParams { on: set }).await?;
-    desk.print(&state, || routing(&state))
+    let state = context.caller.call::<Set>(SwitchParams { on: set }).await?;
+    context.print(&state, || routing(&state))
 }
 
 /// Requests that go another way when a server looks down.
 pub async fn fallback(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&FallbackCommand>,
 ) -> Result<CommandOutput, Failure> {
     let set = match command {
         None => {
-            let state = desk.caller.call::<FallbackGet>(Empty {}).await?;
-            return desk.print(&state, || falling_back(&state));
+            let state = context.caller.call::<FallbackGet>(Empty {}).await?;
+            return context.print(&state, || falling_back(&state));
         }
         Some(FallbackCommand::On) => Some(true),
         Some(FallbackCommand::Off) => Some(false),
         Some(FallbackCommand::Reset) => None,
     };
     let params = SwitchParams { on: set };
-    let state = desk.caller.call::<FallbackSet>(params).await?;
-    let mut printed = desk.print(&state, || falling_back(&state))?;
+    let state = context.caller.call::<FallbackSet>(params).await?;
+    let mut printed = context.print(&state, || falling_back(&state))?;
     if state.on && !state.known {
         printed.exit = Exit::UNKNOWN;
     }
@@ -136,12 +136,12 @@ fn said_by(switched: Option<&RoutingSwitched>, configured: bool, key: &str) -> S
     }
 }
 
-async fn classes(desk: &CommandContext) -> Result<CommandOutput, Failure> {
+async fn classes(context: &CommandContext) -> Result<CommandOutput, Failure> {
     let params = ClassesParams {
-        conversation: here(desk).await?,
+        conversation: here(context).await?,
     };
-    let result = desk.caller.call::<Classes>(params).await?;
-    desk.print(&result, || table(&result))
+    let result = context.caller.call::<Classes>(params).await?;
+    context.print(&result, || table(&result))
 }
 
 fn table(result: &ClassesResult) -> String {
@@ -171,21 +171,21 @@ fn disabled(enabled: bool, end: &'static str) -> &'static str {
 }
 
 /// The conversation, where one was named; a window names its own.
-async fn here(desk: &CommandContext) -> Result<Option<aish_proto::id::ConversationId>, Failure> {
-    let Some(name) = desk.name(None) else {
+async fn here(context: &CommandContext) -> Result<Option<aish_proto::id::ConversationId>, Failure> {
+    let Some(name) = context.name(None) else {
         return Ok(None);
     };
-    let found = conversation_choice::by_name(&desk.caller, name).await?;
+    let found = conversation_choice::by_name(&context.caller, name).await?;
     Ok(Some(found.id))
 }
 
-async fn check(desk: &CommandContext, text: &str) -> Result<CommandOutput, Failure> {
+async fn check(context: &CommandContext, text: &str) -> Result<CommandOutput, Failure> {
     let params = RouteCheckParams {
         text: text.to_owned(),
-        conversation: here(desk).await?,
+        conversation: here(context).await?,
     };
-    let result = desk.caller.call::<Check>(params).await?;
-    desk.print(&result, || verdict(&result))
+    let result = context.caller.call::<Check>(params).await?;
+    context.print(&result, || verdict(&result))
 }
 
 fn verdict(result: &RouteCheckResult) -> String {

@@ -37,7 +37,7 @@ pub fn schema(pretty: bool) -> String {
     }
 }
 
-pub async fn run(desk: &CommandContext, args: &RpcArgs) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, args: &RpcArgs) -> Result<CommandOutput, Failure> {
     let Some(method) = &args.method else {
         return Ok(CommandOutput {
             text: schema(false),
@@ -55,11 +55,11 @@ pub async fn run(desk: &CommandContext, args: &RpcArgs) -> Result<CommandOutput,
     let params = object(&text)?;
     // What waits by itself is not cut off by us.
     let deadline = if method == "turn/wait" {
-        desk.global.timeout
+        context.global.timeout
     } else {
-        Some(desk.caller.deadline())
+        Some(context.caller.deadline())
     };
-    let result = desk.caller.raw(method, params, deadline).await;
+    let result = context.caller.raw(method, params, deadline).await;
     let result = result.map_err(|error| match error.kind {
         CallFailure::Protocol(METHOD_NOT_FOUND) => {
             Failure::new(Exit::FAILED, format!("aishd has no method {method}"))
@@ -67,7 +67,7 @@ pub async fn run(desk: &CommandContext, args: &RpcArgs) -> Result<CommandOutput,
         }
         _ => error.into(),
     })?;
-    let pretty = desk.around.stdout_terminal && !desk.global.json && !desk.global.jsonl;
+    let pretty = context.around.stdout_terminal && !context.global.json && !context.global.jsonl;
     let text = match serde_json::from_str::<Value>(result.get()) {
         Ok(value) if pretty => format!("{value:#}\n"),
         Ok(_) | Err(_) => format!("{}\n", result.get()),

@@ -52,16 +52,16 @@ pub struct AskSaved {
 
 /// All but asking, which prints as it goes.
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     command: Option<&SavedPromptCommand>,
 ) -> Result<CommandOutput, Failure> {
     match command {
-        None | Some(SavedPromptCommand::Ls) => list(desk).await,
+        None | Some(SavedPromptCommand::Ls) => list(context).await,
         Some(SavedPromptCommand::Show { name }) => {
             let params = PromptNameParams { name: name.clone() };
-            let result = desk.caller.call::<Get>(params).await?;
+            let result = context.caller.call::<Get>(params).await?;
             // Escapes in it are shown, and mean nothing, where it is printed.
-            desk.print(&result, || {
+            context.print(&result, || {
                 format!("{}\n", result.text.trim_end_matches('\n'))
             })
         }
@@ -75,13 +75,13 @@ pub async fn run(
                 text: text(file)?,
                 replace: *replace,
             };
-            let result = desk.caller.call::<Save>(params).await?;
-            desk.print(&result, || format!("{}\n", safe::one_line(&result.file)))
+            let result = context.caller.call::<Save>(params).await?;
+            context.print(&result, || format!("{}\n", safe::one_line(&result.file)))
         }
         Some(SavedPromptCommand::Rm { name }) => {
             let params = PromptNameParams { name: name.clone() };
-            let result = desk.caller.call::<Remove>(params).await?;
-            desk.print(&result, || {
+            let result = context.caller.call::<Remove>(params).await?;
+            context.print(&result, || {
                 format!("{} is removed\n", safe::one_line(&result.file))
             })
         }
@@ -92,9 +92,9 @@ pub async fn run(
     }
 }
 
-async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<List>(Empty {}).await?;
-    desk.print(&result, || {
+async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<List>(Empty {}).await?;
+    context.print(&result, || {
         let row =
             |it: &SavedPrompt| vec![it.name.clone(), it.arguments.join(" "), it.begins.clone()];
         let rows: Vec<Vec<String>> = result.prompts.iter().map(row).collect();

@@ -16,13 +16,13 @@ pub enum StatusFormat {
 }
 
 pub async fn run(
-    desk: &CommandContext,
+    context: &CommandContext,
     format: Option<StatusFormat>,
 ) -> Result<CommandOutput, Failure> {
     if format == Some(StatusFormat::Prometheus) {
-        return metrics(desk).await;
+        return metrics(context).await;
     }
-    let status = desk.caller.call::<Status>(Empty {}).await?;
+    let status = context.caller.call::<Status>(Empty {}).await?;
     if format == Some(StatusFormat::Tmux) {
         // A turn that waits for a person runs too; it is shown once.
         let turns = status.running_turns.saturating_sub(status.pending_confirms);
@@ -35,7 +35,7 @@ pub async fn run(
         };
         return Ok(CommandOutput::text(text));
     }
-    desk.print(&status, || {
+    context.print(&status, || {
         let store = &status.store;
         let mut text = format!(
             "aishd {} · pid {} · since {}{}\n  socket         {}\n  config         {}\n  default model  {}\n  conversations  {} · {} · {} waiting · {} to be answered · {} clients\n  routing        {}\n  store          {} · journal {} KiB{}\n",
@@ -101,14 +101,14 @@ fn routing(routing: &RoutingStatus) -> String {
 }
 
 /// Counters in the text format of Prometheus.
-pub async fn metrics(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<Metrics>(Empty {}).await?;
-    desk.print(&result, || result.text.clone())
+pub async fn metrics(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<Metrics>(Empty {}).await?;
+    context.print(&result, || result.text.clone())
 }
 
-pub async fn reload(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<Reload>(Empty {}).await?;
-    let printed = desk.print(&result, || {
+pub async fn reload(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<Reload>(Empty {}).await?;
+    let printed = context.print(&result, || {
         let mut text = match (&result.errors[..], &result.changed[..]) {
             ([], []) => "nothing new: the files are in force as they are\n".to_owned(),
             ([], changed) => format!("changed: {}\n", changed.join(", ")),

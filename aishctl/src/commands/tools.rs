@@ -77,15 +77,20 @@ pub enum ToolsCommand {
 }
 
 /// Prints what is no list of calls.
-pub async fn look(desk: &CommandContext, command: &ToolsCommand) -> Result<CommandOutput, Failure> {
+pub async fn look(
+    context: &CommandContext,
+    command: &ToolsCommand,
+) -> Result<CommandOutput, Failure> {
     match command {
-        ToolsCommand::List { provider } => list::list(desk, provider.as_deref()).await,
-        ToolsCommand::Show { name } => list::show(desk, name).await,
-        ToolsCommand::Add { file } => manifests::add(desk, file).await,
-        ToolsCommand::Remove { name } => manifests::remove(desk, name).await,
-        ToolsCommand::Reload => manifests::reload(desk).await,
-        ToolsCommand::Route { action, tool } => intent::route(desk, action, tool.as_deref()).await,
-        ToolsCommand::Negotiate(args) => intent::negotiate(desk, args).await,
+        ToolsCommand::List { provider } => list::list(context, provider.as_deref()).await,
+        ToolsCommand::Show { name } => list::show(context, name).await,
+        ToolsCommand::Add { file } => manifests::add(context, file).await,
+        ToolsCommand::Remove { name } => manifests::remove(context, name).await,
+        ToolsCommand::Reload => manifests::reload(context).await,
+        ToolsCommand::Route { action, tool } => {
+            intent::route(context, action, tool.as_deref()).await
+        }
+        ToolsCommand::Negotiate(args) => intent::negotiate(context, args).await,
         ToolsCommand::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
     }
 }

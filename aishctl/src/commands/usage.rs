@@ -70,7 +70,7 @@ pub fn usd(text: &str) -> Result<Usd, String> {
         .ok_or_else(|| format!("`{text}` is no amount of US dollars (try 0.50)"))
 }
 
-pub async fn run(desk: &CommandContext, args: &UsageArgs) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, args: &UsageArgs) -> Result<CommandOutput, Failure> {
     let (since, max_age_ms) = match &args.since {
         None => (None, None),
         Some(PastTime::Time(time)) => (Some(time.clone()), None),
@@ -85,8 +85,8 @@ pub async fn run(desk: &CommandContext, args: &UsageArgs) -> Result<CommandOutpu
         since,
         max_age_ms,
     };
-    let result = desk.caller.call::<Get>(params).await?;
-    desk.print(&result, || table(&result))
+    let result = context.caller.call::<Get>(params).await?;
+    context.print(&result, || table(&result))
 }
 
 fn table(result: &UsageGetResult) -> String {
@@ -182,13 +182,13 @@ fn cost(usage: &Usage) -> String {
 }
 
 /// Shows what a conversation may take, or changes that.
-pub async fn budget(desk: &CommandContext, args: &BudgetArgs) -> Result<CommandOutput, Failure> {
-    let name = desk.name(args.conversation.as_deref());
-    let found = conversation_choice::resolve(&desk.caller, &desk.around, name).await?;
+pub async fn budget(context: &CommandContext, args: &BudgetArgs) -> Result<CommandOutput, Failure> {
+    let name = context.name(args.conversation.as_deref());
+    let found = conversation_choice::resolve(&context.caller, &context.around, name).await?;
     let before = found.budget.unwrap_or_default();
     if !args.off && args.tokens.is_none() && args.usd.is_none() {
         let shown = serde_json::json!({"conversation": found.id, "budget": found.budget, "usage": found.usage});
-        return desk.print(&shown, || format!("{}: {}\n", found.title, amounts(&found)));
+        return context.print(&shown, || format!("{}: {}\n", found.title, amounts(&found)));
     }
     let after = ConversationBudget {
         tokens: args.tokens.or(before.tokens),
@@ -198,12 +198,12 @@ pub async fn budget(desk: &CommandContext, args: &BudgetArgs) -> Result<CommandO
         id: found.id,
         budget: (!args.off).then_some(after),
     };
-    let result = desk.caller.call::<SetBudget>(params).await?;
+    let result = context.caller.call::<SetBudget>(params).await?;
     let now = ConversationStatus {
         budget: params.budget,
         ..found
     };
-    desk.print(&result, || format!("{}: {}\n", now.title, amounts(&now)))
+    context.print(&result, || format!("{}: {}\n", now.title, amounts(&now)))
 }
 
 /// What a conversation took and may take: `12 requests, 5230 tokens of 10000, $0.02 of $0.50`.

@@ -14,7 +14,7 @@ const CONFIRMS: usize = 50;
 
 /// The one that ended last of those that are called so.
 pub(super) async fn find(
-    desk: &CommandContext,
+    context: &CommandContext,
     conversation: Option<ConversationId>,
     name: &str,
 ) -> Result<Option<ConfirmRecord>, Failure> {
@@ -24,13 +24,13 @@ pub(super) async fn find(
         limit: Some(RECORDS),
         ..AuditListParams::default()
     };
-    let page = desk.caller.call::<List>(params).await?;
+    let page = context.caller.call::<List>(params).await?;
     let ended = page.records.iter();
     let ended = ended.filter(|it| it.kind == AuditKind::ConfirmResolved);
     let ended: Vec<ConfirmId> = ended.filter_map(|it| it.confirm).collect();
     for confirm in ended.into_iter().take(CONFIRMS) {
         // A conversation that was deleted has taken its own along.
-        let Ok(record) = desk.caller.call::<Get>(ConfirmParams { confirm }).await else {
+        let Ok(record) = context.caller.call::<Get>(ConfirmParams { confirm }).await else {
             continue;
         };
         if crate::commands::confirm::is_called(&record, name) {

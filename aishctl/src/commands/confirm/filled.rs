@@ -35,7 +35,7 @@ pub(super) fn read(given: &FormAnswers) -> Result<FormAnswers, Failure> {
 }
 
 pub(super) async fn allow(
-    desk: &CommandContext,
+    context: &CommandContext,
     record: &ConfirmRecord,
     decision: Decision,
     digest: Option<&str>,
@@ -48,10 +48,10 @@ pub(super) async fn allow(
     }
     let fields = form::fields(request);
     if record.state != ConfirmState::Pending {
-        return crate::commands::confirm::answer(desk, record, decision, None, None).await;
+        return crate::commands::confirm::answer(context, record, decision, None, None).await;
     }
     let asks = given.is_empty() && !fields.is_empty();
-    if asks && !desk.may_prompt {
+    if asks && !context.may_prompt {
         let hint = question::commands(request);
         let hint = hint.lines().next().unwrap_or_default().trim().to_owned();
         return Err(Failure::new(Exit::USAGE, "the form has to be filled in").hint(hint));
@@ -72,7 +72,7 @@ pub(super) async fn allow(
             .ok_or_else(left)?
     } else {
         let content = given.content(fields)?;
-        check_seen(desk, record, digest).await?;
+        check_seen(context, record, digest).await?;
         AnswerParams {
             confirm: request.confirm,
             decision,
@@ -82,7 +82,7 @@ pub(super) async fn allow(
             content: (!given.is_empty()).then_some(content),
         }
     };
-    send(desk, request.number, params).await
+    send(context, request.number, params).await
 }
 
 /// Asks for one field after the other. Nothing: the terminal was closed, or the person went back behind the first field.

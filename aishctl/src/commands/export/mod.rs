@@ -156,14 +156,17 @@ pub async fn run(
 }
 
 /// In a window, where stdout is the screen: only into a file.
-pub async fn to_file(desk: &CommandContext, args: &ExportArgs) -> Result<CommandOutput, Failure> {
+pub async fn to_file(
+    context: &CommandContext,
+    args: &ExportArgs,
+) -> Result<CommandOutput, Failure> {
     let Some(output) = &args.output else {
         return Err(Failure::new(Exit::USAGE, "here an export goes into a file")
             .hint(":export --output FILE"));
     };
     let sink = ExportSink::file(output, args.force)?;
-    let (around, global) = (&desk.around, &desk.global);
-    write(&desk.caller, None, around, global, args, sink).await?;
+    let (around, global) = (&context.around, &context.global);
+    write(&context.caller, None, around, global, args, sink).await?;
     let name = file::name(output);
     Ok(CommandOutput::text(format!("written to {name}\n")))
 }

@@ -42,15 +42,15 @@ struct FoundImport {
 }
 
 /// What the usual files hold, or those that are configured.
-pub(super) async fn usual(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let configured = desk.caller.call::<List>(Empty {}).await?.import;
+pub(super) async fn usual(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let configured = context.caller.call::<List>(Empty {}).await?.import;
     let names = configured.unwrap_or_else(|| USUAL.map(str::to_owned).to_vec());
-    let mut files: Vec<PathBuf> = names.iter().filter_map(|it| place(desk, it)).collect();
+    let mut files: Vec<PathBuf> = names.iter().filter_map(|it| place(context, it)).collect();
     files.retain(|it| it.is_file());
     files.dedup();
     let mut all = vec![];
     for file in files {
-        let read = read(&desk.caller, &file).await;
+        let read = read(&context.caller, &file).await;
         let (servers, wrong) = match read {
             Ok(result) => {
                 let each = result.servers.into_iter();
@@ -66,7 +66,7 @@ pub(super) async fn usual(desk: &CommandContext) -> Result<CommandOutput, Failur
             wrong,
         });
     }
-    desk.print(&all, || {
+    context.print(&all, || {
         if all.is_empty() {
             return "no file of another program was found; aishctl mcp import FILE\n".to_owned();
         }
@@ -89,11 +89,12 @@ fn table(found: &FoundImport) -> String {
     text
 }
 
-fn place(desk: &CommandContext, name: &str) -> Option<PathBuf> {
+fn place(context: &CommandContext, name: &str) -> Option<PathBuf> {
     match name.strip_prefix("~/") {
-        Some(rest) => Some(Path::new(desk.around.variable("HOME")?).join(rest)),
+        Some(rest) => Some(Path::new(context.around.variable("HOME")?).join(rest)),
         None => Some(
-            desk.around
+            context
+                .around
                 .cwd
                 .join(name.strip_prefix("./").unwrap_or(name)),
         ),
@@ -101,18 +102,18 @@ fn place(desk: &CommandContext, name: &str) -> Option<PathBuf> {
 }
 
 /// The tables for the configuration.
-pub(super) async fn print(desk: &CommandContext, file: &Path) -> Result<CommandOutput, Failure> {
-    let path = desk.around.cwd.join(file);
-    let result = read_only(&desk.caller, &path).await?;
-    desk.print(&result, || tables(&path, &result))
+pub(super) async fn print(context: &CommandContext, file: &Path) -> Result<CommandOutput, Failure> {
+    let path = context.around.cwd.join(file);
+    let result = read_only(&context.caller, &path).await?;
+    context.print(&result, || tables(&path, &result))
 }
 
 /// Puts them into the user's configuration.
-pub async fn write(desk: config::ConfigContext<'_>, file: &Path) -> Result<Exit, Failure> {
-    let path = desk.around.cwd.join(file);
-    let link = desk.reach.open(DaemonWait::No).await?;
+pub async fn write(context: config::ConfigContext<'_>, file: &Path) -> Result<Exit, Failure> {
+    let path = context.around.cwd.join(file);
+    let link = context.reach.open(DaemonWait::No).await?;
     let result = read_only(&link.caller, &path).await?;
-    desk.add(&tables(&path, &result)).await
+    context.add(&tables(&path, &result)).await
 }
 
 /// Where one file is read, what is wrong is of that file.

@@ -11,36 +11,38 @@ use crate::failure::Failure;
 use crate::safe;
 
 pub(super) async fn pin(
-    desk: &CommandContext,
+    context: &CommandContext,
     alias: &str,
     uri: &str,
 ) -> Result<CommandOutput, Failure> {
-    let params = params(here(desk).await?, alias, uri);
-    let pinned = desk.caller.call_within::<Pin>(params, Some(patience(desk)));
-    render(desk, &pinned.await?)
+    let params = params(here(context).await?, alias, uri);
+    let pinned = context
+        .caller
+        .call_within::<Pin>(params, Some(patience(context)));
+    render(context, &pinned.await?)
 }
 
 pub(super) async fn unpin(
-    desk: &CommandContext,
+    context: &CommandContext,
     alias: &str,
     uri: &str,
 ) -> Result<CommandOutput, Failure> {
-    let params = params(here(desk).await?, alias, uri);
-    let left = desk
+    let params = params(here(context).await?, alias, uri);
+    let left = context
         .caller
-        .call_within::<Unpin>(params, Some(patience(desk)));
-    render(desk, &left.await?)
+        .call_within::<Unpin>(params, Some(patience(context)));
+    render(context, &left.await?)
 }
 
-pub(super) async fn list(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let conversation = here(desk).await?;
+pub(super) async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let conversation = here(context).await?;
     let params = McpConversationParams { conversation };
-    let pinned = desk.caller.call::<Pinned>(params).await?;
-    render(desk, &pinned)
+    let pinned = context.caller.call::<Pinned>(params).await?;
+    render(context, &pinned)
 }
 
-async fn here(desk: &CommandContext) -> Result<ConversationId, Failure> {
-    let found = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None));
+async fn here(context: &CommandContext) -> Result<ConversationId, Failure> {
+    let found = conversation_choice::resolve(&context.caller, &context.around, context.name(None));
     Ok(found.await?.id)
 }
 
@@ -52,8 +54,8 @@ fn params(conversation: ConversationId, alias: &str, uri: &str) -> ResourcePinPa
     }
 }
 
-fn render(desk: &CommandContext, result: &PinnedResult) -> Result<CommandOutput, Failure> {
-    desk.print(result, || {
+fn render(context: &CommandContext, result: &PinnedResult) -> Result<CommandOutput, Failure> {
+    context.print(result, || {
         if result.pinned.is_empty() {
             return "nothing is pinned here\n".to_owned();
         }

@@ -71,17 +71,17 @@ impl NegotiateArgs {
 }
 
 pub(super) async fn route(
-    desk: &CommandContext,
+    context: &CommandContext,
     action: &[String],
     tool: Option<&str>,
 ) -> Result<CommandOutput, Failure> {
     let params = RouteParams {
-        conversation: named_conversation(desk).await?,
+        conversation: named_conversation(context).await?,
         action: action.join(" "),
         tool: tool.map(str::to_owned),
     };
-    let routing = desk.caller.call::<Route>(params).await?;
-    let mut printed = desk.print(&routing, || routing_text(&routing))?;
+    let routing = context.caller.call::<Route>(params).await?;
+    let mut printed = context.print(&routing, || routing_text(&routing))?;
     if routing.outcome != RoutingOutcome::Found {
         printed.exit = Exit::UNKNOWN;
     }
@@ -112,10 +112,11 @@ fn routing_text(routing: &IntentRouting) -> String {
 }
 
 pub(super) async fn negotiate(
-    desk: &CommandContext,
+    context: &CommandContext,
     args: &NegotiateArgs,
 ) -> Result<CommandOutput, Failure> {
-    let meant = conversation_choice::resolve(&desk.caller, &desk.around, desk.name(None)).await?;
+    let meant =
+        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
     let params = NegotiateParams {
         conversation: meant.id,
         action: args.action.clone(),
@@ -125,10 +126,10 @@ pub(super) async fn negotiate(
         on_confirm: args.on_confirm(),
         wait_ms: None,
     };
-    let deadline = desk.global.timeout;
-    let asking = desk.caller.call_within::<Negotiate>(params, deadline);
+    let deadline = context.global.timeout;
+    let asking = context.caller.call_within::<Negotiate>(params, deadline);
     let result = asking.await?;
-    let mut printed = desk.print(&result, || result_text(&result))?;
+    let mut printed = context.print(&result, || result_text(&result))?;
     printed.exit = exit(&result);
     Ok(printed)
 }

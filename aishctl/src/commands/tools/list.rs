@@ -16,20 +16,24 @@ const SUMMARY_COLUMNS: usize = 60;
 
 /// The conversation that was named.
 pub(super) async fn named_conversation(
-    desk: &CommandContext,
+    context: &CommandContext,
 ) -> Result<Option<ConversationId>, Failure> {
-    Ok(match desk.name(None) {
-        Some(name) => Some(conversation_choice::by_name(&desk.caller, name).await?.id),
+    Ok(match context.name(None) {
+        Some(name) => Some(
+            conversation_choice::by_name(&context.caller, name)
+                .await?
+                .id,
+        ),
         None => None,
     })
 }
 
 pub(super) async fn list(
-    desk: &CommandContext,
+    context: &CommandContext,
     provider: Option<&str>,
 ) -> Result<CommandOutput, Failure> {
-    let conversation = named_conversation(desk).await?;
-    let mut whole = desk
+    let conversation = named_conversation(context).await?;
+    let mut whole = context
         .caller
         .call::<List>(ToolListParams {
             conversation,
@@ -41,7 +45,7 @@ pub(super) async fn list(
             conversation,
             cursor: Some(cursor),
         };
-        let page = desk.caller.call::<List>(params).await?;
+        let page = context.caller.call::<List>(params).await?;
         whole.tools.extend(page.tools);
         whole.next_cursor = page.next_cursor;
     }
@@ -53,7 +57,7 @@ pub(super) async fn list(
             return Err(Failure::new(Exit::UNKNOWN, message).hint("aishctl mcp list"));
         }
     }
-    desk.print(&whole, || {
+    context.print(&whole, || {
         let row = |it: &ToolDescription| {
             let description = it.description.lines().next().unwrap_or_default();
             vec![
@@ -78,13 +82,13 @@ fn permission_word(tool: &ToolDescription) -> &'static str {
     }
 }
 
-pub(super) async fn show(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+pub(super) async fn show(context: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
     let params = DescribeParams {
         name: name.to_owned(),
-        conversation: named_conversation(desk).await?,
+        conversation: named_conversation(context).await?,
     };
-    let tool = desk.caller.call::<Describe>(params).await?;
-    desk.print(&tool, || render(&tool))
+    let tool = context.caller.call::<Describe>(params).await?;
+    context.print(&tool, || render(&tool))
 }
 
 fn render(tool: &ToolDescription) -> String {

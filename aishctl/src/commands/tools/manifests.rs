@@ -16,7 +16,7 @@ use crate::safe;
 /// More than the daemon takes, so that it is the daemon that says so.
 const MAX_FILE_BYTES: u64 = 512 << 10;
 
-pub(super) async fn add(desk: &CommandContext, file: &Path) -> Result<CommandOutput, Failure> {
+pub(super) async fn add(context: &CommandContext, file: &Path) -> Result<CommandOutput, Failure> {
     let wrong = |error: std::io::Error| {
         Failure::new(
             Exit::USAGE,
@@ -33,20 +33,20 @@ pub(super) async fn add(desk: &CommandContext, file: &Path) -> Result<CommandOut
         manifest: std::fs::read_to_string(&file).map_err(wrong)?,
         base: file.parent().map(|it| it.display().to_string()),
     };
-    let result = desk.caller.call::<Register>(params).await?;
-    desk.print(&result, || registered_text("written", &result))
+    let result = context.caller.call::<Register>(params).await?;
+    context.print(&result, || registered_text("written", &result))
 }
 
-pub(super) async fn remove(desk: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+pub(super) async fn remove(context: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
     let name = name.to_owned();
     let params = UnregisterParams { name };
-    let result = desk.caller.call::<Unregister>(params).await?;
-    desk.print(&result, || registered_text("removed", &result))
+    let result = context.caller.call::<Unregister>(params).await?;
+    context.print(&result, || registered_text("removed", &result))
 }
 
-pub(super) async fn reload(desk: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = desk.caller.call::<Reload>(Empty {}).await?;
-    let printed = desk.print(&result, || {
+pub(super) async fn reload(context: &CommandContext) -> Result<CommandOutput, Failure> {
+    let result = context.caller.call::<Reload>(Empty {}).await?;
+    let printed = context.print(&result, || {
         let mut text = format!("{} read\n", result.read);
         for line in result.changes.iter().chain(&result.errors) {
             text.push_str(&safe::one_line(line));
