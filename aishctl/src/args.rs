@@ -9,7 +9,7 @@ use crate::commands::audit::AuditArgs;
 use crate::commands::config::ConfigCommand;
 use crate::commands::confirm::ConfirmCommand;
 use crate::commands::context::ContextCommand;
-use crate::commands::conversations::{ConversationCommand, ForkArgs, SearchArgs};
+use crate::commands::conversation::{ConversationCommand, ForkArgs, SearchArgs};
 use crate::commands::export::ExportArgs;
 use crate::commands::import::ImportArgs;
 use crate::commands::log::LogArgs;

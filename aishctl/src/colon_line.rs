@@ -4,7 +4,7 @@ use aish_proto::id::ConversationId;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{CtlArgs, CtlCommand};
-use crate::commands::conversations::ConversationCommand;
+use crate::commands::conversation::ConversationCommand;
 use crate::commands::memory::RememberArgs;
 use crate::commands::norris::{NorrisCommand, NorrisLaunchArgs};
 use crate::commands::route::RouteCommand;

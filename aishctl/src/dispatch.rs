@@ -6,7 +6,7 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::prompt_ask::PromptRequest;
 use crate::commands::status::{self, StatusFormat};
 use crate::commands::{
-    audit, confirm, context, conversations, export, import, log, mcp, memory, model, norris,
+    audit, confirm, context, conversation, export, import, log, mcp, memory, model, norris,
     permission, queue, resource, result, route, rpc, saved_prompt, tools, usage,
 };
 use crate::dispatch::mcp::McpCommand;
@@ -19,9 +19,9 @@ impl CommandContext {
     /// Runs a command that prints once.
     pub async fn run(&self, command: &CtlCommand) -> Result<CommandOutput, Failure> {
         match command {
-            CtlCommand::Conv { command } => conversations::run(self, command).await,
-            CtlCommand::Fork(args) => conversations::fork(self, args).await,
-            CtlCommand::Search(args) => conversations::search(self, args).await,
+            CtlCommand::Conv { command } => conversation::run(self, command).await,
+            CtlCommand::Fork(args) => conversation::fork(self, args).await,
+            CtlCommand::Search(args) => conversation::search(self, args).await,
             CtlCommand::Status { format } => status::run(self, *format).await,
             CtlCommand::Reload => status::reload(self).await,
             CtlCommand::Metrics => status::metrics(self).await,

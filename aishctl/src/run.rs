@@ -21,7 +21,7 @@ use crate::client::service::{self, ServiceCommand};
 use crate::command_output::CommandOutput;
 use crate::commands::command_context::CommandContext;
 use crate::commands::confirm::{ConfirmCommand, watch};
-use crate::commands::conversations::ConversationCommand;
+use crate::commands::conversation::ConversationCommand;
 use crate::commands::export::{self, ExportArgs, ExportSink};
 use crate::commands::import::{self, ImportArgs};
 use crate::commands::log::{self, LogArgs};

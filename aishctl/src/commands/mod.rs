@@ -7,7 +7,7 @@ pub mod command_context;
 pub mod config;
 pub mod confirm;
 pub mod context;
-pub mod conversations;
+pub mod conversation;
 pub mod directory_listing;
 pub mod doctor;
 pub mod export;

@@ -142,7 +142,7 @@ impl Drop for LineEditor {
 }
 
 /// Draws whenever there is something, but not for every row of a burst. Ends with the process.
-pub(super) fn print(screen: &Screen) -> ! {
+pub(super) fn keep_drawing(screen: &Screen) -> ! {
     loop {
         screen.wait_due();
         screen.draw();

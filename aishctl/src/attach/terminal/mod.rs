@@ -114,7 +114,7 @@ impl Terminal {
             title: (String::new(), 0),
             editor: Some(TerminalThreads {
                 edit: Box::new(move || editor.run()),
-                print: Box::new(move || editor::print(&woken)),
+                print: Box::new(move || editor::keep_drawing(&woken)),
             }),
             resizes,
         })
