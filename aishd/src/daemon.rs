@@ -217,10 +217,10 @@ async fn run(
     let witness = StoreWitness::start(&store, &settings).await;
     migrate_levels::hand_out(&store, &settings.policy).await;
     let live = configured.live(logging, witness.clone());
-    let shelf = registry::shelf(live.clone(), &tools).await;
+    let manifests = registry::manifests(live.clone(), &tools).await;
     let server = build(
         daemon_info(&store, &around),
-        (hub.clone(), shelf.clone(), children.clone()),
+        (hub.clone(), manifests.clone(), children.clone()),
         live.clone(),
         &settings,
         (ring, redactor),
@@ -251,7 +251,12 @@ async fn run(
     let mut chores = chores(&server.directory, &store, &children, watchdog, &around);
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
     chores.spawn(notifier.run());
-    follow(&mut chores, live, witness, (&server.directory, hub, shelf));
+    follow(
+        &mut chores,
+        live,
+        witness,
+        (&server.directory, hub, manifests),
+    );
     let serving = listen::listen(server.clone(), listener);
     let working = async {
         let ((), until) = tokio::join!(serving, stop::in_order(&server, &stops, signals));
@@ -374,7 +379,7 @@ fn broker(logging: &RunningLog, store: &Store, children: Children) -> Broker {
 /// Puts the parts together.
 fn build(
     about: DaemonInfo,
-    (hub, shelf, children): (Hub, Arc<ManifestStore>, Children),
+    (hub, manifests, children): (Hub, Arc<ManifestStore>, Children),
     config: Arc<LiveConfig>,
     settings: &Settings,
     (log, redactor): (LogRing, Redactor),
@@ -385,7 +390,7 @@ fn build(
         directory: ConversationDirectory::new(services, settings.max_conversations_in_memory),
         provider_among: Box::new(move |line| children.provider_among(line)?.parse().ok()),
         hub,
-        shelf,
+        manifests,
         about,
         limits: limits(settings),
         log,
@@ -438,9 +443,9 @@ fn follow(
     chores: &mut JoinSet<()>,
     live: Arc<LiveConfig>,
     witness: StoreWitness,
-    (directory, hub, shelf): (&ConversationDirectory, Hub, Arc<ManifestStore>),
+    (directory, hub, manifests): (&ConversationDirectory, Hub, Arc<ManifestStore>),
 ) {
-    chores.spawn(registry::follow(shelf, live.clone()));
+    chores.spawn(registry::follow(manifests, live.clone()));
     chores.spawn(witness.make_up_for(live.clone()));
     let definitions = directory.definitions().clone();
     chores.spawn(rules::follow(

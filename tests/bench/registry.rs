@@ -69,7 +69,7 @@ fn live(folder: &Path) -> Arc<LiveConfig> {
 }
 
 /// Each reading ends as in the daemon: with the catalog that the next request is offered.
-fn shelf(live: Arc<LiveConfig>, catalog: Arc<Mutex<Catalog>>) -> ManifestStore {
+fn manifests(live: Arc<LiveConfig>, catalog: Arc<Mutex<Catalog>>) -> ManifestStore {
     let before = Mutex::new(ManifestRegistry::default());
     let publish = move |manifests: Vec<_>, _faults: &[String]| {
         let mut before = before.lock().unwrap();
@@ -98,9 +98,9 @@ fn main() {
     }
     let catalog = Arc::default();
     let loads = (0..ROUNDS).map(|_| {
-        let shelf = shelf(live.clone(), Arc::clone(&catalog));
+        let manifests = manifests(live.clone(), Arc::clone(&catalog));
         let started = Instant::now();
-        let report = shelf.read(ManifestSelection::Changed);
+        let report = manifests.read(ManifestSelection::Changed);
         let took = started.elapsed();
         assert_eq!(
             (MANIFESTS, Vec::<String>::new()),
@@ -117,8 +117,8 @@ fn main() {
         MANIFESTS * CAPABILITIES,
         catalog.lock().unwrap().iter().count()
     );
-    let shelf = shelf(live, catalog);
-    shelf.read(ManifestSelection::Changed);
+    let manifests = manifests(live, catalog);
+    manifests.read(ManifestSelection::Changed);
     let changes = (0..ROUNDS).map(|round| {
         let at = round % MANIFESTS;
         fs::write(
@@ -127,7 +127,7 @@ fn main() {
         )
         .unwrap();
         let started = Instant::now();
-        let report = shelf.read(ManifestSelection::Changed);
+        let report = manifests.read(ManifestSelection::Changed);
         let took = started.elapsed();
         assert_eq!(
             (1, 1),

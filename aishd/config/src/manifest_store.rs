@@ -32,7 +32,7 @@ pub struct ManifestStore {
     held: Mutex<HeldManifests>,
 }
 
-/// What a shelf needs of others.
+/// What the store of manifests needs of others.
 pub struct ManifestStoreServices {
     /// Finds a program by its name.
     pub find: Box<FindManifestProgram>,
@@ -91,7 +91,7 @@ pub enum ManifestSelection {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum ShelfError {
+pub enum ManifestStoreError {
     /// What is wrong with the manifest, each with its place.
     #[error("{}", .0.join("\n"))]
     Faults(Vec<String>),
@@ -310,8 +310,8 @@ impl ManifestStore {
         &self,
         text: &str,
         base: Option<&Path>,
-    ) -> Result<(PathBuf, ManifestReport), ShelfError> {
-        let folder = self.own_folder().ok_or(ShelfError::Homeless)?;
+    ) -> Result<(PathBuf, ManifestReport), ManifestStoreError> {
+        let folder = self.own_folder().ok_or(ManifestStoreError::Homeless)?;
         let text = match base {
             Some(base) => from_here(text, base),
             None => text.to_owned(),
@@ -320,14 +320,14 @@ impl ManifestStore {
         let source = SourceText::new(origin, FileExposure::Private, text.clone());
         let item = self.item(&source, &folder.join("manifest.toml"));
         let Some(manifest) = item.good else {
-            return Err(ShelfError::Faults(item.faults));
+            return Err(ManifestStoreError::Faults(item.faults));
         };
         let name = manifest.name.clone();
         let mut held = self.held.lock();
         let mut of_name = held.items.iter().filter(|(_, it)| it.is_of(&name));
         let file = match of_name.next() {
             Some((file, _)) if file.parent() == Some(&folder) => file.clone(),
-            Some(_) => return Err(ShelfError::Taken(name)),
+            Some(_) => return Err(ManifestStoreError::Taken(name)),
             None => folder.join(format!("{name}.toml")),
         };
         let mut taken = (self.means.taken)();
@@ -337,11 +337,11 @@ impl ManifestStore {
             .get(&file)
             .is_some_and(|it| !it.is_of(&name) && it.good.is_some());
         if taken.contains(&name) || others {
-            return Err(ShelfError::Taken(name));
+            return Err(ManifestStoreError::Taken(name));
         }
         let fail = |action| {
             let path = file.display().to_string();
-            move |source| ShelfError::Io {
+            move |source| ManifestStoreError::Io {
                 action,
                 path,
                 source,
@@ -354,20 +354,20 @@ impl ManifestStore {
     }
 
     /// Takes the manifest of a provider away.
-    pub fn remove(&self, name: &Alias) -> Result<(PathBuf, ManifestReport), ShelfError> {
-        let folder = self.own_folder().ok_or(ShelfError::Homeless)?;
+    pub fn remove(&self, name: &Alias) -> Result<(PathBuf, ManifestReport), ManifestStoreError> {
+        let folder = self.own_folder().ok_or(ManifestStoreError::Homeless)?;
         let mut held = self.held.lock();
         let found = held.items.iter().find(|(_, it)| it.is_of(name));
         let file = found.map(|(file, _)| file.clone());
-        let file = file.ok_or_else(|| ShelfError::Unknown(name.clone()))?;
+        let file = file.ok_or_else(|| ManifestStoreError::Unknown(name.clone()))?;
         if file.parent() != Some(&folder) {
-            return Err(ShelfError::Elsewhere {
+            return Err(ManifestStoreError::Elsewhere {
                 name: name.clone(),
                 file: file.display().to_string(),
                 folder: folder.display().to_string(),
             });
         }
-        fs::remove_file(&file).map_err(|source| ShelfError::Io {
+        fs::remove_file(&file).map_err(|source| ManifestStoreError::Io {
             action: "remove",
             path: file.display().to_string(),
             source,

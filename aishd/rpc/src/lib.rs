@@ -32,7 +32,7 @@ mod notices;
 mod notification;
 mod outbox;
 mod permission;
-mod pin;
+mod pinned_resource;
 mod process_descent;
 mod prompt;
 mod provider_name;
@@ -84,7 +84,7 @@ pub struct RpcServer {
     pub provider_among: ProviderAmong,
     pub hub: Hub,
     /// Manifests of tools.
-    pub shelf: Arc<ManifestStore>,
+    pub manifests: Arc<ManifestStore>,
     pub about: DaemonInfo,
     pub limits: ProtocolLimits,
     /// The last lines of the log.
@@ -136,7 +136,7 @@ pub struct ServerParts {
     pub directory: ConversationDirectory,
     pub provider_among: ProviderAmong,
     pub hub: Hub,
-    pub shelf: Arc<ManifestStore>,
+    pub manifests: Arc<ManifestStore>,
     pub about: DaemonInfo,
     pub limits: ProtocolLimits,
     pub log: LogRing,
@@ -199,7 +199,7 @@ impl RpcServer {
             directory: parts.directory,
             provider_among: parts.provider_among,
             hub: parts.hub,
-            shelf: parts.shelf,
+            manifests: parts.manifests,
             about: parts.about,
             limits: parts.limits,
             log: parts.log,
@@ -253,7 +253,7 @@ fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     mcp::register_all(&mut module);
     prompt::register_all(&mut module);
     saved_prompt::register_all(&mut module);
-    pin::register_all(&mut module);
+    pinned_resource::register_all(&mut module);
     blob::register_all(&mut module);
     resource::register_all(&mut module);
     config::register_all(&mut module);

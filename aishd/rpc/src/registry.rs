@@ -8,7 +8,9 @@ use aish_proto::tool::{
     Register, RegisterParams, RegisterResult, Reload, ToolReloadResult, Unregister,
     UnregisterParams,
 };
-use aishd_config::manifest_store::{ManifestReport, ManifestSelection, ManifestStore, ShelfError};
+use aishd_config::manifest_store::{
+    ManifestReport, ManifestSelection, ManifestStore, ManifestStoreError,
+};
 use jsonrpsee::RpcModule;
 
 use super::method_error::{HOME, MethodError};
@@ -70,24 +72,26 @@ pub(super) async fn ask<T: Send + 'static>(
     server: &RpcServer,
     ask: impl FnOnce(&ManifestStore) -> T + Send + 'static,
 ) -> Result<T, MethodError> {
-    let shelf = server.shelf.clone();
-    tokio::task::spawn_blocking(move || ask(&shelf))
+    let manifests = server.manifests.clone();
+    tokio::task::spawn_blocking(move || ask(&manifests))
         .await
         .map_err(|panic| MethodError::internal(&panic.to_string()))
 }
 
-impl From<ShelfError> for MethodError {
-    fn from(error: ShelfError) -> Self {
+impl From<ManifestStoreError> for MethodError {
+    fn from(error: ManifestStoreError) -> Self {
         let message = error.to_string();
         match error {
-            ShelfError::Faults(_) => Self::new(ErrorKind::InvalidConfig, message),
-            ShelfError::Homeless => Self::new(ErrorKind::InvalidConfig, message).hint(HOME),
-            ShelfError::Taken(_) => Self::new(ErrorKind::Busy, message).hint("another `name`"),
-            ShelfError::Unknown(_) => {
+            ManifestStoreError::Faults(_) => Self::new(ErrorKind::InvalidConfig, message),
+            ManifestStoreError::Homeless => Self::new(ErrorKind::InvalidConfig, message).hint(HOME),
+            ManifestStoreError::Taken(_) => {
+                Self::new(ErrorKind::Busy, message).hint("another `name`")
+            }
+            ManifestStoreError::Unknown(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl tools list")
             }
-            ShelfError::Elsewhere { .. } => Self::new(ErrorKind::NotFound, message),
-            ShelfError::Io { .. } => Self::new(ErrorKind::Storage, message),
+            ManifestStoreError::Elsewhere { .. } => Self::new(ErrorKind::NotFound, message),
+            ManifestStoreError::Io { .. } => Self::new(ErrorKind::Storage, message),
         }
     }
 }

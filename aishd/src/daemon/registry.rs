@@ -34,12 +34,12 @@ pub(super) fn tools(
 }
 
 /// The manifests as they are now, published.
-pub(super) async fn shelf(live: Arc<LiveConfig>, tools: &ToolRunner) -> Arc<ManifestStore> {
+pub(super) async fn manifests(live: Arc<LiveConfig>, tools: &ToolRunner) -> Arc<ManifestStore> {
     let path = environment_variables::of_children()
         .remove("PATH")
         .unwrap_or_default();
     let (taken, published) = (tools.clone(), tools.clone());
-    let shelf = Arc::new(ManifestStore::new(
+    let manifests = Arc::new(ManifestStore::new(
         live,
         manifest_store::ManifestStoreServices {
             find: Box::new(move |name| find(&path, name)),
@@ -47,8 +47,8 @@ pub(super) async fn shelf(live: Arc<LiveConfig>, tools: &ToolRunner) -> Arc<Mani
             publish: Box::new(move |manifests, faults| published.publish(manifests, faults)),
         },
     ));
-    read(&shelf).await;
-    shelf
+    read(&manifests).await;
+    manifests
 }
 
 fn find(path: &str, name: &str) -> Option<PathBuf> {
@@ -62,8 +62,8 @@ fn find(path: &str, name: &str) -> Option<PathBuf> {
 }
 
 /// Reads those that have changed, or were never read.
-async fn read(shelf: &Arc<ManifestStore>) {
-    let reading = shelf.clone();
+async fn read(manifests: &Arc<ManifestStore>) {
+    let reading = manifests.clone();
     let read = tokio::task::spawn_blocking(move || reading.read(ManifestSelection::Changed)).await;
     if let Err(panic) = read {
         tracing::error!(%panic, "manifests of tools could not be read");
@@ -71,8 +71,8 @@ async fn read(shelf: &Arc<ManifestStore>) {
 }
 
 /// Reads them, and again whenever a file or the configuration changes, for ever.
-pub(super) async fn follow(shelf: Arc<ManifestStore>, live: Arc<LiveConfig>) {
-    let watched = shelf.clone();
+pub(super) async fn follow(manifests: Arc<ManifestStore>, live: Arc<LiveConfig>) {
+    let watched = manifests.clone();
     let mut eye = FileWatcher::open(move || WatchedPaths {
         files: watched.scripts(),
         folders: watched.folders(),
@@ -80,7 +80,7 @@ pub(super) async fn follow(shelf: Arc<ManifestStore>, live: Arc<LiveConfig>) {
     let mut standing = live.watch_status();
     let mut servers = live.mcp();
     loop {
-        read(&shelf).await;
+        read(&manifests).await;
         eye.look_after().await;
         tokio::select! {
             () = eye.changed() => {}
