@@ -7,8 +7,8 @@ use aishd_log::confirm::{OnConfirm, Then};
 /// Whether a person is attached who could answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    ByPerson,
-    ByNobody,
+    Attended,
+    Unattended,
 }
 
 /// Why no person is asked.
@@ -22,8 +22,8 @@ pub enum Unasked {
 /// Asks, if what the asker of the turn said allows it.
 pub fn may_ask(on_confirm: &OnConfirm, attended: Presence) -> Result<(), Unasked> {
     match (on_confirm.then, attended) {
-        (Then::Ask, _) | (Then::AskAttended, Presence::ByPerson) => Ok(()),
-        (Then::AskAttended, Presence::ByNobody) => Err(Unasked::NobodyAttached),
+        (Then::Ask, _) | (Then::AskAttended, Presence::Attended) => Ok(()),
+        (Then::AskAttended, Presence::Unattended) => Err(Unasked::NobodyAttached),
         (Then::Deny, _) => Err(Unasked::ConfirmDeny),
     }
 }

@@ -1,5 +1,6 @@
-//! Is this destructive? The one place that says so, for whatever a run wants to do. The answer can only make a
-//! call stricter: what is not destructive still has to be let through by the levels of the launch.
+//! What a run halts for: the one place that says so, for whatever a run wants to do. What is destructive in a command it
+//! asks `aishd_command::destructive`. The answer can only make a call stricter: what is no reason to halt still has to be
+//! let through by the levels of the launch.
 
 use std::path::{Path, PathBuf};
 
@@ -130,7 +131,7 @@ pub fn of_command(
         home: setting.home(),
         variables: &setting.variables,
     };
-    let dangers = destructive::judge_unwatched(&reading, command, roots, cwd, surroundings);
+    let dangers = destructive::judge_unattended(&reading, command, roots, cwd, surroundings);
     if !dangers.is_empty() {
         Err(HaltReason::Command(dangers))
     } else if destructive::only_reads(&reading, command, cwd) {

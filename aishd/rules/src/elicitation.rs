@@ -62,21 +62,21 @@ mod tests {
     /// As for every confirm.
     #[test]
     fn a_form_is_shown_where_somebody_can_fill_it_in() {
-        use Presence::{ByNobody, ByPerson};
+        use Presence::{Attended, Unattended};
         let asks = "asks c7 until Some(Timestamp(15))";
-        check(Then::Ask, ByNobody, 0, asks);
-        check(Then::AskAttended, ByPerson, MOST - 1, asks);
+        check(Then::Ask, Unattended, 0, asks);
+        check(Then::AskAttended, Attended, MOST - 1, asks);
         let declined = |why| format!("mcp t asked for input during t__x: declined, {why}");
         check(
             Then::AskAttended,
-            ByNobody,
+            Unattended,
             0,
             &declined("nobody is attached who could allow it"),
         );
-        check(Then::Deny, ByPerson, 0, &declined("--confirm=deny"));
+        check(Then::Deny, Attended, 0, &declined("--confirm=deny"));
         check(
             Then::Ask,
-            ByPerson,
+            Attended,
             MOST,
             &declined("too much is asked at once"),
         );
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_digest_is_of_what_is_asked() {
-        let digest = |params: Value| match judged(Then::Ask, Presence::ByPerson, 0, &params) {
+        let digest = |params: Value| match judged(Then::Ask, Presence::Attended, 0, &params) {
             ServerRequestJudgement::Ask(confirm) => confirm.digest,
             other @ (ServerRequestJudgement::Decline(_) | ServerRequestJudgement::Refuse(_)) => {
                 panic!("{other:?}")

@@ -73,7 +73,7 @@ mod tests {
         let content = json!({"type": "text", "text": "hi"});
         Case {
             then: Then::Ask,
-            attended: Presence::ByPerson,
+            attended: Presence::Attended,
             open: 0,
             preset: Some(Preset::demo()),
             params: json!({"messages": [{"role": "user", "content": content}], "maxTokens": 100}),
@@ -126,7 +126,7 @@ mod tests {
         let declined = |why| format!("mcp t asked for a model during t__x: declined, {why}");
         let nobody = Case {
             then: Then::AskAttended,
-            attended: Presence::ByNobody,
+            attended: Presence::Unattended,
             ..case()
         };
         check(&nobody, &declined("nobody is attached who could allow it"));

@@ -49,16 +49,16 @@ pub fn judge(reading: &Reading, text: &str, roots: &[PathBuf], cwd: &Path) -> Ve
             places: Places::new(roots, cwd),
             found: vec![],
             depth: 0,
-            unwatched: None,
+            unattended: None,
             found_names: false,
         },
         (reading, text),
     )
 }
 
-/// The same for a run, which nobody watches: there, what may show keys or the environment to a model, reaches the
+/// The same for a run, which nobody attends: there, what may show keys or the environment to a model, reaches the
 /// network, or brings programs of others is a danger too.
-pub fn judge_unwatched(
+pub fn judge_unattended(
     reading: &Reading,
     text: &str,
     roots: &[PathBuf],
@@ -70,7 +70,7 @@ pub fn judge_unwatched(
             places: Places::new(roots, cwd),
             found: vec![],
             depth: 0,
-            unwatched: Some(UnattendedLimits::new(surroundings, roots)),
+            unattended: Some(UnattendedLimits::new(surroundings, roots)),
             found_names: false,
         },
         (reading, text),
@@ -148,8 +148,8 @@ struct Judge<'a> {
     places: Places<'a>,
     found: Vec<Danger>,
     depth: usize,
-    /// What else is asked about where nobody watches.
-    unwatched: Option<UnattendedLimits<'a>>,
+    /// What else is asked about where nobody attends.
+    unattended: Option<UnattendedLimits<'a>>,
     /// Whether the words that `find` makes are certain to name no place of keys.
     found_names: bool,
 }
@@ -327,7 +327,7 @@ impl Judge<'_> {
         }
         if !is_about_itself(call) {
             self.program(call);
-            self.judge_unattended(call);
+            self.judge_call_of_run(call);
         }
         self.depth -= 1;
     }

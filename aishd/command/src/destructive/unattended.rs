@@ -1,5 +1,5 @@
-//! What only a run is asked about, because nobody watches it and all that it reads goes to a model: reading that is
-//! not certain to spare keys, and what prints the environment. What reaches others is in `reached`.
+//! What only a run is asked about, because nobody attends it and all that it reads goes to a model: reading that is
+//! not certain to spare keys, and what prints the environment. What reaches others is in `outside_effects`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub struct RunSurroundings<'a> {
     pub variables: &'a BTreeMap<String, String>,
 }
 
-/// Besides [`known::TALKS`]: what its words name is not shown.
+/// Besides [`harmless_programs::TALKS`]: what its words name is not shown.
 const SPARES: &str = "sleep seq wait exit return break continue shift expr factor numfmt nproc tr kill jobs set read unset local \
     pgrep pidof df free uptime findmnt mount lsblk tput tee rmdir mktemp chmod ps top printenv getent eval make gmake ninja cargo \
     cmake ctest";
@@ -79,8 +79,8 @@ fn has(list: &str, name: &str) -> bool {
 
 impl Judge<'_> {
     /// What a call may show, bring or reach.
-    pub(super) fn judge_unattended(&mut self, call: Call<'_>) {
-        if self.unwatched.is_none() {
+    pub(super) fn judge_call_of_run(&mut self, call: Call<'_>) {
+        if self.unattended.is_none() {
             return;
         }
         self.prints_environment(call);
@@ -151,7 +151,7 @@ impl Judge<'_> {
     /// Judges that what a word names is shown.
     pub(super) fn reveals(&mut self, word: &Word) {
         let certain = self.is_found(word) || is_number(word) || is_pipe(word);
-        if self.unwatched.is_none() || certain {
+        if self.unattended.is_none() || certain {
             return;
         }
         match self.named_paths(word) {
@@ -197,10 +197,10 @@ impl Judge<'_> {
     }
 
     fn meets_keys(&self, path: &str, wild: bool) -> bool {
-        let Some(unwatched) = &self.unwatched else {
+        let Some(unattended) = &self.unattended else {
             return false;
         };
-        let Some(path) = from_home(path, unwatched.keys.home()) else {
+        let Some(path) = from_home(path, unattended.keys.home()) else {
             return true;
         };
         self.places.candidates().any(|at| match at {
@@ -208,7 +208,7 @@ impl Judge<'_> {
             at => {
                 let from = at.map_or_else(PathBuf::new, PathBuf::from);
                 let path = key_locations::absolute(&from, &path);
-                unwatched.keys.met_by(Place { path: &path, wild })
+                unattended.keys.met_by(Place { path: &path, wild })
             }
         })
     }
@@ -249,7 +249,7 @@ impl Judge<'_> {
 
     /// `$HOME/x`, `"$PWD"/x`, and `$f` where a loop around says what that may be.
     fn by_variable(&self, written: &str, one_word: bool) -> Option<Vec<NamedPath>> {
-        let unwatched = self.unwatched.as_ref()?;
+        let unattended = self.unattended.as_ref()?;
         if written.contains(['`', '\\', '\'', '(']) {
             return None;
         }
@@ -266,21 +266,21 @@ impl Judge<'_> {
             }
         };
         let rest = rest.replace('"', "");
-        if rest.contains(['$', '{', ',']) || unwatched.given.contains(name) {
+        if rest.contains(['$', '{', ',']) || unattended.given.contains(name) {
             return None;
         }
         let wild = |it: &str| it.contains(['*', '?', '[']);
         let open = wild(&rest) || wild(&before);
         let values = match name {
             "HOME" => vec![NamedPath {
-                path: unwatched.keys.home()?.to_owned(),
+                path: unattended.keys.home()?.to_owned(),
                 wild: false,
             }],
             "PWD" if before.is_empty() => vec![NamedPath {
                 path: ".".to_owned(),
                 wild: false,
             }],
-            name => unwatched.listed.get(name)?.clone(),
+            name => unattended.listed.get(name)?.clone(),
         };
         let joined = values.into_iter().map(|it| {
             // A name with spaces in it would be many words.
@@ -298,53 +298,53 @@ impl Judge<'_> {
     pub(super) fn goes_over(&mut self, segment: &Segment) -> LoopPaths {
         let lists = segment.words.iter().map(|it| self.named_paths(it));
         let list: Option<Vec<Vec<NamedPath>>> = lists.collect();
-        let Some(unwatched) = &mut self.unwatched else {
+        let Some(unattended) = &mut self.unattended else {
             return LoopPaths::new();
         };
-        let before = unwatched.listed.clone();
+        let before = unattended.listed.clone();
         let [set] = segment.sets.as_slice() else {
             return before;
         };
-        unwatched.listed.remove(&set.name);
-        let home = unwatched.keys.home();
+        unattended.listed.remove(&set.name);
+        let home = unattended.keys.home();
         let list = list.into_iter().flatten().flatten().map(|it| {
             let path = from_home(&it.path, home)?;
             Some(NamedPath { path, ..it })
         });
         let list: Option<Vec<NamedPath>> = list.collect();
         if let Some(list) = list.filter(|it| !it.is_empty()) {
-            unwatched.listed.insert(set.name.clone(), list);
+            unattended.listed.insert(set.name.clone(), list);
         }
         before
     }
 
     /// A text of its own knows no loops around it.
     pub(super) fn forget_lists(&mut self) -> LoopPaths {
-        let listed = self.unwatched.as_mut().map(|it| &mut it.listed);
+        let listed = self.unattended.as_mut().map(|it| &mut it.listed);
         listed.map(std::mem::take).unwrap_or_default()
     }
 
     pub(super) fn remember_lists(&mut self, lists: LoopPaths) {
-        if let Some(unwatched) = &mut self.unwatched {
-            unwatched.listed = lists;
+        if let Some(unattended) = &mut self.unattended {
+            unattended.listed = lists;
         }
     }
 
     /// Finds out which variables are given something besides the words of one loop.
     pub(super) fn look_around(&mut self, segments: &[Segment]) {
-        let Some(unwatched) = &mut self.unwatched else {
+        let Some(unattended) = &mut self.unattended else {
             return;
         };
         let mut loops = BTreeSet::new();
-        loop_variables(segments, &mut loops, &mut unwatched.given);
+        loop_variables(segments, &mut loops, &mut unattended.given);
     }
 
     /// Judges variables of the environment that stand in any word: what is made of them may be seen.
     pub(super) fn shows_variables(&mut self, segment: &Segment) {
-        let Some(unwatched) = &self.unwatched else {
+        let Some(unattended) = &self.unattended else {
             return;
         };
-        let variables = unwatched.variables;
+        let variables = unattended.variables;
         let read = segment.redirects.iter().filter_map(|it| match it {
             Redirect::From(word) | Redirect::To(word, _) | Redirect::Here(word) => Some(word),
             Redirect::Descriptor => None,
@@ -362,7 +362,7 @@ impl Judge<'_> {
     }
 
     pub(super) fn shows_environment(&mut self) {
-        if self.unwatched.is_some() {
+        if self.unattended.is_some() {
             self.add(Danger::ShowsEnvironment);
         }
     }

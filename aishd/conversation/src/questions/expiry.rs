@@ -32,9 +32,9 @@ impl ConfirmExpiry {
 
     pub(crate) fn presence(&self) -> Presence {
         if self.attendance.is_attended() {
-            Presence::ByPerson
+            Presence::Attended
         } else {
-            Presence::ByNobody
+            Presence::Unattended
         }
     }
 
@@ -134,10 +134,10 @@ mod tests {
         check(&expiry, &open, OnSilence::Waits, 110, &[2]);
         // Somebody is there: so it is while they are, and from then on anew.
         let viewer = attendance.attend();
-        assert_eq!(Presence::ByPerson, expiry.presence());
+        assert_eq!(Presence::Attended, expiry.presence());
         check(&expiry, &open, OnSilence::Denies, 110, &[2]);
         drop(viewer);
-        assert_eq!(Presence::ByNobody, expiry.presence());
+        assert_eq!(Presence::Unattended, expiry.presence());
         let left_at = attendance.left_at().0;
         check(&expiry, &open, OnSilence::Denies, left_at + 99, &[2]);
         check(&expiry, &open, OnSilence::Denies, left_at + 100, &[1, 2]);

@@ -417,7 +417,7 @@ mod tests {
                 grants: GrantList::default(),
                 constraints: Constraints::default(),
                 on_confirm: OnConfirm::default(),
-                attended: Presence::ByPerson,
+                attended: Presence::Attended,
                 ground: ground(),
                 failures: BoundaryFailures::default(),
                 run: None,
@@ -569,7 +569,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.on_confirm.then = Then::AskAttended;
         scene.check("ls", "asks");
-        scene.attended = Presence::ByNobody;
+        scene.attended = Presence::Unattended;
         scene.check("ls", "[aish] denied: nobody is attached who could allow it");
         scene.on_confirm.then = Then::Deny;
         scene.check("ls", "[aish] denied by policy: --confirm=deny");
@@ -587,11 +587,11 @@ mod tests {
         check(&scene, true, Some(CommandConsent::OfRun));
         scene.on_confirm.then = Then::AskAttended;
         check(&scene, false, Some(CommandConsent::Asked));
-        scene.attended = Presence::ByNobody;
+        scene.attended = Presence::Unattended;
         check(&scene, false, None);
         check(&scene, true, Some(CommandConsent::OfRun));
         scene.on_confirm.then = Then::Deny;
-        scene.attended = Presence::ByPerson;
+        scene.attended = Presence::Attended;
         check(&scene, false, None);
         scene.policy.shell.confirm = false;
         check(&scene, false, Some(CommandConsent::Unasked));

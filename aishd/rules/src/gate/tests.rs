@@ -79,7 +79,7 @@ fn on(then: Then) -> OnConfirm {
 #[test]
 fn what_is_no_call_is_refused_with_a_reason() {
     let ask = OnConfirm::default();
-    let by = Presence::ByPerson;
+    let by = Presence::Attended;
     let broken = ToolCall {
         broken: Some("the arguments are JSON, but no object".to_owned()),
         ..call("fs__rm", "{}")
@@ -114,7 +114,7 @@ fn what_is_no_call_is_refused_with_a_reason() {
 #[test]
 fn arguments_that_do_not_fit_are_refused_before_anybody_is_asked() {
     let ask = OnConfirm::default();
-    let by = Presence::ByPerson;
+    let by = Presence::Attended;
     check(
         &call("fs__put", r#"{"path": 7}"#),
         &ask,
@@ -141,18 +141,18 @@ fn a_person_is_asked_where_one_can_be() {
     let call = call("fs__rm", r#"{ "b": 2, "a": "\u0031" }"#);
     let asked = r#"ask {"a":"1","b":2}: Permission upgrade required for fs: level 1 → 3"#;
     let upgrade = ". Permission upgrade required for fs: level 1 → 3; a person can do that with: aishctl perm grant fs 3";
-    check(&call, &on(Then::Ask), Presence::ByNobody, asked);
-    check(&call, &on(Then::AskAttended), Presence::ByPerson, asked);
+    check(&call, &on(Then::Ask), Presence::Unattended, asked);
+    check(&call, &on(Then::AskAttended), Presence::Attended, asked);
     check(
         &call,
         &on(Then::AskAttended),
-        Presence::ByNobody,
+        Presence::Unattended,
         &format!("Some(NoApprover) [aish] denied: nobody is attached who could allow it{upgrade}"),
     );
     check(
         &call,
         &on(Then::Deny),
-        Presence::ByPerson,
+        Presence::Attended,
         &format!("Some(NoApprover) [aish] denied by policy: --confirm=deny{upgrade}"),
     );
     let allow = OnConfirm {
@@ -162,7 +162,7 @@ fn a_person_is_asked_where_one_can_be() {
     check(
         &call,
         &allow,
-        Presence::ByNobody,
+        Presence::Unattended,
         r#"run {"a":"1","b":2}: allowed for this turn fs__*"#,
     );
 }
@@ -179,7 +179,7 @@ fn who_allowed_a_name_beforehand_is_told_that_it_means_another_tool_now() {
         allow: Patterns::new(["fs__*".parse().unwrap()]),
         ..on(Then::Deny)
     };
-    with_gate(&allow, Presence::ByNobody, |gate| {
+    with_gate(&allow, Presence::Unattended, |gate| {
         let gate = Gate {
             grants: &grants,
             ..gate
@@ -205,7 +205,7 @@ fn who_allowed_a_name_beforehand_is_told_of_the_packages() {
         allow: Patterns::new(["fs__*".parse().unwrap()]),
         ..on(Then::Deny)
     };
-    with_gate(&allow, Presence::ByNobody, |gate| {
+    with_gate(&allow, Presence::Unattended, |gate| {
         let gate = Gate {
             catalog: &catalog,
             offer: &offer,
@@ -227,7 +227,7 @@ fn who_allowed_a_name_beforehand_is_told_of_the_packages() {
 fn what_a_person_has_approved_rests_on_the_answer() {
     let mut clients = AllowanceList::default();
     clients.set(allowed_by(1, &["fs__*"], Some(1)));
-    with_gate(&on(Then::Ask), Presence::ByPerson, |gate| {
+    with_gate(&on(Then::Ask), Presence::Attended, |gate| {
         let asked = call("fs__rm", "{}");
         let CallJudgement::Ask(confirm) = gate.judge(&asked) else {
             panic!("it asks")
@@ -253,7 +253,7 @@ fn what_a_person_has_approved_rests_on_the_answer() {
 /// The bytes that are shown are those that are hashed and run.
 #[test]
 fn a_yes_is_for_exactly_what_was_shown() {
-    with_gate(&on(Then::AskAttended), Presence::ByPerson, |gate| {
+    with_gate(&on(Then::AskAttended), Presence::Attended, |gate| {
         let asked = call("fs__rm", r#"{"path":"/a"}"#);
         let CallJudgement::Ask(confirm) = gate.judge(&asked) else {
             panic!("it asks")
@@ -266,7 +266,7 @@ fn a_yes_is_for_exactly_what_was_shown() {
         };
         assert_eq!((4, Some(Access::Execute)), (confirm.number, raise_to));
         let alone = Gate {
-            attended: Presence::ByNobody,
+            attended: Presence::Unattended,
             ..gate
         };
         let CallJudgement::Run(go) = alone.approved(&asked, confirm.digest) else {
@@ -298,7 +298,7 @@ fn a_turn_can_limit_how_long_it_waits() {
         timeout_ms: Some(30_000),
         ..OnConfirm::default()
     };
-    with_gate(&on_confirm, Presence::ByNobody, |gate| {
+    with_gate(&on_confirm, Presence::Unattended, |gate| {
         let CallJudgement::Ask(confirm) = gate.judge(&call("fs__rm", "{}")) else {
             panic!("it asks")
         };
@@ -317,7 +317,7 @@ fn damaged_arguments_are_shown_as_they_would_run() {
     fuzz(corpus, |input| {
         let text = String::from_utf8_lossy(input);
         let call = call("fs__rm", &text);
-        let (judged, digest) = with_gate(&OnConfirm::default(), Presence::ByPerson, |gate| {
+        let (judged, digest) = with_gate(&OnConfirm::default(), Presence::Attended, |gate| {
             (gate.judge(&call), gate.digest(&call))
         });
         let confirm = match judged {
@@ -342,7 +342,7 @@ fn damaged_arguments_are_shown_as_they_would_run() {
             spelled(&shown),
             "one spelling for each value"
         );
-        let approved = with_gate(&OnConfirm::default(), Presence::ByPerson, |gate| {
+        let approved = with_gate(&OnConfirm::default(), Presence::Attended, |gate| {
             gate.approved(&call, confirm.digest)
         });
         let CallJudgement::Run(go) = approved else {

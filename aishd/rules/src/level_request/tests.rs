@@ -130,32 +130,32 @@ fn check(events: &[&str], wanted: &str, attended: Presence, expected: &str) {
     assert_eq!(expected, said, "{events:?}");
 }
 
-const BY_PERSON: Presence = Presence::ByPerson;
-const BY_NOBODY: Presence = Presence::ByNobody;
+const ATTENDED: Presence = Presence::Attended;
+const UNATTENDED: Presence = Presence::Unattended;
 
 #[test]
 fn a_level_that_is_missing_is_asked_for() {
     check(
         &[],
         "data 2",
-        BY_NOBODY,
+        UNATTENDED,
         "ask c99 Permission upgrade required for data: level 1 → 2 until 50",
     );
     check(
         &["set other 2"],
         "other 3 attended",
-        BY_PERSON,
+        ATTENDED,
         "ask c99 Permission upgrade required for other: level 2 → 3 until 50",
     );
 }
 
 #[test]
 fn a_level_that_is_there_or_cannot_be_is_not_asked_for() {
-    check(&[], "data 1", BY_PERSON, "has 1");
-    check(&["set data 2"], "data 1", BY_PERSON, "has 2");
-    check(&["set data 2"], "data 2 deny", BY_NOBODY, "has 2");
-    check(&[], "data 3", BY_PERSON, "data at most 2");
-    check(&["set data 3"], "data 3", BY_PERSON, "data at most 2");
+    check(&[], "data 1", ATTENDED, "has 1");
+    check(&["set data 2"], "data 1", ATTENDED, "has 2");
+    check(&["set data 2"], "data 2 deny", UNATTENDED, "has 2");
+    check(&[], "data 3", ATTENDED, "data at most 2");
+    check(&["set data 3"], "data 3", ATTENDED, "data at most 2");
 }
 
 #[test]
@@ -163,44 +163,44 @@ fn nobody_is_asked_where_nobody_is_to_be() {
     check(
         &[],
         "data 2 deny",
-        BY_PERSON,
+        ATTENDED,
         "unasked --confirm=deny: Permission upgrade required for data: level 1 → 2",
     );
     check(
         &[],
         "data 2 attended",
-        BY_NOBODY,
+        UNATTENDED,
         "unasked nobody is attached who could allow it: Permission upgrade required for data: level 1 → 2",
     );
 }
 
 #[test]
 fn the_same_wish_gets_the_question_that_stands() {
-    check(&["data 1 2"], "data 2", BY_PERSON, "open c1");
+    check(&["data 1 2"], "data 2", ATTENDED, "open c1");
     check(
         &["other 1 2", "data 1 2", "other 1 3"],
         "other 3",
-        BY_PERSON,
+        ATTENDED,
         "open c3",
     );
     let anew = "ask c99 Permission upgrade required for other: level 1 → 3 until 50";
-    check(&["other 1 2", "data 1 2"], "other 3", BY_PERSON, anew);
+    check(&["other 1 2", "data 1 2"], "other 3", ATTENDED, anew);
     // Its time is over, though nobody has said so yet.
-    check(&["until 20 other 1 3"], "other 3", BY_PERSON, anew);
-    check(&["until 21 other 1 3"], "other 3", BY_PERSON, "open c1");
+    check(&["until 20 other 1 3"], "other 3", ATTENDED, anew);
+    check(&["until 21 other 1 3"], "other 3", ATTENDED, "open c1");
 }
 
 #[test]
 fn a_conversation_asks_about_so_many_levels_at_once() {
     let all: Vec<String> = (0..MOST).map(|it| format!("p{it} 1 2")).collect();
     let mut all: Vec<&str> = all.iter().map(String::as_str).collect();
-    check(&all, "data 2", BY_PERSON, "too many");
-    check(&all, "p7 2", BY_PERSON, "open c8");
+    check(&all, "data 2", ATTENDED, "too many");
+    check(&all, "p7 2", ATTENDED, "open c8");
     all.pop();
     check(
         &all,
         "data 2",
-        BY_PERSON,
+        ATTENDED,
         "ask c99 Permission upgrade required for data: level 1 → 2 until 50",
     );
 }

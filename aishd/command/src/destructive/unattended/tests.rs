@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::command::{self, Dialect};
-use crate::destructive::{judge, judge_unwatched};
+use crate::destructive::{judge, judge_unattended};
 
 const HOME: &str = "/home/u";
 
@@ -22,7 +22,7 @@ fn dangers_in(text: &str, cwd: &str, dialect: Dialect) -> Vec<Danger> {
         variables: &variables,
     };
     let reading = command::read(text, dialect);
-    judge_unwatched(
+    judge_unattended(
         &reading,
         text,
         &[PathBuf::from(cwd)],
