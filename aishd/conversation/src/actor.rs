@@ -102,7 +102,7 @@ pub(crate) struct Conversation {
     pub(crate) told: DirectoryTold,
     /// Presets that classes name and that are not there, as far as somebody was told.
     pub(crate) unknown_told: BTreeSet<String>,
-    pub(crate) purse: BudgetMeter,
+    pub(crate) budget: BudgetMeter,
 }
 
 /// What an actor begins with.

@@ -308,7 +308,7 @@ impl ConversationDirectory {
             proposing: false,
             told: DirectoryTold::default(),
             unknown_told: BTreeSet::new(),
-            purse: BudgetMeter::new(
+            budget: BudgetMeter::new(
                 self.services.ledger.clone(),
                 self.services.models.clone(),
                 self.services.tokens.clone(),

@@ -419,7 +419,7 @@ impl Conversation {
         machine.set_feed_back(policy.shell.feed_back);
         let machine = with_run(machine, &commit.state, turn);
         let model = (preset.name.clone(), preset.source);
-        let clock = RunClock::start(&self.purse);
+        let clock = RunClock::start(&self.budget);
         let active = self.set_turn(turn, machine, model, terms.on_confirm, clock);
         active.preset = Some(preset.clone());
         let token = active.token.clone();

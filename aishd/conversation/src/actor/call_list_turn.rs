@@ -38,7 +38,7 @@ impl Conversation {
         self.commit(&facts, LiveChange::End).await?;
         let (machine, step) = Turn::run(course);
         let model = (String::new(), PresetSource::None);
-        let clock = RunClock::start(&self.purse);
+        let clock = RunClock::start(&self.budget);
         self.set_turn(turn, machine, model, on_confirm, clock);
         self.rules_count().await;
         self.take_step(step).await;

@@ -204,7 +204,7 @@ impl Conversation {
         self.services.routes.count(&records);
         let ended = ends_running(&self.state, &records);
         self.state = state;
-        self.purse.set_budget(self.state.budget);
+        self.budget.set_budget(self.state.budget);
         self.note_confirms(&records);
         if ended {
             self.services.allowances.end_turn(self.id);

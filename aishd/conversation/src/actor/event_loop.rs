@@ -65,7 +65,7 @@ impl Conversation {
                 ActorAction::Expired => self.expire_open().await,
                 ActorAction::TimeIsOver => self.time_is_over().await,
                 ActorAction::Form(news) => self.take_news(news).await,
-                // What is to be done is done before the next wait.
+                // The transcript is let go of before the next wait, above.
                 ActorAction::Cooled => {}
                 ActorAction::Idle => {
                     if self.registration.remove_if(|| self.may_close()) {
@@ -254,7 +254,7 @@ impl Conversation {
                     token,
                     doing: self.publisher.teller(),
                     forms: self.forms.sender(),
-                    purse: self.purse.clone(),
+                    budget: self.budget.clone(),
                     turn,
                 };
                 self.io.spawn(async move {

@@ -33,7 +33,7 @@ impl Conversation {
         let job = ProposalJob {
             broker: self.services.broker.clone(),
             tokens: self.services.tokens.clone(),
-            purse: self.purse.clone(),
+            budget: self.budget.clone(),
             preset: self.services.broker.adapted(preset),
             exchanges,
         };

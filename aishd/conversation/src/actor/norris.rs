@@ -199,7 +199,7 @@ impl Conversation {
         let asking = OpinionRequest {
             broker: self.services.broker.clone(),
             preset: second(&models, &active.model.0),
-            purse: self.purse.clone(),
+            budget: self.budget.clone(),
             goal: standing.launch.goal.clone(),
             action,
             within: models.norris.second_opinion_within,
@@ -275,7 +275,7 @@ impl Conversation {
             tracing::warn!(conversation = %self.id, "a run cannot be read");
             return None;
         };
-        let clock = RunClock::of(&self.state, &self.purse);
+        let clock = RunClock::of(&self.state, &self.budget);
         let mut run = RunState::of(&standing);
         run.note_spent(clock.spent());
         let (machine, paused) = Turn::take_up(run, running.items, running.usage);

@@ -42,7 +42,7 @@ impl Conversation {
             return self.cannot(LoadingStage::Missing);
         }
         self.state = state;
-        self.purse.begin(&self.state);
+        self.budget.begin(&self.state);
         let waits = self.resume();
         let mut facts = self.own_left();
         if !waits {
@@ -78,7 +78,7 @@ impl Conversation {
             Ok(None) => {
                 let created = place(&mut self.state, None, new.created());
                 self.unborn = Some(created);
-                self.purse.begin(&self.state);
+                self.budget.begin(&self.state);
                 self.transcript.held = Some(Transcript::default());
                 true
             }

@@ -61,7 +61,7 @@ impl Conversation {
         let mut machine = Turn::resume(paused, waiting.terms.max_depth(&policy));
         machine.set_feed_back(policy.shell.feed_back);
         let machine = with_run(machine, &self.state, running.turn);
-        let clock = RunClock::of(&self.state, &self.purse);
+        let clock = RunClock::of(&self.state, &self.budget);
         let on_confirm = waiting.terms.on_confirm;
         self.set_turn(running.turn, machine, waiting.model, on_confirm, clock);
         tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for a person");

@@ -252,7 +252,7 @@ impl Conversation {
         let job = preset.map(|preset| SummaryJob {
             broker: self.services.broker.clone(),
             tokens: self.services.tokens.clone(),
-            purse: self.purse.clone(),
+            budget: self.budget.clone(),
             preset: self.services.broker.adapted(preset),
             prior: prior.map(|it| it.text.clone()),
             evicted,

@@ -38,7 +38,7 @@ impl Conversation {
         transcript: &Transcript,
     ) -> Result<SpendingTicket, BudgetReached> {
         let bytes = transcript.exchanges().map(|it| it.bytes()).sum();
-        self.purse.admit(preset, bytes, SpendingPurpose::Answer)
+        self.budget.admit(preset, bytes, SpendingPurpose::Answer)
     }
 
     /// Charges for the request that has ended with this input.
@@ -61,7 +61,7 @@ impl Conversation {
 
     /// Facts about requests that were made beside the log.
     pub(crate) fn pending_facts(&self, turn: Option<TurnId>) -> Vec<UncommittedFact> {
-        let owed = self.purse.pending_events().into_iter();
+        let owed = self.budget.pending_events().into_iter();
         owed.map(|event| fact(turn, event)).collect()
     }
 
@@ -136,7 +136,7 @@ impl Conversation {
             output: ratio.tokens(bytes_of(&arrived)),
         };
         let usage = payee.charge(None, believed);
-        self.purse.spend(&usage);
+        self.budget.spend(&usage);
         Some(PaidRequest { payee, usage })
     }
 }

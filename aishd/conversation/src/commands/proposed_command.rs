@@ -1,4 +1,5 @@
-//! Commands that a model proposes, in the actor: what they would run with, asking the gate, starting them.
+//! Running one command, outside the actor, and the end that it has. What it would run with, and whether it may, is in
+//! `actor/proposed_command`.
 
 use std::panic::AssertUnwindSafe;
 

@@ -1,5 +1,5 @@
 //! When a conversation is put away a model may propose what is worth remembering of it. Each fact that it names is a
-//! question to a person (`keep`); nothing waits for the model, and nothing fails with it.
+//! question to a person (`actor/memory_questions`); nothing waits for the model, and nothing fails with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) type MemoryProposals = Result<Vec<ProposedFact>, String>;
 pub(crate) struct ProposalJob {
     pub(crate) broker: Broker,
     pub(crate) tokens: TokenCounts,
-    pub(crate) purse: BudgetMeter,
+    pub(crate) budget: BudgetMeter,
     pub(crate) preset: Arc<Preset>,
     pub(crate) exchanges: Vec<Exchange>,
 }
@@ -33,8 +33,8 @@ pub(crate) async fn propose(job: ProposalJob) -> MemoryProposals {
     let newest = portions(&job.exchanges, &job.preset).texts.pop();
     let body = body(&job.preset, &newest.unwrap_or_default());
     let bytes = body.len();
-    let (purse, preset) = (&job.purse, &job.preset);
-    let admitted = purse.admit_aside(preset, bytes as u64, SpendingPurpose::Memory);
+    let (budget, preset) = (&job.budget, &job.preset);
+    let admitted = budget.admit_aside(preset, bytes as u64, SpendingPurpose::Memory);
     let ticket = admitted.map_err(|reached| reached.to_string())?;
     ticket.meter().sends(bytes);
     let answer = job.broker.stream(&job.preset, body, |_delta| {});

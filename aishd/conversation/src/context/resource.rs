@@ -1,5 +1,5 @@
-//! The shared context: its actor is the one place where a resource changes, whether a person wants that or
-//! a call. What a call changes becomes durable in one commit with its result.
+//! Reading the shared context, and judging it by schemas, outside the actor: what calls of the tools around it get, and
+//! what a call of a manifest is given. Where it changes is `actor/resource_change`.
 
 use std::time::Duration;
 

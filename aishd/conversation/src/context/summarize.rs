@@ -150,7 +150,7 @@ impl CaughtUp {
 pub(crate) struct SummaryJob {
     pub(crate) broker: Broker,
     pub(crate) tokens: TokenCounts,
-    pub(crate) purse: BudgetMeter,
+    pub(crate) budget: BudgetMeter,
     pub(crate) preset: Arc<Preset>,
     pub(crate) prior: Option<String>,
     pub(crate) evicted: Vec<Exchange>,
@@ -236,8 +236,8 @@ pub(crate) async fn ask(
 ) -> Result<SummaryWorth, String> {
     let body = body(&job.preset, wanted);
     let bytes = body.len();
-    let (purse, preset) = (&job.purse, &job.preset);
-    let admitted = purse.admit_aside(preset, bytes as u64, SpendingPurpose::Summary);
+    let (budget, preset) = (&job.budget, &job.preset);
+    let admitted = budget.admit_aside(preset, bytes as u64, SpendingPurpose::Summary);
     let ticket = admitted.map_err(|reached| reached.to_string())?;
     ticket.meter().sends(bytes);
     let answer = job.broker.stream(&job.preset, body, |_delta| {});

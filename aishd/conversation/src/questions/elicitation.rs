@@ -1,6 +1,6 @@
 //! Forms that servers want filled in while their calls run: shown as confirms, answered once, and gone with the
 //! call. The answer goes to the server and is kept nowhere: of it the log has only that there was one. Their requests for
-//! a model are kept in the same place, and end in the same ways; what is their own is in [`crate::sample`].
+//! a model are kept in the same place, and end in the same ways; what is their own is in [`crate::questions::sampling`].
 
 use std::convert::Infallible;
 use std::future::poll_fn;

@@ -148,7 +148,7 @@ pub(crate) async fn ask(
     let body = completion::body(preset, asked);
     let bytes = body.len();
     let admitted = started
-        .purse
+        .budget
         .admit_aside(preset, bytes as u64, SpendingPurpose::Sampling);
     let ticket = admitted.map_err(|reached| reached.to_string())?;
     let meter = ticket.meter();

@@ -154,7 +154,7 @@ impl BudgetMeter {
             own.account.hold(tokens, usd);
         }
         Ok(SpendingTicket {
-            purse: self.clone(),
+            budget: self.clone(),
             payee: Payee::new(&preset.name, &preset.model, preset.price, purpose),
             is_demo: preset.is_demo(),
             bytes_per_token: self.tokens.ratio(preset),
@@ -205,7 +205,7 @@ impl BudgetMeter {
 /// A request that was let through. Whoever drops it before it was charged for leaves that to the conversation.
 #[derive(Debug)]
 pub(crate) struct SpendingTicket {
-    purse: BudgetMeter,
+    budget: BudgetMeter,
     payee: Payee,
     is_demo: bool,
     bytes_per_token: BytesPerToken,
@@ -262,7 +262,7 @@ impl SpendingTicket {
     fn owe(&self, reply: Option<&Reply>, failure: Option<&RequestFailure>) {
         if let Some(paid) = self.paid(reply, failure) {
             let owed = Event::ModelUsed(Box::new(paid));
-            self.purse.lock().owed.push(owed);
+            self.budget.lock().owed.push(owed);
         }
     }
 
@@ -282,7 +282,7 @@ impl SpendingTicket {
             output: self.bytes_per_token.tokens(arrived),
         };
         let usage = self.payee.charge(counted, believed);
-        self.purse.spend(&usage);
+        self.budget.spend(&usage);
         Some(PaidRequest {
             payee: self.payee.clone(),
             usage,
@@ -302,8 +302,8 @@ impl Drop for SpendingTicket {
         if !self.is_settled {
             self.owe(None, None);
         }
-        self.purse.lock().account.release(self.tokens, self.usd);
-        self.purse.ledger.release(self.usd);
+        self.budget.lock().account.release(self.tokens, self.usd);
+        self.budget.ledger.release(self.usd);
     }
 }
 

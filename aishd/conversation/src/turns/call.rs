@@ -46,7 +46,7 @@ pub(crate) struct StartedCall {
     /// Where the questions of its server go.
     pub(crate) forms: mpsc::Sender<ElicitMessage>,
     /// Pays for models that its server wants.
-    pub(crate) purse: BudgetMeter,
+    pub(crate) budget: BudgetMeter,
     pub(crate) turn: TurnId,
 }
 

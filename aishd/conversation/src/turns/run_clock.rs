@@ -15,35 +15,35 @@ pub(crate) struct RunClock {
     worked: Duration,
     /// The last time that somebody looked.
     since: Instant,
-    purse: BudgetMeter,
+    budget: BudgetMeter,
     /// What the conversation had taken before this turn.
     before: (u64, NanoUsd),
 }
 
 impl RunClock {
     /// Of a turn that begins.
-    pub(crate) fn start(purse: &BudgetMeter) -> Self {
+    pub(crate) fn start(budget: &BudgetMeter) -> Self {
         Self {
             worked: Duration::ZERO,
             since: Instant::now(),
-            before: purse.spent(),
-            purse: purse.clone(),
+            before: budget.spent(),
+            budget: budget.clone(),
         }
     }
 
     /// Of one that another daemon left, as far as the log says.
-    pub(crate) fn of(state: &ConversationState, purse: &BudgetMeter) -> Self {
+    pub(crate) fn of(state: &ConversationState, budget: &BudgetMeter) -> Self {
         let worked = state.norris.as_ref().map_or(0, |it| it.spent.ms);
         let of_turn = state.running.as_ref().map(|it| it.usage);
         let of_turn = of_turn.unwrap_or_default();
-        let (tokens, cost) = purse.spent();
+        let (tokens, cost) = budget.spent();
         Self {
             worked: Duration::from_millis(worked),
             before: (
                 tokens.saturating_sub(of_turn.tokens()),
                 cost.minus(of_turn.cost.unwrap_or_default()),
             ),
-            ..Self::start(purse)
+            ..Self::start(budget)
         }
     }
 
@@ -62,7 +62,7 @@ impl RunClock {
     }
 
     pub(crate) fn spent(&self) -> RunSpending {
-        let (tokens, cost) = self.purse.spent();
+        let (tokens, cost) = self.budget.spent();
         RunSpending {
             ms: u64::try_from(self.worked.as_millis()).unwrap_or(u64::MAX),
             tokens: tokens.saturating_sub(self.before.0),
@@ -81,13 +81,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_work_counts_and_what_was_spent_before_does_not() {
         let dir = tempfile::tempdir().unwrap();
-        let purse = meter(&dir, None);
+        let budget = meter(&dir, None);
         let used = |tokens| Usage {
             input: Some(tokens),
             ..Usage::default()
         };
-        purse.spend(&used(50));
-        let mut clock = RunClock::start(&purse);
+        budget.spend(&used(50));
+        let mut clock = RunClock::start(&budget);
         tokio::time::advance(Duration::from_secs(3)).await;
         clock.tick(true);
         // A person is asked, and thinks about it.
@@ -95,7 +95,7 @@ mod tests {
         clock.tick(false);
         tokio::time::advance(Duration::from_secs(1)).await;
         clock.tick(true);
-        purse.spend(&used(7));
+        budget.spend(&used(7));
         let spent = clock.spent();
         assert_eq!((4_000, 7), (spent.ms, spent.tokens));
         let end = Instant::now() + Duration::from_millis(250);

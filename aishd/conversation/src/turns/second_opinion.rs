@@ -28,7 +28,7 @@ pub(crate) struct OpinionRequest {
     pub(crate) broker: Broker,
     /// `None`: there is no other.
     pub(crate) preset: Option<Arc<Preset>>,
-    pub(crate) purse: BudgetMeter,
+    pub(crate) budget: BudgetMeter,
     pub(crate) goal: String,
     pub(crate) action: JudgedAction,
     pub(crate) within: Duration,
@@ -78,7 +78,7 @@ impl OpinionRequest {
         let body = body(&preset, planned);
         let bytes = body.len();
         let admitted = self
-            .purse
+            .budget
             .admit_aside(&preset, bytes as u64, SpendingPurpose::Opinion);
         let ticket = match admitted {
             Ok(ticket) => ticket,
