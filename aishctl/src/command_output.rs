@@ -15,6 +15,9 @@ pub struct CommandOutput {
     pub exit: Exit,
 }
 
+/// How a command ends that prints once.
+pub type PrintResult = Result<CommandOutput, Failure>;
+
 impl CommandOutput {
     pub fn text(text: String) -> Self {
         Self {
@@ -39,7 +42,7 @@ pub fn print<T: Serialize>(
     global: &GlobalArgs,
     value: &T,
     human: impl FnOnce() -> String,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     if !global.json && !global.jsonl {
         return Ok(CommandOutput::text(human()));
     }

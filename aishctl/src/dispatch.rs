@@ -1,7 +1,7 @@
 //! From a parsed command to the module that runs it, for all that make calls and print once.
 
 use crate::args::CtlCommand;
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::commands::prompt_ask::PromptRequest;
 use crate::commands::status::{self, StatusFormat};
@@ -17,7 +17,7 @@ use crate::help;
 
 impl CommandContext {
     /// Runs a command that prints once.
-    pub async fn run(&self, command: &CtlCommand) -> Result<CommandOutput, Failure> {
+    pub async fn run(&self, command: &CtlCommand) -> PrintResult {
         match command {
             CtlCommand::Conv { command } => conversation::run(self, command).await,
             CtlCommand::Fork(args) => conversation::fork(self, args).await,

@@ -18,7 +18,7 @@ use crate::attach::{self, WindowOptions};
 use crate::attach_args::AttachArgs;
 use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
 use crate::client::service::{self, ServiceCommand};
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::commands::confirm::{ConfirmCommand, watch};
 use crate::commands::conversation::ConversationCommand;
@@ -265,10 +265,7 @@ impl AskProgram {
     }
 
     /// A command that needs no daemon to begin with, and prints once.
-    async fn by_itself(
-        &self,
-        work: impl Future<Output = Result<CommandOutput, Failure>>,
-    ) -> Result<Exit, Failure> {
+    async fn by_itself(&self, work: impl Future<Output = PrintResult>) -> Result<Exit, Failure> {
         let printed = match self.global.timeout {
             None => work.await?,
             Some(limit) => tokio::time::timeout(limit, work)

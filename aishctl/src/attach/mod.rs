@@ -43,7 +43,7 @@ use crate::client::connect::{RpcCallError, WireEvent};
 use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::client::last_used::LastUsed;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::directory_listing;
 use crate::commands::file_mention::PersonLocation;
 use crate::exit::Exit;
@@ -81,7 +81,7 @@ enum CompletedCall {
     Detached,
     Sent(ConversationId, Result<SendResult, RpcCallError>),
     Again(ConversationId, Result<SendResult, Failure>),
-    Printed(Result<CommandOutput, Failure>),
+    Printed(PrintResult),
     Switched(Result<ConversationId, Failure>),
     Named(CompletionNames, Option<String>),
     /// What other arguments would be, for the question that they belong to.

@@ -8,8 +8,7 @@ use aish_proto::confirm::Decision;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -79,7 +78,7 @@ impl From<AuditQuery> for AuditDecision {
     }
 }
 
-pub async fn run(context: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, audit: &AuditArgs) -> PrintResult {
     match &audit.command {
         None => list(context, audit).await,
         Some(AuditCommand::Verify { noted }) => verify(context, noted.clone()).await,
@@ -87,18 +86,14 @@ pub async fn run(context: &CommandContext, audit: &AuditArgs) -> Result<CommandO
     }
 }
 
-async fn list(context: &CommandContext, audit: &AuditArgs) -> Result<CommandOutput, Failure> {
+async fn list(context: &CommandContext, audit: &AuditArgs) -> PrintResult {
     let (since, max_age_ms) = match &audit.since {
         None => (None, None),
         Some(PastTime::Time(time)) => (Some(time.clone()), None),
         Some(PastTime::Ago(ago)) => (None, u64::try_from(ago.as_millis()).ok()),
     };
     let conversation = match context.name(None) {
-        Some(name) => Some(
-            conversation_choice::resolve(&context.caller, &context.around, Some(name))
-                .await?
-                .id,
-        ),
+        Some(name) => Some(context.meant(Some(name)).await?.id),
         None => None,
     };
     let most = match (audit.newest, &audit.since) {
@@ -120,7 +115,7 @@ async fn list(context: &CommandContext, audit: &AuditArgs) -> Result<CommandOutp
             cursor,
             limit: Some(left.min(PAGE)),
         };
-        let page = context.caller.call::<List>(params).await?;
+        let page = context.call::<List>(params).await?;
         records.extend(page.records);
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -134,7 +129,7 @@ async fn list(context: &CommandContext, audit: &AuditArgs) -> Result<CommandOutp
     context.print(&json!({ "records": records }), || rows(&records))
 }
 
-fn lines(records: &[AuditRecord]) -> Result<CommandOutput, Failure> {
+fn lines(records: &[AuditRecord]) -> PrintResult {
     let mut text = String::new();
     for record in records {
         let line = serde_json::to_string(record);
@@ -262,11 +257,8 @@ fn who(it: &AuditRecord) -> String {
     }
 }
 
-async fn verify(context: &CommandContext, noted: Option<String>) -> Result<CommandOutput, Failure> {
-    let result = context
-        .caller
-        .call::<Verify>(VerifyParams { noted })
-        .await?;
+async fn verify(context: &CommandContext, noted: Option<String>) -> PrintResult {
+    let result = context.call::<Verify>(VerifyParams { noted }).await?;
     let mut printed = context.print(&result, || {
         if result.whole {
             return format!(
@@ -303,7 +295,7 @@ fn finding_text(finding: &AuditFinding) -> String {
     )
 }
 
-async fn export(context: &CommandContext) -> Result<CommandOutput, Failure> {
+async fn export(context: &CommandContext) -> PrintResult {
     let mut text = String::new();
     let mut cursor = None;
     loop {
@@ -311,7 +303,7 @@ async fn export(context: &CommandContext) -> Result<CommandOutput, Failure> {
             cursor,
             limit: None,
         };
-        let page = context.caller.call::<Export>(params).await?;
+        let page = context.call::<Export>(params).await?;
         for line in page.sealed {
             text.push_str(&line);
             text.push('\n');

@@ -1,9 +1,12 @@
 //! Commands that make calls and print once: the same on the command line and behind `:` in attach.
 
+use aish_proto::conversation::ConversationStatus;
+use aish_proto::method::Method;
 use serde::Serialize;
 
-use crate::client::connect::Caller;
-use crate::command_output::{CommandOutput, print};
+use crate::client::connect::{Caller, RpcCallError};
+use crate::client::conversation_choice;
+use crate::command_output::{PrintResult, print};
 use crate::environment::ClientEnvironment;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -21,12 +24,18 @@ pub struct CommandContext {
 }
 
 impl CommandContext {
+    /// As [`Caller::call`].
+    pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, RpcCallError> {
+        self.caller.call::<M>(params).await
+    }
+
+    /// The conversation that is meant by a name, or by none.
+    pub async fn meant(&self, name: Option<&str>) -> Result<ConversationStatus, Failure> {
+        conversation_choice::resolve(&self.caller, &self.around, name).await
+    }
+
     /// JSON where it was asked for, else what people read.
-    pub fn print<T: Serialize>(
-        &self,
-        value: &T,
-        human: impl FnOnce() -> String,
-    ) -> Result<CommandOutput, Failure> {
+    pub fn print<T: Serialize>(&self, value: &T, human: impl FnOnce() -> String) -> PrintResult {
         print(&self.global, value, human)
     }
 

@@ -15,7 +15,7 @@ use aish_proto::id::ConfirmId;
 use clap::Subcommand;
 
 use crate::client::{conversation_choice, editor};
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -74,10 +74,7 @@ pub enum ConfirmCommand {
     },
 }
 
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&ConfirmCommand>,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> PrintResult {
     match command {
         None | Some(ConfirmCommand::Ls) => list(context).await,
         Some(ConfirmCommand::Watch) => Err(Failure::new(
@@ -134,7 +131,7 @@ async fn edit_arguments(
     id: &str,
     arguments: Option<&str>,
     digest: Option<&str>,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let record = find(context, id).await?;
     match &*record.request.subject {
         ConfirmSubject::Level(_) => {
@@ -181,7 +178,7 @@ pub fn allowing(always: bool, provider: bool, raise: bool) -> Decision {
     }
 }
 
-async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
+async fn list(context: &CommandContext) -> PrintResult {
     let conversation = match context.name(None) {
         Some(name) => Some(
             conversation_choice::by_name(&context.caller, name)
@@ -191,16 +188,12 @@ async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
         None => None,
     };
     let result = context
-        .caller
         .call::<List>(ConfirmListParams { conversation })
         .await?;
     let mut rows = vec![];
     for record in &result.confirms {
         let id = record.conversation;
-        let status = context
-            .caller
-            .call::<StatusOf>(ConversationParams { id })
-            .await;
+        let status = context.call::<StatusOf>(ConversationParams { id }).await;
         let title = status.map_or_else(|_| id.to_string(), |it| it.title);
         let request = &record.request;
         let (what, more) = question::in_short(request);
@@ -224,10 +217,7 @@ async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
 /// A confirm by its id, the end of its id, or its number: among those that wait, else the one that ended last.
 async fn find(context: &CommandContext, name: &str) -> Result<ConfirmRecord, Failure> {
     if let Ok(confirm) = name.to_uppercase().parse::<ConfirmId>() {
-        return Ok(context
-            .caller
-            .call::<Get>(ConfirmParams { confirm })
-            .await?);
+        return Ok(context.call::<Get>(ConfirmParams { confirm }).await?);
     }
     let conversation = match context.global.conversation.as_deref() {
         Some(name) => Some(
@@ -238,7 +228,6 @@ async fn find(context: &CommandContext, name: &str) -> Result<ConfirmRecord, Fai
         None => None,
     };
     let open = context
-        .caller
         .call::<List>(ConfirmListParams { conversation })
         .await?
         .confirms;
@@ -345,7 +334,7 @@ async fn answer(
     decision: Decision,
     arguments: Option<String>,
     reason: Option<String>,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let request = &record.request;
     let params = AnswerParams {
         confirm: request.confirm,
@@ -358,13 +347,9 @@ async fn answer(
     send(context, request.number, params).await
 }
 
-async fn send(
-    context: &CommandContext,
-    number: u32,
-    params: AnswerParams,
-) -> Result<CommandOutput, Failure> {
+async fn send(context: &CommandContext, number: u32, params: AnswerParams) -> PrintResult {
     let decision = params.decision;
-    let result = context.caller.call::<Answer>(params).await?;
+    let result = context.call::<Answer>(params).await?;
     let (text, exit) = answer_text(number, decision, &result);
     let mut printed = context.print(&result, || format!("{text}\n"))?;
     printed.exit = exit;

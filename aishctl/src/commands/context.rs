@@ -9,8 +9,7 @@ use aish_proto::turn::Attachment;
 use clap::Subcommand;
 
 use crate::ask_args::AskArgs;
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::commands::file_mention::{self, AttachedFile, PersonLocation};
 use crate::commands::{ask, directory_listing};
@@ -50,12 +49,8 @@ pub enum ContextCommand {
     Forget,
 }
 
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&ContextCommand>,
-) -> Result<CommandOutput, Failure> {
-    let meant =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+pub async fn run(context: &CommandContext, command: Option<&ContextCommand>) -> PrintResult {
+    let meant = context.meant(context.name(None)).await?;
     match command {
         None => preview(context, meant.id, &[], false).await,
         Some(ContextCommand::Preview { text, body }) => {
@@ -101,7 +96,7 @@ async fn preview(
     conversation: ConversationId,
     text: &[String],
     body: bool,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let text = text.join(" ");
     let attachments = attachments(context, &text).await?;
     let usual = AskArgs::default();
@@ -113,7 +108,7 @@ async fn preview(
         model: context.global.model.clone(),
         on_confirm: Some(ask::on_confirm(&usual, may_prompt)),
     };
-    let found = context.caller.call::<Preview>(params).await?;
+    let found = context.call::<Preview>(params).await?;
     if let Some(why) = found.too_long.as_ref().filter(|_| body) {
         return Err(
             Failure::new(Exit::FAILED, format!("there would be no request: {why}"))
@@ -205,7 +200,7 @@ async fn archived(
             cursor: all.as_mut().and_then(|it| it.next_cursor.take()),
             limit: Some(rest.clamp(1, PAGE)),
         };
-        let page = context.caller.call::<Archive>(params).await?;
+        let page = context.call::<Archive>(params).await?;
         let next = page.next_cursor.clone();
         match &mut all {
             None => all = Some(page),
@@ -256,7 +251,7 @@ async fn restore(
     context: &CommandContext,
     conversation: ConversationId,
     named: &str,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let (turn, event) = match (named.parse::<TurnId>(), named.parse::<u64>()) {
         (Ok(turn), _) => (Some(turn), None),
         (Err(_), Ok(event)) => (None, Some(Seq(event))),
@@ -270,18 +265,14 @@ async fn restore(
         turn,
         event,
     };
-    let done = context.caller.call::<Restore>(params).await?;
+    let done = context.call::<Restore>(params).await?;
     context.print(&done, || {
         "it is in the context again, until there is no room for it\n".to_owned()
     })
 }
 
-async fn forget(
-    context: &CommandContext,
-    conversation: ConversationId,
-) -> Result<CommandOutput, Failure> {
+async fn forget(context: &CommandContext, conversation: ConversationId) -> PrintResult {
     let done = context
-        .caller
         .call::<Forget>(ForgetParams { conversation })
         .await?;
     context.print(&done, || {

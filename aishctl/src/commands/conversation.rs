@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::commands::route;
 use crate::commands::usage::{self, BudgetArgs};
@@ -101,10 +101,7 @@ pub struct SearchArgs {
 const TITLE_WIDTH: usize = 40;
 const EXCERPT_WIDTH: usize = 80;
 
-pub async fn run(
-    context: &CommandContext,
-    command: &ConversationCommand,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, command: &ConversationCommand) -> PrintResult {
     match command {
         ConversationCommand::Ls { archived, all } => list(context, *archived, *all).await,
         ConversationCommand::New { title } => new(context, title.as_deref()).await,
@@ -129,7 +126,7 @@ pub async fn run(
                 id: found.id,
                 title: title.clone(),
             };
-            let result = context.caller.call::<Rename>(params).await?;
+            let result = context.call::<Rename>(params).await?;
             context.print(&result, || {
                 format!("{} is called {title} now\n", found.title)
             })
@@ -137,7 +134,6 @@ pub async fn run(
         ConversationCommand::Archive { conversation } => {
             let found = conversation_choice::by_name(&context.caller, conversation).await?;
             let result = context
-                .caller
                 .call::<Archive>(ConversationParams { id: found.id })
                 .await?;
             context.print(&result, || {
@@ -150,7 +146,6 @@ pub async fn run(
         ConversationCommand::Unarchive { conversation } => {
             let found = conversation_choice::by_name(&context.caller, conversation).await?;
             let result = context
-                .caller
                 .call::<Unarchive>(ConversationParams { id: found.id })
                 .await?;
             context.print(&result, || format!("{} is back\n", found.title))
@@ -167,11 +162,7 @@ pub async fn run(
     }
 }
 
-async fn list(
-    context: &CommandContext,
-    archived: bool,
-    all: bool,
-) -> Result<CommandOutput, Failure> {
+async fn list(context: &CommandContext, archived: bool, all: bool) -> PrintResult {
     let state = match (archived, all) {
         (true, _) => ListState::Archived,
         (_, true) => ListState::All,
@@ -211,7 +202,7 @@ fn minute(time: &str) -> String {
         .map_or_else(|| time.to_owned(), |it| it.replace('T', " "))
 }
 
-async fn new(context: &CommandContext, title: Option<&str>) -> Result<CommandOutput, Failure> {
+async fn new(context: &CommandContext, title: Option<&str>) -> PrintResult {
     let params = ConversationCreateParams {
         title: title.map(str::to_owned),
         model: context.global.model.clone(),
@@ -219,13 +210,12 @@ async fn new(context: &CommandContext, title: Option<&str>) -> Result<CommandOut
         constraints: None,
         budget: None,
     };
-    let made = context.caller.call::<Create>(params).await?;
+    let made = context.call::<Create>(params).await?;
     context.print(&made, || format!("{}\n", made.id))
 }
 
-async fn status(context: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
-    let it =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(name)).await?;
+async fn status(context: &CommandContext, name: Option<&str>) -> PrintResult {
+    let it = context.meant(context.name(name)).await?;
     context.print(&it, || {
         let state = match it.state {
             Activity::Idle => "idle",
@@ -260,7 +250,7 @@ async fn remove(
     name: &str,
     yes: bool,
     title: Option<&str>,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let found = conversation_choice::by_name(&context.caller, name).await?;
     let confirm_title = match title {
         Some(title) => title.to_owned(),
@@ -288,7 +278,6 @@ async fn remove(
         )));
     }
     context
-        .caller
         .call::<Delete>(ConversationDeleteParams {
             id: found.id,
             confirm_title,
@@ -319,10 +308,9 @@ fn typed(title: &str) -> Result<String, Failure> {
     Ok(line.trim_end_matches('\n').to_owned())
 }
 
-async fn wait(context: &CommandContext, name: Option<&str>) -> Result<CommandOutput, Failure> {
+async fn wait(context: &CommandContext, name: Option<&str>) -> PrintResult {
     let mut exit = Exit::DONE;
-    let mut now =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(name)).await?;
+    let mut now = context.meant(context.name(name)).await?;
     while let Some(turn) = now.turn {
         let params = WaitParams {
             turn,
@@ -332,7 +320,7 @@ async fn wait(context: &CommandContext, name: Option<&str>) -> Result<CommandOut
         let reason = record.stop_reason;
         exit = reason.map_or(Exit::DONE, |it| exit::of_turn(it, record.error.as_ref()));
         let params = ConversationParams { id: now.id };
-        now = context.caller.call::<StatusOf>(params).await?;
+        now = context.call::<StatusOf>(params).await?;
     }
     if now.state == Activity::Queued {
         let message = format!("{} turns wait behind an interrupted one", now.queued);
@@ -345,15 +333,11 @@ async fn wait(context: &CommandContext, name: Option<&str>) -> Result<CommandOut
     Ok(CommandOutput { exit, ..printed })
 }
 
-pub async fn fork(context: &CommandContext, args: &ForkArgs) -> Result<CommandOutput, Failure> {
-    let found = conversation_choice::resolve(
-        &context.caller,
-        &context.around,
-        context.name(args.conversation.as_deref()),
-    )
-    .await?;
+pub async fn fork(context: &CommandContext, args: &ForkArgs) -> PrintResult {
+    let found = context
+        .meant(context.name(args.conversation.as_deref()))
+        .await?;
     let made = context
-        .caller
         .call::<Fork>(ForkParams {
             id: found.id,
             at_seq: args.at.map(Seq),
@@ -365,7 +349,7 @@ pub async fn fork(context: &CommandContext, args: &ForkArgs) -> Result<CommandOu
 /// Hits that are shown where nobody says how many.
 const SEARCH_PAGE: u32 = 50;
 
-pub async fn search(context: &CommandContext, args: &SearchArgs) -> Result<CommandOutput, Failure> {
+pub async fn search(context: &CommandContext, args: &SearchArgs) -> PrintResult {
     let id = match context.global.conversation.as_deref() {
         Some(name) => Some(
             conversation_choice::by_name(&context.caller, name)
@@ -382,7 +366,7 @@ pub async fn search(context: &CommandContext, args: &SearchArgs) -> Result<Comma
         cursor: None,
         limit: Some(wanted),
     };
-    let mut result = context.caller.call::<Search>(params.clone()).await?;
+    let mut result = context.call::<Search>(params.clone()).await?;
     while let (Some(cursor), Some(rest)) = (
         result.next_cursor.clone(),
         u32::try_from(result.hits.len())
@@ -392,7 +376,7 @@ pub async fn search(context: &CommandContext, args: &SearchArgs) -> Result<Comma
     ) {
         params.cursor = Some(cursor);
         params.limit = Some(rest);
-        let page = context.caller.call::<Search>(params.clone()).await?;
+        let page = context.call::<Search>(params.clone()).await?;
         result.hits.extend(page.hits);
         result.more = page.more;
         result.next_cursor = page.next_cursor;

@@ -18,9 +18,8 @@ use tokio::process::Command;
 
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonStart, DaemonWait};
 use crate::client::{service, spawn};
-use crate::command_output::{CommandOutput, print};
+use crate::command_output::{CommandOutput, PrintResult, print};
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 
 /// A daemon that lives says hello at once.
@@ -40,7 +39,7 @@ struct DoctorReport {
     checks: Vec<DoctorCheck>,
 }
 
-pub async fn run(reach: &DaemonReach, global: &GlobalArgs) -> Result<CommandOutput, Failure> {
+pub async fn run(reach: &DaemonReach, global: &GlobalArgs) -> PrintResult {
     let reach = DaemonReach {
         start: DaemonStart::Forbidden,
         kind: ClientKind::Ctl,

@@ -14,7 +14,7 @@ use ulid::Ulid;
 
 use crate::client::connect::{Caller, RpcCallError};
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
-use crate::command_output::{CommandOutput, print};
+use crate::command_output::{CommandOutput, PrintResult, print};
 use crate::commands::command_context::CommandContext;
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
@@ -102,10 +102,7 @@ pub async fn run(
 }
 
 /// In a window.
-pub async fn in_window(
-    context: &CommandContext,
-    args: &ImportArgs,
-) -> Result<CommandOutput, Failure> {
+pub async fn in_window(context: &CommandContext, args: &ImportArgs) -> PrintResult {
     let (around, global) = (&context.around, &context.global);
     let (printed, notes) = import(&context.caller, None, around, global, args).await?;
     if printed.json {

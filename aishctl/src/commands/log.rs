@@ -14,7 +14,7 @@ use tokio::io::AsyncWrite;
 use crate::client::connect::Caller;
 use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -218,17 +218,14 @@ async fn start_of(caller: &Caller, id: ConversationId, turns: usize) -> Result<S
 }
 
 /// `:log` in attach: the last turns as one text.
-pub async fn page(context: &CommandContext, args: &LogArgs) -> Result<CommandOutput, Failure> {
+pub async fn page(context: &CommandContext, args: &LogArgs) -> PrintResult {
     let name = context.name(args.conversation.as_deref());
-    let id = conversation_choice::resolve(&context.caller, &context.around, name)
-        .await?
-        .id;
+    let id = context.meant(name).await?.id;
     let from = start_of(&context.caller, id, args.turns.unwrap_or(TURNS_IN_ATTACH)).await?;
     let mut before_seq = None;
     let mut pages = Vec::new();
     loop {
         let page = context
-            .caller
             .call::<History>(HistoryParams {
                 id,
                 before_seq,

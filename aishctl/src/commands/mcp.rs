@@ -17,7 +17,7 @@ use aish_proto::method::Empty;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -139,17 +139,14 @@ pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&McpCommand>,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> PrintResult {
     match command.unwrap_or(&McpCommand::List) {
         McpCommand::List => list(context).await,
         McpCommand::Tools { alias } => tools(context, alias.clone()).await,
         McpCommand::Tool { name } => tool(context, name).await,
         McpCommand::Connect(args) => connect(context, args).await,
         McpCommand::Disconnect { alias } => {
-            let done = context.caller.call::<Disconnect>(of(alias)).await?;
+            let done = context.call::<Disconnect>(of(alias)).await?;
             context.print(&done, || format!("{alias} is disconnected\n"))
         }
         McpCommand::Restart { alias } => {
@@ -160,7 +157,7 @@ pub async fn run(
         }
         McpCommand::Refresh { alias } => refresh(context, alias.clone()).await,
         McpCommand::Logs { alias } => {
-            let logs = context.caller.call::<Logs>(of(alias)).await?;
+            let logs = context.call::<Logs>(of(alias)).await?;
             context.print(&logs, || match logs.lost {
                 0 => logs.text.clone(),
                 lost => format!("[aish] {lost} bytes before this are gone\n{}", logs.text),
@@ -198,8 +195,8 @@ fn patience(context: &CommandContext) -> Duration {
     context.global.timeout.unwrap_or(ASK_DEADLINE)
 }
 
-async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<List>(Empty {}).await?;
+async fn list(context: &CommandContext) -> PrintResult {
+    let result = context.call::<List>(Empty {}).await?;
     context.print(&result, || {
         if result.servers.is_empty() {
             return "no MCP server is configured; aishctl mcp connect URL|COMMAND adds one\n"
@@ -256,8 +253,8 @@ fn row(server: &McpServerStatus) -> Vec<String> {
     ]
 }
 
-async fn tools(context: &CommandContext, alias: Option<String>) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<Tools>(ToolsParams { alias }).await?;
+async fn tools(context: &CommandContext, alias: Option<String>) -> PrintResult {
+    let result = context.call::<Tools>(ToolsParams { alias }).await?;
     context.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .tools
@@ -277,9 +274,9 @@ async fn tools(context: &CommandContext, alias: Option<String>) -> Result<Comman
     })
 }
 
-async fn tool(context: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+async fn tool(context: &CommandContext, name: &str) -> PrintResult {
     let name = name.to_owned();
-    let tool = context.caller.call::<Tool>(ToolParams { name }).await?;
+    let tool = context.call::<Tool>(ToolParams { name }).await?;
     context.print(&tool, || {
         let title = tool.title.iter().map(|it| format!(" · {it}"));
         let mut text = format!("{}{}\n", tool.name, title.collect::<String>());
@@ -305,7 +302,7 @@ async fn tool(context: &CommandContext, name: &str) -> Result<CommandOutput, Fai
     })
 }
 
-async fn connect(context: &CommandContext, args: &ConnectArgs) -> Result<CommandOutput, Failure> {
+async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
     let is_url = args.target.starts_with("http://") || args.target.starts_with("https://");
     let (url, command) = if is_url {
         (Some(args.target.clone()), vec![])
@@ -342,10 +339,7 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> Result<Command
     })
 }
 
-async fn refresh(
-    context: &CommandContext,
-    alias: Option<String>,
-) -> Result<CommandOutput, Failure> {
+async fn refresh(context: &CommandContext, alias: Option<String>) -> PrintResult {
     let refreshed = context
         .caller
         .call_within::<Refresh>(RefreshParams { alias }, Some(patience(context)));
@@ -363,7 +357,7 @@ async fn refresh(
     Ok(printed)
 }
 
-async fn resources(context: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
+async fn resources(context: &CommandContext, alias: &str) -> PrintResult {
     let asked = context
         .caller
         .call_within::<Resources>(of(alias), Some(patience(context)));
@@ -388,7 +382,7 @@ async fn resources(context: &CommandContext, alias: &str) -> Result<CommandOutpu
     })
 }
 
-async fn read(context: &CommandContext, alias: &str, uri: &str) -> Result<CommandOutput, Failure> {
+async fn read(context: &CommandContext, alias: &str, uri: &str) -> PrintResult {
     let params = ReadResourceParams {
         alias: alias.to_owned(),
         uri: uri.to_owned(),
@@ -428,7 +422,7 @@ fn placeholder(content: &Value, base64: &str) -> String {
     )
 }
 
-async fn prompts(context: &CommandContext, alias: &str) -> Result<CommandOutput, Failure> {
+async fn prompts(context: &CommandContext, alias: &str) -> PrintResult {
     let asked = context
         .caller
         .call_within::<Prompts>(of(alias), Some(patience(context)));
@@ -459,7 +453,7 @@ async fn prompt(
     alias: &str,
     name: &str,
     arguments: &[(String, String)],
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let params = GetPromptParams {
         alias: alias.to_owned(),
         name: name.to_owned(),

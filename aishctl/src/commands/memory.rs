@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -78,10 +78,7 @@ struct MemoryLine {
     at: Option<String>,
 }
 
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&MemoryCommand>,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, command: Option<&MemoryCommand>) -> PrintResult {
     match command {
         None | Some(MemoryCommand::Ls) => list(context).await,
         Some(MemoryCommand::Add(remembered)) => remember(context, remembered).await,
@@ -93,17 +90,14 @@ pub async fn run(
     }
 }
 
-pub async fn remember(
-    context: &CommandContext,
-    remembered: &RememberArgs,
-) -> Result<CommandOutput, Failure> {
+pub async fn remember(context: &CommandContext, remembered: &RememberArgs) -> PrintResult {
     let RememberArgs { text, kind, pin } = remembered;
     let params = AddParams {
         text: text.join(" "),
         kind: kind.clone(),
         pinned: *pin,
     };
-    let result = context.caller.call::<Add>(params).await?;
+    let result = context.call::<Add>(params).await?;
     context.print(&result, || {
         let AddResult { memory, changed } = &result;
         let known = if *changed { "" } else { " already" };
@@ -111,10 +105,10 @@ pub async fn remember(
     })
 }
 
-pub async fn forget(context: &CommandContext, ids: &[String]) -> Result<CommandOutput, Failure> {
+pub async fn forget(context: &CommandContext, ids: &[String]) -> PrintResult {
     for id in ids {
         let params = MemoryNameParams { id: id.clone() };
-        let Empty {} = context.caller.call::<Remove>(params).await?;
+        let Empty {} = context.call::<Remove>(params).await?;
     }
     context.print(&json!({"forgotten": ids}), || {
         let ids: Vec<String> = ids.iter().map(|it| safe::one_line(it)).collect();
@@ -125,23 +119,18 @@ pub async fn forget(context: &CommandContext, ids: &[String]) -> Result<CommandO
     })
 }
 
-async fn pin(context: &CommandContext, id: &str, pinned: bool) -> Result<CommandOutput, Failure> {
+async fn pin(context: &CommandContext, id: &str, pinned: bool) -> PrintResult {
     let id = id.to_owned();
-    let fact = context
-        .caller
-        .call::<Pin>(MemoryPinParams { id, pinned })
-        .await?;
+    let fact = context.call::<Pin>(MemoryPinParams { id, pinned }).await?;
     context.print(&fact, || {
         let how = if pinned { "pinned" } else { "not pinned" };
         format!("{} is {how}: {}\n", fact.id, line(&fact))
     })
 }
 
-async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<List>(Empty {}).await?;
-    let open = context
-        .caller
-        .call::<confirm::List>(confirm::ConfirmListParams::default());
+async fn list(context: &CommandContext) -> PrintResult {
+    let result = context.call::<List>(Empty {}).await?;
+    let open = context.call::<confirm::List>(confirm::ConfirmListParams::default());
     let open = open.await?.confirms;
     let proposed = open
         .iter()
@@ -175,8 +164,8 @@ fn line(fact: &Fact) -> String {
     format!("({}) {}", fact.kind, safe::one_line(&fact.text))
 }
 
-async fn export(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<List>(Empty {}).await?;
+async fn export(context: &CommandContext) -> PrintResult {
+    let result = context.call::<List>(Empty {}).await?;
     let mut text = String::new();
     for it in &result.memories {
         let line = MemoryLine {
@@ -199,7 +188,7 @@ async fn export(context: &CommandContext) -> Result<CommandOutput, Failure> {
 
 /// Every line is read before the first is kept; what is kept already is not kept twice, so an import that was cut short can
 /// be made again.
-async fn import(context: &CommandContext, path: &Path) -> Result<CommandOutput, Failure> {
+async fn import(context: &CommandContext, path: &Path) -> PrintResult {
     let bytes = file::read(path, FILE_BYTES)?;
     let wrong = |number: usize, why: &str| {
         let message = format!(
@@ -224,7 +213,7 @@ async fn import(context: &CommandContext, path: &Path) -> Result<CommandOutput, 
     } in lines
     {
         let params = AddParams { text, kind, pinned };
-        let added = context.caller.call::<Add>(params).await?;
+        let added = context.call::<Add>(params).await?;
         new += usize::from(added.changed);
     }
     context.print(&json!({"facts": all, "new": new}), || {

@@ -7,8 +7,7 @@ use aish_proto::method::Empty;
 use aish_proto::model::{KeyStatus, List, ModelSource, Probe};
 use clap::Subcommand;
 
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -30,7 +29,7 @@ pub async fn run(
     context: &CommandContext,
     name: Option<&str>,
     command: Option<&ModelCommand>,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     match (name, command) {
         (None, None | Some(ModelCommand::List)) => list(context).await,
         (None, Some(ModelCommand::Probe)) => probe(context).await,
@@ -41,8 +40,8 @@ pub async fn run(
     }
 }
 
-async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<List>(Empty {}).await?;
+async fn list(context: &CommandContext) -> PrintResult {
+    let result = context.call::<List>(Empty {}).await?;
     context.print(&result, || {
         let rows: Vec<Vec<String>> = result
             .models
@@ -76,7 +75,7 @@ async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
     })
 }
 
-async fn probe(context: &CommandContext) -> Result<CommandOutput, Failure> {
+async fn probe(context: &CommandContext) -> PrintResult {
     let deadline = context.global.timeout.unwrap_or(PROBE_DEADLINE);
     let result = context
         .caller
@@ -103,12 +102,10 @@ async fn probe(context: &CommandContext) -> Result<CommandOutput, Failure> {
     })
 }
 
-async fn choose(context: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
-    let conversation =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+async fn choose(context: &CommandContext, name: &str) -> PrintResult {
+    let conversation = context.meant(context.name(None)).await?;
     let model = (name != "default").then(|| name.to_owned());
     let result = context
-        .caller
         .call::<SetModel>(SetModelParams {
             id: conversation.id,
             model,

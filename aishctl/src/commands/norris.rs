@@ -21,9 +21,8 @@ use tokio::io::AsyncWrite;
 use ulid::Ulid;
 
 use crate::ask_args::AskArgs;
-use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::ask::{self, AskContext, AskTarget};
 use crate::commands::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
 use crate::commands::command_context::CommandContext;
@@ -229,16 +228,12 @@ pub fn concluded(run: &NorrisEnded, budget: bool) -> Option<Result<Exit, Failure
     }
 }
 
-pub async fn run(
-    context: &CommandContext,
-    norris: &NorrisCommand,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, norris: &NorrisCommand) -> PrintResult {
     let NorrisCommand { command, launch } = norris;
     if command.is_none() && !launch.goal.is_empty() {
         return start(context, launch).await;
     }
-    let meant =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+    let meant = context.meant(context.name(None)).await?;
     let conversation = meant.id;
     let params = NorrisRunParams { conversation };
     match command {
@@ -250,15 +245,15 @@ pub async fn run(
             context.print(&meant.norris, shown)
         }
         Some(NorrisLead::Pause) => {
-            let run = context.caller.call::<Pause>(params).await?;
+            let run = context.call::<Pause>(params).await?;
             context.print(&run, || status_line(&run) + "\n")
         }
         Some(NorrisLead::Resume) => {
-            let run = context.caller.call::<Resume>(params).await?;
+            let run = context.call::<Resume>(params).await?;
             context.print(&run, || status_line(&run) + "\n")
         }
         Some(NorrisLead::Halt) => {
-            let halted = context.caller.call::<Halt>(params).await?;
+            let halted = context.call::<Halt>(params).await?;
             context.print(&halted, || {
                 if halted.halted {
                     "halted\n"
@@ -272,15 +267,11 @@ pub async fn run(
 }
 
 /// Launches one that goes on by itself.
-async fn start(
-    context: &CommandContext,
-    launch: &NorrisLaunchArgs,
-) -> Result<CommandOutput, Failure> {
+async fn start(context: &CommandContext, launch: &NorrisLaunchArgs) -> PrintResult {
     let levels = agreed(launch, context.may_prompt)?;
-    let meant =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+    let meant = context.meant(context.name(None)).await?;
     let params = params(meant.id, launch, levels, context.global.model.clone());
-    let started = context.caller.call::<Start>(params).await?;
+    let started = context.call::<Start>(params).await?;
     if launch.in_window {
         return Ok(CommandOutput::text(started.notices.join("\n")));
     }

@@ -16,11 +16,9 @@ use aish_proto::permission::{
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::render::auto_approve::{self, AutoArgs};
 use crate::render::{question, table};
 use crate::safe;
@@ -59,18 +57,14 @@ pub enum PermissionCommand {
     Rules,
 }
 
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&PermissionCommand>,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, command: Option<&PermissionCommand>) -> PrintResult {
     if let Some(PermissionCommand::Rules) = command {
         return rules(context).await;
     }
     if let Some(PermissionCommand::Auto(_)) = command {
         return Err(auto_approve::only_in_a_window());
     }
-    let meant =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+    let meant = context.meant(context.name(None)).await?;
     match command {
         None
         | Some(PermissionCommand::Ls | PermissionCommand::Rules | PermissionCommand::Auto(_)) => {
@@ -109,12 +103,9 @@ pub async fn run(
     }
 }
 
-async fn list(
-    context: &CommandContext,
-    conversation: ConversationId,
-) -> Result<CommandOutput, Failure> {
+async fn list(context: &CommandContext, conversation: ConversationId) -> PrintResult {
     let params = PermissionParams { conversation };
-    let result = context.caller.call::<List>(params).await?;
+    let result = context.call::<List>(params).await?;
     context.print(&result, || {
         let row = |it: &ProviderPermission| {
             let always = it.always.join(" ");
@@ -136,11 +127,11 @@ async fn grant(
     meant: &ConversationStatus,
     provider: &str,
     wanted: u8,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let params = PermissionParams {
         conversation: meant.id,
     };
-    let all = context.caller.call::<List>(params).await?.permissions;
+    let all = context.call::<List>(params).await?.permissions;
     let held = all
         .iter()
         .any(|it| it.provider == provider && it.level == wanted);
@@ -159,7 +150,7 @@ async fn grant(
         provider: provider.to_owned(),
         level: wanted,
     };
-    let result = context.caller.call::<Set>(params).await?;
+    let result = context.call::<Set>(params).await?;
     context.print(&result, || {
         format!(
             "{} is level {} in {} (was {}); calls are asked about as before\n",
@@ -175,12 +166,12 @@ async fn revoke(
     context: &CommandContext,
     meant: &ConversationStatus,
     provider: &str,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let params = RevokeParams {
         conversation: meant.id,
         provider: provider.to_owned(),
     };
-    let result = context.caller.call::<Revoke>(params).await?;
+    let result = context.call::<Revoke>(params).await?;
     context.print(&result, || {
         format!(
             "{} is level {} in {}, and all its tools are asked about\n",
@@ -195,14 +186,14 @@ async fn limit(
     context: &CommandContext,
     meant: &ConversationStatus,
     limits: ConversationLimits,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let params = SetConstraintsParams {
         id: meant.id,
         constraints: limits,
     };
-    context.caller.call::<SetConstraints>(params).await?;
+    context.call::<SetConstraints>(params).await?;
     let params = ConversationParams { id: meant.id };
-    let now = context.caller.call::<StatusOf>(params).await?.constraints;
+    let now = context.call::<StatusOf>(params).await?.constraints;
     let now = now.unwrap_or_default();
     context.print(&now, || self::limits(&now))
 }
@@ -225,12 +216,9 @@ fn limits(now: &Constraints) -> String {
     lines
 }
 
-async fn history(
-    context: &CommandContext,
-    conversation: ConversationId,
-) -> Result<CommandOutput, Failure> {
+async fn history(context: &CommandContext, conversation: ConversationId) -> PrintResult {
     let params = PermissionParams { conversation };
-    let result = context.caller.call::<History>(params).await?;
+    let result = context.call::<History>(params).await?;
     context.print(&result, || {
         let row = |it: &PermissionChange| {
             let by = it.by.as_ref().map(question::who).unwrap_or_default();
@@ -248,17 +236,13 @@ async fn history(
     })
 }
 
-async fn check(
-    context: &CommandContext,
-    conversation: ConversationId,
-    tool: &str,
-) -> Result<CommandOutput, Failure> {
+async fn check(context: &CommandContext, conversation: ConversationId, tool: &str) -> PrintResult {
     let params = PermissionCheckParams {
         conversation,
         tool: tool.to_owned(),
         arguments: None,
     };
-    let result = context.caller.call::<Check>(params).await?;
+    let result = context.call::<Check>(params).await?;
     let (word, exit) = match result.verdict {
         PolicyVerdict::Allow => ("runs unasked", Exit::DONE),
         PolicyVerdict::Ask => ("a person is asked", Exit::DONE),
@@ -275,8 +259,8 @@ async fn check(
     Ok(printed)
 }
 
-async fn rules(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<Rules>(Empty {}).await?;
+async fn rules(context: &CommandContext) -> PrintResult {
+    let result = context.call::<Rules>(Empty {}).await?;
     context.print(&result, || {
         let rule = |it: &PolicyRule| {
             let effect = match it.effect {
@@ -315,9 +299,8 @@ fn level(number: u8) -> String {
 }
 
 /// Of the window whose connection this is.
-pub async fn set(context: &CommandContext, args: &AutoArgs) -> Result<CommandOutput, Failure> {
-    let meant =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+pub async fn set(context: &CommandContext, args: &AutoArgs) -> PrintResult {
+    let meant = context.meant(context.name(None)).await?;
     let ConversationStatus { id, title, .. } = meant;
     let params = AutoApproveParams {
         conversation: id,
@@ -334,7 +317,7 @@ pub async fn set(context: &CommandContext, args: &AutoArgs) -> Result<CommandOut
         scope: params.scope,
         left: params.count,
     };
-    let result = context.caller.call::<SetAutoApprove>(params).await?;
+    let result = context.call::<SetAutoApprove>(params).await?;
     context.print(&result, || {
         if args.off {
             return "every call is asked about again\n".to_owned();

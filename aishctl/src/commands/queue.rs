@@ -14,7 +14,7 @@ use ulid::Ulid;
 use crate::client::connect::Caller;
 use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::ask::{self, AskContext};
 use crate::commands::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
 use crate::commands::command_context::CommandContext;
@@ -46,20 +46,14 @@ pub enum QueueCommand {
 
 const TEXT_WIDTH: usize = 60;
 
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&QueueCommand>,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, command: Option<&QueueCommand>) -> PrintResult {
     let name = match command {
         Some(QueueCommand::List { conversation } | QueueCommand::Resume { conversation }) => {
             conversation.as_deref()
         }
         Some(QueueCommand::Remove { .. } | QueueCommand::Move { .. }) | None => None,
     };
-    let conversation =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(name))
-            .await?
-            .id;
+    let conversation = context.meant(context.name(name)).await?.id;
     let caller = &context.caller;
     let list = || caller.call::<QueueList>(QueueParams { conversation });
     let result = match command {
@@ -127,32 +121,18 @@ fn waiting(list: &QueueListResult, name: &str) -> Result<TurnId, Failure> {
         })
 }
 
-pub async fn cancel(
-    context: &CommandContext,
-    name: Option<&str>,
-) -> Result<CommandOutput, Failure> {
-    let found =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(name)).await?;
+pub async fn cancel(context: &CommandContext, name: Option<&str>) -> PrintResult {
+    let found = context.meant(context.name(name)).await?;
     // A command ends only where no turn runs: that is what is meant while an answer is written.
     let command = found.command.as_ref().filter(|_| found.turn.is_none());
     let cancelled = match (found.turn, command) {
-        (Some(turn), _) => {
-            context
-                .caller
-                .call::<Cancel>(TurnParams { turn })
-                .await?
-                .cancelled
-        }
+        (Some(turn), _) => context.call::<Cancel>(TurnParams { turn }).await?.cancelled,
         (None, Some(command)) => {
             let params = CancelParams {
                 conversation: found.id,
                 call: command.call.clone(),
             };
-            context
-                .caller
-                .call::<CancelCommand>(params)
-                .await?
-                .cancelled
+            context.call::<CancelCommand>(params).await?.cancelled
         }
         (None, None) => false,
     };

@@ -11,8 +11,7 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::client::connect::{Caller, RpcCallError};
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::ask;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
@@ -51,12 +50,8 @@ pub enum ResourceCommand {
     },
 }
 
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&ResourceCommand>,
-) -> Result<CommandOutput, Failure> {
-    let meant =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+pub async fn run(context: &CommandContext, command: Option<&ResourceCommand>) -> PrintResult {
+    let meant = context.meant(context.name(None)).await?;
     match command {
         None | Some(ResourceCommand::Ls) => list(context, meant.id).await,
         Some(ResourceCommand::Get { name }) => get(context, meant.id, name).await,
@@ -75,15 +70,12 @@ pub async fn run(
                 name: name.clone(),
                 expected_revision: *revision,
             };
-            changed(context, &context.caller.call::<Delete>(params).await?)
+            changed(context, &context.call::<Delete>(params).await?)
         }
     }
 }
 
-async fn list(
-    context: &CommandContext,
-    conversation: ConversationId,
-) -> Result<CommandOutput, Failure> {
+async fn list(context: &CommandContext, conversation: ConversationId) -> PrintResult {
     let mut all: Vec<wire::ResourceMetadata> = vec![];
     let mut cursor = None;
     loop {
@@ -92,7 +84,7 @@ async fn list(
             cursor,
             limit: Some(PAGE),
         };
-        let page = context.caller.call::<List>(params).await?;
+        let page = context.call::<List>(params).await?;
         all.extend(page.resources);
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -114,16 +106,12 @@ async fn list(
     })
 }
 
-async fn get(
-    context: &CommandContext,
-    conversation: ConversationId,
-    name: &str,
-) -> Result<CommandOutput, Failure> {
+async fn get(context: &CommandContext, conversation: ConversationId, name: &str) -> PrintResult {
     let params = ResourceGetParams {
         conversation,
         name: name.to_owned(),
     };
-    let result = context.caller.call::<Get>(params).await?;
+    let result = context.call::<Get>(params).await?;
     if context.global.json || context.global.jsonl {
         return context.print(&result, String::new);
     }
@@ -179,7 +167,7 @@ fn json(path: &Path) -> Result<Value, Failure> {
     })
 }
 
-fn changed(context: &CommandContext, result: &ChangedResult) -> Result<CommandOutput, Failure> {
+fn changed(context: &CommandContext, result: &ChangedResult) -> PrintResult {
     context.print(result, || {
         format!(
             "{} {}, revision {}\n",

@@ -16,8 +16,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::client::connect::{Caller, RpcCallError};
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -69,12 +68,8 @@ struct ResultsReport<'a> {
     text: String,
 }
 
-pub async fn run(
-    context: &CommandContext,
-    args: &ResultsCommand,
-) -> Result<CommandOutput, Failure> {
-    let conversation =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+pub async fn run(context: &CommandContext, args: &ResultsCommand) -> PrintResult {
+    let conversation = context.meant(context.name(None)).await?;
     let conversation = conversation.id;
     let Some(id) = &args.id else {
         let rows = list(&context.caller, conversation).await?;

@@ -10,7 +10,7 @@ use aish_proto::route::{
 use clap::Subcommand;
 
 use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -45,13 +45,10 @@ pub enum FallbackCommand {
 }
 
 /// Questions that are routed by their look.
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&RouteCommand>,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, command: Option<&RouteCommand>) -> PrintResult {
     let set = match command {
         None => {
-            let state = context.caller.call::<Get>(Empty {}).await?;
+            let state = context.call::<Get>(Empty {}).await?;
             return context.print(&state, || routing(&state));
         }
         Some(RouteCommand::Classes) => return classes(context).await,
@@ -60,18 +57,15 @@ pub async fn run(
         Some(RouteCommand::Off) => Some(false),
         Some(RouteCommand::Reset) => None,
     };
-    let state = context.caller.call::<Set>(SwitchParams { on: set }).await?;
+    let state = context.call::<Set>(SwitchParams { on: set }).await?;
     context.print(&state, || routing(&state))
 }
 
 /// Requests that go another way when a server looks down.
-pub async fn fallback(
-    context: &CommandContext,
-    command: Option<&FallbackCommand>,
-) -> Result<CommandOutput, Failure> {
+pub async fn fallback(context: &CommandContext, command: Option<&FallbackCommand>) -> PrintResult {
     let set = match command {
         None => {
-            let state = context.caller.call::<FallbackGet>(Empty {}).await?;
+            let state = context.call::<FallbackGet>(Empty {}).await?;
             return context.print(&state, || falling_back(&state));
         }
         Some(FallbackCommand::On) => Some(true),
@@ -79,7 +73,7 @@ pub async fn fallback(
         Some(FallbackCommand::Reset) => None,
     };
     let params = SwitchParams { on: set };
-    let state = context.caller.call::<FallbackSet>(params).await?;
+    let state = context.call::<FallbackSet>(params).await?;
     let mut printed = context.print(&state, || falling_back(&state))?;
     if state.on && !state.known {
         printed.exit = Exit::UNKNOWN;
@@ -136,11 +130,11 @@ fn said_by(switched: Option<&RoutingSwitched>, configured: bool, key: &str) -> S
     }
 }
 
-async fn classes(context: &CommandContext) -> Result<CommandOutput, Failure> {
+async fn classes(context: &CommandContext) -> PrintResult {
     let params = ClassesParams {
         conversation: here(context).await?,
     };
-    let result = context.caller.call::<Classes>(params).await?;
+    let result = context.call::<Classes>(params).await?;
     context.print(&result, || table(&result))
 }
 
@@ -179,12 +173,12 @@ async fn here(context: &CommandContext) -> Result<Option<aish_proto::id::Convers
     Ok(Some(found.id))
 }
 
-async fn check(context: &CommandContext, text: &str) -> Result<CommandOutput, Failure> {
+async fn check(context: &CommandContext, text: &str) -> PrintResult {
     let params = RouteCheckParams {
         text: text.to_owned(),
         conversation: here(context).await?,
     };
-    let result = context.caller.call::<Check>(params).await?;
+    let result = context.call::<Check>(params).await?;
     context.print(&result, || verdict(&result))
 }
 

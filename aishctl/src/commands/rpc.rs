@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::connect::CallFailure;
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub fn schema(pretty: bool) -> String {
     }
 }
 
-pub async fn run(context: &CommandContext, args: &RpcArgs) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, args: &RpcArgs) -> PrintResult {
     let Some(method) = &args.method else {
         return Ok(CommandOutput {
             text: schema(false),

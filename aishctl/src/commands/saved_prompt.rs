@@ -6,7 +6,7 @@ use aish_proto::method::Empty;
 use aish_proto::prompt::{Get, List, PromptNameParams, Remove, Save, SaveParams, SavedPrompt};
 use clap::{Args, Subcommand};
 
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::commands::mcp::assignment;
 use crate::exit::Exit;
@@ -51,15 +51,12 @@ pub struct AskSaved {
 }
 
 /// All but asking, which prints as it goes.
-pub async fn run(
-    context: &CommandContext,
-    command: Option<&SavedPromptCommand>,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, command: Option<&SavedPromptCommand>) -> PrintResult {
     match command {
         None | Some(SavedPromptCommand::Ls) => list(context).await,
         Some(SavedPromptCommand::Show { name }) => {
             let params = PromptNameParams { name: name.clone() };
-            let result = context.caller.call::<Get>(params).await?;
+            let result = context.call::<Get>(params).await?;
             // Escapes in it are shown, and mean nothing, where it is printed.
             context.print(&result, || {
                 format!("{}\n", result.text.trim_end_matches('\n'))
@@ -75,12 +72,12 @@ pub async fn run(
                 text: text(file)?,
                 replace: *replace,
             };
-            let result = context.caller.call::<Save>(params).await?;
+            let result = context.call::<Save>(params).await?;
             context.print(&result, || format!("{}\n", safe::one_line(&result.file)))
         }
         Some(SavedPromptCommand::Rm { name }) => {
             let params = PromptNameParams { name: name.clone() };
-            let result = context.caller.call::<Remove>(params).await?;
+            let result = context.call::<Remove>(params).await?;
             context.print(&result, || {
                 format!("{} is removed\n", safe::one_line(&result.file))
             })
@@ -92,8 +89,8 @@ pub async fn run(
     }
 }
 
-async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<List>(Empty {}).await?;
+async fn list(context: &CommandContext) -> PrintResult {
+    let result = context.call::<List>(Empty {}).await?;
     context.print(&result, || {
         let row =
             |it: &SavedPrompt| vec![it.name.clone(), it.arguments.join(" "), it.begins.clone()];

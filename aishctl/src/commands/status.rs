@@ -4,10 +4,9 @@ use aish_proto::daemon::{Metrics, Reload, RoutingStatus, Status};
 use aish_proto::method::Empty;
 use clap::ValueEnum;
 
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
-use crate::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StatusFormat {
@@ -15,14 +14,11 @@ pub enum StatusFormat {
     Prometheus,
 }
 
-pub async fn run(
-    context: &CommandContext,
-    format: Option<StatusFormat>,
-) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, format: Option<StatusFormat>) -> PrintResult {
     if format == Some(StatusFormat::Prometheus) {
         return metrics(context).await;
     }
-    let status = context.caller.call::<Status>(Empty {}).await?;
+    let status = context.call::<Status>(Empty {}).await?;
     if format == Some(StatusFormat::Tmux) {
         // A turn that waits for a person runs too; it is shown once.
         let turns = status.running_turns.saturating_sub(status.pending_confirms);
@@ -101,13 +97,13 @@ fn routing(routing: &RoutingStatus) -> String {
 }
 
 /// Counters in the text format of Prometheus.
-pub async fn metrics(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<Metrics>(Empty {}).await?;
+pub async fn metrics(context: &CommandContext) -> PrintResult {
+    let result = context.call::<Metrics>(Empty {}).await?;
     context.print(&result, || result.text.clone())
 }
 
-pub async fn reload(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<Reload>(Empty {}).await?;
+pub async fn reload(context: &CommandContext) -> PrintResult {
+    let result = context.call::<Reload>(Empty {}).await?;
     let printed = context.print(&result, || {
         let mut text = match (&result.errors[..], &result.changed[..]) {
             ([], []) => "nothing new: the files are in force as they are\n".to_owned(),

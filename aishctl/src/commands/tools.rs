@@ -21,7 +21,7 @@ use ulid::Ulid;
 use crate::ask_args::{AskArgs, SendModeArg, confirm};
 use crate::client::connect::{CallFailure, Caller, RpcCallError};
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::ask::{self, AskContext, AskTarget};
 use crate::commands::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
 use crate::commands::command_context::CommandContext;
@@ -77,10 +77,7 @@ pub enum ToolsCommand {
 }
 
 /// Prints what is no list of calls.
-pub async fn look(
-    context: &CommandContext,
-    command: &ToolsCommand,
-) -> Result<CommandOutput, Failure> {
+pub async fn look(context: &CommandContext, command: &ToolsCommand) -> PrintResult {
     match command {
         ToolsCommand::List { provider } => list::list(context, provider.as_deref()).await,
         ToolsCommand::Show { name } => list::show(context, name).await,

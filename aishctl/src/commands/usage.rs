@@ -7,10 +7,8 @@ use aish_proto::usage::{
 };
 use clap::{Args, ValueEnum};
 
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
-use crate::failure::Failure;
 use crate::render::table;
 use crate::since::{self, PastTime};
 
@@ -70,7 +68,7 @@ pub fn usd(text: &str) -> Result<Usd, String> {
         .ok_or_else(|| format!("`{text}` is no amount of US dollars (try 0.50)"))
 }
 
-pub async fn run(context: &CommandContext, args: &UsageArgs) -> Result<CommandOutput, Failure> {
+pub async fn run(context: &CommandContext, args: &UsageArgs) -> PrintResult {
     let (since, max_age_ms) = match &args.since {
         None => (None, None),
         Some(PastTime::Time(time)) => (Some(time.clone()), None),
@@ -85,7 +83,7 @@ pub async fn run(context: &CommandContext, args: &UsageArgs) -> Result<CommandOu
         since,
         max_age_ms,
     };
-    let result = context.caller.call::<Get>(params).await?;
+    let result = context.call::<Get>(params).await?;
     context.print(&result, || table(&result))
 }
 
@@ -182,9 +180,9 @@ fn cost(usage: &Usage) -> String {
 }
 
 /// Shows what a conversation may take, or changes that.
-pub async fn budget(context: &CommandContext, args: &BudgetArgs) -> Result<CommandOutput, Failure> {
+pub async fn budget(context: &CommandContext, args: &BudgetArgs) -> PrintResult {
     let name = context.name(args.conversation.as_deref());
-    let found = conversation_choice::resolve(&context.caller, &context.around, name).await?;
+    let found = context.meant(name).await?;
     let before = found.budget.unwrap_or_default();
     if !args.off && args.tokens.is_none() && args.usd.is_none() {
         let shown = serde_json::json!({"conversation": found.id, "budget": found.budget, "usage": found.usage});
@@ -198,7 +196,7 @@ pub async fn budget(context: &CommandContext, args: &BudgetArgs) -> Result<Comma
         id: found.id,
         budget: (!args.off).then_some(after),
     };
-    let result = context.caller.call::<SetBudget>(params).await?;
+    let result = context.call::<SetBudget>(params).await?;
     let now = ConversationStatus {
         budget: params.budget,
         ..found

@@ -5,7 +5,7 @@ use crate::client::service::control::{SERVICE_UNIT, SOCKET_UNIT, ServiceControl}
 use crate::client::service::takeover::{self, SocketHolder, TakeoverManner};
 use crate::client::service::units::{self, InstalledUnit, PlannedUnit};
 use crate::client::service::{InstallArgs, drop_in};
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -16,10 +16,7 @@ pub(super) enum ChangedUnits {
     Taken,
 }
 
-pub(super) async fn install(
-    reach: &DaemonReach,
-    args: InstallArgs,
-) -> Result<CommandOutput, Failure> {
+pub(super) async fn install(reach: &DaemonReach, args: InstallArgs) -> PrintResult {
     let units = units::planned_units(&reach.around)?;
     if args.print {
         let texts = units
@@ -93,10 +90,7 @@ async fn begin(
     Ok(told)
 }
 
-pub(super) async fn uninstall(
-    reach: &DaemonReach,
-    changed: ChangedUnits,
-) -> Result<CommandOutput, Failure> {
+pub(super) async fn uninstall(reach: &DaemonReach, changed: ChangedUnits) -> PrintResult {
     let units = match units::planned_units(&reach.around) {
         Ok(units) => units,
         // A daemon that is gone is no reason to keep its units.

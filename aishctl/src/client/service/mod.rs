@@ -17,7 +17,7 @@ use crate::client::service::install::ChangedUnits;
 pub use crate::client::service::logs::{LogsArgs, journal_or_tail, tail};
 pub use crate::client::service::state::check;
 use crate::client::service::takeover::{SocketHolder, TakeoverManner};
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -63,7 +63,7 @@ pub async fn run(
     reach: &DaemonReach,
     global: &GlobalArgs,
     command: &ServiceCommand,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     match command {
         ServiceCommand::Install(args) => install::install(reach, *args).await,
         ServiceCommand::Uninstall { force: false } => {
@@ -121,7 +121,7 @@ fn installed(reach: &DaemonReach) -> Result<(), Failure> {
     )
 }
 
-async fn start(reach: &DaemonReach) -> Result<CommandOutput, Failure> {
+async fn start(reach: &DaemonReach) -> PrintResult {
     installed(reach)?;
     let control = ServiceControl::reach(&reach.around).await?;
     match takeover::take_over(reach, &control, TakeoverManner::IfIdle).await? {
@@ -133,7 +133,7 @@ async fn start(reach: &DaemonReach) -> Result<CommandOutput, Failure> {
     Ok(CommandOutput::text("aishd runs\n".to_owned()))
 }
 
-async fn stop(reach: &DaemonReach) -> Result<CommandOutput, Failure> {
+async fn stop(reach: &DaemonReach) -> PrintResult {
     installed(reach)?;
     let control = ServiceControl::reach(&reach.around).await?;
     let mut arguments = vec!["stop"];
@@ -144,7 +144,7 @@ async fn stop(reach: &DaemonReach) -> Result<CommandOutput, Failure> {
     ))
 }
 
-async fn restart(reach: &DaemonReach) -> Result<CommandOutput, Failure> {
+async fn restart(reach: &DaemonReach) -> PrintResult {
     if !units::are_there(&reach.around) {
         // Somebody who was told to restart after an upgrade need not have a service.
         return match takeover::end(reach, TakeoverManner::Now).await? {

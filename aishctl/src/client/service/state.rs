@@ -9,10 +9,9 @@ use serde::Serialize;
 use crate::client::daemon_link::DaemonReach;
 use crate::client::service::control::{SERVICE_UNIT, SOCKET_UNIT, ServiceControl, UNITS};
 use crate::client::service::units::{self, InstalledUnit};
-use crate::command_output::{CommandOutput, print};
+use crate::command_output::{CommandOutput, PrintResult, print};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 
 /// Where logind notes whom it lets stay.
@@ -86,10 +85,7 @@ pub async fn check(around: &ClientEnvironment) -> DoctorCheck {
     check(CheckOutcome::Ok, "installed".to_owned(), None)
 }
 
-pub(super) async fn status(
-    reach: &DaemonReach,
-    global: &GlobalArgs,
-) -> Result<CommandOutput, Failure> {
+pub(super) async fn status(reach: &DaemonReach, global: &GlobalArgs) -> PrintResult {
     let control = ServiceControl::reach(&reach.around).await?;
     let service = control
         .show(

@@ -24,13 +24,13 @@ pub(super) async fn find(
         limit: Some(RECORDS),
         ..AuditListParams::default()
     };
-    let page = context.caller.call::<List>(params).await?;
+    let page = context.call::<List>(params).await?;
     let ended = page.records.iter();
     let ended = ended.filter(|it| it.kind == AuditKind::ConfirmResolved);
     let ended: Vec<ConfirmId> = ended.filter_map(|it| it.confirm).collect();
     for confirm in ended.into_iter().take(CONFIRMS) {
         // A conversation that was deleted has taken its own along.
-        let Ok(record) = context.caller.call::<Get>(ConfirmParams { confirm }).await else {
+        let Ok(record) = context.call::<Get>(ConfirmParams { confirm }).await else {
             continue;
         };
         if crate::commands::confirm::is_called(&record, name) {

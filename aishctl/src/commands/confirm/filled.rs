@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, Read as _, Write as _};
 
 use aish_proto::confirm::{AnswerParams, ConfirmRecord, ConfirmState, Decision};
 
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::commands::confirm::{check_seen, send};
 use crate::exit::Exit;
@@ -40,7 +40,7 @@ pub(super) async fn allow(
     decision: Decision,
     digest: Option<&str>,
     given: &FormAnswers,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let request = &record.request;
     if decision != Decision::AllowOnce {
         return Err(Failure::new(Exit::USAGE, "a form is filled in once")

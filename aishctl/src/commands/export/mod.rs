@@ -20,7 +20,7 @@ use clap::{Args, ValueEnum};
 use crate::client::connect::Caller;
 use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::commands::export::cast::CastExport;
 use crate::commands::export::json::JsonExport;
@@ -156,10 +156,7 @@ pub async fn run(
 }
 
 /// In a window, where stdout is the screen: only into a file.
-pub async fn to_file(
-    context: &CommandContext,
-    args: &ExportArgs,
-) -> Result<CommandOutput, Failure> {
+pub async fn to_file(context: &CommandContext, args: &ExportArgs) -> PrintResult {
     let Some(output) = &args.output else {
         return Err(Failure::new(Exit::USAGE, "here an export goes into a file")
             .hint(":export --output FILE"));

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::client::connect::Caller;
 use crate::client::daemon_link::DaemonWait;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::commands::config;
 use crate::exit::Exit;
@@ -42,8 +42,8 @@ struct FoundImport {
 }
 
 /// What the usual files hold, or those that are configured.
-pub(super) async fn usual(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let configured = context.caller.call::<List>(Empty {}).await?.import;
+pub(super) async fn usual(context: &CommandContext) -> PrintResult {
+    let configured = context.call::<List>(Empty {}).await?.import;
     let names = configured.unwrap_or_else(|| USUAL.map(str::to_owned).to_vec());
     let mut files: Vec<PathBuf> = names.iter().filter_map(|it| place(context, it)).collect();
     files.retain(|it| it.is_file());
@@ -102,7 +102,7 @@ fn place(context: &CommandContext, name: &str) -> Option<PathBuf> {
 }
 
 /// The tables for the configuration.
-pub(super) async fn print(context: &CommandContext, file: &Path) -> Result<CommandOutput, Failure> {
+pub(super) async fn print(context: &CommandContext, file: &Path) -> PrintResult {
     let path = context.around.cwd.join(file);
     let result = read_only(&context.caller, &path).await?;
     context.print(&result, || tables(&path, &result))

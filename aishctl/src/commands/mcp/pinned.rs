@@ -3,18 +3,13 @@
 use aish_proto::id::ConversationId;
 use aish_proto::mcp::{McpConversationParams, Pin, Pinned, PinnedResult, ResourcePinParams, Unpin};
 
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::commands::mcp::patience;
 use crate::failure::Failure;
 use crate::safe;
 
-pub(super) async fn pin(
-    context: &CommandContext,
-    alias: &str,
-    uri: &str,
-) -> Result<CommandOutput, Failure> {
+pub(super) async fn pin(context: &CommandContext, alias: &str, uri: &str) -> PrintResult {
     let params = params(here(context).await?, alias, uri);
     let pinned = context
         .caller
@@ -22,11 +17,7 @@ pub(super) async fn pin(
     render(context, &pinned.await?)
 }
 
-pub(super) async fn unpin(
-    context: &CommandContext,
-    alias: &str,
-    uri: &str,
-) -> Result<CommandOutput, Failure> {
+pub(super) async fn unpin(context: &CommandContext, alias: &str, uri: &str) -> PrintResult {
     let params = params(here(context).await?, alias, uri);
     let left = context
         .caller
@@ -34,15 +25,15 @@ pub(super) async fn unpin(
     render(context, &left.await?)
 }
 
-pub(super) async fn list(context: &CommandContext) -> Result<CommandOutput, Failure> {
+pub(super) async fn list(context: &CommandContext) -> PrintResult {
     let conversation = here(context).await?;
     let params = McpConversationParams { conversation };
-    let pinned = context.caller.call::<Pinned>(params).await?;
+    let pinned = context.call::<Pinned>(params).await?;
     render(context, &pinned)
 }
 
 async fn here(context: &CommandContext) -> Result<ConversationId, Failure> {
-    let found = conversation_choice::resolve(&context.caller, &context.around, context.name(None));
+    let found = context.meant(context.name(None));
     Ok(found.await?.id)
 }
 
@@ -54,7 +45,7 @@ fn params(conversation: ConversationId, alias: &str, uri: &str) -> ResourcePinPa
     }
 }
 
-fn render(context: &CommandContext, result: &PinnedResult) -> Result<CommandOutput, Failure> {
+fn render(context: &CommandContext, result: &PinnedResult) -> PrintResult {
     context.print(result, || {
         if result.pinned.is_empty() {
             return "nothing is pinned here\n".to_owned();

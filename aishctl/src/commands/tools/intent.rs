@@ -12,13 +12,11 @@ use serde_json::{Map, Value};
 use ulid::Ulid;
 
 use crate::ask_args::{AskArgs, confirm};
-use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::ask;
 use crate::commands::command_context::CommandContext;
 use crate::commands::tools::list::named_conversation;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::{safe, span};
 
 #[derive(Args, Clone, Debug)]
@@ -74,13 +72,13 @@ pub(super) async fn route(
     context: &CommandContext,
     action: &[String],
     tool: Option<&str>,
-) -> Result<CommandOutput, Failure> {
+) -> PrintResult {
     let params = RouteParams {
         conversation: named_conversation(context).await?,
         action: action.join(" "),
         tool: tool.map(str::to_owned),
     };
-    let routing = context.caller.call::<Route>(params).await?;
+    let routing = context.call::<Route>(params).await?;
     let mut printed = context.print(&routing, || routing_text(&routing))?;
     if routing.outcome != RoutingOutcome::Found {
         printed.exit = Exit::UNKNOWN;
@@ -111,12 +109,8 @@ fn routing_text(routing: &IntentRouting) -> String {
     }
 }
 
-pub(super) async fn negotiate(
-    context: &CommandContext,
-    args: &NegotiateArgs,
-) -> Result<CommandOutput, Failure> {
-    let meant =
-        conversation_choice::resolve(&context.caller, &context.around, context.name(None)).await?;
+pub(super) async fn negotiate(context: &CommandContext, args: &NegotiateArgs) -> PrintResult {
+    let meant = context.meant(context.name(None)).await?;
     let params = NegotiateParams {
         conversation: meant.id,
         action: args.action.clone(),

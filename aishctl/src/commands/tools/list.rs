@@ -5,7 +5,7 @@ use aish_proto::tool::{Describe, DescribeParams, List, ToolDescription, ToolList
 use serde_json::Value;
 
 use crate::client::conversation_choice;
-use crate::command_output::CommandOutput;
+use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -28,13 +28,9 @@ pub(super) async fn named_conversation(
     })
 }
 
-pub(super) async fn list(
-    context: &CommandContext,
-    provider: Option<&str>,
-) -> Result<CommandOutput, Failure> {
+pub(super) async fn list(context: &CommandContext, provider: Option<&str>) -> PrintResult {
     let conversation = named_conversation(context).await?;
     let mut whole = context
-        .caller
         .call::<List>(ToolListParams {
             conversation,
             cursor: None,
@@ -45,7 +41,7 @@ pub(super) async fn list(
             conversation,
             cursor: Some(cursor),
         };
-        let page = context.caller.call::<List>(params).await?;
+        let page = context.call::<List>(params).await?;
         whole.tools.extend(page.tools);
         whole.next_cursor = page.next_cursor;
     }
@@ -82,12 +78,12 @@ fn permission_word(tool: &ToolDescription) -> &'static str {
     }
 }
 
-pub(super) async fn show(context: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+pub(super) async fn show(context: &CommandContext, name: &str) -> PrintResult {
     let params = DescribeParams {
         name: name.to_owned(),
         conversation: named_conversation(context).await?,
     };
-    let tool = context.caller.call::<Describe>(params).await?;
+    let tool = context.call::<Describe>(params).await?;
     context.print(&tool, || render(&tool))
 }
 

@@ -7,7 +7,7 @@ use aish_proto::tool::{
     Register, RegisterParams, RegisterResult, Reload, Unregister, UnregisterParams,
 };
 
-use crate::command_output::CommandOutput;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::safe;
 /// More than the daemon takes, so that it is the daemon that says so.
 const MAX_FILE_BYTES: u64 = 512 << 10;
 
-pub(super) async fn add(context: &CommandContext, file: &Path) -> Result<CommandOutput, Failure> {
+pub(super) async fn add(context: &CommandContext, file: &Path) -> PrintResult {
     let wrong = |error: std::io::Error| {
         Failure::new(
             Exit::USAGE,
@@ -33,19 +33,19 @@ pub(super) async fn add(context: &CommandContext, file: &Path) -> Result<Command
         manifest: std::fs::read_to_string(&file).map_err(wrong)?,
         base: file.parent().map(|it| it.display().to_string()),
     };
-    let result = context.caller.call::<Register>(params).await?;
+    let result = context.call::<Register>(params).await?;
     context.print(&result, || registered_text("written", &result))
 }
 
-pub(super) async fn remove(context: &CommandContext, name: &str) -> Result<CommandOutput, Failure> {
+pub(super) async fn remove(context: &CommandContext, name: &str) -> PrintResult {
     let name = name.to_owned();
     let params = UnregisterParams { name };
-    let result = context.caller.call::<Unregister>(params).await?;
+    let result = context.call::<Unregister>(params).await?;
     context.print(&result, || registered_text("removed", &result))
 }
 
-pub(super) async fn reload(context: &CommandContext) -> Result<CommandOutput, Failure> {
-    let result = context.caller.call::<Reload>(Empty {}).await?;
+pub(super) async fn reload(context: &CommandContext) -> PrintResult {
+    let result = context.call::<Reload>(Empty {}).await?;
     let printed = context.print(&result, || {
         let mut text = format!("{} read\n", result.read);
         for line in result.changes.iter().chain(&result.errors) {
