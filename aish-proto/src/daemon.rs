@@ -183,7 +183,7 @@ pub struct ShutdownParams {
     /// Only when no turn runs or waits; otherwise the answer is `busy`.
     #[serde(default)]
     pub if_idle: bool,
-    /// Time that running turns get; at most 8 000, `shutdown.grace` when absent.
+    /// Time that running turns get; at most 3 000, `shutdown.grace` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }

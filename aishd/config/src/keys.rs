@@ -1,5 +1,6 @@
 //! Every key that there is. What a comment here says is what people read: it is the description in
-//! `config/aish.schema.json`, and `aishctl config explain` prints it. Defaults are in [`DEFAULTS`], and nowhere else.
+//! `config/aish.schema.json`, and `aishctl config explain` prints it. Defaults are in [`DEFAULTS`]; those of rules are also in
+//! `Policy::default`, for what is made without a configuration, and `nothing_said_is_what_the_defaults_say` compares the two.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -360,7 +361,7 @@ tables! {
 
     /// Calls of tools.
     Tools {
-        /// Whether models are offered the daemon's own tools (the time).
+        /// Whether models are offered the daemon's own tools: those of `aish`, `data-tool` and `example-tool`.
         builtin: KeyLeaf<bool>,
         /// Directories with manifests of tools, besides `tools` beside this file.
         dirs: KeyLeaf<Vec<String>>,
@@ -442,7 +443,7 @@ tables! {
 
     /// Stopping the daemon.
     Shutdown {
-        /// Time that running turns get to end; at most 8s.
+        /// Time that running turns get to end; at most 3s.
         grace: KeyLeaf<TimeSpan>,
     }
 

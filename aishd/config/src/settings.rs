@@ -27,7 +27,7 @@ use crate::key_values::{IsSet, home, places, time, value_of, whole_number};
 /// The built-in responder, which needs no preset.
 const DEMO: &str = "demo";
 /// What ends after the turns needs some of the six seconds of a stop, too.
-const GRACE_MOST: Duration = Duration::from_secs(3);
+pub const GRACE_MOST_MS: u64 = 3_000;
 
 /// Everything that is configured, with the defaults in place of what is not.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ impl Settings {
             .shutdown
             .grace
             .as_ref()
-            .filter(|it| it.value.value > GRACE_MOST)
+            .filter(|it| it.value.value > Duration::from_millis(GRACE_MOST_MS))
         {
             let message = "`shutdown.grace`: expected at most 3s";
             faults.push(Fault::error(&grace.place, message).help("a stop is over within 6s"));

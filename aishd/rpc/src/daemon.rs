@@ -13,6 +13,7 @@ use aish_proto::method::{ClientRole, Empty};
 use aish_proto::shell::USUAL_ENVIRONMENT;
 use aish_proto::version::{EVENT_SCHEMA, PROGRAM, ProtocolRange};
 use aishd_config::live::{OnErrors, ReloadOutcome};
+use aishd_config::settings::GRACE_MOST_MS;
 use aishd_log::environment::MAX_ENVIRONMENT_BYTES;
 use aishd_log::routed::RoutedSide;
 use aishd_log::time::Timestamp;
@@ -23,9 +24,6 @@ use jsonrpsee::RpcModule;
 use super::connection::GivenEnvironment;
 use super::method_error::{AS_DRIVER, MethodError};
 use super::{MethodCall, OrderedStop, RpcServer, config, event_conversion, metrics, register};
-
-/// What ends after the turns needs some of the 10 s of a stop, too.
-const GRACE_MOST_MS: u64 = 3_000;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Hello, _, _>(module, hello);

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::sessions;
 use crate::service;
 
-/// A stop is over within six seconds, whatever runs; what is behind this in the end belongs to the store.
+/// Until when children may take to end, from the word to stop. A stop is over within six seconds, whatever runs: what is
+/// left of them then is the store's.
 const CHILDREN_UNTIL: Duration = Duration::from_millis(5500);
 
 /// The tokens of an ordered stop, in the order in which they are cancelled.
