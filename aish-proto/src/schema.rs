@@ -25,7 +25,7 @@ pub struct MethodSchema {
     pub result: Schema,
 }
 
-/// Every method of this protocol, in the order in which the pages of docs/protocol have them.
+/// Every method of this protocol, group by group. docs/protocol.reference.md has them in this order.
 #[expect(
     clippy::too_many_lines,
     reason = "one line for each method, and nothing else"

@@ -130,7 +130,7 @@ impl Broker {
         }
     }
 
-    /// Sends one request body (made by `core::request`) and streams the answer into `sink`.
+    /// Sends one request body (made by `turn/request`) and streams the answer into `sink`.
     /// Dropping the future closes the connection at once.
     pub async fn stream(
         &self,

@@ -1,5 +1,6 @@
-//! One actor for each server (architecture, decision 2). `select` picks what is next and may be dropped; `apply` runs to
-//! its end and waits for nobody: whatever takes time is a task of the actor.
+//! One actor for each server (architecture, decision 2). `select` picks what is next and may be dropped;
+//! what is done then runs to its end and waits for no server, only for the end of a session (`down`): whatever else takes
+//! time is a task of the actor.
 
 mod listing;
 mod phases;

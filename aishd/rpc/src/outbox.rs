@@ -64,7 +64,7 @@ impl OutgoingLines {
 pub(super) enum ConnectionCut {
     /// The client has gone, or the connection is over.
     Gone,
-    /// The client has read nothing for the time of `limits.clientStall`.
+    /// The client has read nothing for the time of `limits.client_stall`.
     Stalled,
 }
 
