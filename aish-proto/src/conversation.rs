@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::envelope::Envelope;
 use crate::id::{ConversationId, Seq, TurnId};
-use crate::method::{Empty, methods};
+use crate::method::methods;
 use crate::norris::NorrisRun;
 use crate::route::RoutedTurn;
 use crate::shell::RunningCommand;
@@ -24,8 +24,8 @@ methods! {
     /// Takes it out of the ordinary list; nothing is lost.
     Archive: "conversation/archive", Driver, Conversation, ConversationParams => SeqResult;
     Unarchive: "conversation/unarchive", Driver, Conversation, ConversationParams => SeqResult;
-    /// Removes it. Its bytes leave the journal at the next compaction.
-    Delete: "conversation/delete", Driver, Conversation, ConversationDeleteParams => Empty;
+    /// Removes it, and returns once no file of the store has its texts.
+    Delete: "conversation/delete", Driver, Conversation, ConversationDeleteParams => ErasureResult;
     /// Stored events, oldest first, ending before `beforeSeq`.
     History: "conversation/history", Observer, Unordered, HistoryParams => ConversationHistoryResult;
     /// Messages whose text contains the query, ignoring case, those that left the context too.
@@ -210,6 +210,15 @@ pub struct ConversationStatus {
 pub struct RenameParams {
     pub id: ConversationId,
     pub title: String,
+}
+
+/// What became of the texts of something that was deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErasureResult {
+    /// Why files of the store still have them; they go with the next compaction that succeeds. Absent: no file has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remains: Option<String>,
 }
 
 /// Where in the log the change stands.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::ErasureResult;
 use crate::id::ConversationId;
 use crate::method::{Empty, methods};
 
@@ -12,9 +13,9 @@ methods! {
     Add: "memory/add", Driver, Unordered, AddParams => AddResult;
     /// All that is kept, the oldest first. What is proposed is in `confirm/list`.
     List: "memory/list", Observer, Unordered, Empty => MemoryListResult;
-    /// Forgets a fact. Models are not told it any more; the journal's old lines of it go when it is
-    /// compacted.
-    Remove: "memory/remove", Driver, Unordered, MemoryNameParams => Empty;
+    /// Forgets a fact. Models are not told it any more, and returns once no list of facts in a file of the store has it. What
+    /// conversations say of it stays with them.
+    Remove: "memory/remove", Driver, Unordered, MemoryNameParams => ErasureResult;
     /// Pins a fact, so that models are told it before others, or takes that back.
     Pin: "memory/pin", Driver, Unordered, MemoryPinParams => MemoryFact;
 }

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, Write as _};
 
 use aish_proto::conversation::{
     Activity, Archive, ConversationCreateParams, ConversationDeleteParams, ConversationParams,
-    ConversationStatus, Create, Delete, Fork, ForkParams, ListState, Rename, RenameParams, Search,
-    SearchParams, StatusOf, Unarchive,
+    ConversationStatus, Create, Delete, ErasureResult, Fork, ForkParams, ListState, Rename,
+    RenameParams, Search, SearchParams, StatusOf, Unarchive,
 };
 use aish_proto::id::Seq;
 use aish_proto::turn::{Wait, WaitParams};
@@ -20,6 +20,7 @@ use crate::commands::usage::{self, BudgetArgs};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::render::table;
+use crate::safe;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum ConversationCommand {
@@ -224,7 +225,7 @@ async fn status(context: &CommandContext, name: Option<&str>) -> PrintResult {
             Activity::Queued => "held: a turn was interrupted (aishctl continue, aishctl queue resume)",
         };
         let command = it.command.as_ref().map_or_else(String::new, |it| {
-            format!(" · !{}", crate::safe::one_line(&it.command))
+            format!(" · !{}", safe::one_line(&it.command))
         });
         format!(
             "{} {}\n  id        {}\n  state     {state}{command}{}\n  model     {}\n{}  cwd       {}\n  turns     {} · last event {} · {} attached\n  usage     {}\n  updated   {}{}\n",
@@ -277,18 +278,27 @@ async fn remove(
             found.id
         )));
     }
-    context
+    let erased = context
         .call::<Delete>(ConversationDeleteParams {
             id: found.id,
             confirm_title,
         })
         .await?;
-    context.print(&json!({"deleted": found.id}), || {
-        format!(
-            "deleted {}; its bytes leave the journal at the next compaction\n",
-            found.title
-        )
+    let told = json!({"deleted": found.id, "remains": erased.remains});
+    context.print(&told, || {
+        format!("deleted {}{}\n", found.title, rest(&erased))
     })
+}
+
+/// What is to be said of texts that were deleted and are still there.
+pub(crate) fn rest(erased: &ErasureResult) -> String {
+    match &erased.remains {
+        None => String::new(),
+        Some(why) => format!(
+            "; files of the store still have its texts, until they can be written anew: {}",
+            safe::one_line(why)
+        ),
+    }
 }
 
 fn typed(title: &str) -> Result<String, Failure> {
@@ -298,7 +308,7 @@ fn typed(title: &str) -> Result<String, Failure> {
     write!(
         stderr,
         "type the title to delete it for good ({}): ",
-        crate::safe::one_line(title)
+        safe::one_line(title)
     )
     .map_err(failed)?;
     std::io::stdin()

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use aish_proto::confirm::{self, ConfirmSubject};
+use aish_proto::conversation::ErasureResult;
 use aish_proto::memory::{
     Add, AddParams, AddResult, List, MemoryFact as Fact, MemoryListResult, MemoryNameParams,
     MemoryPinParams, Pin, Remove,
@@ -15,6 +16,7 @@ use serde_json::json;
 
 use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
+use crate::commands::conversation::rest;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::table;
@@ -106,16 +108,15 @@ pub async fn remember(context: &CommandContext, remembered: &RememberArgs) -> Pr
 }
 
 pub async fn forget(context: &CommandContext, ids: &[String]) -> PrintResult {
+    let mut erased = ErasureResult::default();
     for id in ids {
         let params = MemoryNameParams { id: id.clone() };
-        let Empty {} = context.call::<Remove>(params).await?;
+        erased = context.call::<Remove>(params).await?;
     }
-    context.print(&json!({"forgotten": ids}), || {
+    let told = json!({"forgotten": ids, "remains": erased.remains});
+    context.print(&told, || {
         let ids: Vec<String> = ids.iter().map(|it| safe::one_line(it)).collect();
-        format!(
-            "{} forgotten; its old lines leave the journal when the daemon starts next, or sooner\n",
-            ids.join(", ")
-        )
+        format!("{} forgotten{}\n", ids.join(", "), rest(&erased))
     })
 }
 

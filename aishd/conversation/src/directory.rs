@@ -429,6 +429,14 @@ impl ConversationDirectory {
         .await
     }
 
+    /// Returns once what was deleted and forgotten has left every file of the store.
+    ///
+    /// # Errors
+    /// Why it has not, in words.
+    pub async fn erase(&self) -> Result<(), String> {
+        self.services.store.erase().await
+    }
+
     /// Every conversation with its state, last used first.
     pub async fn states(&self) -> Result<Vec<(ConversationId, ConversationState)>, RequestError> {
         let mut states = self.blocking(|store| store.states()).await??;

@@ -3,14 +3,13 @@
 use aish_proto::conversation::{
     Archive, ConversationCreateParams, ConversationHistoryResult, ConversationLimits,
     ConversationListParams, ConversationListResult, ConversationStatus, Create, CreateResult,
-    Delete, Fork, History, List, ListState, Rename, Search, SearchHit, SearchResult, SeqResult,
-    SetBudget, SetConstraints, SetModel, StatusOf, Unarchive,
+    Delete, ErasureResult, Fork, History, List, ListState, Rename, Search, SearchHit, SearchResult,
+    SeqResult, SetBudget, SetConstraints, SetModel, StatusOf, Unarchive,
 };
 use aish_proto::envelope::Envelope;
 use aish_proto::error::ErrorKind;
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::limits::TITLE_CHARS;
-use aish_proto::method::Empty;
 use aishd_conversation::history::search::{MAX_QUERY_CHARS, SearchPosition};
 use aishd_conversation::new_conversation::NewConversation;
 use aishd_conversation::requests::ConversationChange;
@@ -220,7 +219,7 @@ async fn fork(call: MethodCall<Fork>) -> Result<CreateResult, MethodError> {
     })
 }
 
-async fn delete(call: MethodCall<Delete>) -> Result<Empty, MethodError> {
+async fn delete(call: MethodCall<Delete>) -> Result<ErasureResult, MethodError> {
     let id = call.params.id;
     let handle = call.server.directory.open(id).await?;
     let title = handle.view().borrow().state.title().to_owned();
@@ -232,7 +231,9 @@ async fn delete(call: MethodCall<Delete>) -> Result<Empty, MethodError> {
     }
     let by = call.connection.person();
     call.server.directory.delete(id, by).await?;
-    Ok(Empty {})
+    Ok(ErasureResult {
+        remains: call.server.directory.erase().await.err(),
+    })
 }
 
 async fn history(call: MethodCall<History>) -> Result<ConversationHistoryResult, MethodError> {

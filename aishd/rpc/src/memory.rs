@@ -1,5 +1,6 @@
 //! `memory/*`: facts that people keep for all conversations.
 
+use aish_proto::conversation::ErasureResult;
 use aish_proto::error::ErrorKind;
 use aish_proto::memory::{
     self as wire, Add, AddParams, AddResult, List, MemoryListResult, MemoryNameParams,
@@ -52,12 +53,14 @@ async fn list(call: MethodCall<List>) -> Result<MemoryListResult, MethodError> {
     })
 }
 
-async fn remove(call: MethodCall<Remove>) -> Result<Empty, MethodError> {
+async fn remove(call: MethodCall<Remove>) -> Result<ErasureResult, MethodError> {
     let MemoryNameParams { id } = call.params;
     let book = call.server.directory.book();
     book.remove(parse_id(&id)?, call.connection.person())
         .await?;
-    Ok(Empty {})
+    Ok(ErasureResult {
+        remains: call.server.directory.erase().await.err(),
+    })
 }
 
 async fn pin(call: MethodCall<Pin>) -> Result<wire::MemoryFact, MethodError> {

@@ -8,28 +8,33 @@ use aishd_log::event::{Event, Record};
 use aishd_log::resource::ResourceChanged;
 use aishd_log::spending::SpentSum;
 use aishd_log::state::ConversationState;
-use serde::{Deserialize, Serialize};
 use sled::{Batch, Db};
 
-use super::index::{IndexFault, StoredKeyUse, read_state};
+use super::body::{BodyPlace, JournalFiles};
+use super::index::{self, IndexFault, StoredKeyUse, read_state};
+use super::index_copy::IndexCopy;
 use super::journal::LineLocation;
 use super::line::{JournalPosition, JournalRecord, PartialRec};
 use super::page_cache::CachePassing;
 use super::segment::JournalSegment;
+use super::segment_use::LiveBytes;
 use super::spending::SpendingSums;
-use super::{Note, Partial, audit_trail, scan, values};
+use super::values::LineOwner;
+use super::{Note, Partial, scan, values};
 
 /// A replayed batch is applied when it has so many lines, so that memory stays small.
 const REPLAY_LINES: usize = 256;
 const REPLAY_BYTES: usize = 1024 * 1024;
-/// A longer event is not in memory once more in order to be stored.
-const LONG_BYTES: usize = 128 * 1024;
 
 /// What the writer knows of the index without asking it.
 #[derive(Debug, Default)]
 pub(super) struct IndexCache {
     heads: HashMap<ConversationId, LogHead>,
     partials: HashMap<ConversationId, TextChunks>,
+    /// The last segment that is known to hold lines of each.
+    homes: HashMap<LineOwner, JournalPosition>,
+    /// The index that is to take the place of this one gets the same changes.
+    pub(super) copy: Option<IndexCopy>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,50 +43,50 @@ struct LogHead {
     state_parts: u16,
 }
 
-/// Text being written, as pieces under keys of their own.
+/// Text being written, as pieces in the journal.
 #[derive(Debug)]
 struct TextChunks {
     turn: TurnId,
     item: u32,
     bytes: u64,
-    /// Of each piece, the parts of its value.
-    parts: Vec<u16>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct StoredPiece {
-    pub(super) turn: TurnId,
-    pub(super) item: u32,
-    pub(super) offset: u64,
-    pub(super) text: String,
+    keys: Vec<Vec<u8>>,
 }
 
 impl IndexCache {
     /// Learns which texts are being written; the rest is read when it is needed.
-    pub(super) fn read(db: &Db) -> Result<Self, IndexFault> {
+    pub(super) fn read(db: &Db, files: &JournalFiles) -> Result<Self, IndexFault> {
         let mut memory = Self::default();
-        for entry in db.scan_prefix(values::all_partials()) {
-            let (key, first) = entry?;
-            if values::part_in(&key) != Some(0) {
-                continue;
-            }
-            let conversation = values::conversation_in(&key);
-            let (parts, _) = values::head(&first).unwrap_or_default();
-            let whole = values::get(db, &key[..key.len() - 2])?;
-            let (Some(conversation), Some((value, _))) = (conversation, whole) else {
-                return Err(IndexFault::garbled("a piece of text has no whole value"));
+        for (key, piece) in index::pieces(db, files, &values::all_partials()) {
+            let piece = match piece {
+                Ok(piece) => piece,
+                // It was never acknowledged.
+                Err(IndexFault::Journal(_)) => {
+                    db.remove(key)?;
+                    continue;
+                }
+                Err(fault) => return Err(fault),
             };
-            let piece: StoredPiece = serde_json::from_slice(&value)?;
-            let pieces = memory.partials.entry(conversation).or_insert(TextChunks {
+            let known = memory.partials.entry(piece.conversation);
+            let pieces = known.or_insert(TextChunks {
                 turn: piece.turn,
                 item: piece.item,
                 bytes: 0,
-                parts: vec![],
+                keys: vec![],
             });
             pieces.bytes = piece.offset + piece.text.len() as u64;
-            pieces.parts.push(parts);
+            pieces.keys.push(key);
         }
         Ok(memory)
+    }
+
+    /// Makes changes true, here and in the index that is to come.
+    pub(super) fn apply(&mut self, db: &Db, batch: Batch) -> Result<(), IndexFault> {
+        let same = self.copy.as_ref().map(|_| batch.clone());
+        db.apply_batch(batch)?;
+        if let (Some(copy), Some(batch)) = (&mut self.copy, same) {
+            copy.follow(batch);
+        }
+        Ok(())
     }
 
     /// The seq of the last record that is stored.
@@ -116,6 +121,9 @@ pub(super) struct ChangeBatch<'a> {
     memory: &'a mut IndexCache,
     batch: Batch,
     sums: SpendingSums,
+    live: LiveBytes,
+    /// Places that the batch puts.
+    placed: HashMap<Vec<u8>, BodyPlace>,
     /// Values that are put, and their lengths.
     passed: Vec<(Vec<u8>, usize)>,
     at: Option<LineLocation>,
@@ -130,6 +138,8 @@ impl<'a> ChangeBatch<'a> {
             memory,
             batch: Batch::default(),
             sums: SpendingSums::default(),
+            live: LiveBytes::default(),
+            placed: HashMap::new(),
             passed: vec![],
             at: None,
             lines: 0,
@@ -142,22 +152,14 @@ impl<'a> ChangeBatch<'a> {
         &mut self,
         conversation: ConversationId,
         record: &Record,
-        stored: &[u8],
         at: LineLocation,
     ) -> Result<(), IndexFault> {
-        self.lines += 1;
-        self.bytes += stored.len();
-        self.at = Some(at);
-        let key = values::event(conversation, record.seq);
-        if stored.len() > LONG_BYTES {
-            values::put_new(self.db, &mut self.batch, &key, stored)?.ok_or_else(too_long)?;
-        } else {
-            self.put(&key, stored)?;
-        }
+        self.line(at);
+        self.place(values::event(conversation, record.seq), at);
+        self.home(LineOwner::conversation(conversation), at)?;
         self.sums.count(self.db, conversation, record)?;
         if let (Event::UserMessage { key, .. }, Some(turn)) = (&record.event, record.turn) {
-            let place = [&conversation.to_bytes()[..], &record.seq.0.to_be_bytes()].concat();
-            self.batch.insert(values::turn(turn), place);
+            self.found_by(values::turn(turn), conversation, record.seq);
             if let Some(key) = key {
                 let used = StoredKeyUse {
                     turn,
@@ -169,14 +171,13 @@ impl<'a> ChangeBatch<'a> {
                 self.put(&name, &serde_json::to_vec(&used)?)?;
             }
         }
-        let place = [&conversation.to_bytes()[..], &record.seq.0.to_be_bytes()].concat();
         match &record.event {
             Event::ConfirmRequested(confirm) => {
-                self.batch.insert(values::confirm(confirm.id), place);
+                self.found_by(values::confirm(confirm.id), conversation, record.seq);
             }
             Event::ConfirmResolved(resolution) => {
                 let key = values::confirm_end(resolution.confirm);
-                self.batch.insert(key, place);
+                self.found_by(key, conversation, record.seq);
             }
             Event::ResourceChanged(changed) => self.resource(conversation, record, changed)?,
             _ => {}
@@ -192,7 +193,7 @@ impl<'a> ChangeBatch<'a> {
                 .get(&conversation)
                 .is_some_and(|it| Some(it.turn) == record.turn)
         {
-            self.drop_pieces(conversation);
+            self.drop_pieces(conversation)?;
         }
         Ok(())
     }
@@ -244,74 +245,60 @@ impl<'a> ChangeBatch<'a> {
         partial: &Partial,
         at: LineLocation,
     ) -> Result<(), IndexFault> {
-        self.lines += 1;
-        self.bytes += partial.text.len();
-        self.at = Some(at);
+        self.line(at);
         let same = |it: &TextChunks| it.turn == partial.turn && it.item == partial.item;
         let known = self.memory.partials.get(&partial.conversation);
         if !known.is_some_and(same) {
-            self.drop_pieces(partial.conversation);
+            self.drop_pieces(partial.conversation)?;
         }
+        self.home(LineOwner::conversation(partial.conversation), at)?;
         let known = self.memory.partials.get(&partial.conversation);
         if partial.offset > known.map_or(0, |it| it.bytes) {
             // A piece before it was lost: what follows a hole is of no use.
             return Ok(());
         }
-        let number = known.map_or(0, |it| it.parts.len());
-        let number = u32::try_from(number).map_err(|_| IndexFault::garbled("too many pieces"))?;
-        let piece = StoredPiece {
+        let key = values::partial(partial.conversation, at.pos);
+        self.place(key.clone(), at);
+        let known = self.memory.partials.entry(partial.conversation);
+        let pieces = known.or_insert(TextChunks {
             turn: partial.turn,
             item: partial.item,
-            offset: partial.offset,
-            text: partial.text.clone(),
-        };
-        let key = values::partial(partial.conversation, number);
-        let parts = self.put(&key, &serde_json::to_vec(&piece)?)?;
-        let pieces = self
-            .memory
-            .partials
-            .entry(partial.conversation)
-            .or_insert(TextChunks {
-                turn: partial.turn,
-                item: partial.item,
-                bytes: 0,
-                parts: vec![],
-            });
+            bytes: 0,
+            keys: vec![],
+        });
         pieces.bytes = partial.offset + partial.text.len() as u64;
-        pieces.parts.push(parts);
+        pieces.keys.push(key);
         Ok(())
     }
 
     pub(super) fn note(&mut self, note: &Note, at: LineLocation) -> Result<(), IndexFault> {
-        self.lines += 1;
-        self.bytes += note.text.len();
-        self.at = Some(at);
+        self.line(at);
         let key = values::note(&note.key);
-        // What is applied already counts: a note of the same key further up in this group would be longer for nothing.
-        let before = values::get(self.db, &key)?.map_or(0, |(_, parts)| parts);
-        let parts = self.put(&key, note.text.as_bytes())?;
-        values::remove(&mut self.batch, &key, parts, before);
+        self.give_up(&key)?;
+        self.place(key, at);
+        let owner = LineOwner::note(&note.key);
         if note.forgets {
-            self.batch.insert(values::FORGOTTEN, &at.pos.to_be_bytes());
+            self.batch.insert(owner.erased(), &at.pos.to_be_bytes());
         }
-        Ok(())
+        self.home(owner, at)
     }
 
     /// Adds a record of the audit trail.
     pub(super) fn audit(
         &mut self,
         head: chain::ChainHead,
-        entry: &str,
         at: LineLocation,
     ) -> Result<(), IndexFault> {
-        self.lines += 1;
-        self.bytes += entry.len();
-        self.at = Some(at);
-        let stored = audit_trail::stored(head.hash, entry);
-        self.put(&values::audit(head.n), stored.as_bytes())?;
+        self.line(at);
+        self.place(values::audit(head.n), at);
         self.batch
             .insert(values::AUDIT_HEAD, serde_json::to_vec(&head)?);
         Ok(())
+    }
+
+    /// Records of a conversation are missing in the journal.
+    fn damage(&mut self, conversation: ConversationId, what: &str) {
+        self.batch.insert(values::damaged(conversation), what);
     }
 
     /// Takes a conversation out. What was collected is applied first, because the search for what there is to
@@ -323,22 +310,27 @@ impl<'a> ChangeBatch<'a> {
         at: LineLocation,
     ) -> Result<(), IndexFault> {
         self.apply()?;
-        self.at = Some(at);
-        self.lines += 1;
-        for entry in self.db.scan_prefix(values::events(conversation)) {
-            let (key, value) = entry?;
-            if let Some(found_by) = found_by(self.db, &key, &value) {
-                self.batch.remove(found_by);
+        self.line(at);
+        self.live.add(at.into());
+        for prefix in [values::events(conversation), values::partials(conversation)] {
+            for entry in self.db.scan_prefix(prefix) {
+                let (key, place) = entry?;
+                self.live.give_up(BodyPlace::from_bytes(&place)?);
+                self.batch.remove(key);
             }
+        }
+        for entry in self.db.scan_prefix(values::all_found_by(conversation)) {
+            let (key, found_by) = entry?;
+            self.batch.remove(found_by);
             self.batch.remove(key);
         }
         let others = [
             values::state(conversation),
             values::idempotency_keys(conversation),
-            values::partials(conversation),
             values::unsettled(conversation),
             values::resources(conversation),
             values::gone_resources(conversation),
+            values::damaged(conversation),
         ];
         for prefix in others {
             for entry in self.db.scan_prefix(prefix) {
@@ -347,8 +339,9 @@ impl<'a> ChangeBatch<'a> {
         }
         self.sums
             .orphan(self.db, &mut self.batch, conversation, spent)?;
-        self.batch
-            .insert(values::deleted(conversation), &at.pos.to_be_bytes());
+        self.batch.insert(values::gone(conversation), &[]);
+        let owner = LineOwner::conversation(conversation);
+        self.batch.insert(owner.erased(), &at.pos.to_be_bytes());
         self.memory.heads.remove(&conversation);
         self.memory.partials.remove(&conversation);
         self.apply()
@@ -360,10 +353,12 @@ impl<'a> ChangeBatch<'a> {
             return Ok(());
         };
         self.sums.write(&mut self.batch)?;
+        self.live.write(self.db, &mut self.batch)?;
+        self.placed.clear();
         let mut batch = std::mem::take(&mut self.batch);
         batch.insert(values::APPLIED, serde_json::to_vec(&at)?);
         (self.lines, self.bytes) = (0, 0);
-        self.db.apply_batch(batch)?;
+        self.memory.apply(self.db, batch)?;
         let mut passing = CachePassing::through(self.db);
         for (key, bytes) in self.passed.drain(..) {
             passing.value(&values::first_part(&key), bytes);
@@ -371,14 +366,62 @@ impl<'a> ChangeBatch<'a> {
         Ok(())
     }
 
-    fn drop_pieces(&mut self, conversation: ConversationId) {
-        let Some(pieces) = self.memory.partials.remove(&conversation) else {
-            return;
+    fn line(&mut self, at: LineLocation) {
+        self.lines += 1;
+        self.bytes += usize::try_from(at.end - at.line).unwrap_or_default();
+        self.at = Some(at);
+    }
+
+    /// The index speaks of this line from now on.
+    fn place(&mut self, key: Vec<u8>, at: LineLocation) {
+        let place = BodyPlace::from(at);
+        self.live.add(place);
+        self.batch.insert(key.as_slice(), &place.to_bytes());
+        self.placed.insert(key, place);
+    }
+
+    /// It speaks no more of the line that it has under this key, if it has one.
+    fn give_up(&mut self, key: &[u8]) -> Result<(), IndexFault> {
+        let place = match self.placed.remove(key) {
+            Some(place) => Some(place),
+            None => match self.db.get(key)? {
+                Some(place) => Some(BodyPlace::from_bytes(&place)?),
+                None => None,
+            },
         };
-        for (number, parts) in (0..).zip(pieces.parts) {
-            let key = values::partial(conversation, number);
-            values::remove(&mut self.batch, &key, 0, parts);
+        if let Some(place) = place {
+            self.live.give_up(place);
+            self.batch.remove(key);
         }
+        Ok(())
+    }
+
+    /// The line's segment holds something of this one.
+    fn home(&mut self, owner: LineOwner, at: LineLocation) -> Result<(), IndexFault> {
+        if self.memory.homes.get(&owner) == Some(&at.segment) {
+            return Ok(());
+        }
+        let home = owner.home(at.segment);
+        if !self.db.contains_key(&home)? {
+            self.batch.insert(home, &at.pos.to_be_bytes());
+        }
+        self.memory.homes.insert(owner, at.segment);
+        Ok(())
+    }
+
+    fn found_by(&mut self, key: Vec<u8>, conversation: ConversationId, seq: Seq) {
+        let place = [&conversation.to_bytes()[..], &seq.0.to_be_bytes()].concat();
+        self.batch
+            .insert(values::found_by(conversation, seq), key.as_slice());
+        self.batch.insert(key, place);
+    }
+
+    fn drop_pieces(&mut self, conversation: ConversationId) -> Result<(), IndexFault> {
+        let pieces = self.memory.partials.remove(&conversation);
+        for key in pieces.into_iter().flat_map(|it| it.keys) {
+            self.give_up(&key)?;
+        }
+        Ok(())
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<u16, IndexFault> {
@@ -389,38 +432,6 @@ impl<'a> ChangeBatch<'a> {
 
 fn too_long() -> IndexFault {
     IndexFault::garbled("a value is too long")
-}
-
-/// The key by which an event is found besides its own, looked up only where the record looks like one that has any.
-fn found_by(db: &Db, key: &[u8], first: &[u8]) -> Option<Vec<u8>> {
-    if values::part_in(key) != Some(0) {
-        return None;
-    }
-    let (_, head) = values::head(first)?;
-    let kinds: [&[u8]; 5] = [
-        br#""user_message""#,
-        br#""confirm_requested""#,
-        // Of the older layout.
-        br#""raise_requested""#,
-        br#""memory_proposed""#,
-        br#""confirm_resolved""#,
-    ];
-    let looks_like = |kind: &&[u8]| head.windows(kind.len()).any(|it| it == *kind);
-    if !kinds.iter().any(looks_like) {
-        return None;
-    }
-    let (value, _) = values::get(db, &key[..key.len() - 2]).ok()??;
-    let record: Record = serde_json::from_slice(&value).ok()?;
-    if let Event::ConfirmRequested(confirm) = &record.event {
-        return Some(values::confirm(confirm.id));
-    }
-    if let Event::ConfirmResolved(resolution) = &record.event {
-        return Some(values::confirm_end(resolution.confirm));
-    }
-    matches!(record.event, Event::UserMessage { .. })
-        .then_some(record.turn)
-        .flatten()
-        .map(values::turn)
 }
 
 /// Brings the index up to the journal, commit by commit.
@@ -473,7 +484,7 @@ impl<'a> IndexReplay<'a> {
                         n: it.n,
                         hash: it.hash,
                     };
-                    self.changes.audit(head, it.entry.get(), at)?;
+                    self.changes.audit(head, at)?;
                 }
                 JournalRecord::Delete(it) => {
                     self.settle()?;
@@ -502,29 +513,28 @@ impl<'a> IndexReplay<'a> {
             let state = read_state(self.changes.db, conversation)?.map(|(state, _)| state);
             self.states.insert(conversation, state.unwrap_or_default());
         }
-        let Some(state) = self.states.get_mut(&conversation) else {
-            return Ok(());
-        };
-        if record.seq <= state.last_seq {
+        let known = self.states.get(&conversation);
+        let last_seq = known.map(|it| it.last_seq).unwrap_or_default();
+        if record.seq <= last_seq {
             // The index was ahead of the place that it remembers.
             self.changes.at = Some(at);
             return Ok(());
         }
-        let last_seq = state.last_seq;
         if record.seq != last_seq.next() {
             if self.is_deleted_behind(conversation, at.pos) {
-                // Compaction has begun to take it out: what it lacks is deleted and not lost.
-                self.changes.at = Some(at);
-                return Ok(());
+                // Compaction has begun to take it out: what it lacks is deleted and not lost, and the rest is to go.
+                self.changes.line(at);
+                let owner = LineOwner::conversation(conversation);
+                return self.changes.home(owner, at);
             }
-            return Err(IndexFault::Garbled(format!(
-                "conversation {conversation} has no record between {last_seq} and {}",
+            let what = format!(
+                "conversation {conversation} has no records between {last_seq} and {}: the journal is damaged",
                 record.seq
-            )));
+            );
+            self.changes.damage(conversation, &what);
         }
-        state.apply(&record);
-        self.changes
-            .record(conversation, &record, stored.as_bytes(), at)
+        self.states.entry(conversation).or_default().apply(&record);
+        self.changes.record(conversation, &record, at)
     }
 
     /// Whether the journal deletes the conversation further on. It is read for that once, and only where a record is missing.

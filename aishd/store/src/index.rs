@@ -16,10 +16,10 @@ use aishd_platform::clock;
 use serde::{Deserialize, Serialize};
 use sled::{Config, Db, IVec, Mode};
 
-use super::change_batch::StoredPiece;
+use super::body::{BodyPlace, BodyReader, JournalFiles};
 use super::journal::LineLocation;
-use super::page_cache::CachePassing;
-use super::values::{self, GetError};
+use super::line::{JournalPosition, JournalRecord, PartialRec};
+use super::values::{self, GetError, LineOwner};
 use super::{ConfirmPlace, KeyUse, Loaded, Partial, ReadError, TurnPlace, disk};
 
 const CACHE_BYTES: u64 = 8 * 1024 * 1024;
@@ -30,6 +30,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 /// How long a key answers.
 const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+/// 2: events, notes, texts and records of the audit trail are places in the journal.
+const FORMAT: &[u8] = b"2";
 
 /// The index did not do what it should.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +44,11 @@ pub(super) enum IndexFault {
     Hung,
     #[error("{0}")]
     Garbled(String),
+    /// What the index speaks of cannot be read in the journal: another index would not help.
+    #[error("{0}")]
+    Journal(String),
+    #[error("the index is one of an older program")]
+    OtherFormat,
 }
 
 impl IndexFault {
@@ -94,10 +101,11 @@ impl From<GetError> for IndexFault {
 impl From<IndexFault> for ReadError {
     fn from(fault: IndexFault) -> Self {
         match fault {
-            IndexFault::Garbled(what) => Self::Damaged(what),
-            IndexFault::Sled(_) | IndexFault::Panicked | IndexFault::Hung => {
-                Self::Unavailable(fault.to_string())
-            }
+            IndexFault::Garbled(what) | IndexFault::Journal(what) => Self::Damaged(what),
+            IndexFault::Sled(_)
+            | IndexFault::Panicked
+            | IndexFault::Hung
+            | IndexFault::OtherFormat => Self::Unavailable(fault.to_string()),
         }
     }
 }
@@ -116,7 +124,25 @@ pub(super) fn open(path: &Path) -> Result<Db, IndexFault> {
         .mode(Mode::HighThroughput)
         .flush_every_ms(None);
     let opened = disk::run_within(OPEN_LIMIT, "sled-open", move || open_unlocked(&config));
-    opened.unwrap_or(Err(IndexFault::Hung))
+    let db = opened.unwrap_or(Err(IndexFault::Hung))?;
+    match guarded(|| check_format(&db)) {
+        Ok(()) => Ok(db),
+        Err(fault) => {
+            close(db);
+            Err(fault)
+        }
+    }
+}
+
+fn check_format(db: &Db) -> Result<(), IndexFault> {
+    match db.get(values::FORMAT)? {
+        Some(format) if format == FORMAT => Ok(()),
+        None if db.is_empty() => {
+            db.insert(values::FORMAT, FORMAT)?;
+            Ok(())
+        }
+        Some(_) | None => Err(IndexFault::OtherFormat),
+    }
 }
 
 /// Opens once nobody has sled's lock any more. We hold ours, so that is only a child that is being started and
@@ -174,30 +200,42 @@ pub(super) fn applied(db: &Db) -> Result<Option<LineLocation>, IndexFault> {
 }
 
 pub(super) fn is_deleted(db: &Db, conversation: ConversationId) -> Result<bool, IndexFault> {
-    Ok(db.contains_key(values::deleted(conversation))?)
+    Ok(db.contains_key(values::gone(conversation))?)
 }
 
-/// Deleted conversations that compaction has not taken out of the journal, and where they were deleted.
-pub(super) fn deleted(db: &Db) -> Result<Vec<(ConversationId, u64)>, IndexFault> {
+/// Whose lines are to leave the journal, and where they were erased.
+pub(super) fn erased(db: &Db) -> Result<Vec<(LineOwner, JournalPosition)>, IndexFault> {
     guarded(|| {
         let mut found = vec![];
-        for entry in db.scan_prefix(values::all_deleted()) {
-            let (key, pos) = entry?;
-            let pos = <[u8; 8]>::try_from(&*pos).ok().map(u64::from_be_bytes);
-            if let (Some(conversation), Some(pos)) = (values::conversation_in(&key), pos) {
-                found.push((conversation, pos));
+        for prefix in values::all_erased() {
+            for entry in db.scan_prefix(prefix) {
+                let (key, pos) = entry?;
+                let pos = <[u8; 8]>::try_from(&*pos).ok().map(u64::from_be_bytes);
+                found.extend(LineOwner::of_erased(&key).zip(pos));
             }
         }
         Ok(found)
     })
 }
 
-/// Where the last note stands whose forerunners are to leave the journal, if compaction has not taken them out.
-pub(super) fn forgotten(db: &Db) -> Result<Option<u64>, IndexFault> {
-    guarded(|| {
-        let pos = db.get(values::FORGOTTEN)?;
-        Ok(pos.and_then(|it| <[u8; 8]>::try_from(&*it).ok().map(u64::from_be_bytes)))
-    })
+/// The segments that may hold lines of `owner` from before `erased`.
+pub(super) fn homes_before(
+    db: &Db,
+    owner: &LineOwner,
+    erased: JournalPosition,
+) -> Result<Vec<JournalPosition>, IndexFault> {
+    let mut found = vec![];
+    for entry in db.scan_prefix(owner.homes()) {
+        let (key, clean) = entry?;
+        let clean = <[u8; 8]>::try_from(&*clean).ok().map(u64::from_be_bytes);
+        let (Some((_, segment)), Some(clean)) = (LineOwner::of_home(&key), clean) else {
+            return Err(IndexFault::garbled("a home"));
+        };
+        if clean < erased {
+            found.push(segment);
+        }
+    }
+    Ok(found)
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -218,21 +256,62 @@ pub(super) fn read_state(
     }
 }
 
-pub(super) fn load(db: &Db, conversation: ConversationId) -> Result<Option<Loaded>, IndexFault> {
+/// Whether no record of it is known to be damaged.
+pub(super) fn check_whole(db: &Db, conversation: ConversationId) -> Result<(), IndexFault> {
+    match db.get(values::damaged(conversation))? {
+        Some(why) => Err(IndexFault::Journal(
+            String::from_utf8_lossy(&why).into_owned(),
+        )),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn load(
+    db: &Db,
+    files: &JournalFiles,
+    conversation: ConversationId,
+) -> Result<Option<Loaded>, IndexFault> {
+    check_whole(db, conversation)?;
     let Some((state, _)) = read_state(db, conversation)? else {
         return Ok(None);
     };
-    let partial = read_partial(db, conversation)?;
+    let partial = read_partial(db, files, conversation)?;
     Ok(Some(Loaded { state, partial }))
 }
 
-fn read_partial(db: &Db, conversation: ConversationId) -> Result<Option<Partial>, IndexFault> {
+/// The pieces of texts that are being written, each with its key, in the order in which they were.
+pub(super) fn pieces(
+    db: &Db,
+    files: &JournalFiles,
+    prefix: &[u8],
+) -> impl Iterator<Item = (Vec<u8>, Result<PartialRec, IndexFault>)> {
+    let mut reader = files.reader();
+    db.scan_prefix(prefix).map(move |entry| match entry {
+        Ok((key, place)) => (key.to_vec(), piece(&mut reader, &place)),
+        Err(error) => (vec![], Err(error.into())),
+    })
+}
+
+fn piece(reader: &mut BodyReader<'_>, place: &[u8]) -> Result<PartialRec, IndexFault> {
+    match reader.read(BodyPlace::from_bytes(place)?)? {
+        JournalRecord::Partial(piece) => Ok(piece),
+        _ => Err(IndexFault::garbled("a piece of text is something else")),
+    }
+}
+
+fn read_partial(
+    db: &Db,
+    files: &JournalFiles,
+    conversation: ConversationId,
+) -> Result<Option<Partial>, IndexFault> {
     let mut whole: Option<Partial> = None;
-    for number in 0.. {
-        let Some((bytes, _)) = values::get(db, &values::partial(conversation, number))? else {
-            break;
+    for (_, piece) in pieces(db, files, &values::partials(conversation)) {
+        let piece = match piece {
+            Ok(piece) => piece,
+            // It was never acknowledged.
+            Err(IndexFault::Journal(_)) => break,
+            Err(fault) => return Err(fault),
         };
-        let piece: StoredPiece = serde_json::from_slice(&bytes)?;
         let whole = whole.get_or_insert(Partial {
             conversation,
             turn: piece.turn,
@@ -250,55 +329,84 @@ fn read_partial(db: &Db, conversation: ConversationId) -> Result<Option<Partial>
     Ok(whole)
 }
 
+/// The stored form of a record, which must be the one that the index takes it for.
+pub(super) fn body<'a>(
+    reader: &'a mut BodyReader<'_>,
+    place: BodyPlace,
+    conversation: ConversationId,
+) -> Result<&'a [u8], IndexFault> {
+    match reader.read(place)? {
+        JournalRecord::Event(it) if it.conversation == conversation => {
+            Ok(it.record.get().as_bytes())
+        }
+        _ => Err(IndexFault::garbled("a record is something else")),
+    }
+}
+
+pub(super) fn stored_event(
+    db: &Db,
+    files: &JournalFiles,
+    conversation: ConversationId,
+    seq: Seq,
+) -> Result<Option<Vec<u8>>, IndexFault> {
+    let Some(place) = db.get(values::event(conversation, seq))? else {
+        return Ok(None);
+    };
+    let place = BodyPlace::from_bytes(&place)?;
+    let mut reader = files.reader();
+    Ok(Some(body(&mut reader, place, conversation)?.to_vec()))
+}
+
 pub(super) fn record(
     db: &Db,
+    files: &JournalFiles,
     conversation: ConversationId,
     seq: Seq,
 ) -> Result<Option<Record>, IndexFault> {
-    match values::get(db, &values::event(conversation, seq))? {
-        Some((bytes, _)) => Ok(Some(serde_json::from_slice(&bytes)?)),
-        None => Ok(None),
+    let Some(stored) = stored_event(db, files, conversation, seq)? else {
+        return Ok(None);
+    };
+    let record: Record = serde_json::from_slice(&stored)?;
+    if record.seq != seq {
+        return Err(IndexFault::garbled("a record has another number"));
     }
+    Ok(Some(record))
 }
 
 pub(super) fn records_after(
     db: &Db,
+    files: &JournalFiles,
     conversation: ConversationId,
     after: Seq,
     max_bytes: usize,
 ) -> Result<Vec<Record>, IndexFault> {
     let last = last_seq(db, conversation)?;
-    let mut page = RecordPage::new(max_bytes, usize::MAX);
-    let mut value: Vec<u8> = vec![];
-    let mut missing_parts = 0;
-    let mut passing = CachePassing::through(db);
-    let from = values::event(conversation, after.next());
-    let to = values::event(conversation, last.next());
     if after >= last {
         return Ok(vec![]);
     }
+    let mut page = RecordPage::new(max_bytes, usize::MAX);
+    let mut reader = files.reader();
+    let from = values::event(conversation, after.next());
+    let to = values::event(conversation, last.next());
     for entry in db.range(from..to) {
-        let (key, bytes) = entry?;
-        passing.value(&key, bytes.len());
-        missing_parts = collect_part(&key, &bytes, &mut value, missing_parts)?;
-        if missing_parts > 0 {
-            continue;
+        let (key, place) = entry?;
+        let expected = Seq(after.0 + 1 + page.records.len() as u64);
+        if values::seq_in(&key) != Some(expected) {
+            return Err(gap(db, conversation));
         }
-        if values::seq_in(&key) != Some(Seq(after.0 + 1 + page.records.len() as u64)) {
-            return Err(gap(conversation));
-        }
-        if !page.take(&value)? {
+        let place = BodyPlace::from_bytes(&place)?;
+        if !page.take(body(&mut reader, place, conversation)?, expected)? {
             return Ok(page.records);
         }
     }
     if after.0 + (page.records.len() as u64) < last.0 {
-        return Err(gap(conversation));
+        return Err(gap(db, conversation));
     }
     Ok(page.records)
 }
 
 /// Puts one more part behind the others. Returns how many are still to come.
-pub(super) fn collect_part(
+fn collect_part(
     key: &[u8],
     bytes: &IVec,
     value: &mut Vec<u8>,
@@ -318,6 +426,7 @@ pub(super) fn collect_part(
 
 pub(super) fn records_before(
     db: &Db,
+    files: &JournalFiles,
     conversation: ConversationId,
     before: Seq,
     limit: usize,
@@ -325,11 +434,13 @@ pub(super) fn records_before(
 ) -> Result<Vec<Record>, IndexFault> {
     let last = last_seq(db, conversation)?;
     let mut page = RecordPage::new(max_bytes, limit);
+    let mut reader = files.reader();
     let newest = last.0.min(before.0.saturating_sub(1));
     for seq in (1..=newest).rev() {
-        let stored = values::get(db, &values::event(conversation, Seq(seq)))?;
-        let (value, _) = stored.ok_or_else(|| gap(conversation))?;
-        if !page.take(&value)? {
+        let stored = db.get(values::event(conversation, Seq(seq)))?;
+        let place = stored.ok_or_else(|| gap(db, conversation))?;
+        let place = BodyPlace::from_bytes(&place)?;
+        if !page.take(body(&mut reader, place, conversation)?, Seq(seq))? {
             break;
         }
     }
@@ -342,10 +453,14 @@ fn last_seq(db: &Db, conversation: ConversationId) -> Result<Seq, IndexFault> {
     Ok(state.map(|(state, _)| state.last_seq).unwrap_or_default())
 }
 
-fn gap(conversation: ConversationId) -> IndexFault {
-    IndexFault::Garbled(format!(
-        "records of conversation {conversation} are missing"
-    ))
+/// A record is missing: it was damaged when the index was built, or the index is.
+fn gap(db: &Db, conversation: ConversationId) -> IndexFault {
+    match db.get(values::damaged(conversation)) {
+        Ok(Some(why)) => IndexFault::Journal(String::from_utf8_lossy(&why).into_owned()),
+        Ok(None) | Err(_) => IndexFault::Garbled(format!(
+            "records of conversation {conversation} are missing"
+        )),
+    }
 }
 
 /// As many records as fit, at least one.
@@ -366,12 +481,16 @@ impl RecordPage {
     }
 
     /// Returns whether it was taken.
-    fn take(&mut self, value: &[u8]) -> Result<bool, IndexFault> {
+    fn take(&mut self, value: &[u8], seq: Seq) -> Result<bool, IndexFault> {
         let fits = self.records.is_empty() || value.len() <= self.bytes_left;
         if !fits || self.records.len() >= self.limit {
             return Ok(false);
         }
-        self.records.push(serde_json::from_slice(value)?);
+        let record: Record = serde_json::from_slice(value)?;
+        if record.seq != seq {
+            return Err(IndexFault::garbled("a record has another number"));
+        }
+        self.records.push(record);
         self.bytes_left = self.bytes_left.saturating_sub(value.len());
         Ok(true)
     }
@@ -434,12 +553,14 @@ fn find(db: &Db, key: &[u8]) -> Result<Option<(ConversationId, Seq)>, IndexFault
     )))
 }
 
-pub(super) fn note(db: &Db, key: &str) -> Result<Option<String>, IndexFault> {
-    match values::get(db, &values::note(key))? {
-        Some((bytes, _)) => String::from_utf8(bytes)
-            .map(Some)
-            .map_err(|_bytes| IndexFault::garbled("a note")),
-        None => Ok(None),
+pub(super) fn note(db: &Db, files: &JournalFiles, key: &str) -> Result<Option<String>, IndexFault> {
+    let Some(place) = db.get(values::note(key))? else {
+        return Ok(None);
+    };
+    let mut reader = files.reader();
+    match reader.read(BodyPlace::from_bytes(&place)?)? {
+        JournalRecord::Note(note) if note.key == key => Ok(Some(note.text)),
+        _ => Err(IndexFault::garbled("a note is something else")),
     }
 }
 

@@ -82,11 +82,12 @@ pub fn look(dir: &Path, until: Instant) -> StoreLook {
         Ok(())
     });
     let torn = match read {
+        Ok(ended) if !ended.damage.is_empty() => {
+            return StoreLook::Broken(ended.damage[0].to_string());
+        }
         Ok(ended) => ended.torn,
         Err(ScanError::Refused(_)) if is_part => 0,
-        Err(error @ (ScanError::Damaged { .. } | ScanError::Refused(_))) => {
-            return StoreLook::Broken(error.to_string());
-        }
+        Err(error @ ScanError::Refused(_)) => return StoreLook::Broken(error.to_string()),
         Err(ScanError::Io(error)) => return broken(error),
     };
     StoreLook::Whole(WholeReading {

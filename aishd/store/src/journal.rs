@@ -140,6 +140,11 @@ impl Journal {
         &self.dir
     }
 
+    /// The last position that was used.
+    pub(super) fn last_pos(&self) -> JournalPosition {
+        self.next_pos - 1
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -173,6 +178,8 @@ impl Journal {
             after: self.durable,
             previous: self.newest,
             compacted: false,
+            generation: 0,
+            through: None,
             created: clock::now(),
         };
         if self.newest == Some(self.next_pos) {

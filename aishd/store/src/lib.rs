@@ -2,12 +2,16 @@
 //! and the indexes behind it. No other module knows sled.
 
 mod audit_trail;
+mod body;
 mod change_batch;
 mod compact;
+mod compaction_plan;
 mod disk;
 mod disk_reserve;
 mod disk_room;
+mod erasure;
 mod index;
+mod index_copy;
 pub mod inspection;
 mod journal;
 mod line;
@@ -15,11 +19,13 @@ mod lock;
 mod page_cache;
 mod paging;
 mod recover;
+mod relocation;
 mod requests;
 mod resources;
 mod scan;
 mod search;
 mod segment;
+mod segment_use;
 mod shared;
 mod spending;
 mod upkeep;
@@ -118,7 +124,7 @@ pub struct Partial {
 pub struct Note {
     pub key: String,
     pub text: String,
-    /// What it replaces is to leave the journal: at the next start, where nothing makes a new segment before.
+    /// What it replaces is to leave the journal: with the next [`Store::erase`], or start.
     pub forgets: bool,
 }
 
@@ -338,10 +344,10 @@ impl Store {
 
     /// The newest note of a key.
     pub fn note(&self, key: &str) -> Result<Option<String>, ReadError> {
-        self.read(|db| index::note(db, key))
+        self.read(|db| index::note(db, &self.shared.files, key))
     }
 
-    /// Removes a conversation from sled at once and from the journal at the next compaction.
+    /// Removes a conversation from what can be read at once. [`Store::erase`] says when it has left the files.
     pub async fn delete(
         &self,
         conversation: ConversationId,
@@ -358,6 +364,20 @@ impl Store {
         self.requests
             .try_send(WriteRequest::Delete(deletion, None))
             .is_ok()
+    }
+
+    /// Takes what was deleted and forgotten before out of every file: the journal's segments that hold it are written anew, and
+    /// so is the index. Returns once no file of the store has a byte of it.
+    ///
+    /// # Errors
+    /// Why it is still there, in words; it goes with the next compaction that succeeds.
+    pub async fn erase(&self) -> Result<(), String> {
+        let (ack, outcome) = oneshot::channel();
+        let request = WriteRequest::Erase(Some(ack));
+        let closed = || CommitError::Closed.to_string();
+        let sent = self.requests.send(request).await;
+        sent.map_err(|_closed| closed())?;
+        outcome.await.unwrap_or_else(|_closed| Err(closed()))
     }
 
     /// Adds to the audit trail what concerns no conversation's log. Returns once it is durable.
@@ -377,7 +397,7 @@ impl Store {
     }
 
     pub fn load(&self, conversation: ConversationId) -> Result<Option<Loaded>, ReadError> {
-        self.read(|db| index::load(db, conversation))
+        self.read(|db| index::load(db, &self.shared.files, conversation))
     }
 
     /// Records with seq > `after`, oldest first: as many as fit in about `max_bytes` of stored form, at least one if any.
@@ -387,7 +407,7 @@ impl Store {
         after: Seq,
         max_bytes: usize,
     ) -> Result<Vec<Record>, ReadError> {
-        self.read(|db| index::records_after(db, conversation, after, max_bytes))
+        self.read(|db| index::records_after(db, &self.shared.files, conversation, after, max_bytes))
     }
 
     /// The last records with seq < `before`, oldest first: at most `limit`, as many as fit in about `max_bytes`.
@@ -398,7 +418,16 @@ impl Store {
         limit: usize,
         max_bytes: usize,
     ) -> Result<Vec<Record>, ReadError> {
-        self.read(|db| index::records_before(db, conversation, before, limit, max_bytes))
+        self.read(|db| {
+            index::records_before(
+                db,
+                &self.shared.files,
+                conversation,
+                before,
+                limit,
+                max_bytes,
+            )
+        })
     }
 
     /// The record with exactly this seq.
@@ -407,7 +436,16 @@ impl Store {
         conversation: ConversationId,
         seq: Seq,
     ) -> Result<Option<Record>, ReadError> {
-        self.read(|db| index::record(db, conversation, seq))
+        self.read(|db| index::record(db, &self.shared.files, conversation, seq))
+    }
+
+    /// The bytes of an event as they are stored, if it is there.
+    pub fn stored_event(
+        &self,
+        conversation: ConversationId,
+        seq: Seq,
+    ) -> Result<Option<Vec<u8>>, ReadError> {
+        self.read(|db| index::stored_event(db, &self.shared.files, conversation, seq))
     }
 
     /// What was asked with this key in the last 24 hours.
@@ -419,7 +457,7 @@ impl Store {
         self.read(|db| index::find_key(db, conversation, key))
     }
 
-    /// Whether there was such a conversation; forgotten when the journal has been compacted.
+    /// Whether there was such a conversation, and it was deleted.
     pub fn is_deleted(&self, conversation: ConversationId) -> Result<bool, ReadError> {
         self.read(|db| index::is_deleted(db, conversation))
     }
@@ -459,6 +497,9 @@ impl Store {
             Ok(value) => return Ok(value),
             Err(fault) => fault,
         };
+        if matches!(fault, IndexFault::Journal(_)) {
+            return Err(fault.into());
+        }
         tracing::warn!(%fault, "the index cannot be read: asking for a new one");
         self.shared.wait_for_rebuild(generation, &fault);
         let (third, _) = self.shared.try_read(&work)?;

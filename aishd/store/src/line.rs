@@ -10,8 +10,9 @@ use aishd_log::tool::ContentDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The newest format that this program writes and understands. 2: audit records; 3: a question has a subject.
-pub(super) const FORMAT: u32 = 3;
+/// The newest format that this program writes and understands. 2: audit records; 3: a question has a subject;
+/// 4: segments that were written anew count how often, and may hold several.
+pub(super) const FORMAT: u32 = 4;
 /// What eight digits can say.
 const MAX_REC_BYTES: usize = 99_999_999;
 
@@ -53,7 +54,18 @@ pub(super) struct SegmentHeader {
     /// Records of deleted conversations were taken out: positions have gaps.
     #[serde(default)]
     pub(super) compacted: bool,
+    /// How often it was written anew. Since format 4.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) generation: u64,
+    /// It holds the segments up to the one that began here, which are no more. Since format 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) through: Option<JournalPosition>,
     pub(super) created: Timestamp,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Where a record stands among the others.
@@ -180,6 +192,18 @@ pub(super) fn check(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let said = u32::from_str_radix(std::str::from_utf8(crc).ok()?, 16).ok()?;
     let right = rest.starts_with(END) && crc32c::crc32c(rec) == said;
     right.then_some((rec, REC_AT + len + END.len()))
+}
+
+/// Where the next line begins behind damage at `at` that can be read, or the end.
+pub(super) fn next_readable(bytes: &[u8], at: usize) -> usize {
+    let mut further = at;
+    while let Some(newline) = bytes[further..].iter().position(|it| *it == b'\n') {
+        further += newline + 1;
+        if check(&bytes[further..]).is_some() {
+            return further;
+        }
+    }
+    bytes.len()
 }
 
 /// The place alone, without a look at the texts: cheap enough to search behind damage with.

@@ -2,22 +2,23 @@
 //! so; refuse otherwise. Also the rebuilding of the index from the journal, which a running store can need.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use aish_proto::id::Epoch;
 use aishd_log::audit::chain::ChainHead;
 use aishd_platform::{clock, failpoint};
 use sled::Db;
 
+use super::body::JournalFiles;
 use super::change_batch::{IndexCache, IndexReplay};
 use super::disk_reserve::DiskReserve;
 use super::index::{self, IndexFault, guarded};
 use super::journal::{Journal, JournalResume, LineLocation};
 use super::line::FORMAT;
 use super::lock::StoreLock;
-use super::scan::{self, JournalEnd, ScanError};
+use super::scan::{self, JournalDamage, JournalEnd, ScanError};
 use super::segment::{self, JournalSegment};
-use super::{Alive, OpenError, audit_trail, disk};
+use super::{Alive, OpenError, audit_trail, disk, index_copy, relocation, values};
 
 /// Everything that the writer works with.
 #[derive(Debug)]
@@ -68,6 +69,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<OpenedStore, OpenError> 
     reserve.drop_if_short();
     disk::make_dir(&journal).map_err(io_error)?;
     segment::remove_drafts(&journal).map_err(io_error)?;
+    index_copy::remove_left_overs(dir).map_err(io_error)?;
 
     let mut start = RecoveryStart {
         dir,
@@ -75,6 +77,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<OpenedStore, OpenError> 
         repairs: vec![],
     };
     let (journal, current) = start.store(&journal, &segments)?;
+    segment::remove_held(journal.dir()).map_err(io_error)?;
     reserve.make_if_plenty();
     let trail = audit_trail::head(&current.db).map_err(|it| start.io(it))?;
     for repair in &start.repairs {
@@ -121,18 +124,27 @@ impl RecoveryStart<'_> {
         if segments.is_empty() && !db.exists() {
             return self.fresh(journal);
         }
+        if segments.is_empty() {
+            return Err(
+                self.damaged("its journal is gone, and only its index is there; restore a backup")
+            );
+        }
         let found = if db.exists() {
-            bring_up(&db, segments, self.alive)
+            bring_up(&db, journal, segments, self.alive)
         } else {
             Err(IndexFault::garbled("the index is missing").into())
         };
         let current = match found {
             Ok(current) => current,
-            // Whoever has the journal's end damaged keeps an index that lacks it: nobody may decide that alone.
             Err(BuildError::Journal(error)) => return Err(self.refused(error)),
             Err(BuildError::Index(fault)) if fault.is_disk() => return Err(self.io(fault)),
-            Err(BuildError::Index(fault)) => self.rebuild(&fault, segments)?,
+            Err(BuildError::Index(fault)) => self.rebuild(&fault, journal, segments)?,
         };
+        for damage in &current.ended.damage {
+            self.repairs.push(format!(
+                "{damage}; whose records these were says so when it is read, and everything else is there"
+            ));
+        }
         let journal = self.resume(journal, segments, &current)?;
         Ok((journal, current))
     }
@@ -150,7 +162,7 @@ impl RecoveryStart<'_> {
         let mut made = Journal::resume(journal, epoch, nothing).map_err(|it| self.io(it))?;
         // First, so that an index without a journal is never merely young.
         made.roll().map_err(|it| self.io(it))?;
-        match bring_up(&self.dir.join("db"), &[], self.alive) {
+        match bring_up(&self.dir.join("db"), journal, &[], self.alive) {
             Ok(current) => Ok((made, current)),
             Err(BuildError::Journal(error)) => Err(self.refused(error)),
             Err(BuildError::Index(fault)) => Err(self.io(fault)),
@@ -160,31 +172,26 @@ impl RecoveryStart<'_> {
     fn rebuild(
         &mut self,
         fault: &IndexFault,
+        journal: &Path,
         segments: &[JournalSegment],
     ) -> Result<CurrentIndex, OpenError> {
-        if segments.is_empty() {
-            return Err(self.damaged(&format!(
-                "its index cannot be read ({fault}) and its journal is gone; restore a backup"
-            )));
-        }
-        let aside = rebuild(self.dir, segments, self.alive).map_err(|error| match error {
+        let failed = |error| match error {
             BuildError::Journal(error) => self.refused(error),
             BuildError::Index(fault) => self.io(fault),
-        })?;
-        let kept = aside.map_or_else(String::new, |it| {
-            format!("; it is kept as {}", it.display())
-        });
-        self.repairs.push(format!(
-            "the index could not be used ({fault}) and was built again from the journal{kept}"
-        ));
-        match bring_up(&self.dir.join("db"), segments, self.alive) {
-            Ok(mut current) => {
-                current.lines = 0;
-                Ok(current)
-            }
-            Err(BuildError::Journal(error)) => Err(self.refused(error)),
-            Err(BuildError::Index(fault)) => Err(self.io(fault)),
+        };
+        let damage = rebuild(self.dir, segments, self.alive, || {}).map_err(failed)?;
+        let mut current =
+            bring_up(&self.dir.join("db"), journal, segments, self.alive).map_err(failed)?;
+        current.lines = 0;
+        current.ended.damage = damage;
+        if matches!(fault, IndexFault::OtherFormat) {
+            tracing::info!(dir = %self.dir.display(), "the index of an older program was made anew");
+        } else {
+            self.repairs.push(format!(
+                "the index could not be used ({fault}) and was built again from the journal"
+            ));
         }
+        Ok(current)
     }
 
     /// Decides where the journal goes on.
@@ -194,16 +201,16 @@ impl RecoveryStart<'_> {
         segments: &[JournalSegment],
         current: &CurrentIndex,
     ) -> Result<Journal, OpenError> {
-        let ended = current.ended;
+        let ended = &current.ended;
         let applied = current.applied;
         let ahead = applied.filter(|it| it.pos > ended.pos);
-        let lost = ended.old_damage || ahead.is_some_and(|it| it.committed > ended.pos);
+        let lost = ahead.is_some_and(|it| it.committed > ended.pos);
         let pos = ended.pos.max(applied.map_or(0, |it| it.pos));
         let newest = segments.last();
         if lost {
             self.repairs.push(format!(
-                "the journal ends or is damaged before position {pos}, which the index has: going on with what the index has; \
-                 anything after it is lost, and cursors of before do not hold"
+                "the journal ends before position {pos}, up to which the index knows of it: what stood behind its end is lost; \
+                 conversations that lack records say so, and cursors of before do not hold"
             ));
         } else if ended.torn > 0 {
             self.repairs.push(format!(
@@ -237,15 +244,13 @@ impl RecoveryStart<'_> {
         };
         let epoch = epoch.unwrap_or_else(|| Epoch(clock::ulid()));
         let mut journal = Journal::resume(journal, epoch, resume).map_err(|it| self.io(it))?;
-        let deleted = index::deleted(&current.db).map_err(|it| self.io(it))?;
-        let forgotten = index::forgotten(&current.db).map_err(|it| self.io(it))?;
-        let gone = deleted.iter().map(|(_, pos)| *pos).chain(forgotten);
+        let erased = index::erased(&current.db).map_err(|it| self.io(it))?;
         let still_open = |pos: u64| newest.is_some_and(|it| it.first <= pos);
-        let open_deletions = gone.into_iter().any(still_open);
+        let open_erasures = erased.into_iter().any(|(_, pos)| still_open(pos));
         if resume.at.is_none() {
             sync_segment(newest).map_err(|it| self.io(it))?;
             journal.roll().map_err(|it| self.io(it))?;
-        } else if open_deletions {
+        } else if open_erasures {
             // Only closed segments are compacted. On a full disk that waits.
             let _full = journal.roll();
         }
@@ -262,9 +267,7 @@ impl RecoveryStart<'_> {
     fn refused(&self, error: ScanError) -> OpenError {
         match error {
             ScanError::Io(source) => self.io(source),
-            ScanError::Damaged { .. } | ScanError::Refused(_) => self.damaged(&format!(
-                "{error}; nothing was changed: restore a backup, or keep a copy of the directory and repair that line"
-            )),
+            ScanError::Refused(_) => self.damaged(&error.to_string()),
         }
     }
 
@@ -310,36 +313,13 @@ pub(super) fn total_bytes(segments: &[JournalSegment]) -> u64 {
 /// Opens the index and gives it what the journal has and it has not.
 fn bring_up(
     path: &Path,
+    journal: &Path,
     segments: &[JournalSegment],
     alive: &Alive,
 ) -> Result<CurrentIndex, BuildError> {
     let db = index::open(path)?;
-    let applied = index::applied(&db)?;
-    let mut memory = guarded(|| IndexCache::read(&db))?;
-    failpoint::pass("recover.mid");
-    let mut lines = 0;
-    let outcome = {
-        let mut replay = IndexReplay::new(&db, &mut memory, segments, applied);
-        let mut fault = None;
-        let ended = scan::read(segments, applied.as_ref(), &mut |commit| {
-            alive.log_state();
-            guarded(|| replay.commit(commit)).map_err(|it| {
-                let text = it.to_string();
-                fault = Some(it);
-                text
-            })
-        });
-        lines += replay.lines;
-        match (ended, fault) {
-            (_, Some(fault)) => Err(fault.into()),
-            (Err(error), None) => Err(BuildError::Journal(error)),
-            (Ok(ended), None) => guarded(|| replay.finish())
-                .map(|()| ended)
-                .map_err(BuildError::Index),
-        }
-    };
-    match outcome {
-        Ok(ended) => Ok(CurrentIndex {
+    match take_over(&db, journal, segments, alive) {
+        Ok((memory, applied, ended, lines)) => Ok(CurrentIndex {
             db,
             memory,
             applied,
@@ -353,51 +333,90 @@ fn bring_up(
     }
 }
 
+type TakenOver = (IndexCache, Option<LineLocation>, JournalEnd, usize);
+
+fn take_over(
+    db: &Db,
+    journal: &Path,
+    segments: &[JournalSegment],
+    alive: &Alive,
+) -> Result<TakenOver, BuildError> {
+    let applied = index::applied(db)?;
+    guarded(|| match applied {
+        Some(_) => relocation::catch_up(db, segments),
+        None => relocation::begin(db, segments),
+    })?;
+    let files = JournalFiles::new(journal);
+    let mut memory = guarded(|| IndexCache::read(db, &files))?;
+    failpoint::pass("recover.mid");
+    let mut replay = IndexReplay::new(db, &mut memory, segments, applied);
+    let mut fault = None;
+    let ended = scan::read(segments, applied.as_ref(), &mut |commit| {
+        alive.log_state();
+        guarded(|| replay.commit(commit)).map_err(|it| {
+            let text = it.to_string();
+            fault = Some(it);
+            text
+        })
+    });
+    let lines = replay.lines;
+    if let Some(fault) = fault {
+        return Err(fault.into());
+    }
+    let ended = ended?;
+    guarded(|| {
+        replay.finish()?;
+        note_damage(db, &ended.damage)
+    })?;
+    Ok((memory, applied, ended, lines))
+}
+
+/// Conversations whose records cannot be read are not to be taken for whole.
+fn note_damage(db: &Db, damage: &[JournalDamage]) -> Result<(), IndexFault> {
+    for damage in damage {
+        for conversation in &damage.conversations {
+            if !index::is_deleted(db, *conversation)? {
+                db.insert(
+                    values::damaged(*conversation),
+                    damage.to_string().as_bytes(),
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Opens the index again in a running store.
 pub(super) fn reopen(dir: &Path, alive: &Alive) -> Result<(Db, IndexCache), BuildError> {
-    let segments = segment::list(&dir.join("journal")).map_err(ScanError::Io)?;
-    let current = bring_up(&dir.join("db"), &segments, alive)?;
+    let journal = dir.join("journal");
+    let segments = segment::list(&journal).map_err(ScanError::Io)?;
+    let current = bring_up(&dir.join("db"), &journal, &segments, alive)?;
     Ok((current.db, current.memory))
 }
 
-/// Builds the index anew beside the old one, and puts it in its place only when it is whole. Returns where
-/// the old one is kept. The old one must not be open at the end of this: `close_old` sees to it.
-pub(super) fn rebuild_then(
+/// Builds the index anew beside the old one, and puts it in its place only when it is whole. The old one must not be open
+/// at the end of this: `close_old` sees to it. It is not kept: it has nothing that the journal has not, and may still have
+/// what was deleted. Returns what of the journal is damaged.
+pub(super) fn rebuild(
     dir: &Path,
     segments: &[JournalSegment],
     alive: &Alive,
     close_old: impl FnOnce(),
-) -> Result<Option<PathBuf>, BuildError> {
-    let draft = dir.join("db.new");
-    remove_dir(&draft)?;
-    let built = bring_up(&draft, segments, alive)?;
+) -> Result<Vec<JournalDamage>, BuildError> {
+    let io_fault = |it: std::io::Error| IndexFault::Sled(it.into());
+    index_copy::remove_left_overs(dir).map_err(io_fault)?;
+    let draft = index_copy::draft(dir);
+    let built = bring_up(&draft, &dir.join("journal"), segments, alive)?;
     let flushed = index::flush(&built.db);
     index::close(built.db);
     flushed?;
     close_old();
     let db = dir.join("db");
-    let aside = dir.join(format!("db.damaged-{}", clock::now().0));
-    let io_fault = |it: std::io::Error| IndexFault::Sled(it.into());
-    let had_one = db.exists();
-    if had_one {
-        disk::rename(&db, &aside).map_err(io_fault)?;
-    }
-    disk::rename(&draft, &db).map_err(io_fault)?;
-    Ok(had_one.then_some(aside))
-}
-
-fn rebuild(
-    dir: &Path,
-    segments: &[JournalSegment],
-    alive: &Alive,
-) -> Result<Option<PathBuf>, BuildError> {
-    rebuild_then(dir, segments, alive, || {})
-}
-
-fn remove_dir(path: &Path) -> Result<(), BuildError> {
-    match fs::remove_dir_all(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(IndexFault::Sled(error.into()).into()),
-    }
+    let placed = if db.exists() {
+        index_copy::exchange(dir).and_then(|()| index_copy::remove_left_overs(dir))
+    } else {
+        disk::rename(&draft, &db)
+    };
+    placed.map_err(io_fault)?;
+    Ok(built.ended.damage)
 }

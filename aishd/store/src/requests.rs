@@ -26,6 +26,9 @@ const DRAFT_BYTES: usize = 512;
 
 pub(super) type WriteAck = oneshot::Sender<Result<(), CommitError>>;
 
+/// Told when what was deleted and forgotten before has left every file, or why it has not.
+pub(super) type ErasureAck = oneshot::Sender<Result<(), String>>;
+
 #[derive(Debug)]
 pub(super) enum WriteRequest {
     Commit(Box<PreparedCommit>, Option<WriteAck>),
@@ -35,6 +38,8 @@ pub(super) enum WriteRequest {
     Note(Note, AuditAdditions, Option<WriteAck>),
     /// What is told beside the conversations.
     Audit(AuditAdditions, Option<WriteAck>),
+    /// What was deleted and forgotten before is to leave every file.
+    Erase(Option<ErasureAck>),
 }
 
 /// A conversation that is to go.
@@ -67,7 +72,8 @@ impl ConversationDeletion {
             | WriteRequest::Partial(_)
             | WriteRequest::Delete(..)
             | WriteRequest::Note(..)
-            | WriteRequest::Audit(..) => &[],
+            | WriteRequest::Audit(..)
+            | WriteRequest::Erase(_) => &[],
         });
         let records = records.map(|(record, _)| record);
         self.spent = if from == 0 {
@@ -125,8 +131,8 @@ impl AuditAdditions {
         changes: &mut ChangeBatch<'_>,
         locations: &mut impl Iterator<Item = LineLocation>,
     ) -> Result<(), IndexFault> {
-        for ((head, entry), at) in self.sealed.iter().zip(locations) {
-            changes.audit(*head, entry.get(), at)?;
+        for ((head, _), at) in self.sealed.iter().zip(locations) {
+            changes.audit(*head, at)?;
         }
         Ok(())
     }
@@ -207,13 +213,14 @@ impl WriteRequest {
             Self::Delete(deletion, _) => deletion.trail.bytes(),
             Self::Audit(trail, _) => trail.bytes(),
             Self::Note(note, trail, _) => note.text.len() + trail.bytes(),
+            Self::Erase(_) => 0,
         }
     }
 
     pub(super) fn claim(&self) -> DiskClaim {
         match self {
             Self::Commit(commit, _) => commit.claim,
-            Self::Delete(..) => DiskClaim::End,
+            Self::Delete(..) | Self::Erase(_) => DiskClaim::End,
             Self::Partial(_) | Self::Audit(..) | Self::Note(..) => DiskClaim::GoOn,
         }
     }
@@ -226,7 +233,11 @@ impl WriteRequest {
             | Self::Audit(_, Some(ack)) => {
                 answer(ack, Err(error.clone()));
             }
-            Self::Commit(_, None)
+            Self::Erase(Some(ack)) => {
+                let _gone = ack.send(Err(error.to_string()));
+            }
+            Self::Erase(None)
+            | Self::Commit(_, None)
             | Self::Delete(_, None)
             | Self::Note(_, _, None)
             | Self::Audit(_, None)
@@ -241,7 +252,18 @@ impl WriteRequest {
             | Self::Delete(_, ack)
             | Self::Note(_, _, ack)
             | Self::Audit(_, ack) => ack.take(),
-            Self::Partial(_) => None,
+            Self::Partial(_) | Self::Erase(_) => None,
+        }
+    }
+
+    pub(super) fn take_erasure(&mut self) -> Option<ErasureAck> {
+        match self {
+            Self::Erase(ack) => ack.take(),
+            Self::Commit(..)
+            | Self::Partial(_)
+            | Self::Delete(..)
+            | Self::Note(..)
+            | Self::Audit(..) => None,
         }
     }
 
@@ -250,7 +272,7 @@ impl WriteRequest {
             Self::Commit(commit, _) => Some(&mut commit.trail),
             Self::Delete(deletion, _) => Some(&mut deletion.trail),
             Self::Note(_, trail, _) | Self::Audit(trail, _) => Some(trail),
-            Self::Partial(_) => None,
+            Self::Partial(_) | Self::Erase(_) => None,
         }
     }
 }
@@ -282,7 +304,10 @@ pub(super) fn in_order(
     let mut waiting = group.into_iter();
     while let Some(mut request) = waiting.next() {
         match &mut request {
-            WriteRequest::Partial(_) | WriteRequest::Note(..) | WriteRequest::Audit(..) => {}
+            WriteRequest::Partial(_)
+            | WriteRequest::Note(..)
+            | WriteRequest::Audit(..)
+            | WriteRequest::Erase(_) => {}
             WriteRequest::Delete(deletion, _) => {
                 if let Err(fault) = deletion.reckon(db, &taken) {
                     taken.push(request);
@@ -333,6 +358,7 @@ pub(super) fn entries(group: &[WriteRequest]) -> Vec<JournalEntry<'_>> {
                 entries.extend(deletion.trail.entries());
             }
             WriteRequest::Audit(trail, _) => entries.extend(trail.entries()),
+            WriteRequest::Erase(_) => {}
             WriteRequest::Note(note, trail, _) => {
                 let last = trail.sealed.is_empty();
                 entries.push(JournalEntry::Note { note, last });
@@ -373,8 +399,8 @@ pub(super) fn apply(
     for request in group {
         match request {
             WriteRequest::Commit(commit, _) => {
-                for ((record, stored), at) in commit.records.iter().zip(&mut locations) {
-                    changes.record(commit.conversation, record, stored.get().as_bytes(), at)?;
+                for ((record, _), at) in commit.records.iter().zip(&mut locations) {
+                    changes.record(commit.conversation, record, at)?;
                 }
                 for (note, at) in commit.note.iter().zip(&mut locations) {
                     changes.note(note, at)?;
@@ -395,6 +421,7 @@ pub(super) fn apply(
                 deletion.trail.apply(&mut changes, &mut locations)?;
             }
             WriteRequest::Audit(trail, _) => trail.apply(&mut changes, &mut locations)?,
+            WriteRequest::Erase(_) => {}
             WriteRequest::Note(note, trail, _) => {
                 for at in locations.by_ref().take(1) {
                     changes.note(note, at)?;

@@ -30,7 +30,7 @@ impl Store {
             let ResourceStatus::There(head) = status_of(db, conversation, name)? else {
                 return Ok(None);
             };
-            let record = index::record(db, conversation, head.seq)?;
+            let record = index::record(db, &self.shared.files, conversation, head.seq)?;
             if let Some(Event::ResourceChanged(changed)) = record.map(|it| it.event)
                 && changed.name == *name
                 && let Some(data) = changed.data

@@ -1,9 +1,10 @@
 //! Reading the journal back: which lines count, where a torn tail is cut, and what is damage.
 //!
 //! A bad line is a torn tail when nothing behind it knows it as durable. Otherwise something acknowledged is
-//! damaged, and whoever asked must not go on as if nothing had happened.
+//! damaged: that is told, and everything else is read.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
@@ -19,20 +20,44 @@ pub(super) type CommitLines<'a> = Vec<(JournalRecord<'a>, LineLocation)>;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ScanError {
-    #[error("{} is damaged at byte {offset}: {what}", file.display())]
-    Damaged {
-        file: PathBuf,
-        offset: u64,
-        what: String,
-    },
     #[error("read the journal")]
     Io(#[from] io::Error),
     #[error("{0}")]
     Refused(String),
 }
 
+/// Acknowledged lines that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct JournalDamage {
+    pub(super) file: PathBuf,
+    pub(super) offset: u64,
+    pub(super) what: String,
+    /// Conversations that the damaged bytes still name.
+    pub(super) conversations: Vec<ConversationId>,
+}
+
+impl JournalDamage {
+    fn at(segment: &JournalSegment, offset: u64, what: &str) -> Self {
+        Self {
+            file: segment.path.clone(),
+            offset,
+            what: what.to_owned(),
+            conversations: vec![],
+        }
+    }
+}
+
+impl fmt::Display for JournalDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file, offset, what, ..
+        } = self;
+        write!(f, "{} is damaged at byte {offset}: {what}", file.display())
+    }
+}
+
 /// How the journal ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct JournalEnd {
     /// The last position that counts.
     pub(super) pos: JournalPosition,
@@ -40,8 +65,8 @@ pub(super) struct JournalEnd {
     /// Where the newest segment ends, and how many bytes behind it belong to an unfinished write.
     pub(super) size: u64,
     pub(super) torn: u64,
-    /// Lines that were applied before are missing or damaged.
-    pub(super) old_damage: bool,
+    /// What was acknowledged and cannot be read.
+    pub(super) damage: Vec<JournalDamage>,
 }
 
 /// Reads everything behind `applied` (all, if none), one commit at a time.
@@ -99,7 +124,7 @@ impl JournalScan<'_> {
             if let Some(first) = self.segments.first() {
                 let missing = first.header.as_ref().and_then(|it| it.previous);
                 if missing.is_some() {
-                    return Err(damaged(first, 0, "the segments before it are missing"));
+                    self.damaged(first, 0, "the segments before it are missing");
                 }
                 self.ended.pos = first.first - 1;
             }
@@ -111,7 +136,7 @@ impl JournalScan<'_> {
         };
         let oldest_after = oldest.header.as_ref().map(|it| it.after);
         if oldest.first > applied.pos + 1 && oldest_after.is_none_or(|it| it > applied.pos) {
-            return Err(damaged(oldest, 0, "the segments before it are missing"));
+            self.damaged(oldest, 0, "the segments before it are missing");
         }
         let from = self
             .segments
@@ -142,11 +167,12 @@ impl JournalScan<'_> {
     ) -> Result<(), ScanError> {
         let segment = &self.segments[index];
         let next = self.segments.get(index + 1);
-        let Some(header) = &segment.header else {
-            return Err(damaged(segment, 0, "its header cannot be read"));
-        };
+        if segment.header.is_none() {
+            self.damaged(segment, 0, "its header cannot be read");
+        }
+        let may_have_gaps = segment.header.as_ref().is_none_or(|it| it.compacted);
         if offset.is_none() {
-            self.enter(index)?;
+            self.enter(index);
         }
         let limit = next.and_then(|it| it.header.as_ref()).map(|it| it.after);
         let at = offset.unwrap_or(segment.body_at);
@@ -162,12 +188,14 @@ impl JournalScan<'_> {
             });
             let expected = self.ended.pos + 1 + commit.len() as u64;
             let fits = parsed.as_ref().is_some_and(|(_, place, _)| {
-                place.pos == expected || (place.pos > expected && header.compacted)
+                place.pos == expected || (place.pos > expected && may_have_gaps)
             });
             let Some((rec, place, length)) = parsed.filter(|_| fits) else {
-                match self.behind_bad_line(&bytes, cursor, expected, index, at)? {
-                    Some(further) => {
-                        commit.clear();
+                match self.behind_bad_line(&bytes, cursor, expected, index, at) {
+                    Some((further, pos)) => {
+                        // What was read of it belongs to a commit that was acknowledged.
+                        self.complete(std::mem::take(&mut commit), each)?;
+                        self.ended.pos = pos - 1;
                         cursor = further;
                         commit_at = further;
                         continue;
@@ -186,34 +214,39 @@ impl JournalScan<'_> {
                 commit_at = cursor;
             }
         }
+        // Compaction may have taken the note that ended a commit, with a newer one in its place.
+        let is_compacted = segment.header.as_ref().is_some_and(|it| it.compacted);
+        if is_compacted && next.is_some() {
+            self.complete(std::mem::take(&mut commit), each)?;
+        }
         self.ended.size = at + commit_at as u64;
         self.ended.torn = (bytes.len() - commit_at) as u64;
         Ok(())
     }
 
+    fn damaged(&mut self, segment: &JournalSegment, offset: u64, what: &str) {
+        let damage = JournalDamage::at(segment, offset, what);
+        self.ended.damage.push(damage);
+    }
+
     /// What the step from the segment before to this one says.
-    fn enter(&mut self, index: usize) -> Result<(), ScanError> {
+    fn enter(&mut self, index: usize) {
         let segment = &self.segments[index];
         let (Some(header), Some(before)) = (&segment.header, index.checked_sub(1)) else {
-            return Ok(());
+            self.ended.pos = self.ended.pos.max(segment.first.saturating_sub(1));
+            return;
         };
         let before = &self.segments[before];
-        let compacted = before.header.as_ref().is_some_and(|it| it.compacted);
-        let chained = header.previous == Some(before.first);
+        let compacted = before.header.as_ref().is_none_or(|it| it.compacted);
+        let chained = header.previous == Some(before.through());
         let whole =
             compacted || self.ended.pos >= header.after || self.ended.pos + 1 == segment.first;
-        if !(chained && whole) {
-            if header.after > self.applied {
-                return Err(damaged(
-                    before,
-                    self.ended.size,
-                    "records behind it are missing",
-                ));
-            }
-            self.ended.old_damage = true;
+        // What is missing for sure was said where the segment before was read.
+        if !chained || (!whole && self.ended.damage.is_empty()) {
+            let size = self.ended.size;
+            self.damaged(before, size, "records behind it are missing");
         }
         self.ended.pos = segment.first - 1;
-        Ok(())
     }
 
     fn location(
@@ -258,8 +291,8 @@ impl JournalScan<'_> {
         Ok(())
     }
 
-    /// Decides about a line that cannot be read or is not the next one: where to go on, if the index has
-    /// what is missing, or `None` for an end that was never acknowledged.
+    /// Decides about a line that cannot be read or is not the next one: where to go on, and with which position; `None`: it is
+    /// the end, or nothing behind it can be read.
     fn behind_bad_line(
         &mut self,
         bytes: &[u8],
@@ -267,8 +300,9 @@ impl JournalScan<'_> {
         expected: JournalPosition,
         index: usize,
         at: u64,
-    ) -> Result<Option<usize>, ScanError> {
-        let lost = |what| Err(damaged(&self.segments[index], at + cursor as u64, what));
+    ) -> Option<(usize, JournalPosition)> {
+        let segment = &self.segments[index];
+        let offset = at + cursor as u64;
         let mut further = cursor;
         while let Some(newline) = bytes[further..].iter().position(|it| *it == b'\n') {
             further += newline + 1;
@@ -278,26 +312,48 @@ impl JournalScan<'_> {
             let Some(place) = line::parse(rec).ok().and_then(|it| it.place()) else {
                 continue;
             };
-            if place.pos > expected && place.pos <= self.applied + 1 {
-                self.ended.old_damage = true;
-                self.ended.pos = place.pos - 1;
-                return Ok(Some(further));
-            }
-            if place.durable >= expected {
-                return lost("acknowledged records cannot be read");
+            let was_acknowledged = place.durable >= expected || self.applied >= expected;
+            if place.pos > expected && was_acknowledged {
+                let mut damage =
+                    JournalDamage::at(segment, offset, "acknowledged records cannot be read");
+                damage.conversations = named_in(&bytes[cursor..further]);
+                self.ended.damage.push(damage);
+                return Some((further, place.pos));
             }
         }
         let later = self.segments[index + 1..]
             .iter()
             .filter_map(|it| it.header.as_ref());
-        if later
-            .map(|it| it.after)
-            .any(|after| after >= expected && after > self.applied)
-        {
-            return lost("acknowledged records cannot be read");
+        if later.map(|it| it.after).any(|after| after >= expected) {
+            let mut damage =
+                JournalDamage::at(segment, offset, "acknowledged records cannot be read");
+            damage.conversations = named_in(&bytes[cursor..]);
+            self.ended.damage.push(damage);
         }
-        Ok(None)
+        None
     }
+}
+
+/// The conversations whose records damaged lines still seem to be. A piece of text or a record of the audit trail costs nobody
+/// anything.
+fn named_in(bytes: &[u8]) -> Vec<ConversationId> {
+    const NAME: &[u8] = b"\"conversation\":\"";
+    let find = |line: &[u8], what: &[u8]| line.windows(what.len()).position(|it| it == what);
+    let of_line = |line: &[u8]| {
+        let others: [&[u8]; 3] = [b"{\"audit\":", b"{\"partial\":", b"{\"note\":"];
+        let begin = &line[..line.len().min(80)];
+        if others.iter().any(|it| find(begin, it).is_some()) {
+            return None;
+        }
+        let at = find(line, NAME)? + NAME.len();
+        std::str::from_utf8(line.get(at..at + 26)?)
+            .ok()?
+            .parse()
+            .ok()
+    };
+    let mut found: Vec<_> = bytes.split(|it| *it == b'\n').filter_map(of_line).collect();
+    found.dedup();
+    found
 }
 
 /// Whether the line that was applied last is where it was.
@@ -320,12 +376,4 @@ fn read_from(segment: &JournalSegment, offset: u64) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(offset))?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn damaged(segment: &JournalSegment, offset: u64, what: &str) -> ScanError {
-    ScanError::Damaged {
-        file: segment.path.clone(),
-        offset,
-        what: what.to_owned(),
-    }
 }

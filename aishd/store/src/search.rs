@@ -2,7 +2,9 @@
 
 use aish_proto::id::{ConversationId, Seq};
 use aishd_log::event::Record;
+use sled::{Db, IVec};
 
+use super::body::BodyPlace;
 use super::index::{self, IndexFault};
 use super::{ReadError, Store, values};
 
@@ -24,26 +26,9 @@ impl Store {
         max_bytes: usize,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<SearchedPart, ReadError> {
-        self.read(|db| {
-            let mut found = FoundRecords::new(max_bytes, &wanted);
-            let mut value = vec![];
-            let mut missing_parts = 0;
+        self.look_through(conversation, wanted, max_bytes, |db| {
             let from = values::event(conversation, after.next());
-            let to = values::event(conversation, Seq(u64::MAX));
-            for entry in db.range(from..to) {
-                let (key, part) = entry?;
-                missing_parts = index::collect_part(&key, &part, &mut value, missing_parts)?;
-                if missing_parts > 0 {
-                    continue;
-                }
-                if found.look_at(&value)? {
-                    let through = values::seq_in(&key);
-                    let through =
-                        through.ok_or_else(|| IndexFault::garbled("the key of a record"))?;
-                    return Ok(found.through(Some(through)));
-                }
-            }
-            Ok(found.through(None))
+            db.range(from..=values::event(conversation, Seq(u64::MAX)))
         })
     }
 
@@ -55,29 +40,27 @@ impl Store {
         max_bytes: usize,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<SearchedPart, ReadError> {
-        self.read(|db| {
-            let mut found = FoundRecords::new(max_bytes, &wanted);
-            let mut value = vec![];
-            // The last part of a value comes first.
-            let mut parts = vec![];
+        self.look_through(conversation, wanted, max_bytes, |db| {
             let from = values::event(conversation, Seq(0));
-            let to = values::event(conversation, before);
-            for entry in db.range(from..to).rev() {
-                let (key, part) = entry?;
-                if values::part_in(&key) != Some(0) {
-                    parts.push(part);
-                    continue;
-                }
-                value.clear();
-                let mut missing = index::collect_part(&key, &part, &mut value, 0)?;
-                for (number, part) in (1_u16..).zip(parts.drain(..).rev()) {
-                    let key = [&key[..key.len() - 2], &number.to_be_bytes()].concat();
-                    missing = index::collect_part(&key, &part, &mut value, missing)?;
-                }
-                if missing > 0 {
-                    return Err(IndexFault::garbled("a record has not all its parts"));
-                }
-                if found.look_at(&value)? {
+            db.range(from..values::event(conversation, before)).rev()
+        })
+    }
+
+    fn look_through<I: Iterator<Item = sled::Result<(IVec, IVec)>>>(
+        &self,
+        conversation: ConversationId,
+        wanted: impl Fn(&[u8]) -> bool,
+        max_bytes: usize,
+        places: impl Fn(&Db) -> I,
+    ) -> Result<SearchedPart, ReadError> {
+        self.read(|db| {
+            index::check_whole(db, conversation)?;
+            let mut found = FoundRecords::new(max_bytes, &wanted);
+            let mut reader = self.shared.files.reader();
+            for entry in places(db) {
+                let (key, place) = entry?;
+                let place = BodyPlace::from_bytes(&place)?;
+                if found.look_at(index::body(&mut reader, place, conversation)?)? {
                     let through = values::seq_in(&key);
                     let through =
                         through.ok_or_else(|| IndexFault::garbled("the key of a record"))?;

@@ -22,6 +22,14 @@ pub(super) struct JournalSegment {
     pub(super) body_at: u64,
 }
 
+impl JournalSegment {
+    /// The beginning of the last segment that it holds.
+    pub(super) fn through(&self) -> JournalPosition {
+        let said = self.header.as_ref().and_then(|it| it.through);
+        said.unwrap_or(self.first)
+    }
+}
+
 pub(super) fn path(journal: &Path, first: JournalPosition) -> PathBuf {
     journal.join(format!("{first:020}.jsonl"))
 }
@@ -37,8 +45,30 @@ struct ProbeHeader {
     format: u32,
 }
 
-/// All segments in order. Half-made ones (`.tmp`) are none.
+/// All segments in order. Half-made ones (`.tmp`) are none, nor are those that another one holds.
 pub(super) fn list(journal: &Path) -> io::Result<Vec<JournalSegment>> {
+    let mut held_through = 0;
+    let mut segments = list_all(journal)?;
+    segments.retain(|it| {
+        let is_held = it.first <= held_through;
+        held_through = held_through.max(it.through());
+        !is_held
+    });
+    Ok(segments)
+}
+
+/// Takes away segments that another one holds, once the index knows.
+pub(super) fn remove_held(journal: &Path) -> io::Result<()> {
+    let kept = list(journal)?;
+    for segment in list_all(journal)? {
+        if !kept.iter().any(|it| it.first == segment.first) {
+            fs::remove_file(segment.path)?;
+        }
+    }
+    disk::sync_dir(journal)
+}
+
+fn list_all(journal: &Path) -> io::Result<Vec<JournalSegment>> {
     let entries = match fs::read_dir(journal) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
@@ -53,8 +83,12 @@ pub(super) fn list(journal: &Path) -> io::Result<Vec<JournalSegment>> {
             .and_then(|it| it.strip_suffix(".jsonl"))
             .filter(|it| it.len() == 20)
             .and_then(|it| it.parse().ok());
-        if let Some(first) = first {
-            segments.push(read_header(first, path)?);
+        match first.map(|first| read_header(first, path)) {
+            Some(Ok(segment)) => segments.push(segment),
+            // Another one holds it since.
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Some(Err(error)) => return Err(error),
+            None => {}
         }
     }
     segments.sort_by_key(|it| it.first);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aish_proto::id::Epoch;
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use sled::Db;
 use tokio::runtime::{self, RuntimeFlavor};
 use tokio::sync::{Notify, oneshot};
 
+use super::body::JournalFiles;
 use super::index::{IndexFault, guarded};
 use super::recover::OpenedStore;
 use super::{Alive, ReadError};
@@ -34,6 +35,8 @@ pub(super) struct StoreShared {
     /// Wakes the writer for what does not come through its mailbox.
     pub(super) call: Notify,
     pub(super) dir: PathBuf,
+    /// The journal for reading. Who has the index's lock finds every line where the index says that it stands.
+    pub(super) files: JournalFiles,
     pub(super) alive: Alive,
     /// Who waits for a sign of life of the writer.
     beat: Mutex<Option<oneshot::Sender<()>>>,
@@ -71,6 +74,7 @@ impl StoreShared {
             changed: Condvar::new(),
             call: Notify::new(),
             dir: dir.to_owned(),
+            files: JournalFiles::new(&dir.join("journal")),
             alive,
             beat: Mutex::default(),
         }
@@ -107,7 +111,8 @@ impl StoreShared {
         work: &impl Fn(&Db) -> Result<T, IndexFault>,
     ) -> Result<(Result<T, IndexFault>, u64), ReadError> {
         self.wait_until_applied()?;
-        let index = self.index.read();
+        let index = self.index.try_read_for(SHORTLY);
+        let index = index.unwrap_or_else(|| aside(|| self.index.read()));
         let generation = self.status().generation;
         let Some(db) = &*index else {
             let status = self.status();
@@ -176,6 +181,11 @@ impl StoreShared {
     pub(super) fn give_index(&self, db: Db) {
         let mut index = self.index.write();
         *index = Some(db);
+    }
+
+    /// Nobody reads as long as this is there.
+    pub(super) fn without_readers(&self) -> RwLockWriteGuard<'_, Option<Db>> {
+        self.index.write()
     }
 
     /// Ends the writer after what it has been sent, and waits until it is gone.

@@ -1,16 +1,24 @@
 //! What the writer does between groups: an index that failed is opened or built again, flushed when there is
 //! time, the journal compacted, and in the end everything written down.
 
+use std::collections::HashSet;
+use std::error::Error as _;
+use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sled::{Batch, Db};
+
+use super::compact::CompactionError;
+use super::compaction_plan::SegmentFacts;
 use super::disk_room::DiskRoom;
 use super::index::{self, IndexFault, guarded};
+use super::line::JournalPosition;
 use super::recover::{self, BuildError};
 use super::segment::{self, ClosedSegment};
 use super::shared::StoreShared;
 use super::writer::StoreWriter;
-use super::{compact, disk, scan, values};
+use super::{compact, compaction_plan, disk, index_copy, scan, segment_use};
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(2);
@@ -108,9 +116,10 @@ impl StoreWriter {
     }
 
     fn let_go(&mut self) {
+        self.memory.copy = None;
+        // Who waits for what it was to take in is told that there is no index now.
+        self.shared.has_applied();
         if let Some(db) = self.shared.take_index() {
-            // Who waits for what it was to take in is told that there is no index now.
-            self.shared.has_applied();
             index::close(db);
         }
     }
@@ -136,20 +145,22 @@ impl StoreWriter {
         self.leave_given_up_segment()?;
         let segments = segment::list(self.journal.dir()).map_err(scan::ScanError::Io)?;
         let shared = Arc::clone(&self.shared);
-        let aside = recover::rebuild_then(&self.dir, &segments, &self.shared.alive, || {
+        let damage = recover::rebuild(&self.dir, &segments, &self.shared.alive, || {
             if let Some(db) = shared.take_index() {
                 index::close(db);
             }
         })?;
+        self.shared.files.forget(|_| true);
         let (db, memory) = recover::reopen(&self.dir, &self.shared.alive)?;
         self.memory = memory;
         self.shared.give_index(db);
-        let kept = aside.map_or_else(String::new, |it| {
-            format!("; it is kept as {}", it.display())
-        });
-        let repair = format!("the index was damaged and was built again from the journal{kept}");
+        let repair = "the index was damaged and was built again from the journal".to_owned();
         tracing::warn!(dir = %self.dir.display(), repair, "the store was repaired");
-        self.shared.update(|it| it.repairs.push(repair));
+        let damage = damage.into_iter().map(|it| it.to_string());
+        self.shared.update(|it| {
+            it.repairs.push(repair);
+            it.repairs.extend(damage);
+        });
         Ok(())
     }
 
@@ -204,87 +215,154 @@ impl StoreWriter {
             return;
         };
         let flushed = index::flush(&db);
+        let is_large = self.memory.copy.is_none() && index_copy::is_due(&db, &self.dir);
         drop(db);
-        if let Err(fault) = flushed {
-            self.index_failed(&fault);
+        match flushed {
+            Ok(()) if is_large => self.begin_copy(),
+            Ok(()) => {}
+            Err(fault) => self.index_failed(&fault),
         }
     }
 
-    /// Looks which closed segments may hold what was deleted or forgotten.
+    /// Looks which closed segments are worth to be written anew.
     pub(super) fn plan_compaction(&mut self) {
-        let Some(db) = self.shared.db() else {
-            return;
-        };
         self.plan_again = false;
         self.to_compact.clear();
-        self.noted.clear();
-        self.deleted.clear();
-        let Some(current) = self.journal.current_first() else {
+        let (Some(db), Some(current)) = (self.shared.db(), self.journal.current_first()) else {
             return;
         };
-        self.planned_before = current;
-        // A deletion in the current segment has its records there too, and those stay: it is for the next plan.
-        self.deleted = index::deleted(&db)
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|(_, pos)| *pos < current)
-            .collect();
-        let forgotten = index::forgotten(&db)
-            .unwrap_or_default()
-            .filter(|it| *it < current);
-        if !self.deleted.is_empty() || forgotten.is_some() {
-            self.to_compact = segment::closed(self.journal.dir(), current);
+        match guarded(|| self.compaction_runs(&db, current)) {
+            Ok(runs) => self.to_compact = runs,
+            Err(fault) => tracing::warn!(%fault, "could not plan a compaction of the journal"),
+        }
+        drop(db);
+        if self.to_compact.is_empty() {
+            self.forget_erased();
         }
     }
 
-    pub(super) fn compact(&mut self, segment: &ClosedSegment) {
-        match compact::segment(segment, &self.deleted, &mut self.noted) {
+    fn compaction_runs(
+        &self,
+        db: &Db,
+        current: JournalPosition,
+    ) -> Result<Vec<Vec<ClosedSegment>>, IndexFault> {
+        let mut holds_erased = HashSet::new();
+        for (owner, pos) in index::erased(db)? {
+            holds_erased.extend(index::homes_before(db, &owner, pos)?);
+        }
+        let used = segment_use::all(db)?;
+        let mut segments = segment::closed(self.journal.dir(), current);
+        let facts = |it: &ClosedSegment| SegmentFacts {
+            bytes: fs::metadata(&it.segment.path).map_or(0, |it| it.len()),
+            live_bytes: used.get(&it.segment.first).map_or(0, |it| it.live_bytes),
+            holds_erased: holds_erased.contains(&it.segment.first),
+        };
+        let facts: Vec<_> = segments.iter().map(facts).collect();
+        let runs = compaction_plan::runs(&facts, self.journal.segment_bytes);
+        // From behind, as they are in order.
+        let run_of = |run: std::ops::Range<usize>| {
+            segments.truncate(run.end);
+            segments.split_off(run.start)
+        };
+        Ok(runs.into_iter().map(run_of).collect())
+    }
+
+    pub(super) fn compact(&mut self, run: &[ClosedSegment]) {
+        match self.write_anew(run) {
             Ok(shorter) => {
                 let bytes = self.journal.bytes().saturating_sub(shorter);
                 self.journal.set_bytes(bytes);
                 self.seen_bytes = self.seen_bytes.min(bytes);
+                self.shared.update(|it| it.journal_bytes = bytes);
+            }
+            Err(CompactionError::Index(fault)) => {
+                self.to_compact.clear();
+                self.erasures.fail(&fault.to_string());
+                return self.lose_index(&fault);
             }
             Err(error) => {
                 // The next roll or start tries again.
-                tracing::warn!(%error, "could not compact a segment of the journal");
+                let reason = match error.source() {
+                    Some(cause) => format!("{error}: {cause}"),
+                    None => error.to_string(),
+                };
+                tracing::warn!(reason, "could not compact a segment of the journal");
                 self.to_compact.clear();
-                return;
+                self.erasures.fail(&reason);
             }
         }
         if self.to_compact.is_empty() {
-            self.forget_deleted();
+            self.forget_erased();
         }
     }
 
-    /// Everything that the plan was of has been compacted. What was deleted or forgotten since is for the next one.
-    fn forget_deleted(&mut self) {
+    /// Returns how many bytes fewer the journal has.
+    fn write_anew(&mut self, run: &[ClosedSegment]) -> Result<u64, CompactionError> {
+        let Some(db) = self.shared.db() else {
+            return Ok(0);
+        };
+        let erased_through = self.journal.last_pos();
+        let mut outcome = None;
+        guarded(|| {
+            outcome = Some(compact::rewrite(
+                run,
+                &db,
+                erased_through,
+                &self.shared.alive,
+            ));
+            Ok(())
+        })?;
+        let Some(mut rewritten) = outcome.transpose()?.flatten() else {
+            return Ok(0);
+        };
+        let batch = std::mem::take(&mut rewritten.batch);
+        // Who reads finds each line either where it was or where it is.
+        let mut index = self.shared.without_readers();
+        let is_of_run = |first| run.iter().any(|it| it.segment.first == first);
+        self.shared.files.forget(is_of_run);
+        let known = match rewritten.replace() {
+            Ok(()) => guarded(|| self.memory.apply(&db, batch)),
+            Err(error) => Err(IndexFault::disk(error)),
+        };
+        drop(db);
+        if let Err(fault) = known {
+            // The file may be the new one already: no index is better than one that looks for lines where they were.
+            if let Some(db) = index.take() {
+                index::close(db);
+            }
+            return Err(fault.into());
+        }
+        drop(index);
+        rewritten.remove_others()?;
+        Ok(rewritten.shorter)
+    }
+
+    /// Of whom nothing is left in the journal.
+    fn forget_erased(&mut self) {
         let Some(db) = self.shared.db() else {
             return;
         };
-        let before = self.planned_before;
-        let removed = guarded(|| {
-            if index::forgotten(&db)?.is_some_and(|it| it < before) {
-                db.remove(values::FORGOTTEN)?;
-            }
-            for (conversation, pos) in index::deleted(&db)? {
-                // The id may have been used and deleted again since.
-                if pos < before && self.deleted.contains_key(&conversation) {
-                    db.remove(values::deleted(conversation))?;
+        let memory = &mut self.memory;
+        let segments = segment::list(self.journal.dir());
+        let forgotten = guarded(|| {
+            let mut batch = Batch::default();
+            let segments = segments.map_err(IndexFault::disk)?;
+            let is_there = |first: &JournalPosition| segments.iter().any(|it| it.first == *first);
+            for (owner, pos) in index::erased(&db)? {
+                let homes = index::homes_before(&db, &owner, pos)?;
+                let (left, gone): (Vec<_>, Vec<_>) = homes.into_iter().partition(is_there);
+                for first in gone {
+                    batch.remove(owner.home(first));
+                }
+                if left.is_empty() {
+                    batch.remove(owner.erased());
                 }
             }
-            Ok(())
+            memory.apply(&db, batch)
         });
         drop(db);
-        match removed {
-            Ok(()) => {
-                self.deleted.clear();
-                if self.plan_again {
-                    self.plan_compaction();
-                }
-                let bytes = self.journal.bytes();
-                self.shared.update(|it| it.journal_bytes = bytes);
-            }
-            Err(fault) => self.lose_index(&fault),
+        if let Err(fault) = forgotten {
+            self.lose_index(&fault);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Keys and values in sled's one tree. A batch over one tree is atomic, and few trees keep sled small.
 //!
-//! A value is cut into parts of its key, because sled writes long ones as files of their own. The first part
-//! begins with the number of parts.
+//! What was said is not in here: events, texts that are being written, notes and records of the audit trail are places in the
+//! journal (`body`). A value that can be long is cut into parts of its key, because sled writes long ones as files of their
+//! own. The first part begins with the number of parts.
 
 use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use aishd_log::resource::ResourceName;
@@ -9,13 +10,12 @@ use aishd_log::spending::Day;
 use sha2::{Digest as _, Sha256};
 use sled::{Batch, Tree};
 
+use super::line::JournalPosition;
 use super::page_cache::CachePassing;
 
 /// Sixteen of them share a page of sled, which must stay well below its limit for a page in the log.
 pub(super) const PART_BYTES: usize = 4096;
 const PARTS_BYTES: usize = 2;
-/// What is written of a long value before it is waited for: 1 MiB.
-const PARTS_AT_ONCE: usize = 256;
 
 const STATE: u8 = b's';
 const EVENT: u8 = b'e';
@@ -32,12 +32,21 @@ const RESOURCE: u8 = b'r';
 const RESOURCE_GONE: u8 = b'R';
 const SPENT: u8 = b'$';
 const SPENT_NAMED: u8 = b'%';
+const FOUND_BY: u8 = b'f';
+const HOME: u8 = b'h';
+const NOTE_HOME: u8 = b'H';
+const NOTE_ERASED: u8 = b'E';
+const SEGMENT: u8 = b'g';
+const DAMAGED: u8 = b'x';
+const GONE: u8 = b'D';
 
 pub(super) const APPLIED: &[u8] = b"mapplied";
 /// The last record of the audit trail.
 pub(super) const AUDIT_HEAD: &[u8] = b"maudit";
-/// Where the last note stands whose forerunners are to leave the journal; there until they have.
-pub(super) const FORGOTTEN: &[u8] = b"mforgotten";
+/// What the values look like.
+pub(super) const FORMAT: &[u8] = b"mformat";
+/// How large its files were when it was made.
+pub(super) const MADE_BYTES: &[u8] = b"mmade";
 
 pub(super) fn state(conversation: ConversationId) -> Vec<u8> {
     of(STATE, conversation)
@@ -97,22 +106,109 @@ pub(super) fn all_partials() -> [u8; 1] {
     [PARTIAL]
 }
 
-pub(super) fn partial(conversation: ConversationId, piece: u32) -> Vec<u8> {
+/// A piece of it, by its position in the journal: the order in which it was written.
+pub(super) fn partial(conversation: ConversationId, pos: JournalPosition) -> Vec<u8> {
     let mut key = partials(conversation);
-    key.extend_from_slice(&piece.to_be_bytes());
+    key.extend_from_slice(&pos.to_be_bytes());
     key
 }
 
-pub(super) fn deleted(conversation: ConversationId) -> Vec<u8> {
-    of(DELETED, conversation)
-}
-
-pub(super) fn all_deleted() -> [u8; 1] {
-    [DELETED]
+/// There was such a conversation, for as long as there is the store.
+pub(super) fn gone(conversation: ConversationId) -> Vec<u8> {
+    of(GONE, conversation)
 }
 
 pub(super) fn note(key: &str) -> Vec<u8> {
     [&[NOTE], &Sha256::digest(key.as_bytes())[..]].concat()
+}
+
+/// By what an event is found besides its own key.
+pub(super) fn found_by(conversation: ConversationId, seq: Seq) -> Vec<u8> {
+    [&all_found_by(conversation)[..], &seq.0.to_be_bytes()].concat()
+}
+
+pub(super) fn all_found_by(conversation: ConversationId) -> Vec<u8> {
+    of(FOUND_BY, conversation)
+}
+
+/// Whose lines a segment may hold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct LineOwner(Vec<u8>);
+
+impl LineOwner {
+    pub(super) fn conversation(conversation: ConversationId) -> Self {
+        Self(of(HOME, conversation))
+    }
+
+    pub(super) fn note(key: &str) -> Self {
+        Self([&[NOTE_HOME], &Sha256::digest(key.as_bytes())[..]].concat())
+    }
+
+    /// A segment that holds lines of it.
+    pub(super) fn home(&self, segment: JournalPosition) -> Vec<u8> {
+        [&self.0[..], &segment.to_be_bytes()].concat()
+    }
+
+    pub(super) fn homes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whose home it is, and which.
+    pub(super) fn of_home(key: &[u8]) -> Option<(Self, JournalPosition)> {
+        let (owner, segment) = key.split_last_chunk::<8>()?;
+        Some((Self(owner.to_vec()), u64::from_be_bytes(*segment)))
+    }
+
+    /// Where it was erased that is to leave the journal; there until it has.
+    pub(super) fn erased(&self) -> Vec<u8> {
+        let kind = if self.0[0] == HOME {
+            DELETED
+        } else {
+            NOTE_ERASED
+        };
+        [&[kind], &self.0[1..]].concat()
+    }
+
+    /// Who was erased, from such a key.
+    pub(super) fn of_erased(key: &[u8]) -> Option<Self> {
+        let (kind, rest) = key.split_first()?;
+        let kind = match *kind {
+            DELETED => HOME,
+            NOTE_ERASED => NOTE_HOME,
+            _ => return None,
+        };
+        Some(Self([&[kind], rest].concat()))
+    }
+}
+
+/// What begins the key of every home.
+pub(super) fn all_homes() -> [[u8; 1]; 2] {
+    [[HOME], [NOTE_HOME]]
+}
+
+/// What begins the keys of those who were erased.
+pub(super) fn all_erased() -> [[u8; 1]; 2] {
+    [[DELETED], [NOTE_ERASED]]
+}
+
+/// What is known of a segment of the journal.
+pub(super) fn segment(first: JournalPosition) -> Vec<u8> {
+    [&[SEGMENT], &first.to_be_bytes()[..]].concat()
+}
+
+pub(super) fn all_segments() -> [u8; 1] {
+    [SEGMENT]
+}
+
+/// The first position in such a key.
+pub(super) fn segment_in(key: &[u8]) -> Option<JournalPosition> {
+    let first = key.get(1..9)?.try_into().ok()?;
+    Some(u64::from_be_bytes(first))
+}
+
+/// Why a conversation cannot be read.
+pub(super) fn damaged(conversation: ConversationId) -> Vec<u8> {
+    of(DAMAGED, conversation)
 }
 
 pub(super) fn resources(conversation: ConversationId) -> Vec<u8> {
@@ -168,10 +264,6 @@ pub(super) fn audit(n: u64) -> Vec<u8> {
     [&[AUDIT], &n.to_be_bytes()[..]].concat()
 }
 
-pub(super) fn all_audit() -> [u8; 1] {
-    [AUDIT]
-}
-
 /// The number in such a key.
 pub(super) fn audit_in(key: &[u8]) -> Option<u64> {
     let n = key.get(1..9)?.try_into().ok()?;
@@ -218,34 +310,6 @@ pub(super) fn put(batch: &mut Batch, key: &[u8], value: &[u8]) -> Option<u16> {
         batch.insert(part_key(key, part), bytes);
     }
     Some(parts)
-}
-
-/// Puts the value of a key that had none before, all but its first part at once, so that it is never all in one batch. Nobody
-/// finds it before the batch is applied, and what is applied again puts the same.
-pub(super) fn put_new(
-    tree: &Tree,
-    batch: &mut Batch,
-    key: &[u8],
-    value: &[u8],
-) -> Result<Option<u16>, sled::Error> {
-    let head = value.len().min(PART_BYTES - PARTS_BYTES);
-    let (head, rest) = value.split_at(head);
-    let Ok(parts) = u16::try_from(1 + rest.len().div_ceil(PART_BYTES)) else {
-        return Ok(None);
-    };
-    let mut passing = CachePassing::through(tree);
-    let mut rest = (1..parts).zip(rest.chunks(PART_BYTES)).peekable();
-    while rest.peek().is_some() {
-        for (part, bytes) in rest.by_ref().take(PARTS_AT_ONCE) {
-            let key = part_key(key, part);
-            tree.insert(&key, bytes)?;
-            passing.value(&key, bytes.len());
-        }
-        // sled holds in memory what it has not written.
-        tree.flush()?;
-    }
-    batch.insert(part_key(key, 0), [&parts.to_be_bytes()[..], head].concat());
-    Ok(Some(parts))
 }
 
 /// Takes a value's parts away from `from` on.

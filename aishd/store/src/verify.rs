@@ -1,8 +1,7 @@
-//! Whether the audit trail is what was written: as the index has it, against the journal, and against the facts that
-//! it tells of.
+//! Whether the audit trail is what was written: each record follows on the one before it, up to the one that the index has
+//! for the last, and tells of a fact that was stored with it.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use aish_proto::id::{ConversationId, Seq};
 use aishd_log::audit::AuditFact;
@@ -12,34 +11,34 @@ use aishd_log::audit::verdict::{ChainFault, ChainFinding, ChainVerdict};
 use aishd_log::event::{Event, Record};
 use aishd_log::tool::ContentDigest;
 
-use super::audit_trail::TrailDirection;
+use super::journal::LineLocation;
 use super::line::JournalRecord;
-use super::scan::{self, CommitLines, ScanError};
+use super::relocation::RecordSeq;
+use super::scan::{self, CommitLines, JournalDamage, ScanError};
 use super::segment::{self, JournalSegment};
 use super::{ReadError, Store};
-
-/// Records that are looked at between two looks at the index.
-const PAGE: usize = 1000;
 
 impl Store {
     /// Looks at all of it. What is written meanwhile is not looked at. Blocks.
     pub fn verify_trail(&self, noted: Option<ChainHead>) -> Result<ChainVerdict, ReadError> {
         let head = self.trail_head()?;
-        let mut check = TrailCheck {
-            store: self,
-            head,
-            deleted: HashMap::new(),
-            amiss: vec![],
-            page: HashMap::new(),
-            verdict: ChainVerdict {
-                head,
-                ..ChainVerdict::default()
-            },
-        };
-        check.index(noted)?;
-        check.facts()?;
-        check.journal(&self.shared.dir.join("journal"))?;
-        Ok(check.verdict)
+        let dir = self.shared.dir.join("journal");
+        let list = || segment::list(&dir).map_err(|it| ReadError::Unavailable(it.to_string()));
+        let mut segments = list()?;
+        loop {
+            let mut check = TrailCheck::new(self, head, noted);
+            let damage = check.walk(&segments);
+            // A segment that was written anew between the look at its head and the one at its body looks damaged, and one that
+            // another holds since is not there.
+            let now = list()?;
+            let heads =
+                |it: &[JournalSegment]| it.iter().map(|it| it.header.clone()).collect::<Vec<_>>();
+            let is_whole = damage.as_ref().is_ok_and(Vec::is_empty);
+            if is_whole || heads(&now) == heads(&segments) {
+                return check.finish(damage?);
+            }
+            segments = now;
+        }
     }
 }
 
@@ -47,66 +46,108 @@ struct TrailCheck<'a> {
     store: &'a Store,
     /// What comes behind it is not looked at.
     head: ChainHead,
-    /// Where the trail tells that a conversation was deleted; its id may have been used again.
+    noted: Option<ChainHead>,
+    /// The record that was noted, as it is.
+    met: Option<ChainHead>,
+    /// The last record that follows on the one before it.
+    before: ChainHead,
+    /// Before the first record nothing was told of anything: an older program wrote that.
+    begun: bool,
+    /// Where conversations are deleted; the id of one may be used again.
     deleted: HashMap<ConversationId, u64>,
-    /// Records whose fact is another, or not there.
-    amiss: Vec<(u64, ConversationId, Seq, FactMismatch)>,
-    /// A page of the index, for what is compared with it.
-    page: HashMap<u64, SealedRecord>,
+    /// Records whose fact is not there.
+    gone: Vec<(u64, ConversationId, Seq)>,
     verdict: ChainVerdict,
 }
 
-/// How the fact of a record is not what it was.
-#[derive(Clone, Copy, Debug)]
-enum FactMismatch {
-    Changed,
-    Gone,
-}
-
-impl TrailCheck<'_> {
-    /// The chain as the index has it.
-    fn index(&mut self, noted: Option<ChainHead>) -> Result<(), ReadError> {
-        let mut before = ChainHead::default();
-        let mut met = None;
-        while before.n < self.head.n {
-            let page = self
-                .store
-                .trail(before.n + 1, PAGE, TrailDirection::OldestFirst)?;
-            if page.is_empty() {
-                break;
-            }
-            let end = self.head.n;
-            for sealed in page.iter().filter(|it| it.n <= end) {
-                if noted.is_some_and(|it| it.n == sealed.n) {
-                    met = Some(sealed.head());
-                }
-                match before.follow(sealed) {
-                    Ok(link) => self.record(sealed, link.fact)?,
-                    Err(broken) => self.found(Some(sealed.n), None, ChainFault::Broken(broken)),
-                }
-            }
+impl<'a> TrailCheck<'a> {
+    fn new(store: &'a Store, head: ChainHead, noted: Option<ChainHead>) -> Self {
+        Self {
+            store,
+            head,
+            noted: noted.filter(|it| it.n > 0),
+            met: None,
+            before: ChainHead::default(),
+            begun: false,
+            deleted: HashMap::new(),
+            gone: vec![],
+            verdict: ChainVerdict {
+                head,
+                ..ChainVerdict::default()
+            },
         }
-        if before.n < self.head.n {
-            self.found(Some(before.n + 1), None, ChainFault::Cut(self.head.n));
-        } else if before != self.head {
-            self.found(
-                Some(self.head.n),
-                None,
-                ChainFault::Broken(ChainBreak::Changed),
-            );
-        }
-        match (noted.filter(|it| it.n > 0), met) {
-            (Some(noted), None) => self.found(Some(noted.n), None, ChainFault::Cut(noted.n)),
-            (Some(noted), Some(met)) if noted != met => {
-                self.found(Some(noted.n), None, ChainFault::NotAsNoted);
-            }
-            (Some(_) | None, _) => {}
-        }
-        Ok(())
     }
 
-    /// Whether what it tells of is what it was.
-    fn record(&mut self, sealed: &SealedRecord, fact: FactReference) -> Result<(), ReadError> {
+    /// Looks at what the journal has, in the order in which it was written. Returns where it is damaged.
+    fn walk(&mut self, segments: &[JournalSegment]) -> Result<Vec<JournalDamage>, ReadError> {
+        let read = scan::read(segments, None, &mut |lines| {
+            self.commit(&lines);
+            Ok(())
+        });
+        match read {
+            Ok(ended) => Ok(ended.damage),
+            Err(error @ (ScanError::Io(_) | ScanError::Refused(_))) => {
+                Err(ReadError::Unavailable(error.to_string()))
+            }
+        }
+    }
+
+    /// What is told in one commit, and whether it is so.
+    fn commit(&mut self, lines: &CommitLines<'_>) {
+        let mut facts = HashMap::new();
+        for (rec, _) in lines {
+            if let JournalRecord::Event(it) = rec
+                && let Ok(RecordSeq { seq }) = serde_json::from_str(it.record.get())
+            {
+                facts.insert((it.conversation, seq), it.record.get().as_bytes());
+            }
+        }
+        let mut told = HashSet::new();
+        for (rec, location) in lines {
+            let JournalRecord::Audit(rec) = rec else {
+                continue;
+            };
+            self.begun = true;
+            if rec.n > self.head.n {
+                continue;
+            }
+            let sealed = SealedRecord {
+                n: rec.n,
+                hash: rec.hash,
+                text: rec.entry.get().to_owned(),
+            };
+            if self.noted.is_some_and(|it| it.n == sealed.n) {
+                self.met = Some(sealed.head());
+            }
+            match self.before.follow(&sealed) {
+                Ok(link) => {
+                    told.extend(link.fact.conversation.zip(link.fact.seq));
+                    self.fact(&sealed, link.fact, &facts);
+                }
+                Err(broken) => {
+                    // What it tells of is not looked for: one change is one finding.
+                    let entry = sealed.entry().ok().map(|it| it.draft);
+                    told.extend(entry.and_then(|it| it.conversation.zip(it.seq)));
+                    self.found(
+                        Some(sealed.n),
+                        Some(place(*location)),
+                        ChainFault::Broken(broken),
+                    );
+                }
+            }
+        }
+        if self.begun && self.before.n <= self.head.n {
+            self.untold(lines, &told);
+        }
+    }
+
+    /// Whether what a record tells of is what it was.
+    fn fact(
+        &mut self,
+        sealed: &SealedRecord,
+        fact: FactReference,
+        facts: &HashMap<(ConversationId, Seq), &[u8]>,
+    ) {
         let (Some(conversation), Some(seq), Some(digest)) =
             (fact.conversation, fact.seq, fact.digest)
         else {
@@ -115,102 +156,73 @@ impl TrailCheck<'_> {
             {
                 self.deleted.insert(conversation, sealed.n);
             }
-            return Ok(());
+            return;
         };
-        match self.store.stored_event(conversation, seq)? {
-            Some(bytes) if ContentDigest::of(&bytes) == digest => {}
-            Some(_) => self
-                .amiss
-                .push((sealed.n, conversation, seq, FactMismatch::Changed)),
-            None => self
-                .amiss
-                .push((sealed.n, conversation, seq, FactMismatch::Gone)),
+        match facts.get(&(conversation, seq)) {
+            Some(bytes) if ContentDigest::of(bytes) == digest => {}
+            Some(_) => self.found(
+                Some(sealed.n),
+                None,
+                ChainFault::FactChanged(conversation, seq),
+            ),
+            None => self.gone.push((sealed.n, conversation, seq)),
         }
-        Ok(())
     }
 
-    /// What is amiss with facts of conversations that were not deleted since.
-    fn facts(&mut self) -> Result<(), ReadError> {
-        for (n, conversation, seq, amiss) in std::mem::take(&mut self.amiss) {
-            let deleted_at = self.deleted.get(&conversation).copied();
-            let (excused, fault) = match amiss {
-                FactMismatch::Changed => (
-                    deleted_at.is_some_and(|it| it > n),
-                    ChainFault::FactChanged(conversation, seq),
-                ),
-                FactMismatch::Gone => (
-                    deleted_at.is_some() || self.store.is_deleted(conversation)?,
-                    ChainFault::FactGone(conversation, seq),
-                ),
+    /// Events that should have been told of together with what they are committed with.
+    fn untold(&mut self, lines: &CommitLines<'_>, told: &HashSet<(ConversationId, Seq)>) {
+        for (rec, location) in lines {
+            let JournalRecord::Event(rec) = rec else {
+                continue;
             };
-            if !excused {
-                self.found(Some(n), None, fault);
-            }
-        }
-        Ok(())
-    }
-
-    /// The record of this number as the index has it.
-    fn indexed(&mut self, n: u64) -> Result<Option<&SealedRecord>, ReadError> {
-        if !self.page.contains_key(&n) {
-            let page = self.store.trail(n, PAGE, TrailDirection::OldestFirst)?;
-            self.page = page.into_iter().map(|it| (it.n, it)).collect();
-        }
-        Ok(self.page.get(&n))
-    }
-
-    /// The same chain as it was written, in the order in which it was.
-    fn journal(&mut self, dir: &Path) -> Result<(), ReadError> {
-        let list = || segment::list(dir).map_err(|it| ReadError::Unavailable(it.to_string()));
-        let before = self.verdict.clone();
-        let mut segments = list()?;
-        loop {
-            let damage = self.walk(&segments)?;
-            let Some((place, what)) = damage else {
-                return Ok(());
+            let Ok(record) = serde_json::from_str::<Record>(rec.record.get()) else {
+                continue;
             };
-            // A segment that was compacted between the look at its head and the one at its body looks damaged.
-            let now = list()?;
-            let heads =
-                |it: &[JournalSegment]| it.iter().map(|it| it.header.clone()).collect::<Vec<_>>();
-            if heads(&now) == heads(&segments) {
-                self.found(None, Some(place), ChainFault::Journal(what));
-                return Ok(());
-            }
-            segments = now;
-            self.verdict = before.clone();
-        }
-    }
-
-    /// Looks at what the journal has. Returns where it is damaged, if it is.
-    fn walk(&mut self, segments: &[JournalSegment]) -> Result<Option<JournalDamage>, ReadError> {
-        let mut walk = JournalWalk {
-            before: ChainHead::default(),
-            begun: false,
-            failed: None,
-        };
-        let read = scan::read(segments, None, &mut |lines| {
-            walk.commit(self, &lines).map_err(|error| {
-                let text = error.to_string();
-                walk.failed = Some(error);
-                text
-            })
-        });
-        match (read, walk.failed) {
-            (_, Some(error)) => Err(error),
-            (Err(ScanError::Damaged { file, offset, what }), None) => {
-                Ok(Some(((file.display().to_string(), offset), what)))
-            }
-            (Err(error @ (ScanError::Io(_) | ScanError::Refused(_))), None) => {
-                Err(ReadError::Unavailable(error.to_string()))
-            }
-            (Ok(_), None) => {
-                if walk.before.n < self.head.n {
-                    self.found(Some(walk.before.n + 1), None, ChainFault::NotInJournal);
+            let is_copy = matches!(
+                record.event,
+                Event::Created {
+                    forked_from: Some(_),
+                    ..
                 }
-                Ok(None)
+            );
+            if is_audited(&record.event) && !told.contains(&(rec.conversation, record.seq)) {
+                let fault = ChainFault::Untold(rec.conversation, record.seq);
+                self.found(None, Some(place(*location)), fault);
+            }
+            // What is copied was told of where it happened.
+            if is_copy {
+                return;
             }
         }
+    }
+
+    fn finish(mut self, damage: Vec<JournalDamage>) -> Result<ChainVerdict, ReadError> {
+        for damage in damage {
+            let place = (damage.file.display().to_string(), damage.offset);
+            self.found(None, Some(place), ChainFault::Journal(damage.what));
+        }
+        for (n, conversation, seq) in std::mem::take(&mut self.gone) {
+            let is_deleted = self.deleted.get(&conversation).is_some_and(|it| *it > n)
+                || self.store.is_deleted(conversation)?;
+            if !is_deleted {
+                self.found(Some(n), None, ChainFault::FactGone(conversation, seq));
+            }
+        }
+        if self.before.n < self.head.n {
+            let n = self.before.n + 1;
+            self.found(Some(n), None, ChainFault::Cut(self.head.n));
+        } else if self.before != self.head {
+            let fault = ChainFault::Broken(ChainBreak::Changed);
+            self.found(Some(self.head.n), None, fault);
+        }
+        match (self.noted, self.met) {
+            (Some(noted), None) => self.found(Some(noted.n), None, ChainFault::Cut(noted.n)),
+            (Some(noted), Some(met)) if noted != met => {
+                self.found(Some(noted.n), None, ChainFault::NotAsNoted);
+            }
+            (Some(_) | None, _) => {}
+        }
+        Ok(self.verdict)
     }
 
     fn found(&mut self, n: Option<u64>, place: Option<(String, u64)>, fault: ChainFault) {
@@ -218,99 +230,6 @@ impl TrailCheck<'_> {
     }
 }
 
-/// A file and a byte in it, and what is wrong there.
-type JournalDamage = ((String, u64), String);
-
-/// The way through the journal.
-struct JournalWalk {
-    before: ChainHead,
-    /// Before the first record nothing was told of anything: an older program wrote that.
-    begun: bool,
-    failed: Option<ReadError>,
-}
-
-impl JournalWalk {
-    fn commit(
-        &mut self,
-        check: &mut TrailCheck<'_>,
-        lines: &CommitLines<'_>,
-    ) -> Result<(), ReadError> {
-        let told = self.records(check, lines)?;
-        if self.begun && self.before.n <= check.head.n {
-            untold(check, lines, &told);
-        }
-        Ok(())
-    }
-
-    /// What is told in one commit, and whether it is what the index has.
-    fn records(
-        &mut self,
-        check: &mut TrailCheck<'_>,
-        lines: &CommitLines<'_>,
-    ) -> Result<HashSet<(ConversationId, Seq)>, ReadError> {
-        let mut told = HashSet::new();
-        for (rec, location) in lines {
-            let JournalRecord::Audit(rec) = rec else {
-                continue;
-            };
-            self.begun = true;
-            let sealed = SealedRecord {
-                n: rec.n,
-                hash: rec.hash,
-                text: rec.entry.get().to_owned(),
-            };
-            let followed = self.before.follow(&sealed);
-            if let Ok(link) = &followed {
-                told.extend(link.fact.conversation.zip(link.fact.seq));
-            }
-            if sealed.n > check.head.n {
-                continue;
-            }
-            let file = format!("{:020}.jsonl", location.segment);
-            let place = Some((file, location.line));
-            if let Err(broken) = followed {
-                // What it tells of is not looked for: one change is one finding.
-                let entry = sealed.entry().ok().map(|it| it.draft);
-                told.extend(entry.and_then(|it| it.conversation.zip(it.seq)));
-                check.found(Some(sealed.n), place, ChainFault::Broken(broken));
-                continue;
-            }
-            if check.indexed(sealed.n)?.is_some_and(|it| *it != sealed) {
-                check.found(Some(sealed.n), place, ChainFault::Differs);
-            }
-        }
-        Ok(told)
-    }
-}
-
-/// Events that should have been told of together with what they are committed with.
-fn untold(
-    check: &mut TrailCheck<'_>,
-    lines: &CommitLines<'_>,
-    told: &HashSet<(ConversationId, Seq)>,
-) {
-    for (rec, location) in lines {
-        let JournalRecord::Event(rec) = rec else {
-            continue;
-        };
-        let Ok(record) = serde_json::from_str::<Record>(rec.record.get()) else {
-            continue;
-        };
-        let is_copy = matches!(
-            record.event,
-            Event::Created {
-                forked_from: Some(_),
-                ..
-            }
-        );
-        if is_audited(&record.event) && !told.contains(&(rec.conversation, record.seq)) {
-            let file = format!("{:020}.jsonl", location.segment);
-            let fault = ChainFault::Untold(rec.conversation, record.seq);
-            check.found(None, Some((file, location.line)), fault);
-        }
-        // What is copied was told of where it happened.
-        if is_copy {
-            return;
-        }
-    }
+fn place(location: LineLocation) -> (String, u64) {
+    (format!("{:020}.jsonl", location.segment), location.line)
 }

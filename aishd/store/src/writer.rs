@@ -1,13 +1,11 @@
 //! The one thread that writes: it takes what waits as a group, appends it to the journal, syncs once, applies it
 //! to the index and only then acknowledges.
 
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aish_proto::id::ConversationId;
 use aishd_log::audit::chain::ChainHead;
 use aishd_platform::failpoint;
 use tokio::sync::mpsc;
@@ -15,9 +13,9 @@ use tokio::sync::mpsc;
 use super::change_batch::IndexCache;
 use super::disk_reserve::DiskReserve;
 use super::disk_room::DiskRoom;
+use super::erasure::Erasures;
 use super::index::guarded;
 use super::journal::{AppendError, Journal, LineLocation, SEGMENT_BYTES};
-use super::line::JournalPosition;
 use super::lock::StoreLock;
 use super::recover::OpenedStore;
 use super::requests::{WriteAck, WriteRequest, answer, apply, entries, in_order, seal};
@@ -53,20 +51,15 @@ pub(super) struct StoreWriter {
     pub(super) unflushed_bytes: u64,
     /// When trouble with the disk is looked at again.
     pub(super) recheck_at: Option<Instant>,
-    /// Segments that compaction has yet to see.
     /// Something was refused for lack of room, and there is none yet.
     pub(super) is_full: bool,
-    pub(super) to_compact: Vec<ClosedSegment>,
-    /// What the plan takes out. It does not change while the plan is carried out: who is deleted meanwhile would lose what is
-    /// in the segments that come, which are the older ones, and keep what is in those that were seen.
-    pub(super) deleted: HashMap<ConversationId, JournalPosition>,
+    /// Runs of closed segments that are to be written anew, the oldest last.
+    pub(super) to_compact: Vec<Vec<ClosedSegment>>,
     /// A segment was closed since the plan was made. A plan is carried out to its end all the same: where many segments are
     /// written, one that begins anew with each would never come to the old ones.
     pub(super) plan_again: bool,
-    /// The plan is of what stands before this.
-    pub(super) planned_before: JournalPosition,
-    /// Keys of notes in the segments that it has seen, the newest of which it sees first.
-    pub(super) noted: HashSet<String>,
+    /// Who waits until what was erased has left the files.
+    pub(super) erasures: Erasures,
     bytes_since_compaction: u64,
     pub(super) no_rebuild_before: Option<Instant>,
     /// The journal's size at the last acknowledgement.
@@ -108,10 +101,8 @@ impl StoreWriter {
             recheck_at: None,
             is_full: false,
             to_compact: vec![],
-            deleted: HashMap::new(),
             plan_again: false,
-            planned_before: 0,
-            noted: HashSet::new(),
+            erasures: Erasures::default(),
             bytes_since_compaction: 0,
             no_rebuild_before: None,
             seen_bytes: 0,
@@ -135,7 +126,7 @@ impl StoreWriter {
                 WriterStep::Request(first) => {
                     let group = self.group(first);
                     self.write(group);
-                    self.compact_under_load();
+                    self.work_under_load();
                 }
                 WriterStep::Called => self.see_to_damage(),
                 WriterStep::Due => self.due(),
@@ -168,7 +159,7 @@ impl StoreWriter {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        if self.away.is_none() && !self.to_compact.is_empty() {
+        if self.away.is_none() && self.has_upkeep() {
             return Some(Instant::now());
         }
         let retry_at = self.away.as_ref().map(|it| it.retry_at);
@@ -191,23 +182,39 @@ impl StoreWriter {
             self.flush();
             self.reserve.make_if_plenty();
         }
-        self.compact_next();
+        self.upkeep_step();
+    }
+
+    fn has_upkeep(&self) -> bool {
+        self.plan_again
+            || !self.to_compact.is_empty()
+            || self.memory.copy.is_some()
+            || self.erasures.are_wanted()
     }
 
     /// Somebody who writes all the time must not keep deleted text in the journal for ever.
-    fn compact_under_load(&mut self) {
+    fn work_under_load(&mut self) {
         let due = self.journal.segment_bytes / COMPACTED_PER_SEGMENT;
-        if self.bytes_since_compaction >= due {
-            self.compact_next();
+        let is_wanted = self.erasures.are_wanted() || self.memory.copy.is_some();
+        if is_wanted || self.bytes_since_compaction >= due {
+            self.bytes_since_compaction = 0;
+            self.upkeep_step();
         }
     }
 
-    fn compact_next(&mut self) {
-        if self.away.is_none()
-            && let Some(segment) = self.to_compact.pop()
-        {
-            self.bytes_since_compaction = 0;
-            self.compact(&segment);
+    /// One thing of those that nobody waits for, or one step of it.
+    fn upkeep_step(&mut self) {
+        if self.away.is_some() {
+            return;
+        }
+        if let Some(run) = self.to_compact.pop() {
+            self.compact(&run);
+        } else if self.plan_again {
+            self.plan_compaction();
+        } else if self.memory.copy.is_some() {
+            self.copy_index();
+        } else {
+            self.erase_next();
         }
     }
 
@@ -277,6 +284,8 @@ impl StoreWriter {
         );
         let applied = guarded(|| apply(&db, &mut self.memory, &group, &locations));
         drop(db);
+        let asked = group.iter_mut().filter_map(WriteRequest::take_erasure);
+        self.erasures.waiting.extend(asked);
         match applied {
             Ok(()) => failpoint::pass("store.after_apply"),
             Err(fault) => self.lose_index(&fault),

@@ -54,23 +54,10 @@ fn in_index(dir: &Path, change: impl FnOnce(&sled::Db)) {
     index::close(db);
 }
 
-/// Writes a record anew, with a digest that is right for it.
-fn forge(db: &sled::Db, n: u64) {
-    let sealed = super::super::audit_trail::read(db, n).unwrap().unwrap();
-    let text = sealed.text.replacen("\"m\"", "\"x\"", 1);
-    let text = text.replacen("turn_asked", "turn_axked", 1);
-    assert_ne!(text, sealed.text);
-    let hash = aishd_log::tool::ContentDigest::of(text.as_bytes());
-    let mut batch = sled::Batch::default();
-    let stored = super::super::audit_trail::stored(hash, &text);
-    values::put(&mut batch, &values::audit(n), stored.as_bytes()).unwrap();
-    db.apply_batch(batch).unwrap();
-}
-
-fn take_out(db: &sled::Db, n: u64) {
-    let mut batch = sled::Batch::default();
-    values::remove(&mut batch, &values::audit(n), 0, 1);
-    db.apply_batch(batch).unwrap();
+/// The index takes another record for the last one.
+fn say_head(db: &sled::Db, head: ChainHead) {
+    db.insert(values::AUDIT_HEAD, serde_json::to_vec(&head).unwrap())
+        .unwrap();
 }
 
 /// The lines of the only segment, changed, with checksums and lengths that are right.
@@ -107,39 +94,30 @@ fn place(recs: &[String], n: u64) -> usize {
 fn what_somebody_does_to_the_index_is_found() {
     let nothing: Vec<String> = vec![];
     assert_eq!(nothing, found_after(|_| {}));
-    let changed = "5: it does not follow on the record before it: that one or this one was changed";
-    let found = found_after(|dir| in_index(dir, |db| forge(db, 4)));
-    assert_eq!(
-        vec![
-            changed,
-            "4: journal: the journal has another text of it than the index"
-        ],
-        found
-    );
-    let found = found_after(|dir| in_index(dir, |db| forge(db, 12)));
-    assert_eq!("12: it was changed: its digest is another", found[0]);
-    let found = found_after(|dir| in_index(dir, |db| take_out(db, 7)));
-    assert_eq!(
-        vec!["8: it does not follow on the record before it: 1 are missing"],
-        found
-    );
     let found = found_after(|dir| {
-        in_index(dir, |db| (10..=12).for_each(|it| take_out(db, it)));
+        in_index(dir, |db| {
+            let head = super::super::audit_trail::head(db).unwrap();
+            let hash = aishd_log::tool::ContentDigest::of(b"another");
+            say_head(db, ChainHead { hash, ..head });
+        });
     });
-    assert_eq!(vec!["10: the trail was cut: there was a record 12"], found);
+    assert_eq!(vec!["12: it was changed: its digest is another"], found);
+    let found = found_after(|dir| {
+        in_index(dir, |db| {
+            let head = super::super::audit_trail::head(db).unwrap();
+            say_head(db, ChainHead { n: 15, ..head });
+        });
+    });
+    assert_eq!(vec!["13: the trail was cut: there was a record 15"], found);
 }
 
 #[test]
-fn a_fact_that_was_changed_or_taken_out_is_found() {
+fn a_fact_that_was_changed_is_found() {
     let found = found_after(|dir| {
-        in_index(dir, |db| {
-            let key = values::event(conversation(1), aish_proto::id::Seq(4));
-            let (bytes, parts) = values::get(db, &key).unwrap().unwrap();
-            let text = String::from_utf8(bytes).unwrap();
-            let text = text.replacen("1/4:", "1/5:", 1);
-            let mut batch = sled::Batch::default();
-            assert_eq!(Some(parts), values::put(&mut batch, &key, text.as_bytes()));
-            db.apply_batch(batch).unwrap();
+        in_journal(dir, |recs| {
+            let event = recs.iter().position(|it| it.contains("\"1/4:"));
+            let event = &mut recs[event.unwrap()];
+            *event = event.replacen("\"1/4:", "\"1/5:", 1);
         });
     });
     let id = conversation(1);
@@ -168,8 +146,10 @@ fn what_somebody_does_to_the_journal_is_found() {
             recs.remove(place(recs, 4));
         });
     });
-    assert_eq!(1, found.len(), "{found:?}");
-    assert!(found[0].contains("cannot be read"), "{found:?}");
+    assert!(
+        found.iter().any(|it| it.contains("cannot be read")),
+        "{found:?}"
+    );
     // Also where whoever took it out counted the lines anew: the record, and the event that it told of.
     let found = found_after(|dir| {
         in_journal(dir, |recs| {
@@ -304,9 +284,11 @@ fn a_store_of_before_goes_on_in_a_segment_of_its_own() {
     store.close();
     let formats: Vec<bool> = files_in(&dir.path().join("journal"))
         .iter()
-        .map(|it| fs::read_to_string(it).unwrap().contains("\"format\":3"))
+        .map(|it| fs::read_to_string(it).unwrap().contains("\"format\":4"))
         .collect();
-    assert_eq!(vec![false, true], formats);
+    // The first one may have been written anew, for what is deleted in it.
+    assert_eq!(2, formats.len());
+    assert!(formats[1], "{formats:?}");
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! What compaction has taken out of some segments only is no damage when the journal deletes it further on.
 
-use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use aish_proto::id::Seq;
 
-use super::super::{OpenError, Store, compact, segment};
-use super::{Author, block_on, conversation, deletion, read_all};
+use super::super::change_batch::{ChangeBatch, IndexCache};
+use super::super::{Alive, Note, Store, compact, index, segment};
+use super::crash::no_file_has;
+use super::{
+    Author, block_on, conversation, deletion, files_in, fill, partial_of, read_all, user_message,
+};
 
 /// Three segments: conversations 1 and 2 have records in each, and `gone` is deleted in the last one.
 fn three_segments(dir: &std::path::Path, gone: &[u64]) {
@@ -30,13 +33,23 @@ fn three_segments(dir: &std::path::Path, gone: &[u64]) {
     }
 }
 
-/// Takes conversation 1 out of the oldest segment alone, as compaction did that heard of its deletion half-way.
-fn take_out_of_the_oldest(dir: &std::path::Path) {
+/// Takes conversation 1 out of the oldest segment alone, as compaction did that ended half-way.
+fn take_out_of_the_oldest(dir: &std::path::Path, is_deleted: bool) {
     let closed = segment::closed(&dir.join("journal"), u64::MAX);
     assert!(closed.len() >= 2, "{closed:?}");
-    let deleted = HashMap::from([(conversation(1), u64::MAX)]);
-    let shorter = compact::segment(&closed[0], &deleted, &mut HashSet::new()).unwrap();
-    assert!(shorter > 0, "nothing was taken out");
+    let db = index::open(&dir.join("db")).unwrap();
+    if !is_deleted {
+        let mut memory = IndexCache::default();
+        let mut changes = ChangeBatch::new(&db, &mut memory);
+        let at = index::applied(&db).unwrap().unwrap();
+        changes.delete(conversation(1), &[], at).unwrap();
+    }
+    let rewritten = compact::rewrite(&closed[..1], &db, 0, &Alive::default())
+        .unwrap()
+        .unwrap();
+    assert!(rewritten.shorter > 0, "nothing was taken out");
+    rewritten.replace().unwrap();
+    index::close(db);
 }
 
 #[test]
@@ -44,7 +57,7 @@ fn a_conversation_that_was_deleted_while_the_journal_was_compacted_does_not_stop
  {
     let dir = tempfile::tempdir().unwrap();
     three_segments(dir.path(), &[1]);
-    take_out_of_the_oldest(dir.path());
+    take_out_of_the_oldest(dir.path(), true);
     fs::remove_dir_all(dir.path().join("db")).unwrap();
     let store = Store::open(dir.path()).unwrap();
     assert!(store.load(conversation(1)).unwrap().is_none());
@@ -57,16 +70,101 @@ fn a_conversation_that_was_deleted_while_the_journal_was_compacted_does_not_stop
 }
 
 #[test]
-fn records_that_are_missing_and_were_not_deleted_are_damage_still() {
+fn a_conversation_whose_records_are_missing_says_so_and_the_others_are_whole() {
     let dir = tempfile::tempdir().unwrap();
     three_segments(dir.path(), &[]);
-    take_out_of_the_oldest(dir.path());
+    take_out_of_the_oldest(dir.path(), false);
     fs::remove_dir_all(dir.path().join("db")).unwrap();
     for _ in 0..2 {
-        let refused = Store::open(dir.path()).unwrap_err();
+        let store = Store::open(dir.path()).unwrap();
+        let refused = store.load(conversation(1)).unwrap_err().to_string();
+        assert!(refused.contains("has no records between"), "{refused}");
+        assert_eq!(9, read_all(&store, 2).unwrap());
+        store.close();
+    }
+}
+
+/// Sizes of all files of the store.
+fn bytes_on_disk(dir: &std::path::Path) -> u64 {
+    let lengths = files_in(dir)
+        .into_iter()
+        .filter(|it| !it.ends_with("reserve"))
+        .map(|it| fs::metadata(it).map_or(0, |it| it.len()));
+    lengths.sum()
+}
+
+#[test]
+fn what_was_deleted_and_forgotten_is_in_no_file_once_that_was_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let note = |text: &str, forgets| Note {
+        key: "memories".to_owned(),
+        text: text.to_owned(),
+        forgets,
+    };
+    let mut kept = Author::new(1);
+    for number in 10..20 {
+        let mut author = Author::new(number);
+        for turn in 0..20 {
+            assert!(store.keep_partial(partial_of(number, turn, 0, &format!("\"{number}/half"))));
+            let commit = author.turn_commit();
+            author.took(&commit);
+            block_on(store.commit(commit)).unwrap();
+        }
+        let commit = kept.turn_commit();
+        kept.took(&commit);
+        block_on(store.commit(commit)).unwrap();
+    }
+    // It is told by one note and left out by the next but one.
+    block_on(store.keep(note("[\"90/a\",\"91/b\"]", false), vec![])).unwrap();
+    block_on(store.keep(note("[\"90/a\",\"91/b\",\"92/c\"]", false), vec![])).unwrap();
+    block_on(store.keep(note("[\"91/b\"]", true), vec![])).unwrap();
+    let gone: Vec<u64> = (10..20).step_by(2).collect();
+    for number in &gone {
+        block_on(store.delete(conversation(*number), deletion(*number))).unwrap();
+    }
+    block_on(store.erase()).unwrap();
+    no_file_has(dir.path(), &gone, "after the erasure");
+    no_file_has(dir.path(), &[90, 92], "after the erasure");
+    assert_eq!(
+        Some("[\"91/b\"]".to_owned()),
+        store.note("memories").unwrap()
+    );
+    for number in gone.iter().map(|it| it + 1) {
+        assert_eq!(60, read_all(&store, number).unwrap());
+    }
+    assert_eq!(30, read_all(&store, 1).unwrap());
+    assert!(store.verify_trail(None).unwrap().is_whole());
+    store.close();
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(60, read_all(&store, 11).unwrap());
+    no_file_has(dir.path(), &gone, "after a start");
+}
+
+#[test]
+fn room_that_was_deleted_is_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_with_segments_of(dir.path(), 256 << 10).unwrap();
+    fill(&store, 2, 5);
+    let before = bytes_on_disk(dir.path());
+    let text = "It is long. ".repeat(2000);
+    for round in 0..4 {
+        for number in 100..110 {
+            let mut author = Author::new(number + round * 10);
+            for _ in 0..20 {
+                let commit = author.commit(vec![(user_message(text.clone(), None), None)]);
+                author.took(&commit);
+                block_on(store.commit(commit)).unwrap();
+            }
+            block_on(store.delete(author.id(), deletion(number))).unwrap();
+        }
+        block_on(store.erase()).unwrap();
+        let after = bytes_on_disk(dir.path());
+        let segments = files_in(&dir.path().join("journal")).len();
         assert!(
-            matches!(refused, OpenError::Io { .. } | OpenError::Damaged { .. }),
-            "{refused:?}"
+            after < before + (2 << 20) && segments <= 6,
+            "round {round}: {after} bytes after {before}, {segments} segments"
         );
     }
+    assert_eq!(15, read_all(&store, 2).unwrap());
 }

@@ -105,12 +105,7 @@ fn a_damaged_index_is_built_again_with_everything_there() {
             took < Duration::from_secs(10),
             "seed {seed}, {damage}: {took:?}"
         );
-        let aside = fs::read_dir(dir.path()).unwrap().any(|it| {
-            let name = it.unwrap().file_name();
-            name.to_str().unwrap().starts_with("db.damaged-")
-        });
         let says_so = !store.repairs().is_empty();
-        assert!(says_so || !aside, "seed {seed}, {damage}: silent");
         if says_so {
             repaired += 1;
         } else {
@@ -184,8 +179,24 @@ fn a_torn_tail_is_cut_and_what_was_acknowledged_before_it_stays() {
     }
 }
 
+/// Who cannot be read says so; nobody is shorter than he was without a word.
+fn outcomes(store: &Store) -> (usize, Vec<String>) {
+    let mut errors = vec![];
+    let mut whole = 0;
+    for number in 1..=CONVERSATIONS {
+        match read_all(store, number) {
+            Ok(last) => {
+                assert_eq!(TURNS * 3, last, "silent loss in {number}");
+                whole += 1;
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    (whole, errors)
+}
+
 #[test]
-fn damage_in_the_middle_of_the_journal_is_refused_without_an_index_and_harmless_with_one() {
+fn a_damaged_record_costs_its_conversation_with_an_index_and_without() {
     let sound = sound();
     let mut dice = Dice::new(11);
     for _ in 0..rounds("AISH_STORE_MIDDLE", 10) {
@@ -197,27 +208,30 @@ fn damage_in_the_middle_of_the_journal_is_refused_without_an_index_and_harmless_
         bytes[at] ^= 4;
         fs::write(&path, &bytes).unwrap();
         let store = Store::open(dir.path()).unwrap_or_else(|it| panic!("byte {at}: {it}"));
-        check_all(&store).unwrap_or_else(|it| panic!("byte {at}: {it}"));
+        let (whole, errors) = outcomes(&store);
+        assert!(whole as u64 >= CONVERSATIONS - 1, "byte {at}: {errors:?}");
         store.close();
         let db = dir.path().join("db");
         fs::write(db.join("db"), b"no index").unwrap();
-        match Store::open(dir.path()) {
-            Err(OpenError::Damaged { detail, .. }) => {
+        for life in 0..2 {
+            let store = Store::open(dir.path()).unwrap_or_else(|it| panic!("byte {at}: {it}"));
+            let (whole, errors) = outcomes(&store);
+            assert!(whole as u64 >= CONVERSATIONS - 1, "byte {at}: {errors:?}");
+            if life == 0 {
+                let repairs = store.repairs().join("; ");
                 assert!(
-                    detail.contains(path.to_str().unwrap()),
-                    "byte {at}: {detail}"
+                    repairs.contains(path.to_str().unwrap()) && repairs.contains("at byte"),
+                    "byte {at}: {repairs}"
                 );
-                assert!(detail.contains("at byte"), "{detail}");
             }
-            other => panic!("byte {at}: {other:?}"),
+            block_on(store.commit(Author::new(99 + life).turn_commit())).unwrap();
+            store.close();
         }
-        assert_eq!(bytes, fs::read(&path).unwrap(), "the journal was changed");
-        assert!(db.exists());
     }
 }
 
 #[test]
-fn a_journal_that_lost_its_end_goes_on_from_the_index_in_a_new_epoch() {
+fn a_journal_that_lost_its_end_goes_on_in_a_new_epoch_and_says_who_lacks_records() {
     let dir = copy(sound().path());
     let path = newest_segment(dir.path());
     let bytes = fs::read(&path).unwrap();
@@ -227,7 +241,8 @@ fn a_journal_that_lost_its_end_goes_on_from_the_index_in_a_new_epoch() {
         String::from_utf8(rec.to_vec()).unwrap()
     };
     let store = Store::open(dir.path()).unwrap();
-    check_all(&store).unwrap();
+    let (whole, errors) = outcomes(&store);
+    assert!(whole > 2 && errors.len() > 2, "{whole} and {errors:?}");
     assert_eq!(1, store.repairs().len(), "{:?}", store.repairs());
     let epoch = store.epoch();
     assert!(!header.contains(&epoch.to_string()), "the epoch stayed");
@@ -235,38 +250,34 @@ fn a_journal_that_lost_its_end_goes_on_from_the_index_in_a_new_epoch() {
     store.close();
     let store = Store::open(dir.path()).unwrap();
     assert_eq!(epoch, store.epoch());
-    check_all(&store).unwrap();
+    assert_eq!(whole, outcomes(&store).0);
+    assert_eq!(3, read_all(&store, 99).unwrap());
     store.close();
-    // The journal alone no longer has everything, and must not pretend to.
+    // Without the index nobody knows who ended where, and that is said.
     fs::remove_dir_all(dir.path().join("db")).unwrap();
-    let opened = Store::open(dir.path());
-    assert!(
-        matches!(opened, Err(OpenError::Damaged { .. })),
-        "{opened:?}"
-    );
+    let store = Store::open(dir.path()).unwrap();
+    let repairs = store.repairs().join("; ");
+    assert!(repairs.contains("cannot be read"), "{repairs}");
+    assert_eq!(TURNS * 3, read_all(&store, 1).unwrap());
 }
 
 #[test]
-fn a_store_without_its_journal_goes_on_from_the_index_and_says_so() {
+fn a_store_without_its_journal_is_refused() {
     let dir = copy(sound().path());
     fs::remove_dir_all(dir.path().join("journal")).unwrap();
-    let store = Store::open(dir.path()).unwrap();
-    check_all(&store).unwrap();
-    assert_eq!(1, store.repairs().len());
-    store.close();
-    fs::remove_dir_all(dir.path().join("db")).unwrap();
-    let opened = Store::open(dir.path());
-    assert!(
-        matches!(opened, Err(OpenError::Damaged { .. })),
-        "{opened:?}"
-    );
+    for _ in 0..2 {
+        let opened = Store::open(dir.path());
+        assert!(
+            matches!(opened, Err(OpenError::Damaged { .. })),
+            "{opened:?}"
+        );
+    }
 }
 
-/// Where in the index the damage is says who cannot be read; that nobody can be means that it hit what leads to all.
+/// Where in the index the damage is says who cannot be read until it is built again.
 #[test]
 fn damage_to_index_and_journal_leaves_the_other_conversations_readable() {
     const PLACES: usize = 8;
-    let mut readable = 0;
     for place in 0..PLACES {
         let dir = copy(sound().path());
         let store = Store::open(dir.path()).unwrap();
@@ -284,15 +295,9 @@ fn damage_to_index_and_journal_leaves_the_other_conversations_readable() {
         );
         bytes[from..to].fill(0x33);
         fs::write(&heap, bytes).unwrap();
-        let outcomes: Vec<_> = (1..=CONVERSATIONS).map(|it| read_all(&store, it)).collect();
-        readable += usize::from(outcomes.iter().any(Result::is_ok));
-        let lost = |it: &Result<u64, String>| it.as_ref().is_ok_and(|it| *it != TURNS * 3);
-        assert!(!outcomes.iter().any(lost), "silent loss: {outcomes:?}");
+        let (whole, errors) = outcomes(&store);
+        assert!(whole as u64 >= CONVERSATIONS - 1, "{place}: {errors:?}");
     }
-    assert!(
-        readable >= PLACES / 2,
-        "readable at {readable} of {PLACES} places"
-    );
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub(super) fn said(output: &str) -> Vec<(String, u64, u64)> {
         let seq = words.next()?.parse().ok()?;
         matches!(
             verb.as_str(),
-            "ack" | "err" | "read" | "ready" | "gone" | "noted"
+            "ack" | "err" | "read" | "ready" | "gone" | "noted" | "erased"
         )
         .then_some((verb, number, seq))
     };
@@ -169,6 +169,12 @@ async fn churn(store: Store, first: u64) {
                 return;
             }
             say("noted", 0, noted);
+            if noted.is_multiple_of(3) {
+                if store.erase().await.is_err() {
+                    return;
+                }
+                say("erased", victim.number, 0);
+            }
         }
         for author in &mut living {
             let commit = author.turn_commit();

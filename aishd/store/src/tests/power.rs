@@ -48,6 +48,10 @@ enum Op {
         from: PathBuf,
         to: PathBuf,
     },
+    Exchange {
+        one: PathBuf,
+        other: PathBuf,
+    },
     Remove {
         path: PathBuf,
     },
@@ -188,11 +192,19 @@ fn parse(trace: &str, root: &Path) -> Vec<Op> {
                 ("fsync" | "fdatasync", false) => Op::SyncBegins { path, thread },
                 ("fsync" | "fdatasync", true) => Op::SyncEnds { path, thread },
                 ("mkdir" | "mkdirat", true) => Op::MakeDir { path },
+                ("renameat2", true) if args.contains("RENAME_EXCHANGE") => Op::Exchange {
+                    one: path,
+                    other: inside[1].clone(),
+                },
                 ("rename" | "renameat2", true) => Op::Rename {
                     from: path,
                     to: inside[1].clone(),
                 },
-                ("unlink" | "unlinkat", true) => Op::Remove { path },
+                // The name may be told beside its directory.
+                ("unlinkat", true) => Op::Remove {
+                    path: paths.iter().fold(PathBuf::new(), |at, it| at.join(it)),
+                },
+                ("unlink", true) => Op::Remove { path },
                 _ => continue,
             };
             ops.push(op);
@@ -211,6 +223,15 @@ enum Change {
 enum Entry {
     Put(PathBuf, Node),
     Take(PathBuf),
+    Exchange(PathBuf, PathBuf),
+}
+
+/// Where a path is after two directories were exchanged.
+fn exchanged(path: &Path, one: &Path, other: &Path) -> PathBuf {
+    let moved = |from: &Path, to: &Path| path.strip_prefix(from).ok().map(|it| to.join(it));
+    moved(one, other)
+        .or_else(|| moved(other, one))
+        .unwrap_or_else(|| path.to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -257,6 +278,12 @@ fn enter(names: &mut BTreeMap<PathBuf, Node>, entry: &Entry) {
         Entry::Take(path) => {
             names.remove(path);
         }
+        Entry::Exchange(one, other) => {
+            let all = std::mem::take(names).into_iter();
+            *names = all
+                .map(|(path, node)| (exchanged(&path, one, other), node))
+                .collect();
+        }
     }
 }
 
@@ -272,6 +299,30 @@ impl Disk {
         enter(&mut self.names, &entry);
         let parent = path.parent().unwrap().to_owned();
         self.pending_names.push((parent, entry));
+    }
+
+    /// The entries of a directory, of the first `count` that were on their way.
+    fn sync_names(&mut self, path: &Path, count: usize) {
+        let count = count.min(self.pending_names.len());
+        let later = self.pending_names.split_off(count);
+        let mut kept: Vec<(PathBuf, Entry)> = vec![];
+        for (dir, entry) in self.pending_names.drain(..) {
+            if dir != *path {
+                kept.push((dir, entry));
+                continue;
+            }
+            if let Entry::Exchange(one, other) = &entry {
+                for (dir, entry) in &mut kept {
+                    *dir = exchanged(dir, one, other);
+                    if let Entry::Put(path, _) | Entry::Take(path) = entry {
+                        *path = exchanged(path, one, other);
+                    }
+                }
+            }
+            enter(&mut self.synced_names, &entry);
+        }
+        kept.extend(later);
+        self.pending_names = kept;
     }
 
     fn run(&mut self, op: &Op) {
@@ -322,17 +373,7 @@ impl Disk {
                         change(&mut file.synced, &it);
                     }
                 }
-                (None, count) => {
-                    let count = count.min(self.pending_names.len());
-                    let later = self.pending_names.split_off(count);
-                    for (dir, entry) in std::mem::replace(&mut self.pending_names, later) {
-                        if dir == *path {
-                            enter(&mut self.synced_names, &entry);
-                        } else {
-                            self.pending_names.insert(0, (dir, entry));
-                        }
-                    }
-                }
+                (None, count) => self.sync_names(path, count),
             },
             Op::MakeDir { path } => self.name(path, Entry::Put(path.clone(), Node::Dir)),
             Op::Rename { from, to } => {
@@ -340,6 +381,9 @@ impl Disk {
                     self.name(from, Entry::Take(from.clone()));
                     self.name(to, Entry::Put(to.clone(), node));
                 }
+            }
+            Op::Exchange { one, other } => {
+                self.name(one, Entry::Exchange(one.clone(), other.clone()));
             }
             Op::Remove { path } => self.name(path, Entry::Take(path.clone())),
             Op::Said { .. } => {}
