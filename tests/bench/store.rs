@@ -17,7 +17,7 @@ use aishd_log::resource::{
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
-use aishd_store::{Commit, Store};
+use aishd_store::{Commit, ListFilter, ListQuery, Store};
 use tokio::task::JoinSet;
 
 /// Commits of the one producer.
@@ -269,7 +269,17 @@ fn main() {
         resident_kib().saturating_sub(before)
     );
     let started = Instant::now();
-    let listed = store.states().unwrap().len();
-    println!("{listed} conversations listed in {:?}", started.elapsed());
+    let first = ListQuery {
+        filter: ListFilter::All,
+        title: None,
+        after: None,
+        limit: 100,
+    };
+    let page = store.list(&first).unwrap().conversations.len();
+    println!(
+        "{page} of {} conversations listed in {:?}",
+        store.count().unwrap(),
+        started.elapsed()
+    );
     store.close();
 }

@@ -1,6 +1,6 @@
 //! All conversations: opening them on demand, and what concerns more than one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,8 @@ use aishd_platform::clock;
 use aishd_rules::boundary::BoundaryGround;
 use aishd_rules::catalog::Catalog;
 use aishd_rules::policy::Policy;
-use aishd_store::{Commit, DiskClaim, Health, ReadError, Store};
+use aishd_store::{Commit, DiskClaim, Health, ListPage, ReadError, Store};
+pub use aishd_store::{ListFilter, ListPosition, ListQuery};
 use aishd_tools::ToolRunner;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -437,12 +438,28 @@ impl ConversationDirectory {
         self.services.store.erase().await
     }
 
-    /// Every conversation with its state, last used first.
-    pub async fn states(&self) -> Result<Vec<(ConversationId, ConversationState)>, RequestError> {
-        let mut states = self.blocking(|store| store.states()).await??;
-        states.retain(|(_, state)| !state.importing);
-        states.sort_by_key(|(id, state)| std::cmp::Reverse((state.updated_at, *id)));
-        Ok(states)
+    /// A page of the list, last used first.
+    pub async fn list(&self, query: ListQuery) -> Result<ListPage, RequestError> {
+        Ok(self.blocking(move |store| store.list(&query)).await??)
+    }
+
+    /// How many conversations there are.
+    pub async fn count(&self) -> Result<u64, RequestError> {
+        Ok(self.blocking(Store::count).await??)
+    }
+
+    /// Of these, those that there are, with their states.
+    pub async fn states_of(
+        &self,
+        ids: Vec<ConversationId>,
+    ) -> Result<HashMap<ConversationId, ConversationState>, RequestError> {
+        Ok(self.blocking(|store| seen_states(store, ids)).await??)
+    }
+
+    /// The states of those that have work, or ask a person something beside it.
+    pub async fn unsettled(&self) -> Result<Vec<ConversationState>, RequestError> {
+        let states = self.blocking(|store| seen_states(store, store.unsettled()?));
+        Ok(states.await??.into_values().collect())
     }
 
     pub(crate) async fn blocking<T: Send + 'static>(
@@ -482,4 +499,17 @@ impl ConversationDirectory {
         let mut actors = std::mem::take(&mut *self.actors.lock());
         while actors.join_next().await.is_some() {}
     }
+}
+
+/// Nobody sees half an import.
+fn seen_states(
+    store: &Store,
+    ids: Vec<ConversationId>,
+) -> Result<HashMap<ConversationId, ConversationState>, ReadError> {
+    let mut states = HashMap::new();
+    for id in ids {
+        let state = store.state(id)?.filter(|it| !it.importing);
+        states.extend(state.map(|it| (id, it)));
+    }
+    Ok(states)
 }

@@ -10,11 +10,14 @@ use aish_proto::envelope::Envelope;
 use aish_proto::error::ErrorKind;
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::limits::TITLE_CHARS;
-use aishd_conversation::history::search::{MAX_QUERY_CHARS, SearchPosition};
+use aishd_conversation::directory::{ListFilter, ListPosition, ListQuery};
+use aishd_conversation::handle::RequestError;
+use aishd_conversation::history::search::{MAX_QUERY_CHARS, SearchPosition, SearchScope};
 use aishd_conversation::new_conversation::NewConversation;
 use aishd_conversation::requests::ConversationChange;
 use aishd_log::constraints::{ConstraintRoot, Constraints, MAX_ROOTS};
 use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use jsonrpsee::RpcModule;
 
 use super::connection::ClientConnection;
@@ -141,37 +144,39 @@ async fn list(call: MethodCall<List>) -> Result<ConversationListResult, MethodEr
         limit,
     } = call.params;
     let limit = limit.unwrap_or(LIST_DEFAULT).clamp(1, LIST_MOST) as usize;
-    let states = call.server.directory.states().await?;
-    let wanted = states.into_iter().filter(|(_, it)| match state {
-        ListState::Open => !it.archived,
-        ListState::Archived => it.archived,
-        ListState::All => true,
-    });
-    let wanted = wanted.filter(|(_, it)| title.as_deref().is_none_or(|title| it.title() == title));
-    // The list is ordered by last use and then by id, so that a position survives changes elsewhere.
-    let after = cursor.map(|it| position(&it)).transpose()?;
-    let mut rest = wanted
-        .skip_while(|(id, it)| after.is_some_and(|after| (it.updated_at.0, *id) >= after))
-        .peekable();
-    let page: Vec<(ConversationId, ConversationState)> = rest.by_ref().take(limit).collect();
-    let more = rest.peek().is_some();
+    let query = ListQuery {
+        filter: match state {
+            ListState::Open => ListFilter::Open,
+            ListState::Archived => ListFilter::Archived,
+            ListState::All => ListFilter::All,
+        },
+        title,
+        // The list is ordered by last use and then by id, so that a position survives changes elsewhere.
+        after: cursor.map(|it| position(&it)).transpose()?,
+        limit,
+    };
+    let page = call.server.directory.list(query).await?;
     let next_cursor = page
-        .last()
-        .filter(|_| more)
-        .map(|(id, it)| format!("{}-{id}", it.updated_at.0));
+        .next
+        .map(|it| format!("{}-{}", it.updated_at.0, it.conversation));
     let show = |(id, state): &(ConversationId, ConversationState)| {
         event_conversion::status(*id, state, call.server.rooms.attached(*id))
     };
     Ok(ConversationListResult {
-        conversations: page.iter().map(show).collect(),
+        conversations: page.conversations.iter().map(show).collect(),
         next_cursor,
     })
 }
 
-fn position(cursor: &str) -> Result<(i64, ConversationId), MethodError> {
+fn position(cursor: &str) -> Result<ListPosition, MethodError> {
     cursor
         .split_once('-')
-        .and_then(|(at, id)| Some((at.parse().ok()?, id.parse().ok()?)))
+        .and_then(|(at, id)| {
+            Some(ListPosition {
+                updated_at: Timestamp(at.parse().ok()?),
+                conversation: id.parse().ok()?,
+            })
+        })
         .ok_or_else(|| MethodError::params("cursor is not one that conversation/list gave"))
 }
 
@@ -277,21 +282,23 @@ async fn search(call: MethodCall<Search>) -> Result<SearchResult, MethodError> {
         return Err(MethodError::params(&rule));
     }
     let limit = params.limit.unwrap_or(SEARCH_DEFAULT).clamp(1, SEARCH_MOST) as usize;
-    let mut among = call.server.directory.states().await?;
-    among.retain(|(id, state)| match params.id {
-        Some(only) => *id == only,
-        None => params.include_archived || !state.archived,
-    });
-    if let (Some(only), true) = (params.id, among.is_empty()) {
-        let message = format!("there is no conversation {only}");
-        return Err(MethodError::new(ErrorKind::NotFound, message).hint("aishctl conv list"));
-    }
+    let scope = match params.id {
+        Some(only) => SearchScope::One(only),
+        None if params.include_archived => SearchScope::All,
+        None => SearchScope::Open,
+    };
     let after = params.cursor.as_deref().map(after).transpose()?;
-    let mut found = call
+    let found = call
         .server
         .directory
-        .search(params.query, among, after, limit)
-        .await?;
+        .search(params.query, scope, after, limit);
+    let mut found = found.await.map_err(|error| match (error, params.id) {
+        (RequestError::Missing, Some(only)) => {
+            let message = format!("there is no conversation {only}");
+            MethodError::new(ErrorKind::NotFound, message).hint("aishctl conv list")
+        }
+        (other, _) => other.into(),
+    })?;
     let more = found.len() > limit;
     found.truncate(limit);
     let last = found.last().filter(|_| more);

@@ -170,9 +170,12 @@ struct DaemonLoad {
 }
 
 async fn load(server: &RpcServer) -> Result<DaemonLoad, MethodError> {
-    let states = server.directory.states().await?;
-    let mut load = DaemonLoad::default();
-    for (_, state) in &states {
+    let mut load = DaemonLoad {
+        conversations: server.directory.count().await?,
+        ..DaemonLoad::default()
+    };
+    // What runs and what waits is unsettled.
+    for state in &server.directory.unsettled().await? {
         let runs = event_conversion::activity(state) == Activity::Running;
         if runs && state.running.is_some() {
             load.running += 1;
@@ -180,7 +183,6 @@ async fn load(server: &RpcServer) -> Result<DaemonLoad, MethodError> {
             load.commands += 1;
         }
         load.queued += state.queue.len() as u64;
-        load.conversations += 1;
     }
     Ok(load)
 }

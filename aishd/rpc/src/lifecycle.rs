@@ -3,6 +3,7 @@
 use aish_proto::confirm::Denial;
 use aish_proto::id::ConversationId;
 use aish_proto::intent::{LifecycleStatus, NegotiateParams, NegotiateResult};
+use aishd_conversation::directory::{ListFilter, ListQuery};
 use aishd_conversation::requests::LevelRequestOutcome;
 use aishd_log::access::Access;
 use aishd_rules::alignment::ActionVerdict;
@@ -63,8 +64,14 @@ async fn status(server: &RpcServer, id: ConversationId) -> Result<NegotiateResul
 }
 
 async fn list(server: &RpcServer) -> Result<NegotiateResult, MethodError> {
-    let states = server.directory.states().await?;
-    let open = states.iter().filter(|(_, it)| !it.archived).take(MOST);
+    let query = ListQuery {
+        filter: ListFilter::Open,
+        title: None,
+        after: None,
+        limit: MOST,
+    };
+    let page = server.directory.list(query).await?;
+    let open = page.conversations.iter();
     let conversations: Vec<_> = open
         .map(|(id, state)| event_conversion::status(*id, state, server.rooms.attached(*id)))
         .collect();

@@ -1,6 +1,6 @@
 //! `usage/get`, and what was taken as the wire shows it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use aish_proto::event as wire;
 use aish_proto::id::ConversationId;
@@ -39,23 +39,20 @@ async fn get(call: MethodCall<Get>) -> Result<UsageGetResult, MethodError> {
         .iter()
         .fold(Usage::default(), |sum, it| sum.plus(it.usage));
     let mut rows = rows(by, &spent);
-    if by == UsageGrouping::Conversation {
-        let titles: HashMap<ConversationId, String> = directory
-            .states()
-            .await?
-            .into_iter()
-            .map(|(id, state)| (id, state.title().to_owned()))
-            .collect();
-        for row in &mut rows {
-            row.title = row.conversation.and_then(|it| titles.get(&it).cloned());
-        }
-    }
     let more = rows.len() > ROWS_MOST;
     if by == UsageGrouping::Day {
         // The newest are looked for.
         rows.drain(..rows.len().saturating_sub(ROWS_MOST));
     } else {
         rows.truncate(ROWS_MOST);
+    }
+    if by == UsageGrouping::Conversation {
+        let shown = rows.iter().filter_map(|it| it.conversation).collect();
+        let states = directory.states_of(shown).await?;
+        for row in &mut rows {
+            let state = row.conversation.and_then(|it| states.get(&it));
+            row.title = state.map(|it| it.title().to_owned());
+        }
     }
     let (today, spent_usd, under_way) = directory.ledger().today();
     Ok(UsageGetResult {

@@ -68,7 +68,8 @@ fn unmigrated(store: &Store) -> Result<Option<Vec<OneLevel>>, ReadError> {
         return Ok(None);
     }
     let mut left = vec![];
-    for (conversation, state) in store.states()? {
+    for read in store.newest_conversations(None) {
+        let (conversation, state) = read?;
         if let Some(level) = state.one_level {
             left.push(OneLevel {
                 used: used(store, conversation)?,

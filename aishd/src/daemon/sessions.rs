@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// The hub, with no session yet. The log learns its secrets before they are used.
 pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub {
     let learner = redactor.clone();
-    let (recalled, kept, states) = (store.clone(), store.clone(), store.clone());
+    let (recalled, kept, listed) = (store.clone(), store.clone(), store.clone());
     Hub::new(HubParts {
         children,
         environment: Box::new(environment_variables::key),
@@ -34,7 +34,7 @@ pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub 
                 tracing::warn!("what an MCP server offers could not be kept");
             }
         }),
-        roots: Box::new(move || directories(&states)),
+        roots: Box::new(move || directories(&listed)),
         redact: Box::new(move |text| redactor.redact(text)),
         learn: Box::new(move |secret| learner.learn(secret)),
         elicitation: true,
@@ -43,9 +43,8 @@ pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub 
 
 /// Where the conversations are that nobody has put away.
 fn directories(store: &Store) -> Vec<PathBuf> {
-    let states = store.states().unwrap_or_default();
-    let open = states.into_iter().filter(|(_, it)| !it.archived);
-    let all: BTreeSet<PathBuf> = open.map(|(_, it)| PathBuf::from(it.cwd)).collect();
+    let open = store.directories().unwrap_or_default();
+    let all: BTreeSet<PathBuf> = open.into_iter().map(PathBuf::from).collect();
     all.into_iter().filter(|it| it.is_absolute()).collect()
 }
 

@@ -15,12 +15,13 @@ use super::index::{self, IndexFault, StoredKeyUse, read_state};
 use super::index_copy::IndexCopy;
 use super::journal::LineLocation;
 use super::line::{JournalPosition, JournalRecord, PartialRec};
+use super::listing::{ListEntry, ListedCount};
 use super::page_cache::CachePassing;
 use super::segment::JournalSegment;
 use super::segment_use::LiveBytes;
 use super::spending::SpendingSums;
 use super::values::LineOwner;
-use super::{Note, Partial, scan, values};
+use super::{Note, Partial, listing, scan, values};
 
 /// A replayed batch is applied when it has so many lines, so that memory stays small.
 const REPLAY_LINES: usize = 256;
@@ -33,6 +34,7 @@ pub(super) struct IndexCache {
     partials: HashMap<ConversationId, TextChunks>,
     /// The last segment that is known to hold lines of each.
     homes: HashMap<LineOwner, JournalPosition>,
+    listed: ListedCount,
     /// The index that is to take the place of this one gets the same changes.
     pub(super) copy: Option<IndexCopy>,
 }
@@ -41,6 +43,8 @@ pub(super) struct IndexCache {
 struct LogHead {
     last_seq: Seq,
     state_parts: u16,
+    /// Where lists have it.
+    listed: Option<ListEntry>,
 }
 
 /// Text being written, as pieces in the journal.
@@ -106,6 +110,7 @@ impl IndexCache {
             Some((state, state_parts)) => LogHead {
                 last_seq: state.last_seq,
                 state_parts,
+                listed: ListEntry::of(&state),
             },
             None => LogHead::default(),
         };
@@ -232,9 +237,20 @@ impl<'a> ChangeBatch<'a> {
         } else {
             self.batch.remove(values::unsettled(conversation));
         }
+        let listed = ListEntry::of(state);
+        listing::relist(
+            &mut self.batch,
+            conversation,
+            before.listed,
+            listed,
+            &state.cwd,
+        );
+        let count = &mut self.memory.listed;
+        count.change(self.db, &mut self.batch, before.listed, listed)?;
         let head = LogHead {
             last_seq: state.last_seq,
             state_parts,
+            listed,
         };
         self.memory.heads.insert(conversation, head);
         Ok(())
@@ -337,6 +353,10 @@ impl<'a> ChangeBatch<'a> {
                 self.batch.remove(entry?.0);
             }
         }
+        let listed = self.memory.head(self.db, conversation)?.listed;
+        listing::relist(&mut self.batch, conversation, listed, None, "");
+        let count = &mut self.memory.listed;
+        count.change(self.db, &mut self.batch, listed, None)?;
         self.sums
             .orphan(self.db, &mut self.batch, conversation, spent)?;
         self.batch.insert(values::gone(conversation), &[]);

@@ -14,7 +14,7 @@ use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use serde::{Deserialize, Serialize};
-use sled::{Config, Db, IVec, Mode};
+use sled::{Config, Db, Mode};
 
 use super::body::{BodyPlace, BodyReader, JournalFiles};
 use super::journal::LineLocation;
@@ -30,8 +30,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 /// How long a key answers.
 const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
-/// 2: events, notes, texts and records of the audit trail are places in the journal.
-const FORMAT: &[u8] = b"2";
+/// 2: events, notes, texts and records of the audit trail are places in the journal. 3: lists of conversations have keys.
+const FORMAT: &[u8] = b"3";
 
 /// The index did not do what it should.
 #[derive(Debug, thiserror::Error)]
@@ -250,9 +250,19 @@ pub(super) fn read_state(
     db: &Db,
     conversation: ConversationId,
 ) -> Result<Option<(ConversationState, u16)>, IndexFault> {
-    match values::get(db, &values::state(conversation))? {
-        Some((bytes, parts)) => Ok(Some((serde_json::from_slice(&bytes)?, parts))),
-        None => Ok(None),
+    let key = values::state(conversation);
+    loop {
+        let first = db.get(values::first_part(&key))?;
+        let read = values::get(db, &key);
+        // A commit may come between two parts. It changes the first one, which has the seq.
+        let is_one = matches!(read, Ok(Some((_, 1))));
+        if !is_one && db.get(values::first_part(&key))? != first {
+            continue;
+        }
+        return match read? {
+            Some((bytes, parts)) => Ok(Some((serde_json::from_slice(&bytes)?, parts))),
+            None => Ok(None),
+        };
     }
 }
 
@@ -405,25 +415,6 @@ pub(super) fn records_after(
     Ok(page.records)
 }
 
-/// Puts one more part behind the others. Returns how many are still to come.
-fn collect_part(
-    key: &[u8],
-    bytes: &IVec,
-    value: &mut Vec<u8>,
-    missing: u16,
-) -> Result<u16, IndexFault> {
-    if values::part_in(key) == Some(0) {
-        let (parts, head) = values::head(bytes).ok_or(GetError::PartMissing)?;
-        value.clear();
-        value.extend_from_slice(head);
-        return Ok(parts.saturating_sub(1));
-    }
-    value.extend_from_slice(bytes);
-    missing
-        .checked_sub(1)
-        .ok_or_else(|| GetError::PartMissing.into())
-}
-
 pub(super) fn records_before(
     db: &Db,
     files: &JournalFiles,
@@ -562,20 +553,6 @@ pub(super) fn note(db: &Db, files: &JournalFiles, key: &str) -> Result<Option<St
         JournalRecord::Note(note) if note.key == key => Ok(Some(note.text)),
         _ => Err(IndexFault::garbled("a note is something else")),
     }
-}
-
-pub(super) fn states(db: &Db) -> Result<Vec<(ConversationId, ConversationState)>, IndexFault> {
-    let mut found = vec![];
-    let mut value = vec![];
-    let mut missing_parts = 0;
-    for entry in db.scan_prefix(values::states()) {
-        let (key, bytes) = entry?;
-        missing_parts = collect_part(&key, &bytes, &mut value, missing_parts)?;
-        if let (0, Some(conversation)) = (missing_parts, values::conversation_in(&key)) {
-            found.push((conversation, serde_json::from_slice(&value)?));
-        }
-    }
-    Ok(found)
 }
 
 pub(super) fn unsettled(db: &Db) -> Result<Vec<ConversationId>, IndexFault> {

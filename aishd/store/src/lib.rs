@@ -15,6 +15,7 @@ mod index_copy;
 pub mod inspection;
 mod journal;
 mod line;
+mod listing;
 mod lock;
 mod page_cache;
 mod paging;
@@ -53,6 +54,7 @@ pub use self::audit_trail::TrailDirection;
 pub use self::disk_room::DiskClaim;
 use self::disk_room::DiskRoom;
 use self::index::IndexFault;
+pub use self::listing::{ListFilter, ListPage, ListPosition, ListQuery};
 pub use self::paging::{PAGE_BYTES, pages};
 use self::recover::OpenedStore;
 use self::requests::{
@@ -468,11 +470,6 @@ impl Store {
 
     pub fn find_confirm(&self, confirm: ConfirmId) -> Result<Option<ConfirmPlace>, ReadError> {
         self.read(|db| index::find_confirm(db, confirm))
-    }
-
-    /// Every conversation with its state, in the order of their ids.
-    pub fn states(&self) -> Result<Vec<(ConversationId, ConversationState)>, ReadError> {
-        self.read(index::states)
     }
 
     /// Conversations whose state is unsettled (a running or waiting turn), without reading the others.

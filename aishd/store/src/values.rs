@@ -39,6 +39,9 @@ const NOTE_ERASED: u8 = b'E';
 const SEGMENT: u8 = b'g';
 const DAMAGED: u8 = b'x';
 const GONE: u8 = b'D';
+const LISTED: u8 = b'l';
+const TITLED: u8 = b'L';
+const DIRECTORY: u8 = b'w';
 
 pub(super) const APPLIED: &[u8] = b"mapplied";
 /// The last record of the audit trail.
@@ -47,6 +50,8 @@ pub(super) const AUDIT_HEAD: &[u8] = b"maudit";
 pub(super) const FORMAT: &[u8] = b"mformat";
 /// How large its files were when it was made.
 pub(super) const MADE_BYTES: &[u8] = b"mmade";
+/// How many conversations lists have.
+pub(super) const LISTED_COUNT: &[u8] = b"mlisted";
 
 pub(super) fn state(conversation: ConversationId) -> Vec<u8> {
     of(STATE, conversation)
@@ -54,6 +59,36 @@ pub(super) fn state(conversation: ConversationId) -> Vec<u8> {
 
 pub(super) fn states() -> [u8; 1] {
     [STATE]
+}
+
+/// Behind all of them.
+pub(super) fn behind_states() -> Vec<u8> {
+    vec![STATE + 1]
+}
+
+/// Behind all parts of this one.
+pub(super) fn behind_state(conversation: ConversationId) -> Vec<u8> {
+    [&part_key(&state(conversation), u16::MAX)[..], &[0]].concat()
+}
+
+/// What begins the keys of the list (`listing`).
+pub(super) fn listed() -> [u8; 1] {
+    [LISTED]
+}
+
+/// What begins those of the same below titles.
+pub(super) fn titled() -> [u8; 1] {
+    [TITLED]
+}
+
+/// What begins those of directories.
+pub(super) fn directories() -> [u8; 1] {
+    [DIRECTORY]
+}
+
+/// Behind all of them.
+pub(super) fn behind_directories() -> [u8; 1] {
+    [DIRECTORY + 1]
 }
 
 pub(super) fn events(conversation: ConversationId) -> Vec<u8> {
@@ -292,12 +327,6 @@ fn part_key(key: &[u8], part: u16) -> Vec<u8> {
 
 pub(super) fn first_part(key: &[u8]) -> Vec<u8> {
     part_key(key, 0)
-}
-
-/// The number of a key's part.
-pub(super) fn part_in(key: &[u8]) -> Option<u16> {
-    let part = key.last_chunk::<2>()?;
-    Some(u16::from_be_bytes(*part))
 }
 
 /// Puts a value in parts. Returns how many; `None` when it would be too many, at about 256 MiB.

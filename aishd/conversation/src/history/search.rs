@@ -38,32 +38,44 @@ pub struct SearchPosition {
     pub seq: Seq,
 }
 
+/// Where is looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchScope {
+    One(ConversationId),
+    /// In all that nobody has put away.
+    Open,
+    All,
+}
+
 impl ConversationDirectory {
     /// Messages that contain `query`, ignoring case, those that left the context too: those of the conversation that was
     /// made last come first, and in each the newest. One more than `limit` says that there are more.
+    ///
+    /// # Errors
+    /// Also when the one to look in is not there.
     pub async fn search(
         &self,
         query: String,
-        mut among: Vec<(ConversationId, ConversationState)>,
+        scope: SearchScope,
         after: Option<SearchPosition>,
         limit: usize,
     ) -> Result<Vec<SearchHit>, RequestError> {
-        among.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
         let found = self
-            .blocking(move |store| search(store, &SearchFilter::new(&query), among, after, limit));
-        Ok(found.await??)
+            .blocking(move |store| search(store, &SearchFilter::new(&query), scope, after, limit));
+        found.await?
     }
 }
 
 fn search(
     store: &Store,
     needle: &SearchFilter,
-    among: Vec<(ConversationId, ConversationState)>,
+    scope: SearchScope,
     after: Option<SearchPosition>,
     limit: usize,
-) -> Result<Vec<SearchHit>, ReadError> {
+) -> Result<Vec<SearchHit>, RequestError> {
     let mut hits = vec![];
-    for (conversation, state) in among {
+    for read in among(store, scope, after)? {
+        let (conversation, state) = read?;
         let mut cursor = match after {
             Some(after) if conversation > after.conversation => None,
             Some(after) if conversation == after.conversation => Some(after.seq),
@@ -98,6 +110,31 @@ fn search(
         }
     }
     Ok(hits)
+}
+
+type ReadConversation = Result<(ConversationId, ConversationState), ReadError>;
+
+/// The conversations that are looked through, the one of `after` first: each is read when its turn comes.
+fn among(
+    store: &Store,
+    scope: SearchScope,
+    after: Option<SearchPosition>,
+) -> Result<Box<dyn Iterator<Item = ReadConversation> + '_>, RequestError> {
+    let with_archived = match scope {
+        SearchScope::One(id) => {
+            let state = store.state(id)?.filter(|it| !it.importing);
+            let state = state.ok_or(RequestError::Missing)?;
+            return Ok(Box::new(std::iter::once(Ok((id, state)))));
+        }
+        SearchScope::Open => false,
+        SearchScope::All => true,
+    };
+    let all = store.newest_conversations(after.map(|it| it.conversation));
+    let is_wanted = move |read: &ReadConversation| match read {
+        Ok((_, state)) => !state.importing && (with_archived || !state.archived),
+        Err(_) => true,
+    };
+    Ok(Box::new(all.filter(is_wanted)))
 }
 
 /// Whether it left the context and is not back. A question comes into that with its turn, which may have waited, and an

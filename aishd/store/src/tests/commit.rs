@@ -11,8 +11,8 @@ use aishd_platform::clock;
 
 use super::super::{Commit, CommitError, KeyUse, Note, OpenError, ReadError, Store, TurnPlace};
 use super::{
-    Author, block_on, conversation, deletion, files_in, fill, finished, partial_of, read_all, turn,
-    user_message,
+    Author, all_states, block_on, conversation, deletion, files_in, fill, finished, partial_of,
+    read_all, turn, user_message,
 };
 
 #[test]
@@ -22,11 +22,11 @@ fn what_was_committed_is_there_after_a_restart_and_reads_in_pages() {
     let epoch = store.epoch();
     fill(&store, 3, 20);
     let before: Vec<u64> = (1..=3).map(|it| read_all(&store, it).unwrap()).collect();
-    let states = store.states().unwrap();
+    let states = all_states(&store).unwrap();
     store.close();
     let store = Store::open(dir.path()).unwrap();
     assert_eq!(vec![60, 60, 60], before);
-    assert_eq!(states, store.states().unwrap());
+    assert_eq!(states, all_states(&store).unwrap());
     assert_eq!(epoch, store.epoch());
     assert_eq!(Vec::<String>::new(), store.repairs());
     for number in 1..=3 {
@@ -109,7 +109,7 @@ fn a_state_that_grows_and_shrinks_leaves_no_old_parts() {
         let commit = author.commit(rename("t".repeat(length)));
         author.took(&commit);
         block_on(store.commit(commit)).unwrap();
-        let states = store.states().unwrap();
+        let states = all_states(&store).unwrap();
         assert_eq!(vec![(author.id(), author.state.clone())], states);
     }
 }
@@ -206,11 +206,11 @@ fn replay_gives_the_state_that_was_committed() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     fill(&store, 5, 7);
-    let states = store.states().unwrap();
+    let states = all_states(&store).unwrap();
     store.close();
     fs::remove_dir_all(dir.path().join("db")).unwrap();
     let store = Store::open(dir.path()).unwrap();
-    assert_eq!(states, store.states().unwrap());
+    assert_eq!(states, all_states(&store).unwrap());
     assert_eq!(1, store.repairs().len(), "{:?}", store.repairs());
 }
 
@@ -225,7 +225,7 @@ fn a_deleted_conversation_leaves_the_index_at_once_and_the_journal_at_the_next_s
         assert!(store.load(gone).unwrap().is_none());
         assert!(store.records_after(gone, Seq(0), 1).unwrap().is_empty());
         assert!(store.find_turn(turn(2, 1)).unwrap().is_none());
-        assert_eq!(2, store.states().unwrap().len());
+        assert_eq!(2, all_states(store).unwrap().len());
         assert_eq!(15, read_all(store, 1).unwrap());
         assert_eq!(15, read_all(store, 3).unwrap());
     };

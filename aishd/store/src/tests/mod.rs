@@ -8,6 +8,7 @@ mod damage;
 mod driver;
 mod fixture;
 mod full;
+mod listing;
 mod power;
 mod resources;
 mod spending;
@@ -22,7 +23,7 @@ use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use ulid::Ulid;
 
-use super::{Commit, Partial, Store};
+use super::{Commit, Partial, ReadError, Store};
 
 /// A small generator, so that a seed gives the same damage everywhere.
 #[derive(Debug)]
@@ -228,6 +229,14 @@ pub(super) fn read_all(store: &Store, number: u64) -> Result<u64, String> {
         ));
     }
     Ok(last.0)
+}
+
+/// Every conversation with its state, in the order of their ids.
+pub(super) fn all_states(
+    store: &Store,
+) -> Result<Vec<(ConversationId, ConversationState)>, ReadError> {
+    let states: Result<Vec<_>, _> = store.newest_conversations(None).collect();
+    states.map(|it| it.into_iter().rev().collect())
 }
 
 pub(super) fn copy_dir(from: &Path, to: &Path) {
