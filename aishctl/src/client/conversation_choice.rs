@@ -1,5 +1,6 @@
 //! Which conversation is meant: by title or id, the last one, or the one of this project.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use aish_proto::conversation::{
@@ -16,6 +17,13 @@ use crate::failure::Failure;
 
 /// How far off a title may be to be proposed instead.
 const SIMILAR: f64 = 0.6;
+/// So many titles are looked at for that, of those used last.
+const MOST_PROPOSED: u32 = 200;
+/// So many of one title are told apart; who has more of them looks at the list.
+const MOST_NAMESAKES: u32 = 20;
+/// Where a list is gone through until something is found, which as a rule was used not long ago.
+const FEW: u32 = 100;
+const MANY: u32 = 500;
 
 /// A conversation by exact title or id.
 pub async fn by_name(caller: &Caller, name: &str) -> Result<ConversationStatus, Failure> {
@@ -27,20 +35,27 @@ pub async fn by_name(caller: &Caller, name: &str) -> Result<ConversationStatus, 
         }
     }
     for state in [ListState::Open, ListState::Archived] {
-        let mut found = list(caller, state, Some(name)).await?;
+        let mut pages = ListPages::of(caller, state, Some(name), MOST_NAMESAKES);
+        let mut found = pages.next().await?.unwrap_or_default();
         if found.len() > 1 {
             let ids: Vec<String> = found.iter().map(|it| it.id.to_string()).collect();
-            let message = format!("{} conversations are called \"{name}\"", ids.len());
-            return Err(
-                Failure::new(Exit::USAGE, message).hint(format!("use an id: {}", ids.join(", ")))
-            );
+            let (count, listed) = (ids.len(), ids.join(", "));
+            let (count, hint) = if pages.is_over {
+                (count.to_string(), format!("use an id: {listed}"))
+            } else {
+                let hint = format!("use an id; of those used last: {listed}");
+                (format!("more than {count}"), hint)
+            };
+            let message = format!("{count} conversations are called \"{name}\"");
+            return Err(Failure::new(Exit::USAGE, message).hint(hint));
         }
         if let Some(found) = found.pop() {
             return Ok(found);
         }
     }
-    let all = list(caller, ListState::All, None).await?;
-    let nearest = nearest(name, all.iter().map(|it| it.title.as_str()));
+    let mut pages = ListPages::of(caller, ListState::All, None, MOST_PROPOSED);
+    let used_last = pages.next().await?.unwrap_or_default();
+    let nearest = nearest(name, used_last.iter().map(|it| it.title.as_str()));
     let did_you_mean = nearest
         .map(|it| format!(" — did you mean \"{it}\"?"))
         .unwrap_or_default();
@@ -144,7 +159,6 @@ async fn for_windows(caller: &Caller, root: &Path) -> Result<UnusedWindow, Failu
     const DEFAULT: &str = "default";
     /// More of a directory's name is no title.
     const MOST_NAME_CHARS: usize = 100;
-    let all = list(caller, ListState::All, None).await?;
     let name = root.file_name().unwrap_or_default().to_string_lossy();
     let plain = name.chars().filter(|it| !it.is_control());
     let name: String = plain.take(MOST_NAME_CHARS).collect();
@@ -152,12 +166,17 @@ async fn for_windows(caller: &Caller, root: &Path) -> Result<UnusedWindow, Failu
     let more = (2..).map(|number| format!("{name} {number}"));
     let titles = [DEFAULT.to_owned(), name.to_owned()].into_iter();
     for title in titles.chain(more).filter(|it| !it.is_empty()) {
-        let mut called = all.iter().filter(|it| it.title == title).peekable();
-        if called.peek().is_none() {
-            return Ok(UnusedWindow::Title(title));
+        let mut pages = ListPages::of(caller, ListState::All, Some(&title), FEW);
+        let mut is_free = true;
+        while let Some(called) = pages.next().await? {
+            is_free &= called.is_empty();
+            let mut open = called.iter().filter(|it| !it.archived);
+            if let Some(found) = open.find(|it| is_of(&it.cwd, root)) {
+                return Ok(UnusedWindow::Found(found.id));
+            }
         }
-        if let Some(found) = called.find(|it| !it.archived && is_of(&it.cwd, root)) {
-            return Ok(UnusedWindow::Found(found.id));
+        if is_free {
+            return Ok(UnusedWindow::Title(title));
         }
     }
     Ok(UnusedWindow::Title(DEFAULT.to_owned()))
@@ -174,31 +193,63 @@ async fn of_project(
     around: &ClientEnvironment,
 ) -> Result<Option<ConversationStatus>, Failure> {
     let root = around.project_root();
-    let all = list(caller, ListState::Open, None).await?;
-    Ok(all.into_iter().find(|it| is_of(&it.cwd, root)))
+    let mut pages = ListPages::of(caller, ListState::Open, None, FEW);
+    // Many are in few directories, and each of those is looked at once.
+    let mut elsewhere = HashSet::new();
+    while let Some(page) = pages.next().await? {
+        for status in page {
+            if elsewhere.contains(&status.cwd) {
+                continue;
+            }
+            if is_of(&status.cwd, root) {
+                return Ok(Some(status));
+            }
+            elsewhere.insert(status.cwd);
+        }
+    }
+    Ok(None)
 }
 
-/// Every page of the list, last used first.
-pub async fn list(
-    caller: &Caller,
-    state: ListState,
-    title: Option<&str>,
-) -> Result<Vec<ConversationStatus>, Failure> {
+/// The whole list, last used first.
+pub async fn list(caller: &Caller, state: ListState) -> Result<Vec<ConversationStatus>, Failure> {
+    let mut pages = ListPages::of(caller, state, None, MANY);
     let mut all = Vec::new();
-    let mut cursor = None;
-    loop {
-        let params = ConversationListParams {
-            state,
-            title: title.map(str::to_owned),
-            cursor,
-            limit: Some(500),
-        };
-        let page = caller.call::<List>(params).await?;
-        all.extend(page.conversations);
-        match page.next_cursor {
-            Some(next) => cursor = Some(next),
-            None => return Ok(all),
+    while let Some(page) = pages.next().await? {
+        all.extend(page);
+    }
+    Ok(all)
+}
+
+/// The list, last used first, page by page as they are wanted.
+struct ListPages<'a> {
+    caller: &'a Caller,
+    params: ConversationListParams,
+    is_over: bool,
+}
+
+impl<'a> ListPages<'a> {
+    fn of(caller: &'a Caller, state: ListState, title: Option<&str>, limit: u32) -> Self {
+        Self {
+            caller,
+            params: ConversationListParams {
+                state,
+                title: title.map(str::to_owned),
+                cursor: None,
+                limit: Some(limit),
+            },
+            is_over: false,
         }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<ConversationStatus>>, Failure> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let page = self.caller.call::<List>(self.params.clone()).await?;
+        self.is_over = page.next_cursor.is_none();
+        self.params.cursor = page.next_cursor;
+        self.params.limit = Some(MANY);
+        Ok(Some(page.conversations))
     }
 }
 
@@ -221,13 +272,18 @@ mod tests {
                 let call = link.expect("conversation/list").await;
                 let wanted = call.params["title"].as_str();
                 let archived = call.params["state"] == "archived";
-                let found: Vec<Value> = titles
+                let limit = call.params["limit"].as_u64().unwrap_or(u64::MAX);
+                let mut found: Vec<Value> = titles
                     .iter()
                     .zip(1..)
                     .filter(|(title, _)| wanted.is_none_or(|it| it == **title) && !archived)
                     .map(|(title, byte)| test_daemon::status(title, byte))
                     .collect();
-                link.reply(&call, json!({"conversations": found})).await;
+                let is_more = found.len() as u64 > limit;
+                found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+                let next = is_more.then_some("behind");
+                let page = json!({"conversations": found, "nextCursor": next});
+                link.reply(&call, page).await;
             }
         };
         let resolving = async {
@@ -266,5 +322,18 @@ mod tests {
                 "{hint}"
             );
         }
+    }
+    #[tokio::test]
+    async fn where_there_are_many_a_few_of_those_used_last_are_looked_at() {
+        let failure = resolve("a", &["a"; 30]).await.unwrap_err();
+        let expected = "more than 20 conversations are called \"a\"";
+        assert_eq!(expected, failure.message);
+        let hint = failure.hint.unwrap();
+        let is_named = |byte| hint.contains(&ConversationId::from_bytes([byte; 16]).to_string());
+        assert!(is_named(1) && is_named(20) && !is_named(21), "{hint}");
+        let mut titles = vec!["zzz"; 220];
+        titles.push("proj");
+        let failure = resolve("prjo", &titles).await.unwrap_err();
+        assert_eq!("unknown conversation \"prjo\"", failure.message);
     }
 }

@@ -169,7 +169,7 @@ async fn list(context: &CommandContext, archived: bool, all: bool) -> PrintResul
         (_, true) => ListState::All,
         (false, false) => ListState::Open,
     };
-    let found = conversation_choice::list(&context.caller, state, None).await?;
+    let found = conversation_choice::list(&context.caller, state).await?;
     context.print(&json!({"v": 1, "conversations": found}), || {
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
         table::columns(&["", "title", "turns", "model", "updated", "id"], &rows)
