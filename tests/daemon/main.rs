@@ -35,6 +35,7 @@ mod first_question;
 mod forms;
 mod forms_end;
 mod levels;
+mod listing;
 mod lists;
 mod lists_crash;
 mod logs;
