@@ -213,6 +213,21 @@ fn count(db: &Db) -> Result<u64, IndexFault> {
 }
 
 fn page(db: &Db, query: &ListQuery) -> Result<ListPage, IndexFault> {
+    loop {
+        // Somebody who is used while the keys are read goes from behind to before them. Each batch has another place.
+        let applied = db.get(values::APPLIED)?;
+        let keys = first_keys(db, query)?;
+        if db.get(values::APPLIED)? != applied {
+            continue;
+        }
+        if let Some(page) = page_of(db, query, &keys)? {
+            return Ok(page);
+        }
+    }
+}
+
+/// The keys of a page, and one more if there is more.
+fn first_keys(db: &Db, query: &ListQuery) -> Result<Vec<ListKey>, IndexFault> {
     let title = query.title.as_deref().map(digest);
     let archived: &[bool] = match query.filter {
         ListFilter::Open => &[false],
@@ -222,23 +237,25 @@ fn page(db: &Db, query: &ListQuery) -> Result<ListPage, IndexFault> {
     let orders = archived.iter();
     let orders = orders.map(|it| order(db, title, *it, query.after).peekable());
     let mut orders: Vec<_> = orders.collect();
-    let mut page = ListPage::default();
-    let mut last = None;
-    while page.conversations.len() < query.limit {
-        let Some(key) = first_of(&mut orders).transpose()? else {
-            return Ok(page);
+    let keys = std::iter::from_fn(|| first_of(&mut orders));
+    keys.take(query.limit.saturating_add(1)).collect()
+}
+
+/// The conversations of these keys; `None`: one of them is none of the list any more.
+fn page_of(db: &Db, query: &ListQuery, keys: &[ListKey]) -> Result<Option<ListPage>, IndexFault> {
+    let (keys, more) = keys.split_at(query.limit.min(keys.len()));
+    let last = keys.last().map(|it| it.position);
+    let mut page = ListPage {
+        conversations: Vec::with_capacity(keys.len()),
+        next: last.filter(|_| !more.is_empty()),
+    };
+    for key in keys {
+        let Some(state) = listed_under(db, key)?.filter(|it| query.has(it)) else {
+            return Ok(None);
         };
-        last = Some(key.position);
-        let id = key.position.conversation;
-        let is_there = page.conversations.iter().any(|(it, _)| *it == id);
-        let state = listed_under(db, &key)?;
-        let wanted = state.filter(|it| !is_there && query.has(it));
-        page.conversations.extend(wanted.map(|it| (id, it)));
+        page.conversations.push((key.position.conversation, state));
     }
-    if first_of(&mut orders).transpose()?.is_some() {
-        page.next = last;
-    }
-    Ok(page)
+    Ok(Some(page))
 }
 
 /// The state of a key's conversation, which may be changed, and deleted, between the one and the other.
@@ -252,7 +269,7 @@ fn listed_under(db: &Db, key: &ListKey) -> Result<Option<ConversationState>, Ind
             "conversation {conversation} is listed where it is not"
         )));
     }
-    Ok(state.filter(|_| entry.is_some()))
+    Ok(state)
 }
 
 /// A key of the list.
