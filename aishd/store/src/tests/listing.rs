@@ -328,31 +328,38 @@ fn a_conversation_that_is_listed_and_is_not_there_gets_the_index_built_anew() {
 
 #[test]
 fn pages_that_are_read_while_conversations_are_used_have_each_of_them_once_and_whole() {
-    const MANY: u64 = 20;
+    const MANY: u64 = 200;
+    const WRITERS: u64 = 4;
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     fill(&store, MANY, 1);
-    let writer = store.clone();
-    let writes = std::thread::spawn(move || {
-        for round in 0..10 {
-            for number in 1..=MANY {
-                let mut author = Author::new(number);
-                author.state = writer.state(author.id()).unwrap().unwrap();
-                // So long that the state is in several parts.
-                let title = round.to_string().repeat(9000);
-                let commit = author.commit(vec![(Event::Renamed { title }, None)]);
-                block_on(writer.commit(commit)).unwrap();
+    // So long a title that the state is in several parts.
+    let write = |writer: &Store, number: u64, round: u8| {
+        let mut author = Author::new(number);
+        author.state = writer.state(author.id()).unwrap().unwrap();
+        let title = round.to_string().repeat(9000);
+        let commit = author.commit(vec![(Event::Renamed { title }, None)]);
+        block_on(writer.commit(commit)).unwrap();
+    };
+    let writers = (0..WRITERS).map(|first| {
+        let writer = store.clone();
+        std::thread::spawn(move || {
+            for round in 0..4 {
+                for number in (1..=MANY).filter(|it| it % WRITERS == first) {
+                    write(&writer, number, round);
+                }
             }
-        }
+        })
     });
+    let writers: Vec<_> = writers.collect();
     let query = ListQuery {
         filter: ListFilter::All,
         title: None,
         after: None,
-        limit: 100,
+        limit: 500,
     };
     let mut read = 0;
-    while !writes.is_finished() || read == 0 {
+    while writers.iter().any(|it| !it.is_finished()) || read == 0 {
         let listed = store.list(&query).unwrap().conversations;
         let ids: BTreeSet<ConversationId> = listed.iter().map(|(id, _)| *id).collect();
         assert_eq!((MANY, MANY), (listed.len() as u64, ids.len() as u64));
@@ -365,7 +372,9 @@ fn pages_that_are_read_while_conversations_are_used_have_each_of_them_once_and_w
         assert_eq!(MANY, store.count().unwrap());
         read += 1;
     }
-    writes.join().unwrap();
+    for writer in writers {
+        writer.join().unwrap();
+    }
     let listed = store.list(&query).unwrap().conversations;
     assert_eq!(MANY, listed.len() as u64);
     assert_eq!(Vec::<String>::new(), store.repairs());
