@@ -179,6 +179,8 @@ pub enum AuditKind {
     /// Messages from elsewhere became a conversation; nothing of them was asked, called or allowed here.
     ConversationImported,
     ConversationDeleted,
+    /// What could not be read of the store any more was taken out of it; `because` says how much that was.
+    StoreRepaired,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -221,6 +223,9 @@ pub struct VerifyResult {
     pub findings: Vec<AuditFinding>,
     /// So many more.
     pub more: u64,
+    /// Records that are lost, as repairs of the store have told.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub lost: u64,
 }
 
 /// Something that is not as it was written.
@@ -256,4 +261,9 @@ pub struct AuditExportResult {
     pub sealed: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }

@@ -194,6 +194,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ConversationImported => "imported",
         AuditKind::MemoryChanged => "memory",
         AuditKind::ConversationDeleted => "deleted",
+        AuditKind::StoreRepaired => "repaired",
     }
 }
 
@@ -261,8 +262,12 @@ async fn verify(context: &CommandContext, noted: Option<String>) -> PrintResult 
     let result = context.call::<Verify>(VerifyParams { noted }).await?;
     let mut printed = context.print(&result, || {
         if result.whole {
+            let others = match result.lost {
+                0 => "all as they were written".to_owned(),
+                lost => format!("{lost} lost, as a repair has told, and all others as they were written"),
+            };
             return format!(
-                "{} records, all as they were written\nnote the end elsewhere, to find out later whether the trail was cut: {}\n",
+                "{} records, {others}\nnote the end elsewhere, to find out later whether the trail was cut: {}\n",
                 result.records, result.head
             );
         }

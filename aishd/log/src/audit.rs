@@ -231,6 +231,14 @@ pub enum AuditFact {
     Routed(RoutedAudit),
     /// Its log goes; what was told of it stays.
     ConversationDeleted,
+    /// What could not be read of the store any more was taken out of it.
+    StoreRepaired {
+        /// As many records of conversations are lost.
+        records: u64,
+        /// Records of this trail that are lost: the first and the last of each gap.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        trail: Vec<(u64, u64)>,
+    },
 }
 
 /// A choice of the router, and what the rules say to it.

@@ -297,6 +297,8 @@ pub enum Event {
         level: ProviderLevel,
         text: String,
     },
+    /// A record that could not be read any more stood here; a repair of the store put this in its place.
+    RecordLost {},
     TurnFinished {
         stop: StopReason,
         /// The last answer's text.

@@ -305,6 +305,7 @@ impl ConversationState {
             Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
             Event::Norris(event) => status::apply(&mut self.norris, record.turn, event),
+            Event::RecordLost {} => self.record_lost(),
             Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
             Event::TurnFinished {
                 stop, merged_into, ..
@@ -315,6 +316,14 @@ impl ConversationState {
                 self.finished(record.turn, *stop);
             }
         }
+    }
+
+    /// What was lost may have taken something back, or forbidden it: nothing that was granted counts any more, and a person says
+    /// anew what it may do.
+    fn record_lost(&mut self) {
+        self.grants = GrantList::default();
+        self.constraints.read_only = true;
+        self.constraints.no_network = true;
     }
 
     /// A question stands in the queue from the moment it is asked; starting takes it out.

@@ -88,6 +88,7 @@ async fn verify(call: MethodCall<Verify>) -> Result<VerifyResult, MethodError> {
         head: format!("{}:{}", verdict.head.n, verdict.head.hash),
         findings: findings.collect(),
         more: verdict.more,
+        lost: verdict.lost,
     })
 }
 

@@ -29,6 +29,9 @@ use super::{confirm as confirms, line_limit, route, shell, usage};
 use crate::log_owner::LogOwner;
 use crate::provider_name::provider_or_all;
 
+const RECORD_LOST: &str = "a record that stood here could not be read any more and is lost; nothing that was allowed in this \
+                           conversation is allowed now, and it only reads: aishctl perm";
+
 impl LogOwner {
     /// A piece of the text being written.
     pub(super) fn delta(
@@ -367,6 +370,10 @@ impl LogOwner {
                 unanswered: it.unanswered,
             }),
             Event::ArchivedChanged { archived } => out!(wire::ArchivedChanged { archived }),
+            Event::RecordLost {} => out!(wire::Status {
+                level: wire::StatusLevel::Warning,
+                text: RECORD_LOST.to_owned(),
+            }),
             Event::Status { level, text } => out!(wire::Status {
                 level: match level {
                     ProviderLevel::Debug => wire::StatusLevel::Debug,

@@ -81,7 +81,7 @@ pub(super) fn rewrite(
     }
     let mut bytes_before = 0;
     for part in run {
-        alive.log_state();
+        alive.tell();
         let bytes = fs::read(&part.segment.path)?;
         bytes_before += bytes.len() as u64;
         let mut at = usize::try_from(part.segment.body_at).unwrap_or(usize::MAX);

@@ -2,8 +2,12 @@
 
 use std::ops::Range;
 
+use super::requests::CompactionGoal;
+
 /// Less that is dead is not worth a segment that is written anew.
 const LEAST_DEAD_BYTES: u64 = 64 * 1024;
+/// The same where everything is to go that can; a header counts as dead.
+const LEAST_OF_EVERYTHING: u64 = 4 * 1024;
 /// What is read for one, in segments.
 const MOST_READ: u64 = 4;
 /// So many small neighbours become one.
@@ -19,9 +23,13 @@ pub(super) struct SegmentFacts {
 }
 
 impl SegmentFacts {
-    fn is_mostly_dead(&self) -> bool {
+    fn is_due(&self, goal: CompactionGoal) -> bool {
         let dead = self.bytes.saturating_sub(self.live_bytes);
-        dead >= LEAST_DEAD_BYTES && dead >= self.bytes / 2
+        let is_worth_it = match goal {
+            CompactionGoal::Erased => dead >= LEAST_DEAD_BYTES && dead >= self.bytes / 2,
+            CompactionGoal::Everything => dead >= LEAST_OF_EVERYTHING,
+        };
+        self.holds_erased || is_worth_it
     }
 
     fn is_small(&self, segment_bytes: u64) -> bool {
@@ -31,15 +39,18 @@ impl SegmentFacts {
 
 /// Runs of segments, each of which becomes one, the newest first. `segments` are in order; one becomes at most about as long
 /// as `segment_bytes`.
-pub(super) fn runs(segments: &[SegmentFacts], segment_bytes: u64) -> Vec<Range<usize>> {
+pub(super) fn runs(
+    segments: &[SegmentFacts],
+    segment_bytes: u64,
+    goal: CompactionGoal,
+) -> Vec<Range<usize>> {
     let mut runs = vec![];
     let mut from = 0;
     while from < segments.len() {
         let mut to = from;
         let (mut live_bytes, mut bytes) = (0, 0);
         while let Some(next) = segments.get(to) {
-            let is_meant =
-                next.holds_erased || next.is_mostly_dead() || next.is_small(segment_bytes);
+            let is_meant = next.is_due(goal) || next.is_small(segment_bytes);
             // The writer does nothing else meanwhile.
             let fits = to == from
                 || (live_bytes + next.live_bytes <= segment_bytes
@@ -52,7 +63,7 @@ pub(super) fn runs(segments: &[SegmentFacts], segment_bytes: u64) -> Vec<Range<u
             to += 1;
         }
         let run = &segments[from..to];
-        let is_due = run.iter().any(|it| it.holds_erased || it.is_mostly_dead());
+        let is_due = run.iter().any(|it| it.is_due(goal));
         if is_due || run.len() >= MANY {
             runs.push(from..to);
         }
@@ -64,12 +75,16 @@ pub(super) fn runs(segments: &[SegmentFacts], segment_bytes: u64) -> Vec<Range<u
 
 #[cfg(test)]
 mod tests {
-    use super::{SegmentFacts, runs};
+    use super::{CompactionGoal, SegmentFacts, runs};
 
     const FULL: u64 = 8 << 20;
 
     /// Segments by their bytes in KiB: all, live, and `!` for one with something erased.
     fn check(segments: &[&str], expected: &[(usize, usize)]) {
+        check_for(CompactionGoal::Erased, segments, expected);
+    }
+
+    fn check_for(goal: CompactionGoal, segments: &[&str], expected: &[(usize, usize)]) {
         let facts = |text: &&str| {
             let holds_erased = text.ends_with('!');
             let text = text.trim_end_matches('!');
@@ -82,7 +97,7 @@ mod tests {
             }
         };
         let segments: Vec<_> = segments.iter().map(facts).collect();
-        let runs = runs(&segments, FULL).into_iter();
+        let runs = runs(&segments, FULL, goal).into_iter();
         let runs: Vec<_> = runs.map(|it| (it.start, it.end)).collect();
         assert_eq!(expected, runs);
     }
@@ -100,6 +115,13 @@ mod tests {
         check(&["8192/8192", "8192/8000!"], &[(1, 2)]);
         check(&["100/40"], &[]);
         check(&["100/10", "8192/8192"], &[(0, 1)]);
+    }
+
+    #[test]
+    fn who_asks_for_everything_gets_what_is_less_than_half_dead_too() {
+        let segments = ["8192/8192", "8192/8000", "8192/8190"];
+        check(&segments, &[]);
+        check_for(CompactionGoal::Everything, &segments, &[(1, 2)]);
     }
 
     #[test]

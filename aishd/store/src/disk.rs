@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags, RenameFlags};
 
 /// Below this the disk counts as full: sled needs some of it to open and to compact.
 pub(super) const SPARE_BYTES: u64 = 2 * 1024 * 1024;
@@ -54,6 +54,30 @@ pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     to.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Each of two neighbouring directories takes the place of the other, in one step where the file system can do that.
+pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(CWD, other, CWD, one, RenameFlags::EXCHANGE) {
+        Ok(()) => {}
+        Err(_not_on_this_disk) => {
+            let old = one.with_extension("old");
+            remove_dir(&old)?;
+            fs::rename(one, &old)?;
+            fs::rename(other, one)?;
+            fs::rename(&old, other)?;
+        }
+    }
+    one.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Takes a directory away with all that is in it, if it is there.
+pub(super) fn remove_dir(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Ok(()) => path.parent().map_or(Ok(()), sync_dir),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Bytes that this user may still write.

@@ -6,7 +6,7 @@ use std::{fs, io};
 use aishd_log::event::{Event, Record};
 
 use super::disk::{self, SPARE_BYTES};
-use super::disk_reserve;
+use super::{CommitError, disk_reserve};
 
 /// The index takes several times what the journal does.
 const INDEX_FACTOR: u64 = 8;
@@ -78,16 +78,19 @@ pub(super) struct DiskRoom {
     pub(super) held: u64,
     /// What the reserve is on a disk of this size.
     pub(super) reserve: u64,
+    /// What is left of what a person lets the store take; `None`: there is no such limit.
+    pub(super) below_limit: Option<u64>,
 }
 
 impl DiskRoom {
-    pub(super) fn on(dir: &Path) -> io::Result<Self> {
+    pub(super) fn on(dir: &Path, below_limit: Option<u64>) -> io::Result<Self> {
         let (disk, free) = disk::sizes(dir)?;
         let held = fs::metadata(dir.join(disk_reserve::NAME)).map_or(0, |it| it.len());
         Ok(Self {
             free,
             held,
             reserve: disk_reserve::bytes_on(disk),
+            below_limit,
         })
     }
 
@@ -100,8 +103,13 @@ impl DiskRoom {
         }
     }
 
-    pub(super) fn has(&self, claim: DiskClaim, bytes: u64) -> bool {
-        self.free.saturating_add(self.held) >= self.need(claim, bytes)
+    /// Why a write is not taken; `None`: it is. What has begun goes beyond a person's limit to its end.
+    pub(super) fn refusal(&self, claim: DiskClaim, bytes: u64) -> Option<CommitError> {
+        if claim == DiskClaim::Begin && self.below_limit.is_some_and(|it| it < bytes) {
+            return Some(CommitError::Limit);
+        }
+        let has = self.free.saturating_add(self.held) >= self.need(claim, bytes);
+        (!has).then_some(CommitError::Full)
     }
 
     /// Whether a write that is taken needs what the reserve holds.
@@ -111,10 +119,14 @@ impl DiskRoom {
 
     pub(super) fn take(&mut self, bytes: u64) {
         self.free = self.free.saturating_sub(END_FACTOR * bytes);
+        self.below_limit = self.below_limit.map(|it| it.saturating_sub(bytes));
     }
 
     /// Why nothing begins, in words; `None`: something can.
     pub(super) fn lack(&self) -> Option<String> {
+        if self.below_limit.is_some_and(|it| it < USUAL_BYTES) {
+            return Some(CommitError::Limit.to_string());
+        }
         let need = self.need(DiskClaim::Begin, USUAL_BYTES);
         let there = self.free.saturating_add(self.held);
         (there < need).then(|| {
@@ -138,13 +150,31 @@ mod tests {
             free: free * MIB,
             held: held * MIB,
             reserve: 8 * MIB,
+            below_limit: None,
         }
+    }
+
+    #[test]
+    fn beyond_the_limit_of_a_person_what_has_begun_goes_to_its_end_and_nothing_begins() {
+        let limited = |below_limit| DiskRoom {
+            below_limit,
+            ..room(100, 8)
+        };
+        let taken = |it: DiskRoom| {
+            [DiskClaim::Begin, DiskClaim::GoOn, DiskClaim::End]
+                .map(|claim| it.refusal(claim, 10_000).is_none())
+        };
+        assert_eq!([true, true, true], taken(limited(Some(10_000))));
+        assert_eq!([false, true, true], taken(limited(Some(9_999))));
+        let lack = limited(Some(9_999)).lack().unwrap();
+        assert!(lack.contains("store.max_bytes"), "{lack}");
     }
 
     #[test]
     fn what_begins_leaves_room_for_what_ends() {
         let taken = |it: DiskRoom| {
-            [DiskClaim::Begin, DiskClaim::GoOn, DiskClaim::End].map(|claim| it.has(claim, 10_000))
+            [DiskClaim::Begin, DiskClaim::GoOn, DiskClaim::End]
+                .map(|claim| it.refusal(claim, 10_000).is_none())
         };
         assert_eq!([true, true, true], taken(room(100, 8)));
         assert_eq!([true, true, true], taken(room(3, 8)));

@@ -1,16 +1,21 @@
 //! What was deleted and forgotten leaves every file: first the segments that hold it are written anew, then the index is.
 
+use std::fs;
+
 use super::index::IndexFault;
 use super::index_copy::IndexCopy;
 use super::line::JournalPosition;
-use super::requests::ErasureAck;
+use super::requests::{CompactionGoal, ErasureAck};
 use super::writer::StoreWriter;
-use super::{index, index_copy, recover, segment};
+use super::{index, index_copy, recover, segment, segment_use};
+
+/// No header of a segment is longer.
+const HEADER_BYTES: u64 = 512;
 
 /// Who waits for it.
 #[derive(Debug, Default)]
 pub(super) struct Erasures {
-    pub(super) waiting: Vec<ErasureAck>,
+    pub(super) waiting: Vec<(CompactionGoal, ErasureAck)>,
     /// For these the segments are being written anew that hold what was erased up to this position.
     in_journal: Vec<ErasureAck>,
     erased_to: JournalPosition,
@@ -48,10 +53,18 @@ impl StoreWriter {
         if self.erasures.waiting.is_empty() {
             return;
         }
-        self.erasures.in_journal = std::mem::take(&mut self.erasures.waiting);
+        let waiting = std::mem::take(&mut self.erasures.waiting);
+        let goals = waiting.iter().map(|(goal, _)| *goal);
+        let goal = goals.max().unwrap_or(CompactionGoal::Erased);
+        let waiting = waiting.into_iter().map(|(_, ack)| ack);
+        self.erasures.in_journal = waiting.collect();
         self.erasures.erased_to = self.journal.last_pos();
         // Only closed segments are written anew.
-        match self.current_holds_erased() {
+        let is_due = match goal {
+            CompactionGoal::Erased => self.current_holds_erased(),
+            CompactionGoal::Everything => self.current_has_dead_bytes(),
+        };
+        match is_due {
             Ok(false) => {}
             Ok(true) => {
                 if let Err(error) = self.journal.roll() {
@@ -64,7 +77,7 @@ impl StoreWriter {
                 return self.lose_index(&fault);
             }
         }
-        self.plan_compaction();
+        self.plan_compaction_for(goal);
     }
 
     /// Fails where a file of the journal may still hold what was erased.
@@ -103,6 +116,16 @@ impl StoreWriter {
             }
             Ok(false)
         })
+    }
+
+    fn current_has_dead_bytes(&self) -> Result<bool, IndexFault> {
+        let (Some(db), Some(current)) = (self.shared.db(), self.journal.current_first()) else {
+            return Ok(false);
+        };
+        let used = index::guarded(|| segment_use::of(&db, current))?;
+        let file = segment::path(self.journal.dir(), current);
+        let bytes = fs::metadata(file).map_or(0, |it| it.len());
+        Ok(bytes > used.live_bytes + HEADER_BYTES)
     }
 
     pub(super) fn begin_copy(&mut self) {

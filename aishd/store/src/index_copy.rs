@@ -7,7 +7,6 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use aishd_platform::failpoint;
-use rustix::fs::{CWD, RenameFlags};
 use sled::{Batch, Db};
 
 use super::index::{self, IndexFault};
@@ -28,6 +27,11 @@ pub(super) fn draft(dir: &Path) -> PathBuf {
     dir.join("db.new")
 }
 
+/// Where a copy of the index is looked at.
+pub(super) fn looked_at(dir: &Path) -> PathBuf {
+    dir.join("db.check")
+}
+
 #[derive(Debug)]
 pub(super) struct IndexCopy {
     /// Always there until it is dropped, which sled can hang in.
@@ -41,7 +45,7 @@ pub(super) struct IndexCopy {
 impl IndexCopy {
     pub(super) fn begin(dir: &Path) -> Result<Self, IndexFault> {
         let path = draft(dir);
-        remove(&path).map_err(IndexFault::disk)?;
+        disk::remove_dir(&path).map_err(IndexFault::disk)?;
         Ok(Self {
             db: Some(index::open(&path)?),
             through: vec![],
@@ -110,26 +114,16 @@ impl Drop for IndexCopy {
 
 /// Puts the draft where the index is, in one step, and takes the old one away.
 pub(super) fn exchange(dir: &Path) -> io::Result<()> {
-    let (db, draft) = (dir.join("db"), draft(dir));
-    match rustix::fs::renameat_with(CWD, &draft, CWD, &db, RenameFlags::EXCHANGE) {
-        Ok(()) => {}
-        Err(_not_on_this_disk) => {
-            let old = dir.join("db.old");
-            remove(&old)?;
-            fs::rename(&db, &old)?;
-            fs::rename(&draft, &db)?;
-            fs::rename(&old, &draft)?;
-        }
-    }
-    disk::sync_dir(dir)?;
+    disk::exchange(&dir.join("db"), &draft(dir))?;
     failpoint::pass("index.exchanged");
     Ok(())
 }
 
 /// What was left half made, or was taken out.
 pub(super) fn remove_left_overs(dir: &Path) -> io::Result<()> {
-    remove(&draft(dir))?;
-    remove(&dir.join("db.old"))
+    disk::remove_dir(&draft(dir))?;
+    disk::remove_dir(&looked_at(dir))?;
+    disk::remove_dir(&dir.join("db.old"))
 }
 
 /// Takes away what programs of before kept of damaged indexes.
@@ -141,18 +135,10 @@ pub(super) fn remove_damaged(dir: &Path) -> io::Result<()> {
             .to_str()
             .is_some_and(|it| it.starts_with(DAMAGED))
         {
-            remove(&entry.path())?;
+            disk::remove_dir(&entry.path())?;
         }
     }
     Ok(())
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Ok(()) => path.parent().map_or(Ok(()), disk::sync_dir),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Bytes of the index on the disk.

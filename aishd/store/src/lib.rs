@@ -2,8 +2,10 @@
 //! and the indexes behind it. No other module knows sled.
 
 mod audit_trail;
+pub mod backup;
 mod body;
 mod change_batch;
+pub mod check;
 mod compact;
 mod compaction_plan;
 mod disk;
@@ -14,21 +16,27 @@ mod index;
 mod index_copy;
 pub mod inspection;
 mod journal;
+mod journal_exchange;
 mod line;
 mod listing;
 mod lock;
 mod page_cache;
 mod paging;
+mod records;
 mod recover;
 mod relocation;
+pub mod repair;
 mod requests;
 mod resources;
 mod scan;
+mod scrub;
 mod search;
 mod segment;
 mod segment_use;
 mod shared;
+mod size_limit;
 mod spending;
+pub mod stat;
 mod upkeep;
 mod values;
 mod verify;
@@ -58,8 +66,10 @@ pub use self::listing::{ListFilter, ListPage, ListPosition, ListQuery};
 pub use self::paging::{PAGE_BYTES, pages};
 use self::recover::OpenedStore;
 use self::requests::{
-    AuditAdditions, ConversationDeletion, PreparedCommit, WriteAck, WriteRequest,
+    AuditAdditions, CompactionGoal, ConversationDeletion, PreparedCommit, WriteAck, WriteRequest,
 };
+pub use self::scan::JournalDamage;
+pub use self::scrub::ScrubPlace;
 use self::shared::{StoreShared, WriterHandle};
 use self::writer::StoreWriter;
 
@@ -176,6 +186,10 @@ pub struct Health {
     pub free_bytes: Option<u64>,
     /// What was found damaged and repaired.
     pub repairs: Vec<String>,
+    /// Old parts of the journal that cannot be read any more, in words.
+    pub damage: Vec<String>,
+    /// What a person should know before it becomes a problem.
+    pub warning: Option<String>,
 }
 
 /// Told that the store gets on: by its writer when that is asked, and while a journal is read. It must be quick.
@@ -187,7 +201,7 @@ impl Alive {
         Self(Arc::new(told))
     }
 
-    fn log_state(&self) {
+    fn tell(&self) {
         (self.0)();
     }
 }
@@ -210,6 +224,10 @@ impl fmt::Debug for Alive {
 pub enum CommitError {
     #[error("no room on the disk of the store")]
     Full,
+    #[error(
+        "the store is as large as it may become (store.max_bytes): nothing begins until conversations are deleted or the limit is raised"
+    )]
+    Limit,
     #[error("write the journal: {0}")]
     Io(String),
     #[error("the store is closed")]
@@ -292,15 +310,24 @@ impl Store {
     }
 
     pub fn health(&self) -> Health {
-        let lack = DiskRoom::on(&self.shared.dir).ok().and_then(|it| it.lack());
         let status = self.shared.status();
+        let limit = &self.shared.limit;
+        let room = DiskRoom::on(&self.shared.dir, limit.left(status.journal_bytes));
+        let lack = room.ok().and_then(|it| it.lack());
         Health {
             problem: lack.or_else(|| status.problem.clone()),
             journal_bytes: status.journal_bytes,
             synced_ago: status.synced_at.map(|it| it.elapsed()),
             free_bytes: disk::free_bytes(&self.shared.dir).ok(),
             repairs: status.repairs.clone(),
+            damage: status.damage.iter().map(ToString::to_string).collect(),
+            warning: limit.warning(status.journal_bytes),
         }
+    }
+
+    /// Lets it become no larger than this, in bytes; nothing begins beyond that. Counts at once.
+    pub fn set_limit(&self, bytes: Option<u64>) {
+        self.shared.limit.set(bytes);
     }
 
     /// Asks the writer for a sign of life, and returns once it has given one.
@@ -374,8 +401,20 @@ impl Store {
     /// # Errors
     /// Why it is still there, in words; it goes with the next compaction that succeeds.
     pub async fn erase(&self) -> Result<(), String> {
+        self.write_anew(CompactionGoal::Erased).await
+    }
+
+    /// Writes anew whatever takes more room than it needs, also where a compaction by itself would find that not worth it.
+    ///
+    /// # Errors
+    /// Why it was not done, in words.
+    pub async fn compact(&self) -> Result<(), String> {
+        self.write_anew(CompactionGoal::Everything).await
+    }
+
+    async fn write_anew(&self, goal: CompactionGoal) -> Result<(), String> {
         let (ack, outcome) = oneshot::channel();
-        let request = WriteRequest::Erase(Some(ack));
+        let request = WriteRequest::Erase(goal, Some(ack));
         let closed = || CommitError::Closed.to_string();
         let sent = self.requests.send(request).await;
         sent.map_err(|_closed| closed())?;
@@ -409,7 +448,9 @@ impl Store {
         after: Seq,
         max_bytes: usize,
     ) -> Result<Vec<Record>, ReadError> {
-        self.read(|db| index::records_after(db, &self.shared.files, conversation, after, max_bytes))
+        self.read(|db| {
+            records::records_after(db, &self.shared.files, conversation, after, max_bytes)
+        })
     }
 
     /// The last records with seq < `before`, oldest first: at most `limit`, as many as fit in about `max_bytes`.
@@ -421,7 +462,7 @@ impl Store {
         max_bytes: usize,
     ) -> Result<Vec<Record>, ReadError> {
         self.read(|db| {
-            index::records_before(
+            records::records_before(
                 db,
                 &self.shared.files,
                 conversation,
@@ -438,7 +479,7 @@ impl Store {
         conversation: ConversationId,
         seq: Seq,
     ) -> Result<Option<Record>, ReadError> {
-        self.read(|db| index::record(db, &self.shared.files, conversation, seq))
+        self.read(|db| records::record(db, &self.shared.files, conversation, seq))
     }
 
     /// The bytes of an event as they are stored, if it is there.
@@ -447,7 +488,7 @@ impl Store {
         conversation: ConversationId,
         seq: Seq,
     ) -> Result<Option<Vec<u8>>, ReadError> {
-        self.read(|db| index::stored_event(db, &self.shared.files, conversation, seq))
+        self.read(|db| records::stored_event(db, &self.shared.files, conversation, seq))
     }
 
     /// What was asked with this key in the last 24 hours.

@@ -17,6 +17,8 @@ use super::{ReadError, Store, pages, values};
 const MOST_CWD_BYTES: usize = 4096;
 /// How many states are read at once where all of them are gone through.
 const STATES_AT_ONCE: usize = 64;
+/// A page is read again so often while conversations are used, so that it is of one moment.
+const ATTEMPTS: usize = 100;
 /// The end of each key of the list: when it was used, and its id.
 const PLACE_BYTES: usize = 8 + 16;
 
@@ -147,7 +149,7 @@ impl ListEntry {
         let place = [&[u8::from(self.archived)], &place[..]].concat();
         let mut keys = vec![
             [&values::listed()[..], &place].concat(),
-            [&values::titled(), &self.title[..], &place].concat(),
+            title_key(self.title, conversation),
         ];
         keys.extend(self.directory.map(|it| directory_key(it, conversation)));
         keys
@@ -213,36 +215,82 @@ fn count(db: &Db) -> Result<u64, IndexFault> {
 }
 
 fn page(db: &Db, query: &ListQuery) -> Result<ListPage, IndexFault> {
+    if let Some(title) = &query.title {
+        return titled(db, query, digest(title));
+    }
+    let mut attempts = ATTEMPTS;
     loop {
+        attempts -= 1;
         // Somebody who is used while the keys are read goes from behind to before them. Each batch has another place.
         let applied = db.get(values::APPLIED)?;
         let keys = first_keys(db, query)?;
-        if db.get(values::APPLIED)? != applied {
+        let is_of_one_moment = db.get(values::APPLIED)? == applied;
+        if !is_of_one_moment && attempts > 0 {
             continue;
         }
-        if let Some(page) = page_of(db, query, &keys)? {
+        let page = page_of(db, query, &keys)?;
+        if page.conversations.len() == keys.len().min(query.limit) || attempts == 0 {
             return Ok(page);
         }
     }
 }
 
+/// Those of one title, in the order of the list. They are few, and their states say the order, so that a title is written only
+/// when it changes.
+fn titled(db: &Db, query: &ListQuery, title: NameDigest) -> Result<ListPage, IndexFault> {
+    let prefix = [&values::titled()[..], &title].concat();
+    let mut found = vec![];
+    for key in db.scan_prefix(prefix).keys() {
+        let key = key?;
+        let conversation = key
+            .last_chunk::<16>()
+            .map(|it| ConversationId::from_bytes(*it));
+        let conversation = conversation.ok_or_else(|| IndexFault::garbled("a key of a title"))?;
+        let Some((state, _)) = read_state(db, conversation)? else {
+            if db.contains_key(&key)? {
+                return Err(listed_wrongly(conversation));
+            }
+            continue;
+        };
+        let position = ListPosition {
+            updated_at: state.updated_at,
+            conversation,
+        };
+        if query.has(&state) && query.after.is_none_or(|after| position < after) {
+            found.push((position, state));
+        }
+    }
+    found.sort_by_key(|(position, _)| std::cmp::Reverse(*position));
+    let next = found
+        .get(query.limit.saturating_sub(1))
+        .map(|(position, _)| *position);
+    let next = next.filter(|_| found.len() > query.limit);
+    found.truncate(query.limit);
+    let conversations = found.into_iter();
+    Ok(ListPage {
+        conversations: conversations
+            .map(|(it, state)| (it.conversation, state))
+            .collect(),
+        next,
+    })
+}
+
 /// The keys of a page, and one more if there is more.
 fn first_keys(db: &Db, query: &ListQuery) -> Result<Vec<ListKey>, IndexFault> {
-    let title = query.title.as_deref().map(digest);
     let archived: &[bool] = match query.filter {
         ListFilter::Open => &[false],
         ListFilter::Archived => &[true],
         ListFilter::All => &[false, true],
     };
     let orders = archived.iter();
-    let orders = orders.map(|it| order(db, title, *it, query.after).peekable());
+    let orders = orders.map(|it| order(db, *it, query.after).peekable());
     let mut orders: Vec<_> = orders.collect();
     let keys = std::iter::from_fn(|| first_of(&mut orders));
     keys.take(query.limit.saturating_add(1)).collect()
 }
 
-/// The conversations of these keys; `None`: one of them is none of the list any more.
-fn page_of(db: &Db, query: &ListQuery, keys: &[ListKey]) -> Result<Option<ListPage>, IndexFault> {
+/// The conversations of these keys, but for those that are none of the list any more.
+fn page_of(db: &Db, query: &ListQuery, keys: &[ListKey]) -> Result<ListPage, IndexFault> {
     let (keys, more) = keys.split_at(query.limit.min(keys.len()));
     let last = keys.last().map(|it| it.position);
     let mut page = ListPage {
@@ -250,12 +298,12 @@ fn page_of(db: &Db, query: &ListQuery, keys: &[ListKey]) -> Result<Option<ListPa
         next: last.filter(|_| !more.is_empty()),
     };
     for key in keys {
-        let Some(state) = listed_under(db, key)?.filter(|it| query.has(it)) else {
-            return Ok(None);
-        };
-        page.conversations.push((key.position.conversation, state));
+        let state = listed_under(db, key)?.filter(|it| query.has(it));
+        let conversation = key.position.conversation;
+        page.conversations
+            .extend(state.map(|it| (conversation, it)));
     }
-    Ok(Some(page))
+    Ok(page)
 }
 
 /// The state of a key's conversation, which may be changed, and deleted, between the one and the other.
@@ -265,11 +313,15 @@ fn listed_under(db: &Db, key: &ListKey) -> Result<Option<ConversationState>, Ind
     let entry = state.as_ref().and_then(ListEntry::of);
     let is_here = entry.is_some_and(|it| it.keys(conversation).contains(&key.bytes));
     if !is_here && db.contains_key(&key.bytes)? {
-        return Err(IndexFault::Garbled(format!(
-            "conversation {conversation} is listed where it is not"
-        )));
+        return Err(listed_wrongly(conversation));
     }
     Ok(state)
+}
+
+fn listed_wrongly(conversation: ConversationId) -> IndexFault {
+    IndexFault::Garbled(format!(
+        "conversation {conversation} is listed where it is not"
+    ))
 }
 
 /// A key of the list.
@@ -291,15 +343,10 @@ impl ListKey {
 /// The keys of one order behind `after`.
 fn order(
     db: &Db,
-    title: Option<NameDigest>,
     archived: bool,
     after: Option<ListPosition>,
 ) -> impl Iterator<Item = Result<ListKey, IndexFault>> {
-    let mut prefix = match title {
-        Some(title) => [&values::titled()[..], &title].concat(),
-        None => values::listed().to_vec(),
-    };
-    prefix.push(u8::from(archived));
+    let prefix = [&values::listed()[..], &[u8::from(archived)]].concat();
     let behind = |place: &[u8; PLACE_BYTES]| [&prefix[..], place].concat();
     let begin = match after {
         Some(after) => Bound::Excluded(behind(&after.to_bytes())),
@@ -350,6 +397,10 @@ impl ListPosition {
             conversation: ConversationId::from_bytes(id.to_be_bytes()),
         })
     }
+}
+
+fn title_key(title: NameDigest, conversation: ConversationId) -> Vec<u8> {
+    [&values::titled()[..], &title, &conversation.to_bytes()].concat()
 }
 
 fn directory_key(directory: NameDigest, conversation: ConversationId) -> Vec<u8> {

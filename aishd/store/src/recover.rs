@@ -18,7 +18,9 @@ use super::line::FORMAT;
 use super::lock::StoreLock;
 use super::scan::{self, JournalDamage, JournalEnd, ScanError};
 use super::segment::{self, JournalSegment};
-use super::{Alive, OpenError, audit_trail, disk, index_copy, relocation, values};
+use super::{
+    Alive, OpenError, audit_trail, disk, index_copy, journal_exchange, relocation, values,
+};
 
 /// Everything that the writer works with.
 #[derive(Debug)]
@@ -36,8 +38,8 @@ pub(super) struct OpenedStore {
 
 /// An index that has everything the journal has.
 #[derive(Debug)]
-struct CurrentIndex {
-    db: Db,
+pub(super) struct CurrentIndex {
+    pub(super) db: Db,
     memory: IndexCache,
     /// What it had before.
     applied: Option<LineLocation>,
@@ -61,6 +63,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<OpenedStore, OpenError> 
     };
     disk::make_dir(dir).map_err(io_error)?;
     let mut lock = StoreLock::take(dir)?;
+    journal_exchange::remove_left_overs(dir).map_err(io_error)?;
     let journal = dir.join("journal");
     let segments = segment::list(&journal).map_err(io_error)?;
     refuse_newer(dir, &segments)?;
@@ -96,7 +99,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<OpenedStore, OpenError> 
 }
 
 /// A newer program's store stays as it is.
-fn refuse_newer(dir: &Path, segments: &[JournalSegment]) -> Result<(), OpenError> {
+pub(super) fn refuse_newer(dir: &Path, segments: &[JournalSegment]) -> Result<(), OpenError> {
     match segments.iter().filter_map(|it| it.format).max() {
         Some(found) if found > FORMAT => Err(OpenError::Newer {
             path: dir.display().to_string(),
@@ -311,7 +314,7 @@ pub(super) fn total_bytes(segments: &[JournalSegment]) -> u64 {
 }
 
 /// Opens the index and gives it what the journal has and it has not.
-fn bring_up(
+pub(super) fn bring_up(
     path: &Path,
     journal: &Path,
     segments: &[JournalSegment],
@@ -352,7 +355,7 @@ fn take_over(
     let mut replay = IndexReplay::new(db, &mut memory, segments, applied);
     let mut fault = None;
     let ended = scan::read(segments, applied.as_ref(), &mut |commit| {
-        alive.log_state();
+        alive.tell();
         guarded(|| replay.commit(commit)).map_err(|it| {
             let text = it.to_string();
             fault = Some(it);

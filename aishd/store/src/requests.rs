@@ -39,7 +39,16 @@ pub(super) enum WriteRequest {
     /// What is told beside the conversations.
     Audit(AuditAdditions, Option<WriteAck>),
     /// What was deleted and forgotten before is to leave every file.
-    Erase(Option<ErasureAck>),
+    Erase(CompactionGoal, Option<ErasureAck>),
+}
+
+/// What is written anew when somebody waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CompactionGoal {
+    /// What holds something that was deleted or forgotten.
+    Erased,
+    /// What holds anything that nobody speaks of any more.
+    Everything,
 }
 
 /// A conversation that is to go.
@@ -73,7 +82,7 @@ impl ConversationDeletion {
             | WriteRequest::Delete(..)
             | WriteRequest::Note(..)
             | WriteRequest::Audit(..)
-            | WriteRequest::Erase(_) => &[],
+            | WriteRequest::Erase(..) => &[],
         });
         let records = records.map(|(record, _)| record);
         self.spent = if from == 0 {
@@ -213,14 +222,14 @@ impl WriteRequest {
             Self::Delete(deletion, _) => deletion.trail.bytes(),
             Self::Audit(trail, _) => trail.bytes(),
             Self::Note(note, trail, _) => note.text.len() + trail.bytes(),
-            Self::Erase(_) => 0,
+            Self::Erase(..) => 0,
         }
     }
 
     pub(super) fn claim(&self) -> DiskClaim {
         match self {
             Self::Commit(commit, _) => commit.claim,
-            Self::Delete(..) | Self::Erase(_) => DiskClaim::End,
+            Self::Delete(..) | Self::Erase(..) => DiskClaim::End,
             Self::Partial(_) | Self::Audit(..) | Self::Note(..) => DiskClaim::GoOn,
         }
     }
@@ -233,10 +242,10 @@ impl WriteRequest {
             | Self::Audit(_, Some(ack)) => {
                 answer(ack, Err(error.clone()));
             }
-            Self::Erase(Some(ack)) => {
+            Self::Erase(_, Some(ack)) => {
                 let _gone = ack.send(Err(error.to_string()));
             }
-            Self::Erase(None)
+            Self::Erase(_, None)
             | Self::Commit(_, None)
             | Self::Delete(_, None)
             | Self::Note(_, _, None)
@@ -252,13 +261,13 @@ impl WriteRequest {
             | Self::Delete(_, ack)
             | Self::Note(_, _, ack)
             | Self::Audit(_, ack) => ack.take(),
-            Self::Partial(_) | Self::Erase(_) => None,
+            Self::Partial(_) | Self::Erase(..) => None,
         }
     }
 
-    pub(super) fn take_erasure(&mut self) -> Option<ErasureAck> {
+    pub(super) fn take_erasure(&mut self) -> Option<(CompactionGoal, ErasureAck)> {
         match self {
-            Self::Erase(ack) => ack.take(),
+            Self::Erase(goal, ack) => Some(*goal).zip(ack.take()),
             Self::Commit(..)
             | Self::Partial(_)
             | Self::Delete(..)
@@ -272,7 +281,7 @@ impl WriteRequest {
             Self::Commit(commit, _) => Some(&mut commit.trail),
             Self::Delete(deletion, _) => Some(&mut deletion.trail),
             Self::Note(_, trail, _) | Self::Audit(trail, _) => Some(trail),
-            Self::Partial(_) | Self::Erase(_) => None,
+            Self::Partial(_) | Self::Erase(..) => None,
         }
     }
 }
@@ -307,7 +316,7 @@ pub(super) fn in_order(
             WriteRequest::Partial(_)
             | WriteRequest::Note(..)
             | WriteRequest::Audit(..)
-            | WriteRequest::Erase(_) => {}
+            | WriteRequest::Erase(..) => {}
             WriteRequest::Delete(deletion, _) => {
                 if let Err(fault) = deletion.reckon(db, &taken) {
                     taken.push(request);
@@ -358,7 +367,7 @@ pub(super) fn entries(group: &[WriteRequest]) -> Vec<JournalEntry<'_>> {
                 entries.extend(deletion.trail.entries());
             }
             WriteRequest::Audit(trail, _) => entries.extend(trail.entries()),
-            WriteRequest::Erase(_) => {}
+            WriteRequest::Erase(..) => {}
             WriteRequest::Note(note, trail, _) => {
                 let last = trail.sealed.is_empty();
                 entries.push(JournalEntry::Note { note, last });
@@ -421,7 +430,7 @@ pub(super) fn apply(
                 deletion.trail.apply(&mut changes, &mut locations)?;
             }
             WriteRequest::Audit(trail, _) => trail.apply(&mut changes, &mut locations)?,
-            WriteRequest::Erase(_) => {}
+            WriteRequest::Erase(..) => {}
             WriteRequest::Note(note, trail, _) => {
                 for at in locations.by_ref().take(1) {
                     changes.note(note, at)?;

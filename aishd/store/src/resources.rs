@@ -7,8 +7,8 @@ use aishd_log::event::Event;
 use aishd_log::resource::{ResourceData, ResourceHead, ResourceName, ResourceStatus};
 use sled::Db;
 
-use super::index::{self, IndexFault};
-use super::{ReadError, Store, values};
+use super::index::IndexFault;
+use super::{ReadError, Store, records, values};
 
 impl Store {
     /// What there is under a name.
@@ -30,7 +30,7 @@ impl Store {
             let ResourceStatus::There(head) = status_of(db, conversation, name)? else {
                 return Ok(None);
             };
-            let record = index::record(db, &self.shared.files, conversation, head.seq)?;
+            let record = records::record(db, &self.shared.files, conversation, head.seq)?;
             if let Some(Event::ResourceChanged(changed)) = record.map(|it| it.event)
                 && changed.name == *name
                 && let Some(data) = changed.data

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aish_proto::id::ConversationId;
 
@@ -28,21 +28,33 @@ pub(super) enum ScanError {
 
 /// Acknowledged lines that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct JournalDamage {
-    pub(super) file: PathBuf,
-    pub(super) offset: u64,
-    pub(super) what: String,
+pub struct JournalDamage {
+    pub file: PathBuf,
+    pub offset: u64,
+    /// How many bytes cannot be read; 0: they are not there.
+    pub bytes: u64,
+    pub what: String,
     /// Conversations that the damaged bytes still name.
-    pub(super) conversations: Vec<ConversationId>,
+    pub conversations: Vec<ConversationId>,
 }
 
 impl JournalDamage {
-    fn at(segment: &JournalSegment, offset: u64, what: &str) -> Self {
+    pub(super) fn of(file: &Path, what: &str) -> Self {
         Self {
-            file: segment.path.clone(),
-            offset,
+            file: file.to_owned(),
+            offset: 0,
+            bytes: 0,
             what: what.to_owned(),
             conversations: vec![],
+        }
+    }
+
+    pub(super) fn at(segment: &JournalSegment, offset: u64, damaged: &[u8]) -> Self {
+        Self {
+            offset,
+            bytes: damaged.len() as u64,
+            conversations: named_in(damaged),
+            ..Self::of(&segment.path, "acknowledged records cannot be read")
         }
     }
 }
@@ -225,7 +237,10 @@ impl JournalScan<'_> {
     }
 
     fn damaged(&mut self, segment: &JournalSegment, offset: u64, what: &str) {
-        let damage = JournalDamage::at(segment, offset, what);
+        let damage = JournalDamage {
+            offset,
+            ..JournalDamage::of(&segment.path, what)
+        };
         self.ended.damage.push(damage);
     }
 
@@ -314,9 +329,7 @@ impl JournalScan<'_> {
             };
             let was_acknowledged = place.durable >= expected || self.applied >= expected;
             if place.pos > expected && was_acknowledged {
-                let mut damage =
-                    JournalDamage::at(segment, offset, "acknowledged records cannot be read");
-                damage.conversations = named_in(&bytes[cursor..further]);
+                let damage = JournalDamage::at(segment, offset, &bytes[cursor..further]);
                 self.ended.damage.push(damage);
                 return Some((further, place.pos));
             }
@@ -325,9 +338,7 @@ impl JournalScan<'_> {
             .iter()
             .filter_map(|it| it.header.as_ref());
         if later.map(|it| it.after).any(|after| after >= expected) {
-            let mut damage =
-                JournalDamage::at(segment, offset, "acknowledged records cannot be read");
-            damage.conversations = named_in(&bytes[cursor..]);
+            let damage = JournalDamage::at(segment, offset, &bytes[cursor..]);
             self.ended.damage.push(damage);
         }
         None

@@ -6,7 +6,7 @@ use sled::{Db, IVec};
 
 use super::body::BodyPlace;
 use super::index::{self, IndexFault};
-use super::{ReadError, Store, values};
+use super::{ReadError, Store, records, values};
 
 /// Part of a log that was looked through.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl Store {
             for entry in places(db) {
                 let (key, place) = entry?;
                 let place = BodyPlace::from_bytes(&place)?;
-                if found.look_at(index::body(&mut reader, place, conversation)?)? {
+                if found.look_at(records::body(&mut reader, place, conversation)?)? {
                     let through = values::seq_in(&key);
                     let through =
                         through.ok_or_else(|| IndexFault::garbled("the key of a record"))?;

@@ -13,7 +13,8 @@ use tokio::sync::{Notify, oneshot};
 use super::body::JournalFiles;
 use super::index::{IndexFault, guarded};
 use super::recover::OpenedStore;
-use super::{Alive, ReadError};
+use super::size_limit::SizeLimit;
+use super::{Alive, JournalDamage, ReadError};
 
 /// How long a read waits for a damaged index to be built anew.
 const REBUILD_LIMIT: Duration = Duration::from_secs(10);
@@ -38,6 +39,7 @@ pub(super) struct StoreShared {
     /// The journal for reading. Who has the index's lock finds every line where the index says that it stands.
     pub(super) files: JournalFiles,
     pub(super) alive: Alive,
+    pub(super) limit: SizeLimit,
     /// Who waits for a sign of life of the writer.
     beat: Mutex<Option<oneshot::Sender<()>>>,
 }
@@ -59,6 +61,8 @@ pub(super) struct StoreState {
     pub(super) journal_bytes: u64,
     pub(super) synced_at: Option<Instant>,
     pub(super) repairs: Vec<String>,
+    /// What was found since.
+    pub(super) damage: Vec<JournalDamage>,
 }
 
 impl StoreShared {
@@ -76,6 +80,7 @@ impl StoreShared {
             dir: dir.to_owned(),
             files: JournalFiles::new(&dir.join("journal")),
             alive,
+            limit: SizeLimit::default(),
             beat: Mutex::default(),
         }
     }
@@ -90,7 +95,7 @@ impl StoreShared {
     pub(super) fn beat(&self) {
         let asked = self.beat.lock().take();
         if let Some(answer) = asked {
-            self.alive.log_state();
+            self.alive.tell();
             let _gone = answer.send(());
         }
     }

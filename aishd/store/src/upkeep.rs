@@ -11,10 +11,10 @@ use sled::{Batch, Db};
 
 use super::compact::CompactionError;
 use super::compaction_plan::SegmentFacts;
-use super::disk_room::DiskRoom;
 use super::index::{self, IndexFault, guarded};
 use super::line::JournalPosition;
 use super::recover::{self, BuildError};
+use super::requests::CompactionGoal;
 use super::segment::{self, ClosedSegment};
 use super::shared::StoreShared;
 use super::writer::StoreWriter;
@@ -194,7 +194,7 @@ impl StoreWriter {
     }
 
     pub(super) fn recheck(&mut self) {
-        let room = DiskRoom::on(&self.dir).is_ok_and(|it| it.lack().is_none());
+        let room = self.disk_room().is_ok_and(|it| it.lack().is_none());
         // Whether a segment can be begun shows whether the disk works again.
         let works = room && self.journal.roll_if_due().is_ok();
         if works {
@@ -215,6 +215,8 @@ impl StoreWriter {
             return;
         };
         let flushed = index::flush(&db);
+        let bytes = index_copy::file_bytes(&self.dir);
+        self.shared.limit.note_index(bytes);
         let is_large = self.memory.copy.is_none() && index_copy::is_due(&db, &self.dir);
         drop(db);
         match flushed {
@@ -226,12 +228,16 @@ impl StoreWriter {
 
     /// Looks which closed segments are worth to be written anew.
     pub(super) fn plan_compaction(&mut self) {
+        self.plan_compaction_for(CompactionGoal::Erased);
+    }
+
+    pub(super) fn plan_compaction_for(&mut self, goal: CompactionGoal) {
         self.plan_again = false;
         self.to_compact.clear();
         let (Some(db), Some(current)) = (self.shared.db(), self.journal.current_first()) else {
             return;
         };
-        match guarded(|| self.compaction_runs(&db, current)) {
+        match guarded(|| self.compaction_runs(&db, current, goal)) {
             Ok(runs) => self.to_compact = runs,
             Err(fault) => tracing::warn!(%fault, "could not plan a compaction of the journal"),
         }
@@ -245,6 +251,7 @@ impl StoreWriter {
         &self,
         db: &Db,
         current: JournalPosition,
+        goal: CompactionGoal,
     ) -> Result<Vec<Vec<ClosedSegment>>, IndexFault> {
         let mut holds_erased = HashSet::new();
         for (owner, pos) in index::erased(db)? {
@@ -258,7 +265,7 @@ impl StoreWriter {
             holds_erased: holds_erased.contains(&it.segment.first),
         };
         let facts: Vec<_> = segments.iter().map(facts).collect();
-        let runs = compaction_plan::runs(&facts, self.journal.segment_bytes);
+        let runs = compaction_plan::runs(&facts, self.journal.segment_bytes, goal);
         // From behind, as they are in order.
         let run_of = |run: std::ops::Range<usize>| {
             segments.truncate(run.end);

@@ -76,7 +76,7 @@ pub(super) fn listed() -> [u8; 1] {
     [LISTED]
 }
 
-/// What begins those of the same below titles.
+/// What begins those of titles.
 pub(super) fn titled() -> [u8; 1] {
     [TITLED]
 }
@@ -303,6 +303,37 @@ pub(super) fn audit(n: u64) -> Vec<u8> {
 pub(super) fn audit_in(key: &[u8]) -> Option<u64> {
     let n = key.get(1..9)?.try_into().ok()?;
     Some(u64::from_be_bytes(n))
+}
+
+/// What begins the keys under which there are places of lines.
+pub(super) fn kinds_of_places() -> [u8; 4] {
+    [EVENT, NOTE, AUDIT, PARTIAL]
+}
+
+pub(super) fn is_event(key: &[u8]) -> bool {
+    key.first() == Some(&EVENT)
+}
+
+/// Whether what such a key is about is there until it is deleted; a piece of text goes when its answer is whole.
+pub(super) fn is_kept_until_deleted(key: &[u8]) -> bool {
+    key.first() != Some(&PARTIAL)
+}
+
+/// What a place is of, in words.
+pub(super) fn spelled(key: &[u8]) -> String {
+    match key.first() {
+        Some(&EVENT) => match conversation_in(key).zip(seq_in(key)) {
+            Some((id, seq)) => format!("event {seq} of conversation {id}"),
+            None => "an event".to_owned(),
+        },
+        Some(&PARTIAL) => "a piece of text".to_owned(),
+        Some(&NOTE) => "a note".to_owned(),
+        Some(&AUDIT) => match audit_in(key) {
+            Some(n) => format!("record {n} of the audit trail"),
+            None => "a record of the audit trail".to_owned(),
+        },
+        Some(_) | None => "a line".to_owned(),
+    }
 }
 
 fn of(kind: u8, conversation: ConversationId) -> Vec<u8> {

@@ -26,7 +26,7 @@ impl Store {
         let list = || segment::list(&dir).map_err(|it| ReadError::Unavailable(it.to_string()));
         let mut segments = list()?;
         loop {
-            let mut check = TrailCheck::new(self, head, noted);
+            let mut check = TrailCheck::new(Some(head), noted);
             let damage = check.walk(&segments);
             // A segment that was written anew between the look at its head and the one at its body looks damaged, and one that
             // another holds since is not there.
@@ -35,17 +35,17 @@ impl Store {
                 |it: &[JournalSegment]| it.iter().map(|it| it.header.clone()).collect::<Vec<_>>();
             let is_whole = damage.as_ref().is_ok_and(Vec::is_empty);
             if is_whole || heads(&now) == heads(&segments) {
-                return check.finish(damage?);
+                return check.finish(damage?, |it| self.is_deleted(it));
             }
             segments = now;
         }
     }
 }
 
-struct TrailCheck<'a> {
-    store: &'a Store,
-    /// What comes behind it is not looked at.
-    head: ChainHead,
+/// Looks at what each commit tells of, in the order in which they were written.
+pub(super) struct TrailCheck {
+    /// What comes behind it is not looked at; `None`: nobody knows where the trail ends.
+    head: Option<ChainHead>,
     noted: Option<ChainHead>,
     /// The record that was noted, as it is.
     met: Option<ChainHead>,
@@ -57,13 +57,19 @@ struct TrailCheck<'a> {
     deleted: HashMap<ConversationId, u64>,
     /// Records whose fact is not there.
     gone: Vec<(u64, ConversationId, Seq)>,
+    /// Events that have no record, and the last record before each.
+    untold: Vec<(u64, LineLocation, ConversationId, Seq)>,
+    /// Facts that are not what they were.
+    changed: Vec<(u64, ConversationId, Seq)>,
+    /// Where the chain has gaps: the first missing record, the one behind it, and where that stands.
+    gaps: Vec<(u64, u64, LineLocation)>,
+    repairs: StoreRepairs,
     verdict: ChainVerdict,
 }
 
-impl<'a> TrailCheck<'a> {
-    fn new(store: &'a Store, head: ChainHead, noted: Option<ChainHead>) -> Self {
+impl TrailCheck {
+    pub(super) fn new(head: Option<ChainHead>, noted: Option<ChainHead>) -> Self {
         Self {
-            store,
             head,
             noted: noted.filter(|it| it.n > 0),
             met: None,
@@ -71,10 +77,11 @@ impl<'a> TrailCheck<'a> {
             begun: false,
             deleted: HashMap::new(),
             gone: vec![],
-            verdict: ChainVerdict {
-                head,
-                ..ChainVerdict::default()
-            },
+            untold: vec![],
+            changed: vec![],
+            gaps: vec![],
+            repairs: StoreRepairs::default(),
+            verdict: ChainVerdict::default(),
         }
     }
 
@@ -93,12 +100,13 @@ impl<'a> TrailCheck<'a> {
     }
 
     /// What is told in one commit, and whether it is so.
-    fn commit(&mut self, lines: &CommitLines<'_>) {
+    pub(super) fn commit(&mut self, lines: &CommitLines<'_>) {
         let mut facts = HashMap::new();
         for (rec, _) in lines {
             if let JournalRecord::Event(it) = rec
                 && let Ok(RecordSeq { seq }) = serde_json::from_str(it.record.get())
             {
+                self.repairs.event(it.conversation, seq, it.record.get());
                 facts.insert((it.conversation, seq), it.record.get().as_bytes());
             }
         }
@@ -107,10 +115,11 @@ impl<'a> TrailCheck<'a> {
             let JournalRecord::Audit(rec) = rec else {
                 continue;
             };
-            self.begun = true;
-            if rec.n > self.head.n {
-                continue;
+            if self.is_behind(rec.n) {
+                // The whole commit was written meanwhile.
+                return;
             }
+            self.begun = true;
             let sealed = SealedRecord {
                 n: rec.n,
                 hash: rec.hash,
@@ -124,6 +133,11 @@ impl<'a> TrailCheck<'a> {
                     told.extend(link.fact.conversation.zip(link.fact.seq));
                     self.fact(&sealed, link.fact, &facts);
                 }
+                Err(ChainBreak::Gap(missing)) => {
+                    let entry = sealed.entry().ok().map(|it| it.draft);
+                    told.extend(entry.and_then(|it| it.conversation.zip(it.seq)));
+                    self.gaps.push((sealed.n - missing, sealed.n, *location));
+                }
                 Err(broken) => {
                     // What it tells of is not looked for: one change is one finding.
                     let entry = sealed.entry().ok().map(|it| it.draft);
@@ -136,9 +150,13 @@ impl<'a> TrailCheck<'a> {
                 }
             }
         }
-        if self.begun && self.before.n <= self.head.n {
+        if self.begun {
             self.untold(lines, &told);
         }
+    }
+
+    fn is_behind(&self, n: u64) -> bool {
+        self.head.is_some_and(|it| n > it.n)
     }
 
     /// Whether what a record tells of is what it was.
@@ -151,20 +169,18 @@ impl<'a> TrailCheck<'a> {
         let (Some(conversation), Some(seq), Some(digest)) =
             (fact.conversation, fact.seq, fact.digest)
         else {
-            if let (Some(conversation), Ok(entry)) = (fact.conversation, sealed.entry())
-                && let AuditFact::ConversationDeleted = entry.draft.told
-            {
-                self.deleted.insert(conversation, sealed.n);
+            match (fact.conversation, sealed.entry().map(|it| it.draft.told)) {
+                (Some(conversation), Ok(AuditFact::ConversationDeleted)) => {
+                    self.deleted.insert(conversation, sealed.n);
+                }
+                (None, Ok(AuditFact::StoreRepaired { trail, .. })) => self.repairs.told(&trail),
+                (_, _) => {}
             }
             return;
         };
         match facts.get(&(conversation, seq)) {
             Some(bytes) if ContentDigest::of(bytes) == digest => {}
-            Some(_) => self.found(
-                Some(sealed.n),
-                None,
-                ChainFault::FactChanged(conversation, seq),
-            ),
+            Some(_) => self.changed.push((sealed.n, conversation, seq)),
             None => self.gone.push((sealed.n, conversation, seq)),
         }
     }
@@ -186,8 +202,9 @@ impl<'a> TrailCheck<'a> {
                 }
             );
             if is_audited(&record.event) && !told.contains(&(rec.conversation, record.seq)) {
-                let fault = ChainFault::Untold(rec.conversation, record.seq);
-                self.found(None, Some(place(*location)), fault);
+                let before = self.before.n;
+                self.untold
+                    .push((before, *location, rec.conversation, record.seq));
             }
             // What is copied was told of where it happened.
             if is_copy {
@@ -196,24 +213,49 @@ impl<'a> TrailCheck<'a> {
         }
     }
 
-    fn finish(mut self, damage: Vec<JournalDamage>) -> Result<ChainVerdict, ReadError> {
+    /// `damage`: where the journal cannot be read.
+    pub(super) fn finish(
+        mut self,
+        damage: Vec<JournalDamage>,
+        is_deleted: impl Fn(ConversationId) -> Result<bool, ReadError>,
+    ) -> Result<ChainVerdict, ReadError> {
+        let head = self.head.unwrap_or(self.before);
+        self.verdict.head = head;
+        self.verdict.lost = self.repairs.lost_of_trail;
+        for (first, n, at) in std::mem::take(&mut self.gaps) {
+            if !self.repairs.has_gap(first) {
+                let fault = ChainFault::Broken(ChainBreak::Gap(n - first));
+                self.found(Some(n), Some(place(at)), fault);
+            }
+        }
+        for (before, at, conversation, seq) in std::mem::take(&mut self.untold) {
+            if !self.repairs.has_gap(before + 1) {
+                self.found(None, Some(place(at)), ChainFault::Untold(conversation, seq));
+            }
+        }
+        for (n, conversation, seq) in std::mem::take(&mut self.changed) {
+            if !self.repairs.has_lost(conversation, seq) {
+                self.found(Some(n), None, ChainFault::FactChanged(conversation, seq));
+            }
+        }
         for damage in damage {
             let place = (damage.file.display().to_string(), damage.offset);
             self.found(None, Some(place), ChainFault::Journal(damage.what));
         }
         for (n, conversation, seq) in std::mem::take(&mut self.gone) {
-            let is_deleted = self.deleted.get(&conversation).is_some_and(|it| *it > n)
-                || self.store.is_deleted(conversation)?;
-            if !is_deleted {
+            let is_gone = self.deleted.get(&conversation).is_some_and(|it| *it > n)
+                || is_deleted(conversation)?
+                || self.repairs.has_lost(conversation, seq);
+            if !is_gone {
                 self.found(Some(n), None, ChainFault::FactGone(conversation, seq));
             }
         }
-        if self.before.n < self.head.n {
+        if self.before.n < head.n {
             let n = self.before.n + 1;
-            self.found(Some(n), None, ChainFault::Cut(self.head.n));
-        } else if self.before != self.head {
+            self.found(Some(n), None, ChainFault::Cut(head.n));
+        } else if self.before != head {
             let fault = ChainFault::Broken(ChainBreak::Changed);
-            self.found(Some(self.head.n), None, fault);
+            self.found(Some(head.n), None, fault);
         }
         match (self.noted, self.met) {
             (Some(noted), None) => self.found(Some(noted.n), None, ChainFault::Cut(noted.n)),
@@ -227,6 +269,43 @@ impl<'a> TrailCheck<'a> {
 
     fn found(&mut self, n: Option<u64>, place: Option<(String, u64)>, fault: ChainFault) {
         self.verdict.add(ChainFinding { n, place, fault });
+    }
+}
+
+/// What repairs of the store have told of: what they found lost is missed by nobody.
+#[derive(Default)]
+struct StoreRepairs {
+    is_told: bool,
+    /// The first record of each gap in the trail.
+    gaps: HashSet<u64>,
+    lost_of_trail: u64,
+    /// Where a record stood that is lost.
+    lost: HashSet<(ConversationId, Seq)>,
+}
+
+impl StoreRepairs {
+    fn event(&mut self, conversation: ConversationId, seq: Seq, stored: &str) {
+        // A name of a variant is not escaped, and no text can look like one outside of quotes.
+        if stored.contains(r#""event":{"record_lost""#) {
+            self.lost.insert((conversation, seq));
+        }
+    }
+
+    fn told(&mut self, trail: &[(u64, u64)]) {
+        self.is_told = true;
+        self.gaps.extend(trail.iter().map(|(first, _)| *first));
+        let of_trail = trail
+            .iter()
+            .map(|(first, last)| (last + 1).saturating_sub(*first));
+        self.lost_of_trail += of_trail.sum::<u64>();
+    }
+
+    fn has_gap(&self, first: u64) -> bool {
+        self.gaps.contains(&first)
+    }
+
+    fn has_lost(&self, conversation: ConversationId, seq: Seq) -> bool {
+        self.is_told && self.lost.contains(&(conversation, seq))
     }
 }
 

@@ -298,7 +298,7 @@ impl StoreWriter {
 
     /// Those for which there is room; the others are refused.
     fn admit(&mut self, group: Vec<WriteRequest>) -> Vec<WriteRequest> {
-        let mut room = match DiskRoom::on(&self.dir) {
+        let mut room = match self.disk_room() {
             Ok(room) => room,
             Err(error) => {
                 let error = CommitError::Io(error.to_string());
@@ -313,10 +313,10 @@ impl StoreWriter {
         let mut admitted = Vec::with_capacity(group.len());
         for request in group {
             let bytes = request.bytes() as u64;
-            if !room.has(request.claim(), bytes) {
+            if let Some(error) = room.refusal(request.claim(), bytes) {
                 self.is_full = true;
-                self.report(&CommitError::Full);
-                request.refuse(&CommitError::Full);
+                self.report(&error);
+                request.refuse(&error);
                 continue;
             }
             if room.needs_reserve(bytes) {
@@ -328,6 +328,11 @@ impl StoreWriter {
             admitted.push(request);
         }
         admitted
+    }
+
+    pub(super) fn disk_room(&self) -> io::Result<DiskRoom> {
+        let below_limit = self.shared.limit.left(self.journal.bytes());
+        DiskRoom::on(&self.dir, below_limit)
     }
 
     /// Writes the group to the journal. Text alone is not synced. After an error none of it is stored.

@@ -130,6 +130,7 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }
+        | Event::RecordLost {}
         | Event::TurnFinished { .. } => return None,
     })
 }

@@ -14,6 +14,8 @@ pub struct ChainVerdict {
     pub findings: Vec<ChainFinding>,
     /// So many more than are told.
     pub more: u64,
+    /// Records that are lost, as repairs of the store have told.
+    pub lost: u64,
 }
 
 /// Something that is not as it was written, and where.

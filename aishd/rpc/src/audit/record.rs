@@ -325,6 +325,13 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             AuditKind::ConstraintsChanged
         }
         What::ConversationDeleted => AuditKind::ConversationDeleted,
+        What::StoreRepaired { records, trail } => {
+            let of_trail: u64 = trail.iter().map(|(first, last)| last - first + 1).sum();
+            let lost =
+                format!("{records} records of conversations and {of_trail} of the trail lost");
+            record.because = Some(lost);
+            AuditKind::StoreRepaired
+        }
     }
 }
 

@@ -168,3 +168,33 @@ fn room_that_was_deleted_is_given_back() {
     }
     assert_eq!(15, read_all(&store, 2).unwrap());
 }
+
+#[test]
+fn who_asks_for_it_gets_back_all_the_room_that_is_not_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_with_segments_of(dir.path(), 256 << 10).unwrap();
+    // Pieces of texts that became whole answers are dead, and less than half of each segment.
+    for number in 1..=4 {
+        let mut author = Author::new(number);
+        for _ in 0..30 {
+            let seq = author.state.last_seq.0;
+            let half = super::text_of(number, seq + 3);
+            assert!(store.keep_partial(partial_of(number, seq + 1, 0, &half)));
+            let commit = author.turn_commit();
+            author.took(&commit);
+            block_on(store.commit(commit)).unwrap();
+        }
+    }
+    let before = store.stat().unwrap();
+    block_on(store.compact()).unwrap();
+    let after = store.stat().unwrap();
+    let dead = |it: &super::super::stat::StoreStat| it.journal_bytes - it.live_bytes.unwrap();
+    assert!(
+        dead(&before) > 20_000 && dead(&after) < 8_000,
+        "{before:?} {after:?}"
+    );
+    for number in 1..=4 {
+        assert_eq!(90, read_all(&store, number).unwrap());
+    }
+    assert!(store.check(&|_, _| {}).unwrap().is_whole());
+}

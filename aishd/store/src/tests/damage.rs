@@ -338,3 +338,29 @@ fn a_read_of_a_closed_store_says_so() {
     store.close();
     assert!(matches!(all_states(&store), Err(ReadError::Unavailable(_))));
 }
+
+#[test]
+fn a_damaged_record_of_the_audit_trail_or_a_piece_of_text_costs_no_conversation() {
+    for name in ["audit", "partial"] {
+        let dir = copy(sound().path());
+        let store = Store::open(dir.path()).unwrap();
+        assert!(store.keep_partial(partial_of(3, 900, 0, "half of an answer")));
+        // What is written behind it says that it was durable.
+        for number in [98, 99] {
+            block_on(store.commit(Author::new(number).turn_commit())).unwrap();
+        }
+        store.close();
+        let path = newest_segment(dir.path());
+        let mut bytes = fs::read(&path).unwrap();
+        let line = format!("\"rec\":{{\"{name}\":");
+        let line = line.as_bytes();
+        let at = bytes.windows(line.len()).position(|it| it == line).unwrap();
+        bytes[at + line.len() + 60] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        fs::remove_dir_all(dir.path().join("db")).unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        check_all(&store).unwrap_or_else(|it| panic!("{name}: {it}"));
+        let repairs = store.repairs().join("; ");
+        assert!(repairs.contains("is damaged at byte"), "{name}: {repairs}");
+    }
+}

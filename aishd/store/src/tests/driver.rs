@@ -10,6 +10,7 @@ use aishd_platform::failpoint;
 use serde::{Deserialize, Serialize};
 
 use super::super::Store;
+use super::super::backup::back_up;
 use super::{Author, conversation, fill};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -27,6 +28,8 @@ pub(super) struct Task {
     pub(super) churn: bool,
     /// Whose commit was refused reads what it has, again and again.
     pub(super) reads: bool,
+    /// Make a backup in this directory and end, where it is said.
+    pub(super) backup: String,
     /// How often there was such a process before, so that no number is used twice.
     pub(super) life: u64,
 }
@@ -99,6 +102,10 @@ fn in_its_own_process() {
     failpoint::arm(&task.failpoint);
     println!();
     let dir = Path::new(&task.dir);
+    if !task.backup.is_empty() {
+        back_up(dir, Path::new(&task.backup), &|_, _| {}).unwrap();
+        return;
+    }
     let store = if task.churn {
         Store::open_with_segments_of(dir, SMALL_SEGMENT).unwrap()
     } else {

@@ -5,8 +5,9 @@ use std::path::Path;
 use aish_proto::id::Seq;
 use aishd_log::event::{Event, StopReason};
 
-use super::super::Store;
-use super::{conversation, copy_dir, turn};
+use super::super::{Store, index, values};
+use super::driver::{Task, start, task};
+use super::{conversation, copy_dir, fill, read_all, turn};
 
 #[test]
 fn a_store_of_format_1_loads_with_fields_that_nobody_knows() {
@@ -40,4 +41,43 @@ fn a_store_of_format_1_loads_with_fields_that_nobody_knows() {
         store.load(conversation(3)).unwrap().is_none(),
         "it was deleted"
     );
+}
+
+/// A daemon that is killed while it makes the index of a store of before anew leaves one that the next start goes on with.
+#[test]
+fn a_kill_while_a_store_of_before_is_carried_over_loses_nothing() {
+    for place in ["recover.mid", "index.exchanged"] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        fill(&store, 3, 20);
+        store.close();
+        let db = index::open(&dir.path().join("db")).unwrap();
+        drop(db.insert(values::FORMAT, b"1").unwrap());
+        index::flush(&db).unwrap();
+        index::close(db);
+        let killed = Task {
+            failpoint: format!("{place}=kill@1"),
+            turns: 1,
+            ..task(dir.path())
+        };
+        let output = start(&[], &killed).wait_with_output().unwrap();
+        assert!(!output.status.success(), "{place} was never passed");
+        let store = Store::open(dir.path()).unwrap();
+        for number in 1..=3 {
+            assert_eq!(60, read_all(&store, number).unwrap(), "{place}");
+        }
+        assert!(store.check(&|_, _| {}).unwrap().is_whole(), "{place}");
+    }
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/store/v1");
+    let dir = tempfile::tempdir().unwrap();
+    copy_dir(&kept, dir.path());
+    let killed = Task {
+        failpoint: "recover.mid=kill@1".to_owned(),
+        ..task(dir.path())
+    };
+    let output = start(&[], &killed).wait_with_output().unwrap();
+    assert!(!output.status.success());
+    let store = Store::open(dir.path()).unwrap();
+    let records = store.records_after(conversation(1), Seq(0), usize::MAX);
+    assert_eq!(5, records.unwrap().len());
 }

@@ -11,7 +11,7 @@ use ulid::Ulid;
 use super::super::journal::{Journal, JournalEntry, JournalResume};
 use super::super::{CommitError, DiskClaim, Store, scan, segment};
 use super::driver::{Task, said, start, task};
-use super::{Author, block_on, conversation, crash, finished, read_all, user_message};
+use super::{Author, block_on, conversation, crash, fill, finished, read_all, turn, user_message};
 
 /// A small file system of its own, gone with this.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ fn check_full_disk(megabytes: u32) {
     let mut big = Author::new(2);
     let error = loop {
         let number = big.state.last_seq.0 + 1;
-        let turn = Some(super::turn(2, number));
+        let turn = Some(turn(2, number));
         let commit = big.commit(vec![
             (user_message(long.clone(), None), turn),
             (finished(""), turn),
@@ -301,4 +301,38 @@ fn what_could_not_be_synced_is_cut_off_and_not_read_back() {
     journal.append(&entry()).unwrap();
     journal.sync().unwrap();
     assert_eq!(vec![1, 3], read());
+}
+
+#[test]
+fn a_store_with_a_limit_says_so_before_it_and_lets_what_has_begun_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    fill(&store, 1, 2);
+    let taken = store.stat().unwrap().bytes();
+    assert_eq!(None, store.health().warning);
+    store.set_limit(Some(taken + 100_000));
+    let question = |number| {
+        let text = "long ".repeat(2_000);
+        Author::new(number).commit(vec![(user_message(text, None), Some(turn(number, 1)))])
+    };
+    let mut taken = 0;
+    let refused = (10..30).find_map(|it| {
+        taken += 1;
+        block_on(store.commit(question(it))).err()
+    });
+    assert!(matches!(refused, Some(CommitError::Limit)), "{refused:?}");
+    let health = store.health();
+    let problem = health.problem.unwrap();
+    assert!(problem.contains("store.max_bytes"), "{problem}");
+    assert!(health.warning.is_some() && taken > 5, "{taken}");
+    // Its end is taken.
+    let begun = Author {
+        number: 10,
+        state: store.load(conversation(10)).unwrap().unwrap().state,
+    };
+    let end = begun.commit(vec![(finished("done"), Some(turn(10, 1)))]);
+    block_on(store.commit(end)).unwrap();
+    store.set_limit(None);
+    block_on(store.commit(question(40))).unwrap();
+    assert_eq!(None, store.health().problem);
 }

@@ -1,15 +1,19 @@
 //! The store's suites. Faults are seeded, and every failure prints its seed.
 
 mod audit;
+mod backup;
+mod check;
 mod commit;
 mod compaction;
 mod crash;
 mod damage;
 mod driver;
+mod erasure;
 mod fixture;
 mod full;
 mod listing;
 mod power;
+mod repair;
 mod resources;
 mod spending;
 

@@ -1,0 +1,502 @@
+//! Copies of the journal in another directory, and stores made of them. The journal alone is copied: the index is made of it.
+//!
+//! Whoever copies needs nobody's leave and holds nobody up. Closed segments never change under their name, but for compaction,
+//! which puts another file there: the files are opened first, and when the list of segments is the same before and after that,
+//! what is open is the journal as it was at one moment. Up to the last whole commit of its last segment it is a prefix of the
+//! history.
+//!
+//! Each file of a backup is named after what is in it, and a manifest says which belong to it. It is exchanged in one step when
+//! everything is there, so that a backup which is cut off leaves the one before.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use aish_proto::id::Epoch;
+use aishd_log::time::Timestamp;
+use aishd_log::tool::ContentDigest;
+use aishd_platform::file_lock::{self, LockError};
+use aishd_platform::{clock, failpoint};
+use serde::{Deserialize, Serialize};
+
+use super::journal::{Journal, JournalResume};
+use super::line::{self, FORMAT, JournalPosition};
+use super::lock::StoreLock;
+use super::segment::{self, JournalSegment};
+use super::{OpenError, Store, disk, journal_exchange, scan};
+
+const MANIFEST: &str = "backup.json";
+const SEGMENTS: &str = "journal";
+const LOCK: &str = "lock";
+/// Segments that change while they are opened are opened again, so often.
+const ATTEMPTS: usize = 100;
+const CHUNK: usize = 256 * 1024;
+
+/// What a backup holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreBackup {
+    pub at: Timestamp,
+    pub files: u64,
+    pub bytes: u64,
+    /// Of these were copied this time.
+    pub copied_bytes: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("{path}")]
+    Io {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{0} holds no store")]
+    NoStore(String),
+    #[error("{0} has other files in it: name a directory that is empty, or an earlier backup")]
+    NotEmpty(String),
+    #[error("another backup is being made in {0}")]
+    Busy(String),
+    #[error("{0} is no backup: it has no {MANIFEST}")]
+    NoBackup(String),
+    #[error("the backup {path} is damaged: {what}")]
+    Damaged { path: String, what: String },
+    #[error("the backup has format {found}, and this program knows formats up to {known}")]
+    Newer { found: u32, known: u32 },
+    #[error("there is a store in {0} already")]
+    HasStore(String),
+    #[error("the journal changed {ATTEMPTS} times while it was opened")]
+    Restless,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct BackupManifest {
+    /// The form of this file.
+    v: u32,
+    /// The newest format of its segments.
+    format: u32,
+    at: Timestamp,
+    segments: Vec<BackupFile>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct BackupFile {
+    /// As the segment is called in a store.
+    name: String,
+    /// As it is called here.
+    file: String,
+    bytes: u64,
+    sha256: ContentDigest,
+}
+
+fn at_path(path: &Path) -> impl FnOnce(io::Error) -> BackupError + use<> {
+    let path = path.display().to_string();
+    move |source| BackupError::Io { path, source }
+}
+
+/// Brings the backup in `target` up to the store in `dir`, which may be in use; the directory is made where it is not there.
+/// Files that it has already are not copied again. Blocks.
+pub fn back_up(
+    dir: &Path,
+    target: &Path,
+    progress: &dyn Fn(u64, u64),
+) -> Result<StoreBackup, BackupError> {
+    let journal = dir.join("journal");
+    let opened = open_all(&journal)?;
+    if opened.is_empty() {
+        return Err(BackupError::NoStore(dir.display().to_string()));
+    }
+    let mut backup = BackupDirectory::take(target)?;
+    let at = clock::now();
+    let last = opened.len() - 1;
+    let lengths = opened
+        .iter()
+        .map(|it| it.file.metadata().map_or(0, |it| it.len()));
+    let total: u64 = lengths.sum();
+    let (mut segments, mut done, mut copied_bytes) = (vec![], 0, 0);
+    for (number, segment) in opened.iter().enumerate() {
+        let bytes = if number == last {
+            segment.whole_commits()
+        } else {
+            segment.file.metadata().map(|it| it.len())
+        };
+        let bytes = bytes.map_err(at_path(&segment.path))?;
+        let (file, is_new) = backup.keep(segment, bytes)?;
+        if is_new {
+            copied_bytes += bytes;
+        }
+        done += bytes;
+        progress(done, total);
+        segments.push(file);
+        failpoint::pass("backup.mid");
+    }
+    let bytes = segments.iter().map(|it| it.bytes).sum();
+    let files = segments.len() as u64;
+    backup.finish(at, segments)?;
+    Ok(StoreBackup {
+        at,
+        files,
+        bytes,
+        copied_bytes,
+    })
+}
+
+/// A segment as it was when all were opened.
+struct OpenedSegment {
+    path: PathBuf,
+    file: File,
+}
+
+/// All segments at one moment.
+fn open_all(journal: &Path) -> Result<Vec<OpenedSegment>, BackupError> {
+    let list = || segment::list(journal).map_err(at_path(journal));
+    let what = |it: &JournalSegment| (it.first, it.header.clone());
+    let mut before = list()?;
+    for _ in 0..ATTEMPTS {
+        let opened: io::Result<Vec<_>> = before
+            .iter()
+            .map(|it| {
+                Ok(OpenedSegment {
+                    file: File::open(&it.path)?,
+                    path: it.path.clone(),
+                })
+            })
+            .collect();
+        let after = list()?;
+        match opened {
+            // One that was begun meanwhile is not in it.
+            Ok(opened)
+                if after
+                    .iter()
+                    .take(before.len())
+                    .map(what)
+                    .eq(before.iter().map(what)) =>
+            {
+                return Ok(opened);
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(at_path(journal)(error));
+            }
+            Ok(_) | Err(_) => before = after,
+        }
+    }
+    Err(BackupError::Restless)
+}
+
+impl OpenedSegment {
+    /// Up to where it has whole commits, which are durable then.
+    fn whole_commits(&self) -> io::Result<u64> {
+        let mut bytes = vec![];
+        (&self.file).seek(SeekFrom::Start(0))?;
+        (&self.file).read_to_end(&mut bytes)?;
+        self.file.sync_data()?;
+        let (mut at, mut whole) = (0, 0);
+        while at < bytes.len() {
+            let Some((rec, length)) = line::check(&bytes[at..]) else {
+                let next = line::next_readable(&bytes, at);
+                if next == bytes.len() {
+                    break;
+                }
+                // What is damaged is kept as it is.
+                at = next;
+                continue;
+            };
+            at += length;
+            let place = line::parse(rec).ok().map(|it| it.place());
+            if place.is_some_and(|it| it.is_none_or(|it| it.last)) {
+                whole = at;
+            }
+        }
+        Ok(whole as u64)
+    }
+
+    /// The name of what is in its first `bytes` bytes.
+    fn name(&self, bytes: u64) -> io::Result<String> {
+        let mut header = vec![0; 4096];
+        (&self.file).seek(SeekFrom::Start(0))?;
+        let length = (&self.file).read(&mut header)?;
+        let header = &header[..length];
+        let line = line::check(header).map_or(header.len(), |(_, length)| length);
+        let sum = crc32c::crc32c(&header[..line]);
+        let stem = self.path.file_stem().unwrap_or_default().display();
+        Ok(format!("{stem}-{sum:08x}-{bytes}.jsonl"))
+    }
+}
+
+/// A directory that holds a backup, or will.
+struct BackupDirectory {
+    path: PathBuf,
+    /// What it has from earlier.
+    known: Vec<BackupFile>,
+    _lock: File,
+}
+
+impl BackupDirectory {
+    fn take(path: &Path) -> Result<Self, BackupError> {
+        disk::make_dir(path).map_err(at_path(path))?;
+        let known = match read_manifest(path) {
+            Ok(manifest) => manifest.segments,
+            Err(BackupError::NoBackup(_)) => {
+                let ours = [LOCK, SEGMENTS];
+                for entry in fs::read_dir(path).map_err(at_path(path))? {
+                    let name = entry.map_err(at_path(path))?.file_name();
+                    let is_ours = ours.iter().any(|it| name == *it)
+                        || name.to_str().is_some_and(|it| it.starts_with(MANIFEST));
+                    if !is_ours {
+                        return Err(BackupError::NotEmpty(path.display().to_string()));
+                    }
+                }
+                vec![]
+            }
+            Err(error) => return Err(error),
+        };
+        let lock_path = path.join(LOCK);
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(disk::no_follow())
+            .open(&lock_path)
+            .map_err(at_path(&lock_path))?;
+        match file_lock::take(&mut lock) {
+            Ok(()) => file_lock::sign(&mut lock).map_err(at_path(&lock_path))?,
+            Err(LockError::Held(_)) => return Err(BackupError::Busy(path.display().to_string())),
+            Err(LockError::Io(source)) => return Err(at_path(&lock_path)(source)),
+        }
+        let segments = path.join(SEGMENTS);
+        disk::make_dir(&segments).map_err(at_path(&segments))?;
+        Ok(Self {
+            path: path.to_owned(),
+            known,
+            _lock: lock,
+        })
+    }
+
+    /// Sees to it that the first `bytes` bytes of a segment are here. Returns whether they had to be copied.
+    fn keep(
+        &mut self,
+        segment: &OpenedSegment,
+        bytes: u64,
+    ) -> Result<(BackupFile, bool), BackupError> {
+        let file = segment.name(bytes).map_err(at_path(&segment.path))?;
+        let target = self.path.join(SEGMENTS).join(&file);
+        let has = fs::metadata(&target).is_ok_and(|it| it.len() == bytes);
+        let known = self.known.iter().find(|it| it.file == file);
+        if let Some(known) = known.filter(|_| has) {
+            return Ok((known.clone(), false));
+        }
+        let copied = copy(&segment.file, &target, Some(bytes)).map_err(at_path(&target))?;
+        let name = segment.path.file_name().unwrap_or_default();
+        let kept = BackupFile {
+            name: name.display().to_string(),
+            file,
+            bytes,
+            sha256: copied,
+        };
+        Ok((kept, true))
+    }
+
+    /// From now on this is the backup; files of the one before that are not in it go.
+    fn finish(self, at: Timestamp, segments: Vec<BackupFile>) -> Result<(), BackupError> {
+        let directory = self.path.join(SEGMENTS);
+        disk::sync_dir(&directory).map_err(at_path(&directory))?;
+        let listed: HashSet<String> = segments.iter().map(|it| it.file.clone()).collect();
+        let manifest = BackupManifest {
+            v: 1,
+            format: FORMAT,
+            at,
+            segments,
+        };
+        let path = self.path.join(MANIFEST);
+        let draft = self.path.join("backup.json.part");
+        let text = serde_json::to_vec_pretty(&manifest).map_err(|it| at_path(&path)(it.into()))?;
+        let _left_over = fs::remove_file(&draft);
+        let written = disk::create_new(&draft).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        });
+        failpoint::pass("backup.copied");
+        written
+            .and_then(|()| disk::rename(&draft, &path))
+            .map_err(at_path(&path))?;
+        let removed = fs::read_dir(&directory).and_then(|entries| {
+            for entry in entries {
+                let entry = entry?;
+                if !listed.contains(&entry.file_name().display().to_string()) {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            disk::sync_dir(&directory)
+        });
+        removed.map_err(at_path(&directory))
+    }
+}
+
+/// Copies the first bytes, all where none is said, into a file that gets its name when it is whole. Returns their digest.
+fn copy(mut from: &File, target: &Path, bytes: Option<u64>) -> io::Result<ContentDigest> {
+    use sha2::Digest as _;
+    let draft = target.with_extension("part");
+    let _left_over = fs::remove_file(&draft);
+    let mut to = disk::create_new(&draft)?;
+    from.seek(SeekFrom::Start(0))?;
+    let mut digest = sha2::Sha256::new();
+    let mut chunk = vec![0; CHUNK];
+    let mut left = bytes.unwrap_or(u64::MAX);
+    while left > 0 {
+        let wanted = usize::try_from(left).map_or(CHUNK, |it| it.min(CHUNK));
+        let length = from.read(&mut chunk[..wanted])?;
+        if length == 0 {
+            break;
+        }
+        digest.update(&chunk[..length]);
+        to.write_all(&chunk[..length])?;
+        left -= length as u64;
+    }
+    if bytes.is_some() && left > 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    to.sync_all()?;
+    fs::rename(&draft, target)?;
+    Ok(ContentDigest(digest.finalize().into()))
+}
+
+fn read_manifest(backup: &Path) -> Result<BackupManifest, BackupError> {
+    let path = backup.join(MANIFEST);
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(BackupError::NoBackup(backup.display().to_string()));
+        }
+        Err(error) => return Err(at_path(&path)(error)),
+    };
+    let manifest: BackupManifest =
+        serde_json::from_slice(&text).map_err(|error| BackupError::Damaged {
+            path: path.display().to_string(),
+            what: error.to_string(),
+        })?;
+    if manifest.format > FORMAT {
+        return Err(BackupError::Newer {
+            found: manifest.format,
+            known: FORMAT,
+        });
+    }
+    Ok(manifest)
+}
+
+/// Makes a store in `dir` of a backup; there must be none. It begins a new epoch, because what came after the backup never was.
+/// Blocks.
+pub fn restore(
+    backup: &Path,
+    dir: &Path,
+    progress: &dyn Fn(u64, u64),
+) -> Result<StoreBackup, BackupError> {
+    let manifest = read_manifest(backup)?;
+    let holds = |name: &str| dir.join(name).exists();
+    if holds("journal") || holds("db") {
+        return Err(BackupError::HasStore(dir.display().to_string()));
+    }
+    disk::make_dir(dir).map_err(at_path(dir))?;
+    let mut lock = StoreLock::take(dir)?;
+    lock.write_pid().map_err(at_path(dir))?;
+    let draft = journal_exchange::draft(dir);
+    disk::remove_dir(&draft).map_err(at_path(&draft))?;
+    disk::make_dir(&draft).map_err(at_path(&draft))?;
+    let total: u64 = manifest.segments.iter().map(|it| it.bytes).sum();
+    let mut done = 0;
+    for listed in &manifest.segments {
+        let damaged = |what: &str| BackupError::Damaged {
+            path: backup.display().to_string(),
+            what: format!("{}: {what}", listed.file),
+        };
+        // A name comes from a file that anybody may have written.
+        let plain = |it: &str| Path::new(it).file_name().is_some_and(|name| name == it);
+        if !plain(&listed.file) || !plain(&listed.name) {
+            return Err(damaged("it is no name of a file"));
+        }
+        let source = backup.join(SEGMENTS).join(&listed.file);
+        let file = match File::open(&source) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(damaged("it is missing"));
+            }
+            Err(error) => return Err(at_path(&source)(error)),
+        };
+        let target = draft.join(&listed.name);
+        let found = copy(&file, &target, None).map_err(at_path(&target))?;
+        if found != listed.sha256 {
+            return Err(damaged("it is not what was written"));
+        }
+        done += listed.bytes;
+        progress(done, total);
+    }
+    begin_epoch(&draft)?;
+    disk::sync_dir(&draft).map_err(at_path(&draft))?;
+    let journal = dir.join("journal");
+    disk::rename(&draft, &journal).map_err(at_path(&journal))?;
+    drop(lock);
+    // Makes the index, and shows that it can be read.
+    Store::open(dir)?.close();
+    Ok(StoreBackup {
+        at: manifest.at,
+        files: manifest.segments.len() as u64,
+        bytes: total,
+        copied_bytes: total,
+    })
+}
+
+/// Places that were told of after the backup must not be taken for those of what comes now.
+fn begin_epoch(journal: &Path) -> Result<(), BackupError> {
+    let segments = segment::list(journal).map_err(at_path(journal))?;
+    let mut last: JournalPosition = 0;
+    let ended = scan::read(&segments, None, &mut |lines| {
+        last = lines.last().map_or(last, |(_, at)| at.pos);
+        Ok(())
+    });
+    let ended = ended.map_err(|it| at_path(journal)(io::Error::other(it)))?;
+    let resume = JournalResume {
+        newest: segments.last().map(|it| it.first),
+        at: None,
+        next_pos: ended.pos.max(last) + 1,
+        durable: ended.pos.max(last),
+        committed: ended.committed,
+        bytes: 0,
+    };
+    let journal_dir = journal;
+    let mut journal =
+        Journal::resume(journal_dir, Epoch(clock::ulid()), resume).map_err(at_path(journal_dir))?;
+    journal.roll().map_err(at_path(journal_dir))
+}
+
+/// As [`restore`], for a store that may be there: with `replace` it is put aside, and returned where it is then. Nothing of it is
+/// changed before the other one is whole.
+pub fn restore_in_place(
+    backup: &Path,
+    dir: &Path,
+    replace: bool,
+    progress: &dyn Fn(u64, u64),
+) -> Result<(StoreBackup, Option<PathBuf>), BackupError> {
+    let has_store = dir.join("journal").exists() || dir.join("db").exists();
+    if !has_store || !replace {
+        return Ok((restore(backup, dir, progress)?, None));
+    }
+    // Nobody opens it meanwhile.
+    let mut lock = StoreLock::take(dir)?;
+    lock.write_pid().map_err(at_path(dir))?;
+    let beside = |what: &str| {
+        let name = dir.file_name().unwrap_or_default().display().to_string();
+        dir.with_file_name(format!("{name}.{what}"))
+    };
+    let draft = beside("new");
+    disk::remove_dir(&draft).map_err(at_path(&draft))?;
+    let restored = restore(backup, &draft, progress);
+    let restored = restored.inspect_err(|_| drop(disk::remove_dir(&draft)))?;
+    let aside = beside(&format!("before-{}", clock::ulid()));
+    disk::rename(dir, &aside).map_err(at_path(&aside))?;
+    disk::rename(&draft, dir).map_err(at_path(dir))?;
+    Ok((restored, Some(aside)))
+}
