@@ -34,6 +34,7 @@ pub mod route;
 pub mod sampling;
 pub mod schema;
 pub mod shell;
+pub mod store;
 pub mod tool;
 pub mod transfer;
 pub mod turn;

@@ -9,7 +9,7 @@ use crate::id::Epoch;
 use crate::method::{ClientRole, Method, MethodOrder};
 use crate::{
     attach, audit, config, confirm, context, conversation, daemon, doctor, error, event, intent,
-    kept, log, mcp, memory, model, norris, permission, prompt, resource, route, shell, tool,
+    kept, log, mcp, memory, model, norris, permission, prompt, resource, route, shell, store, tool,
     transfer, turn, usage, version,
 };
 
@@ -43,6 +43,9 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         daemon::Schema,
         daemon::Metrics,
         doctor::Doctor,
+        store::Stat,
+        store::Check,
+        store::Compact,
         log::Tail,
         daemon::BlobPut,
         conversation::Create,

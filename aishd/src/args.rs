@@ -40,16 +40,34 @@ pub enum OfflineCommand {
         #[command(subcommand)]
         command: ConfigAction,
     },
-    /// The store as it lies there; used by `aishctl doctor`
+    /// The store as it lies there; used by `aishctl doctor`, `store`, `backup` and `restore`
     #[command(hide = true)]
     Store {
         #[command(subcommand)]
-        command: LookArguments,
+        command: StoreCommand,
     },
 }
 
-#[derive(Clone, Copy, Debug, Subcommand)]
-pub enum LookArguments {
-    /// Read it and change nothing
+/// What is done with a store that no daemon need have open. Progress and the result are lines of JSON.
+#[derive(Clone, Debug, Subcommand)]
+pub enum StoreCommand {
+    /// A line of a report
     Look,
+    /// How much room it takes
+    Stat,
+    /// Read all of it
+    Check,
+    /// Give back what is not needed
+    Compact,
+    /// Set aside what is damaged
+    Repair,
+    /// Bring a backup up to it
+    Backup { target: PathBuf },
+    /// Make it of a backup
+    Restore {
+        backup: PathBuf,
+        /// Put the store that is there aside
+        #[arg(long)]
+        replace: bool,
+    },
 }

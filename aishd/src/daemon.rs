@@ -10,6 +10,8 @@ mod rule_audit;
 mod rules;
 mod sessions;
 mod stop;
+mod store_chores;
+mod store_commands;
 mod store_look;
 mod watch;
 
@@ -59,7 +61,7 @@ use tokio_util::sync::CancellationToken;
 use self::configuration::{ConfigFault, StartConfiguration};
 use self::rule_audit::StoreWitness;
 use self::stop::{DaemonSignals, StopTokens};
-use crate::args::{DaemonArgs, LookArguments, OfflineCommand};
+use crate::args::{DaemonArgs, OfflineCommand};
 use crate::service::{self, StorePulse};
 use crate::socket::{self, ListeningSocket, SocketError, SocketFile};
 
@@ -91,11 +93,8 @@ pub fn main(args: &DaemonArgs) -> ExitCode {
         };
         return command::run(command, desk);
     }
-    if let Some(OfflineCommand::Store {
-        command: LookArguments::Look,
-    }) = &args.command
-    {
-        return store_look::run(args);
+    if let Some(OfflineCommand::Store { command }) = &args.command {
+        return store_commands::run(args, command);
     }
     match start(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -257,6 +256,7 @@ async fn run(
         witness,
         (&server.directory, hub, manifests),
     );
+    store_chores::begin(&mut chores, &server, &store);
     let serving = listen::listen(server.clone(), listener);
     let working = async {
         let ((), until) = tokio::join!(serving, stop::in_order(&server, &stops, signals));

@@ -82,6 +82,7 @@ mod shell_limits;
 mod shell_order;
 mod shell_told;
 mod stop;
+mod store_limits;
 mod thinking;
 mod too_large;
 mod tools;

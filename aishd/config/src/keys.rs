@@ -88,6 +88,10 @@ max_conversations_in_memory = 32
 client_stall = "30s"
 daily_spend_usd = 0.0
 
+[store]
+max_bytes = 0
+keep_days = 0
+
 [shutdown]
 grace = "2s"
 
@@ -143,6 +147,8 @@ tables! {
         limits: Limits,
         /// The daemon itself.
         daemon: Daemon,
+        /// What is kept of conversations, and how long. Changes count at once.
+        store: Store,
         /// Stopping the daemon.
         shutdown: Shutdown,
         /// The daemon's log.
@@ -439,6 +445,16 @@ tables! {
     Daemon {
         /// The directory that holds the conversations; `$XDG_STATE_HOME/aish` when it is not said.
         state: KeyLeaf<PathBuf>,
+    }
+
+    /// What is kept of conversations.
+    Store {
+        /// How large it may become, in bytes; 0: as large as the disk. Beyond it nothing begins until conversations are
+        /// deleted; what has begun goes to its end. `aishctl doctor` warns when nine tenths are taken.
+        max_bytes: KeyLeaf<WholeNumber<0, 1_000_000_000_000_000>>,
+        /// Conversations that nobody has used for so many days are deleted, also those that were put away; 0: none are. One in
+        /// which something runs or waits for you stays.
+        keep_days: KeyLeaf<WholeNumber<0, 36_500>>,
     }
 
     /// Stopping the daemon.

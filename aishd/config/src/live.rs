@@ -17,7 +17,7 @@ use super::effective_values::{self, ShownValue};
 use super::fault::Fault;
 use super::layers::LayerPaths;
 use super::load::{self, IgnoredProjectFile, LoadedConfig};
-use super::settings::{NotifySettings, Settings, UiSettings, needs_restart};
+use super::settings::{NotifySettings, Settings, StoreSettings, UiSettings, needs_restart};
 use super::{project, trust};
 
 /// The configuration in force.
@@ -71,6 +71,7 @@ pub struct ConfigStatus {
     pub ui: UiSettings,
     pub notify: NotifySettings,
     pub grace: Duration,
+    pub store: StoreSettings,
 }
 
 /// What to do with a file that has errors.
@@ -115,6 +116,7 @@ impl LiveConfig {
             ui: settings.ui.clone(),
             notify: settings.notify.clone(),
             grace: settings.grace,
+            store: settings.store,
         };
         Self {
             place,
@@ -175,6 +177,7 @@ impl LiveConfig {
             ui: settings.ui.clone(),
             notify: settings.notify.clone(),
             grace: settings.grace,
+            store: settings.store,
         };
         self.models.send_if_modified(|models| {
             let differs = *models != settings.models;

@@ -47,11 +47,21 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// Time that running turns get at a stop.
     pub grace: Duration,
+    pub store: StoreSettings,
     pub log: LoggingSettings,
     pub notify: NotifySettings,
     pub ui: UiSettings,
     /// Every key that is said, with the value that counts.
     pub entries: Vec<TableEntry>,
+}
+
+/// What is kept of conversations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// How large it may become; `None`: as large as the disk.
+    pub max_bytes: Option<u64>,
+    /// Conversations that nobody has used for so many days are deleted; `None`: none are.
+    pub keep_days: Option<u32>,
 }
 
 /// What is logged, and how.
@@ -131,6 +141,7 @@ impl Settings {
             client_stall: time(&limits.client_stall),
             state: file.daemon.state.as_ref().map(|it| home(&it.value)),
             grace: time(&file.shutdown.grace),
+            store: StoreSettings::of(file),
             log: LoggingSettings::of(file),
             notify: NotifySettings::of(file),
             ui: UiSettings::of(file),
@@ -214,6 +225,18 @@ impl LoggingSettings {
             format: value_of(&log.format).unwrap_or(LogFormat::Auto),
             redact: value_of(&log.redact).unwrap_or_default(),
             content: value_of(&log.content).unwrap_or(false),
+        }
+    }
+}
+
+impl StoreSettings {
+    fn of(file: &File) -> Self {
+        let store = &file.store;
+        let bytes = store.max_bytes.as_ref().map(|it| it.value.0);
+        let days = store.keep_days.as_ref().map(|it| it.value.0);
+        Self {
+            max_bytes: bytes.filter(|it| *it > 0),
+            keep_days: days.filter(|it| *it > 0).and_then(|it| it.try_into().ok()),
         }
     }
 }

@@ -430,14 +430,6 @@ impl ConversationDirectory {
         .await
     }
 
-    /// Returns once what was deleted and forgotten has left every file of the store.
-    ///
-    /// # Errors
-    /// Why it has not, in words.
-    pub async fn erase(&self) -> Result<(), String> {
-        self.services.store.erase().await
-    }
-
     /// A page of the list, last used first.
     pub async fn list(&self, query: ListQuery) -> Result<ListPage, RequestError> {
         Ok(self.blocking(move |store| store.list(&query)).await??)

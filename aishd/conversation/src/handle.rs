@@ -8,6 +8,7 @@ use aishd_log::event::{Record, StopReason};
 use aishd_log::eviction::EvictedExchange;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::resource::{ResourceChange, ResourceData, ResourceHead, ResourceName};
+use aishd_log::time::Timestamp;
 use aishd_rules::level_request::WantedLevel;
 pub use aishd_store::ReadError;
 use aishd_store::{PAGE_BYTES, Store, pages};
@@ -246,6 +247,11 @@ impl ConversationHandle {
 
     pub(crate) async fn delete(&self, by: AnsweringPerson) -> Result<(), RequestError> {
         self.request(|reply| ActorRequest::Delete(by, reply)).await
+    }
+
+    pub(crate) async fn delete_unused(&self, since: Timestamp) -> Result<bool, RequestError> {
+        self.request(|reply| ActorRequest::DeleteUnused(since, reply))
+            .await
     }
 
     /// Returns once every request before this one has been done, or the actor has gone.

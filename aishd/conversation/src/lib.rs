@@ -18,6 +18,7 @@ pub mod request_error;
 pub mod requests;
 mod services;
 pub mod spending;
+pub mod store_upkeep;
 pub mod turns;
 pub mod view;
 

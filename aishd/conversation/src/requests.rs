@@ -215,6 +215,8 @@ pub(crate) enum ActorRequest {
     RunCommand(Box<UserCommandRequest>, ActorReply<BegunUserCommand>),
     CancelCommand(String, AnsweringPerson, ActorReply<bool>),
     Delete(AnsweringPerson, ActorReply<()>),
+    /// Delete it if nobody has used it since then.
+    DeleteUnused(Timestamp, ActorReply<bool>),
     /// Says that everything before it has been done.
     Drain(ActorReply<()>),
 }

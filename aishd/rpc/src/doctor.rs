@@ -342,6 +342,20 @@ fn store(server: &RpcServer) -> DoctorCheck {
             "aishd goes on by itself once the disk takes data again",
         );
     }
+    if let Some(first) = health.damage.first() {
+        let damage = format!("{detail} · {first}");
+        return fix(
+            check("store", CheckOutcome::Fail, damage),
+            "aishctl store check says all of it; a backup may still have what is lost",
+        );
+    }
+    if let Some(warning) = health.warning {
+        let warned = check("store", CheckOutcome::Warn, format!("{detail} · {warning}"));
+        return fix(
+            warned,
+            "aishctl store compact, delete conversations, or raise store.max_bytes",
+        );
+    }
     let repairs = health.repairs.join("; ");
     if !repairs.is_empty() {
         let warned = check("store", CheckOutcome::Warn, format!("{detail} · {repairs}"));

@@ -43,6 +43,7 @@ mod route;
 mod saved_prompt;
 mod shell;
 pub mod socket_peer;
+pub mod store;
 mod stored_result;
 mod tool_list;
 mod tool_run;
@@ -57,7 +58,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use aish_proto::id::Epoch;
+use aish_proto::id::{ConversationId, Epoch};
 use aish_proto::limits::ProtocolLimits;
 use aish_proto::method::{Method, MethodOrder};
 use aishd_config::live::LiveConfig;
@@ -100,6 +101,7 @@ pub struct RpcServer {
     /// Subscriptions that have not been sent their last event.
     untold: watch::Sender<usize>,
     counters: RpcCounters,
+    check: store::RunningCheck,
     /// Why a client was cut, by its process id, until it is told.
     cut: Mutex<HashMap<u32, String>>,
 }
@@ -163,6 +165,11 @@ impl RpcServer {
         self.config.watch_status().borrow().grace
     }
 
+    /// Whether a client is attached to this conversation.
+    pub fn is_attached(&self, conversation: ConversationId) -> bool {
+        self.rooms.attached(conversation) > 0
+    }
+
     /// Waits until every subscription has been sent all there is, the word of the stop included.
     pub async fn farewell(&self) {
         let mut untold = self.untold.subscribe();
@@ -210,6 +217,7 @@ impl RpcServer {
             rooms: RoomTable::default(),
             untold: watch::channel(0).0,
             counters: RpcCounters::default(),
+            check: store::RunningCheck::default(),
             cut: Mutex::default(),
         }
     }
@@ -228,6 +236,7 @@ fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     let mut module = RpcModule::from_arc(server);
     daemon::register_all(&mut module);
     doctor::register_all(&mut module);
+    store::register_all(&mut module);
     log::register_all(&mut module);
     conversation::register_all(&mut module);
     transfer::register_all(&mut module);

@@ -1,15 +1,11 @@
 //! `aishd store look`: the store as it lies there, for `aishctl doctor` where no daemon runs that could be asked.
 
 use std::io::Write as _;
-use std::process::ExitCode;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aishd_config::environment_variables;
 use aishd_store::inspection::{StoreLook, WholeReading, look};
 use serde::Serialize;
-
-use super::{configuration, exit};
-use crate::args::DaemonArgs;
 
 /// Somebody waits for it.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -23,21 +19,11 @@ struct ReportLine {
     fix: Option<&'static str>,
 }
 
-pub(super) fn run(args: &DaemonArgs) -> ExitCode {
-    let configured = match configuration::load(args, &environment_variables::read()) {
-        Ok(configured) => configured,
-        // That is told by those who look at the configuration.
-        Err(error) => {
-            let _nobody_reads = writeln!(std::io::stderr(), "aishd: {error:#}");
-            return ExitCode::from(exit::CONFIG);
-        }
-    };
-    let store = configured.state.join("store");
-    let found = look(&store, Instant::now() + WITHIN);
+pub(super) fn run(store: &Path) {
+    let found = look(store, Instant::now() + WITHIN);
     let check = report_line(&store.display().to_string(), found);
     let text = serde_json::to_string(&check).unwrap_or_default();
     let _nobody_reads = writeln!(std::io::stdout(), "{text}");
-    ExitCode::SUCCESS
 }
 
 fn report_line(place: &str, found: StoreLook) -> ReportLine {
@@ -65,7 +51,7 @@ fn report_line(place: &str, found: StoreLook) -> ReportLine {
             "fail",
             format!("{place}: {why}; nothing was changed"),
             Some(
-                "keep a copy of that directory, then restore a backup into it, or start with another: aishd --state",
+                "aishctl store check says what; then aishctl store repair, or aishctl restore BACKUP",
             ),
         ),
     }

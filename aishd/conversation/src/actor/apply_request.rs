@@ -108,9 +108,17 @@ impl Conversation {
                 let _client_left = reply.send(result);
             }
             ActorRequest::Delete(by, reply) => {
-                let result = self.delete(by).await;
+                let result = self.delete(Some(by)).await;
                 let deleted = result.is_ok();
                 let _client_left = reply.send(result);
+                if deleted {
+                    return ControlFlow::Break(());
+                }
+            }
+            ActorRequest::DeleteUnused(since, reply) => {
+                let result = self.delete_unused(since).await;
+                let deleted = matches!(result, Ok(true));
+                let _caller_left = reply.send(result);
                 if deleted {
                     return ControlFlow::Break(());
                 }

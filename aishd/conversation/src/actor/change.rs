@@ -6,6 +6,7 @@ use aishd_log::budget::BudgetChanged;
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, StopReason};
 use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 
 use crate::actor::{Conversation, finished};
@@ -110,11 +111,21 @@ impl Conversation {
         Ok(())
     }
 
-    /// Removes the conversation, and then whatever runs in it.
-    pub(crate) async fn delete(&mut self, by: AnsweringPerson) -> Result<(), RequestError> {
+    /// Removes the conversation if nobody has used it since then, and nothing in it runs or waits.
+    pub(crate) async fn delete_unused(&mut self, since: Timestamp) -> Result<bool, RequestError> {
+        let is_used = self.state.updated_at >= since || self.state.is_unsettled();
+        if is_used || self.turn.is_some() {
+            return Ok(false);
+        }
+        self.delete(None).await?;
+        Ok(true)
+    }
+
+    /// Removes the conversation, and then whatever runs in it. `by`: nobody, where it was kept for long enough.
+    pub(crate) async fn delete(&mut self, by: Option<AnsweringPerson>) -> Result<(), RequestError> {
         let draft = AuditDraft {
             conversation: Some(self.id),
-            by: Some(by),
+            by,
             ..AuditDraft::outside_conversation(clock::now(), AuditFact::ConversationDeleted)
         };
         self.services.store.delete(self.id, vec![draft]).await?;
