@@ -25,6 +25,7 @@ use crate::commands::rpc::RpcArgs;
 use crate::commands::saved_prompt::SavedPromptCommand;
 use crate::commands::shell::{ProposeArgs, ShellCommand};
 use crate::commands::status::StatusFormat;
+use crate::commands::store::{BackupArgs, RestoreArgs, StoreCommand};
 use crate::commands::usage::UsageArgs;
 use crate::commands::{mcp, tools};
 use crate::global_args::GlobalArgs;
@@ -180,6 +181,15 @@ pub enum CtlCommand {
     Reload,
     /// Whether everything is as it should be, and what to do where it is not
     Doctor,
+    /// What the daemon keeps: how much room it takes, check it, give room back, repair it
+    Store {
+        #[command(subcommand)]
+        command: StoreCommand,
+    },
+    /// Copy all that is kept into a directory; again: what is new
+    Backup(BackupArgs),
+    /// Make the store of a backup; the daemon must not run
+    Restore(RestoreArgs),
     /// What the daemon has logged
     Logs(service::LogsArgs),
     /// Counters in the text format of Prometheus

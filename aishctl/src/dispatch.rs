@@ -60,6 +60,9 @@ impl CommandContext {
             | CtlCommand::Retry(_)
             | CtlCommand::Continue(_)
             | CtlCommand::Doctor
+            | CtlCommand::Store { .. }
+            | CtlCommand::Backup(_)
+            | CtlCommand::Restore(_)
             | CtlCommand::Logs(_)
             | CtlCommand::Service { .. }
             | CtlCommand::Config { .. } => {

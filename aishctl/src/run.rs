@@ -28,6 +28,7 @@ use crate::commands::log::{self, LogArgs};
 use crate::commands::mcp::{self, McpCommand};
 use crate::commands::program_context::{self, AskProgram};
 use crate::commands::shell::ProposeArgs;
+use crate::commands::store::StoreContext;
 use crate::commands::tools::{self, ToolsCommand};
 use crate::commands::{ask, config, directory_listing, doctor, norris, prompt_ask, queue, rpc};
 use crate::dispatch::is_status_bar;
@@ -146,6 +147,11 @@ impl AskProgram {
                 self.by_itself(doctor::run(&self.observing(), &self.global))
                     .await
             }
+            CtlCommand::Store { command } => {
+                self.by_itself(self.store_context().run(command)).await
+            }
+            CtlCommand::Backup(args) => self.by_itself(self.store_context().backup(&args)).await,
+            CtlCommand::Restore(args) => self.by_itself(self.store_context().restore(&args)).await,
             CtlCommand::Logs(args) => service::tail(&self.observing(), &self.global, args).await,
             CtlCommand::Service {
                 command: ServiceCommand::Logs(args),
@@ -228,6 +234,13 @@ impl AskProgram {
         };
         let stdin = tokio::io::BufReader::new(tokio::io::stdin());
         attach::run(window, stdin, tokio::io::stdout()).await
+    }
+
+    fn store_context(&self) -> StoreContext<'_> {
+        StoreContext {
+            reach: self.reach(DaemonStart::Forbidden, ClientKind::Ctl, ClientRole::Driver),
+            global: &self.global,
+        }
     }
 
     fn config_context(&self) -> config::ConfigContext<'_> {

@@ -306,7 +306,7 @@ fn each_mcp_server_is_told_with_what_to_do() {
 }
 
 /// The newest segment of the journal, and the bytes of it.
-fn segment(world: &World) -> (PathBuf, Vec<u8>) {
+pub(crate) fn segment(world: &World) -> (PathBuf, Vec<u8>) {
     let journal = std::fs::read_dir(world.path("state/aish/store/journal")).unwrap();
     let newest = journal.map(|it| it.unwrap().path()).max().unwrap();
     let bytes = std::fs::read(&newest).unwrap();
@@ -317,11 +317,16 @@ fn segment(world: &World) -> (PathBuf, Vec<u8>) {
 fn stored() -> World {
     let world = World::new();
     drop(world.ctl(&["ask", "why"]).run().ok());
+    stop(&world);
+    world
+}
+
+/// Ends the daemon, and waits until it is gone.
+pub(crate) fn stop(world: &World) {
     drop(world.ctl(&["rpc", "daemon/shutdown"]).run().ok());
     while !world.daemon_pids().is_empty() {
         std::thread::yield_now();
     }
-    world
 }
 
 #[test]
@@ -352,7 +357,7 @@ fn a_store_that_does_not_start_is_read_and_says_why() {
     std::fs::remove_dir_all(world.path("state/aish/store/journal")).unwrap();
     let report = world.ctl(&["doctor", "--json"]).run().code(1);
     check(&report, "store", "fail", "its journal is gone");
-    check(&report, "store", "fail", "restore a backup");
+    check(&report, "store", "fail", "aishctl restore BACKUP");
     // After a start that failed its own words stand there too.
     let refused = world.ctl(&["ask", "again"]).run();
     assert_ne!(0, refused.code, "{}", refused.report());

@@ -45,6 +45,7 @@ mod routing;
 mod saved_prompt;
 mod shell;
 mod stop;
+mod store;
 mod stranger;
 mod systemd;
 mod terminal;

@@ -32,5 +32,6 @@ pub mod rpc;
 pub mod saved_prompt;
 pub mod shell;
 pub mod status;
+pub mod store;
 pub mod tools;
 pub mod usage;

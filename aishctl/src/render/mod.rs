@@ -14,6 +14,7 @@ pub mod progress;
 pub mod question;
 pub mod rows;
 pub mod screen;
+pub mod size;
 pub mod spinner;
 pub mod table;
 pub mod terminal_prompt;
