@@ -1,14 +1,16 @@
 //! Copying a conversation: its finished turns, under new names, in one commit.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record, TurnOrigin};
 use aishd_log::norris::NorrisEvent;
-use aishd_log::resource::ResourceOutcome;
+use aishd_log::resource::{ResourceName, ResourceOutcome};
 use aishd_log::rolling_summary::RollingSummary;
 use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use aishd_store::ReadError;
 use aishd_turn::transcript::Transcript;
@@ -31,45 +33,55 @@ impl ConversationDirectory {
         }
         let handle = self.open(id).await?;
         let source = handle.view().borrow().state.clone();
-        let (records, gone) = self
-            .blocking(move |_| settled_records(&handle, at))
-            .await??;
         let copy = ConversationId(clock::ulid());
-        let cut = records.last().map_or(Seq(0), |it| it.seq);
-        let mut state = ConversationState::default();
-        let created = Event::Created {
-            title: Some(format!("{} (fork)", source.title())),
-            model: source.model.clone(),
-            cwd: source.cwd.clone(),
-            forked_from: Some((id, cut)),
-            // As they are now: a copy of an older part is no way around them.
-            constraints: source.constraints.clone(),
-            importing: false,
-            budget: source.budget,
-        };
-        let mut batch = vec![place(&mut state, None, created)];
-        let mut turns = HashMap::new();
-        let mut through = Seq(0);
-        for record in records {
-            let turn = record
-                .turn
-                .map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
-            batch.push(place(
-                &mut state,
-                turn,
-                copied(unpaid(record.event), &turns),
-            ));
-            if record.seq <= gone.through {
-                through = state.last_seq;
-            }
-        }
-        let left = evictions_left(&batch, through, gone.summary, &state);
-        batch.extend(left.map(|event| place(&mut state, None, event)));
+        let forked = self.blocking(move |_| copied_log(&handle, &source, at));
+        let (batch, state) = forked.await??;
         // One commit, so that nobody ever sees half a copy.
         let seq = state.last_seq;
         self.commit(copy, batch, state, by).await?;
         Ok((copy, seq))
     }
+}
+
+/// The log of a copy, and the state after it. The original is gone through twice, so that only what is copied is held.
+fn copied_log(
+    handle: &ConversationHandle,
+    source: &ConversationState,
+    at: Option<Seq>,
+) -> Result<(Vec<Record>, ConversationState), ReadError> {
+    let settled = SettledParts::of(handle, at)?;
+    let mut state = ConversationState::default();
+    let created = |cut| Event::Created {
+        title: Some(format!("{} (fork)", source.title())),
+        model: source.model.clone(),
+        cwd: source.cwd.clone(),
+        forked_from: Some((handle.id, cut)),
+        // As they are now: a copy of an older part is no way around them.
+        constraints: source.constraints.clone(),
+        importing: false,
+        budget: source.budget,
+    };
+    let mut batch = vec![place(&mut state, None, created(Seq(0)))];
+    let mut turns = HashMap::new();
+    let (mut cut, mut through) = (Seq(0), Seq(0));
+    for record in records_to(handle, at) {
+        let record = record?;
+        if !settled.has(&record) {
+            continue;
+        }
+        let turn = record.turn.filter(|_| !is_resource(&record));
+        let turn = turn.map(|old| *turns.entry(old).or_insert_with(|| TurnId(clock::ulid())));
+        let event = copied(unpaid(as_it_is(record.event.clone(), record.at)), &turns);
+        batch.push(place(&mut state, turn, event));
+        cut = record.seq;
+        if record.seq <= settled.gone.through {
+            through = state.last_seq;
+        }
+    }
+    batch[0].event = created(cut);
+    let left = evictions_left(&batch, through, settled.gone.summary, &state);
+    batch.extend(left.map(|event| place(&mut state, None, event)));
+    Ok((batch, state))
 }
 
 /// What had left the context of the original.
@@ -97,70 +109,83 @@ fn evictions_left(
     eviction.into_iter().chain(summary)
 }
 
-/// Records of finished turns up to `at`, without the first and without what only concerned waiting; and what had left by
-/// then.
-fn settled_records(
-    handle: &ConversationHandle,
-    at: Option<Seq>,
-) -> Result<(Vec<Record>, ForkEvictions), ReadError> {
-    let last = at.unwrap_or(Seq(u64::MAX));
-    let mut records = vec![];
-    for record in handle.records(Seq(1)) {
-        let record = record?;
-        if record.seq > last {
-            break;
-        }
-        records.push(Record::clone(&record));
-    }
-    let finished: HashSet<_> = records
-        .iter()
-        .filter(|it| matches!(it.event, Event::TurnFinished { .. }))
-        .filter_map(|it| it.turn)
-        .collect();
-    let mut gone = ForkEvictions::default();
-    for record in &records {
-        if let Event::Evicted(eviction) = &record.event {
-            gone.through = gone.through.max(eviction.through);
-        }
-        if let Event::SummaryUpdated(summary) = &record.event {
-            gone.summary = Some(summary.clone());
-        }
-    }
-    as_they_are(&mut records);
-    without_running(&mut records);
-    records.retain(|it| it.turn.is_none_or(|turn| finished.contains(&turn)));
-    records.retain(|it| {
-        !matches!(
-            it.event,
-            // The copy has one of its own.
-            Event::Evicted(_)
-                | Event::Restored(_)
-                | Event::ModelUsed(_)
-                | Event::BudgetChanged(_)
-                | Event::BudgetReached(_)
-                | Event::SummaryUpdated(_)
-                | Event::Renamed { .. }
-                | Event::Imported(_)
-                | Event::ArchivedChanged { .. }
-                | Event::TurnQueued { .. }
-                // Consent was given for the original.
-                | Event::ConfirmRequested(_)
-                | Event::ConfirmResolved(_)
-                | Event::PermissionChanged { .. }
-                | Event::Norris(NorrisEvent::Launched(_))
-                | Event::ConstraintsChanged { .. }
-        )
-    });
-    Ok((records, gone))
+/// What of a log up to some record is settled, and what had left the context by then.
+#[derive(Default)]
+struct SettledParts {
+    /// Turns that ended.
+    finished: HashSet<TurnId>,
+    /// Commands of a person that ended; one that runs goes on in the original, and ends there.
+    ended: HashSet<String>,
+    /// Where each resource changed last.
+    resources: HashMap<ResourceName, Seq>,
+    gone: ForkEvictions,
 }
 
-/// A command that runs goes on in the original, and ends there.
-fn without_running(records: &mut Vec<Record>) {
-    let ended: HashSet<String> = records
-        .iter()
-        .filter_map(|it| command_of(it, true))
-        .collect();
-    records.retain(|it| command_of(it, false).is_none_or(|call| ended.contains(&call)));
+impl SettledParts {
+    fn of(handle: &ConversationHandle, at: Option<Seq>) -> Result<Self, ReadError> {
+        let mut settled = Self::default();
+        for record in records_to(handle, at) {
+            let record = record?;
+            if let Event::TurnFinished { .. } = &record.event {
+                settled.finished.extend(record.turn);
+            } else if let Event::ResourceChanged(changed) = &record.event {
+                settled.resources.insert(changed.name.clone(), record.seq);
+            } else if let Event::Evicted(eviction) = &record.event {
+                settled.gone.through = settled.gone.through.max(eviction.through);
+            } else if let Event::SummaryUpdated(summary) = &record.event {
+                settled.gone.summary = Some(summary.clone());
+            }
+            settled.ended.extend(command_of(&record, true));
+        }
+        Ok(settled)
+    }
+
+    /// Whether a copy has this record: of a finished turn, and not what only concerned waiting. Each resource is there once, as it
+    /// was in the end, also those of turns that the copy does not have.
+    fn has(&self, record: &Record) -> bool {
+        if let Event::ResourceChanged(changed) = &record.event {
+            return changed.data.is_some()
+                && self.resources.get(&changed.name) == Some(&record.seq);
+        }
+        let is_settled = record.turn.is_none_or(|turn| self.finished.contains(&turn));
+        let has_ended = command_of(record, false).is_none_or(|call| self.ended.contains(&call));
+        is_settled && has_ended && is_taken_along(&record.event)
+    }
+}
+
+fn is_taken_along(event: &Event) -> bool {
+    !matches!(
+        event,
+        // The copy has one of its own.
+        Event::Evicted(_)
+            | Event::Restored(_)
+            | Event::ModelUsed(_)
+            | Event::BudgetChanged(_)
+            | Event::BudgetReached(_)
+            | Event::SummaryUpdated(_)
+            | Event::Renamed { .. }
+            | Event::Imported(_)
+            | Event::ArchivedChanged { .. }
+            | Event::TurnQueued { .. }
+            // What it took back is taken back in the original as it is now.
+            | Event::RecordLost {}
+            // Consent was given for the original.
+            | Event::ConfirmRequested(_)
+            | Event::ConfirmResolved(_)
+            | Event::PermissionChanged { .. }
+            | Event::Norris(NorrisEvent::Launched(_))
+            | Event::ConstraintsChanged { .. }
+    )
+}
+
+/// Records without the first, up to `at`.
+fn records_to(
+    handle: &ConversationHandle,
+    at: Option<Seq>,
+) -> impl Iterator<Item = Result<Arc<Record>, ReadError>> {
+    let last = at.unwrap_or(Seq(u64::MAX));
+    let records = handle.records(Seq(1));
+    records.take_while(move |it| it.as_ref().is_ok_and(|it| it.seq <= last) || it.is_err())
 }
 
 /// The command of a person that a record is the start or the end of.
@@ -176,25 +201,18 @@ fn command_of(record: &Record, end: bool) -> Option<String> {
     call.filter(|_| own).cloned()
 }
 
-/// A copy has each resource once, as it was in the end, also those of turns that it does not have.
-fn as_they_are(records: &mut Vec<Record>) {
-    let mut last = HashMap::new();
-    for record in &*records {
-        if let Event::ResourceChanged(changed) = &record.event {
-            last.insert(changed.name.clone(), record.seq);
-        }
-    }
-    records.retain_mut(|record| {
-        let Event::ResourceChanged(changed) = &mut record.event else {
-            return true;
-        };
-        record.turn = None;
-        // To the copy it is new, but it was made when it was made.
+fn is_resource(record: &Record) -> bool {
+    matches!(record.event, Event::ResourceChanged(_))
+}
+
+/// To the copy a resource is new, but it was made when it was made.
+fn as_it_is(mut event: Event, at: Timestamp) -> Event {
+    if let Event::ResourceChanged(changed) = &mut event {
         changed.change = ResourceOutcome::Created;
-        let made = (record.at, changed.by.clone());
+        let made = (at, changed.by.clone());
         changed.created.get_or_insert(made);
-        changed.data.is_some() && last.get(&changed.name) == Some(&record.seq)
-    });
+    }
+    event
 }
 
 /// The original has paid for it.
