@@ -1,4 +1,5 @@
-//! Figures of the store, printed: `cargo bench -p aishd --bench store`.
+//! Figures of the store, printed: `cargo bench -p aishd --bench store`. Two long ones come only when they are asked for:
+//! `-- room 2048 10` writes 2,048 MiB and deletes them, ten times; `-- soak 100000` writes so many turns.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,6 +7,7 @@
     reason = "a measurement that cannot go on ends here, and its figures go to whoever runs it"
 )]
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use aish_proto::id::{ConversationId, TurnId};
@@ -18,6 +20,7 @@ use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use aishd_store::{Commit, ListFilter, ListQuery, Store};
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 /// Commits of the one producer.
@@ -240,12 +243,91 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// Texts of a quarter of a megabyte, as many as it takes, in conversations that are deleted then.
+async fn write_and_delete(store: &Store, megabytes: usize) {
+    const TEXTS: usize = 64;
+    for _ in 0..megabytes.div_ceil(TEXTS / 4) {
+        let mut author = Author::new();
+        for _ in 0..TEXTS {
+            let text = Event::Renamed {
+                title: "t".repeat(256 << 10),
+            };
+            let commit = author.commit(vec![(turn(), text)]);
+            store.commit(commit).await.unwrap();
+        }
+        store.delete(author.id, vec![]).await.unwrap();
+    }
+    store.erase().await.unwrap();
+}
+
+/// What is left on the disk of what was deleted, and how long a start takes then.
+fn room(dir: &Path, runtime: &Runtime, megabytes: usize, rounds: usize) {
+    let mut store = Store::open(dir).unwrap();
+    runtime.block_on(grow(&store, &mut Author::new()));
+    for round in 1..=rounds {
+        runtime.block_on(write_and_delete(&store, megabytes));
+        let stat = store.stat().unwrap();
+        store.close();
+        drop(store);
+        let started = Instant::now();
+        store = Store::open(dir).unwrap();
+        println!(
+            "{megabytes} MiB written and deleted, time {round}: {} KiB of journal, {} KiB of index, {} KiB live, start in {:?}, {} KiB in memory",
+            stat.journal_bytes >> 10,
+            stat.index_bytes >> 10,
+            stat.live_bytes.unwrap_or(0) >> 10,
+            started.elapsed(),
+            resident_kib()
+        );
+    }
+    store.close();
+}
+
+/// Memory while turns are written, in conversations that take turns.
+fn soak(dir: &Path, runtime: &Runtime, turns: usize) {
+    const AT_ONCE: usize = 50;
+    let store = Store::open(dir).unwrap();
+    let mut authors: Vec<Author> = (0..AT_ONCE).map(|_| Author::new()).collect();
+    for tenth in 0..10 {
+        let mut times = vec![];
+        runtime.block_on(async {
+            for number in 0..turns / 10 {
+                let author = &mut authors[number % AT_ONCE];
+                times.extend(grow(&store, author).await);
+            }
+        });
+        times.sort();
+        println!(
+            "{} of {turns} turns: {} KiB in memory, p50 {:?}, p99 {:?} a commit",
+            turns / 10 * (tenth + 1),
+            resident_kib(),
+            times[times.len() / 2],
+            times[times.len() * 99 / 100]
+        );
+    }
+    store.close();
+}
+
 fn main() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build()
         .unwrap();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|it| it.parse().ok());
+    match words.first().map(String::as_str) {
+        Some("room") => {
+            return room(
+                dir.path(),
+                &runtime,
+                number(1).unwrap_or(2048),
+                number(2).unwrap_or(10),
+            );
+        }
+        Some("soak") => return soak(dir.path(), &runtime, number(1).unwrap_or(100_000)),
+        Some(_) | None => {}
+    }
     let store = Store::open(&dir.path().join("resources")).unwrap();
     runtime.block_on(resources(&store));
     store.close();
