@@ -318,12 +318,17 @@ impl ConversationState {
         }
     }
 
-    /// What was lost may have taken something back, or forbidden it: nothing that was granted counts any more, and a person says
-    /// anew what it may do.
+    /// What was lost may have been an answer, an end, or what took something back: nothing of before goes on by itself, runs a
+    /// second time or is granted any more, and a person says anew what it may do.
     fn record_lost(&mut self) {
         self.grants = GrantList::default();
         self.constraints.read_only = true;
         self.constraints.no_network = true;
+        self.confirms.clear();
+        self.queue.clear();
+        self.norris = None;
+        self.running = None;
+        self.one_level = None;
     }
 
     /// A question stands in the queue from the moment it is asked; starting takes it out.

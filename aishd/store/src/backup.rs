@@ -20,6 +20,7 @@ use aishd_log::tool::ContentDigest;
 use aishd_platform::file_lock::{self, LockError};
 use aishd_platform::{clock, failpoint};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::journal::{Journal, JournalResume};
 use super::line::{self, FORMAT, JournalPosition};
@@ -30,6 +31,9 @@ use super::{OpenError, Store, disk, journal_exchange, scan};
 const MANIFEST: &str = "backup.json";
 const SEGMENTS: &str = "journal";
 const LOCK: &str = "lock";
+const DRAFT: &str = "backup.json.part";
+/// A file that is there already is read again about every so many backups.
+const READ_AGAIN: u64 = 8;
 /// Segments that change while they are opened are opened again, so often.
 const ATTEMPTS: usize = 100;
 const CHUNK: usize = 256 * 1024;
@@ -79,6 +83,9 @@ struct BackupManifest {
     /// The newest format of its segments.
     format: u32,
     at: Timestamp,
+    /// How many were made here before.
+    #[serde(default)]
+    number: u64,
     segments: Vec<BackupFile>,
 }
 
@@ -226,30 +233,71 @@ impl OpenedSegment {
     }
 }
 
+/// Whether a directory without a manifest has nothing but what a backup that was cut off leaves.
+fn has_only_ours(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name().display().to_string();
+        let is_directory = entry.file_type()?.is_dir();
+        let is_known = match name.as_str() {
+            LOCK | DRAFT => !is_directory,
+            SEGMENTS if is_directory => {
+                let mut files = fs::read_dir(entry.path())?;
+                files.all(|it| it.is_ok_and(|it| is_ours(&it.file_name().display().to_string())))
+            }
+            _ => false,
+        };
+        if !is_known {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a file is called as those of backups are, whole or not: `00000000000000000001-0a1b2c3d-4711.jsonl`.
+fn is_ours(name: &str) -> bool {
+    let stem = name
+        .strip_suffix(".jsonl")
+        .or_else(|| name.strip_suffix(".part"));
+    let mut parts = stem.unwrap_or_default().split('-');
+    let is_number = |it: Option<&str>| {
+        it.is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
+    };
+    let first = parts.next();
+    let sum = parts.next();
+    is_number(first)
+        && first.is_some_and(|it| it.len() == 20)
+        && sum.is_some_and(|it| it.len() == 8 && it.bytes().all(|it| it.is_ascii_hexdigit()))
+        && is_number(parts.next())
+        && parts.next().is_none()
+}
+
+/// Whether a segment is called like this.
+fn is_segment(name: &str) -> bool {
+    let number = name.strip_suffix(".jsonl").unwrap_or_default();
+    number.len() == 20 && number.bytes().all(|it| it.is_ascii_digit())
+}
+
 /// A directory that holds a backup, or will.
 struct BackupDirectory {
     path: PathBuf,
     /// What it has from earlier.
     known: Vec<BackupFile>,
+    /// Backups that were made here before.
+    number: u64,
     _lock: File,
 }
 
 impl BackupDirectory {
     fn take(path: &Path) -> Result<Self, BackupError> {
         disk::make_dir(path).map_err(at_path(path))?;
-        let known = match read_manifest(path) {
-            Ok(manifest) => manifest.segments,
+        let (number, known) = match read_manifest(path) {
+            Ok(manifest) => (manifest.number + 1, manifest.segments),
             Err(BackupError::NoBackup(_)) => {
-                let ours = [LOCK, SEGMENTS];
-                for entry in fs::read_dir(path).map_err(at_path(path))? {
-                    let name = entry.map_err(at_path(path))?.file_name();
-                    let is_ours = ours.iter().any(|it| name == *it)
-                        || name.to_str().is_some_and(|it| it.starts_with(MANIFEST));
-                    if !is_ours {
-                        return Err(BackupError::NotEmpty(path.display().to_string()));
-                    }
+                if !has_only_ours(path).map_err(at_path(path))? {
+                    return Err(BackupError::NotEmpty(path.display().to_string()));
                 }
-                vec![]
+                (0, vec![])
             }
             Err(error) => return Err(error),
         };
@@ -269,10 +317,15 @@ impl BackupDirectory {
             Err(LockError::Io(source)) => return Err(at_path(&lock_path)(source)),
         }
         let segments = path.join(SEGMENTS);
+        let known_as = fs::symlink_metadata(&segments);
+        if known_as.is_ok_and(|it| !it.is_dir()) {
+            return Err(BackupError::NotEmpty(path.display().to_string()));
+        }
         disk::make_dir(&segments).map_err(at_path(&segments))?;
         Ok(Self {
             path: path.to_owned(),
             known,
+            number,
             _lock: lock,
         })
     }
@@ -287,10 +340,12 @@ impl BackupDirectory {
         let target = self.path.join(SEGMENTS).join(&file);
         let has = fs::metadata(&target).is_ok_and(|it| it.len() == bytes);
         let known = self.known.iter().find(|it| it.file == file);
-        if let Some(known) = known.filter(|_| has) {
+        if let Some(known) = known.filter(|_| has)
+            && (!self.is_read_again(&file) || digest_of(&target, bytes)? == known.sha256)
+        {
             return Ok((known.clone(), false));
         }
-        let copied = copy(&segment.file, &target, Some(bytes)).map_err(at_path(&target))?;
+        let copied = copy(&segment.file, &target, bytes).map_err(at_path(&target))?;
         let name = segment.path.file_name().unwrap_or_default();
         let kept = BackupFile {
             name: name.display().to_string(),
@@ -299,6 +354,12 @@ impl BackupDirectory {
             sha256: copied,
         };
         Ok((kept, true))
+    }
+
+    /// Files rot there as elsewhere, and as long as the store has what is in them they can be copied again.
+    fn is_read_again(&self, file: &str) -> bool {
+        let number = u64::from(crc32c::crc32c(file.as_bytes())).wrapping_add(self.number);
+        number.is_multiple_of(READ_AGAIN)
     }
 
     /// From now on this is the backup; files of the one before that are not in it go.
@@ -310,10 +371,11 @@ impl BackupDirectory {
             v: 1,
             format: FORMAT,
             at,
+            number: self.number,
             segments,
         };
         let path = self.path.join(MANIFEST);
-        let draft = self.path.join("backup.json.part");
+        let draft = self.path.join(DRAFT);
         let text = serde_json::to_vec_pretty(&manifest).map_err(|it| at_path(&path)(it.into()))?;
         let _left_over = fs::remove_file(&draft);
         let written = disk::create_new(&draft).and_then(|mut file| {
@@ -327,7 +389,8 @@ impl BackupDirectory {
         let removed = fs::read_dir(&directory).and_then(|entries| {
             for entry in entries {
                 let entry = entry?;
-                if !listed.contains(&entry.file_name().display().to_string()) {
+                let name = entry.file_name().display().to_string();
+                if is_ours(&name) && !listed.contains(&name) {
                     fs::remove_file(entry.path())?;
                 }
             }
@@ -337,31 +400,55 @@ impl BackupDirectory {
     }
 }
 
-/// Copies the first bytes, all where none is said, into a file that gets its name when it is whole. Returns their digest.
-fn copy(mut from: &File, target: &Path, bytes: Option<u64>) -> io::Result<ContentDigest> {
-    use sha2::Digest as _;
+/// A file that is one, and no way to another.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = disk::no_follow() | disk::no_waiting();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    Ok(file)
+}
+
+fn digest_of(path: &Path, bytes: u64) -> Result<ContentDigest, BackupError> {
+    let read = open_regular(path).and_then(|file| pass(&file, bytes, |_| Ok(())));
+    read.map_err(at_path(path))
+}
+
+/// Copies the first bytes into a file that gets its name when it is whole. Returns their digest.
+fn copy(from: &File, target: &Path, bytes: u64) -> io::Result<ContentDigest> {
     let draft = target.with_extension("part");
     let _left_over = fs::remove_file(&draft);
     let mut to = disk::create_new(&draft)?;
+    let digest = pass(from, bytes, |chunk| to.write_all(chunk))?;
+    to.sync_all()?;
+    fs::rename(&draft, target)?;
+    Ok(digest)
+}
+
+/// Hands the first bytes on, and returns their digest.
+fn pass(
+    mut from: &File,
+    bytes: u64,
+    mut on: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<ContentDigest> {
     from.seek(SeekFrom::Start(0))?;
-    let mut digest = sha2::Sha256::new();
+    let mut digest = Sha256::new();
     let mut chunk = vec![0; CHUNK];
-    let mut left = bytes.unwrap_or(u64::MAX);
+    let mut left = bytes;
     while left > 0 {
         let wanted = usize::try_from(left).map_or(CHUNK, |it| it.min(CHUNK));
         let length = from.read(&mut chunk[..wanted])?;
         if length == 0 {
-            break;
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         digest.update(&chunk[..length]);
-        to.write_all(&chunk[..length])?;
+        on(&chunk[..length])?;
         left -= length as u64;
     }
-    if bytes.is_some() && left > 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    to.sync_all()?;
-    fs::rename(&draft, target)?;
     Ok(ContentDigest(digest.finalize().into()))
 }
 
@@ -396,13 +483,13 @@ pub fn restore(
     progress: &dyn Fn(u64, u64),
 ) -> Result<StoreBackup, BackupError> {
     let manifest = read_manifest(backup)?;
-    let holds = |name: &str| dir.join(name).exists();
-    if holds("journal") || holds("db") {
-        return Err(BackupError::HasStore(dir.display().to_string()));
-    }
     disk::make_dir(dir).map_err(at_path(dir))?;
     let mut lock = StoreLock::take(dir)?;
     lock.write_pid().map_err(at_path(dir))?;
+    journal_exchange::remove_left_overs(dir).map_err(at_path(dir))?;
+    if has_store(dir) {
+        return Err(BackupError::HasStore(dir.display().to_string()));
+    }
     let draft = journal_exchange::draft(dir);
     disk::remove_dir(&draft).map_err(at_path(&draft))?;
     disk::make_dir(&draft).map_err(at_path(&draft))?;
@@ -413,13 +500,15 @@ pub fn restore(
             path: backup.display().to_string(),
             what: format!("{}: {what}", listed.file),
         };
-        // A name comes from a file that anybody may have written.
-        let plain = |it: &str| Path::new(it).file_name().is_some_and(|name| name == it);
-        if !plain(&listed.file) || !plain(&listed.name) {
-            return Err(damaged("it is no name of a file"));
+        // Names come from a file that anybody may have written.
+        if !is_ours(&listed.file) || !is_segment(&listed.name) {
+            return Err(BackupError::Damaged {
+                path: backup.display().to_string(),
+                what: "it lists a file that no backup has".to_owned(),
+            });
         }
         let source = backup.join(SEGMENTS).join(&listed.file);
-        let file = match File::open(&source) {
+        let file = match open_regular(&source) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(damaged("it is missing"));
@@ -427,7 +516,13 @@ pub fn restore(
             Err(error) => return Err(at_path(&source)(error)),
         };
         let target = draft.join(&listed.name);
-        let found = copy(&file, &target, None).map_err(at_path(&target))?;
+        let found = match copy(&file, &target, listed.bytes) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(damaged("it is shorter than what was written"));
+            }
+            Err(error) => return Err(at_path(&target)(error)),
+        };
         if found != listed.sha256 {
             return Err(damaged("it is not what was written"));
         }
@@ -447,6 +542,11 @@ pub fn restore(
         bytes: total,
         copied_bytes: total,
     })
+}
+
+fn has_store(dir: &Path) -> bool {
+    let names = ["journal", "journal.old", "db"];
+    names.iter().any(|it| dir.join(it).exists())
 }
 
 /// Places that were told of after the backup must not be taken for those of what comes now.
@@ -480,8 +580,7 @@ pub fn restore_in_place(
     replace: bool,
     progress: &dyn Fn(u64, u64),
 ) -> Result<(StoreBackup, Option<PathBuf>), BackupError> {
-    let has_store = dir.join("journal").exists() || dir.join("db").exists();
-    if !has_store || !replace {
+    if !has_store(dir) || !replace {
         return Ok((restore(backup, dir, progress)?, None));
     }
     // Nobody opens it meanwhile.
@@ -496,7 +595,8 @@ pub fn restore_in_place(
     let restored = restore(backup, &draft, progress);
     let restored = restored.inspect_err(|_| drop(disk::remove_dir(&draft)))?;
     let aside = beside(&format!("before-{}", clock::ulid()));
-    disk::rename(dir, &aside).map_err(at_path(&aside))?;
-    disk::rename(&draft, dir).map_err(at_path(dir))?;
+    // At no moment there is none.
+    disk::exchange(dir, &draft).map_err(at_path(dir))?;
+    disk::rename(&draft, &aside).map_err(at_path(&aside))?;
     Ok((restored, Some(aside)))
 }

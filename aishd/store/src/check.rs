@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::fs;
 use std::ops::Bound;
 use std::path::Path;
 
@@ -12,12 +11,17 @@ use sled::Db;
 
 use super::body::{BodyPlace, JournalFiles};
 use super::index::{self, IndexFault, guarded, read_state};
+use super::index_witness::copy_index;
+use super::line::JournalPosition;
 use super::lock::StoreLock;
 use super::relocation::key_of;
 use super::scan::{self, CommitLines, JournalDamage, ScanError};
 use super::segment::{self, JournalSegment};
 use super::verify::TrailCheck;
-use super::{Alive, OpenError, ReadError, Store, audit_trail, disk, index_copy, recover, values};
+use super::{
+    Alive, OpenError, ReadError, Store, audit_trail, disk, index_copy, journal_exchange, recover,
+    values,
+};
 
 /// As many findings about the index are told in full.
 const MOST: usize = 50;
@@ -67,9 +71,14 @@ impl Store {
         loop {
             let index = CheckedIndex::Running(self);
             let trail = TrailCheck::new(Some(head), None);
-            let verdict = StoreCheck::new(&segments, &index, progress).run(trail);
+            let verdict = StoreCheck::new(&segments, &index, 0, progress).run(trail);
             // A segment that was written anew meanwhile looks damaged, and one that another holds since is not there.
             let now = list()?;
+            let mut verdict = verdict;
+            if let Ok(verdict) = &mut verdict {
+                // What is not finished is being written.
+                verdict.torn = 0;
+            }
             let is_readable = verdict.as_ref().is_ok_and(|it| it.damage.is_empty());
             if is_readable || heads(&now) == heads(&segments) {
                 return verdict;
@@ -85,21 +94,28 @@ pub fn check(dir: &Path, progress: CheckProgress<'_>) -> Result<StoreVerdict, Op
         path: dir.display().to_string(),
         source,
     };
-    let segments = segment::list(&dir.join("journal")).map_err(io_error)?;
-    recover::refuse_newer(dir, &segments)?;
-    if segments.is_empty() && !dir.join("db").exists() {
+    let is_there = |it| dir.join(it).exists();
+    if !["journal", "journal.old", "db"].into_iter().any(is_there) {
         return Ok(StoreVerdict::default());
     }
     let mut lock = StoreLock::take(dir)?;
     lock.write_pid().map_err(io_error)?;
+    journal_exchange::remove_left_overs(dir).map_err(io_error)?;
+    let segments = segment::list(&dir.join("journal")).map_err(io_error)?;
+    recover::refuse_newer(dir, &segments)?;
     let copied = CopiedIndex::make(dir, &segments);
     let (index, fault) = match &copied {
         Ok(copied) => (copied.as_checked(), None),
         Err(fault) => (CheckedIndex::None, Some(fault.to_string())),
     };
     let end = copied.as_ref().ok().and_then(CopiedIndex::trail_head);
+    let known = match &copied {
+        Ok(copied) => copied.committed,
+        Err(IndexFault::OtherFormat { applied }) => applied.map_or(0, |it| it.committed),
+        Err(_) => 0,
+    };
     let trail = TrailCheck::new(end, None);
-    let verdict = StoreCheck::new(&segments, &index, progress).run(trail);
+    let verdict = StoreCheck::new(&segments, &index, known, progress).run(trail);
     let mut verdict = verdict.map_err(|it| io_error(std::io::Error::other(it)))?;
     if let Some(fault) = fault {
         verdict.in_index(format!("the index cannot be used: {fault}"));
@@ -138,6 +154,8 @@ struct CopiedIndex<'a> {
     dir: &'a Path,
     db: Option<Db>,
     files: JournalFiles,
+    /// Up to where the index had seen commits.
+    committed: JournalPosition,
 }
 
 impl<'a> CopiedIndex<'a> {
@@ -146,23 +164,20 @@ impl<'a> CopiedIndex<'a> {
             dir,
             db: None,
             files: JournalFiles::new(&dir.join("journal")),
+            committed: 0,
         };
         let copy = index_copy::looked_at(dir);
-        disk::remove_dir(&copy).map_err(IndexFault::disk)?;
-        disk::make_dir(&copy).map_err(IndexFault::disk)?;
-        if !dir.join("db").exists() {
-            return Err(IndexFault::garbled(
-                "it is not there; the next start makes it anew",
-            ));
-        }
-        for entry in fs::read_dir(dir.join("db")).map_err(IndexFault::disk)? {
-            let entry = entry.map_err(IndexFault::disk)?;
-            if entry.path().is_file() {
-                let to = copy.join(entry.file_name());
-                fs::copy(entry.path(), to).map_err(IndexFault::disk)?;
+        copy_index(dir)?;
+        match index::open(&copy) {
+            Ok(db) => {
+                let applied = index::applied(&db);
+                index::close(db);
+                made.committed = applied?.map_or(0, |it| it.committed);
             }
+            Err(fault) => return Err(fault),
         }
-        let brought = recover::bring_up(&copy, &dir.join("journal"), segments, &Alive::default());
+        let brought =
+            recover::bring_up(&copy, &dir.join("journal"), segments, 0, &Alive::default());
         match brought {
             Ok(current) => made.db = Some(current.db),
             Err(recover::BuildError::Index(fault)) => return Err(fault),
@@ -197,6 +212,8 @@ impl Drop for CopiedIndex<'_> {
 struct StoreCheck<'a> {
     segments: &'a [JournalSegment],
     index: &'a CheckedIndex<'a>,
+    /// Up to here the journal was committed, as the index remembers.
+    known: JournalPosition,
     progress: CheckProgress<'a>,
     total: u64,
     done: u64,
@@ -207,12 +224,14 @@ impl<'a> StoreCheck<'a> {
     fn new(
         segments: &'a [JournalSegment],
         index: &'a CheckedIndex<'a>,
+        known: JournalPosition,
         progress: CheckProgress<'a>,
     ) -> Self {
         let journal_bytes = recover::total_bytes(segments);
         Self {
             segments,
             index,
+            known,
             progress,
             // Once as it stands there and once by way of the index.
             total: 2 * journal_bytes,
@@ -241,7 +260,7 @@ impl<'a> StoreCheck<'a> {
     /// Reads the journal as it stands there, and looks whether the index has each of its lines.
     fn journal(&mut self, trail: &mut TrailCheck) -> Result<(u64, Vec<JournalDamage>), ReadError> {
         let fault = RefCell::new(None);
-        let read = scan::read(self.segments, None, &mut |lines| {
+        let read = scan::read_all(self.segments, self.known, &mut |lines| {
             trail.commit(&lines);
             self.lines(&lines).map_err(|it| {
                 let text = it.to_string();

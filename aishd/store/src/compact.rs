@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use aishd_platform::failpoint;
+use aishd_platform::{clock, failpoint};
 use sled::{Batch, Db};
 
 use super::body::BodyPlace;
@@ -19,7 +19,7 @@ use super::line::{self, FORMAT, JournalPosition, JournalRecord, SegmentHeader};
 use super::relocation::{Relocation, key_of, owner_of, place_under};
 use super::segment::ClosedSegment;
 use super::values::{self, LineOwner};
-use super::{Alive, disk};
+use super::{Alive, disk, scan};
 
 /// Segments as they are to be; nobody sees it yet.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct RewrittenRun {
     /// Those that it holds besides the one whose place it takes.
     others: Vec<PathBuf>,
     pub(super) batch: Batch,
+    /// A file with damaged bytes of which nobody knows whose they are.
+    pub(super) nobody_knows: Option<PathBuf>,
     /// How many bytes fewer there are.
     pub(super) shorter: u64,
 }
@@ -53,24 +55,9 @@ pub(super) fn rewrite(
     let (Some(oldest), Some(newest)) = (run.first(), run.last()) else {
         return Ok(None);
     };
-    let Some(header) = &oldest.segment.header else {
-        let path = oldest.segment.path.clone();
-        return Err(CompactionError::Damaged(path));
-    };
-    let generations = run.iter().filter_map(|it| it.segment.header.as_ref());
-    let generation = 1 + generations
-        .map(|it| it.generation)
-        .max()
-        .unwrap_or_default();
-    let through = newest.segment.through();
-    let first = oldest.segment.first;
-    let header = SegmentHeader {
-        format: FORMAT,
-        compacted: true,
-        generation,
-        through: (through > first).then_some(through),
-        ..header.clone()
-    };
+    let (first, through) = (oldest.segment.first, newest.segment.through());
+    let header = header_of(run, oldest, through)?;
+    let generation = header.generation;
     let mut rewritten = vec![];
     line::encode(&JournalRecord::Header(header), &mut rewritten).map_err(io::Error::other)?;
     let mut relocation = Relocation::new(db, first..=through, erased_through);
@@ -80,6 +67,7 @@ pub(super) fn rewrite(
         owners.extend(run.iter().map(|it| (owner.clone(), it.segment.first)));
     }
     let mut bytes_before = 0;
+    let mut nobody_knows = None;
     for part in run {
         alive.tell();
         let bytes = fs::read(&part.segment.path)?;
@@ -94,9 +82,11 @@ pub(super) fn rewrite(
                 if last_pos >= part.limit {
                     break;
                 }
-                // What is damaged stays as it is; somebody may still read something of it.
                 let next = line::next_readable(&bytes, at);
-                rewritten.extend_from_slice(&bytes[at..next]);
+                let piece = &bytes[at..next];
+                if keep_damaged(db, piece, &mut rewritten, &mut relocation)? {
+                    nobody_knows = Some(part.segment.path.clone());
+                }
                 at = next;
                 continue;
             };
@@ -127,6 +117,7 @@ pub(super) fn rewrite(
         target,
         others: run[1..].iter().map(|it| it.segment.path.clone()).collect(),
         batch,
+        nobody_knows,
         shorter: bytes_before.saturating_sub(rewritten.len() as u64),
     }))
 }
@@ -169,6 +160,49 @@ impl RewrittenRun {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// The header of what a run becomes.
+fn header_of(
+    run: &[ClosedSegment],
+    oldest: &ClosedSegment,
+    through: JournalPosition,
+) -> Result<SegmentHeader, CompactionError> {
+    let Some(header) = &oldest.segment.header else {
+        let path = oldest.segment.path.clone();
+        return Err(CompactionError::Damaged(path));
+    };
+    let generations = run.iter().filter_map(|it| it.segment.header.as_ref());
+    let newest = generations.map(|it| it.generation).max();
+    Ok(SegmentHeader {
+        format: FORMAT,
+        compacted: true,
+        generation: 1 + newest.unwrap_or_default(),
+        through: (through > oldest.segment.first).then_some(through),
+        rewritten: Some(clock::now()),
+        ..header.clone()
+    })
+}
+
+/// Damaged bytes stay as they are, for somebody may still read something of them; those of somebody who was deleted go with him.
+/// Returns whether nobody knows whose they are.
+fn keep_damaged(
+    db: &Db,
+    piece: &[u8],
+    rewritten: &mut Vec<u8>,
+    relocation: &mut Relocation<'_>,
+) -> Result<bool, IndexFault> {
+    let named = scan::named_in(piece);
+    for conversation in &named {
+        if index::is_deleted(db, *conversation)? {
+            return Ok(false);
+        }
+    }
+    rewritten.extend_from_slice(piece);
+    for conversation in &named {
+        relocation.holds(LineOwner::conversation(*conversation));
+    }
+    Ok(named.is_empty())
 }
 
 /// Whether a line that stands `here` is to be kept.

@@ -47,6 +47,11 @@ pub(super) fn no_follow() -> i32 {
     i32::try_from((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits()).unwrap_or_default()
 }
 
+/// Opening something that is no file does not wait for another side.
+pub(super) fn no_waiting() -> i32 {
+    i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default()
+}
+
 pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

@@ -1,6 +1,7 @@
 //! What was deleted and forgotten leaves every file: first the segments that hold it are written anew, then the index is.
 
 use std::fs;
+use std::path::Path;
 
 use super::index::IndexFault;
 use super::index_copy::IndexCopy;
@@ -21,11 +22,23 @@ pub(super) struct Erasures {
     erased_to: JournalPosition,
     /// For these the index is being copied.
     in_index: Vec<ErasureAck>,
+    /// Why nobody can say that it has left the journal.
+    doubt: Option<String>,
 }
 
 impl Erasures {
     pub(super) fn are_wanted(&self) -> bool {
         !(self.waiting.is_empty() && self.in_journal.is_empty() && self.in_index.is_empty())
+    }
+
+    /// A file has damaged bytes that may be of what was erased.
+    pub(super) fn doubt(&mut self, file: &Path) {
+        if !self.in_journal.is_empty() {
+            self.doubt = Some(format!(
+                "{} has damaged bytes that may be of it: aishctl store repair takes them out",
+                file.display()
+            ));
+        }
     }
 
     /// Those for whom something was done that did not succeed are told why.
@@ -40,7 +53,8 @@ impl StoreWriter {
     /// The next step for those who wait, when nothing else is to be done.
     pub(super) fn erase_next(&mut self) {
         if !self.erasures.in_journal.is_empty() {
-            let left = self.what_is_left();
+            let doubt = self.erasures.doubt.take();
+            let left = doubt.map_or(Ok(()), Err).and_then(|()| self.what_is_left());
             if let Err(reason) = left {
                 return self.erasures.fail(&reason);
             }
@@ -62,7 +76,9 @@ impl StoreWriter {
         // Only closed segments are written anew.
         let is_due = match goal {
             CompactionGoal::Erased => self.current_holds_erased(),
-            CompactionGoal::Everything => self.current_has_dead_bytes(),
+            CompactionGoal::Everything => self
+                .current_holds_erased()
+                .and_then(|it| Ok(it || self.current_has_dead_bytes()?)),
         };
         match is_due {
             Ok(false) => {}
@@ -183,6 +199,8 @@ impl StoreWriter {
         match removed {
             Ok(()) => {
                 index_copy::note_size(&self.shared, &self.dir);
+                let bytes = index_copy::file_bytes(&self.dir);
+                self.shared.limit.note_index(bytes);
                 for ack in self.erasures.in_index.drain(..) {
                     let _gone = ack.send(Ok(()));
                 }

@@ -47,7 +47,10 @@ pub(super) enum IndexFault {
     #[error("{0}")]
     Journal(String),
     #[error("the index is one of an older program")]
-    OtherFormat,
+    OtherFormat {
+        /// What it has.
+        applied: Option<LineLocation>,
+    },
 }
 
 impl IndexFault {
@@ -104,7 +107,7 @@ impl From<IndexFault> for ReadError {
             IndexFault::Sled(_)
             | IndexFault::Panicked
             | IndexFault::Hung
-            | IndexFault::OtherFormat => Self::Unavailable(fault.to_string()),
+            | IndexFault::OtherFormat { .. } => Self::Unavailable(fault.to_string()),
         }
     }
 }
@@ -140,7 +143,11 @@ fn check_format(db: &Db) -> Result<(), IndexFault> {
             db.insert(values::FORMAT, FORMAT)?;
             Ok(())
         }
-        Some(_) | None => Err(IndexFault::OtherFormat),
+        Some(_) | None => {
+            let applied = db.get(values::APPLIED)?;
+            let applied = applied.and_then(|it| serde_json::from_slice(&it).ok());
+            Err(IndexFault::OtherFormat { applied })
+        }
     }
 }
 

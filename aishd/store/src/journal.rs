@@ -145,6 +145,11 @@ impl Journal {
         self.next_pos - 1
     }
 
+    /// The last position of a commit that is durable.
+    pub(super) fn committed(&self) -> JournalPosition {
+        self.committed.min(self.durable)
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -180,6 +185,7 @@ impl Journal {
             compacted: false,
             generation: 0,
             through: None,
+            rewritten: None,
             created: clock::now(),
         };
         if self.newest == Some(self.next_pos) {

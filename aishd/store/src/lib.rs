@@ -14,6 +14,7 @@ mod disk_room;
 mod erasure;
 mod index;
 mod index_copy;
+mod index_witness;
 pub mod inspection;
 mod journal;
 mod journal_exchange;

@@ -60,6 +60,9 @@ pub(super) struct SegmentHeader {
     /// It holds the segments up to the one that began here, which are no more. Since format 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) through: Option<JournalPosition>,
+    /// When it was written anew last. Since format 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rewritten: Option<Timestamp>,
     pub(super) created: Timestamp,
 }
 

@@ -14,7 +14,7 @@ use super::change_batch::{IndexCache, IndexReplay};
 use super::disk_reserve::DiskReserve;
 use super::index::{self, IndexFault, guarded};
 use super::journal::{Journal, JournalResume, LineLocation};
-use super::line::FORMAT;
+use super::line::{FORMAT, JournalPosition};
 use super::lock::StoreLock;
 use super::scan::{self, JournalDamage, JournalEnd, ScanError};
 use super::segment::{self, JournalSegment};
@@ -133,7 +133,7 @@ impl RecoveryStart<'_> {
             );
         }
         let found = if db.exists() {
-            bring_up(&db, journal, segments, self.alive)
+            bring_up(&db, journal, segments, 0, self.alive)
         } else {
             Err(IndexFault::garbled("the index is missing").into())
         };
@@ -165,7 +165,7 @@ impl RecoveryStart<'_> {
         let mut made = Journal::resume(journal, epoch, nothing).map_err(|it| self.io(it))?;
         // First, so that an index without a journal is never merely young.
         made.roll().map_err(|it| self.io(it))?;
-        match bring_up(&self.dir.join("db"), journal, &[], self.alive) {
+        match bring_up(&self.dir.join("db"), journal, &[], 0, self.alive) {
             Ok(current) => Ok((made, current)),
             Err(BuildError::Journal(error)) => Err(self.refused(error)),
             Err(BuildError::Index(fault)) => Err(self.io(fault)),
@@ -182,12 +182,21 @@ impl RecoveryStart<'_> {
             BuildError::Journal(error) => self.refused(error),
             BuildError::Index(fault) => self.io(fault),
         };
-        let damage = rebuild(self.dir, segments, self.alive, || {}).map_err(failed)?;
+        // Who has seen more of the journal than there is now says that its end was lost.
+        let seen = match fault {
+            IndexFault::OtherFormat { applied } => *applied,
+            _ => None,
+        };
+        let known = seen.map_or(0, |it| it.committed);
+        let damage = rebuild(self.dir, segments, known, self.alive, || {}).map_err(failed)?;
         let mut current =
-            bring_up(&self.dir.join("db"), journal, segments, self.alive).map_err(failed)?;
+            bring_up(&self.dir.join("db"), journal, segments, known, self.alive).map_err(failed)?;
         current.lines = 0;
         current.ended.damage = damage;
-        if matches!(fault, IndexFault::OtherFormat) {
+        current.applied = seen
+            .filter(|_| known > current.ended.pos)
+            .or(current.applied);
+        if matches!(fault, IndexFault::OtherFormat { .. }) {
             tracing::info!(dir = %self.dir.display(), "the index of an older program was made anew");
         } else {
             self.repairs.push(format!(
@@ -313,15 +322,17 @@ pub(super) fn total_bytes(segments: &[JournalSegment]) -> u64 {
         .sum()
 }
 
-/// Opens the index and gives it what the journal has and it has not.
+/// Opens the index and gives it what the journal has and it has not. `known`: up to there the journal was committed, as another
+/// index remembers.
 pub(super) fn bring_up(
     path: &Path,
     journal: &Path,
     segments: &[JournalSegment],
+    known: JournalPosition,
     alive: &Alive,
 ) -> Result<CurrentIndex, BuildError> {
     let db = index::open(path)?;
-    match take_over(&db, journal, segments, alive) {
+    match take_over(&db, journal, segments, known, alive) {
         Ok((memory, applied, ended, lines)) => Ok(CurrentIndex {
             db,
             memory,
@@ -342,6 +353,7 @@ fn take_over(
     db: &Db,
     journal: &Path,
     segments: &[JournalSegment],
+    known: JournalPosition,
     alive: &Alive,
 ) -> Result<TakenOver, BuildError> {
     let applied = index::applied(db)?;
@@ -354,14 +366,18 @@ fn take_over(
     failpoint::pass("recover.mid");
     let mut replay = IndexReplay::new(db, &mut memory, segments, applied);
     let mut fault = None;
-    let ended = scan::read(segments, applied.as_ref(), &mut |commit| {
+    let mut take = |commit: scan::CommitLines<'_>| {
         alive.tell();
         guarded(|| replay.commit(commit)).map_err(|it| {
             let text = it.to_string();
             fault = Some(it);
             text
         })
-    });
+    };
+    let ended = match &applied {
+        Some(applied) => scan::read(segments, Some(applied), &mut take),
+        None => scan::read_all(segments, known, &mut take),
+    };
     let lines = replay.lines;
     if let Some(fault) = fault {
         return Err(fault.into());
@@ -393,7 +409,7 @@ fn note_damage(db: &Db, damage: &[JournalDamage]) -> Result<(), IndexFault> {
 pub(super) fn reopen(dir: &Path, alive: &Alive) -> Result<(Db, IndexCache), BuildError> {
     let journal = dir.join("journal");
     let segments = segment::list(&journal).map_err(ScanError::Io)?;
-    let current = bring_up(&dir.join("db"), &journal, &segments, alive)?;
+    let current = bring_up(&dir.join("db"), &journal, &segments, 0, alive)?;
     Ok((current.db, current.memory))
 }
 
@@ -403,13 +419,14 @@ pub(super) fn reopen(dir: &Path, alive: &Alive) -> Result<(Db, IndexCache), Buil
 pub(super) fn rebuild(
     dir: &Path,
     segments: &[JournalSegment],
+    known: JournalPosition,
     alive: &Alive,
     close_old: impl FnOnce(),
 ) -> Result<Vec<JournalDamage>, BuildError> {
     let io_fault = |it: std::io::Error| IndexFault::Sled(it.into());
     index_copy::remove_left_overs(dir).map_err(io_fault)?;
     let draft = index_copy::draft(dir);
-    let built = bring_up(&draft, &dir.join("journal"), segments, alive)?;
+    let built = bring_up(&draft, &dir.join("journal"), segments, known, alive)?;
     let flushed = index::flush(&built.db);
     index::close(built.db);
     flushed?;

@@ -99,6 +99,11 @@ impl<'a> Relocation<'a> {
         Ok(())
     }
 
+    /// It holds something of this one that cannot be read.
+    pub(super) fn holds(&mut self, owner: LineOwner) {
+        self.owners.insert(owner);
+    }
+
     /// The changes, with what else is known of the segments. `owners` are those who may have had lines in them.
     pub(super) fn finish(
         mut self,

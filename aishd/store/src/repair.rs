@@ -16,6 +16,7 @@ use aishd_platform::{clock, failpoint};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::index_witness::IndexWitness;
 use super::journal::{AppendError, Journal, JournalEntry, JournalResume};
 use super::line::{JournalPosition, JournalRecord};
 use super::lock::StoreLock;
@@ -113,9 +114,11 @@ fn write_anew(
     let draft = journal_exchange::draft(dir);
     disk::remove_dir(&draft)?;
     disk::make_dir(&draft)?;
+    let witness = IndexWitness::of_store(dir);
+    let known = witness.as_ref().map_or(0, |it| it.committed);
     let mut rewriting = JournalRewriting::new(&draft, deletions)?;
     let mut failed = None;
-    let read = scan::read(segments, None, &mut |lines| {
+    let read = scan::read_all(segments, known, &mut |lines| {
         rewriting.commit(lines).map_err(|it| {
             let text = it.to_string();
             failed = Some(it);
@@ -130,7 +133,7 @@ fn write_anew(
         disk::remove_dir(&draft)?;
         return Ok(StoreRepair::default());
     }
-    let (lost, lost_of_trail) = rewriting.finish(&damage)?;
+    let (lost, lost_of_trail) = rewriting.finish(&damage, witness.as_ref())?;
     let set_aside = set_aside(aside, &damage)?;
     failpoint::pass("repair.mid");
     // First: an index of before looks for lines where they were.
@@ -149,8 +152,10 @@ struct JournalRewriting {
     journal: Journal,
     deletions: HashMap<ConversationId, JournalPosition>,
     /// The last record of each conversation.
-    last: HashMap<ConversationId, (Seq, Timestamp)>,
+    last: HashMap<ConversationId, LastRecord>,
     trail: ChainHead,
+    /// Lines of a commit whose others are to come.
+    begun: Vec<KeptLine>,
     lost: HashMap<ConversationId, u64>,
     /// The first and the last record of each gap in the audit trail.
     trail_gaps: Vec<(u64, u64)>,
@@ -174,13 +179,16 @@ impl JournalRewriting {
             deletions,
             last: HashMap::new(),
             trail: ChainHead::default(),
+            begun: vec![],
             lost: HashMap::new(),
             trail_gaps: vec![],
         })
     }
 
     fn commit(&mut self, lines: CommitLines<'_>) -> Result<(), RepairError> {
-        let mut kept = vec![];
+        let mut kept = std::mem::take(&mut self.begun);
+        let is_whole = lines.last().and_then(|(rec, _)| rec.place());
+        let is_whole = is_whole.is_none_or(|it| it.last);
         for (rec, at) in lines {
             match rec {
                 JournalRecord::Header(_) => {}
@@ -188,7 +196,7 @@ impl JournalRewriting {
                     if self.is_deleted_behind(it.conversation, at.pos) {
                         continue;
                     }
-                    kept.extend(self.gap(it.conversation, it.record)?);
+                    kept.extend(self.gap(it.conversation, it.record, at.pos)?);
                     kept.push(KeptLine::Event(it.conversation, it.record.to_owned()));
                 }
                 JournalRecord::Partial(it) => {
@@ -224,6 +232,11 @@ impl JournalRewriting {
                 }
             }
         }
+        if !is_whole {
+            // Damage stands in it; what comes behind that belongs together with it.
+            self.begun = kept;
+            return Ok(());
+        }
         self.append(&kept)
     }
 
@@ -238,24 +251,57 @@ impl JournalRewriting {
         &mut self,
         conversation: ConversationId,
         stored: &RawValue,
+        pos: JournalPosition,
     ) -> Result<Vec<KeptLine>, RepairError> {
         let read = |it| io::Error::other(format!("read a record: {it}"));
         let next: StoredPlace = serde_json::from_str(stored.get()).map_err(read)?;
-        let (mut seq, at) = self
-            .last
-            .get(&conversation)
-            .copied()
-            .unwrap_or((Seq(0), next.at));
-        let mut gap = vec![];
-        while seq.next() < next.seq {
-            seq = seq.next();
-            gap.push(lost_record(conversation, seq, at)?);
+        let before = self.last.get(&conversation).copied();
+        let before = before.unwrap_or(LastRecord {
+            seq: Seq(0),
+            at: next.at,
+            pos,
+        });
+        let lost = self.lost_records(conversation, before, Seq(next.seq.0.saturating_sub(1)))?;
+        let last = LastRecord {
+            seq: next.seq,
+            at: next.at,
+            pos,
+        };
+        self.last.insert(conversation, last);
+        Ok(lost)
+    }
+
+    /// Stand-ins for the records behind `before` up to `through`.
+    fn lost_records(
+        &mut self,
+        conversation: ConversationId,
+        before: LastRecord,
+        through: Seq,
+    ) -> Result<Vec<KeptLine>, RepairError> {
+        let numbers = before.seq.0 + 1..=through.0;
+        let lost = numbers.map(|it| lost_record(conversation, Seq(it), before.at));
+        let lost = lost.collect::<Result<Vec<_>, _>>()?;
+        if !lost.is_empty() {
+            *self.lost.entry(conversation).or_default() += lost.len() as u64;
         }
-        if !gap.is_empty() {
-            *self.lost.entry(conversation).or_default() += gap.len() as u64;
-        }
-        self.last.insert(conversation, (next.seq, next.at));
-        Ok(gap)
+        Ok(lost)
+    }
+
+    /// Without an index nobody knows how long a conversation was: which of them may have lost their ends, and one record more than
+    /// each of these has. Damaged bytes that still name a conversation that there is cost that one, and others whoever ended before.
+    fn doubted_ends(&self, damage: &[JournalDamage]) -> Vec<(ConversationId, Seq)> {
+        let may_have_lost = |id: &ConversationId, last: &LastRecord| {
+            damage.iter().filter(|it| it.pos > last.pos).any(|it| {
+                let mut named = it.conversations.iter();
+                let is_attributed = it.is_attributed && named.all(|it| self.last.contains_key(it));
+                !is_attributed || it.conversations.contains(id)
+            })
+        };
+        let ends = self.last.iter();
+        let ends = ends.filter(|(id, last)| may_have_lost(id, last));
+        let mut ends: Vec<_> = ends.map(|(id, last)| (*id, last.seq.next())).collect();
+        ends.sort();
+        ends
     }
 
     fn append(&mut self, lines: &[KeptLine]) -> Result<(), RepairError> {
@@ -270,22 +316,38 @@ impl JournalRewriting {
         Ok(())
     }
 
-    /// Says at their ends what conversations lost that the damaged bytes still name, and in the audit trail what was done.
+    /// Says at their ends what conversations lost, and in the audit trail what was done.
     fn finish(
         mut self,
         damage: &[JournalDamage],
+        witness: Option<&IndexWitness>,
     ) -> Result<(Vec<(ConversationId, u64)>, u64), RepairError> {
-        let mut named: Vec<_> = damage.iter().flat_map(|it| &it.conversations).collect();
-        named.sort();
-        named.dedup();
-        for conversation in named {
-            let is_told = self.lost.contains_key(conversation);
-            if is_told || self.deletions.contains_key(conversation) {
+        let begun = std::mem::take(&mut self.begun);
+        self.append(&begun)?;
+        let ends = match witness {
+            Some(witness) => witness.last_seqs.clone().into_iter().collect(),
+            None => self.doubted_ends(damage),
+        };
+        for (conversation, end) in ends {
+            if self.deletions.contains_key(&conversation) {
                 continue;
             }
-            let (seq, at) = self.last.get(conversation).copied().unwrap_or_default();
-            self.append(&[lost_record(*conversation, seq.next(), at)?])?;
-            self.lost.insert(*conversation, 1);
+            let before = self.last.get(&conversation).copied();
+            let before = before.unwrap_or(LastRecord {
+                seq: Seq(0),
+                at: clock::now(),
+                pos: 0,
+            });
+            // One after the other, so that a group is no longer than others are.
+            for record in self.lost_records(conversation, before, end)? {
+                self.append(&[record])?;
+            }
+        }
+        if let Some(witness) = witness
+            && witness.trail.n > self.trail.n
+        {
+            self.trail_gaps.push((self.trail.n + 1, witness.trail.n));
+            self.trail = witness.trail;
         }
         let told = AuditFact::StoreRepaired {
             records: self.lost.values().sum(),
@@ -302,6 +364,14 @@ impl JournalRewriting {
         let of_trail = self.trail_gaps.iter().map(|(first, last)| last - first + 1);
         Ok((lost, of_trail.sum()))
     }
+}
+
+/// The last record of a conversation that could be read.
+#[derive(Clone, Copy, Debug)]
+struct LastRecord {
+    seq: Seq,
+    at: Timestamp,
+    pos: JournalPosition,
 }
 
 /// Of a record, where it stands and when it happened.

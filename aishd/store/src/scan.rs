@@ -33,9 +33,13 @@ pub struct JournalDamage {
     pub offset: u64,
     /// How many bytes cannot be read; 0: they are not there.
     pub bytes: u64,
+    /// The first position that is missing; 0: none is.
+    pub(super) pos: JournalPosition,
     pub what: String,
     /// Conversations that the damaged bytes still name.
     pub conversations: Vec<ConversationId>,
+    /// Each line that is missing names its conversation, or is of none.
+    pub(super) is_attributed: bool,
 }
 
 impl JournalDamage {
@@ -44,14 +48,22 @@ impl JournalDamage {
             file: file.to_owned(),
             offset: 0,
             bytes: 0,
+            pos: 0,
             what: what.to_owned(),
             conversations: vec![],
+            is_attributed: false,
         }
     }
 
-    pub(super) fn at(segment: &JournalSegment, offset: u64, damaged: &[u8]) -> Self {
+    pub(super) fn at(
+        segment: &JournalSegment,
+        offset: u64,
+        pos: JournalPosition,
+        damaged: &[u8],
+    ) -> Self {
         Self {
             offset,
+            pos,
             bytes: damaged.len() as u64,
             conversations: named_in(damaged),
             ..Self::of(&segment.path, "acknowledged records cannot be read")
@@ -87,21 +99,28 @@ pub(super) fn read(
     applied: Option<&LineLocation>,
     each: &mut dyn FnMut(CommitLines<'_>) -> Result<(), String>,
 ) -> Result<JournalEnd, ScanError> {
-    let mut scan = JournalScan {
-        segments,
-        applied: applied.map_or(0, |it| it.pos),
-        ended: JournalEnd {
-            pos: applied.map_or(0, |it| it.pos),
-            committed: applied.map_or(0, |it| it.committed),
-            ..JournalEnd::default()
-        },
-    };
-    let (from, resume_at) = scan.start(applied)?;
-    for index in from..segments.len() {
-        let offset = resume_at.filter(|_| index == from);
-        scan.segment(index, offset, each)?;
+    let known = applied.map_or(0, |it| it.pos);
+    JournalScan::begin(segments, applied, known).read(applied, each)
+}
+
+/// Reads everything. `known`: up to there was committed, as somebody remembers who has seen more of it than may be left.
+pub(super) fn read_all(
+    segments: &[JournalSegment],
+    known: JournalPosition,
+    each: &mut dyn FnMut(CommitLines<'_>) -> Result<(), String>,
+) -> Result<JournalEnd, ScanError> {
+    let mut ended = JournalScan::begin(segments, None, known).read(None, each)?;
+    let is_told = ended.damage.iter().any(|it| it.pos > ended.pos);
+    if ended.pos < known && !is_told {
+        let newest = segments.last().map_or(Path::new(""), |it| &it.path);
+        ended.damage.push(JournalDamage {
+            offset: ended.size,
+            bytes: ended.torn,
+            pos: ended.pos + 1,
+            ..JournalDamage::of(newest, "acknowledged records are missing at its end")
+        });
     }
-    Ok(scan.ended)
+    Ok(ended)
 }
 
 /// Where conversations are deleted behind `applied`, the last place of each.
@@ -126,17 +145,49 @@ struct JournalScan<'a> {
     segments: &'a [JournalSegment],
     /// Up to here the index has everything.
     applied: JournalPosition,
+    /// Up to here somebody knows that it was acknowledged.
+    known: JournalPosition,
     ended: JournalEnd,
 }
 
-impl JournalScan<'_> {
+impl<'a> JournalScan<'a> {
+    fn begin(
+        segments: &'a [JournalSegment],
+        applied: Option<&LineLocation>,
+        known: JournalPosition,
+    ) -> Self {
+        Self {
+            segments,
+            applied: applied.map_or(0, |it| it.pos),
+            known,
+            ended: JournalEnd {
+                pos: applied.map_or(0, |it| it.pos),
+                committed: applied.map_or(0, |it| it.committed),
+                ..JournalEnd::default()
+            },
+        }
+    }
+
+    fn read(
+        mut self,
+        applied: Option<&LineLocation>,
+        each: &mut dyn FnMut(CommitLines<'_>) -> Result<(), String>,
+    ) -> Result<JournalEnd, ScanError> {
+        let (from, resume_at) = self.start(applied)?;
+        for index in from..self.segments.len() {
+            let offset = resume_at.filter(|_| index == from);
+            self.segment(index, offset, each)?;
+        }
+        Ok(self.ended)
+    }
+
     /// The segment to begin in, and the offset when it is known.
     fn start(&mut self, applied: Option<&LineLocation>) -> Result<(usize, Option<u64>), ScanError> {
         let Some(applied) = applied else {
             if let Some(first) = self.segments.first() {
                 let missing = first.header.as_ref().and_then(|it| it.previous);
                 if missing.is_some() {
-                    self.damaged(first, 0, "the segments before it are missing");
+                    self.damaged(first, 0, 1, "the segments before it are missing");
                 }
                 self.ended.pos = first.first - 1;
             }
@@ -148,7 +199,8 @@ impl JournalScan<'_> {
         };
         let oldest_after = oldest.header.as_ref().map(|it| it.after);
         if oldest.first > applied.pos + 1 && oldest_after.is_none_or(|it| it > applied.pos) {
-            self.damaged(oldest, 0, "the segments before it are missing");
+            let pos = applied.pos + 1;
+            self.damaged(oldest, 0, pos, "the segments before it are missing");
         }
         let from = self
             .segments
@@ -180,7 +232,7 @@ impl JournalScan<'_> {
         let segment = &self.segments[index];
         let next = self.segments.get(index + 1);
         if segment.header.is_none() {
-            self.damaged(segment, 0, "its header cannot be read");
+            self.damaged(segment, 0, 0, "its header cannot be read");
         }
         let may_have_gaps = segment.header.as_ref().is_none_or(|it| it.compacted);
         if offset.is_none() {
@@ -236,9 +288,10 @@ impl JournalScan<'_> {
         Ok(())
     }
 
-    fn damaged(&mut self, segment: &JournalSegment, offset: u64, what: &str) {
+    fn damaged(&mut self, segment: &JournalSegment, offset: u64, pos: JournalPosition, what: &str) {
         let damage = JournalDamage {
             offset,
+            pos,
             ..JournalDamage::of(&segment.path, what)
         };
         self.ended.damage.push(damage);
@@ -257,9 +310,10 @@ impl JournalScan<'_> {
         let whole =
             compacted || self.ended.pos >= header.after || self.ended.pos + 1 == segment.first;
         // What is missing for sure was said where the segment before was read.
-        if !chained || (!whole && self.ended.damage.is_empty()) {
-            let size = self.ended.size;
-            self.damaged(before, size, "records behind it are missing");
+        let is_told = self.ended.damage.iter().any(|it| it.file == before.path);
+        if !chained || (!whole && !is_told) {
+            let (size, pos) = (self.ended.size, self.ended.pos + 1);
+            self.damaged(before, size, pos, "records behind it are missing");
         }
         self.ended.pos = segment.first - 1;
     }
@@ -318,53 +372,84 @@ impl JournalScan<'_> {
     ) -> Option<(usize, JournalPosition)> {
         let segment = &self.segments[index];
         let offset = at + cursor as u64;
+        // The first line that can be read goes on, once anything shows that the bad one was acknowledged: also a later line.
+        let mut next: Option<(usize, JournalPosition)> = None;
+        let mut was_acknowledged = self.known >= expected || self.is_followed(index, expected);
         let mut further = cursor;
-        while let Some(newline) = bytes[further..].iter().position(|it| *it == b'\n') {
+        while next.is_none() || !was_acknowledged {
+            let Some(newline) = bytes[further..].iter().position(|it| *it == b'\n') else {
+                break;
+            };
             further += newline + 1;
-            let Some((rec, _)) = line::check(&bytes[further..]) else {
+            let checked = line::check(&bytes[further..]);
+            let Some(place) = checked.and_then(|(rec, _)| line::parse(rec).ok()?.place()) else {
                 continue;
             };
-            let Some(place) = line::parse(rec).ok().and_then(|it| it.place()) else {
-                continue;
-            };
-            let was_acknowledged = place.durable >= expected || self.applied >= expected;
-            if place.pos > expected && was_acknowledged {
-                let damage = JournalDamage::at(segment, offset, &bytes[cursor..further]);
-                self.ended.damage.push(damage);
-                return Some((further, place.pos));
+            was_acknowledged |= place.durable >= expected;
+            if place.pos >= expected {
+                next = next.or(Some((further, place.pos)));
             }
         }
-        let later = self.segments[index + 1..]
-            .iter()
-            .filter_map(|it| it.header.as_ref());
-        if later.map(|it| it.after).any(|after| after >= expected) {
-            let damage = JournalDamage::at(segment, offset, &bytes[cursor..]);
-            self.ended.damage.push(damage);
+        if !was_acknowledged {
+            return None;
         }
-        None
+        let end = next.map_or(bytes.len(), |(further, _)| further);
+        let is_missing = next.is_none_or(|(_, pos)| pos > expected);
+        let pos = if is_missing { expected } else { 0 };
+        let damage = JournalDamage::at(segment, offset, pos, &bytes[cursor..end]);
+        let lines = lines_in(&bytes[cursor..end]);
+        let missing = next.map(|(_, pos)| pos - expected);
+        let is_attributed = missing == Some(lines.len() as u64)
+            && lines
+                .iter()
+                .all(|it| costs_nobody(it) || named_by(it).is_some());
+        self.ended.damage.push(JournalDamage {
+            is_attributed,
+            ..damage
+        });
+        next
+    }
+
+    /// Whether a later segment was begun when this position was durable.
+    fn is_followed(&self, index: usize, pos: JournalPosition) -> bool {
+        let later = self.segments[index + 1..].iter();
+        let mut after = later.filter_map(|it| it.header.as_ref()).map(|it| it.after);
+        after.any(|after| after >= pos)
     }
 }
 
-/// The conversations whose records damaged lines still seem to be. A piece of text or a record of the audit trail costs nobody
-/// anything.
-fn named_in(bytes: &[u8]) -> Vec<ConversationId> {
-    const NAME: &[u8] = b"\"conversation\":\"";
-    let find = |line: &[u8], what: &[u8]| line.windows(what.len()).position(|it| it == what);
-    let of_line = |line: &[u8]| {
-        let others: [&[u8]; 3] = [b"{\"audit\":", b"{\"partial\":", b"{\"note\":"];
-        let begin = &line[..line.len().min(80)];
-        if others.iter().any(|it| find(begin, it).is_some()) {
-            return None;
-        }
-        let at = find(line, NAME)? + NAME.len();
-        std::str::from_utf8(line.get(at..at + 26)?)
-            .ok()?
-            .parse()
-            .ok()
-    };
-    let mut found: Vec<_> = bytes.split(|it| *it == b'\n').filter_map(of_line).collect();
+/// The conversations whose records damaged lines still seem to be.
+pub(super) fn named_in(bytes: &[u8]) -> Vec<ConversationId> {
+    let lines = lines_in(bytes);
+    let named = lines.into_iter().filter(|it| !costs_nobody(it));
+    let mut found: Vec<_> = named.filter_map(named_by).collect();
     found.dedup();
     found
+}
+
+fn lines_in(bytes: &[u8]) -> Vec<&[u8]> {
+    let lines = bytes.split(|it| *it == b'\n');
+    lines.filter(|it| !it.is_empty()).collect()
+}
+
+/// A piece of text, a note or a record of the audit trail costs no conversation anything.
+fn costs_nobody(line: &[u8]) -> bool {
+    let others: [&[u8]; 3] = [b"{\"audit\":", b"{\"partial\":", b"{\"note\":"];
+    let begin = &line[..line.len().min(80)];
+    others.iter().any(|it| position_of(it, begin).is_some())
+}
+
+fn named_by(line: &[u8]) -> Option<ConversationId> {
+    const NAME: &[u8] = b"\"conversation\":\"";
+    let at = position_of(NAME, line)? + NAME.len();
+    std::str::from_utf8(line.get(at..at + 26)?)
+        .ok()?
+        .parse()
+        .ok()
+}
+
+fn position_of(what: &[u8], line: &[u8]) -> Option<usize> {
+    line.windows(what.len()).position(|it| it == what)
 }
 
 /// Whether the line that was applied last is where it was.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use super::disk;
 use super::line::{self, JournalPosition, JournalRecord, SegmentHeader};
 
+/// Where segments seem to be missing they are looked for so often.
+const ATTEMPTS: usize = 10;
 /// A header is far shorter.
 const HEADER_READ_BYTES: u64 = 64 * 1024;
 
@@ -47,6 +49,29 @@ struct ProbeHeader {
 
 /// All segments in order. Half-made ones (`.tmp`) are none, nor are those that another one holds.
 pub(super) fn list(journal: &Path) -> io::Result<Vec<JournalSegment>> {
+    let mut segments = list_once(journal)?;
+    for _ in 0..ATTEMPTS {
+        // A directory that changes while it is read may seem to lack a file that was exchanged for another.
+        if is_chained(&segments) {
+            break;
+        }
+        segments = list_once(journal)?;
+    }
+    Ok(segments)
+}
+
+/// Whether each segment follows on the one before it, as far as their headers say.
+fn is_chained(segments: &[JournalSegment]) -> bool {
+    let mut before = None;
+    segments.iter().all(|it| {
+        let previous = it.header.as_ref().map(|it| it.previous);
+        let is_next = previous.is_none_or(|it| it == before);
+        before = Some(it.through());
+        is_next
+    })
+}
+
+fn list_once(journal: &Path) -> io::Result<Vec<JournalSegment>> {
     let mut held_through = 0;
     let mut segments = list_all(journal)?;
     segments.retain(|it| {

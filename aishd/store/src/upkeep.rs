@@ -145,7 +145,9 @@ impl StoreWriter {
         self.leave_given_up_segment()?;
         let segments = segment::list(self.journal.dir()).map_err(scan::ScanError::Io)?;
         let shared = Arc::clone(&self.shared);
-        let damage = recover::rebuild(&self.dir, &segments, &self.shared.alive, || {
+        // What the writer has acknowledged it knows.
+        let known = self.journal.committed();
+        let damage = recover::rebuild(&self.dir, &segments, known, &self.shared.alive, || {
             if let Some(db) = shared.take_index() {
                 index::close(db);
             }
@@ -322,6 +324,9 @@ impl StoreWriter {
         let Some(mut rewritten) = outcome.transpose()?.flatten() else {
             return Ok(0);
         };
+        if let Some(file) = &rewritten.nobody_knows {
+            self.erasures.doubt(file);
+        }
         let batch = std::mem::take(&mut rewritten.batch);
         // Who reads finds each line either where it was or where it is.
         let mut index = self.shared.without_readers();

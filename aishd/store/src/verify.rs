@@ -2,6 +2,7 @@
 //! for the last, and tells of a fact that was stored with it.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use aish_proto::id::{ConversationId, Seq};
 use aishd_log::audit::AuditFact;
@@ -57,8 +58,8 @@ pub(super) struct TrailCheck {
     deleted: HashMap<ConversationId, u64>,
     /// Records whose fact is not there.
     gone: Vec<(u64, ConversationId, Seq)>,
-    /// Events that have no record, and the last record before each.
-    untold: Vec<(u64, LineLocation, ConversationId, Seq)>,
+    /// Events that have no record, and the last records before their commit and in it.
+    untold: Vec<(RangeInclusive<u64>, LineLocation, ConversationId, Seq)>,
     /// Facts that are not what they were.
     changed: Vec<(u64, ConversationId, Seq)>,
     /// Where the chain has gaps: the first missing record, the one behind it, and where that stands.
@@ -111,6 +112,7 @@ impl TrailCheck {
             }
         }
         let mut told = HashSet::new();
+        let began = self.before.n;
         for (rec, location) in lines {
             let JournalRecord::Audit(rec) = rec else {
                 continue;
@@ -151,7 +153,7 @@ impl TrailCheck {
             }
         }
         if self.begun {
-            self.untold(lines, &told);
+            self.untold(lines, &told, began);
         }
     }
 
@@ -186,7 +188,12 @@ impl TrailCheck {
     }
 
     /// Events that should have been told of together with what they are committed with.
-    fn untold(&mut self, lines: &CommitLines<'_>, told: &HashSet<(ConversationId, Seq)>) {
+    fn untold(
+        &mut self,
+        lines: &CommitLines<'_>,
+        told: &HashSet<(ConversationId, Seq)>,
+        began: u64,
+    ) {
         for (rec, location) in lines {
             let JournalRecord::Event(rec) = rec else {
                 continue;
@@ -202,9 +209,9 @@ impl TrailCheck {
                 }
             );
             if is_audited(&record.event) && !told.contains(&(rec.conversation, record.seq)) {
-                let before = self.before.n;
+                let around = began..=self.before.n;
                 self.untold
-                    .push((before, *location, rec.conversation, record.seq));
+                    .push((around, *location, rec.conversation, record.seq));
             }
             // What is copied was told of where it happened.
             if is_copy {
@@ -228,8 +235,8 @@ impl TrailCheck {
                 self.found(Some(n), Some(place(at)), fault);
             }
         }
-        for (before, at, conversation, seq) in std::mem::take(&mut self.untold) {
-            if !self.repairs.has_gap(before + 1) {
+        for (around, at, conversation, seq) in std::mem::take(&mut self.untold) {
+            if !around.into_iter().any(|it| self.repairs.has_gap(it + 1)) {
                 self.found(None, Some(place(at)), ChainFault::Untold(conversation, seq));
             }
         }

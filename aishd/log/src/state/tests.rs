@@ -29,3 +29,32 @@ fn what_was_granted_long_ago_is_granted() {
     let running = state.running.unwrap();
     assert_eq!((1, 0), (running.rounds, running.open_calls.len()));
 }
+
+#[test]
+fn behind_a_lost_record_nothing_goes_on_that_began_before_it() {
+    let records: Vec<Record> = CONSENT
+        .lines()
+        .map(|it| serde_json::from_str(it).unwrap())
+        .collect();
+    for lost in 0..records.len() {
+        let mut state = ConversationState::default();
+        for (at, record) in records.iter().enumerate() {
+            let event = if at == lost {
+                Event::RecordLost {}
+            } else {
+                record.event.clone()
+            };
+            state.apply(&Record {
+                event,
+                ..record.clone()
+            });
+            if at == lost {
+                let granted = [state.grants.levels.len(), state.grants.approved.len()];
+                assert_eq!([0, 0], granted, "record {lost}");
+                assert!(!state.is_unsettled(), "record {lost}");
+                assert!(state.constraints.read_only && state.constraints.no_network);
+            }
+        }
+        assert_eq!(records.len() as u64, state.last_seq.0, "record {lost}");
+    }
+}

@@ -82,7 +82,22 @@ fn what_is_no_backup_is_refused() {
         matches!(refused, Err(BackupError::NotEmpty(_))),
         "{refused:?}"
     );
+    // Also where it has a directory that is called like ours.
+    let diary = dir.path().join("notes/journal");
+    fs::create_dir_all(&diary).unwrap();
+    fs::write(diary.join("today"), "dear").unwrap();
+    let refused = back_up(
+        &dir.path().join("store"),
+        &dir.path().join("notes"),
+        &|_, _| {},
+    );
+    assert!(
+        matches!(refused, Err(BackupError::NotEmpty(_))) && diary.join("today").exists(),
+        "{refused:?}"
+    );
     back_up_quietly(&dir.path().join("store"), &target);
+    store.close();
+    drop(store);
     let refused = restore(&target, &dir.path().join("store"), &|_, _| {});
     assert!(
         matches!(refused, Err(BackupError::HasStore(_))),
@@ -171,4 +186,26 @@ fn back_up_in_a_process(dir: &Path, target: &Path, place: &str, nth: u64) -> boo
     };
     let output = start(&[], &task).wait_with_output().unwrap();
     output.status.success()
+}
+
+#[test]
+fn a_backup_that_rots_is_made_good_while_the_store_has_what_was_in_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, target) = (dir.path().join("store"), dir.path().join("backup"));
+    let store = Store::open_with_segments_of(&from, 64 << 10).unwrap();
+    fill(&store, 4, 40);
+    back_up_quietly(&from, &target);
+    let file = files_in(&target.join("journal")).remove(0);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[2000] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let refused = restore(&target, &dir.path().join("other"), &|_, _| {});
+    assert!(
+        matches!(refused, Err(BackupError::Damaged { .. })),
+        "{refused:?}"
+    );
+    for _ in 0..8 {
+        back_up_quietly(&from, &target);
+    }
+    restore(&target, &dir.path().join("another"), &|_, _| {}).unwrap();
 }

@@ -142,3 +142,40 @@ fn a_commit_whose_last_line_left_the_journal_is_still_one() {
     assert_eq!(2, records.len());
     assert_eq!(Some("two".to_owned()), store.note("book").unwrap());
 }
+
+/// Damaged bytes of somebody who is deleted go with him; where nobody knows whose they are, that is said.
+#[test]
+fn damaged_bytes_are_not_kept_of_somebody_who_was_deleted() {
+    for named in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        several_segments(dir.path()).close();
+        let text = b"\"2/5:";
+        let holding = files_in(&dir.path().join("journal"))
+            .into_iter()
+            .find_map(|path| {
+                let bytes = fs::read(&path).unwrap();
+                let at = bytes.windows(text.len()).position(|it| it == text)?;
+                Some((path, bytes, at))
+            });
+        let (path, mut bytes, at) = holding.unwrap();
+        // In the length of the line's text, or over the beginning of the line with its name.
+        let line = bytes[..at].iter().rposition(|it| *it == b'\n').unwrap() + 1;
+        if named {
+            bytes[line + 12] ^= 1;
+        } else {
+            bytes[line + 2..line + 160].fill(b'x');
+        }
+        fs::write(&path, bytes).unwrap();
+        let store = Store::open_with_segments_of(dir.path(), 32 << 10).unwrap();
+        delete(&store, 2);
+        let erased = block_on(store.erase());
+        if named {
+            erased.unwrap();
+            no_file_has(dir.path(), &[2], "after the erasure");
+        } else {
+            let why = erased.unwrap_err();
+            assert!(why.contains("aishctl store repair"), "{why}");
+        }
+        assert_eq!(120, read_all(&store, 3).unwrap());
+    }
+}
