@@ -20,8 +20,13 @@ use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use aishd_store::{Commit, ListFilter, ListQuery, Store};
+use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
+
+/// As the daemon has it.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Commits of the one producer.
 const COMMITS: usize = 3000;

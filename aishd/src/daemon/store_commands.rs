@@ -12,7 +12,8 @@ use aishd_config::environment_variables;
 use aishd_platform::clock;
 use aishd_rpc::store::{wire_check, wire_damage, wire_stat};
 use aishd_store::backup::{self, BackupError, StoreBackup};
-use aishd_store::{OpenError, Store, check, repair, stat};
+use aishd_store::{OpenError, Store, check, repair, restore, stat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -110,8 +111,10 @@ fn compacted(store: &Path) -> Result<Value, CommandFault> {
 
 fn repaired(store: &Path, aside: &Path) -> Result<Value, CommandFault> {
     let done = repair::repair(store, aside)?;
-    let is_index_damaged =
-        done.damage.is_empty() && !check::check(store, &progress())?.index.is_empty();
+    let is_index_damaged = done.damage.is_empty() && {
+        let found = check::check(store, &progress())?;
+        found.damage.is_empty() && !found.index.is_empty()
+    };
     if is_index_damaged {
         repair::make_index_anew(store)?;
     }
@@ -129,11 +132,18 @@ fn repaired(store: &Path, aside: &Path) -> Result<Value, CommandFault> {
 }
 
 fn backed_up(store: &Path, target: &Path) -> Result<Value, CommandFault> {
+    // Each segment is open meanwhile.
+    let limits = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: limits.maximum,
+        ..limits
+    };
+    let _as_many_as_there_are = setrlimit(Resource::Nofile, all);
     Ok(of_backup(&backup::back_up(store, target, &progress())?))
 }
 
 fn restored(store: &Path, from: &Path, replace: bool) -> Result<Value, CommandFault> {
-    let (done, aside) = backup::restore_in_place(from, store, replace, &progress())?;
+    let (done, aside) = restore::restore_in_place(from, store, replace, &progress())?;
     let mut told = of_backup(&done);
     told["setAside"] = json!(aside);
     Ok(told)

@@ -14,7 +14,6 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use aish_proto::id::Epoch;
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
 use aishd_platform::file_lock::{self, LockError};
@@ -22,14 +21,12 @@ use aishd_platform::{clock, failpoint};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::journal::{Journal, JournalResume};
-use super::line::{self, FORMAT, JournalPosition};
-use super::lock::StoreLock;
+use super::line::{self, FORMAT};
 use super::segment::{self, JournalSegment};
-use super::{OpenError, Store, disk, journal_exchange, scan};
+use super::{OpenError, disk};
 
 const MANIFEST: &str = "backup.json";
-const SEGMENTS: &str = "journal";
+pub(super) const SEGMENTS: &str = "journal";
 const LOCK: &str = "lock";
 const DRAFT: &str = "backup.json.part";
 /// A file that is there already is read again about every so many backups.
@@ -77,29 +74,29 @@ pub enum BackupError {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct BackupManifest {
+pub(super) struct BackupManifest {
     /// The form of this file.
-    v: u32,
+    pub(super) v: u32,
     /// The newest format of its segments.
-    format: u32,
-    at: Timestamp,
+    pub(super) format: u32,
+    pub(super) at: Timestamp,
     /// How many were made here before.
     #[serde(default)]
-    number: u64,
-    segments: Vec<BackupFile>,
+    pub(super) number: u64,
+    pub(super) segments: Vec<BackupFile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct BackupFile {
+pub(super) struct BackupFile {
     /// As the segment is called in a store.
-    name: String,
+    pub(super) name: String,
     /// As it is called here.
-    file: String,
-    bytes: u64,
-    sha256: ContentDigest,
+    pub(super) file: String,
+    pub(super) bytes: u64,
+    pub(super) sha256: ContentDigest,
 }
 
-fn at_path(path: &Path) -> impl FnOnce(io::Error) -> BackupError + use<> {
+pub(super) fn at_path(path: &Path) -> impl FnOnce(io::Error) -> BackupError + use<> {
     let path = path.display().to_string();
     move |source| BackupError::Io { path, source }
 }
@@ -255,7 +252,7 @@ fn has_only_ours(path: &Path) -> io::Result<bool> {
 }
 
 /// Whether a file is called as those of backups are, whole or not: `00000000000000000001-0a1b2c3d-4711.jsonl`.
-fn is_ours(name: &str) -> bool {
+pub(super) fn is_ours(name: &str) -> bool {
     let stem = name
         .strip_suffix(".jsonl")
         .or_else(|| name.strip_suffix(".part"));
@@ -270,12 +267,6 @@ fn is_ours(name: &str) -> bool {
         && sum.is_some_and(|it| it.len() == 8 && it.bytes().all(|it| it.is_ascii_hexdigit()))
         && is_number(parts.next())
         && parts.next().is_none()
-}
-
-/// Whether a segment is called like this.
-fn is_segment(name: &str) -> bool {
-    let number = name.strip_suffix(".jsonl").unwrap_or_default();
-    number.len() == 20 && number.bytes().all(|it| it.is_ascii_digit())
 }
 
 /// A directory that holds a backup, or will.
@@ -401,7 +392,7 @@ impl BackupDirectory {
 }
 
 /// A file that is one, and no way to another.
-fn open_regular(path: &Path) -> io::Result<File> {
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
     let flags = disk::no_follow() | disk::no_waiting();
     let file = OpenOptions::new()
         .read(true)
@@ -419,7 +410,7 @@ fn digest_of(path: &Path, bytes: u64) -> Result<ContentDigest, BackupError> {
 }
 
 /// Copies the first bytes into a file that gets its name when it is whole. Returns their digest.
-fn copy(from: &File, target: &Path, bytes: u64) -> io::Result<ContentDigest> {
+pub(super) fn copy(from: &File, target: &Path, bytes: u64) -> io::Result<ContentDigest> {
     let draft = target.with_extension("part");
     let _left_over = fs::remove_file(&draft);
     let mut to = disk::create_new(&draft)?;
@@ -452,7 +443,7 @@ fn pass(
     Ok(ContentDigest(digest.finalize().into()))
 }
 
-fn read_manifest(backup: &Path) -> Result<BackupManifest, BackupError> {
+pub(super) fn read_manifest(backup: &Path) -> Result<BackupManifest, BackupError> {
     let path = backup.join(MANIFEST);
     let text = match fs::read(&path) {
         Ok(text) => text,
@@ -473,130 +464,4 @@ fn read_manifest(backup: &Path) -> Result<BackupManifest, BackupError> {
         });
     }
     Ok(manifest)
-}
-
-/// Makes a store in `dir` of a backup; there must be none. It begins a new epoch, because what came after the backup never was.
-/// Blocks.
-pub fn restore(
-    backup: &Path,
-    dir: &Path,
-    progress: &dyn Fn(u64, u64),
-) -> Result<StoreBackup, BackupError> {
-    let manifest = read_manifest(backup)?;
-    disk::make_dir(dir).map_err(at_path(dir))?;
-    let mut lock = StoreLock::take(dir)?;
-    lock.write_pid().map_err(at_path(dir))?;
-    journal_exchange::remove_left_overs(dir).map_err(at_path(dir))?;
-    if has_store(dir) {
-        return Err(BackupError::HasStore(dir.display().to_string()));
-    }
-    let draft = journal_exchange::draft(dir);
-    disk::remove_dir(&draft).map_err(at_path(&draft))?;
-    disk::make_dir(&draft).map_err(at_path(&draft))?;
-    let total: u64 = manifest.segments.iter().map(|it| it.bytes).sum();
-    let mut done = 0;
-    for listed in &manifest.segments {
-        let damaged = |what: &str| BackupError::Damaged {
-            path: backup.display().to_string(),
-            what: format!("{}: {what}", listed.file),
-        };
-        // Names come from a file that anybody may have written.
-        if !is_ours(&listed.file) || !is_segment(&listed.name) {
-            return Err(BackupError::Damaged {
-                path: backup.display().to_string(),
-                what: "it lists a file that no backup has".to_owned(),
-            });
-        }
-        let source = backup.join(SEGMENTS).join(&listed.file);
-        let file = match open_regular(&source) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(damaged("it is missing"));
-            }
-            Err(error) => return Err(at_path(&source)(error)),
-        };
-        let target = draft.join(&listed.name);
-        let found = match copy(&file, &target, listed.bytes) {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(damaged("it is shorter than what was written"));
-            }
-            Err(error) => return Err(at_path(&target)(error)),
-        };
-        if found != listed.sha256 {
-            return Err(damaged("it is not what was written"));
-        }
-        done += listed.bytes;
-        progress(done, total);
-    }
-    begin_epoch(&draft)?;
-    disk::sync_dir(&draft).map_err(at_path(&draft))?;
-    let journal = dir.join("journal");
-    disk::rename(&draft, &journal).map_err(at_path(&journal))?;
-    drop(lock);
-    // Makes the index, and shows that it can be read.
-    Store::open(dir)?.close();
-    Ok(StoreBackup {
-        at: manifest.at,
-        files: manifest.segments.len() as u64,
-        bytes: total,
-        copied_bytes: total,
-    })
-}
-
-fn has_store(dir: &Path) -> bool {
-    let names = ["journal", "journal.old", "db"];
-    names.iter().any(|it| dir.join(it).exists())
-}
-
-/// Places that were told of after the backup must not be taken for those of what comes now.
-fn begin_epoch(journal: &Path) -> Result<(), BackupError> {
-    let segments = segment::list(journal).map_err(at_path(journal))?;
-    let mut last: JournalPosition = 0;
-    let ended = scan::read(&segments, None, &mut |lines| {
-        last = lines.last().map_or(last, |(_, at)| at.pos);
-        Ok(())
-    });
-    let ended = ended.map_err(|it| at_path(journal)(io::Error::other(it)))?;
-    let resume = JournalResume {
-        newest: segments.last().map(|it| it.first),
-        at: None,
-        next_pos: ended.pos.max(last) + 1,
-        durable: ended.pos.max(last),
-        committed: ended.committed,
-        bytes: 0,
-    };
-    let journal_dir = journal;
-    let mut journal =
-        Journal::resume(journal_dir, Epoch(clock::ulid()), resume).map_err(at_path(journal_dir))?;
-    journal.roll().map_err(at_path(journal_dir))
-}
-
-/// As [`restore`], for a store that may be there: with `replace` it is put aside, and returned where it is then. Nothing of it is
-/// changed before the other one is whole.
-pub fn restore_in_place(
-    backup: &Path,
-    dir: &Path,
-    replace: bool,
-    progress: &dyn Fn(u64, u64),
-) -> Result<(StoreBackup, Option<PathBuf>), BackupError> {
-    if !has_store(dir) || !replace {
-        return Ok((restore(backup, dir, progress)?, None));
-    }
-    // Nobody opens it meanwhile.
-    let mut lock = StoreLock::take(dir)?;
-    lock.write_pid().map_err(at_path(dir))?;
-    let beside = |what: &str| {
-        let name = dir.file_name().unwrap_or_default().display().to_string();
-        dir.with_file_name(format!("{name}.{what}"))
-    };
-    let draft = beside("new");
-    disk::remove_dir(&draft).map_err(at_path(&draft))?;
-    let restored = restore(backup, &draft, progress);
-    let restored = restored.inspect_err(|_| drop(disk::remove_dir(&draft)))?;
-    let aside = beside(&format!("before-{}", clock::ulid()));
-    // At no moment there is none.
-    disk::exchange(dir, &draft).map_err(at_path(dir))?;
-    disk::rename(&draft, &aside).map_err(at_path(&aside))?;
-    Ok((restored, Some(aside)))
 }

@@ -29,6 +29,7 @@ mod relocation;
 pub mod repair;
 mod requests;
 mod resources;
+pub mod restore;
 mod scan;
 mod scrub;
 mod search;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use super::super::Store;
-use super::super::backup::{BackupError, back_up, restore};
+use super::super::backup::{BackupError, back_up};
+use super::super::restore::restore;
 use super::driver::{said, start, task};
 use super::{Author, Dice, block_on, conversation, deletion, files_in, fill, read_all, rounds};
 
