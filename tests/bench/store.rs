@@ -20,6 +20,7 @@ use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use aishd_store::{Commit, ListFilter, ListQuery, Store};
+use tikv_jemalloc_ctl::background_thread;
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -314,6 +315,8 @@ fn soak(dir: &Path, runtime: &Runtime, turns: usize) {
 }
 
 fn main() {
+    // As in the daemon: what is not needed goes back also while nothing is allocated.
+    let _none = background_thread::write(true);
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

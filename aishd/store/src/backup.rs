@@ -1,4 +1,4 @@
-//! Copies of the journal in another directory, and stores made of them. The journal alone is copied: the index is made of it.
+//! Copies of the journal in another directory. The journal alone is copied: the index is made of it (`restore`).
 //!
 //! Whoever copies needs nobody's leave and holds nobody up. Closed segments never change under their name, but for compaction,
 //! which puts another file there: the files are opened first, and when the list of segments is the same before and after that,

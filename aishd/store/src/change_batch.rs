@@ -26,6 +26,8 @@ use super::{Note, Partial, listing, scan, values};
 /// A replayed batch is applied when it has so many lines, so that memory stays small.
 const REPLAY_LINES: usize = 256;
 const REPLAY_BYTES: usize = 1024 * 1024;
+/// Of a place with what sled has beside it.
+const PLACE_BYTES: usize = 32;
 
 /// What the writer knows of the index without asking it.
 #[derive(Debug, Default)]
@@ -397,6 +399,7 @@ impl<'a> ChangeBatch<'a> {
         let place = BodyPlace::from(at);
         self.live.add(place);
         self.batch.insert(key.as_slice(), &place.to_bytes());
+        self.passed.push((key.clone(), key.len() + PLACE_BYTES));
         self.placed.insert(key, place);
     }
 

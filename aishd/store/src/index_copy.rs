@@ -10,6 +10,7 @@ use aishd_platform::failpoint;
 use sled::{Batch, Db};
 
 use super::index::{self, IndexFault};
+use super::page_cache::CachePassing;
 use super::shared::StoreShared;
 use super::{disk, values};
 
@@ -69,19 +70,30 @@ impl IndexCopy {
         }
         let mut batch = Batch::default();
         let mut bytes = 0;
+        // All of the one passes through its cache, and all of the other.
+        let mut read = CachePassing::through(from);
+        let mut written = vec![];
         let rest = (Bound::Excluded(self.through.clone()), Bound::Unbounded);
         for entry in from.range::<Vec<u8>, _>(rest) {
             let (key, value) = entry?;
-            bytes += key.len() + value.len();
+            let length = key.len() + value.len();
+            bytes += length;
             self.through = key.to_vec();
+            read.value(&key, length);
+            written.push((key.clone(), length));
             batch.insert(key, value);
             if bytes >= STEP_BYTES {
-                self.apply(batch)?;
-                return Ok(false);
+                break;
             }
         }
         self.apply(batch)?;
-        Ok(true)
+        if let Some(db) = &self.db {
+            let mut passing = CachePassing::through(db);
+            for (key, length) in written {
+                passing.value(&key, length);
+            }
+        }
+        Ok(bytes < STEP_BYTES)
     }
 
     fn apply(&self, batch: Batch) -> Result<(), IndexFault> {
