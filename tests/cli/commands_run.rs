@@ -137,6 +137,7 @@ fn a_frame_has_no_holes() {
     // What is typed in the first moment is no answer.
     std::thread::sleep(std::time::Duration::from_millis(400));
     screen.key("y\r");
+    screen.wait_for("  └ exit 0");
     assert_eq!(0, screen.wait_end());
     let rows = screen.rows();
     let begin = rows.iter().position(|it| it.starts_with("  ┌ echo a"));

