@@ -79,6 +79,8 @@ fn unmigrated(store: &Store) -> Result<Option<Vec<OneLevel>>, ReadError> {
             });
         }
     }
+    // In the order in which they were made.
+    left.reverse();
     Ok(Some(left))
 }
 
