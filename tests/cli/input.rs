@@ -97,7 +97,7 @@ fn too_much_keeps_both_ends_and_says_so() {
     assert!(
         finished
             .err()
-            .starts_with("[aish] stdin is 3072 KiB; its middle was left out (20"),
+            .starts_with("[aish] stdin is 3.0 MiB; its middle was left out (2.0"),
         "{}",
         finished.err()
     );

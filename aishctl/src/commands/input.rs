@@ -10,6 +10,7 @@ use crate::ask_args::AskArgs;
 use crate::commands::file_mention::{self, PersonLocation};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::size;
 
 /// Who says more says it for ever.
 const ENDLESS_BYTES: u64 = 256 << 20;
@@ -190,8 +191,8 @@ impl GivenInput {
             if text.left_out > 0 {
                 notes.push(format!(
                     "{name} is {}; its middle was left out ({})",
-                    size(whole),
-                    size(text.left_out)
+                    size::bytes(whole),
+                    size::bytes(text.left_out)
                 ));
             }
             text
@@ -209,7 +210,7 @@ impl GivenInput {
         if cut && strict {
             return Err(Failure::new(
                 Exit::LIMIT,
-                format!("the input is over {}", size(limit as u64)),
+                format!("the input is over {}", size::bytes(limit as u64)),
             )
             .hint("without --strict its middle is left out"));
         }
@@ -285,17 +286,9 @@ impl InputText {
         format!(
             "{}\n[… {} left out …]\n{}",
             self.head,
-            size(self.left_out),
+            size::bytes(self.left_out),
             self.tail
         )
-    }
-}
-
-fn size(bytes: u64) -> String {
-    if bytes < 1024 {
-        format!("{bytes} bytes")
-    } else {
-        format!("{} KiB", bytes / 1024)
     }
 }
 
@@ -484,10 +477,10 @@ mod tests {
         let (input, notes) = given().fit(INPUT_BYTES, false).unwrap();
         let text = &input.attachments[0].1;
         assert!(text.starts_with("firstx") && text.ends_with("xlast"));
-        assert!(text.contains("\n[… 4096 KiB left out …]\n"), "{notes:?}");
+        assert!(text.contains("\n[… 4.0 MiB left out …]\n"), "{notes:?}");
         assert!(text.len() + "why".len() <= INPUT_BYTES && text.len() > INPUT_BYTES - 200);
         assert_eq!(
-            vec!["stdin is 5120 KiB; its middle was left out (4096 KiB)"],
+            vec!["stdin is 5.0 MiB; its middle was left out (4.0 MiB)"],
             notes
         );
         assert_eq!(

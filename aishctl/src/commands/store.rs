@@ -24,6 +24,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 use crate::render::size;
+use crate::render::spinner::ERASE;
 use crate::safe;
 
 /// How often is asked how far a check is.
@@ -125,7 +126,7 @@ impl StoreContext<'_> {
 
     async fn check(&self) -> PrintResult {
         let found: StoreCheck = match self.daemon().await? {
-            Some(link) => check_within(&link).await?,
+            Some(link) => self.check_within(&link).await?,
             None => self.program(&["check".as_ref()]).await?,
         };
         let printed = print(self.global, &found, || check_text(&found))?;
@@ -135,6 +136,25 @@ impl StoreContext<'_> {
             Exit::FAILED
         };
         Ok(CommandOutput { exit, ..printed })
+    }
+
+    async fn check_within(&self, link: &DaemonLink) -> Result<StoreCheck, Failure> {
+        let mut bar = ProgressBar::of(self.global);
+        let checked = link.caller.call::<Check>(Empty {});
+        let mut checked = std::pin::pin!(checked);
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                found = &mut checked => return Ok(found?),
+                _ = looks.tick(), if bar.is_shown => {
+                    let stat = link.caller.call::<Stat>(Empty {}).await?;
+                    if let Some(so_far) = stat.checking {
+                        bar.show(so_far);
+                    }
+                }
+            }
+        }
     }
 
     async fn compact(&self) -> PrintResult {
@@ -243,7 +263,8 @@ impl StoreContext<'_> {
             }
             words
         };
-        let (result, words) = tokio::join!(result_among(stdout), words);
+        let (result, words) =
+            tokio::join!(result_among(stdout, ProgressBar::of(self.global)), words);
         let status = child.wait().await;
         let exit = status.map_or(Exit::FAILED, Exit::passed_on);
         result.ok_or_else(|| failure_of(&words, exit))
@@ -258,13 +279,12 @@ enum ProgramLine<T> {
     Result(T),
 }
 
-async fn result_among<T, R>(lines: Option<tokio::io::Lines<R>>) -> Option<T>
+async fn result_among<T, R>(lines: Option<tokio::io::Lines<R>>, mut bar: ProgressBar) -> Option<T>
 where
     T: DeserializeOwned,
     R: tokio::io::AsyncBufRead + Unpin,
 {
     let mut lines = lines?;
-    let mut bar = ProgressBar::of_terminal();
     while let Ok(Some(line)) = lines.next_line().await {
         match serde_json::from_str(&line) {
             Ok(ProgramLine::Progress(so_far)) => bar.show(so_far),
@@ -286,25 +306,6 @@ fn failure_of(words: &str, exit: Exit) -> Failure {
     }
 }
 
-async fn check_within(link: &DaemonLink) -> Result<StoreCheck, Failure> {
-    let mut bar = ProgressBar::of_terminal();
-    let checked = link.caller.call::<Check>(Empty {});
-    let mut checked = std::pin::pin!(checked);
-    let mut looks = interval(LOOK_EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            found = &mut checked => return Ok(found?),
-            _ = looks.tick(), if bar.is_shown => {
-                let stat = link.caller.call::<Stat>(Empty {}).await?;
-                if let Some(so_far) = stat.checking {
-                    bar.show(so_far);
-                }
-            }
-        }
-    }
-}
-
 /// One line on stderr, where that is a terminal; gone when this is dropped.
 struct ProgressBar {
     is_shown: bool,
@@ -312,9 +313,9 @@ struct ProgressBar {
 }
 
 impl ProgressBar {
-    fn of_terminal() -> Self {
+    fn of(global: &GlobalArgs) -> Self {
         Self {
-            is_shown: std::io::stderr().is_terminal(),
+            is_shown: !global.quiet && std::io::stderr().is_terminal(),
             has_drawn: false,
         }
     }
@@ -322,7 +323,7 @@ impl ProgressBar {
     fn show(&mut self, so_far: CheckedBytes) {
         if self.is_shown && so_far.total > 0 {
             self.has_drawn = true;
-            let _gone = write!(std::io::stderr(), "\r{}\x1b[K", bar_text(so_far));
+            let _gone = write!(std::io::stderr(), "{ERASE}{}", bar_text(so_far));
         }
     }
 }
@@ -330,7 +331,7 @@ impl ProgressBar {
 impl Drop for ProgressBar {
     fn drop(&mut self) {
         if self.has_drawn {
-            let _gone = write!(std::io::stderr(), "\r\x1b[K");
+            let _gone = write!(std::io::stderr(), "{ERASE}");
         }
     }
 }

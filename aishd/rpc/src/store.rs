@@ -40,7 +40,9 @@ impl RunningCheck {
         (total > 0).then_some(CheckedBytes { done, total })
     }
 
+    /// At its end it runs no more, also where nobody waits for it any longer.
     fn tell(&self, done: u64, total: u64) {
+        let total = if done < total { total } else { 0 };
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }

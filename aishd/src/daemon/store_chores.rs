@@ -66,9 +66,6 @@ async fn scrub(store: Store) {
             }
             Err(_stopping) => return,
         };
-        for damage in store.health().damage {
-            tracing::error!(damage, "the store is damaged: aishctl store check");
-        }
         tokio::time::sleep(pause).await;
     }
 }

@@ -293,15 +293,7 @@ impl BackupDirectory {
             Err(error) => return Err(error),
         };
         let lock_path = path.join(LOCK);
-        let mut lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(disk::no_follow())
-            .open(&lock_path)
-            .map_err(at_path(&lock_path))?;
+        let mut lock = disk::open_lock(&lock_path).map_err(at_path(&lock_path))?;
         match file_lock::take(&mut lock) {
             Ok(()) => file_lock::sign(&mut lock).map_err(at_path(&lock_path))?,
             Err(LockError::Held(_)) => return Err(BackupError::Busy(path.display().to_string())),

@@ -1,11 +1,11 @@
 //! Whether the store is as it was written: each line of the journal, what the index has for it, and the audit trail.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::ops::Bound;
 use std::path::Path;
 
 use aish_proto::id::{ConversationId, Seq};
+use aishd_log::audit::chain::ChainHead;
 use aishd_log::audit::verdict::ChainVerdict;
 use sled::Db;
 
@@ -25,7 +25,7 @@ use super::{
 
 /// As many findings about the index are told in full.
 const MOST: usize = 50;
-/// Entries of the index that are looked at in one go; who writes waits for that.
+/// Entries of the index that are looked at in one go; a compaction waits for that.
 const PAGE: usize = 256;
 
 /// What was found.
@@ -63,32 +63,43 @@ impl Store {
     /// Reads all that there is. What is written meanwhile is not looked at. Blocks.
     pub fn check(&self, progress: CheckProgress<'_>) -> Result<StoreVerdict, ReadError> {
         let head = self.trail_head()?;
+        let mut verdict = self.read_unchanged(
+            |segments| {
+                let index = CheckedIndex::Running(self);
+                let trail = TrailCheck::new(Some(head), None);
+                StoreCheck::new(segments, &index, 0, progress).run(trail)
+            },
+            |it| it.damage.is_empty(),
+        )?;
+        // What is not finished is being written.
+        verdict.torn = 0;
+        Ok(verdict)
+    }
+
+    /// What the journal says while it may be written anew: a segment that was exchanged between the look at its head and the one at
+    /// its body looks damaged, and one that another holds since is not there. It is read again then.
+    pub(super) fn read_unchanged<T>(
+        &self,
+        read: impl Fn(&[JournalSegment]) -> Result<T, ReadError>,
+        is_whole: impl Fn(&T) -> bool,
+    ) -> Result<T, ReadError> {
         let dir = self.shared.dir.join("journal");
         let list = || segment::list(&dir).map_err(|it| ReadError::Unavailable(it.to_string()));
         let heads =
             |it: &[JournalSegment]| it.iter().map(|it| it.header.clone()).collect::<Vec<_>>();
         let mut segments = list()?;
         loop {
-            let index = CheckedIndex::Running(self);
-            let trail = TrailCheck::new(Some(head), None);
-            let verdict = StoreCheck::new(&segments, &index, 0, progress).run(trail);
-            // A segment that was written anew meanwhile looks damaged, and one that another holds since is not there.
+            let found = read(&segments);
             let now = list()?;
-            let mut verdict = verdict;
-            if let Ok(verdict) = &mut verdict {
-                // What is not finished is being written.
-                verdict.torn = 0;
-            }
-            let is_readable = verdict.as_ref().is_ok_and(|it| it.damage.is_empty());
-            if is_readable || heads(&now) == heads(&segments) {
-                return verdict;
+            if found.as_ref().is_ok_and(&is_whole) || heads(&now) == heads(&segments) {
+                return found;
             }
             segments = now;
         }
     }
 }
 
-/// The same of a store that nobody has open. Nothing of it is changed: the index is looked at in a copy.
+/// The same of a store that nobody has open. Nothing that it says is changed: the index is looked at in a copy.
 pub fn check(dir: &Path, progress: CheckProgress<'_>) -> Result<StoreVerdict, OpenError> {
     let io_error = |source| OpenError::Io {
         path: dir.display().to_string(),
@@ -168,18 +179,13 @@ impl<'a> CopiedIndex<'a> {
         };
         let copy = index_copy::looked_at(dir);
         copy_index(dir)?;
-        match index::open(&copy) {
-            Ok(db) => {
-                let applied = index::applied(&db);
-                index::close(db);
-                made.committed = applied?.map_or(0, |it| it.committed);
-            }
-            Err(fault) => return Err(fault),
-        }
         let brought =
             recover::bring_up(&copy, &dir.join("journal"), segments, 0, &Alive::default());
         match brought {
-            Ok(current) => made.db = Some(current.db),
+            Ok(current) => {
+                made.committed = current.applied.map_or(0, |it| it.committed);
+                made.db = Some(current.db);
+            }
             Err(recover::BuildError::Index(fault)) => return Err(fault),
             Err(error) => return Err(IndexFault::garbled(&error.to_string())),
         }
@@ -193,7 +199,7 @@ impl<'a> CopiedIndex<'a> {
         }
     }
 
-    fn trail_head(&self) -> Option<aishd_log::audit::chain::ChainHead> {
+    fn trail_head(&self) -> Option<ChainHead> {
         let db = self.db.as_ref()?;
         guarded(|| audit_trail::head(db)).ok()
     }
@@ -248,10 +254,7 @@ impl<'a> StoreCheck<'a> {
         let journal = self.journal(&mut trail)?;
         (self.verdict.torn, self.verdict.damage) = journal;
         self.places()?;
-        let is_deleted = |id| {
-            let known = self.index.with(|db, _| index::is_deleted(db, id))?;
-            Ok(known)
-        };
+        let is_deleted = |id| self.index.with(|db, _| index::is_deleted(db, id));
         self.verdict.trail = trail.finish(vec![], is_deleted)?;
         (self.progress)(self.total, self.total);
         Ok(self.verdict)
@@ -309,12 +312,6 @@ impl<'a> StoreCheck<'a> {
 
     /// Reads each line by way of the index.
     fn places(&mut self) -> Result<(), ReadError> {
-        let damaged: HashSet<String> = self
-            .verdict
-            .damage
-            .iter()
-            .map(|it| it.file.display().to_string())
-            .collect();
         let mut before: Option<(ConversationId, Seq)> = None;
         for kind in values::kinds_of_places() {
             let mut after = vec![kind];
@@ -322,11 +319,11 @@ impl<'a> StoreCheck<'a> {
                 let page = self
                     .index
                     .with(|db, files| page(db, files, kind, &after, before))?;
-                for finding in page.findings {
-                    // What the journal lacks there was told of.
-                    if !damaged.iter().any(|it| finding.contains(it.as_str())) {
-                        self.verdict.in_index(finding);
-                    }
+                // What the journal lacks was told of.
+                let is_told = !self.verdict.damage.is_empty();
+                let unreadable = page.unreadable.into_iter().filter(|_| !is_told);
+                for finding in page.findings.into_iter().chain(unreadable) {
+                    self.verdict.in_index(finding);
                 }
                 self.step(page.bytes);
                 before = page.last;
@@ -342,6 +339,8 @@ impl<'a> StoreCheck<'a> {
 #[derive(Default)]
 struct CheckedPage {
     findings: Vec<String>,
+    /// Lines that the journal has not where the index looks for them.
+    unreadable: Vec<String>,
     bytes: u64,
     /// The last key; `None`: there is nothing behind them.
     through: Option<Vec<u8>>,
@@ -378,7 +377,7 @@ fn page(
                 "what it has for {} is another line",
                 values::spelled(&key)
             )),
-            Err(IndexFault::Journal(what)) => checked.findings.push(what),
+            Err(IndexFault::Journal(what)) => checked.unreadable.push(what),
             Err(fault) => return Err(fault),
         }
         if let Some((id, seq)) = values::conversation_in(&key).zip(values::seq_in(&key))

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use super::requests::CompactionGoal;
-
 /// Less that is dead is not worth a segment that is written anew.
 const LEAST_DEAD_BYTES: u64 = 64 * 1024;
 /// The same where everything is to go that can; a header counts as dead.
@@ -12,6 +10,15 @@ const LEAST_OF_EVERYTHING: u64 = 4 * 1024;
 const MOST_READ: u64 = 4;
 /// So many small neighbours become one.
 const MANY: usize = 4;
+
+/// What is written anew when somebody waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CompactionGoal {
+    /// What holds something that was deleted or forgotten.
+    Erased,
+    /// What holds anything that nobody speaks of any more.
+    Everything,
+}
 
 /// A closed segment.
 #[derive(Clone, Copy, Debug)]

@@ -34,6 +34,18 @@ pub(super) fn create_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// A file that is locked and says by whom; made where it is not there.
+pub(super) fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(no_follow())
+        .open(path)
+}
+
 /// A file for reading, and for writing at its end by whoever keeps the offset.
 pub(super) fn open_existing(path: &Path) -> io::Result<File> {
     OpenOptions::new()

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use super::compaction_plan::CompactionGoal;
 use super::index::IndexFault;
 use super::index_copy::IndexCopy;
 use super::line::JournalPosition;
-use super::requests::{CompactionGoal, ErasureAck};
+use super::requests::ErasureAck;
 use super::writer::StoreWriter;
 use super::{index, index_copy, recover, segment, segment_use};
 

@@ -1,6 +1,6 @@
 //! What an index remembers of a journal that may have lost something since: the journal alone cannot tell that its end is missing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -20,6 +20,8 @@ pub(super) struct IndexWitness {
     pub(super) trail: ChainHead,
     /// The last record of each conversation.
     pub(super) last_seqs: HashMap<ConversationId, Seq>,
+    /// Conversations that were deleted.
+    pub(super) gone: HashSet<ConversationId>,
 }
 
 impl IndexWitness {
@@ -29,8 +31,11 @@ impl IndexWitness {
             let mut witness = Self {
                 committed: applied.map_or(0, |it| it.committed),
                 trail: audit_trail::head(db)?,
-                last_seqs: HashMap::new(),
+                ..Self::default()
             };
+            for key in db.scan_prefix(values::all_gone()).keys() {
+                witness.gone.extend(values::conversation_in(&key?));
+            }
             for entry in db.scan_prefix(values::states()).keys() {
                 let key = entry?;
                 if let Some(conversation) = values::conversation_in(&key)

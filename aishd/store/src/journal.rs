@@ -95,6 +95,18 @@ pub(super) struct JournalResume {
     pub(super) bytes: u64,
 }
 
+impl JournalResume {
+    /// A journal that has nothing yet.
+    pub(super) const NEW: Self = Self {
+        newest: None,
+        at: None,
+        next_pos: 1,
+        durable: 0,
+        committed: 0,
+        bytes: 0,
+    };
+}
+
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AppendError {
     #[error(transparent)]

@@ -1,4 +1,5 @@
-//! Another journal in the place of the one that is there, in one step.
+//! Another journal in the place of the one that is there: in one step where the file system can exchange two directories, and
+//! otherwise so that the next start puts back what was on its way.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -61,6 +61,7 @@ use sled::Db;
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::audit_trail::TrailDirection;
+use self::compaction_plan::CompactionGoal;
 pub use self::disk_room::DiskClaim;
 use self::disk_room::DiskRoom;
 use self::index::IndexFault;
@@ -68,7 +69,7 @@ pub use self::listing::{ListFilter, ListPage, ListPosition, ListQuery};
 pub use self::paging::{PAGE_BYTES, pages};
 use self::recover::OpenedStore;
 use self::requests::{
-    AuditAdditions, CompactionGoal, ConversationDeletion, PreparedCommit, WriteAck, WriteRequest,
+    AuditAdditions, ConversationDeletion, PreparedCommit, WriteAck, WriteRequest,
 };
 pub use self::scan::JournalDamage;
 pub use self::scrub::ScrubPlace;
@@ -312,18 +313,21 @@ impl Store {
     }
 
     pub fn health(&self) -> Health {
-        let status = self.shared.status();
+        let journal_bytes = self.shared.status().journal_bytes;
         let limit = &self.shared.limit;
-        let room = DiskRoom::on(&self.shared.dir, limit.left(status.journal_bytes));
+        // The disk is asked while nobody waits for the status.
+        let room = DiskRoom::on(&self.shared.dir, limit.left(journal_bytes));
+        let free_bytes = room.as_ref().ok().map(|it| it.free);
         let lack = room.ok().and_then(|it| it.lack());
+        let status = self.shared.status();
         Health {
             problem: lack.or_else(|| status.problem.clone()),
-            journal_bytes: status.journal_bytes,
+            journal_bytes,
             synced_ago: status.synced_at.map(|it| it.elapsed()),
-            free_bytes: disk::free_bytes(&self.shared.dir).ok(),
+            free_bytes,
             repairs: status.repairs.clone(),
             damage: status.damage.iter().map(ToString::to_string).collect(),
-            warning: limit.warning(status.journal_bytes),
+            warning: limit.warning(journal_bytes),
         }
     }
 

@@ -1,8 +1,7 @@
 //! One daemon has the store. The lock goes with the process, so a `kill -9` leaves nothing to clean up.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use aishd_platform::file_lock::{self, LockError};
@@ -20,15 +19,7 @@ impl StoreLock {
             path: dir.display().to_string(),
             source,
         };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(disk::no_follow())
-            .open(dir.join("lock"))
-            .map_err(io_error)?;
+        let mut file = disk::open_lock(&dir.join("lock")).map_err(io_error)?;
         match file_lock::take(&mut file) {
             Ok(()) => Ok(Self { file }),
             Err(LockError::Held(pid)) => Err(OpenError::Locked {

@@ -42,7 +42,7 @@ pub(super) struct CurrentIndex {
     pub(super) db: Db,
     memory: IndexCache,
     /// What it had before.
-    applied: Option<LineLocation>,
+    pub(super) applied: Option<LineLocation>,
     ended: JournalEnd,
     lines: usize,
 }
@@ -153,16 +153,9 @@ impl RecoveryStart<'_> {
     }
 
     fn fresh(&self, journal: &Path) -> Result<(Journal, CurrentIndex), OpenError> {
-        let nothing = JournalResume {
-            newest: None,
-            at: None,
-            next_pos: 1,
-            durable: 0,
-            committed: 0,
-            bytes: 0,
-        };
         let epoch = Epoch(clock::ulid());
-        let mut made = Journal::resume(journal, epoch, nothing).map_err(|it| self.io(it))?;
+        let mut made =
+            Journal::resume(journal, epoch, JournalResume::NEW).map_err(|it| self.io(it))?;
         // First, so that an index without a journal is never merely young.
         made.roll().map_err(|it| self.io(it))?;
         match bring_up(&self.dir.join("db"), journal, &[], 0, self.alive) {

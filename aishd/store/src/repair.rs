@@ -1,7 +1,7 @@
 //! Writing a journal anew that cannot be read to its end: what is damaged is set aside, what was lost is said where it stood, and
 //! everything else is as it was. It goes on in a new epoch, because places of before do not hold.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -114,11 +114,11 @@ fn write_anew(
     let draft = journal_exchange::draft(dir);
     disk::remove_dir(&draft)?;
     disk::make_dir(&draft)?;
-    let witness = IndexWitness::of_store(dir);
-    let known = witness.as_ref().map_or(0, |it| it.committed);
-    let mut rewriting = JournalRewriting::new(&draft, deletions)?;
+    // Without an index it is one that has seen nothing.
+    let witness = IndexWitness::of_store(dir).unwrap_or_default();
+    let mut rewriting = JournalRewriting::new(&draft, deletions, &witness.gone)?;
     let mut failed = None;
-    let read = scan::read_all(segments, known, &mut |lines| {
+    let read = scan::read_all(segments, witness.committed, &mut |lines| {
         rewriting.commit(lines).map_err(|it| {
             let text = it.to_string();
             failed = Some(it);
@@ -133,7 +133,7 @@ fn write_anew(
         disk::remove_dir(&draft)?;
         return Ok(StoreRepair::default());
     }
-    let (lost, lost_of_trail) = rewriting.finish(&damage, witness.as_ref())?;
+    let (lost, lost_of_trail) = rewriting.finish(&damage, &witness)?;
     let set_aside = set_aside(aside, &damage)?;
     failpoint::pass("repair.mid");
     // First: an index of before looks for lines where they were.
@@ -151,6 +151,8 @@ fn write_anew(
 struct JournalRewriting {
     journal: Journal,
     deletions: HashMap<ConversationId, JournalPosition>,
+    /// Of these, the ones whose lines are lost.
+    untold: Vec<ConversationId>,
     /// The last record of each conversation.
     last: HashMap<ConversationId, LastRecord>,
     trail: ChainHead,
@@ -162,21 +164,19 @@ struct JournalRewriting {
 }
 
 impl JournalRewriting {
+    /// `gone`: deleted, as the index remembers, whatever became of the lines that said so.
     fn new(
         journal: &Path,
-        deletions: HashMap<ConversationId, JournalPosition>,
+        mut deletions: HashMap<ConversationId, JournalPosition>,
+        gone: &HashSet<ConversationId>,
     ) -> Result<Self, RepairError> {
-        let nothing = JournalResume {
-            newest: None,
-            at: None,
-            next_pos: 1,
-            durable: 0,
-            committed: 0,
-            bytes: 0,
-        };
+        let known = gone.iter().filter(|it| !deletions.contains_key(it));
+        let untold: Vec<_> = known.copied().collect();
+        deletions.extend(untold.iter().map(|it| (*it, JournalPosition::MAX)));
         Ok(Self {
-            journal: Journal::resume(journal, Epoch(clock::ulid()), nothing)?,
+            journal: Journal::resume(journal, Epoch(clock::ulid()), JournalResume::NEW)?,
             deletions,
+            untold,
             last: HashMap::new(),
             trail: ChainHead::default(),
             begun: vec![],
@@ -287,11 +287,20 @@ impl JournalRewriting {
         Ok(lost)
     }
 
-    /// Without an index nobody knows how long a conversation was: which of them may have lost their ends, and one record more than
-    /// each of these has. Damaged bytes that still name a conversation that there is cost that one, and others whoever ended before.
-    fn doubted_ends(&self, damage: &[JournalDamage]) -> Vec<(ConversationId, Seq)> {
+    /// Behind what the index had seen nobody knows how long a conversation was: which of them may have lost their ends there, and one
+    /// record more than each of these has. Damaged bytes that still name a conversation that there is cost that one, and others
+    /// whoever ended before.
+    fn doubted_ends(
+        &self,
+        damage: &[JournalDamage],
+        seen: JournalPosition,
+    ) -> BTreeMap<ConversationId, Seq> {
         let may_have_lost = |id: &ConversationId, last: &LastRecord| {
-            damage.iter().filter(|it| it.pos > last.pos).any(|it| {
+            let mut behind = damage.iter().filter(|it| {
+                let missing = &it.missing;
+                !missing.is_empty() && *missing.end() > seen && *missing.start() > last.pos
+            });
+            behind.any(|it| {
                 let mut named = it.conversations.iter();
                 let is_attributed = it.is_attributed && named.all(|it| self.last.contains_key(it));
                 !is_attributed || it.conversations.contains(id)
@@ -299,9 +308,7 @@ impl JournalRewriting {
         };
         let ends = self.last.iter();
         let ends = ends.filter(|(id, last)| may_have_lost(id, last));
-        let mut ends: Vec<_> = ends.map(|(id, last)| (*id, last.seq.next())).collect();
-        ends.sort();
-        ends
+        ends.map(|(id, last)| (*id, last.seq.next())).collect()
     }
 
     fn append(&mut self, lines: &[KeptLine]) -> Result<(), RepairError> {
@@ -320,14 +327,18 @@ impl JournalRewriting {
     fn finish(
         mut self,
         damage: &[JournalDamage],
-        witness: Option<&IndexWitness>,
+        witness: &IndexWitness,
     ) -> Result<(Vec<(ConversationId, u64)>, u64), RepairError> {
         let begun = std::mem::take(&mut self.begun);
         self.append(&begun)?;
-        let ends = match witness {
-            Some(witness) => witness.last_seqs.clone().into_iter().collect(),
-            None => self.doubted_ends(damage),
-        };
+        for conversation in std::mem::take(&mut self.untold) {
+            self.append(&[KeptLine::Delete(conversation, vec![])])?;
+        }
+        let mut ends = self.doubted_ends(damage, witness.committed);
+        for (conversation, last) in &witness.last_seqs {
+            let end = ends.entry(*conversation).or_default();
+            *end = (*end).max(*last);
+        }
         for (conversation, end) in ends {
             if self.deletions.contains_key(&conversation) {
                 continue;
@@ -343,9 +354,7 @@ impl JournalRewriting {
                 self.append(&[record])?;
             }
         }
-        if let Some(witness) = witness
-            && witness.trail.n > self.trail.n
-        {
+        if witness.trail.n > self.trail.n {
             self.trail_gaps.push((self.trail.n + 1, witness.trail.n));
             self.trail = witness.trail;
         }

@@ -14,6 +14,7 @@ use sled::Db;
 use tokio::sync::oneshot;
 
 use super::change_batch::{ChangeBatch, IndexCache};
+use super::compaction_plan::CompactionGoal;
 use super::index::IndexFault;
 use super::journal::{JournalEntry, LineLocation};
 use super::{Commit, CommitError, DiskClaim, Note, Partial, spending};
@@ -40,15 +41,6 @@ pub(super) enum WriteRequest {
     Audit(AuditAdditions, Option<WriteAck>),
     /// What was deleted and forgotten before is to leave every file.
     Erase(CompactionGoal, Option<ErasureAck>),
-}
-
-/// What is written anew when somebody waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum CompactionGoal {
-    /// What holds something that was deleted or forgotten.
-    Erased,
-    /// What holds anything that nobody speaks of any more.
-    Everything,
 }
 
 /// A conversation that is to go.

@@ -10,7 +10,6 @@ use super::backup::{
     BackupError, SEGMENTS, StoreBackup, at_path, copy, is_ours, open_regular, read_manifest,
 };
 use super::journal::{Journal, JournalResume};
-use super::line::JournalPosition;
 use super::lock::StoreLock;
 use super::{Store, disk, journal_exchange, scan, segment};
 
@@ -91,24 +90,17 @@ fn has_store(dir: &Path) -> bool {
 /// Places that were told of after the backup must not be taken for those of what comes now.
 fn begin_epoch(journal: &Path) -> Result<(), BackupError> {
     let segments = segment::list(journal).map_err(at_path(journal))?;
-    let mut last: JournalPosition = 0;
-    let ended = scan::read(&segments, None, &mut |lines| {
-        last = lines.last().map_or(last, |(_, at)| at.pos);
-        Ok(())
-    });
+    let ended = scan::read(&segments, None, &mut |_| Ok(()));
     let ended = ended.map_err(|it| at_path(journal)(io::Error::other(it)))?;
     let resume = JournalResume {
         newest: segments.last().map(|it| it.first),
-        at: None,
-        next_pos: ended.pos.max(last) + 1,
-        durable: ended.pos.max(last),
+        next_pos: ended.pos + 1,
+        durable: ended.pos,
         committed: ended.committed,
-        bytes: 0,
+        ..JournalResume::NEW
     };
-    let journal_dir = journal;
-    let mut journal =
-        Journal::resume(journal_dir, Epoch(clock::ulid()), resume).map_err(at_path(journal_dir))?;
-    journal.roll().map_err(at_path(journal_dir))
+    let begun = Journal::resume(journal, Epoch(clock::ulid()), resume).and_then(|mut it| it.roll());
+    begun.map_err(at_path(journal))
 }
 
 /// As [`restore`], for a store that may be there: with `replace` it is put aside, and returned where it is then. Nothing of it is

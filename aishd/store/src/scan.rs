@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use aish_proto::id::ConversationId;
@@ -17,6 +18,9 @@ use super::segment::JournalSegment;
 
 /// Lines of a whole commit, in order.
 pub(super) type CommitLines<'a> = Vec<(JournalRecord<'a>, LineLocation)>;
+
+#[expect(clippy::reversed_empty_ranges, reason = "it is empty")]
+const NONE: RangeInclusive<JournalPosition> = 1..=0;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ScanError {
@@ -33,8 +37,8 @@ pub struct JournalDamage {
     pub offset: u64,
     /// How many bytes cannot be read; 0: they are not there.
     pub bytes: u64,
-    /// The first position that is missing; 0: none is.
-    pub(super) pos: JournalPosition,
+    /// Positions that are missing.
+    pub(super) missing: RangeInclusive<JournalPosition>,
     pub what: String,
     /// Conversations that the damaged bytes still name.
     pub conversations: Vec<ConversationId>,
@@ -48,7 +52,7 @@ impl JournalDamage {
             file: file.to_owned(),
             offset: 0,
             bytes: 0,
-            pos: 0,
+            missing: NONE,
             what: what.to_owned(),
             conversations: vec![],
             is_attributed: false,
@@ -58,12 +62,12 @@ impl JournalDamage {
     pub(super) fn at(
         segment: &JournalSegment,
         offset: u64,
-        pos: JournalPosition,
+        missing: RangeInclusive<JournalPosition>,
         damaged: &[u8],
     ) -> Self {
         Self {
             offset,
-            pos,
+            missing,
             bytes: damaged.len() as u64,
             conversations: named_in(damaged),
             ..Self::of(&segment.path, "acknowledged records cannot be read")
@@ -110,13 +114,13 @@ pub(super) fn read_all(
     each: &mut dyn FnMut(CommitLines<'_>) -> Result<(), String>,
 ) -> Result<JournalEnd, ScanError> {
     let mut ended = JournalScan::begin(segments, None, known).read(None, each)?;
-    let is_told = ended.damage.iter().any(|it| it.pos > ended.pos);
+    let is_told = ended.damage.iter().any(|it| it.missing.contains(&known));
     if ended.pos < known && !is_told {
         let newest = segments.last().map_or(Path::new(""), |it| &it.path);
         ended.damage.push(JournalDamage {
             offset: ended.size,
             bytes: ended.torn,
-            pos: ended.pos + 1,
+            missing: ended.pos + 1..=known,
             ..JournalDamage::of(newest, "acknowledged records are missing at its end")
         });
     }
@@ -187,7 +191,8 @@ impl<'a> JournalScan<'a> {
             if let Some(first) = self.segments.first() {
                 let missing = first.header.as_ref().and_then(|it| it.previous);
                 if missing.is_some() {
-                    self.damaged(first, 0, 1, "the segments before it are missing");
+                    let missing = 1..=first.first - 1;
+                    self.damaged(first, 0, missing, "the segments before it are missing");
                 }
                 self.ended.pos = first.first - 1;
             }
@@ -199,8 +204,8 @@ impl<'a> JournalScan<'a> {
         };
         let oldest_after = oldest.header.as_ref().map(|it| it.after);
         if oldest.first > applied.pos + 1 && oldest_after.is_none_or(|it| it > applied.pos) {
-            let pos = applied.pos + 1;
-            self.damaged(oldest, 0, pos, "the segments before it are missing");
+            let missing = applied.pos + 1..=oldest.first - 1;
+            self.damaged(oldest, 0, missing, "the segments before it are missing");
         }
         let from = self
             .segments
@@ -232,7 +237,7 @@ impl<'a> JournalScan<'a> {
         let segment = &self.segments[index];
         let next = self.segments.get(index + 1);
         if segment.header.is_none() {
-            self.damaged(segment, 0, 0, "its header cannot be read");
+            self.damaged(segment, 0, NONE, "its header cannot be read");
         }
         let may_have_gaps = segment.header.as_ref().is_none_or(|it| it.compacted);
         if offset.is_none() {
@@ -288,10 +293,16 @@ impl<'a> JournalScan<'a> {
         Ok(())
     }
 
-    fn damaged(&mut self, segment: &JournalSegment, offset: u64, pos: JournalPosition, what: &str) {
+    fn damaged(
+        &mut self,
+        segment: &JournalSegment,
+        offset: u64,
+        missing: RangeInclusive<JournalPosition>,
+        what: &str,
+    ) {
         let damage = JournalDamage {
             offset,
-            pos,
+            missing,
             ..JournalDamage::of(&segment.path, what)
         };
         self.ended.damage.push(damage);
@@ -312,8 +323,13 @@ impl<'a> JournalScan<'a> {
         // What is missing for sure was said where the segment before was read.
         let is_told = self.ended.damage.iter().any(|it| it.file == before.path);
         if !chained || (!whole && !is_told) {
-            let (size, pos) = (self.ended.size, self.ended.pos + 1);
-            self.damaged(before, size, pos, "records behind it are missing");
+            let missing = self.ended.pos + 1..=segment.first - 1;
+            self.damaged(
+                before,
+                self.ended.size,
+                missing,
+                "records behind it are missing",
+            );
         }
         self.ended.pos = segment.first - 1;
     }
@@ -374,7 +390,7 @@ impl<'a> JournalScan<'a> {
         let offset = at + cursor as u64;
         // The first line that can be read goes on, once anything shows that the bad one was acknowledged: also a later line.
         let mut next: Option<(usize, JournalPosition)> = None;
-        let mut was_acknowledged = self.known >= expected || self.is_followed(index, expected);
+        let mut was_acknowledged = self.known.max(self.followed_through(index)) >= expected;
         let mut further = cursor;
         while next.is_none() || !was_acknowledged {
             let Some(newline) = bytes[further..].iter().position(|it| *it == b'\n') else {
@@ -394,27 +410,29 @@ impl<'a> JournalScan<'a> {
             return None;
         }
         let end = next.map_or(bytes.len(), |(further, _)| further);
-        let is_missing = next.is_none_or(|(_, pos)| pos > expected);
-        let pos = if is_missing { expected } else { 0 };
-        let damage = JournalDamage::at(segment, offset, pos, &bytes[cursor..end]);
-        let lines = lines_in(&bytes[cursor..end]);
-        let missing = next.map(|(_, pos)| pos - expected);
-        let is_attributed = missing == Some(lines.len() as u64)
+        let last = match next {
+            Some((_, pos)) => pos - 1,
+            None => self.known.max(self.followed_through(index)),
+        };
+        let piece = &bytes[cursor..end];
+        let lines = lines_in(piece);
+        let is_attributed = next.is_some()
+            && lines.len() as u64 == (last + 1).saturating_sub(expected)
             && lines
                 .iter()
                 .all(|it| costs_nobody(it) || named_by(it).is_some());
         self.ended.damage.push(JournalDamage {
             is_attributed,
-            ..damage
+            ..JournalDamage::at(segment, offset, expected..=last, piece)
         });
         next
     }
 
-    /// Whether a later segment was begun when this position was durable.
-    fn is_followed(&self, index: usize, pos: JournalPosition) -> bool {
+    /// Up to where everything was durable when a later segment was begun; 0: there is none.
+    fn followed_through(&self, index: usize) -> JournalPosition {
         let later = self.segments[index + 1..].iter();
-        let mut after = later.filter_map(|it| it.header.as_ref()).map(|it| it.after);
-        after.any(|after| after >= pos)
+        let after = later.filter_map(|it| it.header.as_ref()).map(|it| it.after);
+        after.max().unwrap_or(0)
     }
 }
 

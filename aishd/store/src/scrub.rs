@@ -40,6 +40,9 @@ impl Store {
         let through = behind.map(|it| it.after).filter(|_| !is_compacted);
         let found = damage_in(next, &bytes, through.unwrap_or(0));
         self.shared.update(|it| {
+            for damage in found.iter().filter(|found| !it.damage.contains(found)) {
+                tracing::error!(%damage, "the store is damaged: aishctl store check");
+            }
             let is_there = |file: &Path| segments.iter().any(|it| it.path == file);
             it.damage
                 .retain(|known| known.file != next.path && is_there(&known.file));
@@ -67,7 +70,8 @@ fn damage_in(
         let next = line::next_readable(bytes, at);
         // Behind the last line that counts there may be half of one.
         if next < bytes.len() || last < through {
-            let damage = JournalDamage::at(segment, at as u64, last + 1, &bytes[at..next]);
+            let damage =
+                JournalDamage::at(segment, at as u64, last + 1..=through, &bytes[at..next]);
             found.push(damage);
         }
         if next == bytes.len() {

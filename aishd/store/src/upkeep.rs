@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 use sled::{Batch, Db};
 
 use super::compact::CompactionError;
-use super::compaction_plan::SegmentFacts;
+use super::compaction_plan::{CompactionGoal, SegmentFacts};
 use super::index::{self, IndexFault, guarded};
 use super::line::JournalPosition;
 use super::recover::{self, BuildError};
-use super::requests::CompactionGoal;
 use super::segment::{self, ClosedSegment};
 use super::shared::StoreShared;
 use super::writer::StoreWriter;

@@ -153,6 +153,10 @@ pub(super) fn gone(conversation: ConversationId) -> Vec<u8> {
     of(GONE, conversation)
 }
 
+pub(super) fn all_gone() -> [u8; 1] {
+    [GONE]
+}
+
 pub(super) fn note(key: &str) -> Vec<u8> {
     [&[NOTE], &Sha256::digest(key.as_bytes())[..]].concat()
 }

@@ -16,30 +16,22 @@ use super::journal::LineLocation;
 use super::line::JournalRecord;
 use super::relocation::RecordSeq;
 use super::scan::{self, CommitLines, JournalDamage, ScanError};
-use super::segment::{self, JournalSegment};
+use super::segment::JournalSegment;
 use super::{ReadError, Store};
 
 impl Store {
     /// Looks at all of it. What is written meanwhile is not looked at. Blocks.
     pub fn verify_trail(&self, noted: Option<ChainHead>) -> Result<ChainVerdict, ReadError> {
         let head = self.trail_head()?;
-        let dir = self.shared.dir.join("journal");
-        let list = || segment::list(&dir).map_err(|it| ReadError::Unavailable(it.to_string()));
-        let mut segments = list()?;
-        loop {
-            let mut check = TrailCheck::new(Some(head), noted);
-            let damage = check.walk(&segments);
-            // A segment that was written anew between the look at its head and the one at its body looks damaged, and one that
-            // another holds since is not there.
-            let now = list()?;
-            let heads =
-                |it: &[JournalSegment]| it.iter().map(|it| it.header.clone()).collect::<Vec<_>>();
-            let is_whole = damage.as_ref().is_ok_and(Vec::is_empty);
-            if is_whole || heads(&now) == heads(&segments) {
-                return check.finish(damage?, |it| self.is_deleted(it));
-            }
-            segments = now;
-        }
+        let (check, damage) = self.read_unchanged(
+            |segments| {
+                let mut check = TrailCheck::new(Some(head), noted);
+                let damage = check.walk(segments)?;
+                Ok((check, damage))
+            },
+            |(_, damage)| damage.is_empty(),
+        )?;
+        check.finish(damage, |it| self.is_deleted(it))
     }
 }
 

@@ -34,10 +34,6 @@ pub enum ChainFault {
     Broken(ChainBreak),
     #[error("the trail was cut: there was a record {0}")]
     Cut(u64),
-    #[error("the journal has another text of it than the index")]
-    Differs,
-    #[error("it is in the index and not in the journal")]
-    NotInJournal,
     #[error("the journal cannot be read: {0}")]
     Journal(String),
     #[error("event {1} of conversation {0} is not what it was when this was told of it")]

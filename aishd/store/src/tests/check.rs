@@ -7,7 +7,9 @@ use aish_proto::id::Seq;
 
 use super::super::check::{StoreVerdict, check};
 use super::super::{OpenError, ScrubPlace, Store, index, values};
-use super::{Dice, block_on, conversation, copy_dir, deletion, files_in, fill, read_all, rounds};
+use super::{
+    Dice, block_on, conversation, copy_with_a_segment, deletion, files_in, fill, read_all, rounds,
+};
 
 fn sound() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -83,16 +85,9 @@ fn fill_one(store: &Store, number: u64) {
 #[test]
 fn any_damage_to_the_journal_is_found_and_where() {
     let sound = sound();
-    let segments = files_in(&sound.path().join("journal"));
     let mut dice = Dice::new(3);
     for round in 0..rounds("AISH_STORE_CHECKS", 12) {
-        let dir = tempfile::tempdir().unwrap();
-        copy_dir(sound.path(), dir.path());
-        let which = usize::try_from(dice.below(segments.len() as u64)).unwrap();
-        let path = dir
-            .path()
-            .join("journal")
-            .join(segments[which].file_name().unwrap());
+        let (dir, path) = copy_with_a_segment(sound.path(), &mut dice);
         let mut bytes = fs::read(&path).unwrap();
         let at = usize::try_from(dice.below(bytes.len() as u64)).unwrap();
         if round % 3 == 0 {

@@ -62,11 +62,8 @@ fn a_damaged_line_stays_as_it_is_and_keeps_no_deletion_up() {
     store.close();
     let first = files_in(&dir.path().join("journal")).remove(0);
     let mut bytes = fs::read(&first).unwrap();
-    let text = b"\"3/4:";
-    let at = bytes.windows(text.len()).position(|it| it == text);
-    // The first segment may have nothing of it.
-    let at = at.unwrap_or(bytes.len() / 2);
-    bytes[at + 1] ^= 1;
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
     fs::write(&first, &bytes).unwrap();
     let store = Store::open_with_segments_of(dir.path(), 32 << 10).unwrap();
     delete(&store, 2);

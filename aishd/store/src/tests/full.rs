@@ -267,15 +267,7 @@ fn what_is_there_can_be_read_while_nothing_can_be_written() {
 fn what_could_not_be_synced_is_cut_off_and_not_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let epoch = Epoch(Ulid(1));
-    let nothing = JournalResume {
-        newest: None,
-        at: None,
-        next_pos: 1,
-        durable: 0,
-        committed: 0,
-        bytes: 0,
-    };
-    let mut journal = Journal::resume(dir.path(), epoch, nothing).unwrap();
+    let mut journal = Journal::resume(dir.path(), epoch, JournalResume::NEW).unwrap();
     let entry = || {
         [JournalEntry::Delete {
             spent: &[],

@@ -256,6 +256,19 @@ pub(super) fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
+/// A copy of a store, and one of its segments, whichever it is.
+pub(super) fn copy_with_a_segment(
+    sound: &Path,
+    dice: &mut Dice,
+) -> (tempfile::TempDir, std::path::PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    copy_dir(sound, dir.path());
+    let mut segments = files_in(&dir.path().join("journal"));
+    let which = dice.below(segments.len() as u64);
+    let path = segments.remove(usize::try_from(which).unwrap());
+    (dir, path)
+}
+
 pub(super) fn files_in(dir: &Path) -> Vec<std::path::PathBuf> {
     let mut found = vec![];
     for entry in std::fs::read_dir(dir).unwrap() {

@@ -10,8 +10,8 @@ use super::super::Store;
 use super::super::check::check;
 use super::super::repair::repair;
 use super::{
-    Author, Dice, block_on, conversation, copy_dir, deletion, files_in, fill, read_all, rounds,
-    text_of,
+    Author, Dice, block_on, conversation, copy_dir, copy_with_a_segment, deletion, files_in, fill,
+    read_all, rounds, text_of,
 };
 
 const CONVERSATIONS: u64 = 6;
@@ -54,7 +54,6 @@ fn lost_of(store: &Store, number: u64) -> Vec<Seq> {
 #[test]
 fn a_store_that_was_damaged_is_whole_again_but_for_what_is_said_to_be_lost() {
     let sound = sound();
-    let segments = files_in(&sound.path().join("journal"));
     let epoch = {
         let copy = tempfile::tempdir().unwrap();
         copy_dir(sound.path(), copy.path());
@@ -62,13 +61,8 @@ fn a_store_that_was_damaged_is_whole_again_but_for_what_is_said_to_be_lost() {
     };
     let mut dice = Dice::new(9);
     for round in 0..rounds("AISH_STORE_REPAIRS", 10) {
-        let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        copy_dir(sound.path(), dir.path());
-        let which = usize::try_from(dice.below(segments.len() as u64)).unwrap();
-        let path = dir
-            .path()
-            .join("journal")
-            .join(segments[which].file_name().unwrap());
+        let aside = tempfile::tempdir().unwrap();
+        let (dir, path) = copy_with_a_segment(sound.path(), &mut dice);
         let mut bytes = fs::read(&path).unwrap();
         match round % 4 {
             0 => fs::remove_file(&path).unwrap(),
@@ -197,4 +191,31 @@ fn what_is_readable_behind_a_damaged_line_stays() {
     repair(dir.path(), aside.path()).unwrap();
     let store = Store::open(dir.path()).unwrap();
     assert_eq!(vec![Seq(8)], lost_of(&store, 1));
+}
+
+#[test]
+fn a_deletion_whose_line_is_damaged_stays_one() {
+    let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Store::open(dir.path()).unwrap();
+    fill(&store, 3, 4);
+    block_on(store.delete(conversation(2), deletion(2))).unwrap();
+    block_on(store.commit(Author::new(99).turn_commit())).unwrap();
+    store.close();
+    let path = files_in(&dir.path().join("journal")).remove(0);
+    let mut bytes = fs::read(&path).unwrap();
+    let line = b"\"rec\":{\"delete\":";
+    let at = bytes.windows(line.len()).position(|it| it == line).unwrap();
+    bytes[at + 40] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let done = repair(dir.path(), aside.path()).unwrap();
+    assert_eq!(
+        (1, true),
+        (done.damage.len(), done.lost.is_empty()),
+        "{done:?}"
+    );
+    let store = Store::open(dir.path()).unwrap();
+    assert!(store.load(conversation(2)).unwrap().is_none());
+    assert_eq!(12, read_all(&store, 3).unwrap());
+    block_on(store.erase()).unwrap();
+    super::crash::no_file_has(dir.path(), &[2], "after the repair");
 }
