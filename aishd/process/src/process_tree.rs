@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -12,6 +13,8 @@ use rustix::process::{
 
 /// How often a tree is walked to stop all of it before it is killed. One that still grows then is killed in parts.
 const WALKS: usize = 100;
+/// How many processes a walk follows: one along a tree that forks as fast as we look would have no end.
+const LONGEST_WALK: usize = 10_000;
 
 /// One process as it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +54,39 @@ pub(super) fn all() -> Vec<SeenProcess> {
 }
 
 /// Everything below `root`, parents first: one that would start its child again must not see it die.
-pub(super) fn below(root: Pid, all: &[SeenProcess]) -> Vec<SeenProcess> {
+///
+/// Costs what the tree has and not what the machine has: fifty trampolines that end at once look at no other's tree. A
+/// kernel without lists of children (`CONFIG_PROC_CHILDREN`) makes us look at every process.
+pub(super) fn below(root: Pid) -> Vec<SeenProcess> {
+    if !Path::new("/proc/thread-self/children").exists() {
+        return below_among(root, &all());
+    }
+    let mut found = children(root);
+    let mut at = 0;
+    while let Some(parent) = found.get(at)
+        && at < LONGEST_WALK
+    {
+        found.extend(children(parent.pid));
+        at += 1;
+    }
+    found
+}
+
+/// What the threads of one process have started and what has come to them, as far as it is still there.
+fn children(parent: Pid) -> Vec<SeenProcess> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero())) else {
+        return vec![];
+    };
+    threads
+        .filter_map(|it| fs::read_to_string(it.ok()?.path().join("children")).ok())
+        .flat_map(|it| {
+            let pids = it.split_ascii_whitespace().map(str::parse);
+            pids.flatten().filter_map(look).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn below_among(root: Pid, all: &[SeenProcess]) -> Vec<SeenProcess> {
     let mut children: BTreeMap<RawPid, Vec<SeenProcess>> = BTreeMap::new();
     for it in all {
         children.entry(it.parent).or_default().push(*it);
@@ -157,6 +192,9 @@ fn parse(stat: &str) -> Option<SeenProcess> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     fn seen(pid: RawPid, parent: RawPid) -> SeenProcess {
@@ -189,12 +227,48 @@ mod tests {
     #[test]
     fn parents_come_first_and_strangers_not_at_all() {
         let all = [(5, 4), (2, 1), (4, 2), (3, 2), (9, 8), (8, 1)].map(|(a, b)| seen(a, b));
-        let below = below(Pid::from_raw(2).unwrap(), &all);
-        let pids: Vec<RawPid> = below
-            .iter()
+        let below = below_among(Pid::from_raw(2).unwrap(), &all);
+        assert_eq!(vec![4, 3, 5], pids(&below));
+    }
+
+    fn pids(seen: &[SeenProcess]) -> Vec<RawPid> {
+        seen.iter()
             .map(|it| it.pid.as_raw_nonzero().get())
-            .collect();
-        assert_eq!(vec![4, 3, 5], pids);
+            .collect()
+    }
+
+    #[test]
+    fn a_real_tree_is_the_same_from_the_lists_of_children_and_from_a_look_at_all() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "sh -c 'sleep 99; :' & sh -c 'echo up; sleep 99; :'"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let root = Pid::from_child(&shell);
+        let mut up = [0; 3];
+        shell.stdout.take().unwrap().read_exact(&mut up).unwrap();
+        let tree = loop {
+            let tree = below(root);
+            if tree.len() == 4 {
+                break tree;
+            }
+            std::thread::yield_now();
+        };
+        let mut among = pids(&below_among(root, &all()));
+        let mut listed = pids(&tree);
+        let place = |pid| listed.iter().position(|it| *it == pid);
+        for it in &tree {
+            assert!(
+                it.parent == root.as_raw_nonzero().get()
+                    || place(it.parent) < place(pids(&[*it])[0])
+            );
+        }
+        among.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(among, listed);
+        tree.iter()
+            .for_each(|it| assert_eq!(SignalOutcome::Yes, send(it, Signal::KILL)));
+        shell.wait().unwrap();
     }
 
     #[test]

@@ -258,7 +258,7 @@ fn end_with_the_daemon() {
     let mut nothing_more_is_said = [0; 64];
     while let Ok(1..) | Err(Errno::INTR) = read(stdin(), &mut nothing_more_is_said) {}
     let me = getpid();
-    for one in process_tree::below(me, &process_tree::all()) {
+    for one in process_tree::below(me) {
         process_tree::send(&one, Signal::TERM);
         // One that was stopped would not hear it.
         process_tree::send(&one, Signal::CONT);
@@ -266,7 +266,7 @@ fn end_with_the_daemon() {
     thread::sleep(TERM_GRACE);
     let mut pause = FIRST_PAUSE;
     loop {
-        let killed = process_tree::kill(|| process_tree::below(me, &process_tree::all()));
+        let killed = process_tree::kill(|| process_tree::below(me));
         if killed.ours == 0 && killed.not_ours > 0 {
             return leave();
         }
