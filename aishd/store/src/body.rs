@@ -112,6 +112,7 @@ impl JournalFiles {
             segment: 0,
             at: 0,
             bytes: vec![],
+            length: 0,
         }
     }
 }
@@ -124,6 +125,8 @@ pub(super) struct BodyReader<'a> {
     segment: JournalPosition,
     at: u64,
     bytes: Vec<u8>,
+    /// How much of `bytes` was read; the rest is room for the next piece.
+    length: usize,
 }
 
 impl BodyReader<'_> {
@@ -134,13 +137,14 @@ impl BodyReader<'_> {
     pub(super) fn read(&mut self, place: BodyPlace) -> Result<JournalRecord<'_>, IndexFault> {
         let has = self.segment == place.segment
             && self.at <= place.line
-            && place.end() <= self.at + self.bytes.len() as u64;
+            && place.end() <= self.at + self.length as u64;
         if !has {
             self.fill(place)?;
         }
         let from = usize::try_from(place.line - self.at).unwrap_or(usize::MAX);
         let to = from.saturating_add(place.length as usize);
-        let rec = self.bytes.get(from..to).and_then(line::check);
+        let read = self.bytes.get(..self.length);
+        let rec = read.and_then(|it| it.get(from..to)).and_then(line::check);
         let rec = rec.map(|(rec, _)| line::parse(rec));
         match rec {
             Some(Ok(rec)) => Ok(rec),
@@ -149,7 +153,7 @@ impl BodyReader<'_> {
     }
 
     fn fill(&mut self, place: BodyPlace) -> Result<(), IndexFault> {
-        let goes_on = self.segment == place.segment && !self.bytes.is_empty();
+        let goes_on = self.segment == place.segment && self.length > 0;
         let ahead = if goes_on { READ_AHEAD } else { 0 };
         let wanted = u64::from(place.length).max(ahead);
         let goes_back = goes_on && place.line < self.at;
@@ -158,16 +162,18 @@ impl BodyReader<'_> {
         } else {
             place.line
         };
-        self.bytes.clear();
+        let wanted = usize::try_from(wanted).unwrap_or_default();
+        self.length = 0;
+        if self.bytes.len() < wanted {
+            self.bytes.resize(wanted, 0);
+        }
         let read = self.files.file(place.segment).and_then(|file| {
-            self.bytes
-                .resize(usize::try_from(wanted).unwrap_or_default(), 0);
-            read_at_most(&file, &mut self.bytes, at)
+            let room = self.bytes.get_mut(..wanted).unwrap_or_default();
+            read_at_most(&file, room, at)
         });
         match read {
-            Ok(length) => self.bytes.truncate(length),
+            Ok(length) => self.length = length,
             Err(error) => {
-                self.bytes.clear();
                 self.segment = 0;
                 if error.kind() == io::ErrorKind::NotFound {
                     return Err(damaged(self.files, place, "it is not there"));

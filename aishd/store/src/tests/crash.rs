@@ -86,7 +86,7 @@ pub(super) fn no_file_has(dir: &std::path::Path, conversations: &[u64], what: &s
 fn kills_among_deletions_forks_and_compactions_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut all = vec![];
-    let cycles = rounds("AISH_STORE_KILLS", 40);
+    let cycles = rounds("AISH_STORE_KILLS", 16);
     for seed in 1..=cycles {
         let mut dice = Dice::new(seed);
         let churning = super::driver::Task {
@@ -119,7 +119,7 @@ fn kills_among_deletions_forks_and_compactions_lose_nothing() {
 fn nothing_acknowledged_is_lost_by_kills_at_random_times() {
     let dir = tempfile::tempdir().unwrap();
     let mut acks = vec![];
-    let cycles = rounds("AISH_STORE_KILLS", 100);
+    let cycles = rounds("AISH_STORE_KILLS", 40);
     for seed in 1..=cycles {
         let mut dice = Dice::new(seed);
         let mut child = start(&[], &task(dir.path()));
@@ -177,7 +177,7 @@ fn nothing_acknowledged_is_lost_by_kills_at_named_places() {
             .map(|it| (it.1, it.2))
             .collect();
         assert!(!acks.is_empty());
-        for round in 1..=rounds("AISH_STORE_PLACES", 10) {
+        for round in 1..=rounds("AISH_STORE_PLACES", 4) {
             let nth = if place == "recover.mid" { 1 } else { round * 3 };
             let task = super::driver::Task {
                 failpoint: format!("{place}=kill@{nth}"),
@@ -210,7 +210,7 @@ fn a_kill_while_what_was_erased_leaves_the_files_loses_nothing() {
     for place in places {
         let dir = tempfile::tempdir().unwrap();
         let mut all = vec![];
-        for round in 1..=rounds("AISH_STORE_PLACES", 4) {
+        for round in 1..=rounds("AISH_STORE_PLACES", 2) {
             let task = super::driver::Task {
                 failpoint: format!("{place}=kill@{round}"),
                 churn: true,

@@ -93,7 +93,7 @@ fn check_all(store: &Store) -> Result<(), String> {
 fn a_damaged_index_is_built_again_with_everything_there() {
     let sound = sound();
     let (mut repaired, mut unharmed) = (0, 0);
-    for seed in 1..=rounds("AISH_STORE_DAMAGES", 44) {
+    for seed in 1..=rounds("AISH_STORE_DAMAGES", 22) {
         let dir = copy(sound.path());
         let mut dice = Dice::new(seed);
         let damage = damage_index(&dir.path().join("db"), &mut dice);

@@ -502,19 +502,26 @@ fn nothing_acknowledged_is_lost_by_power_cuts() {
         said as u64 == PRODUCERS * 60 && syncs > 20 && compacted > 0,
         "the recording is short: {said} acknowledgements, {syncs} syncs, {compacted} segments compacted"
     );
-    let cuts = rounds("AISH_STORE_CUTS", 120);
+    let cuts = rounds("AISH_STORE_CUTS", 40);
+    let mut moments: Vec<(usize, u64, Dice)> = (1..=cuts)
+        .map(|seed| {
+            let mut dice = Dice::new(seed);
+            let moment = usize::try_from(dice.below(ops.len() as u64)).unwrap();
+            (moment, seed, dice)
+        })
+        .collect();
+    // One disk lives through all of them, so that it does not begin anew for each.
+    moments.sort_by_key(|(moment, seed, _)| (*moment, *seed));
+    let (mut disk, mut said, mut done) = (Disk::default(), vec![], 0);
     let mut checked = 0;
-    for seed in 1..=cuts {
-        let mut dice = Dice::new(seed);
-        let moment = usize::try_from(dice.below(ops.len() as u64)).unwrap();
-        let mut disk = Disk::default();
-        let mut said = vec![];
-        for op in &ops[..moment] {
+    for (moment, seed, mut dice) in moments {
+        for op in &ops[done..moment] {
             disk.run(op);
             if let Op::Said { verb, number, seq } = op {
                 said.push((verb.clone(), *number, *seq));
             }
         }
+        done = moment;
         let after = dir.join(format!("cut-{seed}"));
         disk.cut(&root, &after, seed % 3, &mut dice);
         let what = format!(
