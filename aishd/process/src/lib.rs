@@ -9,6 +9,7 @@ mod child_table;
 pub mod keeper;
 mod process_tree;
 pub mod spec;
+mod syscall_filter;
 pub mod trampoline;
 pub mod wall;
 
