@@ -1,23 +1,28 @@
 //! A child that runs, as the daemon holds it. Dropped, its whole tree is ended: SIGTERM, two seconds, SIGKILL.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::timeout;
 
 use super::ChildPipes;
+use super::contained::HeldBy;
 use super::spec::{ChildExit, StartFailure, TrampolineReport};
 
 /// How long output is read after the program has ended: something that it left behind may hold the pipe for ever.
 const DRAIN: Duration = Duration::from_millis(500);
-/// Reports of a trampoline are short; a longer line is none.
-const MAX_REPORT_BYTES: usize = 4 << 10;
+/// Reports of a trampoline are short, with a path at most; a longer line is none.
+const MAX_REPORT_BYTES: usize = 32 << 10;
 
 /// A program that was started, and everything that it starts.
 #[derive(Debug)]
@@ -27,6 +32,8 @@ pub struct Child {
     pub stdout: Option<Receiver>,
     pub stderr: Option<Receiver>,
     pid: u32,
+    held: Option<HeldBy>,
+    listener: Option<TcpListener>,
     exit: Option<ChildExit>,
     control: ControlSocket,
 }
@@ -50,7 +57,7 @@ pub enum OutputExtent {
 }
 
 impl Child {
-    pub(super) fn new(pid: u32, pipes: ChildPipes, control: ControlSocket) -> Self {
+    pub(super) fn new(started: StartedChild, pipes: ChildPipes, control: ControlSocket) -> Self {
         let ChildPipes {
             stdin,
             stdout,
@@ -60,7 +67,9 @@ impl Child {
             stdin,
             stdout,
             stderr,
-            pid,
+            pid: started.pid,
+            held: started.held,
+            listener: started.listener,
             exit: None,
             control,
         }
@@ -69,6 +78,19 @@ impl Child {
     /// The program's process, which is no child of ours. For people: by the time that it is used it may be another's.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// What holds a contained child besides what holds every one; `None` when it is not contained.
+    pub fn held(&self) -> Option<HeldBy> {
+        self.held
+    }
+
+    /// The listener in the child's network that [`ContainedNetwork::Listener`] asks for; its address has the port. It
+    /// blocks, and whoever accepts from it answers to what the child says. Dropped, the child's connections are refused.
+    ///
+    /// [`ContainedNetwork::Listener`]: super::contained::ContainedNetwork::Listener
+    pub fn take_listener(&mut self) -> Option<TcpListener> {
+        self.listener.take()
     }
 
     /// Waits for the end of the program itself; what it started may go on until this is dropped. May be dropped and
@@ -166,6 +188,16 @@ async fn read_up_to(
 pub(super) struct ControlSocket {
     socket: UnixStream,
     read: Vec<u8>,
+    /// What came beside what was read.
+    beside: Vec<OwnedFd>,
+}
+
+/// What the trampoline says first.
+#[derive(Debug)]
+pub(super) struct StartedChild {
+    pid: u32,
+    held: Option<HeldBy>,
+    listener: Option<TcpListener>,
 }
 
 impl ControlSocket {
@@ -174,6 +206,7 @@ impl ControlSocket {
         Ok(Self {
             socket: UnixStream::from_std(ours)?,
             read: vec![],
+            beside: vec![],
         })
     }
 
@@ -193,9 +226,13 @@ impl ControlSocket {
     }
 
     /// The first report.
-    pub(super) async fn started(&mut self) -> io::Result<Result<u32, StartFailure>> {
+    pub(super) async fn started(&mut self) -> io::Result<Result<StartedChild, StartFailure>> {
         match self.report().await? {
-            Some(TrampolineReport::Started { pid }) => Ok(Ok(pid)),
+            Some(TrampolineReport::Started { pid, held }) => Ok(Ok(StartedChild {
+                pid,
+                held,
+                listener: self.beside.pop().map(TcpListener::from),
+            })),
             Some(TrampolineReport::Failed(failed)) => Ok(Err(failed)),
             Some(TrampolineReport::Ended(_)) => Err(io::ErrorKind::InvalidData.into()),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -213,7 +250,9 @@ impl ControlSocket {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let mut piece = [0; 256];
-            let got = self.socket.read(&mut piece).await?;
+            let receive = || receive(&self.socket, &mut piece);
+            let (got, beside) = self.socket.async_io(Interest::READABLE, receive).await?;
+            self.beside.extend(beside);
             if got == 0 {
                 return Ok(None);
             }
@@ -225,4 +264,18 @@ impl ControlSocket {
     async fn close(&mut self) {
         let _closed_already = self.socket.shutdown().await;
     }
+}
+
+fn receive(socket: &UnixStream, piece: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut into = [IoSliceMut::new(piece)];
+    let got = recvmsg(socket, &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC)?.bytes;
+    let mut fds = vec![];
+    for message in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    Ok((got, fds))
 }

@@ -6,6 +6,7 @@
 
 pub mod child;
 mod child_table;
+pub mod contained;
 pub mod keeper;
 mod process_tree;
 pub mod spec;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use child::{Child, ControlSocket};
 use child_table::ChildTable;
+use contained::ContainmentPart;
 use spec::{ChildSpec, StandardStream, StartFailure, StartStage, TrampolineJob};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -83,6 +85,15 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
+    /// A part of its containment cannot be had here.
+    #[error("start {program} contained{}: {part}", at(place.as_ref()))]
+    Contained {
+        program: String,
+        part: ContainmentPart,
+        place: Option<PathBuf>,
+        #[source]
+        source: io::Error,
+    },
     /// Something between us and the child, such as the number of processes or descriptors.
     #[error("start the keeper of {program}")]
     Trampoline {
@@ -131,7 +142,7 @@ impl Children {
         // Ours would keep the pipes open after the child has closed its own.
         drop(theirs);
         match control.started().await.map_err(broken)? {
-            Ok(pid) => Ok(Child::new(pid, pipes, control)),
+            Ok(started) => Ok(Child::new(started, pipes, control)),
             Err(failed) => Err(refused(spec, failed)),
         }
     }
@@ -154,6 +165,10 @@ impl Children {
     }
 }
 
+fn at(place: Option<&PathBuf>) -> String {
+    place.map_or_else(String::new, |it| format!(" ({})", it.display()))
+}
+
 fn refused(spec: &ChildSpec, failed: StartFailure) -> SpawnError {
     let program = spec.program.clone();
     let source = io::Error::from_raw_os_error(failed.errno);
@@ -169,6 +184,12 @@ fn refused(spec: &ChildSpec, failed: StartFailure) -> SpawnError {
         (StartStage::Program | StartStage::Limits, _) => SpawnError::Refused { program, source },
         (StartStage::Places, _) => SpawnError::Places { program, source },
         (StartStage::Kernel, _) => SpawnError::Kernel { program, source },
+        (StartStage::Contained(part), _) => SpawnError::Contained {
+            program,
+            part,
+            place: failed.place,
+            source,
+        },
     }
 }
 

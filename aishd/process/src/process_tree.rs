@@ -73,7 +73,7 @@ pub(super) fn below(root: Pid) -> Vec<SeenProcess> {
 }
 
 /// What the threads of one process have started and what has come to them, as far as it is still there.
-fn children(parent: Pid) -> Vec<SeenProcess> {
+pub(super) fn children(parent: Pid) -> Vec<SeenProcess> {
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero())) else {
         return vec![];
     };

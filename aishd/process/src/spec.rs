@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::contained::{Containment, ContainmentPart, HeldBy};
 use super::wall::Wall;
 
 /// A program to be started.
@@ -24,6 +26,8 @@ pub struct ChildSpec {
     pub privileges: ChildPrivileges,
     /// What the kernel keeps it within. `None`: it can do whatever the daemon can.
     pub wall: Option<Box<Wall>>,
+    /// The namespaces and layers that it is in, if any; they and a wall are independent of each other.
+    pub contained: Option<Box<Containment>>,
     /// The MCP server or the tool that it is, for what the configuration lets that do as a client of the daemon. `None`:
     /// nothing is let.
     pub provider: Option<Arc<str>>,
@@ -83,6 +87,7 @@ impl ChildSpec {
             limits: KernelLimits::default(),
             privileges: ChildPrivileges::AsUsual,
             wall: None,
+            contained: None,
             provider: None,
             stdin: StandardStream::Null,
             stdout: StandardStream::Piped,
@@ -102,6 +107,7 @@ impl fmt::Debug for ChildSpec {
             .field("limits", &self.limits)
             .field("privileges", &self.privileges)
             .field("wall", &self.wall)
+            .field("contained", &self.contained)
             .finish_non_exhaustive()
     }
 }
@@ -116,8 +122,9 @@ impl fmt::Display for ChildExit {
     }
 }
 
-/// The line that the trampoline is sent, with the three streams beside it.
-#[derive(Deserialize)]
+/// The line that the trampoline is sent, with the three streams beside it. It sends the same on to the first process of a
+/// containment.
+#[derive(Serialize, Deserialize)]
 pub(super) struct TrampolineJob {
     pub(super) program: String,
     pub(super) args: Vec<String>,
@@ -127,6 +134,7 @@ pub(super) struct TrampolineJob {
     pub(super) limits: KernelLimits,
     pub(super) privileges: ChildPrivileges,
     pub(super) wall: Option<Box<Wall>>,
+    pub(super) contained: Option<Box<Containment>>,
 }
 
 impl TrampolineJob {
@@ -134,8 +142,8 @@ impl TrampolineJob {
         spec: &ChildSpec,
         base: &BTreeMap<String, String>,
     ) -> serde_json::Result<Vec<u8>> {
-        // Behind a wall, what the base has may be what is kept from it.
-        let mut env = if spec.wall.is_some() {
+        // Behind a boundary, what the base has may be what is kept from it.
+        let mut env = if spec.wall.is_some() || spec.contained.is_some() {
             BTreeMap::new()
         } else {
             base.clone()
@@ -150,6 +158,7 @@ impl TrampolineJob {
             "limits": spec.limits,
             "privileges": spec.privileges,
             "wall": spec.wall,
+            "contained": spec.contained,
         }))?;
         line.push(b'\n');
         Ok(line)
@@ -157,18 +166,49 @@ impl TrampolineJob {
 }
 
 /// What the trampoline says, a line each. After the last it closes its end, and then nothing of the tree is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum TrampolineReport {
-    Started { pid: u32 },
+    /// With the listener of a contained child beside it, if one is wanted.
+    Started {
+        pid: u32,
+        held: Option<HeldBy>,
+    },
     Failed(StartFailure),
     Ended(ChildExit),
 }
 
 /// Why the program was not started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StartFailure {
     pub(super) stage: StartStage,
     pub(super) errno: i32,
+    /// What it failed at, where there are several.
+    pub(super) place: Option<PathBuf>,
+}
+
+impl StartFailure {
+    pub(super) fn of(stage: impl Into<StartStage>, error: &io::Error) -> Self {
+        // Only what std itself refuses has no number: a NUL in an argument.
+        let unnumbered = rustix::io::Errno::INVAL.raw_os_error();
+        Self {
+            stage: stage.into(),
+            errno: error.raw_os_error().unwrap_or(unnumbered),
+            place: None,
+        }
+    }
+
+    pub(super) fn at(self, place: impl Into<PathBuf>) -> Self {
+        Self {
+            place: Some(place.into()),
+            ..self
+        }
+    }
+}
+
+impl From<ContainmentPart> for StartStage {
+    fn from(part: ContainmentPart) -> Self {
+        Self::Contained(part)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +219,7 @@ pub(super) enum StartStage {
     Places,
     /// The wall itself.
     Kernel,
+    Contained(ContainmentPart),
     Program,
 }
 

@@ -7,15 +7,19 @@
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
+use std::slice;
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::Mode;
-use rustix::io::{Errno, read, write};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::io::{Errno, read};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, chdir, getpid,
     getrlimit, prlimit, set_child_subreaper, set_dumpable_behavior, setrlimit, setsid, umask, wait,
@@ -23,6 +27,7 @@ use rustix::process::{
 use rustix::stdio::stdin;
 use rustix::thread::{set_name, set_no_new_privs};
 
+use super::contained::{self, HeldBy};
 use super::spec::{
     ChildExit, ChildPrivileges, KernelLimits, StartFailure, StartStage, TrampolineJob,
     TrampolineReport,
@@ -39,9 +44,27 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// The trampoline needs some descriptors to look at `/proc`.
 const MIN_OPEN_FILES: u64 = 64;
 
-/// Whether these arguments ask for a trampoline.
-pub fn is_asked_for(mut args: impl Iterator<Item = OsString>) -> bool {
-    args.nth(1).is_some_and(|it| it == ARGUMENT) && args.next().is_none()
+/// Whether these arguments ask for a trampoline, or for the first process of a contained child.
+pub fn is_asked_for(args: impl Iterator<Item = OsString>) -> bool {
+    asked_for(args).is_some()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Trampoline,
+    Init,
+}
+
+fn asked_for(mut args: impl Iterator<Item = OsString>) -> Option<Role> {
+    let argument = args.nth(1)?;
+    let role = if argument == ARGUMENT {
+        Role::Trampoline
+    } else if argument == contained::ARGUMENT {
+        Role::Init
+    } else {
+        return None;
+    };
+    args.next().is_none().then_some(role)
 }
 
 /// Whoever started us may have left descriptors open without a mark; no child of ours gets them.
@@ -49,8 +72,15 @@ pub fn keep_descriptors() {
     close_fds::set_fds_cloexec(3, &[]);
 }
 
-/// Runs a trampoline to its end, which comes when nothing of what it started is left.
+/// Runs what [`is_asked_for`] found to its end, which comes when nothing of what it started is left.
 pub fn main() -> ExitCode {
+    match asked_for(std::env::args_os()) {
+        Some(Role::Init) => contained::main(),
+        Some(Role::Trampoline) | None => keep_child(),
+    }
+}
+
+fn keep_child() -> ExitCode {
     // Any of these may be refused by a sandbox around us; what cannot be done without shows below.
     let _longer_name_in_ps = set_name(c"aish-child");
     let _readable_by_others = set_dumpable_behavior(DumpableBehavior::NotDumpable);
@@ -68,29 +98,68 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if job.contained.is_some()
+        // While there is one thread.
+        && let Err(failed) = contained::own_user()
+    {
+        report(&TrampolineReport::Failed(failed));
+        return ExitCode::SUCCESS;
+    }
     // Before there are limits that could forbid a thread.
-    let guard = thread::Builder::new().spawn(end_with_the_daemon);
-    let started = match (set_child_subreaper(Some(getpid())), guard) {
+    let kind = ChildKind::of(&job);
+    let guard = thread::Builder::new().spawn(move || end_with_the_daemon(kind));
+    let ready = match (set_child_subreaper(Some(getpid())), guard) {
         (Err(error), _) => Err(failed(StartStage::Limits)(error.into())),
         (Ok(()), Err(error)) => Err(failed(StartStage::Limits)(error)),
-        (Ok(()), Ok(_guard)) if job.wall.is_none() => start(&job, streams),
-        (Ok(()), Ok(_guard)) => start_behind_wall(&job, streams),
+        (Ok(()), Ok(_guard)) => Ok(()),
     };
-    // It may hold secrets, and we may live long.
-    drop(job);
-    match started {
-        Ok(program) => {
-            report(TrampolineReport::Started { pid: program });
-            reap(program);
-        }
-        Err(failed) => report(TrampolineReport::Failed(failed)),
+    match (ready, kind) {
+        (Err(failed), _) => report(&TrampolineReport::Failed(failed)),
+        (Ok(()), ChildKind::Contained) => contained::run(job, streams),
+        (Ok(()), ChildKind::Free | ChildKind::BehindWall) => keep(job, streams),
     }
     // Nothing is left, which is all that this says.
     ExitCode::SUCCESS
 }
 
+/// Who starts the program, and what its end takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChildKind {
+    Free,
+    BehindWall,
+    /// The kernel ends all of it with the first process of its namespace.
+    Contained,
+}
+
+impl ChildKind {
+    fn of(job: &TrampolineJob) -> Self {
+        match (&job.contained, &job.wall) {
+            (Some(_), _) => Self::Contained,
+            (None, Some(_)) => Self::BehindWall,
+            (None, None) => Self::Free,
+        }
+    }
+}
+
+fn keep(job: TrampolineJob, streams: [OwnedFd; 3]) {
+    let started = if job.wall.is_some() {
+        start_behind_wall(&job, streams)
+    } else {
+        start(&job, streams)
+    };
+    // It may hold secrets, and we may live long.
+    drop(job);
+    match started {
+        Ok((pid, held)) => {
+            report(&TrampolineReport::Started { pid, held });
+            reap(pid);
+        }
+        Err(failed) => report(&TrampolineReport::Failed(failed)),
+    }
+}
+
 /// The job and the three streams; `None` when the socket ends before the job does.
-fn receive() -> io::Result<Option<(TrampolineJob, [OwnedFd; 3])>> {
+pub(super) fn receive() -> io::Result<Option<(TrampolineJob, [OwnedFd; 3])>> {
     let mut line = vec![];
     let mut fds = vec![];
     let mut piece = vec![0; 16 << 10];
@@ -125,27 +194,28 @@ fn receive() -> io::Result<Option<(TrampolineJob, [OwnedFd; 3])>> {
 }
 
 fn failed(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
-    move |error| StartFailure {
-        stage,
-        // Only what std itself refuses has no number: a NUL in an argument.
-        errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()),
-    }
+    move |error| StartFailure::of(stage, &error)
 }
 
 /// In a thread of its own, which is behind the wall then and ends. This process stays outside: what is within can neither
 /// signal it nor look at it.
-fn start_behind_wall(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, StartFailure> {
+fn start_behind_wall(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<Started, StartFailure> {
     thread::scope(|scope| {
         let starter = thread::Builder::new().spawn_scoped(scope, || start(job, streams));
         let started = starter.map_err(failed(StartStage::Limits))?.join();
-        started.unwrap_or(Err(StartFailure {
-            stage: StartStage::Kernel,
-            errno: Errno::NOSYS.raw_os_error(),
-        }))
+        started.unwrap_or_else(|_| Err(failed(StartStage::Kernel)(Errno::NOSYS.into())))
     })
 }
 
-fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, StartFailure> {
+/// The program's process, and by what it is held.
+type Started = (u32, Option<HeldBy>);
+
+/// Starts the program from this thread, after this thread was held to all that the program is to be held to.
+pub(super) fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<Started, StartFailure> {
+    let held = match &job.contained {
+        Some(_) => Some(contained::hold()?),
+        None => None,
+    };
     chdir(&job.cwd).map_err(|error| failed(StartStage::Directory)(error.into()))?;
     umask(Mode::from_raw_mode(job.umask & 0o777));
     limit(&job.limits).map_err(|error| failed(StartStage::Limits)(error.into()))?;
@@ -173,7 +243,7 @@ fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, StartFailure
     limit_memory(program, &job.limits);
     // A directory that somebody works in cannot be unmounted.
     let _stays = chdir("/");
-    Ok(program)
+    Ok((program, held))
 }
 
 fn limit(limits: &KernelLimits) -> Result<(), Errno> {
@@ -219,23 +289,34 @@ fn pid(process: u32) -> Option<Pid> {
 }
 
 /// The daemon may be gone; then nobody wants to know.
-fn report(report: TrampolineReport) {
-    let Ok(mut line) = serde_json::to_vec(&report) else {
+pub(super) fn report(report: &TrampolineReport) {
+    report_beside(report, None);
+}
+
+/// The same with a descriptor.
+pub(super) fn report_beside(report: &TrampolineReport, fd: Option<BorrowedFd<'_>>) {
+    let Ok(mut line) = serde_json::to_vec(report) else {
         return;
     };
     line.push(b'\n');
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if let Some(fd) = &fd {
+        beside.push(SendAncillaryMessage::ScmRights(slice::from_ref(fd)));
+    }
     // Some bytes; a socket takes them as a whole.
-    let _nobody_reads = write(stdin(), &line);
+    let whole = [io::IoSlice::new(&line)];
+    let _nobody_reads = sendmsg(stdin(), &whole, &mut beside, SendFlags::NOSIGNAL);
 }
 
 /// Reaps the program and everything that comes to us when its parent dies. Whoever has no child has no descendants: an
 /// orphan among them would have become our child.
-fn reap(program: u32) {
+pub(super) fn reap(program: u32) {
     let program = pid(program);
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == program => {
-                report(TrampolineReport::Ended(exit(status)));
+                report(&TrampolineReport::Ended(exit(status)));
             }
             Ok(_other) => {}
             Err(Errno::INTR) => {}
@@ -254,7 +335,7 @@ fn exit(status: WaitStatus) -> ChildExit {
 
 /// Waits for the end of the control socket; then asks all to end, and then forces them, until the main thread finds that
 /// nobody is left and ends the process.
-fn end_with_the_daemon() {
+fn end_with_the_daemon(kind: ChildKind) {
     let mut nothing_more_is_said = [0; 64];
     while let Ok(1..) | Err(Errno::INTR) = read(stdin(), &mut nothing_more_is_said) {}
     let me = getpid();
@@ -266,7 +347,12 @@ fn end_with_the_daemon() {
     thread::sleep(TERM_GRACE);
     let mut pause = FIRST_PAUSE;
     loop {
-        let killed = process_tree::kill(|| process_tree::below(me));
+        let killed = match kind {
+            ChildKind::Free | ChildKind::BehindWall => {
+                process_tree::kill(|| process_tree::below(me))
+            }
+            ChildKind::Contained => process_tree::kill(|| process_tree::children(me)),
+        };
         if killed.ours == 0 && killed.not_ours > 0 {
             return leave();
         }

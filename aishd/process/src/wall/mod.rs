@@ -71,12 +71,7 @@ pub(super) fn put_up(wall: &Wall) -> Result<(), StartFailure> {
 }
 
 fn failed(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
-    move |error| StartFailure {
-        stage,
-        errno: error
-            .raw_os_error()
-            .unwrap_or(rustix::io::Errno::NOSYS.raw_os_error()),
-    }
+    move |error| StartFailure::of(stage, &error)
 }
 
 /// What no ordinary user has, no program within the wall has either.

@@ -1,0 +1,118 @@
+//! What is hidden from a child.
+
+use std::os::unix::fs::symlink;
+
+use aishd_process::contained::Containment;
+use aishd_process::spec::ChildExit;
+
+use crate::Test;
+use crate::place::{Place, USERS};
+
+const SECRET: &str = "sekret-of-a-person";
+
+pub(crate) const TESTS: &[Test] = &[
+    ("what_is_masked_cannot_be_had_by_any_name", by_any_name),
+    ("a_mask_cannot_be_moved_away_or_removed", stays),
+    ("what_is_not_there_needs_no_mask", missing),
+];
+
+fn scene(user: crate::place::User) -> (Place, Containment) {
+    let place = Place::new(user);
+    for it in [
+        "home/.ssh/key",
+        "home/.netrc",
+        "home/src/.env",
+        "home/.config/gh/hosts",
+        "home/real-secret",
+    ] {
+        place.write(it, SECRET);
+    }
+    symlink("real-secret", place.path("home/linked")).unwrap();
+    symlink(".ssh", place.path("home/to-ssh")).unwrap();
+    place.give();
+    let layer = place.layer("home", "home");
+    let masks = [
+        ".ssh",
+        ".netrc",
+        "src/.env",
+        ".config/gh",
+        "linked",
+        "nothing/here",
+    ];
+    let contained = Containment {
+        layers: vec![layer],
+        write: vec![place.path("work")],
+        masks: masks.map(|it| place.path("home").join(it)).to_vec(),
+        ..Containment::default()
+    };
+    (place, contained)
+}
+
+fn by_any_name() {
+    for user in USERS {
+        let (place, contained) = scene(user);
+        for script in [
+            "cat ~/.ssh/key ~/.netrc ~/src/.env ~/.config/gh/hosts",
+            "cat ~/linked ~/real-secret",
+            "cat ~/to-ssh/key; cd ~/to-ssh && cat *",
+            "find ~ -type f -exec cat {} +",
+            "cat /proc/self/root\"$HOME\"/.netrc /proc/self/root\"$HOME\"/.ssh/key",
+            "tar cf - -C ~ . | cat",
+            "ln ~/.netrc copy; cp ~/.netrc copy; cat copy",
+            "ln -s ~/.netrc link; cat link",
+            "chmod 644 ~/.netrc; cat ~/.netrc",
+            "dd if=\"$HOME/.netrc\"",
+            "grep -r sekret ~ /proc/self/root\"$HOME\"",
+            "cat \"$W\"/layers/*/upper/.netrc; ls \"$W\"/layers/*/*",
+        ] {
+            let ran = place.run(script, contained.clone());
+            assert!(
+                !ran.output.contains(SECRET),
+                "{user:?} {script}: {}",
+                ran.output
+            );
+        }
+        let seen = place.well("ls -A ~/.ssh; test -d ~/.ssh && ls ~/.config", contained);
+        assert_eq!("gh\n", seen);
+    }
+}
+
+fn stays() {
+    for user in USERS {
+        let (place, contained) = scene(user);
+        for (script, said) in [
+            ("mv ~/.ssh ~/x", "busy"),
+            ("rm -rf ~/.ssh", "busy"),
+            ("rm -f ~/.netrc", "busy"),
+            ("umount ~/.ssh", "superuser\u{0}not permitted"),
+            ("touch ~/.ssh/new", "Read-only"),
+            ("chmod 777 ~/.ssh", "Read-only"),
+        ] {
+            let ran = place.run(script, contained.clone());
+            assert_ne!(ChildExit::Code(0), ran.exit, "{user:?} {script}");
+            let mut words = said.split('\u{0}');
+            assert!(
+                words.any(|it| ran.output.contains(it)),
+                "{script}: {}",
+                ran.output
+            );
+        }
+        // What is moved with it is empty, in this child and in the next.
+        place.run(
+            "mv ~/.config ~/moved; mv ~/src ~/moved-src",
+            contained.clone(),
+        );
+        let ran = place.run(
+            "cat ~/moved/gh/hosts ~/moved-src/.env ~/.config/gh/hosts ~/src/.env",
+            contained,
+        );
+        assert!(!ran.output.contains(SECRET), "{user:?}: {}", ran.output);
+    }
+}
+
+fn missing() {
+    let (place, mut contained) = scene(crate::place::User::Ours);
+    contained.masks.push(place.path("home/.netrc/below-a-file"));
+    contained.masks.push(place.path("home/.ssh"));
+    assert_eq!("", place.well("ls -A ~/.ssh", contained));
+}
