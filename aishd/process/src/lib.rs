@@ -7,8 +7,10 @@
 pub mod child;
 mod child_table;
 pub mod contained;
+mod control_line;
 pub mod keeper;
 mod process_tree;
+mod program_start;
 pub mod spec;
 mod syscall_filter;
 pub mod trampoline;

@@ -6,33 +6,22 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, ExitCode, Stdio};
-use std::slice;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::Mode;
 use rustix::io::{Errno, read};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, chdir, getpid,
-    getrlimit, prlimit, set_child_subreaper, set_dumpable_behavior, setrlimit, setsid, umask, wait,
+    DumpableBehavior, Signal, getpid, set_child_subreaper, set_dumpable_behavior, setsid,
 };
 use rustix::stdio::stdin;
-use rustix::thread::{set_name, set_no_new_privs};
+use rustix::thread::set_name;
 
-use super::contained::{self, HeldBy};
-use super::spec::{
-    ChildExit, ChildPrivileges, KernelLimits, StartFailure, StartStage, TrampolineJob,
-    TrampolineReport,
-};
-use super::{MAX_JOB_BYTES, process_tree, wall};
+use super::control_line::{receive, report};
+use super::program_start::{reap, start};
+use super::spec::{StartFailure, StartStage, TrampolineJob, TrampolineReport};
+use super::{contained, process_tree};
 
 /// The argument that makes this program a trampoline.
 pub(super) const ARGUMENT: &str = "--child";
@@ -41,8 +30,6 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 /// Between two walks that kill: the first comes soon, because a tree usually ends at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// The trampoline needs some descriptors to look at `/proc`.
-const MIN_OPEN_FILES: u64 = 64;
 
 /// Whether these arguments ask for a trampoline, or for the first process of a contained child.
 pub fn is_asked_for(args: impl Iterator<Item = OsString>) -> bool {
@@ -50,17 +37,17 @@ pub fn is_asked_for(args: impl Iterator<Item = OsString>) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+enum ProgramRole {
     Trampoline,
     Init,
 }
 
-fn asked_for(mut args: impl Iterator<Item = OsString>) -> Option<Role> {
+fn asked_for(mut args: impl Iterator<Item = OsString>) -> Option<ProgramRole> {
     let argument = args.nth(1)?;
     let role = if argument == ARGUMENT {
-        Role::Trampoline
+        ProgramRole::Trampoline
     } else if argument == contained::ARGUMENT {
-        Role::Init
+        ProgramRole::Init
     } else {
         return None;
     };
@@ -75,8 +62,8 @@ pub fn keep_descriptors() {
 /// Runs what [`is_asked_for`] found to its end, which comes when nothing of what it started is left.
 pub fn main() -> ExitCode {
     match asked_for(std::env::args_os()) {
-        Some(Role::Init) => contained::main(),
-        Some(Role::Trampoline) | None => keep_child(),
+        Some(ProgramRole::Init) => contained::main(),
+        Some(ProgramRole::Trampoline) | None => keep_child(),
     }
 }
 
@@ -150,47 +137,12 @@ fn keep(job: TrampolineJob, streams: [OwnedFd; 3]) {
     // It may hold secrets, and we may live long.
     drop(job);
     match started {
-        Ok((pid, held)) => {
-            report(&TrampolineReport::Started { pid, held });
+        Ok(pid) => {
+            report(&TrampolineReport::Started { pid, held: None });
             reap(pid);
         }
         Err(failed) => report(&TrampolineReport::Failed(failed)),
     }
-}
-
-/// The job and the three streams; `None` when the socket ends before the job does.
-pub(super) fn receive() -> io::Result<Option<(TrampolineJob, [OwnedFd; 3])>> {
-    let mut line = vec![];
-    let mut fds = vec![];
-    let mut piece = vec![0; 16 << 10];
-    loop {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
-        let mut into = [io::IoSliceMut::new(&mut piece)];
-        let got = match recvmsg(stdin(), &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC) {
-            Err(Errno::INTR) => continue,
-            got => got?.bytes,
-        };
-        for message in beside.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                fds.extend(rights);
-            }
-        }
-        line.extend(&piece[..got]);
-        if got == 0 {
-            return Ok(None);
-        }
-        if line.ends_with(b"\n") {
-            break;
-        }
-        if line.len() > MAX_JOB_BYTES {
-            return Err(Errno::MSGSIZE.into());
-        }
-    }
-    let streams = fds
-        .try_into()
-        .map_err(|_other_number| io::Error::from(Errno::INVAL))?;
-    Ok(Some((serde_json::from_slice(&line)?, streams)))
 }
 
 fn failed(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
@@ -199,138 +151,12 @@ fn failed(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
 
 /// In a thread of its own, which is behind the wall then and ends. This process stays outside: what is within can neither
 /// signal it nor look at it.
-fn start_behind_wall(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<Started, StartFailure> {
+fn start_behind_wall(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, StartFailure> {
     thread::scope(|scope| {
         let starter = thread::Builder::new().spawn_scoped(scope, || start(job, streams));
         let started = starter.map_err(failed(StartStage::Limits))?.join();
         started.unwrap_or_else(|_| Err(failed(StartStage::Kernel)(Errno::NOSYS.into())))
     })
-}
-
-/// The program's process, and by what it is held.
-type Started = (u32, Option<HeldBy>);
-
-/// Starts the program from this thread, after this thread was held to all that the program is to be held to.
-pub(super) fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<Started, StartFailure> {
-    let held = match &job.contained {
-        Some(_) => Some(contained::hold()?),
-        None => None,
-    };
-    chdir(&job.cwd).map_err(|error| failed(StartStage::Directory)(error.into()))?;
-    umask(Mode::from_raw_mode(job.umask & 0o777));
-    limit(&job.limits).map_err(|error| failed(StartStage::Limits)(error.into()))?;
-    match job.privileges {
-        ChildPrivileges::AsUsual => {}
-        ChildPrivileges::NoNew => {
-            set_no_new_privs(true).map_err(|error| failed(StartStage::Limits)(error.into()))?;
-        }
-    }
-    if let Some(wall) = &job.wall {
-        wall::put_up(wall)?;
-    }
-    let [stdin, stdout, stderr] = streams.map(Stdio::from);
-    let mut command = Command::new(&job.program);
-    command
-        .args(&job.args)
-        .env_clear()
-        .envs(&job.env)
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr)
-        // So that `kill 0` in a script does not reach us.
-        .process_group(0);
-    let program = command.spawn().map_err(failed(StartStage::Program))?.id();
-    limit_memory(program, &job.limits);
-    // A directory that somebody works in cannot be unmounted.
-    let _stays = chdir("/");
-    Ok((program, held))
-}
-
-fn limit(limits: &KernelLimits) -> Result<(), Errno> {
-    let open_files = limits.open_files.map(|it| it.max(MIN_OPEN_FILES));
-    let all = [
-        (Resource::Core, Some(0)),
-        (Resource::Nofile, open_files),
-        (Resource::Fsize, limits.file_bytes),
-        (Resource::Cpu, limits.cpu_seconds),
-        (Resource::Nproc, limits.processes),
-    ];
-    for (resource, wanted) in all {
-        let Some(wanted) = wanted else { continue };
-        let allowed = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let new = Some(wanted.min(allowed));
-        setrlimit(
-            resource,
-            Rlimit {
-                current: new,
-                maximum: new,
-            },
-        )?;
-    }
-    Ok(())
-}
-
-/// Of the program only, and of what it starts from now on: what we could not have ourselves, we could not end it with.
-fn limit_memory(program: u32, limits: &KernelLimits) {
-    let (Some(wanted), Some(pid)) = (limits.memory_bytes, pid(program)) else {
-        return;
-    };
-    let wanted = Some(wanted.min(getrlimit(Resource::As).maximum.unwrap_or(u64::MAX)));
-    let limit = Rlimit {
-        current: wanted,
-        maximum: wanted,
-    };
-    // It may have ended already.
-    let _before = prlimit(Some(pid), Resource::As, limit);
-}
-
-fn pid(process: u32) -> Option<Pid> {
-    i32::try_from(process).ok().and_then(Pid::from_raw)
-}
-
-/// The daemon may be gone; then nobody wants to know.
-pub(super) fn report(report: &TrampolineReport) {
-    report_beside(report, None);
-}
-
-/// The same with a descriptor.
-pub(super) fn report_beside(report: &TrampolineReport, fd: Option<BorrowedFd<'_>>) {
-    let Ok(mut line) = serde_json::to_vec(report) else {
-        return;
-    };
-    line.push(b'\n');
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
-    if let Some(fd) = &fd {
-        beside.push(SendAncillaryMessage::ScmRights(slice::from_ref(fd)));
-    }
-    // Some bytes; a socket takes them as a whole.
-    let whole = [io::IoSlice::new(&line)];
-    let _nobody_reads = sendmsg(stdin(), &whole, &mut beside, SendFlags::NOSIGNAL);
-}
-
-/// Reaps the program and everything that comes to us when its parent dies. Whoever has no child has no descendants: an
-/// orphan among them would have become our child.
-pub(super) fn reap(program: u32) {
-    let program = pid(program);
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if Some(pid) == program => {
-                report(&TrampolineReport::Ended(exit(status)));
-            }
-            Ok(_other) => {}
-            Err(Errno::INTR) => {}
-            Err(_no_child) => return,
-        }
-    }
-}
-
-fn exit(status: WaitStatus) -> ChildExit {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => ChildExit::Code(code),
-        (None, Some(signal)) => ChildExit::Signal(signal),
-        (None, None) => ChildExit::Unknown,
-    }
 }
 
 /// Waits for the end of the control socket; then asks all to end, and then forces them, until the main thread finds that

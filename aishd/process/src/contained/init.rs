@@ -25,7 +25,7 @@ use super::mounts;
 use super::placed::LayerLocks;
 use super::{Containment, ContainmentPart, HeldBy, LandlockHold, namespaces, seccomp};
 use crate::spec::{StartFailure, TrampolineJob, TrampolineReport};
-use crate::trampoline;
+use crate::{control_line, program_start};
 
 /// The argument that makes this program the first process of a namespace.
 pub(crate) const ARGUMENT: &str = "--child-init";
@@ -34,8 +34,8 @@ pub(crate) const ARGUMENT: &str = "--child-init";
 pub(crate) fn main() -> ExitCode {
     let _longer_name_in_ps = set_name(c"aish-init");
     let _leader_already = setsid();
-    trampoline::keep_descriptors();
-    let prepared = die_with_trampoline().and_then(|()| trampoline::receive());
+    close_fds::set_fds_cloexec(3, &[]);
+    let prepared = die_with_trampoline().and_then(|()| control_line::receive());
     let (job, streams) = match prepared {
         Ok(Some(received)) if !is_alone() => received,
         // The trampoline has gone.
@@ -54,12 +54,12 @@ pub(crate) fn main() -> ExitCode {
             let TrampolineReport::Started { pid, .. } = report else {
                 return ExitCode::FAILURE;
             };
-            trampoline::report_beside(&report, listener.as_ref().map(TcpListener::as_fd));
+            control_line::report_beside(&report, listener.as_ref().map(TcpListener::as_fd));
             drop(listener);
-            trampoline::reap(pid);
+            program_start::reap(pid);
             drop(locks);
         }
-        Err(failed) => trampoline::report(&TrampolineReport::Failed(failed)),
+        Err(failed) => control_line::report(&TrampolineReport::Failed(failed)),
     }
     ExitCode::SUCCESS
 }
@@ -86,12 +86,13 @@ fn begin(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<Begun, StartFailu
     namespaces::own_rest().map_err(failed(ContainmentPart::Namespaces))?;
     let listener = namespaces::network(wanted.network).map_err(failed(ContainmentPart::Network))?;
     let locks = mounts::arrange(wanted, &sockets)?;
-    let (pid, held) = trampoline::start(job, streams)?;
+    let held = Some(hold()?);
+    let pid = program_start::start(job, streams)?;
     Ok((TrampolineReport::Started { pid, held }, listener, locks))
 }
 
 /// Holds this process to what the program is to be held to, without mounts, which are made.
-pub(crate) fn hold() -> Result<HeldBy, StartFailure> {
+fn hold() -> Result<HeldBy, StartFailure> {
     let failed = |part: ContainmentPart| move |error: io::Error| StartFailure::of(part, &error);
     namespaces::give_up().map_err(failed(ContainmentPart::Privileges))?;
     // What is given up changes who we are, which would end this.

@@ -5,8 +5,10 @@
 //! first process of a pid namespace (`init`), makes the rest and starts the program. When that first process ends, the
 //! kernel ends all the others, so the end of one process is the end of the tree.
 //!
-//! Not held back here: sockets that have a path and were bound after the child was started, in a directory that the child
-//! can see. Those that were there before, and everything in `/run`, `/tmp` and `/dev`, are out of reach.
+//! Not held back here, in directories that the child sees as they are: sockets with a path that were bound after it was
+//! started or that a container around or beside us has bound, and named pipes, which read-only mounts let be written to.
+//! Sockets that were there before, and everything in `/run`, `/tmp`, `/dev` and in layers, are out of reach. How much memory its
+//! own `/tmp` and `/dev/shm` take, the kernel limits to half of what there is, for each.
 
 mod init;
 mod mount_table;
@@ -23,7 +25,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use init::{ARGUMENT, hold, main};
+pub(super) use init::{ARGUMENT, main};
 pub(super) use namespaces::own_user;
 pub use probe::{ContainmentProbe, Mechanism};
 pub(super) use relay::run;
@@ -47,8 +49,8 @@ pub struct Containment {
 /// A directory whose changes go to another one. The program sees both as one.
 ///
 /// No link may be on the way to any of the three. `upper` and `work` are on one file system, `work` is for the kernel
-/// alone; `upper` may be below `lower` when it is masked. A layer is used by one child at a time. Other file systems that are mounted below
-/// `lower` are not seen through it.
+/// alone; `upper` may be below `lower`, where the child does not see it. A layer is used by one child at a time: the next one
+/// waits some seconds for the end of the one before. Other file systems that are mounted below `lower` are not seen through it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteLayer {
     pub lower: PathBuf,

@@ -14,14 +14,14 @@ use rustix::mount::{MountFlags, mount_remount};
 
 /// How what is mounted in a place is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum MountAccess {
     ReadOnly,
     /// As it was; no devices and no set-user-ID programs, as everywhere.
     AsItIs,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mount {
+struct ListedMount {
     id: u64,
     parent: u64,
     point: PathBuf,
@@ -29,7 +29,7 @@ struct Mount {
 }
 
 /// Holds everything that is mounted at this path or below it.
-pub(super) fn hold(below: &Path, access: Access) -> io::Result<()> {
+pub(super) fn hold(below: &Path, access: MountAccess) -> io::Result<()> {
     let table = fs::read("/proc/self/mountinfo")?;
     for it in visible(&parse(&table)) {
         if !it.point.starts_with(below) {
@@ -37,8 +37,8 @@ pub(super) fn hold(below: &Path, access: Access) -> io::Result<()> {
         }
         let mut flags = it.flags | MountFlags::NODEV | MountFlags::NOSUID;
         match access {
-            Access::ReadOnly => flags |= MountFlags::RDONLY,
-            Access::AsItIs => {}
+            MountAccess::ReadOnly => flags |= MountFlags::RDONLY,
+            MountAccess::AsItIs => {}
         }
         if flags == it.flags {
             continue;
@@ -52,19 +52,19 @@ pub(super) fn hold(below: &Path, access: Access) -> io::Result<()> {
     Ok(())
 }
 
-fn parse(table: &[u8]) -> Vec<Mount> {
+fn parse(table: &[u8]) -> Vec<ListedMount> {
     let lines = table.split(|it| *it == b'\n');
     lines.filter_map(mount).collect()
 }
 
 /// `id parent major:minor root point options …`
-fn mount(line: &[u8]) -> Option<Mount> {
+fn mount(line: &[u8]) -> Option<ListedMount> {
     let mut fields = line.split(|it| *it == b' ');
     let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
     let (id, parent) = (number()?, number()?);
     let point = unescaped(fields.nth(2)?);
     let options = str::from_utf8(fields.next()?).ok()?;
-    Some(Mount {
+    Some(ListedMount {
         id,
         parent,
         point: PathBuf::from(point),
@@ -107,22 +107,22 @@ fn flags(options: &str) -> MountFlags {
 }
 
 /// What a path can lead to: not what another mount, at the same path or further up, lies over.
-fn visible(all: &[Mount]) -> Vec<&Mount> {
-    let mut children: BTreeMap<u64, Vec<&Mount>> = BTreeMap::new();
+fn visible(all: &[ListedMount]) -> Vec<&ListedMount> {
+    let mut children: BTreeMap<u64, Vec<&ListedMount>> = BTreeMap::new();
     for it in all.iter().filter(|it| it.id != it.parent) {
         children.entry(it.parent).or_default().push(it);
     }
     let is_known = |id| all.iter().any(|it| it.id == id);
-    let mut found: Vec<&Mount> = all
+    let mut found: Vec<&ListedMount> = all
         .iter()
         .filter(|it| it.id == it.parent || !is_known(it.parent))
         .collect();
     let mut seen = vec![];
     while let Some(it) = found.pop() {
         let on_it = children.remove(&it.id).unwrap_or_default();
-        let point = |it: &Mount| it.point.as_os_str().to_owned();
+        let point = |it: &ListedMount| it.point.as_os_str().to_owned();
         // Of two on one mount, the later one that is further up lies over the other.
-        let covers = |upper: &Mount, lower: &Mount| {
+        let covers = |upper: &ListedMount, lower: &ListedMount| {
             upper.id != lower.id && lower.point.starts_with(&upper.point)
         };
         let shown = on_it

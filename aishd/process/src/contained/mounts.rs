@@ -10,8 +10,8 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, mount_change};
 
-use super::mount_table::{self, Access, depth, is_plain};
-use super::own_trees::{self, Empty};
+use super::mount_table::{self, MountAccess, depth, is_plain};
+use super::own_trees::{self, EmptyMasks};
 use super::placed::{self, LayerLocks, copy, put};
 use super::{Containment, ContainmentPart};
 use crate::spec::StartFailure;
@@ -48,8 +48,8 @@ pub(super) fn arrange(
     mount_change("/", alone).map_err(|error| failed(error.into()))?;
     let (writable, locks) = placed::prepare(wanted)?;
     let brought = own_trees::bring().map_err(failed)?;
-    mount_table::hold(Path::new("/"), Access::ReadOnly).map_err(failed)?;
-    let empty = Empty::make().map_err(failed)?;
+    mount_table::hold(Path::new("/"), MountAccess::ReadOnly).map_err(failed)?;
+    let empty = EmptyMasks::make().map_err(failed)?;
     own_trees::own_devices(&brought).map_err(failed)?;
     if !is_written(wanted, Path::new("/tmp")) {
         own_trees::own_temporary().map_err(failed)?;
@@ -99,7 +99,7 @@ fn is_written(wanted: &Containment, path: &Path) -> bool {
 }
 
 /// Hides what a path leads to, if there is something.
-fn mask(path: &Path, empty: &Empty, how: OFlags) -> io::Result<()> {
+fn mask(path: &Path, empty: &EmptyMasks, how: OFlags) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | how;
     let target = match openat(CWD, path, flags, Mode::empty()) {
         Ok(target) => target,
@@ -114,7 +114,7 @@ fn mask(path: &Path, empty: &Empty, how: OFlags) -> io::Result<()> {
     put(copy(source, OpenTreeFlags::empty())?, target)
 }
 
-fn mask_socket(path: &Path, empty: &Empty) -> io::Result<()> {
+fn mask_socket(path: &Path, empty: &EmptyMasks) -> io::Result<()> {
     let about = rustix::fs::lstat(path);
     let is_socket = about.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Socket);
     if !is_socket {

@@ -43,7 +43,7 @@ const NO_PROGRAMS: MountFlags = MountFlags::NOSUID
 const NO_PRIVILEGES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// What is taken along from outside.
-pub(super) struct Brought {
+pub(super) struct BroughtAlong {
     devices: Vec<(&'static str, OwnedFd)>,
     /// Links at the top of `/run`, which lead elsewhere (NixOS has its programs behind one).
     links: Vec<(PathBuf, PathBuf)>,
@@ -52,12 +52,12 @@ pub(super) struct Brought {
 }
 
 /// An empty directory, and an empty file that nobody can open.
-pub(super) struct Empty {
+pub(super) struct EmptyMasks {
     pub(super) directory: OwnedFd,
     pub(super) file: OwnedFd,
 }
 
-pub(super) fn bring() -> io::Result<Brought> {
+pub(super) fn bring() -> io::Result<BroughtAlong> {
     let mut devices = vec![];
     for name in DEVICES {
         match opened(&Path::new("/dev").join(name)) {
@@ -74,14 +74,14 @@ pub(super) fn bring() -> io::Result<Brought> {
         let text = real.starts_with("/run").then(|| fs::read(&real).ok())??;
         Some((real, text))
     });
-    Ok(Brought {
+    Ok(BroughtAlong {
         devices,
         links: links.collect(),
         names: names.collect(),
     })
 }
 
-impl Empty {
+impl EmptyMasks {
     /// They are mounted where the child's own devices come next, and are out of sight then.
     pub(super) fn make() -> io::Result<Self> {
         let size = c"mode=0755,size=64k";
@@ -104,7 +104,7 @@ impl Empty {
 }
 
 /// Devices without any that leads somewhere: no terminal but those that the child makes.
-pub(super) fn own_devices(brought: &Brought) -> io::Result<()> {
+pub(super) fn own_devices(brought: &BroughtAlong) -> io::Result<()> {
     let dev = Path::new("/dev");
     mount("tmpfs", dev, "tmpfs", NO_PROGRAMS, c"mode=0755,size=64k")?;
     for (name, device) in &brought.devices {
@@ -143,7 +143,7 @@ pub(super) fn own_temporary() -> io::Result<()> {
 }
 
 /// Without the sockets through which others do what one asks them to.
-pub(super) fn own_run(brought: &Brought) -> io::Result<()> {
+pub(super) fn own_run(brought: &BroughtAlong) -> io::Result<()> {
     let run = Path::new("/run");
     if !run.is_dir() {
         return Ok(());

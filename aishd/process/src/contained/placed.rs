@@ -16,7 +16,7 @@ use rustix::mount::{
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
-use super::mount_table::{self, Access, depth, is_plain};
+use super::mount_table::{self, MountAccess, depth, is_plain};
 use super::{Containment, ContainmentPart, WriteLayer};
 use crate::spec::StartFailure;
 
@@ -25,7 +25,7 @@ const LAYER_WAIT: Duration = Duration::from_secs(4);
 const LAYER_PAUSE: Duration = Duration::from_millis(1);
 
 /// Something that can be mounted, and where.
-pub(super) struct Placed {
+pub(super) struct PlacedMount {
     at: PathBuf,
     mount: OwnedFd,
     is_directory: bool,
@@ -37,17 +37,19 @@ pub(super) struct LayerLocks {
 }
 
 /// Makes all that a containment lets be written, those further up first.
-pub(super) fn prepare(wanted: &Containment) -> Result<(Vec<Placed>, LayerLocks), StartFailure> {
+pub(super) fn prepare(
+    wanted: &Containment,
+) -> Result<(Vec<PlacedMount>, LayerLocks), StartFailure> {
     let mut all = vec![];
     let mut held = vec![];
     for layer in &wanted.layers {
         let failed = |stage| {
             move |error: io::Error| StartFailure::of(stage, &error).at(layer.lower.as_path())
         };
-        let directories = Directories::open(layer).map_err(failed(ContainmentPart::Places))?;
+        let directories = LayerDirectories::open(layer).map_err(failed(ContainmentPart::Places))?;
         held.push(lock(&layer.work).map_err(failed(ContainmentPart::LayerInUse))?);
         let mount = overlay(&directories).map_err(failed(ContainmentPart::Overlay))?;
-        all.push(Placed {
+        all.push(PlacedMount {
             at: layer.lower.clone(),
             mount,
             is_directory: true,
@@ -58,7 +60,7 @@ pub(super) fn prepare(wanted: &Containment) -> Result<(Vec<Placed>, LayerLocks),
         let place = straight(path).map_err(failed)?;
         let about = rustix::fs::fstat(&place).map_err(|error| failed(error.into()))?;
         let kind = rustix::fs::FileType::from_raw_mode(about.st_mode);
-        all.push(Placed {
+        all.push(PlacedMount {
             at: path.clone(),
             mount: copy(&place, OpenTreeFlags::AT_RECURSIVE)
                 .map_err(|error| failed(error.into()))?,
@@ -70,7 +72,7 @@ pub(super) fn prepare(wanted: &Containment) -> Result<(Vec<Placed>, LayerLocks),
 }
 
 /// Puts it where it belongs.
-pub(super) fn place(it: &Placed) -> io::Result<()> {
+pub(super) fn place(it: &PlacedMount) -> io::Result<()> {
     let target = match straight(&it.at) {
         // Only what is below a directory of the child's own is not there any more.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -80,11 +82,11 @@ pub(super) fn place(it: &Placed) -> io::Result<()> {
         target => target?,
     };
     put(&it.mount, &target)?;
-    mount_table::hold(&it.at, Access::AsItIs)
+    mount_table::hold(&it.at, MountAccess::AsItIs)
 }
 
 /// A way to a place in a directory of the child's own.
-fn make(it: &Placed) -> io::Result<()> {
+fn make(it: &PlacedMount) -> io::Result<()> {
     let directory = if it.is_directory {
         Some(it.at.as_path())
     } else {
@@ -126,13 +128,13 @@ fn straight(path: &Path) -> io::Result<OwnedFd> {
     Ok(openat2(CWD, path, flags, Mode::empty(), resolve)?)
 }
 
-struct Directories {
+struct LayerDirectories {
     lower: OwnedFd,
     upper: OwnedFd,
     work: OwnedFd,
 }
 
-impl Directories {
+impl LayerDirectories {
     fn open(layer: &WriteLayer) -> io::Result<Self> {
         Ok(Self {
             lower: straight(&layer.lower)?,
@@ -155,7 +157,7 @@ fn lock(work: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-fn overlay(of: &Directories) -> io::Result<OwnedFd> {
+fn overlay(of: &LayerDirectories) -> io::Result<OwnedFd> {
     let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     // A value has at most 255 bytes and characters that mean something; so it is not the path itself.
     let by_number = |it: &OwnedFd| format!("/proc/self/fd/{}", it.as_raw_fd());

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal};
 
 use super::{ContainmentPart, init, namespaces};
 use crate::spec::{ChildExit, StartFailure, TrampolineJob, TrampolineReport};
-use crate::{OURSELVES, process_tree, trampoline};
+use crate::{OURSELVES, control_line, process_tree};
 
 /// Starts the program, and returns when nothing is left of it.
 pub(crate) fn run(job: TrampolineJob, streams: [OwnedFd; 3]) {
@@ -26,7 +26,7 @@ pub(crate) fn run(job: TrampolineJob, streams: [OwnedFd; 3]) {
     drop((job, streams));
     match begun {
         Ok((init, socket)) => relay(init, &socket),
-        Err(failed) => trampoline::report(&TrampolineReport::Failed(failed)),
+        Err(failed) => control_line::report(&TrampolineReport::Failed(failed)),
     }
 }
 
@@ -72,7 +72,7 @@ fn hand_over(
 fn relay(mut init: Child, socket: &UnixStream) {
     let mut is_started = false;
     let mut is_told = false;
-    let mut lines = Lines::default();
+    let mut lines = ReportLines::default();
     while let Some(report) = lines.next(socket) {
         let report = match report {
             TrampolineReport::Started { pid, held } => {
@@ -86,7 +86,7 @@ fn relay(mut init: Child, socket: &UnixStream) {
             }
         };
         let beside = lines.beside.pop();
-        trampoline::report_beside(&report, beside.as_ref().map(|it| it.as_fd()));
+        control_line::report_beside(&report, beside.as_ref().map(|it| it.as_fd()));
     }
     // It comes back when the kernel has ended everything in the namespace.
     let status = init.wait();
@@ -94,7 +94,7 @@ fn relay(mut init: Child, socket: &UnixStream) {
         return;
     }
     let killed = status.ok().and_then(|it| it.signal());
-    trampoline::report(&match (is_started, killed) {
+    control_line::report(&match (is_started, killed) {
         (true, Some(_)) => TrampolineReport::Ended(ChildExit::Signal(Signal::KILL.as_raw())),
         (true, None) => TrampolineReport::Ended(ChildExit::Unknown),
         (false, _) => {
@@ -119,12 +119,12 @@ fn seen_from_here(init: &Child, within: u32) -> u32 {
 }
 
 #[derive(Default)]
-struct Lines {
+struct ReportLines {
     read: Vec<u8>,
     beside: Vec<OwnedFd>,
 }
 
-impl Lines {
+impl ReportLines {
     /// The next report; `None` when the other end is gone, or says what is none.
     fn next(&mut self, socket: &UnixStream) -> Option<TrampolineReport> {
         loop {

@@ -25,6 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_tree_ends_with_its_trampoline", with_trampoline),
     ("a_tree_ends_with_the_daemon", with_daemon),
     ("what_is_left_behind_ends_with_the_child", left_behind),
+    ("a_fork_bomb_ends", bomb),
     ("an_exit_is_told_as_it_was", exits),
     ("limits_hold_within", limits),
     ("the_program_is_found_from_outside_by_its_number", number),
@@ -164,6 +165,28 @@ fn left_behind() {
         assert_eq!(ChildExit::Code(7), child.end(Duration::ZERO).await);
         assert_eq!(Vec::<i32>::new(), sleeping(mark));
     });
+}
+
+/// Whoever ends it one by one makes room for more of it.
+fn bomb() {
+    for user in [User::Ours, User::Ordinary] {
+        let place = Place::new(user);
+        let mark = mark();
+        let bomb = format!(
+            "trap '' TERM; while :; do sh -c \"$BOMB\" & sleep {mark} & wait; done 2>/dev/null"
+        );
+        let mut spec = place.sh(&bomb, Some(Containment::default()));
+        spec.env.insert("BOMB".to_owned(), bomb);
+        spec.limits.processes = Some(60);
+        runtime().block_on(async {
+            let child = place.children().spawn(&spec).await.unwrap();
+            until("it is at its limit", || sleeping(mark).len() > 10);
+            let began = Instant::now();
+            child.end(Duration::ZERO).await;
+            println!("{user:?}: the bomb ended after {:?}", began.elapsed());
+            assert_eq!(Vec::<i32>::new(), sleeping(mark));
+        });
+    }
 }
 
 fn exits() {

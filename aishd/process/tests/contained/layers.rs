@@ -8,6 +8,7 @@ use std::path::Path;
 use aishd_process::SpawnError;
 use aishd_process::contained::{Containment, ContainmentPart, WriteLayer};
 use aishd_process::spec::ChildExit;
+use aishd_process::wall::Wall;
 
 use crate::Test;
 use crate::place::{Place, Ran, USERS, User, runtime};
@@ -24,6 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ),
     ("a_layer_in_use_is_not_used_twice", in_use),
     ("a_place_behind_a_link_is_refused", behind_a_link),
+    ("a_wall_within_a_containment_holds_too", wall_within),
     ("odd_names_and_long_paths_are_places_too", odd_names),
 ];
 
@@ -267,6 +269,27 @@ fn behind_a_link() {
             ),
             "{path}: {error}"
         );
+    }
+}
+
+fn wall_within() {
+    for user in USERS {
+        let place = Place::new(user);
+        let layer = place.layer("work", "one");
+        let mut contained = one(&layer);
+        contained.write.push(place.path("home"));
+        let mut spec = place.sh(
+            "printf x >within && cat within; touch ~/not",
+            Some(contained),
+        );
+        spec.wall = Some(Box::new(Wall::of_system(&place.path("work"))));
+        let ran = place.try_run(&spec).unwrap();
+        assert!(
+            ran.output.starts_with('x') && ran.output.contains("Permission denied"),
+            "{ran:?}"
+        );
+        assert!(layer.upper.join("within").exists());
+        assert!(!place.path("home/not").exists());
     }
 }
 

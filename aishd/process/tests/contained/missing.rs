@@ -13,6 +13,7 @@ pub(crate) const TESTS: &[Test] = &[
         "without_user_namespaces_nothing_runs_and_it_is_said",
         without,
     ),
+    ("in_a_container_that_hides_proc_it_is_said", hidden_proc),
     ("a_probe_says_what_is_there", probe),
     ("an_overlay_that_cannot_be_is_said", no_overlay),
 ];
@@ -41,6 +42,24 @@ fn without() {
     println!("{found:#?}");
     assert!(!found.user_namespaces.is_found());
     assert!(!found.overlay.is_found());
+}
+
+/// The kernel gives nobody a `/proc` in which there is more than in the one that they have.
+fn hidden_proc() {
+    let place = Place::new(User::WithHiddenProc);
+    let refused = place.try_run(&place.sh("true", Some(Containment::default())));
+    let error = refused.unwrap_err();
+    println!("{error}");
+    assert!(
+        matches!(
+            &error,
+            SpawnError::Contained {
+                part: ContainmentPart::Processes,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
 }
 
 fn probe() {

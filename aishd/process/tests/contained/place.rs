@@ -24,6 +24,8 @@ pub(crate) enum User {
     InContainer,
     /// The same where nobody may make a user namespace.
     WithoutNamespaces,
+    /// The same where a part of `/proc` is hidden, as many containers have it.
+    WithHiddenProc,
 }
 
 pub(crate) const USERS: [User; 3] = [User::Ours, User::Ordinary, User::InContainer];
@@ -115,6 +117,7 @@ impl Place {
                 "unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc"
                     .to_owned()
             }
+            User::WithHiddenProc => "unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc sh -c 'mount -t tmpfs none /proc/sys/kernel && exec \"$@\"' sh".to_owned(),
             User::WithoutNamespaces => "unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"' sh".to_owned(),
         };
         let keeper = self.path("keeper");
