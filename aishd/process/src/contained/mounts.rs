@@ -16,6 +16,20 @@ use super::placed::{self, LayerLocks, copy, put};
 use super::{Containment, ContainmentPart};
 use crate::spec::StartFailure;
 
+/// What tells root, also without any capability, of the whole machine and not only of the namespace.
+const MACHINE: [&str; 10] = [
+    "/sys/kernel/debug",
+    "/sys/kernel/tracing",
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/kpagecgroup",
+    "/proc/timer_list",
+];
+
 /// Sockets with a path that somebody outside has bound. A program that may only read still connects to them, so they are
 /// masked. Read before the network namespace is left, of which this is the list.
 pub(super) fn sockets() -> io::Result<Vec<PathBuf>> {
@@ -61,7 +75,8 @@ pub(super) fn arrange(
     own_trees::own_processes()
         .map_err(|error| StartFailure::of(ContainmentPart::Processes, &error))?;
     let ours = wanted.layers.iter().flat_map(|it| [&it.upper, &it.work]);
-    for path in wanted.masks.iter().chain(ours) {
+    let masks = wanted.masks.iter().chain(ours).map(PathBuf::as_path);
+    for path in MACHINE.map(Path::new).into_iter().chain(masks) {
         mask(path, &empty, OFlags::empty()).map_err(|error| failed(error).at(path))?;
     }
     for path in sockets {
