@@ -19,6 +19,7 @@ mod masks;
 mod missing;
 mod network;
 mod place;
+mod surroundings;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         return ends::daemon();
     }
     let tests = [
+        surroundings::TESTS,
         layers::TESTS,
         masks::TESTS,
         network::TESTS,
