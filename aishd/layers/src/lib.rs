@@ -1,0 +1,22 @@
+//! What a tried command changed, read from its overlay layers; and keeping, dropping and taking back those changes.
+//!
+//! A layer is the upper directory of an overlay that an unprivileged user mounts over a real directory, the lower one. It
+//! is read when nothing is mounted on it and no process of the command lives: a descriptor that somebody still holds
+//! would write into what was kept.
+
+mod changes;
+mod diff;
+mod fingerprint;
+mod layer_set;
+mod node;
+mod rel_path;
+mod remove;
+mod tree;
+mod upper;
+mod xattr;
+
+pub use changes::{Change, ChangeKind, Changes, Counts, ReadBounds};
+pub use diff::TextChange;
+pub use layer_set::{LayerSet, LayerStore, SetError};
+pub use node::{Meta, NodeKind, Stamp};
+pub use rel_path::RelPath;

@@ -1,0 +1,86 @@
+//! Removing what a command left behind: directories that nobody may enter, and nested as deep as it liked.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, RenameFlags};
+use rustix::io::Errno;
+
+use crate::fingerprint::MAX_DEPTH;
+use crate::node::{self, NodeKind};
+use crate::tree::Tree;
+
+/// What is not there is removed. Its directory entry is not synced: what comes back after a power cut is removed again.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    match Tree::open(parent) {
+        Ok(parent) => remove_at(parent.root(), name.as_bytes()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn remove_at(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    match rustix::fs::unlinkat(parent, OsStr::from_bytes(name), AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(error) => return Err(error.into()),
+    }
+    loop {
+        let top = enter(parent, name)?;
+        let mut moved_up = 0;
+        clear(top.as_fd(), top.as_fd(), 0, &mut moved_up)?;
+        if moved_up == 0 {
+            break;
+        }
+    }
+    rustix::fs::unlinkat(parent, OsStr::from_bytes(name), AtFlags::REMOVEDIR)?;
+    Ok(())
+}
+
+/// Empties a directory. What is nested too deeply is moved up to the top, for the next time.
+fn clear(
+    dir: BorrowedFd<'_>,
+    top: BorrowedFd<'_>,
+    depth: usize,
+    moved_up: &mut u64,
+) -> io::Result<()> {
+    for name in node::names(dir)? {
+        let is_dir = node::meta_at(dir, &name)?.is_some_and(|meta| meta.is(NodeKind::Directory));
+        if !is_dir {
+            rustix::fs::unlinkat(dir, &name[..], AtFlags::empty())?;
+            continue;
+        }
+        if depth >= MAX_DEPTH {
+            // Renaming a directory needs the right to write in it.
+            let _entered = enter(dir, &name)?;
+            loop {
+                let aside = format!(".deep-{moved_up}");
+                *moved_up += 1;
+                match rustix::fs::renameat_with(dir, &name[..], top, aside, RenameFlags::NOREPLACE)
+                {
+                    Err(Errno::EXIST) => {}
+                    done => break done?,
+                }
+            }
+            continue;
+        }
+        let inner = enter(dir, &name)?;
+        clear(inner.as_fd(), top, depth + 1, moved_up)?;
+        rustix::fs::unlinkat(dir, &name[..], AtFlags::REMOVEDIR)?;
+    }
+    Ok(())
+}
+
+fn enter(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<std::os::fd::OwnedFd> {
+    let meta = node::meta_at(parent, name)?.ok_or(io::ErrorKind::NotFound)?;
+    if meta.is(NodeKind::Directory) && meta.mode & 0o700 != 0o700 {
+        node::set_mode(parent, name, meta.mode | 0o700)?;
+    }
+    node::open_dir(parent, name)
+}
