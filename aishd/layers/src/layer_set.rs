@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::node::{self, Stamp};
 use crate::rel_path::Escaped;
-use crate::remove::remove_tree;
+use crate::remove::{remove_at_once, remove_tree};
 use crate::tree::Tree;
 
 const FORM: u32 = 1;
@@ -150,7 +150,7 @@ impl LayerStore {
 
     /// Removes a set with all that is in it, whatever its modes are. One that is not there is removed.
     pub fn drop_set(&self, id: &str) -> Result<(), SetError> {
-        remove_tree(&self.set_dir(id)?).map_err(SetError::io("remove layers"))
+        remove_at_once(&self.set_dir(id)?).map_err(SetError::io("remove layers"))
     }
 
     fn set_dir(&self, id: &str) -> Result<PathBuf, SetError> {

@@ -5,18 +5,38 @@
 //! would write into what was kept.
 
 mod changes;
+mod collect;
+mod copy;
 mod diff;
 mod fingerprint;
+mod journal;
+mod keep;
 mod layer_set;
 mod node;
+mod plan;
+mod ready;
+mod recover;
 mod rel_path;
 mod remove;
+mod seal;
+mod step;
 mod tree;
+mod undo;
 mod upper;
 mod xattr;
 
 pub use changes::{Change, ChangeKind, Changes, Counts, ReadBounds};
 pub use diff::TextChange;
+pub use journal::KeepConflicts;
+pub use keep::{BeyondCap, KeepError, KeepOptions, Kept};
 pub use layer_set::{LayerSet, LayerStore, SetError};
 pub use node::{Meta, NodeKind, Stamp};
+pub use plan::{Choice, Conflict, Plan};
+pub use recover::{RecoverError, Recovered};
 pub use rel_path::RelPath;
+pub use seal::SealReport;
+pub use step::Why;
+pub use undo::{UndoEntry, UndoError};
+
+#[cfg(test)]
+mod tests;

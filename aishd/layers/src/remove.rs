@@ -25,6 +25,30 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Out of sight first: half of it must not look like the whole. What a kill leaves is removed by [`remove_hidden`].
+pub(crate) fn remove_at_once(dir: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let aside = parent.join(format!(".{}", name.to_string_lossy()));
+    remove_tree(&aside)?;
+    match std::fs::rename(dir, &aside) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done.and_then(|()| remove_tree(&aside)),
+    }
+}
+
+/// What was being removed, or was never finished.
+pub(crate) fn remove_hidden(dir: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().as_bytes().starts_with(b".") {
+            remove_tree(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn remove_at(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     match rustix::fs::unlinkat(parent, OsStr::from_bytes(name), AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),

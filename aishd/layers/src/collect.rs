@@ -1,0 +1,154 @@
+//! Reads what a plan is made of: the chosen paths of the layers, what they are now, and what lies below.
+
+use std::collections::HashSet;
+use std::io;
+
+use crate::changes::{ChangeKind, classify};
+use crate::journal::Place;
+use crate::keep::KeepError;
+use crate::layer_set::{LayerSet, LayerStore};
+use crate::node::{self, NodeKind};
+use crate::plan::{self, Choice, Input, Plan};
+use crate::rel_path::RelPath;
+use crate::seal::{Sealed, print_below};
+use crate::upper::{self, Found};
+use crate::xattr;
+
+/// A plan is held in memory, some hundred bytes for each path.
+const MOST_PATHS: usize = 200_000;
+
+impl LayerStore {
+    /// What keeping these paths would do. Looks only; the layers must be sealed.
+    pub fn plan(&self, set: &LayerSet, choice: &Choice) -> Result<Plan, KeepError> {
+        let sealed = set.sealed().map_err(KeepError::io("read what lay below"))?;
+        let sealed = sealed.ok_or(KeepError::NotSealed)?;
+        let chosen = Chosen::new(choice);
+        let mut inputs = Vec::new();
+        for (number, layer) in set.manifest.layers.iter().enumerate() {
+            let place = Place::new(set, number, layer).map_err(KeepError::io("look at a layer"))?;
+            if !place.is_there() {
+                return Err(KeepError::LowerGone(layer.lower()));
+            }
+            let mut collect = |found: &Found<'_>| -> io::Result<()> {
+                if inputs.len() <= MOST_PATHS
+                    && let Some(kind) = chosen.kind_of(number, found)?
+                {
+                    inputs.push(input(number, kind, found, &sealed, place.same_mount)?);
+                }
+                Ok(())
+            };
+            upper::walk(set, number, &mut collect).map_err(KeepError::io("read a layer"))?;
+        }
+        if inputs.len() > MOST_PATHS {
+            return Err(KeepError::TooMany(MOST_PATHS));
+        }
+        Ok(plan::plan(inputs))
+    }
+}
+
+struct Chosen {
+    all: bool,
+    paths: HashSet<(usize, RelPath)>,
+    /// Directories on the way to them, which come along where they are not there.
+    above: HashSet<(usize, RelPath)>,
+}
+
+impl Chosen {
+    fn new(choice: &Choice) -> Self {
+        let Choice::Paths(paths) = choice else {
+            return Self {
+                all: true,
+                paths: HashSet::new(),
+                above: HashSet::new(),
+            };
+        };
+        let mut above = HashSet::new();
+        for (layer, path) in paths {
+            let mut at = path.split().map(|(parent, _)| parent);
+            while let Some(parent) = at {
+                at = parent.split().map(|(above, _)| above);
+                above.insert((*layer, parent));
+            }
+        }
+        Self {
+            all: false,
+            paths: paths.iter().cloned().collect(),
+            above,
+        }
+    }
+
+    /// `None`: nothing is to be done for it.
+    fn kind_of(&self, layer: usize, found: &Found<'_>) -> io::Result<Option<ChangeKind>> {
+        if self.has(layer, found.path) {
+            return classify(found);
+        }
+        let is_way =
+            found.meta.is(NodeKind::Directory) && self.above.contains(&(layer, found.path.clone()));
+        let is_there = found
+            .lower
+            .is_some_and(|lower| lower.is(NodeKind::Directory));
+        if !is_way || is_there {
+            return Ok(None);
+        }
+        classify(found)
+    }
+
+    fn has(&self, layer: usize, path: &RelPath) -> bool {
+        if self.all {
+            return true;
+        }
+        let mut at = Some(path.clone());
+        while let Some(path) = at {
+            at = path.split().map(|(parent, _)| parent);
+            if self.paths.contains(&(layer, path)) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn input(
+    layer: usize,
+    kind: ChangeKind,
+    found: &Found<'_>,
+    sealed: &Sealed,
+    same_mount: bool,
+) -> io::Result<Input> {
+    let (dir, name) = (found.upper_dir, found.name);
+    let is_dir = found.meta.is(NodeKind::Directory);
+    let is_file = found.meta.is(NodeKind::File);
+    let xattrs_now = match (is_dir, found.lower_dir, found.lower) {
+        (true, Some(dir), Some(lower)) if lower.is(NodeKind::Directory) => {
+            Some(xattr::kept_at(dir, name)?)
+        }
+        _ => None,
+    };
+    Ok(Input {
+        layer,
+        path: found.path.clone(),
+        kind,
+        upper: found.meta,
+        sealed: sealed.get(&(layer, found.path.clone())).cloned(),
+        now: print_below(found)?,
+        xattrs: if is_dir {
+            Some(xattr::kept_at(dir, name)?)
+        } else {
+            None
+        },
+        xattrs_now,
+        can_rename: same_mount && !(is_file && xattr::has_forbidden(dir, name)?),
+        has_overlay_xattrs: is_file && xattr::has_overlay(dir, name)?,
+        locked_parent: locked_parent(found)?,
+    })
+}
+
+fn locked_parent(found: &Found<'_>) -> io::Result<Option<node::Meta>> {
+    let Some(dir) = found.lower_dir.filter(|_| !found.path.is_root()) else {
+        return Ok(None);
+    };
+    let us = rustix::process::geteuid();
+    let meta = node::meta_of(dir)?;
+    let is_locked = meta.mode & 0o300 != 0o300 && meta.uid == us.as_raw() && !us.is_root();
+    Ok(is_locked.then_some(meta))
+}

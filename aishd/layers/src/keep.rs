@@ -1,0 +1,435 @@
+//! Keeping: the steps of a plan, done one after the other, so that a kill at any moment leaves a journal from which it goes
+//! on or back.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+
+use aishd_platform::failpoint;
+use rustix::fs::{AtFlags, FlockOperation};
+
+use crate::copy::{copy_tree, sync_all};
+use crate::fingerprint::{Depth, Fingerprint};
+use crate::journal::{self, Journal, KeepConflicts, KeptRecord, Place};
+use crate::layer_set::{LayerSet, LayerStore, SetError, make_dirs, sync_dir};
+use crate::node::{self, NodeKind};
+use crate::plan::{Conflict, Plan};
+use crate::ready;
+use crate::rel_path::RelPath;
+use crate::remove::{remove_at, remove_at_once, remove_tree};
+use crate::step::{Act, Ended, Site, Source, Step, Why, stash_name};
+use crate::xattr;
+
+/// Up to so many directories are synced one by one.
+const FEW_DIRS: usize = 4;
+
+/// How to keep.
+#[derive(Clone, Debug)]
+pub struct KeepOptions {
+    /// By which it is undone; new for each keep.
+    pub undo_id: String,
+    pub conflicts: KeepConflicts,
+    /// Bytes of the disk that what is replaced or removed may take.
+    pub undo_cap_bytes: u64,
+    pub beyond_cap: BeyondCap,
+    pub kept_at_ms: i64,
+}
+
+/// What to do when being able to undo it costs more than the cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeyondCap {
+    /// It is kept without: an undo refuses.
+    GoWithoutUndo,
+    /// The person wants it whatever it costs.
+    PayForUndo,
+}
+
+/// What was kept.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    /// Steps that were done.
+    pub done: usize,
+    /// What was left out because somebody else changed it.
+    pub conflicts: Vec<Conflict>,
+    /// Sockets and devices, which were left behind.
+    pub not_kept: Vec<(usize, RelPath)>,
+    /// Bytes of the disk held for an undo; `None`: they were more than the cap, and it cannot be undone.
+    pub undo_bytes: Option<u64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    #[error("the layers are not sealed")]
+    NotSealed,
+    #[error("more than {0} paths")]
+    TooMany(usize),
+    #[error("{} is another directory now", .0.display())]
+    LowerGone(PathBuf),
+    #[error("somebody else changed {} of the paths", .0.len())]
+    Conflicts(Vec<Conflict>),
+    #[error("a keep {0} exists already")]
+    Exists(String),
+    /// All is as before, but for these paths, which somebody changed while it went back.
+    #[error("keep the changes; all is as it was before")]
+    WentBack {
+        left: Vec<RelPath>,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Set(#[from] SetError),
+    /// Where steps were begun, recovery goes on.
+    #[error("{action}")]
+    Io {
+        action: &'static str,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl KeepError {
+    pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, source }
+    }
+}
+
+/// How doing the steps ended.
+#[derive(Debug)]
+pub(crate) enum Applied {
+    Whole { left_out: Vec<(usize, Why)> },
+    WentBack { left: Vec<RelPath>, cause: Cause },
+}
+
+#[derive(Debug)]
+pub(crate) enum Cause {
+    Conflict(usize, Why),
+    Failed(io::Error),
+}
+
+impl LayerStore {
+    /// Does what was planned. Returns once it is on the disk.
+    pub fn keep(
+        &self,
+        set: &LayerSet,
+        plan: &Plan,
+        options: &KeepOptions,
+    ) -> Result<Kept, KeepError> {
+        let _one_at_a_time = self.lock().map_err(KeepError::io("lock the layers"))?;
+        if options.conflicts == KeepConflicts::Refuse && !plan.conflicts.is_empty() {
+            return Err(KeepError::Conflicts(plan.conflicts.clone()));
+        }
+        let dir = self.undo_dir(&options.undo_id)?;
+        if dir.exists() {
+            return Err(KeepError::Exists(options.undo_id.clone()));
+        }
+        let places = set.manifest.layers.iter().enumerate();
+        let places = places.map(|(number, layer)| Place::new(set, number, layer));
+        let places = places
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(KeepError::io("look at the layers"))?;
+        let mut journal = Journal::new(
+            places,
+            plan.steps.clone(),
+            options.conflicts,
+            options.kept_at_ms,
+        );
+        journal.undo_bytes = plan.undo_bytes;
+        journal.undo_cap_bytes = match options.beyond_cap {
+            BeyondCap::GoWithoutUndo => Some(options.undo_cap_bytes),
+            BeyondCap::PayForUndo => None,
+        };
+        journal.modes = ready::widened(&plan.steps, &plan.make);
+        let sites = match begin(&dir, &mut journal, plan) {
+            Ok(sites) => sites,
+            Err(source) => {
+                abandon(&dir, &journal).map_err(KeepError::io("remove what was made ready"))?;
+                return Err(KeepError::WentBack {
+                    left: Vec::new(),
+                    source,
+                });
+            }
+        };
+        let applied = apply(&dir, &journal, &sites).map_err(KeepError::io("keep the changes"))?;
+        report(plan, &journal, &sites, applied)
+    }
+
+    /// Two keeps at once would each take the other for somebody else.
+    pub(crate) fn lock(&self) -> io::Result<fs::File> {
+        let file = fs::File::open(self.root.join("undo"))?;
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+}
+
+fn report(
+    plan: &Plan,
+    journal: &Journal,
+    sites: &[Site],
+    applied: Applied,
+) -> Result<Kept, KeepError> {
+    let conflict = |number: usize, why| {
+        let step: &Step = &journal.steps[number];
+        let ours = match &step.act {
+            Act::Put { new, .. } | Act::Exchange { new, .. } => *new,
+            Act::Take { .. } | Act::Set { .. } => None,
+        };
+        Conflict {
+            layer: step.layer,
+            path: step.path.clone(),
+            why,
+            ours,
+            theirs: sites[step.layer].lower.meta(&step.path).ok().flatten(),
+        }
+    };
+    match applied {
+        Applied::Whole { left_out } => {
+            let mut conflicts = plan.conflicts.clone();
+            conflicts.extend(left_out.iter().map(|(number, why)| conflict(*number, *why)));
+            let affordable = journal
+                .undo_cap_bytes
+                .is_none_or(|cap| journal.undo_bytes <= cap);
+            Ok(Kept {
+                done: journal.steps.len() - left_out.len(),
+                conflicts,
+                not_kept: plan.not_kept.clone(),
+                undo_bytes: affordable.then_some(journal.undo_bytes),
+            })
+        }
+        Applied::WentBack {
+            cause: Cause::Conflict(number, why),
+            left,
+        } if left.is_empty() => Err(KeepError::Conflicts(vec![conflict(number, why)])),
+        Applied::WentBack { cause, left } => {
+            let source = match cause {
+                Cause::Failed(source) => source,
+                Cause::Conflict(..) => io::Error::other("somebody else changed a path"),
+            };
+            Err(KeepError::WentBack { left, source })
+        }
+    }
+}
+
+fn begin(dir: &Path, journal: &mut Journal, plan: &Plan) -> io::Result<Vec<Site>> {
+    make_dirs(dir)?;
+    failpoint::pass("layers.step");
+    let leaves_traces =
+        !journal.modes.is_empty() || journal.places.iter().any(|place| !place.same_mount);
+    if leaves_traces {
+        journal::write_json(&dir.join("begun.json"), journal)?;
+    }
+    let sites = journal.sites(dir)?;
+    failpoint::pass("layers.step");
+    ready::make_ready(journal, &plan.make, &sites)?;
+    failpoint::pass("layers.step");
+    let mut known = std::collections::HashSet::new();
+    for step in &journal.steps {
+        if let Some((parent, _)) = step.path.split()
+            && known.insert((step.layer, parent.clone()))
+            && let Some(meta) = sites[step.layer].lower.meta(&parent)?
+        {
+            journal.parents.push((step.layer, parent, meta.modified));
+        }
+    }
+    journal::write_json(&dir.join("steps.json"), journal)?;
+    sync_dir(dir.parent().unwrap_or(dir))?;
+    failpoint::pass("layers.step");
+    Ok(sites)
+}
+
+/// Nothing real was changed yet.
+pub(crate) fn abandon(dir: &Path, journal: &Journal) -> io::Result<()> {
+    ready::unmake(journal, &journal.sites(dir)?)?;
+    journal.remove_workshops(dir)?;
+    remove_at_once(dir)
+}
+
+/// Does all steps, and finishes: whole, or as before.
+pub(crate) fn apply(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<Applied> {
+    let mut left_out: Vec<(usize, Why)> = Vec::new();
+    for (number, step) in journal.steps.iter().enumerate() {
+        let blocked = left_out.iter().find(|(other, _)| {
+            let other = &journal.steps[*other];
+            other.layer == step.layer && step.path.is_at_or_below(&other.path)
+        });
+        if let Some((_, why)) = blocked {
+            left_out.push((number, *why));
+            continue;
+        }
+        let cause = match sites[step.layer].apply(number, step) {
+            Ok(Ended::Done) => continue,
+            Ok(Ended::Conflict(why)) if journal.conflicts == KeepConflicts::KeepTheRest => {
+                left_out.push((number, why));
+                continue;
+            }
+            Ok(Ended::Conflict(why)) => Cause::Conflict(number, why),
+            Err(error) => Cause::Failed(error),
+        };
+        journal::mark(&dir.join("back"))?;
+        let left = go_back(dir, journal, sites)?;
+        return Ok(Applied::WentBack { left, cause });
+    }
+    sync_parents(journal, sites)?;
+    failpoint::pass("layers.step");
+    finish(dir, journal, sites, &left_out)?;
+    Ok(Applied::Whole { left_out })
+}
+
+/// Takes all steps back. Paths that somebody changed meanwhile are left as they are, and so is what was stashed of them.
+pub(crate) fn go_back(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<Vec<RelPath>> {
+    failpoint::pass("layers.step");
+    let mut left = Vec::new();
+    for (number, step) in journal.steps.iter().enumerate().rev() {
+        match sites[step.layer].unapply(number, step)? {
+            Ended::Done => {}
+            // Nobody knows whether these attributes were set by us at all.
+            Ended::Conflict(_) if matches!(step.act, Act::Set { .. }) => {}
+            Ended::Conflict(_) => left.push(step.path.clone()),
+        }
+    }
+    ready::unmake(journal, sites)?;
+    sync_parents(journal, sites)?;
+    failpoint::pass("layers.step");
+    if left.is_empty() {
+        journal.remove_workshops(dir)?;
+        remove_at_once(dir)?;
+    }
+    Ok(left)
+}
+
+fn finish(
+    dir: &Path,
+    journal: &Journal,
+    sites: &[Site],
+    left_out: &[(usize, Why)],
+) -> io::Result<()> {
+    let left_out: Vec<_> = left_out.iter().map(|(number, _)| *number).collect();
+    let undo_dropped = journal
+        .undo_cap_bytes
+        .is_some_and(|cap| journal.undo_bytes > cap);
+    if !undo_dropped {
+        stow(dir, journal, sites)?;
+    }
+    let mut record = KeptRecord {
+        after: Vec::with_capacity(journal.steps.len()),
+        left_out,
+        parents: Vec::with_capacity(journal.parents.len()),
+        undo_dropped,
+    };
+    for (number, step) in journal.steps.iter().enumerate() {
+        let is_out = record.left_out.binary_search(&number).is_ok();
+        let after = match sites[step.layer].lower.place(&step.path)? {
+            Some((dir, name)) if !is_out => Fingerprint::take(&*dir, name, Depth::Itself)?,
+            _ => None,
+        };
+        record.after.push(after);
+    }
+    for (layer, path, _) in &journal.parents {
+        let meta = sites[*layer].lower.meta(path)?;
+        record.parents.push(meta.map(|meta| meta.modified));
+    }
+    journal::write_json(&dir.join("kept.json"), &record)?;
+    failpoint::pass("layers.step");
+    tidy(dir, journal, sites, &record)
+}
+
+/// What is kept leaves the layer, so that it can be read or mounted again. Can be done again after a kill.
+pub(crate) fn tidy(
+    dir: &Path,
+    journal: &Journal,
+    sites: &[Site],
+    record: &KeptRecord,
+) -> io::Result<()> {
+    for (number, step) in journal.steps.iter().enumerate().rev() {
+        if record.left_out.binary_search(&number).is_err()
+            && let Some(upper) = &sites[step.layer].upper
+            && let Some((dir, name)) = upper.place(&step.path)?
+        {
+            tidy_step(step, dir.as_fd(), name)?;
+        }
+    }
+    if record.undo_dropped {
+        for (number, step) in journal.steps.iter().enumerate() {
+            remove_at(
+                sites[step.layer].workshop.as_fd(),
+                stash_name(number).as_bytes(),
+            )?;
+        }
+    }
+    journal.remove_workshops(dir)?;
+    fs::File::create(dir.join("tidied")).map(drop)
+}
+
+fn tidy_step(step: &Step, dir: std::os::fd::BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    let Some(meta) = node::meta_at(dir, name)? else {
+        return Ok(());
+    };
+    let is_dir = meta.is(NodeKind::Directory);
+    match &step.act {
+        Act::Take { .. } if !meta.is_whiteout() => Ok(()),
+        Act::Put {
+            from: Source::Layer,
+            ..
+        }
+        | Act::Exchange {
+            from: Source::Layer,
+            ..
+        } => Ok(()),
+        Act::Set { .. } if is_dir => Ok(()),
+        Act::Put { .. } | Act::Exchange { .. } if is_dir => {
+            match rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR) {
+                // Something in it was not kept: from now on it lies over the real directory.
+                Err(rustix::io::Errno::NOTEMPTY) => xattr::strip_overlay(dir, name),
+                done => Ok(done?),
+            }
+        }
+        Act::Put { .. } | Act::Exchange { .. } | Act::Take { .. } | Act::Set { .. } => {
+            Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
+        }
+    }
+}
+
+/// From a workshop in a real directory, what was there before is copied to the state.
+fn stow(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<()> {
+    for (layer, place) in journal.places.iter().enumerate() {
+        if place.same_mount {
+            continue;
+        }
+        let stow = dir.join(layer.to_string());
+        remove_tree(&stow)?;
+        make_dirs(&stow)?;
+        let stow = node::open_dir(
+            rustix::fs::CWD,
+            std::os::unix::ffi::OsStrExt::as_bytes(stow.as_os_str()),
+        )?;
+        for number in
+            (0..journal.steps.len()).filter(|number| journal.steps[*number].layer == layer)
+        {
+            let name = stash_name(number);
+            let shop = (sites[layer].workshop.as_fd(), name.as_bytes());
+            if node::meta_at(shop.0, shop.1)?.is_some() {
+                copy_tree(shop, (stow.as_fd(), name.as_bytes()))?;
+            }
+        }
+        sync_all(&stow)?;
+    }
+    Ok(())
+}
+
+fn sync_parents(journal: &Journal, sites: &[Site]) -> io::Result<()> {
+    if journal.parents.len() > FEW_DIRS {
+        return sites
+            .iter()
+            .try_for_each(|site| sync_all(site.lower.root()));
+    }
+    for (layer, path, _) in &journal.parents {
+        match sites[*layer].lower.dir(path) {
+            Ok(dir) => rustix::fs::fsync(node::open_dir(&*dir, b".")?)?,
+            Err(error) if crate::tree::is_no_way(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    sites
+        .iter()
+        .try_for_each(|site| Ok(rustix::fs::fsync(&site.workshop)?))
+}

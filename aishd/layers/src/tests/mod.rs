@@ -1,0 +1,11 @@
+//! Real overlays, mounted as an unprivileged user mounts them, and what is made of their layers.
+
+mod conflicts;
+mod driver;
+mod figures;
+mod hostile;
+mod kills;
+mod reading;
+mod same_as_real;
+mod scene;
+mod trees;

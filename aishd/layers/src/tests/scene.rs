@@ -1,0 +1,126 @@
+//! A real directory, a store beside it, and commands that run in an overlay over it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::journal::KeepConflicts;
+use crate::keep::{BeyondCap, KeepError, KeepOptions, Kept};
+use crate::layer_set::{LayerSet, LayerStore};
+use crate::plan::Choice;
+use crate::rel_path::RelPath;
+
+pub(super) struct Scene {
+    pub(super) dir: tempfile::TempDir,
+    pub(super) store: LayerStore,
+    pub(super) real: PathBuf,
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("real");
+        fs::create_dir(&real).unwrap();
+        Self {
+            store: LayerStore::open(&dir.path().join("state")).unwrap(),
+            real,
+            dir,
+        }
+    }
+
+    /// With these files, by path and content.
+    pub(super) fn with(files: &[(&str, &str)]) -> Self {
+        let scene = Self::new();
+        for (path, content) in files {
+            write(&scene.real.join(path), content);
+        }
+        scene
+    }
+
+    /// Begins a set, runs a script of the shell in the real directory as the overlay shows it, and seals.
+    pub(super) fn run(&self, id: &str, script: &str) -> LayerSet {
+        let set = self.begin(id);
+        self.step(&set, script);
+        set.seal().unwrap();
+        set
+    }
+
+    pub(super) fn begin(&self, id: &str) -> LayerSet {
+        self.store.create(id, &[self.real.clone()], 0).unwrap()
+    }
+
+    pub(super) fn step(&self, set: &LayerSet, script: &str) {
+        let mut command = Command::new("sh");
+        command.args(["-ec", script]).current_dir(&self.real);
+        self.mounted(set, &command);
+    }
+
+    /// Runs a command with the first layer mounted over the real directory, in namespaces of its own.
+    pub(super) fn mounted(&self, set: &LayerSet, command: &Command) {
+        let mount = "mount -t overlay overlay -o \"userxattr,lowerdir=$1,upperdir=$2,workdir=$3\" \"$1\" || exit 99; \
+            cd \"$1\"; shift 3; exec \"$@\"";
+        let mut outer = Command::new("unshare");
+        outer.args(["-Ur", "-m", "sh", "-c", mount, "sh"]);
+        outer.arg(&self.real).arg(set.upper(0)).arg(set.work(0));
+        outer.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            outer.env(name, value.unwrap_or_default());
+        }
+        let output = outer.stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(
+            output.status.code(),
+            Some(99),
+            "NO OVERLAY CAN BE MOUNTED HERE, so nothing is tested: {said}"
+        );
+        assert!(
+            output.status.success(),
+            "{:?} {said} {}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout)
+        );
+    }
+
+    pub(super) fn keep_all(&self, set: &LayerSet, undo_id: &str) -> Result<Kept, KeepError> {
+        self.keep(set, undo_id, &Choice::All, KeepConflicts::Refuse)
+    }
+
+    pub(super) fn keep(
+        &self,
+        set: &LayerSet,
+        undo_id: &str,
+        choice: &Choice,
+        conflicts: KeepConflicts,
+    ) -> Result<Kept, KeepError> {
+        let plan = self.store.plan(set, choice)?;
+        self.store.keep(set, &plan, &options(undo_id, conflicts))
+    }
+
+    pub(super) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.real.join(path))
+            .unwrap_or_else(|error| format!("<{}>", error.kind()))
+    }
+}
+
+pub(super) fn options(undo_id: &str, conflicts: KeepConflicts) -> KeepOptions {
+    KeepOptions {
+        undo_id: undo_id.to_owned(),
+        conflicts,
+        undo_cap_bytes: 1 << 30,
+        beyond_cap: BeyondCap::GoWithoutUndo,
+        kept_at_ms: 1_000,
+    }
+}
+
+pub(super) fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+pub(super) fn rel(path: &str) -> RelPath {
+    RelPath::new(Path::new(path)).unwrap()
+}
+
+pub(super) fn paths(paths: &[&str]) -> Choice {
+    Choice::Paths(paths.iter().map(|path| (0, rel(path))).collect())
+}

@@ -1,0 +1,309 @@
+//! Taking back what was kept: every byte, mode, link and time, unless somebody changed it since.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use aishd_platform::failpoint;
+
+use crate::copy::{copy_tree, set_modified};
+use crate::fingerprint::{Depth, Fingerprint};
+use crate::journal::{self, Journal, KeptRecord, Phase};
+use crate::layer_set::{LayerStore, SetError, ids_in};
+use crate::node;
+use crate::plan::Conflict;
+use crate::remove::remove_at_once;
+use crate::step::{Act, Ended, Site, Source, Step, Why, stash_name};
+
+/// A keep that may be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoEntry {
+    pub id: String,
+    pub kept_at_ms: i64,
+    /// Bytes of the disk that it costs.
+    pub undo_bytes: u64,
+    /// What was there is gone: it was more than the cap.
+    pub dropped: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    #[error("no keep {0}")]
+    Missing(String),
+    #[error("what was there before took {bytes} bytes, more than the cap, and was not held")]
+    Dropped { bytes: u64 },
+    #[error("somebody else changed {} of the paths since", .0.len())]
+    Conflicts(Vec<Conflict>),
+    #[error("keep {0} was not finished; recover first")]
+    Unfinished(String),
+    #[error(transparent)]
+    Set(#[from] SetError),
+    /// Where it had begun, recovery goes on.
+    #[error("{action}")]
+    Io {
+        action: &'static str,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl UndoError {
+    pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, source }
+    }
+}
+
+/// How an undo ended.
+#[derive(Debug)]
+pub(crate) enum TakenBack {
+    Whole,
+    /// All is as it was kept.
+    Refused(Vec<Conflict>),
+}
+
+impl LayerStore {
+    /// Takes a keep back, whole or not at all. Afterwards it is gone.
+    pub fn undo(&self, undo_id: &str) -> Result<(), UndoError> {
+        let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
+        let dir = self.undo_dir(undo_id)?;
+        match Phase::of(&dir) {
+            Some(Phase::Kept) => {}
+            None | Some(Phase::Undone) => return Err(UndoError::Missing(undo_id.to_owned())),
+            Some(
+                Phase::Begun
+                | Phase::Applying
+                | Phase::GoingBack
+                | Phase::Undoing
+                | Phase::UndoGoingBack,
+            ) => {
+                return Err(UndoError::Unfinished(undo_id.to_owned()));
+            }
+        }
+        let read = UndoError::io("read what was kept");
+        let (mut journal, kept) = read_kept(&dir).map_err(read)?;
+        if kept.undo_dropped {
+            return Err(UndoError::Dropped {
+                bytes: journal.undo_bytes,
+            });
+        }
+        let sites = journal
+            .sites(&dir)
+            .map_err(UndoError::io("reach the real directories"))?;
+        let conflicts = changed_since(&journal, &kept, &sites)
+            .map_err(UndoError::io("look at what was kept"))?;
+        if !conflicts.is_empty() {
+            journal
+                .remove_workshops(&dir)
+                .map_err(UndoError::io("tidy up"))?;
+            return Err(UndoError::Conflicts(conflicts));
+        }
+        let mut work = || -> io::Result<TakenBack> {
+            prepare(&dir, &mut journal, &kept, &sites)?;
+            take_back(&dir, &journal, &kept, &sites)
+        };
+        match work().map_err(UndoError::io("take back what was kept"))? {
+            TakenBack::Whole => Ok(()),
+            TakenBack::Refused(conflicts) => Err(UndoError::Conflicts(conflicts)),
+        }
+    }
+
+    /// All keeps that are finished, sorted by id.
+    pub fn undo_entries(&self) -> Result<Vec<UndoEntry>, UndoError> {
+        let list = || -> io::Result<Vec<UndoEntry>> {
+            let mut entries = Vec::new();
+            for id in ids_in(&self.root.join("undo"))? {
+                let dir = self.root.join("undo").join(&id);
+                if Phase::of(&dir) == Some(Phase::Kept) {
+                    let (journal, kept) = read_kept(&dir)?;
+                    entries.push(UndoEntry {
+                        id,
+                        kept_at_ms: journal.kept_at_ms,
+                        undo_bytes: journal.undo_bytes,
+                        dropped: kept.undo_dropped,
+                    });
+                }
+            }
+            Ok(entries)
+        };
+        list().map_err(UndoError::io("list what was kept"))
+    }
+
+    /// Forgets keeps from before this time, and says which. What is not finished stays.
+    pub fn expire(&self, older_than_ms: i64) -> Result<Vec<String>, UndoError> {
+        let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
+        let mut expired = Vec::new();
+        for entry in self.undo_entries()? {
+            if entry.kept_at_ms < older_than_ms {
+                let dir = self.undo_dir(&entry.id)?;
+                remove_at_once(&dir).map_err(UndoError::io("remove what was kept for an undo"))?;
+                expired.push(entry.id);
+            }
+        }
+        Ok(expired)
+    }
+}
+
+fn read_kept(dir: &Path) -> io::Result<(Journal, KeptRecord)> {
+    Ok((
+        Journal::read(&dir.join("steps.json"))?,
+        journal::read_json(&dir.join("kept.json"))?,
+    ))
+}
+
+/// Compared before anything is touched: in most cases this is the only look that finds something.
+fn changed_since(
+    journal: &Journal,
+    kept: &KeptRecord,
+    sites: &[Site],
+) -> io::Result<Vec<Conflict>> {
+    let mut conflicts = Vec::new();
+    for (number, step) in journal.steps.iter().enumerate() {
+        if kept.left_out.binary_search(&number).is_ok() {
+            continue;
+        }
+        let now = match sites[step.layer].lower.place(&step.path)? {
+            Some((dir, name)) => Fingerprint::take(&*dir, name, Depth::Itself)?,
+            None => None,
+        };
+        let why = match (&kept.after[number], &now) {
+            (None, None) => continue,
+            (Some(then), Some(now)) if then.is_unchanged(now) => continue,
+            (Some(_), Some(_)) => Why::ChangedSince,
+            (Some(_), None) => Why::Vanished,
+            (None, Some(_)) => Why::Appeared,
+        };
+        conflicts.push(Conflict {
+            layer: step.layer,
+            path: step.path.clone(),
+            why,
+            ours: kept.after[number].as_ref().map(|then| then.meta),
+            theirs: now.map(|now| now.meta),
+        });
+    }
+    Ok(conflicts)
+}
+
+/// The steps as an undo sees them: what was new goes to the workshop, and what was there waits in it.
+fn prepare(dir: &Path, journal: &mut Journal, kept: &KeptRecord, sites: &[Site]) -> io::Result<()> {
+    // Those that were left out are no steps of the undo. Numbers are names, so they stay.
+    for number in &kept.left_out {
+        let step = &mut journal.steps[*number];
+        let nothing = crate::step::Attributes::nothing();
+        step.act = Act::Set {
+            before: nothing.clone(),
+            after: nothing,
+        };
+    }
+    for (number, step) in journal.steps.iter_mut().enumerate() {
+        let same_mount = journal.places[step.layer].same_mount;
+        match &mut step.act {
+            Act::Put { from, .. } => *from = Source::TakenBack,
+            Act::Exchange { from, old, .. } => {
+                *from = Source::TakenBack;
+                if !same_mount {
+                    old.meta = bring(dir, number, step.layer, sites)?;
+                }
+            }
+            Act::Take { old } if !same_mount => old.meta = bring(dir, number, step.layer, sites)?,
+            Act::Take { .. } | Act::Set { .. } => {}
+        }
+    }
+    for (layer, place) in journal.places.iter().enumerate() {
+        if !place.same_mount {
+            crate::copy::sync_all(&sites[layer].workshop)?;
+        }
+    }
+    journal::write_json(&dir.join("undo.json"), journal)?;
+    failpoint::pass("layers.step");
+    Ok(())
+}
+
+/// From the state to where a rename reaches the real directory.
+fn bring(dir: &Path, number: usize, layer: usize, sites: &[Site]) -> io::Result<node::Meta> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let name = stash_name(number);
+    let stow = dir.join(layer.to_string());
+    let stow = node::open_dir(rustix::fs::CWD, stow.as_os_str().as_bytes())?;
+    let shop = (sites[layer].workshop.as_fd(), name.as_bytes());
+    crate::remove::remove_at(shop.0, shop.1)?;
+    copy_tree((stow.as_fd(), name.as_bytes()), shop)?;
+    Ok(node::meta_at(shop.0, shop.1)?.ok_or(io::ErrorKind::NotFound)?)
+}
+
+/// Does the undo, from wherever it stands.
+pub(crate) fn take_back(
+    dir: &Path,
+    journal: &Journal,
+    kept: &KeptRecord,
+    sites: &[Site],
+) -> io::Result<TakenBack> {
+    // Times of directories, before any of them changes by what is done here.
+    let mut times = Vec::new();
+    for ((layer, path, before), after) in journal.parents.iter().zip(&kept.parents) {
+        let now = sites[*layer].lower.meta(path)?.map(|meta| meta.modified);
+        let resumed = dir.join("undo-times").exists();
+        if resumed || (now.is_some() && now == *after) {
+            times.push((*layer, path, *before));
+        }
+    }
+    fs::File::create(dir.join("undo-times"))?;
+    for (number, step) in journal.steps.iter().enumerate().rev() {
+        if is_nothing(step) {
+            continue;
+        }
+        if let Ended::Conflict(why) = sites[step.layer].unapply(number, step)? {
+            journal::mark(&dir.join("undo-back"))?;
+            let conflict = Conflict {
+                layer: step.layer,
+                path: step.path.clone(),
+                why,
+                ours: kept.after[number].as_ref().map(|then| then.meta),
+                theirs: sites[step.layer].lower.meta(&step.path)?,
+            };
+            keep_again(dir, journal, sites)?;
+            return Ok(TakenBack::Refused(vec![conflict]));
+        }
+    }
+    for (layer, path, before) in times {
+        if let Some((place, name)) = sites[layer].lower.place(path)?
+            && node::meta_at(&*place, name)?.is_some()
+        {
+            set_modified((place.as_fd(), name), before)?;
+        }
+    }
+    sites
+        .iter()
+        .try_for_each(|site| crate::copy::sync_all(site.lower.root()))?;
+    failpoint::pass("layers.step");
+    journal::mark(&dir.join("undone"))?;
+    failpoint::pass("layers.step");
+    clear(dir, journal)?;
+    Ok(TakenBack::Whole)
+}
+
+/// What is undone leaves nothing.
+pub(crate) fn clear(dir: &Path, journal: &Journal) -> io::Result<()> {
+    journal.remove_workshops(dir)?;
+    remove_at_once(dir)
+}
+
+/// An undo that somebody came in the way of: all is kept as it was.
+pub(crate) fn keep_again(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<()> {
+    for (number, step) in journal.steps.iter().enumerate() {
+        if !is_nothing(step) {
+            let _theirs_stays = sites[step.layer].apply(number, step)?;
+        }
+    }
+    sites
+        .iter()
+        .try_for_each(|site| crate::copy::sync_all(site.lower.root()))?;
+    journal::unmark(&dir.join("undo-times"))?;
+    journal::unmark(&dir.join("undo.json"))?;
+    journal.remove_workshops(dir)?;
+    journal::unmark(&dir.join("undo-back"))
+}
+
+fn is_nothing(step: &Step) -> bool {
+    matches!(&step.act, Act::Set { before, .. } if *before == crate::step::Attributes::nothing())
+}
