@@ -26,7 +26,7 @@ impl LayerStore {
         let mut inputs = Vec::new();
         for (number, layer) in set.manifest.layers.iter().enumerate() {
             let place = Place::new(set, number, layer).map_err(KeepError::io("look at a layer"))?;
-            if !place.is_there() {
+            if place.open().is_err() {
                 return Err(KeepError::LowerGone(layer.lower()));
             }
             let mut collect = |found: &Found<'_>| -> io::Result<()> {

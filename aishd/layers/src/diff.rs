@@ -55,10 +55,8 @@ pub(crate) fn text_change(
     if !with_content.contains(&kind) {
         return Ok(None);
     }
-    let is_file = |is: bool| if is { Some(()) } else { None };
-    let has_new = is_file(found.meta.is(NodeKind::File));
-    let has_old = is_file(found.lower.is_some_and(|lower| lower.is(NodeKind::File)));
-    if has_new.or(has_old).is_none() {
+    let was_file = found.lower.is_some_and(|lower| lower.is(NodeKind::File));
+    if !was_file && !found.meta.is(NodeKind::File) {
         return Ok(None);
     }
     let new = read_at(Some(found.upper_dir), found.name, bytes)?;

@@ -156,7 +156,8 @@ impl Place {
         })
     }
 
-    fn site(&self, dir: &Path, number: usize) -> io::Result<Site> {
+    /// The real directory, if it is still the one that the layer was over.
+    pub(crate) fn open(&self) -> io::Result<Tree> {
         let lower = Tree::open(&path_of(&self.lower))?;
         let is = lower.root_meta()?;
         if (is.dev, is.ino) != (self.lower_dev, self.lower_ino) {
@@ -165,6 +166,11 @@ impl Place {
                 "the real directory is another one now",
             ));
         }
+        Ok(lower)
+    }
+
+    fn site(&self, dir: &Path, number: usize) -> io::Result<Site> {
+        let lower = self.open()?;
         let upper = match Tree::open(&path_of(&self.upper)) {
             Ok(upper) => Some(upper),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -185,12 +191,6 @@ impl Place {
             upper,
             workshop,
         })
-    }
-
-    /// Whether the real directory is still the one that the layer was over.
-    pub(crate) fn is_there(&self) -> bool {
-        let root = Tree::open(&path_of(&self.lower)).and_then(|tree| tree.root_meta());
-        root.is_ok_and(|is| (is.dev, is.ino) == (self.lower_dev, self.lower_ino))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Keeping: the steps of a plan, done one after the other, so that a kill at any moment leaves a journal from which it goes
 //! on or back.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -13,7 +14,7 @@ use crate::copy::{copy_tree, sync_all};
 use crate::fingerprint::{Depth, Fingerprint};
 use crate::journal::{self, Journal, KeepConflicts, KeptRecord, Place};
 use crate::layer_set::{LayerSet, LayerStore, SetError, make_dirs, sync_dir};
-use crate::node::{self, NodeKind};
+use crate::node::{self, NodeKind, Stamp};
 use crate::plan::{Conflict, Plan};
 use crate::ready;
 use crate::rel_path::RelPath;
@@ -218,23 +219,41 @@ fn begin(dir: &Path, journal: &mut Journal, plan: &Plan) -> io::Result<Vec<Site>
     if leaves_traces {
         journal::write_json(&dir.join("begun.json"), journal)?;
     }
+    // Before a workshop changes the time of a root.
+    journal.parents = parents(journal)?;
     let sites = journal.sites(dir)?;
     failpoint::pass("layers.step");
     ready::make_ready(journal, &plan.make, &sites)?;
     failpoint::pass("layers.step");
-    let mut known = std::collections::HashSet::new();
-    for step in &journal.steps {
-        if let Some((parent, _)) = step.path.split()
-            && known.insert((step.layer, parent.clone()))
-            && let Some(meta) = sites[step.layer].lower.meta(&parent)?
-        {
-            journal.parents.push((step.layer, parent, meta.modified));
-        }
-    }
     journal::write_json(&dir.join("steps.json"), journal)?;
     sync_dir(dir.parent().unwrap_or(dir))?;
     failpoint::pass("layers.step");
     Ok(sites)
+}
+
+/// Existing directories in which something changes, with their times.
+fn parents(journal: &Journal) -> io::Result<Vec<(usize, RelPath, Stamp)>> {
+    let mut known = HashSet::new();
+    let mut parents = Vec::new();
+    for (layer, place) in journal.places.iter().enumerate() {
+        let lower = place.open()?;
+        let own = journal.steps.iter().filter(|step| step.layer == layer);
+        let mut paths: Vec<_> = own
+            .filter_map(|step| step.path.split())
+            .map(|(parent, _)| parent)
+            .collect();
+        if !place.same_mount && !paths.is_empty() {
+            paths.push(RelPath::default());
+        }
+        for path in paths {
+            if known.insert((layer, path.clone()))
+                && let Some(meta) = lower.meta(&path)?
+            {
+                parents.push((layer, path, meta.modified));
+            }
+        }
+    }
+    Ok(parents)
 }
 
 /// Nothing real was changed yet.

@@ -133,10 +133,6 @@ struct Spot<'a> {
 }
 
 impl Spot<'_> {
-    fn meta(&self) -> io::Result<Option<Meta>> {
-        node::meta_at(&*self.dir, self.name)
-    }
-
     fn at(&self) -> (BorrowedFd<'_>, &[u8]) {
         (self.dir.as_fd(), self.name)
     }

@@ -58,11 +58,6 @@ impl Tree {
         Ok(dir)
     }
 
-    /// Looks paths up anew: what was reached may stand elsewhere by now.
-    pub(crate) fn forget(&self) {
-        *self.last.borrow_mut() = None;
-    }
-
     /// The directory of `path` and the name in it; `None` where the way to it is gone or is another one now.
     pub(crate) fn place<'a>(
         &self,

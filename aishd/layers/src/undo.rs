@@ -11,8 +11,9 @@ use crate::copy::{copy_tree, set_modified};
 use crate::fingerprint::{Depth, Fingerprint};
 use crate::journal::{self, Journal, KeptRecord, Phase};
 use crate::layer_set::{LayerStore, SetError, ids_in};
-use crate::node;
+use crate::node::{self, Stamp};
 use crate::plan::Conflict;
+use crate::rel_path::RelPath;
 use crate::remove::remove_at_once;
 use crate::step::{Act, Ended, Site, Source, Step, Why, stash_name};
 
@@ -243,7 +244,9 @@ pub(crate) fn take_back(
     for ((layer, path, before), after) in journal.parents.iter().zip(&kept.parents) {
         let now = sites[*layer].lower.meta(path)?.map(|meta| meta.modified);
         let resumed = dir.join("undo-times").exists();
-        if resumed || (now.is_some() && now == *after) {
+        // A workshop in a root has changed its time.
+        let ours = path.is_root() && !journal.places[*layer].same_mount;
+        if resumed || ours || (now.is_some() && now == *after) {
             times.push((*layer, path, *before));
         }
     }
@@ -265,21 +268,28 @@ pub(crate) fn take_back(
             return Ok(TakenBack::Refused(vec![conflict]));
         }
     }
-    for (layer, path, before) in times {
-        if let Some((place, name)) = sites[layer].lower.place(path)?
-            && node::meta_at(&*place, name)?.is_some()
-        {
-            set_modified((place.as_fd(), name), before)?;
-        }
-    }
+    set_times(&times, sites)?;
     sites
         .iter()
         .try_for_each(|site| crate::copy::sync_all(site.lower.root()))?;
     failpoint::pass("layers.step");
     journal::mark(&dir.join("undone"))?;
     failpoint::pass("layers.step");
+    journal.remove_workshops(dir)?;
+    set_times(&times, sites)?;
     clear(dir, journal)?;
     Ok(TakenBack::Whole)
+}
+
+fn set_times(times: &[(usize, &RelPath, Stamp)], sites: &[Site]) -> io::Result<()> {
+    for (layer, path, before) in times {
+        if let Some((place, name)) = sites[*layer].lower.place(path)?
+            && node::meta_at(&*place, name)?.is_some()
+        {
+            set_modified((place.as_fd(), name), *before)?;
+        }
+    }
+    Ok(())
 }
 
 /// What is undone leaves nothing.

@@ -81,6 +81,11 @@ fn child() {
                 .keep(&set, &plan, &options("kept", KeepConflicts::Refuse))
                 .unwrap();
         }
+        "recover" => {
+            for recovered in store(&path).recover().unwrap() {
+                recovered.unwrap();
+            }
+        }
         "undo" => store(&path).undo("kept").unwrap(),
         other => panic!("{other}"),
     }

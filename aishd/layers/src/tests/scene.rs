@@ -14,18 +14,36 @@ pub(super) struct Scene {
     pub(super) dir: tempfile::TempDir,
     pub(super) store: LayerStore,
     pub(super) real: PathBuf,
+    _elsewhere: Option<tempfile::TempDir>,
 }
 
 impl Scene {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().join("real");
+        Self::over(dir, real, None)
+    }
+
+    /// The real directory is on another file system than the state, where there is one.
+    pub(super) fn across() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+        let real = elsewhere.path().join("real");
+        Self::over(dir, real, Some(elsewhere))
+    }
+
+    fn over(dir: tempfile::TempDir, real: PathBuf, elsewhere: Option<tempfile::TempDir>) -> Self {
         fs::create_dir(&real).unwrap();
         Self {
             store: LayerStore::open(&dir.path().join("state")).unwrap(),
             real,
             dir,
+            _elsewhere: elsewhere,
         }
+    }
+
+    pub(super) fn state(&self) -> PathBuf {
+        self.dir.path().join("state")
     }
 
     /// With these files, by path and content.

@@ -1,12 +1,11 @@
 //! Random trees and random operations on them, and all that two trees must have in common.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -274,8 +273,4 @@ pub(super) fn copy(from: &Path, to: &Path) {
         .status()
         .unwrap();
     assert!(done.success());
-}
-
-pub(super) fn os(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsString::from_vec(bytes.to_vec()))
 }
