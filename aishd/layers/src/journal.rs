@@ -125,9 +125,12 @@ impl Journal {
     /// Opens what the steps work on. Another directory at the path of a real one is not touched.
     pub(crate) fn sites(&self, dir: &Path) -> io::Result<Vec<Site>> {
         let sites = self.places.iter().enumerate();
-        sites
-            .map(|(number, place)| place.site(dir, number))
-            .collect()
+        let sites = sites.map(|(number, place)| {
+            // A real directory in which nothing changes gets no workshop.
+            let is_idle = self.steps.iter().all(|step| step.layer != number);
+            place.site(dir, number, place.same_mount || is_idle)
+        });
+        sites.collect()
     }
 
     /// Removes the workshops that lie in real directories.
@@ -169,14 +172,14 @@ impl Place {
         Ok(lower)
     }
 
-    fn site(&self, dir: &Path, number: usize) -> io::Result<Site> {
+    fn site(&self, dir: &Path, number: usize, in_state: bool) -> io::Result<Site> {
         let lower = self.open()?;
         let upper = match Tree::open(&path_of(&self.upper)) {
             Ok(upper) => Some(upper),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let workshop = if self.same_mount {
+        let workshop = if in_state {
             let shop = dir.join(number.to_string());
             make_dirs(&shop)?;
             node::open_dir(

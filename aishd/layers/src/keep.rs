@@ -238,11 +238,12 @@ fn parents(journal: &Journal) -> io::Result<Vec<(usize, RelPath, Stamp)>> {
     for (layer, place) in journal.places.iter().enumerate() {
         let lower = place.open()?;
         let own = journal.steps.iter().filter(|step| step.layer == layer);
+        let is_idle = own.clone().next().is_none();
         let mut paths: Vec<_> = own
             .filter_map(|step| step.path.split())
             .map(|(parent, _)| parent)
             .collect();
-        if !place.same_mount && !paths.is_empty() {
+        if !place.same_mount && !is_idle {
             paths.push(RelPath::default());
         }
         for path in paths {

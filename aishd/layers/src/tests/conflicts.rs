@@ -108,7 +108,7 @@ fn a_change_by_somebody_else_is_a_conflict() {
         &[("a", Why::Vanished)],
     );
     let mode = |scene: &Scene| {
-        fs::set_permissions(scene.real.join("a"), fs::Permissions::from_mode(0o600)).unwrap()
+        fs::set_permissions(scene.real.join("a"), fs::Permissions::from_mode(0o600)).unwrap();
     };
     check(
         &[("a", "1")],

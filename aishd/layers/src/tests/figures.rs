@@ -62,7 +62,7 @@ fn figures() {
         });
         timed("undo 1,000", || scene.store.undo(&id).unwrap());
         timed("a sync alone", || {
-            crate::copy::sync_all(fs::File::open(&scene.real).unwrap()).unwrap()
+            crate::copy::sync_all(fs::File::open(&scene.real).unwrap()).unwrap();
         });
     }
 }

@@ -64,7 +64,9 @@ impl Scene {
     }
 
     pub(super) fn begin(&self, id: &str) -> LayerSet {
-        self.store.create(id, &[self.real.clone()], 0).unwrap()
+        self.store
+            .create(id, std::slice::from_ref(&self.real), 0)
+            .unwrap()
     }
 
     pub(super) fn step(&self, set: &LayerSet, script: &str) {
