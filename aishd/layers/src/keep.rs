@@ -20,6 +20,7 @@ use crate::ready;
 use crate::rel_path::RelPath;
 use crate::remove::{remove_at, remove_at_once, remove_tree};
 use crate::step::{Act, Ended, Site, Source, Step, Why, stash_name};
+use crate::tree;
 use crate::xattr;
 
 /// Up to so many directories are synced one by one.
@@ -338,14 +339,16 @@ fn finish(
     };
     for (number, step) in journal.steps.iter().enumerate() {
         let is_out = record.left_out.binary_search(&number).is_ok();
-        let after = match sites[step.layer].lower.place(&step.path)? {
-            Some((dir, name)) if !is_out => Fingerprint::take(&*dir, name, Depth::Itself)?,
+        let after = match tree::if_allowed(sites[step.layer].lower.place(&step.path))? {
+            Some((dir, name)) if !is_out => {
+                tree::if_allowed(Fingerprint::take(&*dir, name, Depth::Itself))?
+            }
             _ => None,
         };
         record.after.push(after);
     }
     for (layer, path, _) in &journal.parents {
-        let meta = sites[*layer].lower.meta(path)?;
+        let meta = tree::if_allowed(sites[*layer].lower.meta(path))?;
         record.parents.push(meta.map(|meta| meta.modified));
     }
     journal::write_json(&dir.join("kept.json"), &record)?;
@@ -444,8 +447,14 @@ fn sync_parents(journal: &Journal, sites: &[Site]) -> io::Result<()> {
     }
     for (layer, path, _) in &journal.parents {
         match sites[*layer].lower.dir(path) {
-            Ok(dir) => rustix::fs::fsync(node::open_dir(&*dir, b".")?)?,
-            Err(error) if crate::tree::is_no_way(&error) => {}
+            Ok(dir) => match node::open_dir(&*dir, b".") {
+                Ok(dir) => rustix::fs::fsync(dir)?,
+                Err(_shut) => sync_all(sites[*layer].lower.root())?,
+            },
+            Err(error) if tree::is_no_way(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                sync_all(sites[*layer].lower.root())?;
+            }
             Err(error) => return Err(error),
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
@@ -27,14 +27,23 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
 
 /// Out of sight first: half of it must not look like the whole. What a kill leaves is removed by [`remove_hidden`].
 pub(crate) fn remove_at_once(dir: &Path) -> io::Result<()> {
+    match hide(dir)? {
+        Some(aside) => remove_tree(&aside),
+        None => Ok(()),
+    }
+}
+
+/// Takes a directory out of sight, for [`remove_hidden`]; `None`: it was not there.
+pub(crate) fn hide(dir: &Path) -> io::Result<Option<PathBuf>> {
     let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let aside = parent.join(format!(".{}", name.to_string_lossy()));
     remove_tree(&aside)?;
     match std::fs::rename(dir, &aside) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done.and_then(|()| remove_tree(&aside)),
+        Ok(()) => Ok(Some(aside)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -82,6 +82,14 @@ impl Tree {
     }
 }
 
+/// What we may not look at, because a command has shut a directory, counts as not there, both times that it is looked at.
+pub(crate) fn if_allowed<T>(looked: io::Result<Option<T>>) -> io::Result<Option<T>> {
+    match looked {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        looked => looked,
+    }
+}
+
 /// The way to a path is not what it was: gone, a file, a link, a mount point.
 pub(crate) fn is_no_way(error: &io::Error) -> bool {
     let no_way = [

@@ -14,8 +14,9 @@ use crate::layer_set::{LayerStore, SetError, ids_in};
 use crate::node::{self, Stamp};
 use crate::plan::Conflict;
 use crate::rel_path::RelPath;
-use crate::remove::remove_at_once;
+use crate::remove::{hide, remove_at_once, remove_hidden};
 use crate::step::{Act, Ended, Site, Source, Step, Why, stash_name};
+use crate::tree;
 
 /// A keep that may be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +65,8 @@ pub(crate) enum TakenBack {
 }
 
 impl LayerStore {
-    /// Takes a keep back, whole or not at all. Afterwards it is gone.
+    /// Takes a keep back, whole or not at all. Afterwards it is gone; the bytes that were taken back leave the disk with the
+    /// next [`LayerStore::sweep`].
     pub fn undo(&self, undo_id: &str) -> Result<(), UndoError> {
         let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
         let dir = self.undo_dir(undo_id)?;
@@ -107,6 +109,12 @@ impl LayerStore {
             TakenBack::Whole => Ok(()),
             TakenBack::Refused(conflicts) => Err(UndoError::Conflicts(conflicts)),
         }
+    }
+
+    /// Removes what is no longer needed. It may take seconds, and nobody has to wait for it.
+    pub fn sweep(&self) -> Result<(), UndoError> {
+        let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
+        remove_hidden(&self.root.join("undo")).map_err(UndoError::io("remove what was undone"))
     }
 
     /// All keeps that are finished, sorted by id.
@@ -163,8 +171,8 @@ fn changed_since(
         if kept.left_out.binary_search(&number).is_ok() {
             continue;
         }
-        let now = match sites[step.layer].lower.place(&step.path)? {
-            Some((dir, name)) => Fingerprint::take(&*dir, name, Depth::Itself)?,
+        let now = match tree::if_allowed(sites[step.layer].lower.place(&step.path))? {
+            Some((dir, name)) => tree::if_allowed(Fingerprint::take(&*dir, name, Depth::Itself))?,
             None => None,
         };
         let why = match (&kept.after[number], &now) {
@@ -242,7 +250,7 @@ pub(crate) fn take_back(
     // Times of directories, before any of them changes by what is done here.
     let mut times = Vec::new();
     for ((layer, path, before), after) in journal.parents.iter().zip(&kept.parents) {
-        let now = sites[*layer].lower.meta(path)?.map(|meta| meta.modified);
+        let now = tree::if_allowed(sites[*layer].lower.meta(path))?.map(|meta| meta.modified);
         let resumed = dir.join("undo-times").exists();
         // A workshop in a root has changed its time.
         let ours = path.is_root() && !journal.places[*layer].same_mount;
@@ -292,10 +300,10 @@ fn set_times(times: &[(usize, &RelPath, Stamp)], sites: &[Site]) -> io::Result<(
     Ok(())
 }
 
-/// What is undone leaves nothing.
+/// What is undone is out of sight; removing many files takes longer than all the rest.
 pub(crate) fn clear(dir: &Path, journal: &Journal) -> io::Result<()> {
     journal.remove_workshops(dir)?;
-    remove_at_once(dir)
+    hide(dir).map(drop)
 }
 
 /// An undo that somebody came in the way of: all is kept as it was.

@@ -61,6 +61,7 @@ fn figures() {
                 .unwrap()
         });
         timed("undo 1,000", || scene.store.undo(&id).unwrap());
+        timed("sweep", || scene.store.sweep().unwrap());
         timed("a sync alone", || {
             crate::copy::sync_all(fs::File::open(&scene.real).unwrap()).unwrap();
         });
