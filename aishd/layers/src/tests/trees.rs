@@ -136,7 +136,12 @@ pub(super) fn perform(root: &Path, operation: &Operation) -> io::Result<()> {
         Operation::Mode(path, mode) => {
             let meta = fs::symlink_metadata(at(path))?;
             // A tree must stay one that can be walked without privilege.
-            let mode = if meta.is_dir() { mode | 0o700 } else { *mode };
+            // A write of root keeps set-group-id outside of a namespace and clears it inside.
+            let mode = if meta.is_dir() {
+                mode | 0o700
+            } else {
+                mode & 0o777
+            };
             if meta.is_symlink() {
                 Ok(())
             } else {
