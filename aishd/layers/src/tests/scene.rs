@@ -82,6 +82,10 @@ impl Scene {
         let mut outer = Command::new("unshare");
         outer.args(["-Ur", "-m", "sh", "-c", mount, "sh"]);
         outer.arg(&self.real).arg(set.upper(0)).arg(set.work(0));
+        if !rustix::process::geteuid().is_root() {
+            // The command may no more than its user may.
+            outer.args(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"]);
+        }
         outer.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             outer.env(name, value.unwrap_or_default());
