@@ -293,6 +293,25 @@ const DAY_OF_OTHERS: [(&str, &str, &str); 4] = [
     ),
 ];
 
+/// The keeper sets it from outside: nobody within limits another process.
+#[test]
+fn a_limit_of_memory_holds_within_too() {
+    let place = Place::new(User::Ours);
+    let (output, exit) = runtime().block_on(async {
+        let children = place.children();
+        let script = "until [ \"$(ulimit -v)\" != unlimited ]; do :; done; ulimit -v";
+        let mut spec = place.spec(&children, script, Where::Inside);
+        spec.limits.memory_bytes = Some(512 << 20);
+        let child = children.spawn(&spec).await.unwrap();
+        let output = child.output(1 << 10).await.unwrap();
+        (output.bytes, output.exit)
+    });
+    assert_eq!(
+        ("524288\n", ChildExit::Code(0)),
+        (std::str::from_utf8(&output).unwrap(), exit)
+    );
+}
+
 #[test]
 fn a_day_of_work_goes_on_inside_as_it_does_outside() {
     for user in [User::Ours, User::Ordinary] {

@@ -50,7 +50,9 @@ pub(super) fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, S
         // So that `kill 0` in a script does not reach us.
         .process_group(0);
     let program = command.spawn().map_err(failed(StartStage::Program))?.id();
-    limit_memory(program, &job.limits);
+    if job.wall.is_none() {
+        limit_memory(program, &job.limits);
+    }
     // A directory that somebody works in cannot be unmounted.
     let _stays = chdir("/");
     Ok(program)
@@ -85,7 +87,7 @@ fn limit(limits: &KernelLimits) -> Result<(), Errno> {
 }
 
 /// Of the program only, and of what it starts from now on: what we could not have ourselves, we could not end it with.
-fn limit_memory(program: u32, limits: &KernelLimits) {
+pub(super) fn limit_memory(program: u32, limits: &KernelLimits) {
     let (Some(wanted), Some(pid)) = (limits.memory_bytes, pid(program)) else {
         return;
     };

@@ -19,7 +19,7 @@ use rustix::stdio::stdin;
 use rustix::thread::set_name;
 
 use super::control_line::{receive, report};
-use super::program_start::{reap, start};
+use super::program_start::{limit_memory, reap, start};
 use super::spec::{StartFailure, StartStage, TrampolineJob, TrampolineReport};
 use super::{contained, process_tree};
 
@@ -155,7 +155,10 @@ fn start_behind_wall(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, 
     thread::scope(|scope| {
         let starter = thread::Builder::new().spawn_scoped(scope, || start(job, streams));
         let started = starter.map_err(failed(StartStage::Limits))?.join();
-        started.unwrap_or_else(|_| Err(failed(StartStage::Kernel)(Errno::NOSYS.into())))
+        let started =
+            started.unwrap_or_else(|_| Err(failed(StartStage::Kernel)(Errno::NOSYS.into())));
+        // From outside: the wall lets nobody limit another process, the thread that starts the program neither.
+        started.inspect(|program| limit_memory(*program, &job.limits))
     })
 }
 
