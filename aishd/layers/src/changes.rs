@@ -3,36 +3,18 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use crate::change_kind::ChangeKind;
 use crate::diff::{self, TextChange};
 use crate::fingerprint;
 use crate::layer_set::LayerSet;
-use crate::node::{self, Meta, NodeKind};
+use crate::node::{self, NodeKind, NodeMeta};
 use crate::rel_path::RelPath;
 use crate::tree::Tree;
-use crate::upper::{self, Found};
+use crate::upper::{self, UpperEntry};
 use crate::xattr;
 
 /// Above this, files of one size and one time are taken as the same, and others as modified, without a look inside.
 const COMPARED_BYTES: u64 = 64 * 1024 * 1024;
-
-/// What happened to a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChangeKind {
-    Created,
-    /// Other content, another target, other extended attributes of a file.
-    Modified,
-    /// Another mode or owner, or other extended attributes of a directory.
-    Attributes,
-    /// Only the time.
-    Touched,
-    /// The same content, now also under another name of the layer.
-    Linked,
-    Removed,
-    /// Something of another kind stands there, or another directory than before.
-    Replaced,
-    /// A socket or a device: named, and never kept.
-    NotKept,
-}
 
 /// One changed path. Nothing here is fit for a terminal as it is: names come from the command.
 #[derive(Clone, Debug)]
@@ -41,9 +23,9 @@ pub struct Change {
     pub path: RelPath,
     pub kind: ChangeKind,
     /// What lies below now.
-    pub before: Option<Meta>,
+    pub before: Option<NodeMeta>,
     /// What the layer has; `None` for what is removed.
-    pub after: Option<Meta>,
+    pub after: Option<NodeMeta>,
     /// Of a link.
     pub target: Option<Vec<u8>>,
     /// Of a file with other content.
@@ -72,7 +54,7 @@ impl Default for ReadBounds {
 
 /// How many paths there are of each kind, listed or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ChangeCounts {
     pub created: u64,
     pub modified: u64,
     pub attributes: u64,
@@ -94,7 +76,7 @@ pub struct Changes {
     pub listed: Vec<Change>,
     /// Changes beyond those listed.
     pub unlisted: u64,
-    pub counts: Counts,
+    pub counts: ChangeCounts,
     /// Bytes of the disk of all that was written.
     pub stored_bytes: u64,
 }
@@ -156,7 +138,7 @@ impl LayerSet {
     }
 }
 
-impl Counts {
+impl ChangeCounts {
     /// All changes, without what is untouched.
     pub fn total(&self) -> u64 {
         let contents = self.created + self.modified + self.removed + self.replaced + self.linked;
@@ -178,7 +160,7 @@ impl Counts {
 }
 
 /// `None`: it only lies in the layer, or says nothing.
-pub(crate) fn classify(found: &Found<'_>) -> io::Result<Option<ChangeKind>> {
+pub(crate) fn classify(found: &UpperEntry<'_>) -> io::Result<Option<ChangeKind>> {
     let (meta, lower) = (&found.meta, found.lower.as_ref());
     if found.path.is_root() {
         // Made by us, with the mode of the real one.
@@ -211,7 +193,11 @@ pub(crate) fn classify(found: &Found<'_>) -> io::Result<Option<ChangeKind>> {
     Ok(Some(kind))
 }
 
-fn is_same_file(found: &Found<'_>, lower: &Meta, lower_dir: BorrowedFd<'_>) -> io::Result<bool> {
+fn is_same_file(
+    found: &UpperEntry<'_>,
+    lower: &NodeMeta,
+    lower_dir: BorrowedFd<'_>,
+) -> io::Result<bool> {
     if found.meta.size != lower.size || !is_same_xattrs(found, lower_dir)? {
         return Ok(false);
     }
@@ -229,14 +215,14 @@ fn is_same_file(found: &Found<'_>, lower: &Meta, lower_dir: BorrowedFd<'_>) -> i
     }
 }
 
-fn is_same_link(found: &Found<'_>, lower_dir: BorrowedFd<'_>) -> io::Result<bool> {
+fn is_same_link(found: &UpperEntry<'_>, lower_dir: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(
         node::link_target(found.upper_dir, found.name)?
             == node::link_target(lower_dir, found.name)?,
     )
 }
 
-fn is_same_xattrs(found: &Found<'_>, lower_dir: BorrowedFd<'_>) -> io::Result<bool> {
+fn is_same_xattrs(found: &UpperEntry<'_>, lower_dir: BorrowedFd<'_>) -> io::Result<bool> {
     let upper = xattr::kept_at(found.upper_dir, found.name)?;
     match xattr::kept_at(lower_dir, found.name) {
         Ok(lower) => Ok(upper == lower),

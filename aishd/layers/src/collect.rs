@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::io;
 
-use crate::changes::{ChangeKind, classify};
-use crate::journal::Place;
+use crate::change_kind::ChangeKind;
+use crate::changes::classify;
+use crate::journal::LayerPlace;
 use crate::keep::KeepError;
 use crate::layer_set::{LayerSet, LayerStore};
 use crate::node::{self, NodeKind};
-use crate::plan::{self, Choice, Input, Plan};
+use crate::plan::{self, KeepChoice, KeepPlan, PlanInput};
 use crate::rel_path::RelPath;
 use crate::seal::{Sealed, print_below};
-use crate::upper::{self, Found};
+use crate::upper::{self, UpperEntry};
 use crate::xattr;
 
 /// A plan is held in memory, some hundred bytes for each path.
@@ -19,17 +20,18 @@ const MOST_PATHS: usize = 200_000;
 
 impl LayerStore {
     /// What keeping these paths would do. Looks only; the layers must be sealed.
-    pub fn plan(&self, set: &LayerSet, choice: &Choice) -> Result<Plan, KeepError> {
+    pub fn plan(&self, set: &LayerSet, choice: &KeepChoice) -> Result<KeepPlan, KeepError> {
         let sealed = set.sealed().map_err(KeepError::io("read what lay below"))?;
         let sealed = sealed.ok_or(KeepError::NotSealed)?;
         let chosen = Chosen::new(choice);
         let mut inputs = Vec::new();
         for (number, layer) in set.manifest.layers.iter().enumerate() {
-            let place = Place::new(set, number, layer).map_err(KeepError::io("look at a layer"))?;
+            let place =
+                LayerPlace::new(set, number, layer).map_err(KeepError::io("look at a layer"))?;
             if place.open().is_err() {
                 return Err(KeepError::LowerGone(layer.lower()));
             }
-            let mut collect = |found: &Found<'_>| -> io::Result<()> {
+            let mut collect = |found: &UpperEntry<'_>| -> io::Result<()> {
                 if inputs.len() <= MOST_PATHS
                     && let Some(kind) = chosen.kind_of(number, found)?
                 {
@@ -54,8 +56,8 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn new(choice: &Choice) -> Self {
-        let Choice::Paths(paths) = choice else {
+    fn new(choice: &KeepChoice) -> Self {
+        let KeepChoice::Paths(paths) = choice else {
             return Self {
                 all: true,
                 paths: HashSet::new(),
@@ -78,7 +80,7 @@ impl Chosen {
     }
 
     /// `None`: nothing is to be done for it.
-    fn kind_of(&self, layer: usize, found: &Found<'_>) -> io::Result<Option<ChangeKind>> {
+    fn kind_of(&self, layer: usize, found: &UpperEntry<'_>) -> io::Result<Option<ChangeKind>> {
         if self.has(layer, found.path) {
             return classify(found);
         }
@@ -111,10 +113,10 @@ impl Chosen {
 fn input(
     layer: usize,
     kind: ChangeKind,
-    found: &Found<'_>,
+    found: &UpperEntry<'_>,
     sealed: &Sealed,
     same_mount: bool,
-) -> io::Result<Input> {
+) -> io::Result<PlanInput> {
     let (dir, name) = (found.upper_dir, found.name);
     let is_dir = found.meta.is(NodeKind::Directory);
     let is_file = found.meta.is(NodeKind::File);
@@ -124,7 +126,7 @@ fn input(
         }
         _ => None,
     };
-    Ok(Input {
+    Ok(PlanInput {
         layer,
         path: found.path.clone(),
         kind,
@@ -143,7 +145,7 @@ fn input(
     })
 }
 
-fn locked_parent(found: &Found<'_>) -> io::Result<Option<node::Meta>> {
+fn locked_parent(found: &UpperEntry<'_>) -> io::Result<Option<node::NodeMeta>> {
     let Some(dir) = found.lower_dir.filter(|_| !found.path.is_root()) else {
         return Ok(None);
     };

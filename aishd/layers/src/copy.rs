@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use crate::fingerprint::MAX_DEPTH;
-use crate::node::{self, Meta, NodeKind, Stamp};
+use crate::node::{self, NodeKind, NodeMeta, Stamp};
 use crate::xattr;
 
 /// Where something stands: a directory, and the name in it.
@@ -76,7 +76,7 @@ impl Copier {
     }
 }
 
-fn copy_file(from: At<'_>, to: At<'_>, meta: &Meta) -> io::Result<()> {
+fn copy_file(from: At<'_>, to: At<'_>, meta: &NodeMeta) -> io::Result<()> {
     let source = node::open_file(from.0, from.1)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let target = rustix::fs::openat(to.0, to.1, flags, Mode::from_raw_mode(0o600))?;
@@ -112,7 +112,7 @@ fn copy_data(mut source: File, mut target: File, size: u64) -> io::Result<()> {
     target.set_len(size)
 }
 
-fn set_attributes(from: At<'_>, to: At<'_>, meta: &Meta) -> io::Result<()> {
+fn set_attributes(from: At<'_>, to: At<'_>, meta: &NodeMeta) -> io::Result<()> {
     set_owner(to, meta.uid, meta.gid)?;
     if !meta.is(NodeKind::Symlink) {
         xattr::set_kept(to.0, to.1, &xattr::kept_at(from.0, from.1)?)?;

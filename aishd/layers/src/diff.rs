@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::changes::ChangeKind;
+use crate::change_kind::ChangeKind;
 use crate::node::{self, NodeKind};
 use crate::rel_path::RelPath;
 use crate::tree::Tree;
-use crate::upper::Found;
+use crate::upper::UpperEntry;
 
 /// After this a diff is made of whole blocks: there are texts that take minutes otherwise.
 const DIFF_TIME: Duration = Duration::from_millis(200);
@@ -30,7 +30,7 @@ pub enum TextChange {
 }
 
 impl TextChange {
-    pub(crate) fn read_bytes(self, found: &Found<'_>) -> u64 {
+    pub(crate) fn read_bytes(self, found: &UpperEntry<'_>) -> u64 {
         match self {
             Self::Large => 0,
             Self::Lines { .. } | Self::Binary => {
@@ -42,7 +42,7 @@ impl TextChange {
 
 /// `None` for what has no text of its own.
 pub(crate) fn text_change(
-    found: &Found<'_>,
+    found: &UpperEntry<'_>,
     kind: ChangeKind,
     bytes: u64,
 ) -> io::Result<Option<TextChange>> {

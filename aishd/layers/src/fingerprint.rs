@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::node::{self, Meta, NodeKind, Stamp};
+use crate::node::{self, NodeKind, NodeMeta, Stamp};
 
 /// Files up to this size are known by their content as well.
 pub(crate) const HASHED_BYTES: u64 = 1024 * 1024;
@@ -16,7 +16,7 @@ pub(crate) const MAX_DEPTH: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
-    pub(crate) meta: Meta,
+    pub(crate) meta: NodeMeta,
     /// Of a small file's content, or of a link's target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hash: Option<String>,
@@ -84,7 +84,7 @@ impl Fingerprint {
     }
 
     /// It is what was looked at, renamed by us since: a rename alone sets the time of change.
-    pub(crate) fn is_moved(&self, now: &Meta) -> bool {
+    pub(crate) fn is_moved(&self, now: &NodeMeta) -> bool {
         self.same_place(now)
             && self.meta.kind == now.kind
             && (self.meta.is(NodeKind::Directory)
@@ -106,7 +106,7 @@ impl Fingerprint {
         self.meta.stored + self.inside.as_ref().map_or(0, |inside| inside.stored)
     }
 
-    fn same_place(&self, now: &Meta) -> bool {
+    fn same_place(&self, now: &NodeMeta) -> bool {
         (self.meta.dev, self.meta.ino) == (now.dev, now.ino)
     }
 }

@@ -24,7 +24,7 @@ use crate::layer_set::{Layer, LayerSet, make_dirs, sync_dir, write_synced};
 use crate::node::{self, Stamp};
 use crate::rel_path::{Escaped, RelPath};
 use crate::remove;
-use crate::step::{Site, Step};
+use crate::step::{KeepStep, StepSite};
 use crate::tree::Tree;
 
 const FORM: u32 = 1;
@@ -41,12 +41,12 @@ pub enum KeepConflicts {
 
 /// All that is needed to go on with a keep, or back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Journal {
+pub(crate) struct KeepJournal {
     form: u32,
     pub(crate) kept_at_ms: i64,
     pub(crate) conflicts: KeepConflicts,
-    pub(crate) places: Vec<Place>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) places: Vec<LayerPlace>,
+    pub(crate) steps: Vec<KeepStep>,
     /// Existing directories in which something changes, with their times before.
     pub(crate) parents: Vec<(usize, RelPath, Stamp)>,
     /// Bytes of the disk of what was there, and how many may be kept for an undo.
@@ -58,7 +58,7 @@ pub(crate) struct Journal {
 
 /// Where a layer and its real directory are.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct LayerPlace {
     lower: Escaped,
     lower_dev: u64,
     lower_ino: u64,
@@ -81,7 +81,7 @@ pub(crate) struct KeptRecord {
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum KeepPhase {
     Begun,
     Applying,
     GoingBack,
@@ -91,10 +91,10 @@ pub(crate) enum Phase {
     Undone,
 }
 
-impl Journal {
+impl KeepJournal {
     pub(crate) fn new(
-        places: Vec<Place>,
-        steps: Vec<Step>,
+        places: Vec<LayerPlace>,
+        steps: Vec<KeepStep>,
         conflicts: KeepConflicts,
         kept_at_ms: i64,
     ) -> Self {
@@ -123,7 +123,7 @@ impl Journal {
     }
 
     /// Opens what the steps work on. Another directory at the path of a real one is not touched.
-    pub(crate) fn sites(&self, dir: &Path) -> io::Result<Vec<Site>> {
+    pub(crate) fn sites(&self, dir: &Path) -> io::Result<Vec<StepSite>> {
         let sites = self.places.iter().enumerate();
         let sites = sites.map(|(number, place)| {
             // A real directory in which nothing changes gets no workshop.
@@ -146,7 +146,7 @@ impl Journal {
     }
 }
 
-impl Place {
+impl LayerPlace {
     pub(crate) fn new(set: &LayerSet, number: usize, layer: &Layer) -> io::Result<Self> {
         use std::os::unix::ffi::OsStrExt as _;
         let upper = set.upper(number);
@@ -172,7 +172,7 @@ impl Place {
         Ok(lower)
     }
 
-    fn site(&self, dir: &Path, number: usize, in_state: bool) -> io::Result<Site> {
+    fn site(&self, dir: &Path, number: usize, in_state: bool) -> io::Result<StepSite> {
         let lower = self.open()?;
         let upper = match Tree::open(&path_of(&self.upper)) {
             Ok(upper) => Some(upper),
@@ -189,7 +189,7 @@ impl Place {
         } else {
             workshop_in(&lower, &workshop_name(dir))?
         };
-        Ok(Site {
+        Ok(StepSite {
             lower,
             upper,
             workshop,
@@ -197,7 +197,7 @@ impl Place {
     }
 }
 
-impl Phase {
+impl KeepPhase {
     /// `None`: no keep was begun there, or it changed nothing.
     pub(crate) fn of(dir: &Path) -> Option<Self> {
         let phases = [

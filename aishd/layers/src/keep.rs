@@ -12,14 +12,14 @@ use rustix::fs::{AtFlags, FlockOperation};
 
 use crate::copy::{copy_tree, sync_all};
 use crate::fingerprint::{Depth, Fingerprint};
-use crate::journal::{self, Journal, KeepConflicts, KeptRecord, Place};
-use crate::layer_set::{LayerSet, LayerStore, SetError, make_dirs, sync_dir};
+use crate::journal::{self, KeepConflicts, KeepJournal, KeptRecord, LayerPlace};
+use crate::layer_set::{LayerSet, LayerSetError, LayerStore, make_dirs, sync_dir};
 use crate::node::{self, NodeKind, Stamp};
-use crate::plan::{Conflict, Plan};
+use crate::plan::{Conflict, KeepPlan};
 use crate::ready;
 use crate::rel_path::RelPath;
 use crate::remove::{remove_at, remove_at_once, remove_tree};
-use crate::step::{Act, Ended, Site, Source, Step, Why, stash_name};
+use crate::step::{ConflictReason, Ended, KeepStep, Source, StepAct, StepSite, stash_name};
 use crate::tree;
 use crate::xattr;
 
@@ -80,7 +80,7 @@ pub enum KeepError {
         source: io::Error,
     },
     #[error(transparent)]
-    Set(#[from] SetError),
+    Set(#[from] LayerSetError),
     /// Where steps were begun, recovery goes on.
     #[error("{action}")]
     Io {
@@ -99,13 +99,18 @@ impl KeepError {
 /// How doing the steps ended.
 #[derive(Debug)]
 pub(crate) enum Applied {
-    Whole { left_out: Vec<(usize, Why)> },
-    WentBack { left: Vec<RelPath>, cause: Cause },
+    Whole {
+        left_out: Vec<(usize, ConflictReason)>,
+    },
+    WentBack {
+        left: Vec<RelPath>,
+        cause: Cause,
+    },
 }
 
 #[derive(Debug)]
 pub(crate) enum Cause {
-    Conflict(usize, Why),
+    Conflict(usize, ConflictReason),
     Failed(io::Error),
 }
 
@@ -114,7 +119,7 @@ impl LayerStore {
     pub fn keep(
         &self,
         set: &LayerSet,
-        plan: &Plan,
+        plan: &KeepPlan,
         options: &KeepOptions,
     ) -> Result<Kept, KeepError> {
         let _one_at_a_time = self.lock().map_err(KeepError::io("lock the layers"))?;
@@ -126,11 +131,11 @@ impl LayerStore {
             return Err(KeepError::Exists(options.undo_id.clone()));
         }
         let places = set.manifest.layers.iter().enumerate();
-        let places = places.map(|(number, layer)| Place::new(set, number, layer));
+        let places = places.map(|(number, layer)| LayerPlace::new(set, number, layer));
         let places = places
             .collect::<io::Result<Vec<_>>>()
             .map_err(KeepError::io("look at the layers"))?;
-        let mut journal = Journal::new(
+        let mut journal = KeepJournal::new(
             places,
             plan.steps.clone(),
             options.conflicts,
@@ -165,16 +170,16 @@ impl LayerStore {
 }
 
 fn report(
-    plan: &Plan,
-    journal: &Journal,
-    sites: &[Site],
+    plan: &KeepPlan,
+    journal: &KeepJournal,
+    sites: &[StepSite],
     applied: Applied,
 ) -> Result<Kept, KeepError> {
     let conflict = |number: usize, why| {
-        let step: &Step = &journal.steps[number];
+        let step: &KeepStep = &journal.steps[number];
         let ours = match &step.act {
-            Act::Put { new, .. } | Act::Exchange { new, .. } => *new,
-            Act::Take { .. } | Act::Set { .. } => None,
+            StepAct::Put { new, .. } | StepAct::Exchange { new, .. } => *new,
+            StepAct::Take { .. } | StepAct::Set { .. } => None,
         };
         Conflict {
             layer: step.layer,
@@ -212,7 +217,7 @@ fn report(
     }
 }
 
-fn begin(dir: &Path, journal: &mut Journal, plan: &Plan) -> io::Result<Vec<Site>> {
+fn begin(dir: &Path, journal: &mut KeepJournal, plan: &KeepPlan) -> io::Result<Vec<StepSite>> {
     make_dirs(dir)?;
     failpoint::pass("layers.step");
     let leaves_traces =
@@ -233,7 +238,7 @@ fn begin(dir: &Path, journal: &mut Journal, plan: &Plan) -> io::Result<Vec<Site>
 }
 
 /// Existing directories in which something changes, with their times.
-fn parents(journal: &Journal) -> io::Result<Vec<(usize, RelPath, Stamp)>> {
+fn parents(journal: &KeepJournal) -> io::Result<Vec<(usize, RelPath, Stamp)>> {
     let mut known = HashSet::new();
     let mut parents = Vec::new();
     for (layer, place) in journal.places.iter().enumerate() {
@@ -259,15 +264,15 @@ fn parents(journal: &Journal) -> io::Result<Vec<(usize, RelPath, Stamp)>> {
 }
 
 /// Nothing real was changed yet.
-pub(crate) fn abandon(dir: &Path, journal: &Journal) -> io::Result<()> {
+pub(crate) fn abandon(dir: &Path, journal: &KeepJournal) -> io::Result<()> {
     ready::unmake(journal, &journal.sites(dir)?)?;
     journal.remove_workshops(dir)?;
     remove_at_once(dir)
 }
 
 /// Does all steps, and finishes: whole, or as before.
-pub(crate) fn apply(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<Applied> {
-    let mut left_out: Vec<(usize, Why)> = Vec::new();
+pub(crate) fn apply(dir: &Path, journal: &KeepJournal, sites: &[StepSite]) -> io::Result<Applied> {
+    let mut left_out: Vec<(usize, ConflictReason)> = Vec::new();
     for (number, step) in journal.steps.iter().enumerate() {
         let blocked = left_out.iter().find(|(other, _)| {
             let other = &journal.steps[*other];
@@ -297,14 +302,18 @@ pub(crate) fn apply(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result
 }
 
 /// Takes all steps back. Paths that somebody changed meanwhile are left as they are, and so is what was stashed of them.
-pub(crate) fn go_back(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<Vec<RelPath>> {
+pub(crate) fn go_back(
+    dir: &Path,
+    journal: &KeepJournal,
+    sites: &[StepSite],
+) -> io::Result<Vec<RelPath>> {
     failpoint::pass("layers.step");
     let mut left = Vec::new();
     for (number, step) in journal.steps.iter().enumerate().rev() {
         match sites[step.layer].unapply(number, step)? {
             Ended::Done => {}
             // Nobody knows whether these attributes were set by us at all.
-            Ended::Conflict(_) if matches!(step.act, Act::Set { .. }) => {}
+            Ended::Conflict(_) if matches!(step.act, StepAct::Set { .. }) => {}
             Ended::Conflict(_) => left.push(step.path.clone()),
         }
     }
@@ -320,9 +329,9 @@ pub(crate) fn go_back(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Resu
 
 fn finish(
     dir: &Path,
-    journal: &Journal,
-    sites: &[Site],
-    left_out: &[(usize, Why)],
+    journal: &KeepJournal,
+    sites: &[StepSite],
+    left_out: &[(usize, ConflictReason)],
 ) -> io::Result<()> {
     let left_out: Vec<_> = left_out.iter().map(|(number, _)| *number).collect();
     let undo_dropped = journal
@@ -359,8 +368,8 @@ fn finish(
 /// What is kept leaves the layer, so that it can be read or mounted again. Can be done again after a kill.
 pub(crate) fn tidy(
     dir: &Path,
-    journal: &Journal,
-    sites: &[Site],
+    journal: &KeepJournal,
+    sites: &[StepSite],
     record: &KeptRecord,
 ) -> io::Result<()> {
     for (number, step) in journal.steps.iter().enumerate().rev() {
@@ -383,37 +392,38 @@ pub(crate) fn tidy(
     fs::File::create(dir.join("tidied")).map(drop)
 }
 
-fn tidy_step(step: &Step, dir: std::os::fd::BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+fn tidy_step(step: &KeepStep, dir: std::os::fd::BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     let Some(meta) = node::meta_at(dir, name)? else {
         return Ok(());
     };
     let is_dir = meta.is(NodeKind::Directory);
     match &step.act {
-        Act::Take { .. } if !meta.is_whiteout() => Ok(()),
-        Act::Put {
+        StepAct::Take { .. } if !meta.is_whiteout() => Ok(()),
+        StepAct::Put {
             from: Source::Layer,
             ..
         }
-        | Act::Exchange {
+        | StepAct::Exchange {
             from: Source::Layer,
             ..
         } => Ok(()),
-        Act::Set { .. } if is_dir => Ok(()),
-        Act::Put { .. } | Act::Exchange { .. } if is_dir => {
+        StepAct::Set { .. } if is_dir => Ok(()),
+        StepAct::Put { .. } | StepAct::Exchange { .. } if is_dir => {
             match rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR) {
                 // Something in it was not kept: from now on it lies over the real directory.
                 Err(rustix::io::Errno::NOTEMPTY) => xattr::strip_overlay(dir, name),
                 done => Ok(done?),
             }
         }
-        Act::Put { .. } | Act::Exchange { .. } | Act::Take { .. } | Act::Set { .. } => {
-            Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
-        }
+        StepAct::Put { .. }
+        | StepAct::Exchange { .. }
+        | StepAct::Take { .. }
+        | StepAct::Set { .. } => Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?),
     }
 }
 
 /// From a workshop in a real directory, what was there before is copied to the state.
-fn stow(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<()> {
+fn stow(dir: &Path, journal: &KeepJournal, sites: &[StepSite]) -> io::Result<()> {
     for (layer, place) in journal.places.iter().enumerate() {
         if place.same_mount {
             continue;
@@ -439,7 +449,7 @@ fn stow(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<()> {
     Ok(())
 }
 
-fn sync_parents(journal: &Journal, sites: &[Site]) -> io::Result<()> {
+fn sync_parents(journal: &KeepJournal, sites: &[StepSite]) -> io::Result<()> {
     if journal.parents.len() > FEW_DIRS {
         return sites
             .iter()

@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::node::{self, Stamp};
 use crate::rel_path::Escaped;
-use crate::remove::{remove_at_once, remove_tree};
+use crate::remove::{hide, remove_at_once, remove_named, remove_tree};
 use crate::tree::Tree;
 
 const FORM: u32 = 1;
 const MANIFEST: &str = "layers.json";
+/// Before the name of a set that is being made.
+const UNFINISHED: char = '~';
 
 /// Where all layers are, and what was replaced by keeping them.
 #[derive(Clone, Debug)]
@@ -27,11 +29,11 @@ pub struct LayerStore {
 pub struct LayerSet {
     pub(crate) dir: PathBuf,
     pub(crate) id: String,
-    pub(crate) manifest: Manifest,
+    pub(crate) manifest: LayerManifest,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+pub(crate) struct LayerManifest {
     form: u32,
     begun_at_ms: i64,
     pub(crate) layers: Vec<Layer>,
@@ -49,7 +51,7 @@ pub(crate) struct Layer {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum SetError {
+pub enum LayerSetError {
     #[error("{0:?} is no name for layers")]
     BadId(String),
     #[error("layers {0} exist already")]
@@ -68,7 +70,7 @@ pub enum SetError {
     },
 }
 
-impl SetError {
+impl LayerSetError {
     pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, source }
     }
@@ -76,10 +78,14 @@ impl SetError {
 
 impl LayerStore {
     /// Makes the directories where they are missing, for their owner alone.
-    pub fn open(root: &Path) -> Result<Self, SetError> {
+    pub fn open(root: &Path) -> Result<Self, LayerSetError> {
         for dir in ["layers", "undo"] {
-            make_dirs(&root.join(dir)).map_err(SetError::io("make the directory of layers"))?;
+            make_dirs(&root.join(dir))
+                .map_err(LayerSetError::io("make the directory of layers"))?;
         }
+        // Nobody makes one yet.
+        remove_named(&root.join("layers"), UNFINISHED)
+            .map_err(LayerSetError::io("remove unfinished layers"))?;
         Ok(Self {
             root: root.to_owned(),
         })
@@ -92,19 +98,19 @@ impl LayerStore {
         id: &str,
         lowers: &[PathBuf],
         begun_at_ms: i64,
-    ) -> Result<LayerSet, SetError> {
+    ) -> Result<LayerSet, LayerSetError> {
         let dir = self.set_dir(id)?;
         if dir.exists() {
-            return Err(SetError::Exists(id.to_owned()));
+            return Err(LayerSetError::Exists(id.to_owned()));
         }
-        let unfinished = self.root.join("layers").join(format!(".{id}"));
-        remove_tree(&unfinished).map_err(SetError::io("remove unfinished layers"))?;
-        let begin = || -> io::Result<Manifest> {
+        let unfinished = self.root.join("layers").join(format!("{UNFINISHED}{id}"));
+        remove_tree(&unfinished).map_err(LayerSetError::io("remove unfinished layers"))?;
+        let begin = || -> io::Result<LayerManifest> {
             make_dirs(&unfinished)?;
             let layers = lowers.iter().enumerate();
             let layers = layers
                 .map(|(index, lower)| begin_layer(&unfinished.join(index.to_string()), lower));
-            let manifest = Manifest {
+            let manifest = LayerManifest {
                 form: FORM,
                 begun_at_ms,
                 layers: layers.collect::<io::Result<_>>()?,
@@ -114,7 +120,7 @@ impl LayerStore {
             sync_dir(&self.root.join("layers"))?;
             Ok(manifest)
         };
-        let manifest = begin().map_err(SetError::io("make layers"))?;
+        let manifest = begin().map_err(LayerSetError::io("make layers"))?;
         Ok(LayerSet {
             dir,
             id: id.to_owned(),
@@ -122,19 +128,19 @@ impl LayerStore {
         })
     }
 
-    pub fn get(&self, id: &str) -> Result<LayerSet, SetError> {
+    pub fn get(&self, id: &str) -> Result<LayerSet, LayerSetError> {
         let dir = self.set_dir(id)?;
         let text = match fs::read(dir.join(MANIFEST)) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SetError::Missing(id.to_owned()));
+                return Err(LayerSetError::Missing(id.to_owned()));
             }
-            Err(error) => return Err(SetError::Damaged(error)),
+            Err(error) => return Err(LayerSetError::Damaged(error)),
         };
-        let manifest: Manifest =
-            serde_json::from_slice(&text).map_err(|error| SetError::Damaged(error.into()))?;
+        let manifest: LayerManifest =
+            serde_json::from_slice(&text).map_err(|error| LayerSetError::Damaged(error.into()))?;
         if manifest.form != FORM {
-            return Err(SetError::UnknownForm(manifest.form));
+            return Err(LayerSetError::UnknownForm(manifest.form));
         }
         Ok(LayerSet {
             dir,
@@ -144,20 +150,26 @@ impl LayerStore {
     }
 
     /// The ids of all sets, sorted.
-    pub fn list(&self) -> Result<Vec<String>, SetError> {
-        ids_in(&self.root.join("layers")).map_err(SetError::io("list layers"))
+    pub fn list(&self) -> Result<Vec<String>, LayerSetError> {
+        ids_in(&self.root.join("layers")).map_err(LayerSetError::io("list layers"))
     }
 
     /// Removes a set with all that is in it, whatever its modes are. One that is not there is removed.
-    pub fn drop_set(&self, id: &str) -> Result<(), SetError> {
-        remove_at_once(&self.set_dir(id)?).map_err(SetError::io("remove layers"))
+    pub fn drop_set(&self, id: &str) -> Result<(), LayerSetError> {
+        remove_at_once(&self.set_dir(id)?).map_err(LayerSetError::io("remove layers"))
     }
 
-    fn set_dir(&self, id: &str) -> Result<PathBuf, SetError> {
+    /// The same, but what was in it goes with the next [`LayerStore::sweep`].
+    pub fn hide_set(&self, id: &str) -> Result<(), LayerSetError> {
+        let hidden = hide(&self.set_dir(id)?);
+        hidden.map(drop).map_err(LayerSetError::io("remove layers"))
+    }
+
+    fn set_dir(&self, id: &str) -> Result<PathBuf, LayerSetError> {
         check_id(id).map(|id| self.root.join("layers").join(id))
     }
 
-    pub(crate) fn undo_dir(&self, id: &str) -> Result<PathBuf, SetError> {
+    pub(crate) fn undo_dir(&self, id: &str) -> Result<PathBuf, LayerSetError> {
         check_id(id).map(|id| self.root.join("undo").join(id))
     }
 }
@@ -189,22 +201,6 @@ impl LayerSet {
     /// For `workdir=`.
     pub fn work(&self, layer: usize) -> PathBuf {
         self.dir.join(layer.to_string()).join("work")
-    }
-
-    /// Bytes of the disk that the layers use.
-    pub fn stored_bytes(&self) -> Result<u64, SetError> {
-        let stored = |layer| -> io::Result<u64> {
-            let mut stored = 0;
-            crate::upper::walk(self, layer, &mut |found| {
-                stored += found.meta.stored;
-                Ok(())
-            })?;
-            Ok(stored)
-        };
-        let layers = (0..self.layers()).map(stored);
-        layers
-            .sum::<io::Result<u64>>()
-            .map_err(SetError::io("measure layers"))
     }
 }
 
@@ -246,11 +242,11 @@ fn next_tick(dir: &Path) -> io::Result<Stamp> {
     }
 }
 
-fn check_id(id: &str) -> Result<&str, SetError> {
+fn check_id(id: &str) -> Result<&str, LayerSetError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let good = !id.is_empty() && id.len() <= 64 && id.bytes().all(plain);
     good.then_some(id)
-        .ok_or_else(|| SetError::BadId(id.to_owned()))
+        .ok_or_else(|| LayerSetError::BadId(id.to_owned()))
 }
 
 /// The names of directories that are no unfinished ones.

@@ -4,6 +4,7 @@
 //! is read when nothing is mounted on it and no process of the command lives: a descriptor that somebody still holds
 //! would write into what was kept.
 
+mod change_kind;
 mod changes;
 mod collect;
 mod copy;
@@ -25,17 +26,18 @@ mod undo;
 mod upper;
 mod xattr;
 
-pub use changes::{Change, ChangeKind, Changes, Counts, ReadBounds};
+pub use change_kind::ChangeKind;
+pub use changes::{Change, ChangeCounts, Changes, ReadBounds};
 pub use diff::TextChange;
 pub use journal::KeepConflicts;
 pub use keep::{BeyondCap, KeepError, KeepOptions, Kept};
-pub use layer_set::{LayerSet, LayerStore, SetError};
-pub use node::{Meta, NodeKind, Stamp};
-pub use plan::{Choice, Conflict, Plan};
+pub use layer_set::{LayerSet, LayerSetError, LayerStore};
+pub use node::{NodeKind, NodeMeta, Stamp};
+pub use plan::{Conflict, KeepChoice, KeepPlan};
 pub use recover::{RecoverError, Recovered};
 pub use rel_path::RelPath;
 pub use seal::SealReport;
-pub use step::Why;
+pub use step::ConflictReason;
 pub use undo::{UndoEntry, UndoError};
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub struct Stamp(pub i64, pub u32);
 
 /// What `lstat` says, as far as it is used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Meta {
+pub struct NodeMeta {
     pub kind: NodeKind,
     pub dev: u64,
     pub ino: u64,
@@ -45,7 +45,7 @@ pub struct Meta {
     pub device: u64,
 }
 
-impl Meta {
+impl NodeMeta {
     /// How an overlay says that something is removed.
     pub(crate) fn is_whiteout(&self) -> bool {
         self.kind == NodeKind::Device && self.device == 0
@@ -60,7 +60,7 @@ impl Meta {
     }
 }
 
-impl From<Stat> for Meta {
+impl From<Stat> for NodeMeta {
     #[expect(
         clippy::cast_sign_loss,
         clippy::unnecessary_cast,
@@ -102,7 +102,7 @@ impl From<Stat> for Meta {
 }
 
 /// `None` where nothing is.
-pub(crate) fn meta_at(dir: impl AsFd, name: &[u8]) -> io::Result<Option<Meta>> {
+pub(crate) fn meta_at(dir: impl AsFd, name: &[u8]) -> io::Result<Option<NodeMeta>> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat.into())),
         Err(Errno::NOENT) => Ok(None),
@@ -110,7 +110,7 @@ pub(crate) fn meta_at(dir: impl AsFd, name: &[u8]) -> io::Result<Option<Meta>> {
     }
 }
 
-pub(crate) fn meta_of(file: impl AsFd) -> io::Result<Meta> {
+pub(crate) fn meta_of(file: impl AsFd) -> io::Result<NodeMeta> {
     Ok(rustix::fs::fstat(file)?.into())
 }
 

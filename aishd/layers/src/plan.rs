@@ -3,17 +3,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::changes::ChangeKind;
+use crate::change_kind::ChangeKind;
 use crate::fingerprint::Fingerprint;
-use crate::node::{Meta, NodeKind};
+use crate::node::{NodeKind, NodeMeta};
 use crate::rel_path::RelPath;
 use crate::seal::SealedPath;
-use crate::step::{Act, Attributes, Source, Step, Why};
+use crate::step::{Attributes, ConflictReason, KeepStep, Source, StepAct};
 use crate::xattr::Xattrs;
 
 /// Which paths of a set are kept. A directory stands for all that is in it.
 #[derive(Clone, Debug)]
-pub enum Choice {
+pub enum KeepChoice {
     All,
     /// Layers and paths in them.
     Paths(Vec<(usize, RelPath)>),
@@ -24,20 +24,20 @@ pub enum Choice {
 pub struct Conflict {
     pub layer: usize,
     pub path: RelPath,
-    pub why: Why,
+    pub why: ConflictReason,
     /// What the layer would put there; `None` where it removes.
-    pub ours: Option<Meta>,
+    pub ours: Option<NodeMeta>,
     /// What is there now.
-    pub theirs: Option<Meta>,
+    pub theirs: Option<NodeMeta>,
 }
 
 /// One path of a layer as the plan is given it: parents first and sorted.
 #[derive(Clone, Debug)]
-pub(crate) struct Input {
+pub(crate) struct PlanInput {
     pub(crate) layer: usize,
     pub(crate) path: RelPath,
     pub(crate) kind: ChangeKind,
-    pub(crate) upper: Meta,
+    pub(crate) upper: NodeMeta,
     pub(crate) sealed: Option<SealedPath>,
     pub(crate) now: Option<Fingerprint>,
     /// Of both sides, where a directory's attributes change; of the layer's, where a directory is new.
@@ -47,7 +47,7 @@ pub(crate) struct Input {
     pub(crate) can_rename: bool,
     pub(crate) has_overlay_xattrs: bool,
     /// The real directory that it is in, where we own it and may not write in it.
-    pub(crate) locked_parent: Option<Meta>,
+    pub(crate) locked_parent: Option<NodeMeta>,
 }
 
 /// Something that is made before the first step.
@@ -70,8 +70,8 @@ pub(crate) enum Make {
 
 /// What a keep will do.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
-    pub(crate) steps: Vec<Step>,
+pub struct KeepPlan {
+    pub(crate) steps: Vec<KeepStep>,
     /// By number of the step.
     pub(crate) make: BTreeMap<usize, Make>,
     /// What somebody else changed. These are never overwritten.
@@ -82,7 +82,7 @@ pub struct Plan {
     pub undo_bytes: u64,
 }
 
-impl Plan {
+impl KeepPlan {
     /// Paths that change, each once.
     pub fn paths(&self) -> usize {
         let mut paths: Vec<_> = self
@@ -96,7 +96,7 @@ impl Plan {
     }
 }
 
-pub(crate) fn plan(inputs: Vec<Input>) -> Plan {
+pub(crate) fn plan(inputs: Vec<PlanInput>) -> KeepPlan {
     let mut planner = Planner::default();
     for input in &inputs {
         if input.upper.is(NodeKind::File) && input.upper.links > 1 {
@@ -116,9 +116,9 @@ pub(crate) fn plan(inputs: Vec<Input>) -> Plan {
 
 #[derive(Default)]
 struct Planner {
-    plan: Plan,
+    plan: KeepPlan,
     /// Attributes are set when all else is done, what is inside first: only then nothing is made there any more.
-    last: Vec<Step>,
+    last: Vec<KeepStep>,
     /// How many of the inputs are the same file of a layer, by layer and inode.
     shared: HashMap<(usize, u64), u64>,
     /// Copies that other names of the same file are linked to.
@@ -130,7 +130,7 @@ struct Planner {
 }
 
 impl Planner {
-    fn add(&mut self, input: &Input) {
+    fn add(&mut self, input: &PlanInput) {
         let is_in = |above: &Option<(usize, RelPath)>| {
             above.as_ref().is_some_and(|(layer, path)| {
                 *layer == input.layer && input.path.is_at_or_below(path)
@@ -166,16 +166,16 @@ impl Planner {
     }
 
     /// The command could write there, as the owner who may give himself the right: so do we, for as long as it takes.
-    fn unlock(&mut self, input: &Input, meta: &Meta) {
+    fn unlock(&mut self, input: &PlanInput, meta: &NodeMeta) {
         let Some((path, _)) = input.path.split() else {
             return;
         };
-        let is_parent = |step: &Step| step.layer == input.layer && step.path == path;
+        let is_parent = |step: &KeepStep| step.layer == input.layer && step.path == path;
         if self
             .plan
             .steps
             .iter()
-            .any(|step| is_parent(step) && matches!(step.act, Act::Set { .. }))
+            .any(|step| is_parent(step) && matches!(step.act, StepAct::Set { .. }))
         {
             return;
         }
@@ -183,22 +183,22 @@ impl Planner {
         let mut open = locked.clone();
         open.mode |= 0o700;
         let wanted = self.last.iter_mut().find(|step| is_parent(step));
-        if let Some(Act::Set { before, .. }) = wanted.map(|step| &mut step.act) {
+        if let Some(StepAct::Set { before, .. }) = wanted.map(|step| &mut step.act) {
             before.mode = open.mode;
         } else {
-            self.last.push(Step {
+            self.last.push(KeepStep {
                 layer: input.layer,
                 path: path.clone(),
-                act: Act::Set {
+                act: StepAct::Set {
                     before: open.clone(),
                     after: locked.clone(),
                 },
             });
         }
-        self.plan.steps.push(Step {
+        self.plan.steps.push(KeepStep {
             layer: input.layer,
             path,
-            act: Act::Set {
+            act: StepAct::Set {
                 before: locked,
                 after: open,
             },
@@ -206,37 +206,37 @@ impl Planner {
     }
 
     /// Somebody made the same directory meanwhile: what is in both is compared path by path.
-    fn is_merge(input: &Input) -> bool {
-        let is_dir = |meta: &Meta| meta.is(NodeKind::Directory);
+    fn is_merge(input: &PlanInput) -> bool {
+        let is_dir = |meta: &NodeMeta| meta.is(NodeKind::Directory);
         input.sealed.is_none()
             && is_dir(&input.upper)
             && input.now.as_ref().is_some_and(|now| is_dir(&now.meta))
     }
 
-    fn step(&mut self, input: &Input, is_fresh: bool) {
+    fn step(&mut self, input: &PlanInput, is_fresh: bool) {
         let now = if is_fresh { None } else { input.now.clone() };
         match (input.kind, now) {
             // Below a directory that is new, nothing has to be removed.
             (ChangeKind::Removed, None) | (ChangeKind::NotKept, _) => {}
             (ChangeKind::Removed, Some(old)) => {
                 self.plan.undo_bytes = self.plan.undo_bytes.saturating_add(old.stored());
-                self.push(input, Act::Take { old });
+                self.push(input, StepAct::Take { old });
             }
             (ChangeKind::Attributes | ChangeKind::Touched, Some(old)) => self.set(input, &old.meta),
             (_, old) => self.place(input, old),
         }
     }
 
-    fn place(&mut self, input: &Input, old: Option<Fingerprint>) {
+    fn place(&mut self, input: &PlanInput, old: Option<Fingerprint>) {
         let from = self.make(input);
         // A directory is made by us, and looked at once it is there.
         let new = (from == Source::Layer).then_some(input.upper);
         let act = match old {
             Some(old) => {
                 self.plan.undo_bytes = self.plan.undo_bytes.saturating_add(old.stored());
-                Act::Exchange { from, new, old }
+                StepAct::Exchange { from, new, old }
             }
-            None => Act::Put { from, new },
+            None => StepAct::Put { from, new },
         };
         self.push(input, act);
         if input.upper.is(NodeKind::Directory) {
@@ -252,15 +252,15 @@ impl Planner {
             before.mode = 0o700;
             let mut after = Attributes::of(&input.upper);
             after.modified = Some(input.upper.modified);
-            self.last.push(Step {
+            self.last.push(KeepStep {
                 layer: input.layer,
                 path: input.path.clone(),
-                act: Act::Set { before, after },
+                act: StepAct::Set { before, after },
             });
         }
     }
 
-    fn make(&mut self, input: &Input) -> Source {
+    fn make(&mut self, input: &PlanInput) -> Source {
         let number = self.plan.steps.len();
         if input.upper.is(NodeKind::Directory) {
             let xattrs = input.xattrs.clone().unwrap_or_default();
@@ -295,7 +295,7 @@ impl Planner {
         Source::Workshop
     }
 
-    fn set(&mut self, input: &Input, old: &Meta) {
+    fn set(&mut self, input: &PlanInput, old: &NodeMeta) {
         let (mut before, mut after) = (Attributes::of(old), Attributes::of(&input.upper));
         if input.path.is_root() {
             (after.uid, after.gid) = (before.uid, before.gid);
@@ -305,15 +305,15 @@ impl Planner {
         } else {
             (before.modified, after.modified) = (Some(old.modified), Some(input.upper.modified));
         }
-        self.last.push(Step {
+        self.last.push(KeepStep {
             layer: input.layer,
             path: input.path.clone(),
-            act: Act::Set { before, after },
+            act: StepAct::Set { before, after },
         });
     }
 
-    fn push(&mut self, input: &Input, act: Act) {
-        self.plan.steps.push(Step {
+    fn push(&mut self, input: &PlanInput, act: StepAct) {
+        self.plan.steps.push(KeepStep {
             layer: input.layer,
             path: input.path.clone(),
             act,
@@ -321,12 +321,14 @@ impl Planner {
     }
 }
 
-fn conflict(input: &Input) -> Option<Why> {
+fn conflict(input: &PlanInput) -> Option<ConflictReason> {
     match (&input.sealed, &input.now) {
         (None, None) => None,
-        (None, Some(_)) => Some(Why::Appeared),
-        (Some(_), None) => Some(Why::Vanished),
-        (Some(sealed), _) if sealed.changed_meanwhile => Some(Why::ChangedMeanwhile),
-        (Some(sealed), Some(now)) => (!sealed.print.is_unchanged(now)).then_some(Why::ChangedSince),
+        (None, Some(_)) => Some(ConflictReason::Appeared),
+        (Some(_), None) => Some(ConflictReason::Vanished),
+        (Some(sealed), _) if sealed.changed_meanwhile => Some(ConflictReason::ChangedMeanwhile),
+        (Some(sealed), Some(now)) => {
+            (!sealed.print.is_unchanged(now)).then_some(ConflictReason::ChangedSince)
+        }
     }
 }

@@ -8,11 +8,11 @@ use std::os::fd::AsFd as _;
 use rustix::fs::{AtFlags, Mode};
 
 use crate::copy::{copy_tree, sync_all};
-use crate::journal::Journal;
+use crate::journal::KeepJournal;
 use crate::node::{self, NodeKind};
 use crate::plan::Make;
 use crate::rel_path::RelPath;
-use crate::step::{Act, Site, Source, Step, source_name};
+use crate::step::{KeepStep, Source, StepAct, StepSite, source_name};
 use crate::tree::Tree;
 use crate::xattr;
 
@@ -20,7 +20,10 @@ use crate::xattr;
 const FEW_FILES: usize = 4;
 
 /// Files in the layer whose mode has to be another one for a moment, with the mode that they get back.
-pub(crate) fn widened(steps: &[Step], make: &BTreeMap<usize, Make>) -> Vec<(usize, RelPath, u32)> {
+pub(crate) fn widened(
+    steps: &[KeepStep],
+    make: &BTreeMap<usize, Make>,
+) -> Vec<(usize, RelPath, u32)> {
     let widened = make.iter().filter_map(|(number, make)| match make {
         Make::Strip { mode } if mode & 0o200 == 0 => {
             let step = &steps[*number];
@@ -33,17 +36,17 @@ pub(crate) fn widened(steps: &[Step], make: &BTreeMap<usize, Make>) -> Vec<(usiz
 
 /// Makes all of it, tells each step the object that it moves, and has the data on the disk.
 pub(crate) fn make_ready(
-    journal: &mut Journal,
+    journal: &mut KeepJournal,
     make: &BTreeMap<usize, Make>,
-    sites: &[Site],
+    sites: &[StepSite],
 ) -> io::Result<()> {
     let mut copied = BTreeSet::new();
     let mut moved = Vec::new();
     for (number, step) in journal.steps.iter_mut().enumerate() {
         let site = &sites[step.layer];
         let (from, new) = match &mut step.act {
-            Act::Put { from, new } | Act::Exchange { from, new, .. } => (from, new),
-            Act::Take { .. } | Act::Set { .. } => continue,
+            StepAct::Put { from, new } | StepAct::Exchange { from, new, .. } => (from, new),
+            StepAct::Take { .. } | StepAct::Set { .. } => continue,
         };
         let name = source_name(from, number);
         let shop = (site.workshop.as_fd(), name.as_bytes());
@@ -96,7 +99,7 @@ pub(crate) fn make_ready(
     sync_moved(&moved, sites)
 }
 
-fn sync_moved(moved: &[(usize, RelPath)], sites: &[Site]) -> io::Result<()> {
+fn sync_moved(moved: &[(usize, RelPath)], sites: &[StepSite]) -> io::Result<()> {
     if moved.len() > FEW_FILES {
         let mut layers: Vec<_> = moved.iter().map(|(layer, _)| *layer).collect();
         layers.dedup();
@@ -137,7 +140,7 @@ fn strip(dir: std::os::fd::BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result
 }
 
 /// Removes what was made ready in vain: modes of the layer are given back, workshops go with their directory.
-pub(crate) fn unmake(journal: &Journal, sites: &[Site]) -> io::Result<()> {
+pub(crate) fn unmake(journal: &KeepJournal, sites: &[StepSite]) -> io::Result<()> {
     for (layer, path, mode) in &journal.modes {
         if let Some(upper) = &sites[*layer].upper
             && let Some((dir, name)) = upper.place(path)?
@@ -150,7 +153,7 @@ pub(crate) fn unmake(journal: &Journal, sites: &[Site]) -> io::Result<()> {
 }
 
 fn in_layer<'a>(
-    site: &Site,
+    site: &StepSite,
     path: &'a RelPath,
 ) -> io::Result<(std::rc::Rc<std::os::fd::OwnedFd>, &'a [u8])> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "the layer is not as it was");

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use crate::journal::{self, Journal, KeptRecord, Phase};
+use crate::journal::{self, KeepJournal, KeepPhase, KeptRecord};
 use crate::keep::{self, Applied};
-use crate::layer_set::{LayerStore, SetError, ids_in};
+use crate::layer_set::{LayerSetError, LayerStore, ids_in};
 use crate::rel_path::RelPath;
-use crate::remove::{remove_at_once, remove_hidden};
+use crate::remove::remove_at_once;
 use crate::undo::{self, TakenBack};
 
 /// What became of a keep that was not finished, by its id.
@@ -27,7 +27,7 @@ pub enum Recovered {
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     #[error(transparent)]
-    Set(#[from] SetError),
+    Set(#[from] LayerSetError),
     #[error("recover keep {id}")]
     Io {
         id: String,
@@ -39,14 +39,10 @@ pub enum RecoverError {
 impl LayerStore {
     /// To be called at start, before anything else is kept. What was finished is not mentioned. One that cannot be
     /// recovered does not keep the others from it.
-    pub fn recover(&self) -> Result<Vec<Result<Recovered, RecoverError>>, SetError> {
-        let _one_at_a_time = self.lock().map_err(SetError::io("lock the layers"))?;
+    pub fn recover(&self) -> Result<Vec<Result<Recovered, RecoverError>>, LayerSetError> {
+        let _one_at_a_time = self.lock().map_err(LayerSetError::io("lock the layers"))?;
         let undo = self.root.join("undo");
-        for dir in ["layers", "undo"] {
-            remove_hidden(&self.root.join(dir))
-                .map_err(SetError::io("remove what is no longer needed"))?;
-        }
-        let ids = ids_in(&undo).map_err(SetError::io("list what was kept"))?;
+        let ids = ids_in(&undo).map_err(LayerSetError::io("list what was kept"))?;
         let recovered = ids.into_iter().filter_map(|id| {
             let done = recover_one(&undo.join(&id), &id);
             let done = done.map_err(|source| RecoverError::Io { id, source });
@@ -58,46 +54,46 @@ impl LayerStore {
 
 fn recover_one(dir: &Path, id: &str) -> io::Result<Option<Recovered>> {
     let id = id.to_owned();
-    let steps = || Journal::read(&dir.join("steps.json"));
-    Ok(match Phase::of(dir) {
+    let steps = || KeepJournal::read(&dir.join("steps.json"));
+    Ok(match KeepPhase::of(dir) {
         None => {
             remove_at_once(dir)?;
             Some(Recovered::WentBack(id, Vec::new()))
         }
-        Some(Phase::Begun) => {
-            keep::abandon(dir, &Journal::read(&dir.join("begun.json"))?)?;
+        Some(KeepPhase::Begun) => {
+            keep::abandon(dir, &KeepJournal::read(&dir.join("begun.json"))?)?;
             Some(Recovered::WentBack(id, Vec::new()))
         }
-        Some(Phase::Applying) => {
+        Some(KeepPhase::Applying) => {
             let journal = steps()?;
             Some(match keep::apply(dir, &journal, &journal.sites(dir)?)? {
                 Applied::Whole { .. } => Recovered::Kept(id),
                 Applied::WentBack { left, .. } => Recovered::WentBack(id, left),
             })
         }
-        Some(Phase::GoingBack) => {
+        Some(KeepPhase::GoingBack) => {
             let journal = steps()?;
             let left = keep::go_back(dir, &journal, &journal.sites(dir)?)?;
             Some(Recovered::WentBack(id, left))
         }
-        Some(Phase::Kept) if dir.join("tidied").exists() => None,
-        Some(Phase::Kept) => {
+        Some(KeepPhase::Kept) if dir.join("tidied").exists() => None,
+        Some(KeepPhase::Kept) => {
             let (journal, kept) = (steps()?, kept(dir)?);
             keep::tidy(dir, &journal, &journal.sites(dir)?, &kept)?;
             Some(Recovered::Kept(id))
         }
-        Some(Phase::Undoing) => {
-            let journal = Journal::read(&dir.join("undo.json"))?;
+        Some(KeepPhase::Undoing) => {
+            let journal = KeepJournal::read(&dir.join("undo.json"))?;
             let taken = undo::take_back(dir, &journal, &kept(dir)?, &journal.sites(dir)?)?;
             Some(match taken {
                 TakenBack::Whole => Recovered::Undone(id),
                 TakenBack::Refused(_) => Recovered::StillKept(id),
             })
         }
-        Some(Phase::UndoGoingBack) => {
+        Some(KeepPhase::UndoGoingBack) => {
             let path = dir.join("undo.json");
             if path.exists() {
-                let journal = Journal::read(&path)?;
+                let journal = KeepJournal::read(&path)?;
                 undo::keep_again(dir, &journal, &journal.sites(dir)?)?;
             } else {
                 steps()?.remove_workshops(dir)?;
@@ -105,8 +101,8 @@ fn recover_one(dir: &Path, id: &str) -> io::Result<Option<Recovered>> {
             }
             Some(Recovered::StillKept(id))
         }
-        Some(Phase::Undone) => {
-            undo::clear(dir, &Journal::read(&dir.join("undo.json"))?)?;
+        Some(KeepPhase::Undone) => {
+            undo::clear(dir, &KeepJournal::read(&dir.join("undo.json"))?)?;
             Some(Recovered::Undone(id))
         }
     })

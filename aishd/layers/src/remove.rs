@@ -47,11 +47,16 @@ pub(crate) fn hide(dir: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// What was being removed, or was never finished.
+/// What was being removed.
 pub(crate) fn remove_hidden(dir: &Path) -> io::Result<()> {
+    remove_named(dir, '.')
+}
+
+/// What has a name that begins so.
+pub(crate) fn remove_named(dir: &Path, first: char) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
-        if entry.file_name().as_bytes().starts_with(b".") {
+        if entry.file_name().to_string_lossy().starts_with(first) {
             remove_tree(&entry.path())?;
         }
     }
@@ -86,8 +91,11 @@ fn clear(
     for name in node::names(dir)? {
         let is_dir = node::meta_at(dir, &name)?.is_some_and(|meta| meta.is(NodeKind::Directory));
         if !is_dir {
-            rustix::fs::unlinkat(dir, &name[..], AtFlags::empty())?;
-            continue;
+            match rustix::fs::unlinkat(dir, &name[..], AtFlags::empty()) {
+                // Somebody else removes the same.
+                Ok(()) | Err(Errno::NOENT) => continue,
+                Err(error) => return Err(error.into()),
+            }
         }
         if depth >= MAX_DEPTH {
             // Renaming a directory needs the right to write in it.

@@ -14,7 +14,7 @@ use crate::fingerprint::{Depth, Fingerprint};
 use crate::layer_set::{LayerSet, create_new, sync_dir};
 use crate::node::NodeKind;
 use crate::rel_path::RelPath;
-use crate::upper::{self, Found};
+use crate::upper::{self, UpperEntry};
 
 /// What sealing found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl LayerSet {
 }
 
 /// What lies below now, with all that is in a directory which the layer takes away as a whole.
-pub(crate) fn print_below(found: &Found<'_>) -> io::Result<Option<Fingerprint>> {
+pub(crate) fn print_below(found: &UpperEntry<'_>) -> io::Result<Option<Fingerprint>> {
     let Some((dir, lower)) = found.lower_dir.zip(found.lower) else {
         return Ok(None);
     };

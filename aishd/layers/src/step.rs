@@ -14,27 +14,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::copy::{set_modified, set_owner};
 use crate::fingerprint::Fingerprint;
-use crate::node::{self, Meta, NodeKind, Stamp};
+use crate::node::{self, NodeKind, NodeMeta, Stamp};
 use crate::rel_path::RelPath;
 use crate::tree::{self, Tree};
 use crate::xattr::{self, Xattrs};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Step {
+pub(crate) struct KeepStep {
     pub(crate) layer: usize,
     pub(crate) path: RelPath,
-    pub(crate) act: Act,
+    pub(crate) act: StepAct,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Act {
+pub(crate) enum StepAct {
     /// Something new comes to a path where nothing is.
-    Put { from: Source, new: Option<Meta> },
+    Put { from: Source, new: Option<NodeMeta> },
     /// Something takes the place of something else, at once; what was there is stashed.
     Exchange {
         from: Source,
-        new: Option<Meta>,
+        new: Option<NodeMeta>,
         old: Fingerprint,
     },
     /// What is there is stashed.
@@ -70,7 +70,7 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    pub(crate) fn of(meta: &Meta) -> Self {
+    pub(crate) fn of(meta: &NodeMeta) -> Self {
         Self {
             mode: meta.mode,
             uid: meta.uid,
@@ -91,7 +91,7 @@ impl Attributes {
         }
     }
 
-    fn has_access_of(&self, meta: &Meta) -> bool {
+    fn has_access_of(&self, meta: &NodeMeta) -> bool {
         meta.is(NodeKind::Symlink) || self.mode == meta.mode
     }
 }
@@ -100,12 +100,12 @@ impl Attributes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Done,
-    Conflict(Why),
+    Conflict(ConflictReason),
 }
 
 /// Why a path cannot be kept or taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum ConflictReason {
     /// Somebody changed it while the command ran.
     ChangedMeanwhile,
     /// Somebody changed it since.
@@ -118,7 +118,7 @@ pub enum Why {
 
 /// The directories that steps of one layer work on.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct StepSite {
     pub(crate) lower: Tree,
     /// `None` for an undo, which needs no layer.
     pub(crate) upper: Option<Tree>,
@@ -149,33 +149,33 @@ pub(crate) fn source_name(from: &Source, step: usize) -> String {
     }
 }
 
-impl Site {
-    pub(crate) fn apply(&self, number: usize, step: &Step) -> io::Result<Ended> {
+impl StepSite {
+    pub(crate) fn apply(&self, number: usize, step: &KeepStep) -> io::Result<Ended> {
         let Some(target) = self.target(&step.path)? else {
-            return Ok(Ended::Conflict(Why::Vanished));
+            return Ok(Ended::Conflict(ConflictReason::Vanished));
         };
         let target = target.at();
         let stash = stash_name(number);
         let stash = (self.workshop.as_fd(), stash.as_bytes());
         match &step.act {
-            Act::Put { from, new } => self.with_source(number, step, from, |from| {
+            StepAct::Put { from, new } => self.with_source(number, step, from, |from| {
                 put(from, target, known(new.as_ref())?)
             }),
-            Act::Exchange { from, new, old } => self.with_source(number, step, from, |from| {
+            StepAct::Exchange { from, new, old } => self.with_source(number, step, from, |from| {
                 exchange(from, target, stash, known(new.as_ref())?, old)
             }),
-            Act::Take { old } => take(target, stash, old),
-            Act::Set { before, after } => set(target, before, after),
+            StepAct::Take { old } => take(target, stash, old),
+            StepAct::Set { before, after } => set(target, before, after),
         }
     }
 
     /// As it was before, unless somebody else changed it: then nothing is touched.
-    pub(crate) fn unapply(&self, number: usize, step: &Step) -> io::Result<Ended> {
+    pub(crate) fn unapply(&self, number: usize, step: &KeepStep) -> io::Result<Ended> {
         let Some(target) = self.target(&step.path)? else {
             // Nothing is to be taken back where nothing was done.
             let done = self.was_done(number, step)?;
             return Ok(if done {
-                Ended::Conflict(Why::Vanished)
+                Ended::Conflict(ConflictReason::Vanished)
             } else {
                 Ended::Done
             });
@@ -184,34 +184,34 @@ impl Site {
         let stash = stash_name(number);
         let stash = (self.workshop.as_fd(), stash.as_bytes());
         match &step.act {
-            Act::Put { from, new } => self.with_source(number, step, from, |from| {
+            StepAct::Put { from, new } => self.with_source(number, step, from, |from| {
                 take_back(target, from, known(new.as_ref())?)
             }),
-            Act::Exchange { from, new, old } => self.with_source(number, step, from, |from| {
+            StepAct::Exchange { from, new, old } => self.with_source(number, step, from, |from| {
                 exchange_back(from, target, stash, known(new.as_ref())?, old)
             }),
-            Act::Take { old } => put_back(stash, target, old),
-            Act::Set { before, after } => set(target, after, before),
+            StepAct::Take { old } => put_back(stash, target, old),
+            StepAct::Set { before, after } => set(target, after, before),
         }
     }
 
-    fn was_done(&self, number: usize, step: &Step) -> io::Result<bool> {
+    fn was_done(&self, number: usize, step: &KeepStep) -> io::Result<bool> {
         if node::meta_at(&self.workshop, stash_name(number).as_bytes())?.is_some() {
             return Ok(true);
         }
         match &step.act {
-            Act::Put { from, new } | Act::Exchange { from, new, .. } => {
+            StepAct::Put { from, new } | StepAct::Exchange { from, new, .. } => {
                 let waits = self.with_source(number, step, from, |from| {
                     let waits = is_at(from, known(new.as_ref())?)?;
                     Ok(if waits {
                         Ended::Done
                     } else {
-                        Ended::Conflict(Why::Vanished)
+                        Ended::Conflict(ConflictReason::Vanished)
                     })
                 })?;
                 Ok(waits != Ended::Done)
             }
-            Act::Take { .. } | Act::Set { .. } => Ok(false),
+            StepAct::Take { .. } | StepAct::Set { .. } => Ok(false),
         }
     }
 
@@ -225,7 +225,7 @@ impl Site {
     fn with_source(
         &self,
         number: usize,
-        step: &Step,
+        step: &KeepStep,
         from: &Source,
         work: impl FnOnce(At<'_>) -> io::Result<Ended>,
     ) -> io::Result<Ended> {
@@ -248,13 +248,13 @@ impl Site {
 
 type At<'a> = (BorrowedFd<'a>, &'a [u8]);
 
-fn put(from: At<'_>, target: At<'_>, new: &Meta) -> io::Result<Ended> {
+fn put(from: At<'_>, target: At<'_>, new: &NodeMeta) -> io::Result<Ended> {
     if !is_at(from, new)? {
         let done = is_at(target, new)?;
         return Ok(if done {
             Ended::Done
         } else {
-            Ended::Conflict(Why::ChangedSince)
+            Ended::Conflict(ConflictReason::ChangedSince)
         });
     }
     passed();
@@ -267,7 +267,7 @@ fn exchange(
     from: At<'_>,
     target: At<'_>,
     stash: At<'_>,
-    new: &Meta,
+    new: &NodeMeta,
     old: &Fingerprint,
 ) -> io::Result<Ended> {
     if node::meta_at(stash.0, stash.1)?.is_some() {
@@ -275,13 +275,17 @@ fn exchange(
     }
     if is_at(from, new)? {
         match node::meta_at(target.0, target.1)? {
-            None => return Ok(Ended::Conflict(Why::Vanished)),
-            Some(now) if !old.is_moved(&now) => return Ok(Ended::Conflict(Why::ChangedSince)),
+            None => return Ok(Ended::Conflict(ConflictReason::Vanished)),
+            Some(now) if !old.is_moved(&now) => {
+                return Ok(Ended::Conflict(ConflictReason::ChangedSince));
+            }
             Some(_as_expected) => {}
         }
         passed();
         match swap(from, target, &old.meta) {
-            Err(error) if tree::is_no_way(&error) => return Ok(Ended::Conflict(Why::Vanished)),
+            Err(error) if tree::is_no_way(&error) => {
+                return Ok(Ended::Conflict(ConflictReason::Vanished));
+            }
             done => done?,
         }
         passed();
@@ -290,7 +294,7 @@ fn exchange(
     let came_out = node::meta_at(from.0, from.1)?.ok_or(io::ErrorKind::NotFound)?;
     if !old.is_moved(&came_out) {
         swap(from, target, &came_out)?;
-        return Ok(Ended::Conflict(Why::ChangedSince));
+        return Ok(Ended::Conflict(ConflictReason::ChangedSince));
     }
     move_over(from, stash)?;
     passed();
@@ -301,7 +305,7 @@ fn exchange_back(
     from: At<'_>,
     target: At<'_>,
     stash: At<'_>,
-    new: &Meta,
+    new: &NodeMeta,
     old: &Fingerprint,
 ) -> io::Result<Ended> {
     if is_at(from, new)? {
@@ -309,7 +313,7 @@ fn exchange_back(
     }
     if node::meta_at(stash.0, stash.1)?.is_some() {
         if !is_at(target, new)? {
-            return Ok(Ended::Conflict(Why::ChangedSince));
+            return Ok(Ended::Conflict(ConflictReason::ChangedSince));
         }
         passed();
         move_over(stash, from)?;
@@ -325,7 +329,7 @@ fn exchange_back(
         swap(from, target, &old.meta)?;
     }
     move_over(from, stash)?;
-    Ok(Ended::Conflict(Why::ChangedSince))
+    Ok(Ended::Conflict(ConflictReason::ChangedSince))
 }
 
 fn take(target: At<'_>, stash: At<'_>, old: &Fingerprint) -> io::Result<Ended> {
@@ -333,13 +337,17 @@ fn take(target: At<'_>, stash: At<'_>, old: &Fingerprint) -> io::Result<Ended> {
         return Ok(Ended::Done);
     }
     match node::meta_at(target.0, target.1)? {
-        None => return Ok(Ended::Conflict(Why::Vanished)),
-        Some(now) if !old.is_moved(&now) => return Ok(Ended::Conflict(Why::ChangedSince)),
+        None => return Ok(Ended::Conflict(ConflictReason::Vanished)),
+        Some(now) if !old.is_moved(&now) => {
+            return Ok(Ended::Conflict(ConflictReason::ChangedSince));
+        }
         Some(_as_expected) => {}
     }
     passed();
     match move_to(target, stash, &old.meta) {
-        Err(error) if tree::is_no_way(&error) => return Ok(Ended::Conflict(Why::Vanished)),
+        Err(error) if tree::is_no_way(&error) => {
+            return Ok(Ended::Conflict(ConflictReason::Vanished));
+        }
         done => done?,
     };
     passed();
@@ -349,19 +357,21 @@ fn take(target: At<'_>, stash: At<'_>, old: &Fingerprint) -> io::Result<Ended> {
     }
     // Should somebody have made another one there by now, this one stays in the stash.
     let _back = move_to(stash, target, &taken)?;
-    Ok(Ended::Conflict(Why::ChangedSince))
+    Ok(Ended::Conflict(ConflictReason::ChangedSince))
 }
 
 /// Takes a new object from its path back to where it waited.
-fn take_back(target: At<'_>, from: At<'_>, new: &Meta) -> io::Result<Ended> {
+fn take_back(target: At<'_>, from: At<'_>, new: &NodeMeta) -> io::Result<Ended> {
     if is_at(from, new)? {
         return Ok(Ended::Done);
     }
     match node::meta_at(target.0, target.1)? {
-        None => return Ok(Ended::Conflict(Why::Vanished)),
-        Some(now) if !is_as_made(new, &now) => return Ok(Ended::Conflict(Why::ChangedSince)),
+        None => return Ok(Ended::Conflict(ConflictReason::Vanished)),
+        Some(now) if !is_as_made(new, &now) => {
+            return Ok(Ended::Conflict(ConflictReason::ChangedSince));
+        }
         Some(_ours) if !is_untouched(target, new)? => {
-            return Ok(Ended::Conflict(Why::ChangedSince));
+            return Ok(Ended::Conflict(ConflictReason::ChangedSince));
         }
         Some(_ours) => {}
     }
@@ -374,7 +384,7 @@ fn take_back(target: At<'_>, from: At<'_>, new: &Meta) -> io::Result<Ended> {
         return Ok(Ended::Done);
     }
     let _back = move_to(from, target, new)?;
-    Ok(Ended::Conflict(Why::ChangedSince))
+    Ok(Ended::Conflict(ConflictReason::ChangedSince))
 }
 
 fn put_back(stash: At<'_>, target: At<'_>, old: &Fingerprint) -> io::Result<Ended> {
@@ -393,7 +403,7 @@ fn put_back(stash: At<'_>, target: At<'_>, old: &Fingerprint) -> io::Result<Ende
 
 fn set(target: At<'_>, before: &Attributes, after: &Attributes) -> io::Result<Ended> {
     let Some(now) = node::meta_at(target.0, target.1)? else {
-        return Ok(Ended::Conflict(Why::Vanished));
+        return Ok(Ended::Conflict(ConflictReason::Vanished));
     };
     let known_mode = before.has_access_of(&now) || after.has_access_of(&now);
     let known_time = match (before.modified, after.modified) {
@@ -402,7 +412,7 @@ fn set(target: At<'_>, before: &Attributes, after: &Attributes) -> io::Result<En
         _ => true,
     };
     if !known_mode || !known_time {
-        return Ok(Ended::Conflict(Why::ChangedSince));
+        return Ok(Ended::Conflict(ConflictReason::ChangedSince));
     }
     passed();
     set_owner(target, after.uid, after.gid)?;
@@ -421,11 +431,11 @@ fn set(target: At<'_>, before: &Attributes, after: &Attributes) -> io::Result<En
 }
 
 /// Renames where nothing is yet.
-fn move_to(from: At<'_>, to: At<'_>, what: &Meta) -> io::Result<Ended> {
+fn move_to(from: At<'_>, to: At<'_>, what: &NodeMeta) -> io::Result<Ended> {
     match rename(from, to, RenameFlags::NOREPLACE, what) {
         Ok(()) => Ok(Ended::Done),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Ok(Ended::Conflict(Why::Appeared))
+            Ok(Ended::Conflict(ConflictReason::Appeared))
         }
         Err(error) => Err(error),
     }
@@ -437,7 +447,7 @@ fn move_over(from: At<'_>, to: At<'_>) -> io::Result<()> {
     rename(from, to, RenameFlags::NOREPLACE, &what)
 }
 
-fn swap(from: At<'_>, to: At<'_>, there: &Meta) -> io::Result<()> {
+fn swap(from: At<'_>, to: At<'_>, there: &NodeMeta) -> io::Result<()> {
     match rename(from, to, RenameFlags::EXCHANGE, there) {
         Err(error)
             if error.kind() == io::ErrorKind::PermissionDenied && there.is(NodeKind::Directory) =>
@@ -449,7 +459,7 @@ fn swap(from: At<'_>, to: At<'_>, there: &Meta) -> io::Result<()> {
     }
 }
 
-fn rename(from: At<'_>, to: At<'_>, flags: RenameFlags, what: &Meta) -> io::Result<()> {
+fn rename(from: At<'_>, to: At<'_>, flags: RenameFlags, what: &NodeMeta) -> io::Result<()> {
     let (name, other) = (OsStr::from_bytes(from.1), OsStr::from_bytes(to.1));
     match rustix::fs::renameat_with(from.0, name, to.0, other, flags) {
         // A directory that changes its parent must be writable.
@@ -462,7 +472,7 @@ fn rename(from: At<'_>, to: At<'_>, flags: RenameFlags, what: &Meta) -> io::Resu
 }
 
 /// Directories may have been made writable to be moved.
-fn restore_mode(target: At<'_>, old: &Meta) -> io::Result<Ended> {
+fn restore_mode(target: At<'_>, old: &NodeMeta) -> io::Result<Ended> {
     let is = node::meta_at(target.0, target.1)?;
     if old.is(NodeKind::Directory) && is.is_some_and(|is| is.ino == old.ino && is.mode != old.mode)
     {
@@ -471,13 +481,13 @@ fn restore_mode(target: At<'_>, old: &Meta) -> io::Result<Ended> {
     Ok(Ended::Done)
 }
 
-fn is_at(place: At<'_>, what: &Meta) -> io::Result<bool> {
+fn is_at(place: At<'_>, what: &NodeMeta) -> io::Result<bool> {
     Ok(node::meta_at(place.0, place.1)?
         .is_some_and(|now| (now.dev, now.ino) == (what.dev, what.ino)))
 }
 
 /// The object that was kept, and not written since.
-fn is_as_made(new: &Meta, now: &Meta) -> bool {
+fn is_as_made(new: &NodeMeta, now: &NodeMeta) -> bool {
     let print = Fingerprint {
         meta: *new,
         hash: None,
@@ -487,7 +497,7 @@ fn is_as_made(new: &Meta, now: &Meta) -> bool {
 }
 
 /// Also nothing was put into a directory that was new.
-fn is_untouched(place: At<'_>, new: &Meta) -> io::Result<bool> {
+fn is_untouched(place: At<'_>, new: &NodeMeta) -> io::Result<bool> {
     let now = node::meta_at(place.0, place.1)?;
     if !now.is_some_and(|now| is_as_made(new, &now)) {
         return Ok(false);
@@ -495,7 +505,7 @@ fn is_untouched(place: At<'_>, new: &Meta) -> io::Result<bool> {
     Ok(!new.is(NodeKind::Directory) || node::names(node::open_dir(place.0, place.1)?)?.is_empty())
 }
 
-fn known(new: Option<&Meta>) -> io::Result<&Meta> {
+fn known(new: Option<&NodeMeta>) -> io::Result<&NodeMeta> {
     new.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,

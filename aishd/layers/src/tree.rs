@@ -9,7 +9,7 @@ use std::rc::Rc;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::node::{self, Meta};
+use crate::node::{self, NodeMeta};
 use crate::rel_path::RelPath;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Tree {
         self.root.as_fd()
     }
 
-    pub(crate) fn root_meta(&self) -> io::Result<Meta> {
+    pub(crate) fn root_meta(&self) -> io::Result<NodeMeta> {
         node::meta_of(&*self.root)
     }
 
@@ -74,7 +74,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn meta(&self, path: &RelPath) -> io::Result<Option<Meta>> {
+    pub(crate) fn meta(&self, path: &RelPath) -> io::Result<Option<NodeMeta>> {
         match self.place(path)? {
             Some((dir, name)) => node::meta_at(&*dir, name),
             None => Ok(None),

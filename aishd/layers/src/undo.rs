@@ -9,13 +9,13 @@ use aishd_platform::failpoint;
 
 use crate::copy::{copy_tree, set_modified};
 use crate::fingerprint::{Depth, Fingerprint};
-use crate::journal::{self, Journal, KeptRecord, Phase};
-use crate::layer_set::{LayerStore, SetError, ids_in};
+use crate::journal::{self, KeepJournal, KeepPhase, KeptRecord};
+use crate::layer_set::{LayerSetError, LayerStore, ids_in};
 use crate::node::{self, Stamp};
 use crate::plan::Conflict;
 use crate::rel_path::RelPath;
 use crate::remove::{hide, remove_at_once, remove_hidden};
-use crate::step::{Act, Ended, Site, Source, Step, Why, stash_name};
+use crate::step::{ConflictReason, Ended, KeepStep, Source, StepAct, StepSite, stash_name};
 use crate::tree;
 
 /// A keep that may be undone.
@@ -40,7 +40,7 @@ pub enum UndoError {
     #[error("keep {0} was not finished; recover first")]
     Unfinished(String),
     #[error(transparent)]
-    Set(#[from] SetError),
+    Set(#[from] LayerSetError),
     /// Where it had begun, recovery goes on.
     #[error("{action}")]
     Io {
@@ -70,15 +70,15 @@ impl LayerStore {
     pub fn undo(&self, undo_id: &str) -> Result<(), UndoError> {
         let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
         let dir = self.undo_dir(undo_id)?;
-        match Phase::of(&dir) {
-            Some(Phase::Kept) => {}
-            None | Some(Phase::Undone) => return Err(UndoError::Missing(undo_id.to_owned())),
+        match KeepPhase::of(&dir) {
+            Some(KeepPhase::Kept) => {}
+            None | Some(KeepPhase::Undone) => return Err(UndoError::Missing(undo_id.to_owned())),
             Some(
-                Phase::Begun
-                | Phase::Applying
-                | Phase::GoingBack
-                | Phase::Undoing
-                | Phase::UndoGoingBack,
+                KeepPhase::Begun
+                | KeepPhase::Applying
+                | KeepPhase::GoingBack
+                | KeepPhase::Undoing
+                | KeepPhase::UndoGoingBack,
             ) => {
                 return Err(UndoError::Unfinished(undo_id.to_owned()));
             }
@@ -111,10 +111,12 @@ impl LayerStore {
         }
     }
 
-    /// Removes what is no longer needed. It may take seconds, and nobody has to wait for it.
+    /// Removes what is no longer needed. It may take seconds, and nobody has to wait for it: no lock is held.
     pub fn sweep(&self) -> Result<(), UndoError> {
-        let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
-        remove_hidden(&self.root.join("undo")).map_err(UndoError::io("remove what was undone"))
+        for dir in ["layers", "undo"] {
+            remove_hidden(&self.root.join(dir)).map_err(UndoError::io("remove what was undone"))?;
+        }
+        Ok(())
     }
 
     /// All keeps that are finished, sorted by id.
@@ -123,7 +125,7 @@ impl LayerStore {
             let mut entries = Vec::new();
             for id in ids_in(&self.root.join("undo"))? {
                 let dir = self.root.join("undo").join(&id);
-                if Phase::of(&dir) == Some(Phase::Kept) {
+                if KeepPhase::of(&dir) == Some(KeepPhase::Kept) {
                     let (journal, kept) = read_kept(&dir)?;
                     entries.push(UndoEntry {
                         id,
@@ -153,18 +155,18 @@ impl LayerStore {
     }
 }
 
-fn read_kept(dir: &Path) -> io::Result<(Journal, KeptRecord)> {
+fn read_kept(dir: &Path) -> io::Result<(KeepJournal, KeptRecord)> {
     Ok((
-        Journal::read(&dir.join("steps.json"))?,
+        KeepJournal::read(&dir.join("steps.json"))?,
         journal::read_json(&dir.join("kept.json"))?,
     ))
 }
 
 /// Compared before anything is touched: in most cases this is the only look that finds something.
 fn changed_since(
-    journal: &Journal,
+    journal: &KeepJournal,
     kept: &KeptRecord,
-    sites: &[Site],
+    sites: &[StepSite],
 ) -> io::Result<Vec<Conflict>> {
     let mut conflicts = Vec::new();
     for (number, step) in journal.steps.iter().enumerate() {
@@ -178,9 +180,9 @@ fn changed_since(
         let why = match (&kept.after[number], &now) {
             (None, None) => continue,
             (Some(then), Some(now)) if then.is_unchanged(now) => continue,
-            (Some(_), Some(_)) => Why::ChangedSince,
-            (Some(_), None) => Why::Vanished,
-            (None, Some(_)) => Why::Appeared,
+            (Some(_), Some(_)) => ConflictReason::ChangedSince,
+            (Some(_), None) => ConflictReason::Vanished,
+            (None, Some(_)) => ConflictReason::Appeared,
         };
         conflicts.push(Conflict {
             layer: step.layer,
@@ -194,12 +196,17 @@ fn changed_since(
 }
 
 /// The steps as an undo sees them: what was new goes to the workshop, and what was there waits in it.
-fn prepare(dir: &Path, journal: &mut Journal, kept: &KeptRecord, sites: &[Site]) -> io::Result<()> {
+fn prepare(
+    dir: &Path,
+    journal: &mut KeepJournal,
+    kept: &KeptRecord,
+    sites: &[StepSite],
+) -> io::Result<()> {
     // Those that were left out are no steps of the undo. Numbers are names, so they stay.
     for number in &kept.left_out {
         let step = &mut journal.steps[*number];
         let nothing = crate::step::Attributes::nothing();
-        step.act = Act::Set {
+        step.act = StepAct::Set {
             before: nothing.clone(),
             after: nothing,
         };
@@ -207,15 +214,17 @@ fn prepare(dir: &Path, journal: &mut Journal, kept: &KeptRecord, sites: &[Site])
     for (number, step) in journal.steps.iter_mut().enumerate() {
         let same_mount = journal.places[step.layer].same_mount;
         match &mut step.act {
-            Act::Put { from, .. } => *from = Source::TakenBack,
-            Act::Exchange { from, old, .. } => {
+            StepAct::Put { from, .. } => *from = Source::TakenBack,
+            StepAct::Exchange { from, old, .. } => {
                 *from = Source::TakenBack;
                 if !same_mount {
                     old.meta = bring(dir, number, step.layer, sites)?;
                 }
             }
-            Act::Take { old } if !same_mount => old.meta = bring(dir, number, step.layer, sites)?,
-            Act::Take { .. } | Act::Set { .. } => {}
+            StepAct::Take { old } if !same_mount => {
+                old.meta = bring(dir, number, step.layer, sites)?;
+            }
+            StepAct::Take { .. } | StepAct::Set { .. } => {}
         }
     }
     for (layer, place) in journal.places.iter().enumerate() {
@@ -229,7 +238,12 @@ fn prepare(dir: &Path, journal: &mut Journal, kept: &KeptRecord, sites: &[Site])
 }
 
 /// From the state to where a rename reaches the real directory.
-fn bring(dir: &Path, number: usize, layer: usize, sites: &[Site]) -> io::Result<node::Meta> {
+fn bring(
+    dir: &Path,
+    number: usize,
+    layer: usize,
+    sites: &[StepSite],
+) -> io::Result<node::NodeMeta> {
     use std::os::unix::ffi::OsStrExt as _;
     let name = stash_name(number);
     let stow = dir.join(layer.to_string());
@@ -243,9 +257,9 @@ fn bring(dir: &Path, number: usize, layer: usize, sites: &[Site]) -> io::Result<
 /// Does the undo, from wherever it stands.
 pub(crate) fn take_back(
     dir: &Path,
-    journal: &Journal,
+    journal: &KeepJournal,
     kept: &KeptRecord,
-    sites: &[Site],
+    sites: &[StepSite],
 ) -> io::Result<TakenBack> {
     // Times of directories, before any of them changes by what is done here.
     let mut times = Vec::new();
@@ -289,7 +303,7 @@ pub(crate) fn take_back(
     Ok(TakenBack::Whole)
 }
 
-fn set_times(times: &[(usize, &RelPath, Stamp)], sites: &[Site]) -> io::Result<()> {
+fn set_times(times: &[(usize, &RelPath, Stamp)], sites: &[StepSite]) -> io::Result<()> {
     for (layer, path, before) in times {
         if let Some((place, name)) = sites[*layer].lower.place(path)?
             && node::meta_at(&*place, name)?.is_some()
@@ -301,13 +315,13 @@ fn set_times(times: &[(usize, &RelPath, Stamp)], sites: &[Site]) -> io::Result<(
 }
 
 /// What is undone is out of sight; removing many files takes longer than all the rest.
-pub(crate) fn clear(dir: &Path, journal: &Journal) -> io::Result<()> {
+pub(crate) fn clear(dir: &Path, journal: &KeepJournal) -> io::Result<()> {
     journal.remove_workshops(dir)?;
     hide(dir).map(drop)
 }
 
 /// An undo that somebody came in the way of: all is kept as it was.
-pub(crate) fn keep_again(dir: &Path, journal: &Journal, sites: &[Site]) -> io::Result<()> {
+pub(crate) fn keep_again(dir: &Path, journal: &KeepJournal, sites: &[StepSite]) -> io::Result<()> {
     for (number, step) in journal.steps.iter().enumerate() {
         if !is_nothing(step) {
             let _theirs_stays = sites[step.layer].apply(number, step)?;
@@ -322,6 +336,6 @@ pub(crate) fn keep_again(dir: &Path, journal: &Journal, sites: &[Site]) -> io::R
     journal::unmark(&dir.join("undo-back"))
 }
 
-fn is_nothing(step: &Step) -> bool {
-    matches!(&step.act, Act::Set { before, .. } if *before == crate::step::Attributes::nothing())
+fn is_nothing(step: &KeepStep) -> bool {
+    matches!(&step.act, StepAct::Set { before, .. } if *before == crate::step::Attributes::nothing())
 }

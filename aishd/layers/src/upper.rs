@@ -10,21 +10,21 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::fingerprint::MAX_DEPTH;
-use crate::layer_set::LayerSet;
-use crate::node::{self, Meta, NodeKind};
+use crate::layer_set::{LayerSet, LayerSetError};
+use crate::node::{self, NodeKind, NodeMeta};
 use crate::rel_path::RelPath;
 use crate::tree::{self, Tree};
 use crate::xattr;
 
 /// One entry of a layer.
 #[derive(Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct UpperEntry<'a> {
     pub(crate) path: &'a RelPath,
     pub(crate) name: &'a [u8],
     /// With the mode that the command gave it.
-    pub(crate) meta: Meta,
+    pub(crate) meta: NodeMeta,
     /// What lies below at the same path, also where the layer hides it.
-    pub(crate) lower: Option<Meta>,
+    pub(crate) lower: Option<NodeMeta>,
     /// A directory that hides what is below.
     pub(crate) opaque: bool,
     pub(crate) upper_dir: BorrowedFd<'a>,
@@ -38,7 +38,7 @@ pub(crate) struct Walked {
     pub(crate) too_deep: u64,
 }
 
-type Visit<'v> = dyn FnMut(&Found<'_>) -> io::Result<()> + 'v;
+type Visit<'v> = dyn FnMut(&UpperEntry<'_>) -> io::Result<()> + 'v;
 
 /// Visits each entry, parents first and sorted, the root of the layer before all.
 pub(crate) fn walk(set: &LayerSet, layer: usize, visit: &mut Visit<'_>) -> io::Result<Walked> {
@@ -49,7 +49,7 @@ pub(crate) fn walk(set: &LayerSet, layer: usize, visit: &mut Visit<'_>) -> io::R
         walked: Walked::default(),
     };
     let root = RelPath::default();
-    visit(&Found {
+    visit(&UpperEntry {
         path: &root,
         name: b".",
         meta: upper.root_meta()?,
@@ -107,7 +107,7 @@ impl Walk {
                 Some(dir) => node::meta_at(dir, &name)?,
                 None => None,
             };
-            visit(&Found {
+            visit(&UpperEntry {
                 path: &path,
                 name: &name,
                 meta,
@@ -178,7 +178,7 @@ impl Modes {
         dir: BorrowedFd<'_>,
         path: &RelPath,
         name: &[u8],
-        meta: &mut Meta,
+        meta: &mut NodeMeta,
     ) -> io::Result<()> {
         if let Some(mode) = self.given.get(path) {
             meta.mode = *mode;
@@ -208,5 +208,23 @@ impl Modes {
         }
         self.given.insert(path.clone(), meta.mode);
         Ok(())
+    }
+}
+
+impl LayerSet {
+    /// Bytes of the disk that the layers use.
+    pub fn stored_bytes(&self) -> Result<u64, LayerSetError> {
+        let stored = |layer| -> io::Result<u64> {
+            let mut stored = 0;
+            walk(self, layer, &mut |found| {
+                stored += found.meta.stored;
+                Ok(())
+            })?;
+            Ok(stored)
+        };
+        let layers = (0..self.layers()).map(stored);
+        layers
+            .sum::<io::Result<u64>>()
+            .map_err(LayerSetError::io("measure layers"))
     }
 }

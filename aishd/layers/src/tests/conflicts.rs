@@ -7,11 +7,11 @@ use super::scene::{Scene, options, paths, rel, write};
 use super::trees::{Times, difference, picture};
 use crate::journal::KeepConflicts;
 use crate::keep::{BeyondCap, KeepError};
-use crate::plan::{Choice, Conflict};
-use crate::step::Why;
+use crate::plan::{Conflict, KeepChoice};
+use crate::step::ConflictReason;
 use crate::undo::UndoError;
 
-fn shown(conflicts: &[Conflict]) -> Vec<(String, Why)> {
+fn shown(conflicts: &[Conflict]) -> Vec<(String, ConflictReason)> {
     let shown = |conflict: &Conflict| {
         (
             conflict.path.as_path().to_string_lossy().into_owned(),
@@ -25,7 +25,7 @@ fn check(
     files: &[(&str, &str)],
     script: &str,
     meanwhile: impl FnOnce(&Scene),
-    expected: &[(&str, Why)],
+    expected: &[(&str, ConflictReason)],
 ) {
     let scene = Scene::with(files);
     let set = scene.run("set", script);
@@ -47,7 +47,7 @@ fn check(
     );
 
     let kept = scene
-        .keep(&set, "rest", &Choice::All, KeepConflicts::KeepTheRest)
+        .keep(&set, "rest", &KeepChoice::All, KeepConflicts::KeepTheRest)
         .unwrap();
     assert_eq!(shown(&kept.conflicts), expected);
     let after = picture(&scene.real, Times::Hidden);
@@ -80,32 +80,32 @@ fn a_change_by_somebody_else_is_a_conflict() {
         &[("a", "1")],
         "echo 2 > a; echo ours > other",
         since("a"),
-        &[("a", Why::ChangedSince)],
+        &[("a", ConflictReason::ChangedSince)],
     );
     check(
         &[],
         "echo 2 > a; echo ours > other",
         since("a"),
-        &[("a", Why::Appeared)],
+        &[("a", ConflictReason::Appeared)],
     );
     check(
         &[("a", "1")],
         "rm a; echo ours > other",
         since("a"),
-        &[("a", Why::ChangedSince)],
+        &[("a", ConflictReason::ChangedSince)],
     );
     check(
         &[("a", "1")],
         "chmod 600 a; echo ours > other",
         since("a"),
-        &[("a", Why::ChangedSince)],
+        &[("a", ConflictReason::ChangedSince)],
     );
     let gone = |scene: &Scene| fs::remove_file(scene.real.join("a")).unwrap();
     check(
         &[("a", "1")],
         "echo 2 > a; echo ours > other",
         gone,
-        &[("a", Why::Vanished)],
+        &[("a", ConflictReason::Vanished)],
     );
     let mode = |scene: &Scene| {
         fs::set_permissions(scene.real.join("a"), fs::Permissions::from_mode(0o600)).unwrap();
@@ -114,7 +114,7 @@ fn a_change_by_somebody_else_is_a_conflict() {
         &[("a", "1")],
         "echo 2 > a; echo ours > other",
         mode,
-        &[("a", Why::ChangedSince)],
+        &[("a", ConflictReason::ChangedSince)],
     );
 }
 
@@ -131,7 +131,7 @@ fn a_file_that_somebody_put_into_a_removed_directory_is_not_lost() {
             &files,
             &format!("{script}; echo ours > other"),
             put,
-            &[("d", Why::ChangedSince)],
+            &[("d", ConflictReason::ChangedSince)],
         );
     }
 }
@@ -150,7 +150,10 @@ fn what_was_changed_while_the_command_ran_is_told_from_what_was_before() {
     let Err(KeepError::Conflicts(conflicts)) = scene.keep_all(&set, "kept") else {
         panic!("kept");
     };
-    assert_eq!(shown(&conflicts), [("a".to_owned(), Why::ChangedMeanwhile)]);
+    assert_eq!(
+        shown(&conflicts),
+        [("a".to_owned(), ConflictReason::ChangedMeanwhile)]
+    );
 }
 
 #[test]
@@ -163,11 +166,11 @@ fn the_second_of_two_layers_conflicts_with_the_first() {
     );
     scene.keep_all(&one, "one").unwrap();
     let kept = scene
-        .keep(&two, "two", &Choice::All, KeepConflicts::KeepTheRest)
+        .keep(&two, "two", &KeepChoice::All, KeepConflicts::KeepTheRest)
         .unwrap();
     assert_eq!(
         shown(&kept.conflicts),
-        [("a".to_owned(), Why::ChangedSince)]
+        [("a".to_owned(), ConflictReason::ChangedSince)]
     );
     assert_eq!(
         ["a", "b", "mine", "new/two"].map(|path| scene.read(path)),
@@ -217,7 +220,7 @@ fn a_part_is_kept_with_the_directories_that_it_needs() {
 
 #[test]
 fn an_undo_refuses_where_somebody_changed_what_was_kept() {
-    let check = |change: fn(&Scene), expected: &[(&str, Why)]| {
+    let check = |change: fn(&Scene), expected: &[(&str, ConflictReason)]| {
         let scene = Scene::with(&[("a", "1"), ("gone", "1")]);
         let set = scene.run("set", "echo 2 > a; rm gone; mkdir d; echo 1 > d/x");
         scene.keep_all(&set, "kept").unwrap();
@@ -239,24 +242,24 @@ fn an_undo_refuses_where_somebody_changed_what_was_kept() {
     };
     check(
         |scene| write(&scene.real.join("a"), "theirs"),
-        &[("a", Why::ChangedSince)],
+        &[("a", ConflictReason::ChangedSince)],
     );
     check(
         |scene| write(&scene.real.join("gone"), "theirs"),
-        &[("gone", Why::Appeared)],
+        &[("gone", ConflictReason::Appeared)],
     );
     check(
         |scene| fs::remove_dir_all(scene.real.join("d")).unwrap(),
         &[
-            ("d", Why::Vanished),
-            ("d/x", Why::Vanished),
-            ("d", Why::Vanished),
+            ("d", ConflictReason::Vanished),
+            ("d/x", ConflictReason::Vanished),
+            ("d", ConflictReason::Vanished),
         ],
     );
     // Only seen as the directory is taken back.
     check(
         |scene| write(&scene.real.join("d/theirs"), "theirs"),
-        &[("d", Why::ChangedSince)],
+        &[("d", ConflictReason::ChangedSince)],
     );
 }
 
@@ -265,7 +268,7 @@ fn what_is_more_than_the_cap_is_kept_without_an_undo_or_at_any_price() {
     let scene = Scene::with(&[("a", &"x".repeat(100_000)), ("b", &"x".repeat(100_000))]);
     let keep = |id: &str, beyond_cap| {
         let set = scene.run(id, &format!("echo {id} > a"));
-        let plan = scene.store.plan(&set, &Choice::All).unwrap();
+        let plan = scene.store.plan(&set, &KeepChoice::All).unwrap();
         let options = crate::KeepOptions {
             undo_cap_bytes: 10,
             beyond_cap,
@@ -311,7 +314,7 @@ fn a_directory_that_became_a_link_is_not_followed() {
             if early {
                 exchange(&scene);
             }
-            let plan = scene.store.plan(&set, &Choice::All).unwrap();
+            let plan = scene.store.plan(&set, &KeepChoice::All).unwrap();
             if !early {
                 exchange(&scene);
             }
@@ -338,7 +341,7 @@ fn a_directory_that_became_a_link_is_not_followed() {
 fn what_changes_between_the_plan_and_the_keep_is_seen() {
     let scene = Scene::with(&[("a", "1"), ("b", "1"), ("c", "1")]);
     let set = scene.run("set", "echo 2 > a; rm b; echo 2 > new; echo 2 > c");
-    let plan = scene.store.plan(&set, &Choice::All).unwrap();
+    let plan = scene.store.plan(&set, &KeepChoice::All).unwrap();
     for path in ["b", "new"] {
         write(&scene.real.join(path), "theirs");
     }
@@ -357,8 +360,8 @@ fn what_changes_between_the_plan_and_the_keep_is_seen() {
     assert_eq!(
         shown(&kept.conflicts),
         [
-            ("b".to_owned(), Why::ChangedSince),
-            ("new".to_owned(), Why::Appeared)
+            ("b".to_owned(), ConflictReason::ChangedSince),
+            ("new".to_owned(), ConflictReason::Appeared)
         ]
     );
     assert_eq!(

@@ -1,30 +1,29 @@
 //! This program, started again: as the command in a layer, or as a daemon that is killed.
 
 use std::fs;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use aishd_platform::failpoint;
+use serde::{Deserialize, Serialize};
 
 use super::scene::options;
 use super::trees::{Operation, perform};
 use crate::journal::KeepConflicts;
 use crate::layer_set::LayerStore;
-use crate::plan::Choice;
+use crate::plan::KeepChoice;
 
-const WHAT: &str = "AISH_LAYER_CHILD";
-const WHERE: &str = "AISH_LAYER_PATH";
-const KILL: &str = "AISH_LAYER_KILL";
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what the test that started us wants"
-)]
-pub(super) fn from_environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+/// What this program is started for, on its input.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Job {
+    what: String,
+    path: PathBuf,
+    failpoint: String,
 }
 
-fn command(what: &str, path: &Path) -> Command {
+/// The program, and what it is to read.
+fn command(job: &Job) -> (Command, Stdio) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([
         "--ignored",
@@ -32,20 +31,30 @@ fn command(what: &str, path: &Path) -> Command {
         "tests::driver::child",
         "--nocapture",
     ]);
-    command.env(WHAT, what).env(WHERE, path);
-    command
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(&serde_json::to_vec(job).unwrap()).unwrap();
+    input.rewind().unwrap();
+    (command, input.into())
 }
 
 /// Does the operations that are written in a file, in the directory that it starts in.
-pub(super) fn operations(path: &Path) -> Command {
-    command("operations", path)
+pub(super) fn operations(path: &Path) -> (Command, Stdio) {
+    command(&Job {
+        what: "operations".to_owned(),
+        path: path.to_owned(),
+        ..Job::default()
+    })
 }
 
 /// Keeps or undoes, and is killed as it passes the nth place; `false`: it came to its end.
 pub(super) fn killed(what: &str, state: &Path, nth: usize) -> bool {
-    let mut command = command(what, state);
-    command.env(KILL, format!("layers.step=kill@{nth}"));
-    let output = command.output().unwrap();
+    let job = Job {
+        what: what.to_owned(),
+        path: state.to_owned(),
+        failpoint: format!("layers.step=kill@{nth}"),
+    };
+    let (mut command, input) = command(&job);
+    let output = command.stdin(input).output().unwrap();
     let killed = std::os::unix::process::ExitStatusExt::signal(&output.status) == Some(9);
     assert!(
         killed || output.status.success(),
@@ -56,15 +65,20 @@ pub(super) fn killed(what: &str, state: &Path, nth: usize) -> bool {
 }
 
 #[test]
-#[ignore = "started by other tests"]
+#[ignore = "run by other tests"]
 fn child() {
-    let (Some(what), Some(path)) = (from_environment(WHAT), from_environment(WHERE)) else {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).unwrap();
+    let Ok(Job {
+        what,
+        path,
+        failpoint,
+    }) = serde_json::from_str(&text)
+    else {
         return;
     };
-    if let Some(kill) = from_environment(KILL) {
-        failpoint::arm(&kill);
-    }
-    let store = |path: &str| LayerStore::open(Path::new(path)).unwrap();
+    failpoint::arm(&failpoint);
+    let store = |path: &Path| LayerStore::open(path).unwrap();
     match &*what {
         "operations" => {
             let operations: Vec<Operation> =
@@ -76,7 +90,7 @@ fn child() {
         "keep" => {
             let store = store(&path);
             let set = store.get("set").unwrap();
-            let plan = store.plan(&set, &Choice::All).unwrap();
+            let plan = store.plan(&set, &KeepChoice::All).unwrap();
             store
                 .keep(&set, &plan, &options("kept", KeepConflicts::Refuse))
                 .unwrap();

@@ -1,13 +1,15 @@
-//! How long it takes; run by hand, in a release build:
-//! `cargo test --release -p aishd-layers -- --ignored --nocapture figures`.
+//! How long it takes, printed. `AISH_LAYER_DIRS=1000 cargo test --release -p aishd-layers -- --nocapture large` is a workspace of
+//! 100,000 files.
 
 use std::fs;
 use std::time::Instant;
 
+use aish_testkit::surroundings;
+
 use super::scene::{Scene, options};
 use crate::changes::ReadBounds;
 use crate::journal::KeepConflicts;
-use crate::plan::Choice;
+use crate::plan::KeepChoice;
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let begun = Instant::now();
@@ -17,10 +19,10 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-#[ignore = "figures, not a test"]
-fn figures() {
+fn a_layer_over_a_large_workspace_costs_what_was_changed() {
+    let dirs = surroundings::count("AISH_LAYER_DIRS").unwrap_or(30);
     let scene = Scene::new();
-    for dir in 0..1_000 {
+    for dir in 0..dirs {
         let dir = scene.real.join(format!("d{dir}"));
         fs::create_dir(&dir).unwrap();
         for file in 0..100 {
@@ -30,11 +32,14 @@ fn figures() {
     for round in 0..3 {
         let set = timed("create", || scene.begin(&format!("few{round}")));
         scene.step(&set, "for i in $(seq 20); do echo more >> d$i/f1; done");
-        timed("seal 20 changes of 100,000 files", || set.seal().unwrap());
-        timed("read 20 changes of 100,000 files", || {
+        timed("seal 20 changes", || set.seal().unwrap());
+        let read = timed("read 20 changes", || {
             set.changes(&ReadBounds::default()).unwrap()
         });
-        let plan = timed("plan 20", || scene.store.plan(&set, &Choice::All).unwrap());
+        assert_eq!(20, read.counts.modified);
+        let plan = timed("plan 20", || {
+            scene.store.plan(&set, &KeepChoice::All).unwrap()
+        });
         let options = options(&format!("few{round}"), KeepConflicts::Refuse);
         timed("keep 20", || {
             scene.store.keep(&set, &plan, &options).unwrap()
@@ -45,14 +50,17 @@ fn figures() {
         let set = scene.begin(&id);
         scene.step(
             &set,
-            "for i in $(seq 500); do echo more >> d$i/f2; echo new > d7/new$i; done",
+            &format!(
+                "for i in $(seq {}); do echo more >> d$i/f2; echo new > d7/new$i; done",
+                dirs.min(501) - 1
+            ),
         );
         timed("seal 1,000", || set.seal().unwrap());
         timed("read 1,000", || {
             set.changes(&ReadBounds::default()).unwrap()
         });
         let plan = timed("plan 1,000", || {
-            scene.store.plan(&set, &Choice::All).unwrap()
+            scene.store.plan(&set, &KeepChoice::All).unwrap()
         });
         timed("keep 1,000 in 501 directories", || {
             scene

@@ -6,7 +6,8 @@ use std::os::unix::net::UnixListener;
 
 use super::scene::{Scene, rel};
 use super::trees::{Times, difference, picture};
-use crate::changes::{ChangeKind, ReadBounds};
+use crate::change_kind::ChangeKind;
+use crate::changes::ReadBounds;
 
 #[test]
 fn sockets_and_devices_are_named_and_left_behind() {

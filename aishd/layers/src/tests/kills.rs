@@ -94,7 +94,10 @@ fn keeps_are_whole_or_as_before(across: bool) {
         let set = scene.store.get("set").unwrap();
         if !is_kept {
             set.seal().unwrap();
-            let plan = scene.store.plan(&set, &crate::plan::Choice::All).unwrap();
+            let plan = scene
+                .store
+                .plan(&set, &crate::plan::KeepChoice::All)
+                .unwrap();
             assert!(plan.paths() >= 10, "place {nth}: the layer is as it was");
         }
     }

@@ -5,7 +5,7 @@ use std::fs;
 use super::scene::{Scene, rel};
 use crate::changes::{Changes, ReadBounds};
 use crate::diff::TextChange;
-use crate::layer_set::SetError;
+use crate::layer_set::LayerSetError;
 
 fn shown(changes: &Changes) -> Vec<String> {
     let show = |change: &crate::Change| {
@@ -125,11 +125,17 @@ fn sets_are_made_listed_and_dropped() {
     assert_eq!(scene.store.list().unwrap(), ["one", "two"]);
     assert!(matches!(
         scene.store.create("one", &[], 0),
-        Err(SetError::Exists(_))
+        Err(LayerSetError::Exists(_))
     ));
-    assert!(matches!(scene.store.get("../one"), Err(SetError::BadId(_))));
+    assert!(matches!(
+        scene.store.get("../one"),
+        Err(LayerSetError::BadId(_))
+    ));
     scene.store.drop_set("one").unwrap();
-    assert!(matches!(scene.store.get("one"), Err(SetError::Missing(_))));
+    assert!(matches!(
+        scene.store.get("one"),
+        Err(LayerSetError::Missing(_))
+    ));
     let layers = scene.state().join("layers");
     assert_eq!(fs::read_dir(layers).unwrap().count(), 1);
 }

@@ -2,20 +2,17 @@
 
 use std::fs;
 
-use super::driver::{self, from_environment};
+use aish_testkit::surroundings;
+
+use super::driver;
 use super::scene::Scene;
 use super::trees::{Chance, Operation, Times, any_operation, copy, difference, perform, picture};
 
-fn seed() -> u64 {
-    let seed = from_environment("AISH_TEST_SEED").map_or(0x1a7e_5eed, |text| text.parse().unwrap());
-    println!("AISH_TEST_SEED={seed}");
-    seed
-}
-
 #[test]
 fn random_trees_are_kept_as_they_would_be_for_real() {
-    let trees = from_environment("AISH_LAYER_TREES").map_or(40, |text| text.parse().unwrap());
-    let seed = seed();
+    let trees = surroundings::count("AISH_LAYER_TREES").unwrap_or(40) as u64;
+    let seed = surroundings::seed().unwrap_or(0x1a7e_5eed);
+    println!("AISH_TEST_SEED={seed}");
     for tree in 0..trees {
         check(seed.wrapping_mul(1_000).wrapping_add(tree));
     }
@@ -41,7 +38,8 @@ fn check(seed: u64) {
     let script = scene.dir.path().join("operations");
     fs::write(&script, serde_json::to_vec(&operations).unwrap()).unwrap();
     let set = scene.begin("set");
-    scene.mounted(&set, &driver::operations(&script));
+    let (command, input) = driver::operations(&script);
+    scene.mounted(&set, &command, input);
     set.seal().unwrap();
     assert_eq!(
         difference(&picture(&scene.real, Times::Shown), &before),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::journal::KeepConflicts;
 use crate::keep::{BeyondCap, KeepError, KeepOptions, Kept};
 use crate::layer_set::{LayerSet, LayerStore};
-use crate::plan::Choice;
+use crate::plan::KeepChoice;
 use crate::rel_path::RelPath;
 
 pub(super) struct Scene {
@@ -72,11 +72,11 @@ impl Scene {
     pub(super) fn step(&self, set: &LayerSet, script: &str) {
         let mut command = Command::new("sh");
         command.args(["-ec", script]).current_dir(&self.real);
-        self.mounted(set, &command);
+        self.mounted(set, &command, Stdio::null());
     }
 
     /// Runs a command with the first layer mounted over the real directory, in namespaces of its own.
-    pub(super) fn mounted(&self, set: &LayerSet, command: &Command) {
+    pub(super) fn mounted(&self, set: &LayerSet, command: &Command, input: Stdio) {
         let mount = "mount -t overlay overlay -o \"userxattr,lowerdir=$1,upperdir=$2,workdir=$3\" \"$1\" || exit 99; \
             cd \"$1\"; shift 3; exec \"$@\"";
         let mut outer = Command::new("unshare");
@@ -87,10 +87,7 @@ impl Scene {
             outer.args(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"]);
         }
         outer.arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            outer.env(name, value.unwrap_or_default());
-        }
-        let output = outer.stdin(Stdio::null()).output().unwrap();
+        let output = outer.stdin(input).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_ne!(
             output.status.code(),
@@ -106,14 +103,14 @@ impl Scene {
     }
 
     pub(super) fn keep_all(&self, set: &LayerSet, undo_id: &str) -> Result<Kept, KeepError> {
-        self.keep(set, undo_id, &Choice::All, KeepConflicts::Refuse)
+        self.keep(set, undo_id, &KeepChoice::All, KeepConflicts::Refuse)
     }
 
     pub(super) fn keep(
         &self,
         set: &LayerSet,
         undo_id: &str,
-        choice: &Choice,
+        choice: &KeepChoice,
         conflicts: KeepConflicts,
     ) -> Result<Kept, KeepError> {
         let plan = self.store.plan(set, choice)?;
@@ -145,6 +142,6 @@ pub(super) fn rel(path: &str) -> RelPath {
     RelPath::new(Path::new(path)).unwrap()
 }
 
-pub(super) fn paths(paths: &[&str]) -> Choice {
-    Choice::Paths(paths.iter().map(|path| (0, rel(path))).collect())
+pub(super) fn paths(paths: &[&str]) -> KeepChoice {
+    KeepChoice::Paths(paths.iter().map(|path| (0, rel(path))).collect())
 }
