@@ -21,7 +21,7 @@ use super::line::{JournalPosition, JournalRecord, PartialRec};
 use super::values::{self, GetError, LineOwner};
 use super::{ConfirmPlace, KeyUse, Loaded, Partial, ReadError, TurnPlace, disk};
 
-const CACHE_BYTES: u64 = 8 * 1024 * 1024;
+const CACHE_BYTES: u64 = 4 * 1024 * 1024;
 /// Opening a whole index takes milliseconds; one that takes so long is hung.
 const OPEN_LIMIT: Duration = Duration::from_secs(5);
 const LOCK_LIMIT: Duration = Duration::from_secs(2);
