@@ -150,6 +150,9 @@ pub enum AuditKind {
     MemoryChanged,
     ConfirmRequested,
     ConfirmResolved,
+    /// The command of an open confirm was tried in layers over the files; nothing of it is real. `because` says how much it
+    /// would change.
+    CommandTried,
     CallStarted,
     CallEnded,
     /// It never began.

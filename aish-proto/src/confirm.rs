@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answerer::Answerer;
-use crate::event::{ConfirmRequested, ConfirmResolved};
+use crate::event::{CommandTried, ConfirmRequested, ConfirmResolved};
 use crate::form::{ElicitationRequest, FormContent};
-use crate::id::{ConfirmId, ConversationId, SubscriptionId, TurnId};
+use crate::id::{ChangesId, ConfirmId, ConversationId, SubscriptionId, TurnId};
 use crate::memory::ProposedMemory;
 use crate::method::{Empty, methods};
 use crate::permission::LevelUpgrade;
@@ -25,6 +25,11 @@ methods! {
     /// How the question would read with other arguments, before anybody answers it with `edit`: as the daemon judges them,
     /// with their digest. Nothing changes by it. What may not run at all is refused here, and the question stays.
     Preview: "confirm/preview", Observer, Unordered, ConfirmPreviewParams => ConfirmPreviewResult;
+    /// Runs the command of a confirm in layers over the files, while the confirm waits on: it sees its own changes, and nobody
+    /// else does. Returns when it has ended, and goes on without the client. Without the network, and only where this kernel
+    /// holds that (`doctor` says so): what is missing is an error, and nothing runs. The answer `keep` makes its changes real;
+    /// any other drops them.
+    Try: "confirm/try", Approver, Unordered, TryParams => TryResult;
     /// Answers. The first answer counts; a late one is told so in its result and changes nothing.
     Answer: "confirm/answer", Approver, Conversation, AnswerParams => AnswerResult;
 }
@@ -138,6 +143,9 @@ pub enum Decision {
     Edit,
     /// Denies, and ends the turn. Of what a server asks: it is dismissed, and the turn ends.
     Abort,
+    /// Of a command that was tried (`confirm/try`): what it changed becomes real, and it does not run again. The answer
+    /// names the trial with `changes`.
+    Keep,
 }
 
 /// How far a confirm is.
@@ -184,6 +192,9 @@ pub struct ConfirmRecord {
     pub state: ConfirmState,
     /// What was asked, byte for byte as it was.
     pub request: ConfirmRequested,
+    /// The newest trial of its command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<CommandTried>,
     /// Null while it waits.
     pub resolution: Option<ConfirmResolved>,
     pub resolved_at: Option<String>,
@@ -224,10 +235,28 @@ pub struct AnswerParams {
     /// For `deny`: the model is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// For `keep`: the trial that was seen. Where there was another one since, that is `argsChanged`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesId>,
     /// For `allowOnce` of a form: a value for each field that is filled in. What does not fit is refused, and the form
     /// stays open. It goes to the server and is kept nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<FormContent>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TryParams {
+    pub confirm: ConfirmId,
+    /// The digest of what was seen; another one is refused, and nothing runs.
+    pub digest: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TryResult {
+    /// As in the log.
+    pub tried: CommandTried,
 }
 
 /// What became of an answer.

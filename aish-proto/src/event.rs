@@ -15,10 +15,11 @@ pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
 use crate::answerer::Answerer;
+use crate::changes::ChangeSummary;
 use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
 use crate::envelope::{Envelope, EventData};
-use crate::id::{ConfirmId, ResultId, Seq, TurnId};
+use crate::id::{ChangesId, ConfirmId, ResultId, Seq, TurnId};
 use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::McpServerStatus;
 use crate::model::ModelSource;
@@ -224,6 +225,28 @@ events! {
         options: Vec<Decision>,
         /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
         expires_at: Option<String>,
+    }
+    /// The command of an open confirm was tried (`confirm/try`): it ran in layers over the files, and nothing of it is real
+    /// until somebody answers `keep`. Its newest trial counts.
+    CommandTried: "commandTried", true, {
+        confirm: ConfirmId,
+        /// Names the trial.
+        changes: ChangesId,
+        command: String,
+        ending: ShellEnding,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+        /// As in `shellFinished`.
+        output: String,
+        bytes: u64,
+        ms: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<KeptResult>,
+        changed: ChangeSummary,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Answerer>,
     }
     /// The end of a confirm; each has one.
     ConfirmResolved: "confirmResolved", true, {

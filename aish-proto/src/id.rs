@@ -90,6 +90,10 @@ ulid_id! {
     ResultId
 }
 ulid_id! {
+    /// What one command changed in a copy of the files, and what became of that.
+    ChangesId
+}
+ulid_id! {
     /// One life of the store: it changes when the store was replaced or lost events, and a cursor
     /// of another epoch means nothing.
     Epoch

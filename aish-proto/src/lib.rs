@@ -4,6 +4,7 @@
 pub mod answerer;
 pub mod attach;
 pub mod audit;
+pub mod changes;
 pub mod config;
 pub mod confirm;
 pub mod context;

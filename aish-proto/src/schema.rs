@@ -8,9 +8,9 @@ use crate::envelope::Envelope;
 use crate::id::Epoch;
 use crate::method::{ClientRole, Method, MethodOrder};
 use crate::{
-    attach, audit, config, confirm, context, conversation, daemon, doctor, error, event, intent,
-    kept, log, mcp, memory, model, norris, permission, prompt, resource, route, shell, store, tool,
-    transfer, turn, usage, version,
+    attach, audit, changes, config, confirm, context, conversation, daemon, doctor, error, event,
+    intent, kept, log, mcp, memory, model, norris, permission, prompt, resource, route, shell,
+    store, tool, transfer, turn, usage, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -98,7 +98,11 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         confirm::Get,
         confirm::Preview,
         confirm::Watch,
+        confirm::Try,
         confirm::Answer,
+        changes::List,
+        changes::Diff,
+        changes::Undo,
         permission::List,
         permission::Set,
         permission::Revoke,

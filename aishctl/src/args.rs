@@ -1,11 +1,13 @@
 //! The one grammar: the command line has it, and `:` lines in attach have it too.
 
+use aish_proto::id::ChangesId;
 use clap::{Parser, Subcommand};
 
 use crate::ask_args::AskArgs;
 use crate::attach_args::AttachArgs;
 use crate::client::service::{self, ServiceCommand};
 use crate::commands::audit::AuditArgs;
+use crate::commands::changes::ChangesCommand;
 use crate::commands::config::ConfigCommand;
 use crate::commands::confirm::ConfirmCommand;
 use crate::commands::context::ContextCommand;
@@ -106,6 +108,16 @@ pub enum CtlCommand {
     Confirm {
         #[command(subcommand)]
         command: Option<ConfirmCommand>,
+    },
+    /// What commands changed in layers over the files: kept and undoable, or about to be kept
+    Changes {
+        #[command(subcommand)]
+        command: Option<ChangesCommand>,
+    },
+    /// Take back what was kept of a command that was tried: the newest, or the one that is named
+    Undo {
+        #[arg(value_name = "ID")]
+        changes: Option<ChangesId>,
     },
     /// What tools may do in this conversation
     Perm {

@@ -6,8 +6,8 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::prompt_ask::PromptRequest;
 use crate::commands::status::{self, StatusFormat};
 use crate::commands::{
-    audit, confirm, context, conversation, export, import, log, mcp, memory, model, norris,
-    permission, queue, resource, result, route, rpc, saved_prompt, tools, usage,
+    audit, changes, confirm, context, conversation, export, import, log, mcp, memory, model,
+    norris, permission, queue, resource, result, route, rpc, saved_prompt, tools, usage,
 };
 use crate::dispatch::mcp::McpCommand;
 use crate::dispatch::saved_prompt::SavedPromptCommand;
@@ -32,6 +32,8 @@ impl CommandContext {
             CtlCommand::Fallback { command } => route::fallback(self, command.as_ref()).await,
             CtlCommand::Norris(args) => norris::run(self, args).await,
             CtlCommand::Confirm { command } => confirm::run(self, command.as_ref()).await,
+            CtlCommand::Changes { command } => changes::run(self, command.as_ref()).await,
+            CtlCommand::Undo { changes } => changes::undo(self, *changes).await,
             CtlCommand::Perm { command } => permission::run(self, command.as_ref()).await,
             CtlCommand::Usage(args) => usage::run(self, args).await,
             CtlCommand::Audit(args) => audit::run(self, args).await,

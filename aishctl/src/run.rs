@@ -170,6 +170,8 @@ impl AskProgram {
             | CtlCommand::Queue { .. }
             | CtlCommand::Tools { .. }
             | CtlCommand::Confirm { .. }
+            | CtlCommand::Changes { .. }
+            | CtlCommand::Undo { .. }
             | CtlCommand::Perm { .. }
             | CtlCommand::Usage(_)
             | CtlCommand::Audit(_)

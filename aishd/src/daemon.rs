@@ -13,6 +13,7 @@ mod stop;
 mod store_chores;
 mod store_commands;
 mod store_look;
+mod trials;
 mod watch;
 
 use std::io::Write as _;
@@ -186,6 +187,10 @@ struct DaemonPaths {
 }
 
 /// Serves from the first to the last moment.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the parts, in the order in which they need each other"
+)]
 async fn run(
     configured: StartConfiguration,
     logging: RunningLog,
@@ -236,6 +241,7 @@ async fn run(
             ledger: Ledger::new(&store),
             book: MemoryBook::new(&store),
             folders: ProjectCache::default(),
+            trials: trials::open(&around, &ground).await?,
             ground,
             tokens: TokenCounts::new(&store),
             caught_up: CaughtUp::default(),
@@ -420,6 +426,7 @@ fn chores(
     let mut chores = JoinSet::new();
     let scratch = directory.ground().scratch.clone();
     chores.spawn(boundary::clear(children.clone(), scratch));
+    chores.spawn(trials::recover(directory.clone()));
     if let Some(every) = watchdog {
         let store = store.clone();
         chores.spawn(service::feed(every, move || {

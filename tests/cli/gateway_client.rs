@@ -175,6 +175,7 @@ pub(crate) fn decide(client: &Client, confirm: &ConfirmRecord, decision: Decisio
         digest: confirm.request.digest.clone(),
         arguments: None,
         reason: (decision == Decision::Deny).then(|| "not today".to_owned()),
+        changes: None,
         content: None,
     });
 }

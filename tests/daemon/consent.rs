@@ -91,6 +91,7 @@ pub(crate) fn with(confirm: &ConfirmRecord, decision: Decision) -> AnswerParams 
         digest: confirm.request.digest.clone(),
         arguments: None,
         reason: None,
+        changes: None,
         content: None,
     }
 }

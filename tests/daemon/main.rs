@@ -87,6 +87,7 @@ mod thinking;
 mod too_large;
 mod tools;
 mod transfer;
+mod trial;
 mod trust;
 mod turns;
 mod unanswered;

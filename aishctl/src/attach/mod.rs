@@ -18,6 +18,7 @@ mod user_commands;
 use std::collections::VecDeque;
 
 use aish_proto::attach::{AttachResult, Cursor};
+use aish_proto::changes::ChangesDiffResult;
 use aish_proto::confirm::{AnswerResult, Decision};
 use aish_proto::event::{ClientEvent, ConfirmRequested, Event};
 use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
@@ -88,6 +89,10 @@ enum CompletedCall {
     Judged(ConfirmId, Box<Result<ConfirmRequested, Failure>>),
     /// What came of an answer to the confirm of this number.
     Answered(u32, Decision, Result<AnswerResult, RpcCallError>),
+    /// The command of this confirm was tried, or not.
+    Tried(ConfirmId, Result<(), RpcCallError>),
+    /// The difference that a trial would make.
+    Diff(Result<ChangesDiffResult, RpcCallError>),
     /// A command of this window's person was begun, or not.
     Ran(String, Result<RunResult, RpcCallError>),
     Quiet(Result<(), RpcCallError>),
@@ -453,6 +458,8 @@ impl<U: UserInterface> OpenWindow<U> {
             CompletedCall::Answered(number, decision, result) => {
                 self.on_answer_result(number, decision, result).await
             }
+            CompletedCall::Tried(confirm, result) => self.tried(confirm, result).await,
+            CompletedCall::Diff(result) => self.diffed(result).await,
             CompletedCall::Ran(command, Ok(taken)) => {
                 if self.own.on_result(command, Some(taken)) {
                     let text = "it begins when the commands before it have ended";

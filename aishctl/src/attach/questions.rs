@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision};
-use aish_proto::event::{ClientEvent, ConfirmRequested, Event};
+use aish_proto::changes::{ChangesDiffResult, Diff};
+use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision, Try};
+use aish_proto::event::{ClientEvent, CommandTried, ConfirmRequested, Event};
 use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
@@ -17,6 +18,7 @@ use crate::client::connect::RpcCallError;
 use crate::client::editor::{self, ArgumentDraft};
 use crate::commands::confirm::{self, ConfirmCommand};
 use crate::failure::Failure;
+use crate::render::question::tried::safe_diff;
 use crate::render::question::{self, ConsentWord};
 use crate::render::rows::SafeRow;
 use crate::render::terminal_prompt::{self, PromptQuestion, PromptReaction};
@@ -50,7 +52,13 @@ impl OpenQuestions {
                 }
                 let waiting = snapshot.pending_confirms.iter();
                 self.open = waiting
-                    .map(|it| PromptQuestion::new(it.request.clone()))
+                    .map(|it| {
+                        let mut question = PromptQuestion::new(it.request.clone());
+                        if let Some(tried) = &it.tried {
+                            question.tried(tried.clone());
+                        }
+                        question
+                    })
                     .collect();
                 self.shown = None;
             }
@@ -59,6 +67,17 @@ impl OpenQuestions {
                 self.expires(request, &event.ts);
                 let request = ConfirmRequested::clone(request);
                 self.open.push_back(PromptQuestion::new(request));
+            }
+            Event::CommandTried(tried) => {
+                let tried = CommandTried::clone(tried);
+                let shown = self.shown;
+                if let Some(question) = self.find(tried.confirm) {
+                    let confirm = tried.confirm;
+                    question.tried(tried);
+                    if shown == Some(confirm) {
+                        self.shown = None;
+                    }
+                }
             }
             Event::ConfirmResolved(resolved) => {
                 let filled_in = |it: &&mut PromptQuestion| it.is_filled_in();
@@ -221,6 +240,7 @@ impl<U: UserInterface> OpenWindow<U> {
             word @ (ConsentWord::Decide(..)
             | ConsentWord::View
             | ConsentWord::Diff
+            | ConsentWord::Try
             | ConsentWord::Help
             | ConsentWord::Edit) => word,
         };
@@ -244,7 +264,11 @@ impl<U: UserInterface> OpenWindow<U> {
             ConsentWord::Decide(_, reason) => {
                 reason.is_none() || question::holds_up(&question.request)
             }
-            ConsentWord::View | ConsentWord::Diff | ConsentWord::Help | ConsentWord::Edit => true,
+            ConsentWord::View
+            | ConsentWord::Diff
+            | ConsentWord::Try
+            | ConsentWord::Help
+            | ConsentWord::Edit => true,
         };
         if line.starts_with(':') || !is_word {
             return Ok(false);
@@ -275,6 +299,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 word @ (ConsentWord::Decide(..)
                 | ConsentWord::View
                 | ConsentWord::Diff
+                | ConsentWord::Try
                 | ConsentWord::Help
                 | ConsentWord::Edit) => word,
             },
@@ -333,6 +358,21 @@ impl<U: UserInterface> OpenWindow<U> {
                 return self.print(&text).await;
             }
             PromptReaction::Edit(arguments) => return self.edit(confirm, &arguments).await,
+            PromptReaction::Try(params) => {
+                let caller = self.connection.caller();
+                self.calls.spawn(async move {
+                    let tried = caller.call_within::<Try>(params, None).await;
+                    CompletedCall::Tried(confirm, tried.map(drop))
+                });
+                let text = "it runs in layers over the files; what it would change is shown when it has ended";
+                return self.display.print_notice(text).await;
+            }
+            PromptReaction::Diff(params) => {
+                let caller = self.connection.caller();
+                self.calls
+                    .spawn(async move { CompletedCall::Diff(caller.call::<Diff>(params).await) });
+                return Ok(());
+            }
             PromptReaction::Answer(params) => *params,
         };
         self.asked.sent = Some(confirm);
@@ -379,6 +419,34 @@ impl<U: UserInterface> OpenWindow<U> {
             CompletedCall::Judged(confirm, Box::new(judged))
         });
         Ok(())
+    }
+
+    /// What a trial would change; the question stands below it again.
+    pub(super) async fn diffed(
+        &mut self,
+        result: Result<ChangesDiffResult, RpcCallError>,
+    ) -> Result<(), Failure> {
+        match result {
+            Ok(result) => self.print(&safe_diff(&result.diff)).await?,
+            Err(error) => self.display.refuse(&error.into()).await?,
+        }
+        self.asked.shown = None;
+        self.ask().await
+    }
+
+    /// A trial is over; what it came to comes as an event.
+    pub(super) async fn tried(
+        &mut self,
+        confirm: ConfirmId,
+        result: Result<(), RpcCallError>,
+    ) -> Result<(), Failure> {
+        let Err(error) = result else { return Ok(()) };
+        if let Some(question) = self.asked.find(confirm) {
+            question.not_tried();
+        }
+        self.display.refuse(&error.into()).await?;
+        self.asked.shown = None;
+        self.ask().await
     }
 
     /// They are asked about as they are now.

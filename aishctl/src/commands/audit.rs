@@ -172,6 +172,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ModelChosen => "model",
         AuditKind::ConfirmRequested => "asked",
         AuditKind::ConfirmResolved => "answered",
+        AuditKind::CommandTried => "tried",
         AuditKind::CallStarted => "started",
         AuditKind::CallEnded => "ended",
         AuditKind::CallRefused => "refused",
@@ -214,6 +215,7 @@ fn outcome(it: &AuditRecord) -> String {
         Decision::Edit => "edited",
         Decision::Deny => "",
         Decision::Abort => "and the turn ended",
+        Decision::Keep => "kept as tried",
     });
     let outcome = it.outcome.map(|it| match it {
         AuditOutcome::Ok => "ok",

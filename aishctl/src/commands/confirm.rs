@@ -8,10 +8,10 @@ use std::io::{self, BufRead as _, Write as _};
 
 use aish_proto::confirm::{
     Answer, AnswerOutcome, AnswerParams, AnswerResult, ConfirmListParams, ConfirmParams,
-    ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Get, List,
+    ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Get, List, Try, TryParams,
 };
 use aish_proto::conversation::{ConversationParams, StatusOf};
-use aish_proto::id::ConfirmId;
+use aish_proto::id::{ChangesId, ConfirmId};
 use clap::Subcommand;
 
 use crate::client::{conversation_choice, editor};
@@ -61,6 +61,15 @@ pub enum ConfirmCommand {
         /// End the turn too
         #[arg(long)]
         abort: bool,
+    },
+    /// Run its command in layers over the files first, and show what it would change
+    Try { id: String },
+    /// Make real what its command changed when it was tried
+    Keep {
+        id: String,
+        /// The trial, as `confirm show --json` names it; needed where nobody can be asked
+        #[arg(long, value_name = "ID")]
+        changes: Option<ChangesId>,
     },
     /// Run it with other arguments
     Edit {
@@ -117,12 +126,79 @@ pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> 
             let reason = Some(reason.join(" ")).filter(|it| !it.is_empty());
             answer(context, &record, decision, None, reason).await
         }
+        Some(ConfirmCommand::Try { id }) => {
+            let record = find(context, id).await?;
+            let params = TryParams {
+                confirm: record.request.confirm,
+                digest: record.request.digest.clone(),
+            };
+            // It takes as long as the command does.
+            let result = context.caller.call_within::<Try>(params, None).await?;
+            let number = Some(record.request.number);
+            context.print(&result, || {
+                question::tried::rows(number, &result.tried).join("\n") + "\n"
+            })
+        }
+        Some(ConfirmCommand::Keep { id, changes }) => keep(context, id, *changes).await,
         Some(ConfirmCommand::Edit {
             id,
             arguments,
             digest,
         }) => edit_arguments(context, id, arguments.as_deref(), digest.as_deref()).await,
     }
+}
+
+/// `confirm keep`: by somebody who has seen what was tried.
+async fn keep(context: &CommandContext, id: &str, changes: Option<ChangesId>) -> PrintResult {
+    let record = find(context, id).await?;
+    let Some(tried) = &record.tried else {
+        let id = record.request.confirm;
+        return Err(Failure::new(Exit::USAGE, "it was not tried, or is settled")
+            .hint(format!("aishctl confirm try {id}")));
+    };
+    match changes {
+        Some(changes) if changes == tried.changes => {}
+        Some(_) => {
+            return Err(Failure::new(
+                Exit::CONFLICT,
+                "it was tried again since then; look at that",
+            )
+            .hint(format!("aishctl confirm show {}", record.request.confirm)));
+        }
+        None if context.may_prompt => {
+            let rows = question::tried::rows(Some(record.request.number), tried).join("\n");
+            let keeps = tokio::task::spawn_blocking(move || ask_to_keep(&rows)).await;
+            let cannot = |error: &dyn std::fmt::Display| {
+                Failure::new(Exit::FAILED, format!("cannot ask: {error}"))
+            };
+            match keeps {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) => {
+                    return Err(Failure::new(Exit::DENIED, "not kept; it still waits"));
+                }
+                Ok(Err(error)) => return Err(cannot(&error)),
+                Err(panic) => return Err(cannot(&panic)),
+            }
+        }
+        None => {
+            return Err(
+                Failure::new(Exit::USAGE, "nobody here can see what would be kept")
+                    .hint(format!("--changes {} says it", tried.changes)),
+            );
+        }
+    }
+    answer(context, &record, Decision::Keep, None, None).await
+}
+
+fn ask_to_keep(rows: &str) -> io::Result<bool> {
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(format!("{rows}\nkeep it? [y/N] ").as_bytes())?;
+    stderr.flush()?;
+    std::thread::sleep(TYPE_AHEAD);
+    forget_typed();
+    let mut typed = String::new();
+    io::stdin().lock().read_line(&mut typed)?;
+    Ok(["y", "yes"].contains(&typed.trim()))
 }
 
 /// `confirm edit`: the call runs with other arguments, which were shown before.
@@ -336,12 +412,14 @@ async fn answer(
     reason: Option<String>,
 ) -> PrintResult {
     let request = &record.request;
+    let kept = record.tried.as_ref().filter(|_| decision == Decision::Keep);
     let params = AnswerParams {
         confirm: request.confirm,
         decision,
         digest: request.digest.clone(),
         arguments,
         reason,
+        changes: kept.map(|it| it.changes),
         content: None,
     };
     send(context, request.number, params).await

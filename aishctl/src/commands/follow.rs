@@ -382,6 +382,14 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
                 let text = self.prompter.edit(caller, words, arguments).await;
                 self.question(&text);
             }
+            PromptReaction::Try(params) => {
+                let text = self.prompter.try_first(&self.link.caller, params).await;
+                self.question(&text);
+            }
+            PromptReaction::Diff(params) => {
+                let text = self.prompter.diff(&self.link.caller, params).await;
+                self.question(&text);
+            }
             PromptReaction::Answer(params) => {
                 let (confirm, decision) = (params.confirm, params.decision);
                 match self.link.caller.call::<ConfirmAnswer>(*params).await {

@@ -3,6 +3,7 @@
 pub mod ask;
 pub mod ask_progress;
 pub mod audit;
+pub mod changes;
 pub mod command_context;
 pub mod config;
 pub mod confirm;

@@ -222,9 +222,27 @@ pub(crate) fn ending(finished: &ShellFinished) -> String {
 }
 
 fn ending_with(finished: &ShellFinished, between: &str) -> String {
-    let how = match finished.ending {
-        ShellEnding::Exited => format!("exit {}", finished.exit_code.unwrap_or_default()),
-        ShellEnding::Signalled => format!("signal {}", finished.signal.unwrap_or_default()),
+    let ShellFinished {
+        ending,
+        exit_code,
+        signal,
+        ms,
+        ..
+    } = finished;
+    how_it_ended(*ending, *exit_code, *signal, *ms, between)
+}
+
+/// How a command ended and how long it took, in a few words.
+pub(crate) fn how_it_ended(
+    ending: ShellEnding,
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    ms: Option<u64>,
+    between: &str,
+) -> String {
+    let how = match ending {
+        ShellEnding::Exited => format!("exit {}", exit_code.unwrap_or_default()),
+        ShellEnding::Signalled => format!("signal {}", signal.unwrap_or_default()),
         ShellEnding::TimedOut => "ended: its time was over".to_owned(),
         ShellEnding::Cut => "ended: it printed too much".to_owned(),
         ShellEnding::Cancelled => "cancelled".to_owned(),
@@ -234,7 +252,7 @@ fn ending_with(finished: &ShellFinished, between: &str) -> String {
         ShellEnding::Failed => "could not be started".to_owned(),
         ShellEnding::Refused => "not run".to_owned(),
     };
-    match finished.ms {
+    match ms {
         Some(ms @ ..1000) => format!("{how}{between}{ms} ms"),
         Some(ms) => format!("{how}{between}{}.{} s", ms / 1000, ms % 1000 / 100),
         None => how,

@@ -12,9 +12,10 @@ pub mod form;
 mod level;
 mod memory;
 mod model;
+pub mod tried;
 mod word;
 
-pub use self::word::{ConsentWord, resembles_an_answer, word};
+pub use self::word::{ConsentWord, resembles_an_answer, word, word_of_tried};
 use crate::safe;
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
@@ -130,6 +131,9 @@ pub fn choices(request: &ConfirmRequested) -> String {
     if file_diff::is_possible(request) {
         text.push_str("  [d]iff");
     }
+    if can_be_tried(request) {
+        text.push_str("  [t]ry first");
+    }
     if waits {
         text.push_str("  [v]iew");
     }
@@ -190,6 +194,7 @@ pub fn decided(decision: Decision) -> &'static str {
         Decision::Deny => "denied",
         Decision::Edit => "allowed with other arguments",
         Decision::Abort => "denied, and the turn ended",
+        Decision::Keep => "kept as it was tried",
     }
 }
 
@@ -217,12 +222,22 @@ pub fn full_card(record: &ConfirmRecord) -> String {
     if let (Some(resolved), Some(at)) = (&record.resolution, &record.resolved_at) {
         text.push_str(&format!("  {} at {at}\n", ending(request.number, resolved)));
     } else {
+        if let Some(tried) = &record.tried {
+            for row in tried::rows(Some(request.number), tried) {
+                text.push_str(&row);
+                text.push('\n');
+            }
+        }
         let expires = request
             .expires_at
             .as_deref()
             .map_or(String::new(), |it| format!(", expires {it}"));
         text.push_str(&format!("  waits since {}{expires}\n", record.requested_at));
         text.push_str(&commands(request));
+        if record.tried.is_some() {
+            let id = request.confirm;
+            text.push_str(&format!("  aishctl confirm keep {id}\n"));
+        }
     }
     text
 }
@@ -237,6 +252,11 @@ pub fn commands(request: &ConfirmRequested) -> String {
 /// What `confirm allow` needs besides the id: ` --set NAME=VALUE` for each field that has to be filled in.
 pub fn allow_flags(request: &ConfirmRequested) -> String {
     card(request).allow_flags()
+}
+
+/// Whether it is about something that can run in layers over the files first.
+pub fn can_be_tried(request: &ConfirmRequested) -> bool {
+    matches!(&*request.subject, ConfirmSubject::Command(_))
 }
 
 /// Whether a turn waits for the answer, or a call that runs.

@@ -163,6 +163,11 @@ impl ConversationRows {
             Event::ConfirmResolved(resolved) if event.turn.is_none() => {
                 self.settled(resolved, &mut rows);
             }
+            Event::CommandTried(tried) => {
+                let number = self.numbers.get(&tried.confirm).copied();
+                let tried = question::tried::rows(number, tried);
+                rows.extend(tried.into_iter().map(SafeRow::Text));
+            }
             Event::TextDelta(_)
             | Event::AssistantMessage(_)
             | Event::TurnFinished(_)

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use aish_proto::confirm::{AnswerParams, ConfirmPreviewParams, Decision, Preview};
-use aish_proto::event::ConfirmRequested;
+use aish_proto::changes::{ChangesParams, Diff};
+use aish_proto::confirm::{AnswerParams, ConfirmPreviewParams, Decision, Preview, Try, TryParams};
+use aish_proto::event::{CommandTried, ConfirmRequested};
 use aish_proto::id::ConfirmId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
@@ -19,6 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::question::form::filling::{FillStep, FormFilling};
 use crate::render::question::form::{self, FormAnswers};
+use crate::render::question::tried::safe_diff;
 use crate::render::question::{self, ArgumentExtent, ConsentWord, file_diff};
 
 /// What was typed before a question stood there is no answer to it.
@@ -49,6 +51,10 @@ pub struct PromptQuestion {
     unjudged: bool,
     /// A form that somebody fills in.
     filling: Option<FormFilling>,
+    /// What it came to when it was tried.
+    tried: Option<Box<CommandTried>>,
+    /// It is being tried: a yes that is typed now was meant for what that comes to.
+    is_being_tried: bool,
 }
 
 #[derive(Debug)]
@@ -64,6 +70,10 @@ pub enum PromptReaction {
     Answer(Box<AnswerParams>),
     /// These arguments are to be edited, and the question is then given what became of them.
     Edit(String),
+    /// It is to be tried, and the question is then given what came of that.
+    Try(TryParams),
+    /// The difference that the trial would make is to be shown.
+    Diff(ChangesParams),
 }
 
 /// What was typed so far answers nothing.
@@ -131,6 +141,35 @@ impl Prompter {
         text
     }
 
+    /// Has the command tried, and the question asks whether that is kept: what is to be shown.
+    pub async fn try_first(&mut self, caller: &Caller, params: TryParams) -> String {
+        let tried = caller.call_within::<Try>(params, None).await;
+        let Some(open) = &mut self.open else {
+            return String::new();
+        };
+        let text = match tried {
+            Ok(result) => {
+                let rows = question::tried::rows(Some(open.request.number), &result.tried);
+                open.tried(result.tried);
+                rows.join("\n") + "\n"
+            }
+            Err(error) => {
+                open.not_tried();
+                format!("  {}\n", Failure::from(error).message)
+            }
+        };
+        text + &self.ask_again()
+    }
+
+    /// The difference that the trial would make, and the question once more.
+    pub async fn diff(&mut self, caller: &Caller, params: ChangesParams) -> String {
+        let text = match caller.call::<Diff>(params).await {
+            Ok(result) => safe_diff(&result.diff),
+            Err(error) => format!("  {}\n", Failure::from(error).message),
+        };
+        text + &self.ask_again()
+    }
+
     /// The question that stands, put once more.
     pub fn ask_again(&mut self) -> String {
         let text = self
@@ -160,6 +199,7 @@ impl Prompter {
             (PromptReaction::Say(_), Some(reader)) if open.is_filled_in() => reader.want_more(),
             (PromptReaction::Say(_), Some(reader)) => reader.want(),
             (PromptReaction::Answer(_) | PromptReaction::Edit(_), _)
+            | (PromptReaction::Try(_) | PromptReaction::Diff(_), _)
             | (PromptReaction::Say(_), None) => {}
         }
         reaction
@@ -175,6 +215,8 @@ impl PromptQuestion {
             edited: None,
             unjudged: false,
             filling: None,
+            tried: None,
+            is_being_tried: false,
         }
     }
 
@@ -224,7 +266,22 @@ impl PromptQuestion {
 
     /// What a line at this question means.
     pub fn word(&self, line: &str) -> ConsentWord {
-        question::word(line, self.question())
+        if self.tried.is_some() && self.edited.is_none() {
+            question::word_of_tried(line, &self.request)
+        } else {
+            question::word(line, self.question())
+        }
+    }
+
+    /// It was tried: from the next time that it stands on the screen, a yes keeps what it changed.
+    pub fn tried(&mut self, tried: CommandTried) {
+        self.tried = Some(Box::new(tried));
+        self.is_being_tried = false;
+    }
+
+    /// The trial came to nothing.
+    pub fn not_tried(&mut self) {
+        self.is_being_tried = false;
     }
 
     pub fn colour(&self) -> &'static str {
@@ -257,6 +314,7 @@ impl PromptQuestion {
 
     fn choices(&self) -> String {
         match &self.edited {
+            None if self.tried.is_some() => question::tried::choices(&self.request),
             None => question::choices(&self.request),
             Some(_) => question::choices_of_edited(self.question()),
         }
@@ -265,6 +323,10 @@ impl PromptQuestion {
     /// The text, which is to be shown now.
     pub fn show(&mut self) -> String {
         let meant = self.question();
+        if self.edited.is_none() && self.tried.is_some() {
+            let (_, in_short) = question::in_short(meant);
+            return format!("? c{}  {in_short}\n", meant.number) + &self.choices();
+        }
         let is_whole = !question::is_long(meant);
         let text = question::question(meant, ArgumentExtent::Short) + &self.choices();
         self.seen |= is_whole;
@@ -294,13 +356,12 @@ impl PromptQuestion {
                     question::question(self.question(), ArgumentExtent::Whole)
                 ))
             }
-            ConsentWord::Diff => PromptReaction::Say(file_diff::diff(self.question()) + &again),
+            ConsentWord::Diff => self.diff(&again),
+            ConsentWord::Try => self.try_first(&again),
             ConsentWord::Edit => {
                 PromptReaction::Edit(self.question().subject.arguments().to_owned())
             }
-            ConsentWord::Help => {
-                PromptReaction::Say(format!("{}{again}", question::help(&self.request)))
-            }
+            ConsentWord::Help => PromptReaction::Say(self.help() + &again),
             ConsentWord::Unclear(_) => {
                 let hint = if question::wants_whole_word(self.question()) {
                     "only the whole word yes allows this; nothing happened"
@@ -308,6 +369,15 @@ impl PromptQuestion {
                     "that is no answer; nothing happened"
                 };
                 PromptReaction::Say(format!("  {hint}\n{again}"))
+            }
+            ConsentWord::Decide(decision, _)
+                if self.is_being_tried
+                    && decision != Decision::Deny
+                    && decision != Decision::Abort =>
+            {
+                PromptReaction::Say(
+                    "  it is being tried; what it would change is shown first".to_owned(),
+                )
             }
             ConsentWord::Decide(decision, _)
                 if self.unjudged && decision != Decision::Deny && decision != Decision::Abort =>
@@ -342,6 +412,39 @@ impl PromptQuestion {
 }
 
 impl PromptQuestion {
+    fn help(&self) -> String {
+        match &self.tried {
+            Some(_) => question::tried::help(&self.request),
+            None => question::help(&self.request),
+        }
+    }
+
+    /// Of what was tried, as the daemon has it; else of what a call would write.
+    fn diff(&self, again: &str) -> PromptReaction {
+        match &self.tried {
+            Some(tried) => PromptReaction::Diff(ChangesParams {
+                changes: tried.changes,
+            }),
+            None => PromptReaction::Say(file_diff::diff(self.question()) + again),
+        }
+    }
+
+    fn try_first(&mut self, again: &str) -> PromptReaction {
+        if self.edited.is_some() || self.unjudged {
+            return PromptReaction::Say(format!(
+                "  what you wrote is another command; only the proposed one can be tried\n{again}"
+            ));
+        }
+        if !self.seen {
+            return PromptReaction::Say(format!("  look at all of it first: v\n{again}"));
+        }
+        self.is_being_tried = true;
+        PromptReaction::Try(TryParams {
+            confirm: self.request.confirm,
+            digest: self.request.digest.clone(),
+        })
+    }
+
     fn wants_filling(&self) -> bool {
         self.filling.is_none() && !form::fields(&self.request).is_empty()
     }
@@ -359,6 +462,11 @@ impl PromptQuestion {
             digest: self.request.digest.clone(),
             arguments,
             reason,
+            changes: self
+                .tried
+                .as_ref()
+                .filter(|_| decision == Decision::Keep)
+                .map(|it| it.changes),
             content: None,
         }
     }
@@ -368,7 +476,11 @@ impl PromptQuestion {
 fn lasts(decision: Decision) -> bool {
     match decision {
         Decision::AllowConversation | Decision::AllowProvider | Decision::RaiseOnly => true,
-        Decision::AllowOnce | Decision::Deny | Decision::Edit | Decision::Abort => false,
+        Decision::AllowOnce
+        | Decision::Deny
+        | Decision::Edit
+        | Decision::Abort
+        | Decision::Keep => false,
     }
 }
 
@@ -471,6 +583,8 @@ fn is_readable() -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::render::question::tests::request;
 
@@ -489,7 +603,7 @@ mod tests {
     fn check(prompter: &mut Prompter, line: &str, expected: Option<Decision>) {
         let decided = match prompter.take(line) {
             PromptReaction::Answer(params) => Some(params.decision),
-            PromptReaction::Say(_) | PromptReaction::Edit(_) => None,
+            _ => None,
         };
         assert_eq!(expected, decided, "{line}");
     }
@@ -501,6 +615,44 @@ mod tests {
         judged.destructive = open.request.destructive.clone();
         judged.options = vec![Decision::Edit, Decision::Deny, Decision::Abort];
         open.edited(Ok(judged))
+    }
+
+    /// A yes to what was tried keeps it, and names the trial that was seen; what is destructive wants the whole word.
+    #[test]
+    fn a_yes_to_what_was_tried_keeps_that_very_trial() {
+        let tried: CommandTried = serde_json::from_value(json!({
+            "confirm": "01BX5ZZKBKACTAV9WEVGEMMVRZ", "changes": "01BX5ZZKBKACTAV9WEVGEMMVS0", "command": "make",
+            "ending": "exited", "exitCode": 0, "output": "", "bytes": 0, "ms": 1,
+            "changed": {"listed": [], "count": 0},
+        }))
+        .unwrap();
+        for destructive in [None, Some("deletes files".to_owned())] {
+            let whole_word = destructive.is_some();
+            let mut question = PromptQuestion::new(ConfirmRequested {
+                destructive,
+                ..request("fs__read", "{}", 1)
+            });
+            question.show();
+            question.tried(tried.clone());
+            assert!(question.show().contains("keep"));
+            let mut answer = |line: &str| match question.line(line) {
+                PromptReaction::Answer(params) => Some((params.decision, params.changes)),
+                PromptReaction::Diff(params) => {
+                    assert_eq!(tried.changes, params.changes);
+                    None
+                }
+                _ => None,
+            };
+            let kept = Some((Decision::Keep, Some(tried.changes)));
+            assert_eq!(kept, answer("yes"));
+            assert_eq!(kept.filter(|_| !whole_word), answer("y"));
+            let run = Some((Decision::AllowOnce, None));
+            assert_eq!(run, answer("run"));
+            assert_eq!(run.filter(|_| !whole_word), answer("r"));
+            assert_eq!(Some((Decision::Deny, None)), answer("n"));
+            assert_eq!(None, answer("a"));
+            assert_eq!(None, answer("d"));
+        }
     }
 
     /// Nothing is allowed that nobody has seen, and what is refused leaves the question as it was.

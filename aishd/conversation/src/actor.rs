@@ -30,16 +30,17 @@ pub(crate) mod sessions;
 pub(crate) mod stop;
 pub(crate) mod summaries;
 pub(crate) mod tool_definitions;
+pub(crate) mod trial;
 pub(crate) mod usage_records;
 pub(crate) mod user_command;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, TurnId};
 use aishd_broker::Discovery;
+use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::OnConfirm;
-use aishd_log::ending::CommandResult;
 use aishd_log::event::{Event, PresetSource, Record, StopReason};
 use aishd_log::state::ConversationState;
 use aishd_model::reply::{BrokenRequest, Reply, RequestFailure};
@@ -48,6 +49,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::commands::command_queue::CommandQueue;
+use crate::commands::trial::{KeepOrder, RunningTrial, TrialEnd};
 use crate::context::extra_context::{DirectoryTold, GatheredContext};
 use crate::context::memory_proposals::MemoryProposals;
 use crate::context::summarize::{SummaryOutcome, SummaryTask, UnsummarizedExchanges};
@@ -103,6 +105,10 @@ pub(crate) struct Conversation {
     /// Presets that classes name and that are not there, as far as somebody was told.
     pub(crate) unknown_told: BTreeSet<String>,
     pub(crate) budget: BudgetMeter,
+    /// A command that is tried while its question waits.
+    pub(crate) trial: Option<RunningTrial>,
+    /// What a person has kept, until its command's turn has come.
+    pub(crate) keeping: Option<KeepOrder>,
 }
 
 /// What an actor begins with.
@@ -133,6 +139,8 @@ pub(crate) enum TaskOutcome {
     Proposed(String, MemoryProposals),
     /// What had left before, and nobody has summed up.
     Left(Box<UnsummarizedExchanges>),
+    /// The command of a question was tried, or why it was not.
+    Tried(ConfirmId, Box<Result<TrialEnd, String>>),
     /// Another model was asked about a call of a run.
     Opinion(TurnId, Box<ReceivedOpinion>),
 }

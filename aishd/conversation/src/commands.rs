@@ -3,3 +3,4 @@
 pub mod command_output;
 pub(crate) mod command_queue;
 pub(crate) mod proposed_command;
+pub(crate) mod trial;

@@ -20,6 +20,7 @@ use aishd_rules::policy::Policy;
 use aishd_store::{Commit, DiskClaim, Health, ListPage, ReadError, Store};
 pub use aishd_store::{ListFilter, ListPosition, ListQuery};
 use aishd_tools::ToolRunner;
+use aishd_tools::trial::TrialRoom;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -103,6 +104,10 @@ impl ConversationDirectory {
     }
 
     /// What commands of runs are kept within.
+    pub fn trials(&self) -> &TrialRoom {
+        &self.services.trials
+    }
+
     pub fn ground(&self) -> &BoundaryGround {
         &self.services.ground
     }
@@ -244,6 +249,10 @@ impl ConversationDirectory {
                 None => None,
             };
             let question = requested.and_then(|it| PendingQuestion::of(place.conversation, &it));
+            let question = match question {
+                Some(question) if place.resolved.is_none() => Some(question.with_trial(&store)?),
+                other => other,
+            };
             Ok(question.map(|it| (it, resolved)))
         })
         .await?
@@ -306,6 +315,8 @@ impl ConversationDirectory {
             own: None,
             summing: SummaryTask::default(),
             commands: CommandQueue::default(),
+            trial: None,
+            keeping: None,
             proposing: false,
             told: DirectoryTold::default(),
             unknown_told: BTreeSet::new(),

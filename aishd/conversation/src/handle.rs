@@ -9,6 +9,7 @@ use aishd_log::eviction::EvictedExchange;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::resource::{ResourceChange, ResourceData, ResourceHead, ResourceName};
 use aishd_log::time::Timestamp;
+use aishd_log::tried::TriedCommand;
 use aishd_rules::level_request::WantedLevel;
 pub use aishd_store::ReadError;
 use aishd_store::{PAGE_BYTES, Store, pages};
@@ -23,7 +24,7 @@ pub use crate::request_error::RequestError;
 use crate::requests::{
     AcceptedAsk, ActorReply, ActorRequest, AnswerOutcome, ArgumentEdit, AskAgain, AskRequest,
     BegunUserCommand, ConfirmAnswer, ConversationChange, LevelRequestOutcome, NorrisLaunch,
-    QueueChange, ResourceDone, RunControl, UserCommandRequest,
+    QueueChange, ResourceDone, RunControl, TrialRequest, UserCommandRequest,
 };
 use crate::view::follow::LogFollower;
 use crate::view::turn_record::{RecordProgress, TurnReport, first_result, report};
@@ -373,6 +374,15 @@ impl ConversationHandle {
         wanted: UserCommandRequest,
     ) -> Result<BegunUserCommand, RequestError> {
         self.request(|reply| ActorRequest::RunCommand(Box::new(wanted), reply))
+            .await
+    }
+
+    /// Returns once the trial has ended, and is in the log.
+    pub async fn try_command(
+        &self,
+        wanted: TrialRequest,
+    ) -> Result<Box<TriedCommand>, RequestError> {
+        self.request(|reply| ActorRequest::Try(Box::new(wanted), reply))
             .await
     }
 

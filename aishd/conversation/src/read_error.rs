@@ -21,6 +21,7 @@ impl ActorRequest {
             Self::CancelCommand(_, _, reply) => drop(reply.send(Err(error))),
             Self::DeleteUnused(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
+            Self::Try(_, reply) => drop(reply.send(Err(error))),
             Self::Keep(_, reply) => drop(reply.send(Err(error))),
             Self::Edited(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {

@@ -60,6 +60,8 @@ pub enum RequestError {
     BadAnswer(String),
     #[error("{0}")]
     BadCommand(String),
+    #[error("it was not tried: {0}")]
+    Untried(String),
     #[error("{0}")]
     Resource(ResourceChangeError),
     #[error("{0}")]

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use aish_proto::form::FormContent;
-use aish_proto::id::{ConfirmId, Seq, TurnId};
+use aish_proto::id::{ChangesId, ConfirmId, Seq, TurnId};
 use aishd_log::access::Access;
 use aishd_log::budget::BudgetLimits;
 use aishd_log::call_list::CallList;
@@ -21,6 +21,7 @@ use aishd_log::resource::{ResourceChange, ResourceChanged};
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
+use aishd_log::tried::TriedCommand;
 use aishd_rules::asking::Unasked;
 use aishd_rules::level_request::WantedLevel;
 use serde_json::{Map, Value};
@@ -71,8 +72,19 @@ pub struct ConfirmAnswer {
     /// What runs instead, for an edit.
     pub arguments: Option<Map<String, Value>>,
     pub reason: Option<String>,
+    /// The trial that is kept.
+    pub changes: Option<ChangesId>,
     /// What a form is filled in with.
     pub content: Option<FormContent>,
+    pub by: AnsweringPerson,
+}
+
+/// What a person wants tried before it is answered.
+#[derive(Clone, Debug)]
+pub struct TrialRequest {
+    pub confirm: ConfirmId,
+    /// Of what the person saw.
+    pub digest: ContentDigest,
     pub by: AnsweringPerson,
 }
 
@@ -210,6 +222,8 @@ pub(crate) enum ActorRequest {
     Launch(Box<NorrisLaunch>, ActorReply<AcceptedAsk>),
     Lead(RunControl, AnsweringPerson, ActorReply<RunStatus>),
     Answer(Box<ConfirmAnswer>, ActorReply<AnswerOutcome>),
+    /// Try the command of a question that waits; the reply comes when that has ended.
+    Try(Box<TrialRequest>, ActorReply<Box<TriedCommand>>),
     Keep(Box<PersonFact>, ActorReply<Result<KeptFact, BookError>>),
     Edited(Box<ArgumentEdit>, ActorReply<Confirm>),
     RunCommand(Box<UserCommandRequest>, ActorReply<BegunUserCommand>),

@@ -9,6 +9,7 @@ use aishd_rules::boundary::BoundaryGround;
 use aishd_rules::policy::Policy;
 use aishd_store::Store;
 use aishd_tools::ToolRunner;
+use aishd_tools::trial::TrialRoom;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::memory_book::MemoryBook;
@@ -35,6 +36,8 @@ pub struct ActorServices {
     pub allowances: ClientAllowances,
     /// What rules about tools are bound to.
     pub definitions: ToolDefinitions,
+    /// Where commands are tried.
+    pub trials: TrialRoom,
     /// What commands of runs are kept within.
     pub ground: Arc<BoundaryGround>,
     /// What servers count as a token.

@@ -125,6 +125,14 @@ pub enum AuditFact {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         approved: Vec<(ToolName, ContentDigest)>,
     },
+    /// A command was tried in layers over the files; nothing of it is real.
+    CommandTried {
+        confirm: ConfirmId,
+        subject: Option<DecisionSubject>,
+        /// Files, directories and links that it would change.
+        changed: u64,
+        ok: bool,
+    },
     /// From here on it may have had its effect.
     CallStarted {
         call: CallMark,

@@ -190,6 +190,8 @@ pub enum Decision {
     Edit,
     /// Denies, and ends the turn.
     Abort,
+    /// What the command changed when it was tried becomes real, and it does not run again.
+    Keep,
 }
 
 /// What became of a confirm.
@@ -311,7 +313,8 @@ impl Decision {
             | Self::AllowConversation
             | Self::AllowProvider
             | Self::RaiseOnly
-            | Self::Edit => true,
+            | Self::Edit
+            | Self::Keep => true,
             Self::Deny | Self::Abort => false,
         }
     }
@@ -320,7 +323,7 @@ impl Decision {
     pub fn raises(self) -> bool {
         match self {
             Self::AllowConversation | Self::AllowProvider | Self::RaiseOnly => true,
-            Self::AllowOnce | Self::Deny | Self::Edit | Self::Abort => false,
+            Self::AllowOnce | Self::Deny | Self::Edit | Self::Abort | Self::Keep => false,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use aish_proto::id::ResultId;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,39 +75,4 @@ pub enum BoundaryFailure {
     Failed,
     /// It failed inside, and what it printed sounds like the boundary.
     Stopped,
-}
-
-/// What a command came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandResult {
-    pub ending: CommandEnding,
-    /// What is shown of what it printed, or why there is nothing.
-    pub output: String,
-    /// Bytes that it printed, as far as they were read.
-    pub bytes: u64,
-    pub ms: u64,
-    /// The whole of it, in parts, where `output` is less.
-    pub kept: Option<(ResultId, Vec<String>)>,
-    /// The directory that it ran in.
-    pub ran_in: String,
-    /// Whether a boundary may be why it failed.
-    pub within: BoundaryFailure,
-    /// The conversation's directory was that and is this from now on.
-    pub moved: Option<(String, String)>,
-}
-
-impl CommandResult {
-    /// One that came to nothing; `why` says so in its output.
-    pub fn failed(why: String, ran_in: &str) -> Self {
-        Self {
-            ending: CommandEnding::Failed,
-            output: why,
-            bytes: 0,
-            ms: 0,
-            kept: None,
-            within: BoundaryFailure::None,
-            ran_in: ran_in.to_owned(),
-            moved: None,
-        }
-    }
 }

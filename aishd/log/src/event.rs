@@ -21,6 +21,7 @@ use crate::constraints::Constraints;
 use crate::ending::CommandEnding;
 use crate::environment::ClientVariables;
 use crate::eviction::{Eviction, LeftExchange};
+use crate::kept_result::KeptResult;
 use crate::norris::NorrisEvent;
 use crate::pinned_resource::PinnedEntry;
 use crate::resource::ResourceChanged;
@@ -33,6 +34,7 @@ use crate::time::Timestamp;
 use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_call::ToolCall;
 use crate::tool_name::Alias;
+use crate::tried::TriedCommand;
 use crate::turn_error::TurnError;
 use crate::usage::Usage;
 
@@ -158,6 +160,8 @@ pub enum Event {
     /// A person is asked. A turn that is concerned waits, over a restart too.
     #[serde(alias = "raise_requested", alias = "memory_proposed")]
     ConfirmRequested(Box<Confirm>),
+    /// The command that an open confirm is about was tried; its newest trial counts.
+    CommandTried(Box<TriedCommand>),
     /// Once for each confirm.
     ConfirmResolved(Box<Resolution>),
     /// The mark that a call was started: from here on it is never started again by itself.
@@ -380,13 +384,6 @@ pub struct RefusedCall {
     /// It was asked for elsewhere, and came with an import.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
-}
-
-/// A result that is kept whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptResult {
-    pub result: ResultId,
-    pub bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -262,6 +262,7 @@ impl ConversationState {
             Event::ModelUsed(paid) => self.used(record.turn, paid.usage),
             Event::BudgetChanged(changed) => self.budget = changed.budget,
             Event::ConfirmRequested(confirm) => self.asked_person(record, confirm),
+            Event::CommandTried(tried) => self.on_tried(record.seq, tried.confirm),
             Event::ConfirmResolved(resolution) => self.on_resolved(resolution),
             Event::ToolStarted {
                 call, name, digest, ..
@@ -383,6 +384,13 @@ impl ConversationState {
         }
         if let Event::FellBack { to, .. } = &record.event {
             began.fell_back = Some(to.clone());
+        }
+    }
+
+    fn on_tried(&mut self, at: Seq, confirm: ConfirmId) {
+        let mut open = self.confirms.iter_mut();
+        if let Some(open) = open.find(|it| it.id == confirm) {
+            open.tried = Some(at);
         }
     }
 

@@ -29,8 +29,8 @@ use jsonrpsee::RpcModule;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::answerer::answerer;
 use super::attached_clients::RoomSeat;
-use super::confirm::answerer;
 use super::connection::ClientConnection;
 use super::encoded_events::DeltaKey;
 use super::method_error::MethodError;

@@ -15,7 +15,7 @@ use aishd_platform::clock;
 use aishd_rules::allowances::{Allowance, AllowanceList};
 use jsonrpsee::RpcModule;
 
-use super::confirm::answerer;
+use super::answerer::answerer;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use aish_proto::answerer::Answerer;
 use aish_proto::confirm::{
     self as wire, Answer, AnswerParams, AnswerResult, ConfirmListResult, ConfirmParams,
     ConfirmPreviewParams, ConfirmPreviewResult, ConfirmRecord, ConfirmState, ConfirmWatchResult,
-    Get, List, Preview, Watch,
+    Get, List, Preview, Try, TryResult, Watch,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::form::{ElicitationContent, ElicitationRequest};
@@ -15,16 +14,17 @@ use aish_proto::{
     event as events, memory as shown_fact, permission as shown_upgrade, sampling as shown,
 };
 use aishd_conversation::questions::pending_questions::{PendingById, PendingQuestion};
-use aishd_conversation::requests::{AnswerOutcome, ArgumentEdit, ConfirmAnswer};
+use aishd_conversation::requests::{AnswerOutcome, ArgumentEdit, ConfirmAnswer, TrialRequest};
 use aishd_log::access::Access;
 use aishd_log::confirm::level::LevelSubject;
 use aishd_log::confirm::{
-    AnsweringPerson, Confirm, ConfirmCall, ConfirmFate, ConfirmSubject, Decision, FormSubject,
-    ModelSubject, Resolution,
+    Confirm, ConfirmCall, ConfirmFate, ConfirmSubject, Decision, FormSubject, ModelSubject,
+    Resolution,
 };
 use aishd_log::event::{Event, Record};
 use aishd_log::level_request::LevelStep;
 use aishd_log::state::ConversationState;
+use aishd_log::tool::ContentDigest;
 use aishd_mcp_messages::form;
 use aishd_platform::clock;
 use aishd_rules::sampling_request::{SamplingRequest, SamplingRole, read_bounded};
@@ -32,6 +32,7 @@ use jsonrpsee::RpcModule;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::answerer::answerer;
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, UnsentGuard, register};
@@ -46,6 +47,7 @@ pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Preview, _, _>(module, |call: MethodCall<Preview>| async move {
         preview(&call.server, call.params).await
     });
+    register::<Try, _, _>(module, try_command);
     register::<Answer, _, _>(module, answer);
 }
 
@@ -64,10 +66,17 @@ async fn list(call: MethodCall<List>) -> Result<ConfirmListResult, MethodError> 
 
 async fn get(server: &RpcServer, params: ConfirmParams) -> Result<ConfirmRecord, MethodError> {
     let found = server.directory.confirm(params.confirm).await?;
-    let (question, resolved) = found.ok_or_else(|| {
-        MethodError::new(ErrorKind::NotFound, "there is no such confirm").hint("aishctl confirm ls")
-    })?;
+    let (question, resolved) = found.ok_or_else(unknown)?;
     Ok(record(&question, resolved.as_ref()))
+}
+
+fn unknown() -> MethodError {
+    MethodError::new(ErrorKind::NotFound, "there is no such confirm").hint("aishctl confirm ls")
+}
+
+fn digest(text: &str) -> Result<ContentDigest, MethodError> {
+    text.parse()
+        .map_err(|error| MethodError::params(&format!("digest: {error}")))
 }
 
 async fn preview(
@@ -83,6 +92,27 @@ async fn preview(
     });
     Ok(ConfirmPreviewResult {
         request: requested(preview.await?),
+    })
+}
+
+async fn try_command(call: MethodCall<Try>) -> Result<TryResult, MethodError> {
+    let wanted = TrialRequest {
+        confirm: call.params.confirm,
+        digest: digest(&call.params.digest)?,
+        by: call.connection.person(),
+    };
+    let found = call.server.directory.confirm(wanted.confirm).await?;
+    let (question, _) = found.ok_or_else(unknown)?;
+    let tried = call
+        .server
+        .directory
+        .with(question.conversation, |handle| {
+            let wanted = wanted.clone();
+            async move { handle.try_command(wanted).await }
+        })
+        .await?;
+    Ok(TryResult {
+        tried: crate::tried::tried(*tried),
     })
 }
 
@@ -125,8 +155,7 @@ fn answering(
     connection: &ClientConnection,
     params: &AnswerParams,
 ) -> Result<ConfirmAnswer, MethodError> {
-    let digest = params.digest.parse();
-    let digest = digest.map_err(|error| MethodError::params(&format!("digest: {error}")))?;
+    let digest = digest(&params.digest)?;
     let arguments = params.arguments.as_deref().map(written).transpose()?;
     Ok(ConfirmAnswer {
         confirm: params.confirm,
@@ -138,11 +167,13 @@ fn answering(
             wire::Decision::Deny => Decision::Deny,
             wire::Decision::Edit => Decision::Edit,
             wire::Decision::Abort => Decision::Abort,
+            wire::Decision::Keep => Decision::Keep,
         },
         digest,
         arguments,
         reason: params.reason.clone(),
         content: params.content.clone(),
+        changes: params.changes,
         by: connection.person(),
     })
 }
@@ -284,6 +315,10 @@ fn record(question: &PendingQuestion, resolved: Option<&Record>) -> ConfirmRecor
             .as_ref()
             .map_or(ConfirmState::Pending, |(_, it)| state(it.fate)),
         request: requested(Confirm::clone(&question.confirm)),
+        tried: question
+            .tried
+            .as_deref()
+            .map(|it| crate::tried::tried(it.clone())),
         resolved_at: end.as_ref().map(|(at, _)| clock::rfc3339(*at)),
         resolution: end.map(|(_, it)| self::resolved(it)),
     }
@@ -432,15 +467,6 @@ pub(super) fn decision(decision: Decision) -> wire::Decision {
         Decision::Deny => wire::Decision::Deny,
         Decision::Edit => wire::Decision::Edit,
         Decision::Abort => wire::Decision::Abort,
-    }
-}
-
-pub(super) fn answerer(person: AnsweringPerson) -> Answerer {
-    Answerer {
-        client_id: person.client,
-        name: person.name,
-        tty: person.tty,
-        pid: person.pid,
-        uid: person.uid,
+        Decision::Keep => wire::Decision::Keep,
     }
 }

@@ -42,6 +42,7 @@ async fn doctor(call: MethodCall<Doctor>) -> Result<DoctorResult, MethodError> {
     checks.extend(servers.list.iter().map(|it| mcp(it)));
     checks.extend(spending(server));
     checks.push(boundary(server));
+    checks.push(trials(server).await);
     checks.push(store(server));
     Ok(DoctorResult { checks })
 }
@@ -318,6 +319,27 @@ fn boundary(server: &RpcServer) -> DoctorCheck {
                 format!("nothing holds their commands, so each is asked about: {why}"),
             ),
             "a kernel of 6.12 or later with landlock among its lsm= has what it takes",
+        ),
+    }
+}
+
+/// Whether a command can be tried before it is real.
+async fn trials(server: &RpcServer) -> DoctorCheck {
+    let tools = server.directory.tools();
+    match tools.misses_for_trials(server.directory.trials()).await {
+        None => check(
+            "trials",
+            CheckOutcome::Ok,
+            "a command can be tried in layers over the files first (t at its question)",
+        ),
+        Some(why) => fix(
+            check(
+                "trials",
+                CheckOutcome::Warn,
+                format!("no command can be tried here: {why}"),
+            ),
+            "it takes a kernel of 5.11 or later where everybody may make user namespaces (sysctl user.max_user_namespaces; on Ubuntu \
+             kernel.apparmor_restrict_unprivileged_userns, or a profile of AppArmor for aishd)",
         ),
     }
 }

@@ -221,6 +221,7 @@ impl LogOwner {
             Event::BudgetChanged(changed) => out!(usage::budget_changed(*changed)),
             Event::BudgetReached(reached) => out!(usage::reached(reached, self.conversation)),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
+            Event::CommandTried(tried) => out!(super::tried::tried(*tried)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
             Event::ToolStarted {
                 call,
@@ -338,12 +339,12 @@ impl LogOwner {
                 from: from.number(),
                 to: to.number(),
                 revoked,
-                by: by.map(confirms::answerer),
+                by: by.map(super::answerer::answerer),
                 confirm,
             }),
             Event::ConstraintsChanged { constraints, by } => out!(wire::PolicyChanged {
                 constraints: constraints_of(&constraints),
-                by: by.map(confirms::answerer),
+                by: by.map(super::answerer::answerer),
             }),
             Event::Evicted(eviction) => out!(wire::Evicted {
                 through: eviction.through,

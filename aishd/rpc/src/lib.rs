@@ -1,11 +1,13 @@
 //! The wire's server side: the socket, the lines, the methods, the subscriptions. Methods and params are
 //! jsonrpsee's; lines, batches, limits and subscriptions are ours.
 
+mod answerer;
 mod attach;
 mod attached_clients;
 mod audit;
 mod auto_approve;
 mod blob;
+mod changes;
 mod config;
 mod confirm;
 mod connection;
@@ -48,6 +50,7 @@ mod stored_result;
 mod tool_list;
 mod tool_run;
 mod transfer;
+mod tried;
 mod turn;
 mod turn_end;
 mod usage;
@@ -264,6 +267,7 @@ fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     saved_prompt::register_all(&mut module);
     pinned_resource::register_all(&mut module);
     blob::register_all(&mut module);
+    changes::register_all(&mut module);
     resource::register_all(&mut module);
     config::register_all(&mut module);
     module

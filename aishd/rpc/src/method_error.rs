@@ -133,7 +133,7 @@ impl From<RequestError> for MethodError {
             RequestError::BadAnswer(_) => {
                 Self::params(&message).hint("aishctl confirm show ID says how it is answered")
             }
-            RequestError::BadCommand(_) => Self::params(&message),
+            RequestError::BadCommand(_) | RequestError::Untried(_) => Self::params(&message),
             RequestError::AlreadyAtLevel { provider, .. } => Self::params(&message)
                 .hint(format!("aishctl perm revoke {provider} gives it its first level back")),
             RequestError::Resource(error) => match error {

@@ -18,7 +18,7 @@ use aishd_platform::clock;
 use aishd_rules::policy::{PolicyDecision, PolicyQuestion, decide};
 use jsonrpsee::RpcModule;
 
-use super::confirm::answerer;
+use super::answerer::answerer;
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::provider_name::provider_or_all;

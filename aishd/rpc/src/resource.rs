@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, blob, confirm, register};
+use super::{MethodCall, RpcServer, blob, register};
 
 /// Resources in one page: most, and unless fewer are asked for.
 const PAGE_MOST: u32 = 500;
@@ -214,7 +214,7 @@ fn author(author: ChangeAuthor) -> ResourceAuthor {
         },
         ChangeAuthor::Person(person) => ResourceAuthor {
             provider: None,
-            person: Some(confirm::answerer(person)),
+            person: Some(crate::answerer::answerer(person)),
         },
     }
 }

@@ -17,7 +17,7 @@ use aishd_model::routing::{self, Meant, RoutingSwitch};
 use aishd_platform::clock::rfc3339;
 use jsonrpsee::RpcModule;
 
-use super::confirm::answerer;
+use super::answerer::answerer;
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, config, register};

@@ -3,7 +3,7 @@
 use aish_proto::error::ErrorKind;
 use aish_proto::kept::{self as wire, BlockEncoding, ReadResult, ReadResultResult};
 use aishd_log::block::{BlockForm, BlockKind, KeptBlock};
-use aishd_log::event;
+use aishd_log::kept_result::KeptResult;
 use aishd_tools::builtin;
 use jsonrpsee::RpcModule;
 
@@ -47,7 +47,7 @@ async fn read_result(call: MethodCall<ReadResult>) -> Result<ReadResultResult, M
     })
 }
 
-pub(super) fn result(kept: event::KeptResult) -> wire::KeptResult {
+pub(super) fn result(kept: KeptResult) -> wire::KeptResult {
     wire::KeptResult {
         result: kept.result,
         bytes: kept.bytes,

@@ -14,7 +14,7 @@ use aishd_log::usage::Usage;
 use aishd_platform::clock;
 use jsonrpsee::RpcModule;
 
-use super::confirm::answerer;
+use super::answerer::answerer;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
 

@@ -29,5 +29,6 @@ pub mod registry;
 mod samples;
 pub mod sampling;
 pub mod sampling_request;
+pub mod secrets;
 pub mod server_request;
 pub mod tool_binding;

@@ -114,7 +114,9 @@ impl<'a> ContainedCommand<'a> {
     /// The same for one that was not even started.
     pub(super) fn of_refusal(error: &SpawnError) -> BoundaryFailure {
         match error {
-            SpawnError::Places { .. } | SpawnError::Kernel { .. } => BoundaryFailure::Stopped,
+            SpawnError::Places { .. }
+            | SpawnError::Kernel { .. }
+            | SpawnError::Contained { .. } => BoundaryFailure::Stopped,
             _ => BoundaryFailure::None,
         }
     }

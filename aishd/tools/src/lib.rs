@@ -7,6 +7,7 @@ pub mod registry;
 mod result;
 mod result_blocks;
 pub mod shell;
+pub mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,12 +15,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_log::ending::CommandResult;
+use aishd_log::command_result::CommandResult;
+use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Pattern;
 use aishd_log::pinned_resource::{PinnedContent, PinnedEntry};
 use aishd_log::shell as command;
 use aishd_log::tool::Tool;
 use aishd_log::tool_name::Alias;
+use aishd_log::tried::ChangeSummary;
 use aishd_mcp::call_listener::CallListener;
 use aishd_mcp::hub::Hub;
 pub use aishd_mcp::{
@@ -42,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 use self::registry::{CallContext, ManifestRunner, RunnerJob};
 use self::result::judged;
 pub use self::result::{CallProgress, ToolOutput, returned};
+use self::trial::{Trial, TrialRoom};
 
 /// What a call says that waits to be heard.
 const NOTES: usize = 64;
@@ -255,6 +259,36 @@ impl ToolRunner {
     ) -> CommandResult {
         let children = self.runner.children();
         shell::run(children, command, setting, limits, cancel, print).await
+    }
+
+    /// Why nothing can be tried here.
+    pub async fn misses_for_trials(&self, room: &TrialRoom) -> Option<String> {
+        let missing = room.missing(self.runner.children()).await;
+        missing.map(str::to_owned)
+    }
+
+    /// Runs a command in the layers of a trial to its end, or until it is cancelled, and says what it changed.
+    ///
+    /// # Errors
+    /// Why it did not begin, or why what it changed cannot be read; the layers are gone then.
+    pub async fn try_command(
+        &self,
+        command: &str,
+        setting: &CommandSetting,
+        limits: shell::CommandLimits,
+        cancel: &CancellationToken,
+        trial: Trial,
+    ) -> Result<(CommandResult, ChangeSummary), String> {
+        let children = self.runner.children();
+        let ended = shell::run_tried(children, command, setting, limits, cancel, &trial).await;
+        let ended = match ended {
+            Ok(ended) if ended.ending != CommandEnding::Cancelled => ended,
+            other => {
+                return Err(other.err().unwrap_or_else(|| "it was cancelled".to_owned()));
+            }
+        };
+        let read = tokio::task::spawn_blocking(move || trial.end(ended)).await;
+        read.unwrap_or_else(|panic| Err(panic.to_string()))
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_log::ending::{BoundaryFailure, CommandEnding, CommandResult};
+use aishd_log::command_result::{CommandResult, WholeOutput};
+use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::shell::PROVIDER;
 use aishd_platform::failpoint;
 use aishd_process::child::Child;
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::ToolOutput;
 use super::contained_command::ContainedCommand;
 use super::result::returned;
+use super::trial::Trial;
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -133,7 +135,7 @@ pub(super) async fn run(
     };
     let spec = spec(command, setting, inside.as_ref());
     let spawned = cancel.run_until_cancelled(children.spawn(&spec)).await;
-    let mut child = match spawned {
+    let child = match spawned {
         Some(Ok(child)) => child,
         other => {
             if let Some(inside) = inside {
@@ -147,51 +149,53 @@ pub(super) async fn run(
         limit: limits.output_bytes,
         print,
     };
-    let wants_terminal = needs_terminal::is_wanted_by(command, setting);
-    let time = if wants_terminal {
-        limits.time.min(needs_terminal::PATIENCE)
-    } else {
-        limits.time
-    };
-    let over = begun + time;
-    let ending = tokio::select! {
-        biased;
-        () = cancel.cancelled() => None,
-        () = sleep_until(over) => Some(CommandEnding::TimedOut {
-            after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
-        }),
-        ending = heard.listen(&mut child) => Some(ending),
-    };
-    if ending.is_some() {
-        // Nothing of it is left when its end is told.
-        child.end(Duration::ZERO).await;
-    } else {
-        // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
-        drop(child);
-    }
-    if ending.is_some_and(CommandEnding::is_failure)
-        && (wants_terminal || needs_terminal::is_missed_in(&heard.text.whole))
-    {
-        heard.remark(needs_terminal::NONE);
-    }
+    let ending = heard
+        .hear_to_the_end(child, (command, setting), limits, cancel, begun)
+        .await;
     let within = match inside {
         Some(inside) => heard.end_inside(inside, ending, children).await,
         None => BoundaryFailure::None,
     };
-    let text = heard.text.finish();
-    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let bytes = text.len() as u64;
-    let shown = returned(ToolOutput::from_text(text), ms, limits.shown_chars);
     CommandResult {
-        ending: ending.unwrap_or(CommandEnding::Cancelled),
-        output: shown.content,
-        bytes,
-        ms,
-        kept: shown.kept,
         within,
-        ran_in: setting.cwd.clone(),
-        moved: None,
+        ..heard.result(ending, setting, limits, begun)
     }
+}
+
+/// As [`run`], in the layers of a trial.
+pub(super) async fn run_tried(
+    children: &Children,
+    command: &str,
+    setting: &CommandSetting,
+    limits: CommandLimits,
+    cancel: &CancellationToken,
+    trial: &Trial,
+) -> Result<CommandResult, String> {
+    let begun = Instant::now();
+    let mut spec = spec(command, setting, None);
+    // Nothing that is started by text that nobody has approved is a client of ours.
+    spec.provider = None;
+    // With containment, only what is declared is there.
+    let base = children.base().iter();
+    spec.env
+        .extend(base.map(|(name, value)| (name.clone(), value.clone())));
+    spec.env.extend(setting.variables.clone());
+    spec.env.retain(|name, _| !Trial::cut(name));
+    spec.contained = Some(Box::new(trial.containment.clone()));
+    let child = match cancel.run_until_cancelled(children.spawn(&spec)).await {
+        Some(Ok(child)) => child,
+        Some(Err(error)) => return Err(not_started(&error)),
+        None => return Err("it was cancelled".to_owned()),
+    };
+    let mut heard = CommandHeard {
+        text: PieceText::default(),
+        limit: limits.output_bytes,
+        print: |_: &str| {},
+    };
+    let ending = heard
+        .hear_to_the_end(child, (command, setting), limits, cancel, begun)
+        .await;
+    Ok(heard.result(ending, setting, limits, begun))
 }
 
 fn spec(
@@ -242,6 +246,71 @@ struct CommandHeard<P> {
 }
 
 impl<P: FnMut(&str)> CommandHeard<P> {
+    /// Reads until the command ends, its time is over, or somebody cancels: then it is `None`, and something of it may run on
+    /// for a moment.
+    async fn hear_to_the_end(
+        &mut self,
+        mut child: Child,
+        (command, setting): (&str, &CommandSetting),
+        limits: CommandLimits,
+        cancel: &CancellationToken,
+        begun: Instant,
+    ) -> Option<CommandEnding> {
+        let wants_terminal = needs_terminal::is_wanted_by(command, setting);
+        let time = if wants_terminal {
+            limits.time.min(needs_terminal::PATIENCE)
+        } else {
+            limits.time
+        };
+        let over = begun + time;
+        let ending = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            () = sleep_until(over) => Some(CommandEnding::TimedOut {
+                after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            }),
+            ending = self.listen(&mut child) => Some(ending),
+        };
+        if ending.is_some() {
+            // Nothing of it is left when its end is told.
+            child.end(Duration::ZERO).await;
+        } else {
+            // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
+            drop(child);
+        }
+        if ending.is_some_and(CommandEnding::is_failure)
+            && (wants_terminal || needs_terminal::is_missed_in(&self.text.whole))
+        {
+            self.remark(needs_terminal::NONE);
+        }
+        ending
+    }
+
+    fn result(
+        self,
+        ending: Option<CommandEnding>,
+        setting: &CommandSetting,
+        limits: CommandLimits,
+        begun: Instant,
+    ) -> CommandResult {
+        let text = self.text.finish();
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let bytes = text.len() as u64;
+        let shown = returned(ToolOutput::from_text(text), ms, limits.shown_chars);
+        CommandResult {
+            ending: ending.unwrap_or(CommandEnding::Cancelled),
+            output: shown.content,
+            bytes,
+            ms,
+            kept: shown
+                .kept
+                .map(|(result, parts)| WholeOutput::New(result, parts)),
+            within: BoundaryFailure::None,
+            ran_in: setting.cwd.clone(),
+            moved: None,
+        }
+    }
+
     async fn listen(&mut self, child: &mut Child) -> CommandEnding {
         let limit = self.limit;
         let Some(mut stdout) = child.stdout.take() else {

@@ -79,6 +79,7 @@ pub(super) async fn allow(
             digest: request.digest.clone(),
             arguments: None,
             reason: None,
+            changes: None,
             content: (!given.is_empty()).then_some(content),
         }
     };
@@ -100,7 +101,9 @@ fn dialog(record: &ConfirmRecord) -> io::Result<Option<AnswerParams>> {
             PromptReaction::Say(_) if !question.is_filled_in() => return Ok(None),
             PromptReaction::Say(text) => stderr.write_all(text.as_bytes())?,
             PromptReaction::Answer(params) => return Ok(Some(*params)),
-            PromptReaction::Edit(_) => return Ok(None),
+            PromptReaction::Edit(_) | PromptReaction::Try(_) | PromptReaction::Diff(_) => {
+                return Ok(None);
+            }
         }
         stderr.flush()?;
         if first {

@@ -216,6 +216,14 @@ impl ConfirmWatch<'_> {
                 let text = self.prompter.edit(&link.caller, words, arguments).await;
                 self.put(&text);
             }
+            PromptReaction::Try(params) => {
+                let text = self.prompter.try_first(&link.caller, params).await;
+                self.put(&text);
+            }
+            PromptReaction::Diff(params) => {
+                let text = self.prompter.diff(&link.caller, params).await;
+                self.put(&text);
+            }
             PromptReaction::Answer(params) => self.answer(*params, link).await?,
         }
         Ok(())

@@ -105,7 +105,7 @@ impl Card for CommandCard<'_> {
         let yes = yes_in_help(self.request);
         format!(
             "  {yes}      this command, once\n  n, no       it does not run; what follows is told to the model as the reason\n{always}  \
-             e, edit     another command, in your editor; it is shown before it runs\n  v, view     all of it\n  \
+             t, try      in layers over the files: what it would change is shown before it is real\n  e, edit     another command, in your editor; it is shown before it runs\n  v, view     all of it\n  \
              abort       it does not run, and the turn ends\n"
         )
     }

@@ -3,12 +3,12 @@
 use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
 
-use super::{decision_for, file_diff, holds_up, wants_whole_word};
+use super::{can_be_tried, decision_for, file_diff, holds_up, wants_whole_word};
 
 /// Words that answer some question, or lead on at it.
-const ANSWERS: [&str; 17] = [
+const ANSWERS: [&str; 21] = [
     "y", "yes", "n", "no", "a", "always", "r", "raise", "e", "edit", "d", "diff", "v", "view",
-    "abort", "allow", "deny",
+    "abort", "allow", "deny", "t", "try", "keep", "run",
 ];
 
 /// What somebody typed at a question.
@@ -21,6 +21,8 @@ pub enum ConsentWord {
     Help,
     /// With other arguments.
     Edit,
+    /// It is to run in layers over the files first.
+    Try,
     /// It means nothing here; nothing happens.
     Unclear(String),
 }
@@ -48,6 +50,7 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> ConsentWord {
         ("e" | "edit", None) if takes(Decision::Edit) => return ConsentWord::Edit,
         ("v" | "view", None) => return ConsentWord::View,
         ("d" | "diff", None) if file_diff::is_possible(request) => return ConsentWord::Diff,
+        ("t" | "try", None) if can_be_tried(request) => return ConsentWord::Try,
         ("?" | "help", None) => return ConsentWord::Help,
         _ => None,
     };
@@ -56,6 +59,20 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> ConsentWord {
             ConsentWord::Decide(decision, None)
         }
         Some(_) | None => ConsentWord::Unclear(typed.to_owned()),
+    }
+}
+
+/// The same at a command that was tried: a yes keeps what it changed.
+pub fn word_of_tried(typed: &str, request: &ConfirmRequested) -> ConsentWord {
+    let whole_word = wants_whole_word(request);
+    match typed.trim() {
+        "yes" | "keep" => ConsentWord::Decide(Decision::Keep, None),
+        "y" | "k" if !whole_word => ConsentWord::Decide(Decision::Keep, None),
+        "run" => ConsentWord::Decide(Decision::AllowOnce, None),
+        "r" if !whole_word => ConsentWord::Decide(Decision::AllowOnce, None),
+        "d" | "diff" => ConsentWord::Diff,
+        "a" | "always" | "e" | "edit" => ConsentWord::Unclear(typed.to_owned()),
+        _ => word(typed, request),
     }
 }
 

@@ -81,6 +81,7 @@ impl Conversation {
                 let result = self.answer(*answering).await;
                 let _client_left = reply.send(result);
             }
+            ActorRequest::Try(wanted, reply) => self.try_command(&wanted, reply),
             ActorRequest::Keep(said, reply) => {
                 let result = self.keep_said(*said).await;
                 let _client_left = reply.send(Ok(result));

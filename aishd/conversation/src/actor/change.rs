@@ -134,6 +134,7 @@ impl Conversation {
         if let Err(error) = self.services.store.delete(self.id, vec![]).await {
             tracing::warn!(%error, "clear up after a deleted conversation");
         }
+        self.forget_trials();
         self.services.pending.remove_all_of(self.id);
         self.registration.remove();
         self.publisher

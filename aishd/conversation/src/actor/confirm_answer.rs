@@ -246,11 +246,8 @@ impl Conversation {
             self.expire(&confirm).await;
             return Ok(AnswerOutcome::Expired);
         }
-        if answering.digest != confirm.digest {
+        if !self.is_what_was_seen(&answering, &confirm).await? {
             return Ok(AnswerOutcome::ArgumentsChanged);
-        }
-        if !confirm.options.contains(&answering.decision) {
-            return Err(bad("this confirm does not take that answer"));
         }
         if answering.content.is_some() {
             return Err(bad("only a form has content"));
@@ -300,6 +297,34 @@ impl Conversation {
             return Err(RequestError::Storage(why.to_owned()));
         }
         Ok(AnswerOutcome::Resolved)
+    }
+
+    /// Whether somebody has seen what the answer is to: the question as it is, and the trial that is to be kept.
+    async fn is_what_was_seen(
+        &self,
+        answering: &ConfirmAnswer,
+        confirm: &Confirm,
+    ) -> Result<bool, RequestError> {
+        if answering.digest != confirm.digest {
+            return Ok(false);
+        }
+        if answering.decision != Decision::Keep {
+            return match confirm.options.contains(&answering.decision) {
+                true => Ok(true),
+                false => Err(bad("this confirm does not take that answer")),
+            };
+        }
+        let tried = self.services.pending.tried_of(confirm.id);
+        let tried = tried.ok_or_else(|| bad("nothing of it was tried; `confirm/try` does"))?;
+        if answering.changes != Some(tried.changes) {
+            return Ok(false);
+        }
+        match self.cannot_be_kept(&tried).await {
+            None => Ok(true),
+            Some(why) => Err(bad(&format!(
+                "it cannot be kept: {why}; try it again, or let it run for real"
+            ))),
+        }
     }
 
     /// What the call that is to run is bound to, if all that the answer allows is what was asked about. One look at the
@@ -413,7 +438,8 @@ impl Conversation {
             | Decision::RaiseOnly
             | Decision::Deny
             | Decision::Edit
-            | Decision::Abort => vec![],
+            | Decision::Abort
+            | Decision::Keep => vec![],
         }
     }
 
@@ -478,10 +504,17 @@ impl Conversation {
         for record in records {
             if let Some(question) = PendingQuestion::of(self.id, record) {
                 noted = true;
+                if question.turn.is_some() {
+                    self.keep_nothing();
+                }
                 self.services.pending.add(question);
+            }
+            if let Event::CommandTried(tried) = &record.event {
+                self.note_tried(tried);
             }
             if let Event::ConfirmResolved(resolution) = &record.event {
                 noted = true;
+                self.end_trial(resolution);
                 self.services.pending.remove(resolution.confirm);
             }
         }

@@ -187,6 +187,7 @@ impl Conversation {
             TaskOutcome::Opinion(turn, opined) => self.opined(turn, *opined).await,
             TaskOutcome::Summed(summed) => self.summed(*summed).await,
             TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
+            TaskOutcome::Tried(confirm, ended) => self.tried(confirm, *ended).await,
             TaskOutcome::Proposed(by, outcome) => self.proposed(&by, outcome).await,
             TaskOutcome::Left(left) => self.begin_with(*left),
             TaskOutcome::Found(turn, stream, discovery) => {
@@ -261,7 +262,15 @@ impl Conversation {
                     TaskOutcome::Turn(turn, Box::new(call::run(started).await))
                 });
             }
-            Effect::RunCommand { call, run } => {
+            Effect::RunCommand {
+                call,
+                keeps: Some(confirm),
+                ..
+            } => {
+                active.note_action(None);
+                self.start_keeping(turn, call, confirm);
+            }
+            Effect::RunCommand { call, run, .. } => {
                 active.note_action(Some(&run));
                 self.start_command(turn, call, *run, token);
             }

@@ -92,7 +92,7 @@ impl Conversation {
     }
 
     /// What commands of the running turn run with: the conversation's directory, and what its asker's client gave.
-    fn setting_of_turn(&self) -> Arc<CommandSetting> {
+    pub(crate) fn setting_of_turn(&self) -> Arc<CommandSetting> {
         let seq = self
             .state
             .running

@@ -92,10 +92,12 @@ impl Conversation {
         let mut records = vec![];
         let confirms = self.state.confirms.iter();
         for open in confirms.filter(|it| waits || it.aside.is_some()) {
-            match self.services.store.record(self.id, open.seq) {
-                Ok(record) => records.extend(record),
-                Err(error) => {
-                    tracing::warn!(conversation = %self.id, confirm = %open.id, %error, "an open confirm cannot be read");
+            for seq in [Some(open.seq), open.tried].into_iter().flatten() {
+                match self.services.store.record(self.id, seq) {
+                    Ok(record) => records.extend(record),
+                    Err(error) => {
+                        tracing::warn!(conversation = %self.id, confirm = %open.id, %error, "an open confirm cannot be read");
+                    }
                 }
             }
         }

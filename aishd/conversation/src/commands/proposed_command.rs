@@ -3,7 +3,8 @@
 
 use std::panic::AssertUnwindSafe;
 
-use aishd_log::ending::{CommandEnding, CommandResult};
+use aishd_log::command_result::CommandResult;
+use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::shell::{ProposedLine, why_it_cannot_run};
 use aishd_rules::gate::ApprovedCommand;

@@ -171,6 +171,7 @@ fn is_taken_along(event: &Event) -> bool {
             | Event::RecordLost {}
             // Consent was given for the original.
             | Event::ConfirmRequested(_)
+            | Event::CommandTried(_)
             | Event::ConfirmResolved(_)
             | Event::PermissionChanged { .. }
             | Event::Norris(NorrisEvent::Launched(_))

@@ -199,7 +199,8 @@ pub(crate) fn filled(
             | Decision::AllowConversation
             | Decision::AllowProvider
             | Decision::RaiseOnly
-            | Decision::Edit => (Filled::Declined, ConfirmFate::Denied),
+            | Decision::Edit
+            | Decision::Keep => (Filled::Declined, ConfirmFate::Denied),
         });
     }
     let ConfirmSubject::Form(subject) = &confirm.subject else {

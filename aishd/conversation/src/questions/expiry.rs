@@ -98,6 +98,7 @@ mod tests {
             subject: None,
             call: None,
             aside: None,
+            tried: None,
         }
     }
 

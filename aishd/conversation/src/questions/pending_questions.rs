@@ -9,6 +9,8 @@ use aishd_log::confirm::memory::MemorySubject;
 use aishd_log::confirm::{Confirm, ConfirmSubject};
 use aishd_log::event::{Event, Record};
 use aishd_log::time::Timestamp;
+use aishd_log::tried::TriedCommand;
+use aishd_store::{ReadError, Store};
 use tokio::sync::watch;
 
 /// Cheap to clone.
@@ -30,6 +32,8 @@ pub struct PendingQuestion {
     pub seq: Seq,
     pub requested_at: Timestamp,
     pub confirm: Box<Confirm>,
+    /// The newest trial of its command.
+    pub tried: Option<Arc<TriedCommand>>,
 }
 
 impl PendingQuestion {
@@ -44,7 +48,20 @@ impl PendingQuestion {
             seq: record.seq,
             requested_at: record.at,
             confirm: confirm.clone(),
+            tried: None,
         })
+    }
+
+    /// The same with the newest trial of its command, as an open question has it.
+    pub(crate) fn with_trial(mut self, store: &Store) -> Result<Self, ReadError> {
+        let state = store.state(self.conversation)?;
+        let seq = state.and_then(|it| it.open_confirm(self.confirm.id)?.tried);
+        let Some(seq) = seq else { return Ok(self) };
+        let record = store.record(self.conversation, seq)?;
+        if let Some(Event::CommandTried(tried)) = record.map(|it| it.event) {
+            self.tried = Some(Arc::new(*tried));
+        }
+        Ok(self)
     }
 
     /// The event that asks.
@@ -96,6 +113,26 @@ impl PendingQuestions {
         self.open.send_modify(|open| {
             Arc::make_mut(open).insert(question.confirm.id, Arc::new(question));
         });
+    }
+
+    /// The newest trial of an open question.
+    pub(crate) fn tried_of(&self, confirm: ConfirmId) -> Option<Arc<TriedCommand>> {
+        self.open.borrow().get(&confirm)?.tried.clone()
+    }
+
+    /// Another trial than before counts; the one before.
+    pub(crate) fn tried(&self, tried: &TriedCommand) -> Option<Arc<TriedCommand>> {
+        let mut before = None;
+        self.open.send_if_modified(|open| {
+            let question = Arc::make_mut(open).get_mut(&tried.confirm);
+            let Some(question) = question else {
+                return false;
+            };
+            let question = Arc::make_mut(question);
+            before = question.tried.replace(Arc::new(tried.clone()));
+            true
+        });
+        before
     }
 
     pub(crate) fn remove(&self, confirm: ConfirmId) {

@@ -59,6 +59,12 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
             rule: rule.clone(),
             confirm: *confirm,
         },
+        Event::CommandTried(tried) => AuditFact::CommandTried {
+            confirm: tried.confirm,
+            subject: DecisionSubject::named(TOOL, tried.digest),
+            changed: tried.changed.count,
+            ok: tried.ending.is_success(),
+        },
         Event::ToolResult { .. } => return ended(before, event),
         Event::ShellStarted {
             call,

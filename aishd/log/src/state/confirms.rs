@@ -26,6 +26,9 @@ pub struct OpenConfirm {
     /// What it is about, where no turn waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aside: Option<AsideSubject>,
+    /// Where the newest trial of its command stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Seq>,
 }
 
 /// What is asked while no turn waits.
@@ -53,6 +56,7 @@ impl OpenConfirm {
                 | ConfirmSubject::Form(_)
                 | ConfirmSubject::Model(_) => None,
             },
+            tried: None,
         }
     }
 
@@ -109,6 +113,7 @@ impl From<OlderLevel> for OpenConfirm {
             subject: None,
             call: None,
             aside: Some(AsideSubject::Level(older.upgrade)),
+            tried: None,
         }
     }
 }
@@ -123,6 +128,7 @@ impl From<OlderMemory> for OpenConfirm {
             subject: None,
             call: None,
             aside: Some(AsideSubject::Memory),
+            tried: None,
         }
     }
 }

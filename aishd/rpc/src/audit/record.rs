@@ -19,7 +19,8 @@ use aishd_log::tool_name::Alias;
 use aishd_logging::Redactor;
 use aishd_platform::clock;
 
-use crate::confirm::{answerer, decision};
+use crate::answerer::answerer;
+use crate::confirm::decision;
 use crate::event_conversion::denied;
 use crate::provider_name::provider_or_all;
 
@@ -31,6 +32,7 @@ pub(super) fn subject(told: &What) -> Option<&DecisionSubject> {
         What::ConfirmRequested { subject, .. } => Some(subject),
         What::ConfirmResolved { subject, .. }
         | What::NoticeGiven { subject, .. }
+        | What::CommandTried { subject, .. }
         | What::CallStarted { subject, .. }
         | What::CallEnded { subject, .. }
         | What::CallRefused { subject, .. } => subject.as_ref(),
@@ -169,6 +171,21 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             record.waited_ms = waited_ms;
             record.approved = approved.iter().map(|(tool, _)| tool.to_string()).collect();
             AuditKind::ConfirmResolved
+        }
+        What::CommandTried {
+            confirm,
+            changed,
+            ok,
+            subject: _,
+        } => {
+            record.confirm = Some(confirm);
+            record.because = Some(format!("{changed} changed in layers"));
+            record.outcome = Some(if ok {
+                AuditOutcome::Ok
+            } else {
+                AuditOutcome::Failed
+            });
+            AuditKind::CommandTried
         }
         What::CallStarted {
             call,

@@ -1,6 +1,7 @@
 use aishd_log::ending::CommandEnding;
-use aishd_log::event::{Attachment, KeptResult, PresetSource, StopReason};
+use aishd_log::event::{Attachment, PresetSource, StopReason};
 use aishd_log::eviction::Eviction;
+use aishd_log::kept_result::KeptResult;
 use aishd_log::time::Timestamp;
 use serde_json::Map;
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aish_proto::id::ConfirmId;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand};
 
@@ -27,6 +28,8 @@ pub enum Effect {
     RunCommand {
         call: String,
         run: Box<ApprovedCommand>,
+        /// What was tried at this confirm becomes real, and nothing runs.
+        keeps: Option<ConfirmId>,
     },
     /// Drop whatever of this turn is under way.
     Abandon,

@@ -3,8 +3,8 @@
 use aish_proto::id::ResultId;
 use aishd_log::access::Access;
 use aishd_log::block::KeptBlock;
+use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::Resolution;
-use aishd_log::ending::CommandResult;
 use aishd_log::event::{Event, StopReason};
 use aishd_log::eviction::Eviction;
 use aishd_log::resource::{ResourceChange, ResourceChanged};

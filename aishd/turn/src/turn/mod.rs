@@ -5,6 +5,7 @@
 //! does not pass through here; what the machine needs to know of it comes with the end of the stream.
 
 mod call_list_progress;
+mod denials;
 mod effect;
 mod fall_back;
 mod input;
@@ -33,7 +34,8 @@ pub use pending_actions::{OwedReplies, command_of, not_begun, unfinished_command
 pub use round::{finish, refuse_calls, unknown_effect};
 
 use self::call_list_progress::ReadyCall;
-use self::round::{Denials, Progress, Round, refused, reply};
+use self::denials::Denials;
+use self::round::{Progress, Round, refused, reply};
 use crate::run::RunState;
 
 /// The longest `Retry-After` that is waited for.

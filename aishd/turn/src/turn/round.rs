@@ -3,27 +3,23 @@
 //!
 //! Every call gets exactly one reply, whatever happens.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use aish_proto::id::ConfirmId;
+use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Denial, Resolution};
-use aishd_log::ending::{CommandEnding, CommandResult};
-use aishd_log::event::{Event, KeptResult, ProviderLevel, RefusedCall, StopReason};
+use aishd_log::ending::CommandEnding;
+use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
+use aishd_log::kept_result::KeptResult;
 use aishd_log::shell::{OutputUse, ProposedLine};
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
 use super::call_list_progress::edited_note;
+use super::denials::Denials;
 use super::input::{CallReturn, ConfirmEnd};
 use super::{Effect, OwedReplies, Step};
-
-/// So often a person is asked about the same call in one turn.
-const MAX_DENIALS: u32 = 3;
-
-/// How often a person said no to the same call in this turn.
-#[derive(Debug, Default)]
-pub(super) struct Denials(HashMap<ContentDigest, u32>);
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Round {
@@ -32,11 +28,20 @@ pub(super) struct Round {
     running: Vec<OwedCall>,
     asking: Option<Box<Confirm>>,
     /// What a person said yes to, until the call has begun.
-    approval: Option<(ConfirmId, ContentDigest)>,
+    approval: Option<Approval>,
     /// Its next command waits for one that is not of this round.
     held: bool,
     /// What becomes of the outputs of commands.
     given: OutputUse,
+}
+
+/// A person's yes, until what it is to has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Approval {
+    confirm: ConfirmId,
+    digest: ContentDigest,
+    /// What was tried becomes real in the place of running it.
+    keeps: bool,
 }
 
 /// What has no reply yet.
@@ -122,7 +127,7 @@ impl Round {
     fn judge(&self, step: &mut Step) {
         step.effects.push(Effect::Judge {
             owing: self.rest.iter().map(|it| it.what.clone()).collect(),
-            approved: self.approval.map(|(_, digest)| digest),
+            approved: self.approval.map(|it| it.digest),
         });
     }
 
@@ -161,7 +166,7 @@ impl Round {
                         self.rest.push_front(owed);
                         break;
                     }
-                    self.begin(owed, go, approval.map(|(confirm, _)| confirm), step);
+                    self.begin(owed, go, approval.map(|it| it.confirm), step);
                     if alone {
                         break;
                     }
@@ -171,7 +176,7 @@ impl Round {
                         self.rest.push_front(owed);
                         break;
                     }
-                    self.execute(owed, *run, approval.map(|(confirm, _)| confirm), step);
+                    self.execute(owed, *run, approval, step);
                     break;
                 }
                 CallJudgement::Later => {
@@ -234,14 +239,16 @@ impl Round {
         &mut self,
         owed: OwedCall,
         run: ApprovedCommand,
-        confirm: Option<ConfirmId>,
+        approval: Option<Approval>,
         step: &mut Step,
     ) {
         let call = owed.what.id().to_owned();
+        let confirm = approval.map(|it| it.confirm);
         step.events.push(run.started(&call, confirm, self.given));
         step.effects.push(Effect::RunCommand {
             call,
             run: Box::new(run),
+            keeps: approval.filter(|it| it.keeps).map(|it| it.confirm),
         });
         self.running.push(owed);
     }
@@ -273,7 +280,11 @@ impl Round {
                     owed.what.edit(&edited);
                     owed.edited = Some(edited);
                 }
-                self.approval = Some((confirm, digest));
+                self.approval = Some(Approval {
+                    confirm,
+                    digest,
+                    keeps: decision == Some(Decision::Keep),
+                });
                 self.judge(step);
                 return Progress::Waits;
             }
@@ -473,12 +484,7 @@ pub fn finish(proposed: &ProposedLine, ended: CommandResult, given: OutputUse, s
     } = ended;
     step.events
         .extend(moved.map(|(from, cwd)| Event::CwdChanged { cwd, from }));
-    let kept = kept.map(|(result, parts)| {
-        let bytes = parts.iter().map(|it| it.len() as u64).sum();
-        let part = |text| Event::ResultKept { result, text };
-        step.events.extend(parts.into_iter().map(part));
-        KeptResult { result, bytes }
-    });
+    let kept = kept.map(|it| it.store(&mut step.events));
     step.events.push(Event::ShellFinished {
         call: proposed.call.clone(),
         command: proposed.command.clone(),
@@ -492,16 +498,6 @@ pub fn finish(proposed: &ProposedLine, ended: CommandResult, given: OutputUse, s
         refused: None,
         given,
     });
-}
-
-impl Denials {
-    fn add(&mut self, digest: ContentDigest) {
-        *self.0.entry(digest).or_default() += 1;
-    }
-
-    fn are_enough(&self, digest: ContentDigest) -> bool {
-        self.0.get(&digest).is_some_and(|it| *it >= MAX_DENIALS)
-    }
 }
 
 /// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.

@@ -1,7 +1,8 @@
 //! The words of a script, and how what the turn says is written down.
 
 use aish_proto::id::Seq;
-use aishd_log::ending::{BoundaryFailure, CommandEnding, CommandResult};
+use aishd_log::command_result::CommandResult;
+use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::norris::NorrisEvent;
 use aishd_model::reply::HttpDetail;
 

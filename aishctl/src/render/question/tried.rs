@@ -1,0 +1,156 @@
+//! What a command came to that was tried while its question waits: the head of what it printed, and each file that it would
+//! change. All of it is the command's text, and made safe.
+
+use aish_proto::changes::{ChangedFile, FileChange};
+use aish_proto::event::{CommandTried, ConfirmRequested};
+
+use super::wants_whole_word;
+use crate::render::command_frame;
+use crate::safe;
+
+/// Lines of the output that are shown; the log has the rest.
+const MOST_LINES: usize = 12;
+
+/// Rows for everybody who looks on.
+pub fn rows(number: Option<u32>, tried: &CommandTried) -> Vec<String> {
+    let name = number.map_or_else(|| "a command".to_owned(), |it| format!("c{it}"));
+    let mut rows = vec![format!(
+        "  ┌ {name} tried: {}",
+        safe::visible(&tried.command)
+    )];
+    let mut lines = tried.output.lines();
+    let shown = lines.by_ref().take(MOST_LINES);
+    rows.extend(shown.map(|it| format!("  │ {}", safe::visible(it))));
+    let more = lines.count();
+    if more > 0 {
+        rows.push(format!("  │ … {more} lines more"));
+    }
+    let how = command_frame::how_it_ended(
+        tried.ending,
+        tried.exit_code,
+        tried.signal,
+        Some(tried.ms),
+        " · ",
+    );
+    let count = match tried.changed.count {
+        0 => "changed no files".to_owned(),
+        1 => "1 file would change".to_owned(),
+        count => format!("{count} files would change"),
+    };
+    rows.push(format!("  └ {how} · {count}; nothing of it is real yet"));
+    rows.extend(tried.changed.listed.iter().map(file));
+    let unlisted =
+        tried.changed.count - (tried.changed.listed.len() as u64).min(tried.changed.count);
+    if unlisted > 0 {
+        rows.push(format!("    … and {unlisted} more"));
+    }
+    let refused = tried.changed.refused.iter();
+    rows.extend(refused.map(|it| format!("    ! {}", safe::visible(it))));
+    rows
+}
+
+/// The text is the command's: what could hide or reorder stands as an escape, line by line.
+pub fn safe_diff(diff: &str) -> String {
+    diff.lines().map(|it| safe::visible(it) + "\n").collect()
+}
+
+fn file(it: &ChangedFile) -> String {
+    let mark = match it.change {
+        FileChange::Created => "+",
+        FileChange::Modified => "~",
+        FileChange::Attributes => "m",
+        FileChange::Removed => "-",
+        FileChange::Replaced => "!",
+    };
+    let mut row = format!("    {mark} {}", safe::visible(&it.path));
+    if let Some(added) = it.added.filter(|it| *it > 0) {
+        row.push_str(&format!("  +{added}"));
+    }
+    if let Some(removed) = it.removed.filter(|it| *it > 0) {
+        row.push_str(&format!("  −{removed}"));
+    }
+    row
+}
+
+/// The line that says what can be answered then.
+pub fn choices(request: &ConfirmRequested) -> String {
+    let [keep, run] = if wants_whole_word(request) {
+        ["yes, keep", "run"]
+    } else {
+        ["[y]es, keep", "[r]un it for real"]
+    };
+    let run = if run == "run" { "run it for real" } else { run };
+    format!(
+        "  {keep}  [d]iff  {run}  [N]o, drop  [n TEXT] no, because  [t]ry again  [v]iew  abort  [?] "
+    )
+}
+
+pub fn help(request: &ConfirmRequested) -> String {
+    let [yes, run] = if wants_whole_word(request) {
+        ["yes", "run"]
+    } else {
+        ["y, yes", "r, run"]
+    };
+    format!(
+        "  {yes:<11} what it changed becomes real, and it does not run again; `aishctl undo` takes it back\n  \
+         d, diff     what it would change, as a difference\n  \
+         {run:<11} it runs for real, once; what was tried is dropped\n  \
+         n, no       it does not run, and what was tried is dropped; what follows is told to the model as the reason\n  \
+         t, try      once more, from the files as they are\n  v, view     all of the question\n  \
+         abort       it does not run, and the turn ends\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use aish_proto::changes::ChangeSummary;
+    use aish_proto::id::{ChangesId, ConfirmId};
+    use aish_proto::shell::ShellEnding;
+
+    use super::*;
+
+    #[test]
+    fn everything_of_the_command_is_made_safe_and_counted() {
+        let file = |path: &str, change, added, removed| ChangedFile {
+            path: path.to_owned(),
+            change,
+            added,
+            removed,
+        };
+        let tried = CommandTried {
+            confirm: ConfirmId::from_bytes([1; 16]),
+            changes: ChangesId::from_bytes([2; 16]),
+            command: "make\u{1b}[2J".to_owned(),
+            ending: ShellEnding::Exited,
+            exit_code: Some(0),
+            signal: None,
+            output: "one\n".repeat(14),
+            bytes: 56,
+            ms: 2_140,
+            kept: None,
+            changed: ChangeSummary {
+                listed: vec![
+                    file("/w/a\nb", FileChange::Created, Some(3), Some(0)),
+                    file("/w/c", FileChange::Modified, Some(1), Some(2)),
+                    file("/w/d", FileChange::Removed, None, None),
+                ],
+                count: 5,
+                refused: vec!["1 sockets and devices are left out".to_owned()],
+            },
+            by: None,
+        };
+        let rows = rows(Some(7), &tried);
+        let expected = [
+            "  ┌ c7 tried: make\\u{1b}[2J",
+            "  │ … 2 lines more",
+            "  └ exit 0 · 2.1 s · 5 files would change; nothing of it is real yet",
+            "    + /w/a\\nb  +3",
+            "    ~ /w/c  +1  −2",
+            "    - /w/d",
+            "    … and 2 more",
+            "    ! 1 sockets and devices are left out",
+        ];
+        let told: Vec<&String> = rows.iter().filter(|it| *it != "  │ one").collect();
+        assert_eq!(expected.to_vec(), told);
+    }
+}

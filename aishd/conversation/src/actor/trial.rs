@@ -1,0 +1,320 @@
+//! Trying the command of an open question: it runs in layers while the question waits, and what it came to is a fact beside
+//! it. Keeping takes the place of running it; any other end of the question drops the layers.
+
+use aish_proto::id::{ChangesId, ConfirmId, ConversationId, TurnId};
+use aishd_command::change_directory;
+use aishd_command::change_directory::StartingDirectory;
+use aishd_log::command_result::{CommandResult, WholeOutput};
+use aishd_log::confirm::{Confirm, Decision, Resolution};
+use aishd_log::ending::{BoundaryFailure, CommandEnding};
+use aishd_log::event::Event;
+use aishd_log::tried::{ChangeSummary, TriedCommand};
+use aishd_platform::clock;
+use aishd_tools::shell::CommandLimits;
+use aishd_tools::trial::{ChangeFailure, KeptAbout, TrialRoom};
+use aishd_turn::turn::TurnInput;
+
+use crate::actor::{Conversation, TaskOutcome};
+use crate::commands::trial::{KeepOrder, RunningTrial, TrialEnd};
+use crate::pending_commit::UncommittedFact;
+use crate::request_error::RequestError;
+use crate::requests::{ActorReply, TrialRequest};
+use crate::view::LiveChange;
+
+impl Conversation {
+    /// Begins a trial; the reply comes when it has ended. Who wants the same meanwhile hears of the same one.
+    pub(crate) fn try_command(
+        &mut self,
+        wanted: &TrialRequest,
+        reply: ActorReply<Box<TriedCommand>>,
+    ) {
+        if let Some(running) = &mut self.trial
+            && (running.confirm, running.digest) == (wanted.confirm, wanted.digest)
+        {
+            running.replies.push(reply);
+            return;
+        }
+        if let Err(error) = self.begin_trial(wanted) {
+            let _client_left = reply.send(Err(error));
+        } else if let Some(running) = &mut self.trial {
+            running.replies.push(reply);
+        }
+    }
+
+    fn begin_trial(&mut self, wanted: &TrialRequest) -> Result<(), RequestError> {
+        if self.services.draining.is_cancelled() {
+            return Err(RequestError::Draining);
+        }
+        let refused = |why: &str| Err(RequestError::Untried(why.to_owned()));
+        if self.trial.is_some() {
+            return refused("another trial ends first");
+        }
+        let open = self.turn.as_ref().and_then(|it| it.machine.asking());
+        let Some(confirm) = open.filter(|it| it.id == wanted.confirm) else {
+            return refused("it is no question of a command that waits");
+        };
+        let Some(subject) = confirm.command() else {
+            return refused("only commands can be tried");
+        };
+        let command = subject.asked.command.clone();
+        let setting = self.setting_of_turn();
+        if wanted.digest != confirm.digest || setting.digest(&command) != confirm.digest {
+            return refused("it is not what was asked about any more; look at the question again");
+        }
+        let from = StartingDirectory {
+            cwd: &setting.cwd,
+            previous: self.state.shell.previous_cwd.as_deref(),
+            home: setting.home(),
+        };
+        if change_directory::target(&command, from).is_some() {
+            return refused("it changes the directory and no files");
+        }
+        let confirm = Confirm::clone(confirm);
+        let limits = CommandLimits::of(&self.services.policy.borrow());
+        let token = self.services.stopping.child_token();
+        self.trial = Some(RunningTrial {
+            confirm: confirm.id,
+            digest: confirm.digest,
+            token: token.clone(),
+            by: wanted.by.clone(),
+            replies: vec![],
+        });
+        let (tools, room) = (self.services.tools.clone(), self.services.trials.clone());
+        self.io.spawn(async move {
+            let made = match tools.misses_for_trials(&room).await {
+                Some(why) => Err(why),
+                None => {
+                    let making = setting.clone();
+                    let made = tokio::task::spawn_blocking(move || room.begin(&making)).await;
+                    made.unwrap_or_else(|panic| Err(panic.to_string()))
+                }
+            };
+            let ended = match made {
+                Ok(trial) => {
+                    let changes = trial.id;
+                    let tried = tools.try_command(&command, &setting, limits, &token, trial);
+                    tried.await.map(|(ended, changed)| TrialEnd {
+                        changes,
+                        command,
+                        digest: confirm.digest,
+                        ended,
+                        changed,
+                    })
+                }
+                Err(why) => Err(why),
+            };
+            TaskOutcome::Tried(confirm.id, Box::new(ended))
+        });
+        Ok(())
+    }
+
+    /// A trial is over: everybody sees what it came to, if somebody is still asked.
+    pub(crate) async fn tried(&mut self, confirm: ConfirmId, ended: Result<TrialEnd, String>) {
+        let Some(running) = self.trial.take_if(|it| it.confirm == confirm) else {
+            if let Ok(ended) = ended {
+                self.drop_layers_of(ended.changes);
+            }
+            return;
+        };
+        let result = match ended {
+            Ok(ended) => self.note_trial(&running, ended).await,
+            Err(why) => Err(RequestError::Untried(why)),
+        };
+        for reply in running.replies {
+            let _client_left = reply.send(result.clone());
+        }
+    }
+
+    async fn note_trial(
+        &mut self,
+        running: &RunningTrial,
+        end: TrialEnd,
+    ) -> Result<Box<TriedCommand>, RequestError> {
+        let turn = self.turn.as_ref();
+        let asks = turn.and_then(|it| it.machine.asking());
+        let is_asked = asks.is_some_and(|it| it.id == running.confirm && it.digest == end.digest);
+        let turn = turn.map(|it| it.id);
+        if !is_asked || self.unstored.is_some() {
+            self.drop_layers_of(end.changes);
+            let why = "the question was answered meanwhile, and nothing of it is kept";
+            return Err(RequestError::Untried(why.to_owned()));
+        }
+        let changes = end.changes;
+        let (tried, mut events) = end.told(running.confirm, running.by.clone());
+        let tried = Box::new(tried);
+        events.push(Event::CommandTried(tried.clone()));
+        let facts: Vec<UncommittedFact> = events
+            .into_iter()
+            .map(|event| UncommittedFact {
+                turn,
+                by: Some(running.by.clone()),
+                event,
+            })
+            .collect();
+        if let Err(error) = self.commit(&facts, LiveChange::Keep).await {
+            self.drop_layers_of(changes);
+            return Err(error.into());
+        }
+        Ok(tried)
+    }
+
+    /// Why what was tried cannot be kept as it is, if it cannot: somebody else changed the same files, or it is too much.
+    pub(crate) async fn cannot_be_kept(&self, tried: &TriedCommand) -> Option<String> {
+        let (room, changes) = (self.services.trials.clone(), tried.changes);
+        let checked = tokio::task::spawn_blocking(move || room.check(changes)).await;
+        let failure = checked.unwrap_or_else(|panic| Err(ChangeFailure::Other(panic.to_string())));
+        failure.err().map(|it| it.to_string())
+    }
+
+    /// Another trial than the one before counts.
+    pub(crate) fn note_tried(&self, tried: &TriedCommand) {
+        if let Some(before) = self.services.pending.tried(tried) {
+            self.drop_layers_of(before.changes);
+        }
+    }
+
+    /// A question is over, and so is what was tried of it; what is kept waits for the command's turn.
+    pub(crate) fn end_trial(&mut self, resolution: &Resolution) {
+        if let Some(running) = &self.trial
+            && running.confirm == resolution.confirm
+        {
+            running.token.cancel();
+        }
+        let open = self.services.pending.snapshot();
+        let Some(question) = open.get(&resolution.confirm) else {
+            return;
+        };
+        let Some(tried) = question.tried.clone() else {
+            return;
+        };
+        if resolution.decision == Some(Decision::Keep) {
+            let number = question.confirm.number;
+            self.services.trials.hold(tried.changes);
+            self.keeping = Some(KeepOrder { tried, number });
+        } else {
+            self.drop_layers_of(tried.changes);
+        }
+    }
+
+    /// What was to be kept is not any more: its turn is over, or the command is asked about anew.
+    pub(crate) fn keep_nothing(&mut self) {
+        if let Some(kept) = self.keeping.take() {
+            self.drop_layers_of(kept.tried.changes);
+        }
+    }
+
+    /// Makes what was tried at this confirm real, and is the command's end. It never runs: what cannot be kept comes to
+    /// nothing.
+    pub(crate) fn start_keeping(&mut self, turn: TurnId, call: String, confirm: ConfirmId) {
+        self.commands.begin_of_turn(turn, call.clone());
+        let order = self.keeping.take_if(|it| it.tried.confirm == confirm);
+        let (room, conversation, cwd) = (
+            self.services.trials.clone(),
+            self.id,
+            self.state.cwd.clone(),
+        );
+        self.io.spawn(async move {
+            let kept = match order {
+                Some(order) => {
+                    let kept =
+                        tokio::task::spawn_blocking(move || keep(&room, &order, conversation));
+                    kept.await.unwrap_or_else(|panic| CommandResult {
+                        ending: CommandEnding::Unknown,
+                        ..CommandResult::failed(panic.to_string(), &cwd)
+                    })
+                }
+                None => CommandResult {
+                    ending: CommandEnding::Refused,
+                    ..CommandResult::failed(
+                        "[aish] nothing was kept: what was tried is gone\n".to_owned(),
+                        &cwd,
+                    )
+                },
+            };
+            let ended = Box::new(kept);
+            TaskOutcome::Turn(turn, Box::new(TurnInput::CommandEnded { call, ended }))
+        });
+    }
+
+    /// The conversation is deleted, and so is what was tried in it. What was kept stays real and can be undone; nothing says
+    /// any more whose it was.
+    pub(crate) fn forget_trials(&mut self) {
+        if let Some(running) = self.trial.take() {
+            running.token.cancel();
+        }
+        self.keep_nothing();
+        let open = self.services.pending.snapshot();
+        let own = open.values().filter(|it| it.conversation == self.id);
+        for tried in own.filter_map(|it| it.tried.as_ref()) {
+            self.drop_layers_of(tried.changes);
+        }
+        let (room, conversation) = (self.services.trials.clone(), self.id);
+        let _goes_on = tokio::task::spawn_blocking(move || room.forget(conversation));
+    }
+
+    fn drop_layers_of(&self, changes: ChangesId) {
+        let room = self.services.trials.clone();
+        // At the next start it would be done too.
+        let _goes_on = tokio::task::spawn_blocking(move || room.drop_layers(changes));
+    }
+}
+
+/// The command's end as its trial had it, once what it changed is real.
+fn keep(room: &TrialRoom, order: &KeepOrder, conversation: ConversationId) -> CommandResult {
+    let tried = TriedCommand::clone(&order.tried);
+    let paths = tried.changed.listed.iter().map(|it| it.path.clone());
+    let about = KeptAbout {
+        conversation: Some(conversation),
+        number: order.number,
+        paths: paths.collect(),
+    };
+    let kept = room.keep(tried.changes, clock::now(), &about);
+    let told = match &kept {
+        Ok(but) => {
+            let but = if but.is_empty() {
+                String::new()
+            } else {
+                format!(" ({but})")
+            };
+            format!(
+                "[aish] it ran in a copy of the files first, without the network and without keys; a person looked at what it changed and kept it{but}: {}",
+                listed(&tried.changed)
+            )
+        }
+        Err(error) => format!("[aish] nothing of it was kept: {error}"),
+    };
+    let mut output = tried.output;
+    if !output.is_empty() && !output.ends_with('\n') {
+        output.push('\n');
+    }
+    output.push_str(&told);
+    output.push('\n');
+    CommandResult {
+        ending: if kept.is_ok() {
+            tried.ending
+        } else {
+            CommandEnding::Refused
+        },
+        output,
+        bytes: tried.bytes,
+        ms: tried.ms,
+        kept: tried.kept.map(WholeOutput::Stored),
+        ran_in: tried.cwd,
+        within: BoundaryFailure::None,
+        moved: None,
+    }
+}
+
+/// A few of the changed files, for the model.
+fn listed(changed: &ChangeSummary) -> String {
+    const FEW: usize = 10;
+    let paths = changed.listed.iter().take(FEW);
+    let paths: Vec<&str> = paths.map(|it| it.path.as_str()).collect();
+    match changed.count {
+        0 => "no files changed".to_owned(),
+        count if count > paths.len() as u64 => {
+            format!("{count} files changed, {} among them", paths.join(", "))
+        }
+        _ => format!("changed {}", paths.join(", ")),
+    }
+}

@@ -1,0 +1,66 @@
+//! What a command came to, before it is a fact.
+
+use aish_proto::id::ResultId;
+
+use crate::ending::{BoundaryFailure, CommandEnding};
+use crate::event::Event;
+use crate::kept_result::KeptResult;
+
+/// All that a command printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WholeOutput {
+    /// In parts, which are to be stored.
+    New(ResultId, Vec<String>),
+    /// It was stored when the command was tried.
+    Stored(KeptResult),
+}
+
+impl WholeOutput {
+    /// Where it is once these events are in the log.
+    pub fn store(self, events: &mut Vec<Event>) -> KeptResult {
+        match self {
+            Self::New(result, parts) => {
+                let bytes = parts.iter().map(|it| it.len() as u64).sum();
+                let part = |text| Event::ResultKept { result, text };
+                events.extend(parts.into_iter().map(part));
+                KeptResult { result, bytes }
+            }
+            Self::Stored(kept) => kept,
+        }
+    }
+}
+
+/// What a command came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandResult {
+    pub ending: CommandEnding,
+    /// What is shown of what it printed, or why there is nothing.
+    pub output: String,
+    /// Bytes that it printed, as far as they were read.
+    pub bytes: u64,
+    pub ms: u64,
+    /// The whole of it, where `output` is less.
+    pub kept: Option<WholeOutput>,
+    /// The directory that it ran in.
+    pub ran_in: String,
+    /// Whether a boundary may be why it failed.
+    pub within: BoundaryFailure,
+    /// The conversation's directory was that and is this from now on.
+    pub moved: Option<(String, String)>,
+}
+
+impl CommandResult {
+    /// One that came to nothing; `why` says so in its output.
+    pub fn failed(why: String, ran_in: &str) -> Self {
+        Self {
+            ending: CommandEnding::Failed,
+            output: why,
+            bytes: 0,
+            ms: 0,
+            kept: None,
+            within: BoundaryFailure::None,
+            ran_in: ran_in.to_owned(),
+            moved: None,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A command that was tried while its question waits: it ran in layers over the files, and what it would change is a
+//! proposal.
+//!
+//! The serde attributes spell the stored form out, as in [`crate::event`].
+
+use aish_proto::id::{ChangesId, ConfirmId};
+use serde::{Deserialize, Serialize};
+
+use crate::confirm::AnsweringPerson;
+use crate::ending::CommandEnding;
+use crate::kept_result::KeptResult;
+use crate::tool::ContentDigest;
+
+/// What a trial came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedCommand {
+    pub confirm: ConfirmId,
+    /// Of the command and all that it ran with, as its question has it.
+    pub digest: ContentDigest,
+    pub command: String,
+    /// Where the layers are that hold what it changed.
+    pub changes: ChangesId,
+    pub ending: CommandEnding,
+    /// What is shown of what it printed, or why there is nothing.
+    pub output: String,
+    pub bytes: u64,
+    pub ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptResult>,
+    pub cwd: String,
+    pub changed: ChangeSummary,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AnsweringPerson>,
+}
+
+/// What it changed, as people are told beside the question.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeSummary {
+    /// The first ones, by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listed: Vec<ChangedFile>,
+    /// All of them.
+    pub count: u64,
+    /// What cannot be kept, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+}
+
+/// One changed file, directory or link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// Absolute; bytes that are no text are shown as such.
+    pub path: String,
+    pub change: FileChange,
+    /// Lines of text that are new and gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileChange {
+    Created,
+    Modified,
+    /// Its mode or its owner.
+    Attributes,
+    Removed,
+    /// It is of another kind than before.
+    Replaced,
+}

@@ -1,0 +1,54 @@
+//! Trials of commands, as the wire shows them.
+
+use aish_proto::changes as wire;
+use aish_proto::event::CommandTried;
+use aishd_log::tried::{ChangeSummary, ChangedFile, FileChange, TriedCommand};
+
+use crate::answerer::answerer;
+use crate::{shell, stored_result};
+
+pub(super) fn tried(tried: TriedCommand) -> CommandTried {
+    let (ending, exit_code, signal) = shell::ending(tried.ending);
+    CommandTried {
+        confirm: tried.confirm,
+        changes: tried.changes,
+        command: tried.command,
+        ending,
+        exit_code,
+        signal,
+        output: tried.output,
+        bytes: tried.bytes,
+        ms: tried.ms,
+        kept: tried.kept.map(stored_result::result),
+        changed: summary(tried.changed),
+        by: tried.by.map(answerer),
+    }
+}
+
+pub(super) fn summary(changed: ChangeSummary) -> wire::ChangeSummary {
+    wire::ChangeSummary {
+        listed: changed.listed.into_iter().map(file).collect(),
+        count: changed.count,
+        refused: changed.refused,
+    }
+}
+
+fn file(it: ChangedFile) -> wire::ChangedFile {
+    let ChangedFile {
+        path,
+        change,
+        lines,
+    } = it;
+    wire::ChangedFile {
+        path,
+        change: match change {
+            FileChange::Created => wire::FileChange::Created,
+            FileChange::Modified => wire::FileChange::Modified,
+            FileChange::Attributes => wire::FileChange::Attributes,
+            FileChange::Removed => wire::FileChange::Removed,
+            FileChange::Replaced => wire::FileChange::Replaced,
+        },
+        added: lines.map(|(added, _)| added),
+        removed: lines.map(|(_, removed)| removed),
+    }
+}

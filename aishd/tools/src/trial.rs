@@ -1,0 +1,499 @@
+//! Commands that are tried: they run in layers over the files, in namespaces of their own, and what they change is read from
+//! the layers afterwards. Nothing of it is real before somebody keeps it.
+
+mod told;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aish_proto::id::{ChangesId, ConversationId};
+use aishd_layers::{
+    BeyondCap, KeepChoice, KeepConflicts, KeepError, KeepOptions, KeepPlan, LayerSet,
+    LayerSetError, LayerStore, ReadBounds, Recovered, UndoError,
+};
+use aishd_log::command_result::CommandResult;
+use aishd_log::time::Timestamp;
+use aishd_log::tried::ChangeSummary;
+use aishd_platform::{clock, failpoint};
+use aishd_process::Children;
+use aishd_process::contained::{ContainedNetwork, Containment, Mechanism, WriteLayer};
+use aishd_rules::command_setting::CommandSetting;
+use aishd_rules::{boundary, secrets};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+
+use self::told::{few, shown, summary, visible};
+
+/// What is held so that keeping can be undone, at most.
+const UNDO_BYTES: u64 = 1 << 30;
+/// How long.
+const UNDO_DAYS: i64 = 14;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Where programs put what they need for a moment, and what others leave for them.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Where commands are tried; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct TrialRoom(Arc<Room>);
+
+#[derive(Debug)]
+struct Room {
+    layers: LayerStore,
+    /// Where they are.
+    directory: PathBuf,
+    /// Layers that are to be kept, and whose question is over.
+    held: Mutex<HashSet<ChangesId>>,
+    /// What the daemon before this one left.
+    left: Vec<String>,
+    /// Why this machine's kernel cannot hold a trial; found out by the first who asks.
+    missing: OnceCell<Option<String>>,
+    home: Option<PathBuf>,
+    /// aish's own files.
+    own: Vec<PathBuf>,
+}
+
+/// A trial that can begin.
+#[derive(Debug)]
+pub struct Trial {
+    room: TrialRoom,
+    pub id: ChangesId,
+    set: LayerSet,
+    pub(super) containment: Containment,
+    /// Whatever ends it early, its layers go.
+    goes: bool,
+}
+
+/// What is known of something that was kept: no word of the command, which may be deleted before the files are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptAbout {
+    /// `None`: it was deleted.
+    pub conversation: Option<ConversationId>,
+    /// The question's.
+    pub number: u32,
+    /// The first ones of many.
+    pub paths: Vec<String>,
+}
+
+/// What was kept and can be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undoable {
+    pub changes: ChangesId,
+    pub kept_at: Timestamp,
+    pub about: Option<KeptAbout>,
+}
+
+/// Why a wish to keep or to take back came to nothing. Nothing was touched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeFailure {
+    #[error("somebody else changed {} since", few(.0))]
+    Conflicts(Vec<String>),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl TrialRoom {
+    /// `directory` is made where it is missing. `own` is what is aish's, and hidden from what is tried.
+    pub fn open(
+        directory: &Path,
+        home: Option<PathBuf>,
+        own: Vec<PathBuf>,
+    ) -> Result<Self, LayerSetError> {
+        let layers = LayerStore::open(directory)?;
+        Ok(Self(Arc::new(Room {
+            held: Mutex::default(),
+            left: layers.list()?,
+            layers,
+            directory: directory.to_owned(),
+            missing: OnceCell::new(),
+            home,
+            own,
+        })))
+    }
+
+    /// Why nothing can be tried here, as a real child has found out.
+    pub async fn missing(&self, children: &Children) -> Option<&str> {
+        let probe = async {
+            if failpoint::misses("trial") {
+                return Some("it is switched off".to_owned());
+            }
+            let probe = children.probe_containment(&self.0.directory).await;
+            let needed = [&probe.user_namespaces, &probe.overlay, &probe.seccomp];
+            needed.into_iter().find_map(|it| match it {
+                Mechanism::Missing(why) => Some(why.clone()),
+                Mechanism::Found(_) => None,
+            })
+        };
+        self.0.missing.get_or_init(|| probe).await.as_deref()
+    }
+
+    /// Ends what the last daemon was doing to files, so that each keep is whole or as before, and says what it did. Of the
+    /// layers that it left only those that `wanted` names stay.
+    pub fn recover(&self, wanted: impl Fn(ChangesId) -> bool) -> Vec<String> {
+        let mut told = vec![];
+        match self.0.layers.recover() {
+            Ok(all) => {
+                for one in all {
+                    match one {
+                        Ok(recovered) => told.push(recovery(&recovered)),
+                        Err(error) => told.push(text(&error)),
+                    }
+                }
+            }
+            Err(error) => told.push(text(&error)),
+        }
+        for id in &self.0.left {
+            let is_wanted = |it: ChangesId| wanted(it) || self.0.held.lock().contains(&it);
+            if !id.parse().is_ok_and(is_wanted)
+                && let Err(error) = self.0.layers.hide_set(id)
+            {
+                told.push(text(&error));
+            }
+        }
+        self.sweep();
+        told.extend(self.expire());
+        told
+    }
+
+    /// What was kept so long ago can be undone no more.
+    pub fn expire(&self) -> Option<String> {
+        let old = clock::now().0 - UNDO_DAYS * DAY_MS;
+        match self.0.layers.expire(old) {
+            Ok(expired) => {
+                let expired = expired.iter().filter_map(|it| it.parse().ok());
+                expired.for_each(|it| {
+                    let _none_was_written = std::fs::remove_file(self.about_path(it));
+                });
+                None
+            }
+            Err(error) => Some(text(&error)),
+        }
+    }
+
+    /// Makes the layers of a command that would run like this. It waits for a tick of the file system's clock.
+    pub fn begin(&self, setting: &CommandSetting) -> Result<Trial, String> {
+        let id = ChangesId(clock::ulid());
+        let homes = self.homes(setting);
+        let cwd = real(Path::new(&setting.cwd));
+        let temporary = TEMPORARY.iter().map(|it| real(Path::new(it)));
+        let wanted = homes.iter().cloned().chain([cwd.clone()]).chain(temporary);
+        let lowers = outermost(wanted.filter(|it| it.is_dir()).collect());
+        let set = self
+            .0
+            .layers
+            .create(&id.to_string(), &lowers, clock::now().0)
+            .map_err(|it| text(&it))?;
+        let layers = (0..set.layers()).map(|it| WriteLayer {
+            lower: set.lower(it),
+            upper: set.upper(it),
+            work: set.work(it),
+        });
+        let configured = setting.variables.get("XDG_CONFIG_HOME");
+        let configurations: Vec<PathBuf> = configured
+            .filter(|it| it.starts_with('/'))
+            .map(|it| real(Path::new(it)))
+            .into_iter()
+            .collect();
+        let projects: Vec<PathBuf> = cwd.ancestors().map(Path::to_owned).collect();
+        let mut masks = secrets::places(&homes, &configurations, &projects);
+        masks.extend(self.0.own.iter().cloned());
+        let containment = Containment {
+            layers: layers.collect(),
+            write: vec![],
+            masks,
+            network: ContainedNetwork::Nothing,
+        };
+        Ok(Trial {
+            room: self.clone(),
+            id,
+            set,
+            containment,
+            goes: true,
+        })
+    }
+
+    fn homes(&self, setting: &CommandSetting) -> Vec<PathBuf> {
+        let given = setting.home().map(|it| real(Path::new(it)));
+        let homes = self.0.home.iter().cloned().chain(given);
+        outermost(homes.filter(|it| it != Path::new("/")).collect())
+    }
+
+    /// Whether what a trial changed can be kept as things are.
+    pub fn check(&self, id: ChangesId) -> Result<(), ChangeFailure> {
+        self.plan(id).map(drop)
+    }
+
+    fn plan(&self, id: ChangesId) -> Result<(LayerSet, KeepPlan), ChangeFailure> {
+        let set = self.0.layers.get(&id.to_string()).map_err(other)?;
+        let plan = self.0.layers.plan(&set, &KeepChoice::All).map_err(other)?;
+        if plan.conflicts.is_empty() {
+            return Ok((set, plan));
+        }
+        let paths = plan.conflicts.iter();
+        let paths = paths.map(|it| shown(&set, it.layer, &it.path)).collect();
+        Err(ChangeFailure::Conflicts(paths))
+    }
+
+    /// Makes what a trial changed real, all of it or nothing; what there is to be said of it beside that. The layers are gone
+    /// then, whatever it came to.
+    pub fn keep(
+        &self,
+        id: ChangesId,
+        now: Timestamp,
+        about: &KeptAbout,
+    ) -> Result<String, ChangeFailure> {
+        let kept = self.keep_planned(id, now, about);
+        self.drop_layers(id);
+        kept
+    }
+
+    fn keep_planned(
+        &self,
+        id: ChangesId,
+        now: Timestamp,
+        about: &KeptAbout,
+    ) -> Result<String, ChangeFailure> {
+        let (set, plan) = self.plan(id)?;
+        if plan.paths() == 0 {
+            return Ok(String::new());
+        }
+        let options = KeepOptions {
+            undo_id: id.to_string(),
+            conflicts: KeepConflicts::Refuse,
+            undo_cap_bytes: UNDO_BYTES,
+            beyond_cap: BeyondCap::GoWithoutUndo,
+            kept_at_ms: now.0,
+        };
+        // Before it is kept: what recovery finishes is told of, too.
+        if let Err(error) = self.note(id, about) {
+            tracing::warn!(changes = %id, %error, "nothing will say what was kept");
+        }
+        let kept = match self.0.layers.keep(&set, &plan, &options) {
+            Ok(kept) => kept,
+            Err(error) => {
+                let _none_was_written = std::fs::remove_file(self.about_path(id));
+                return Err(match error {
+                    KeepError::Conflicts(conflicts) => {
+                        let paths = conflicts.iter();
+                        let paths = paths.map(|it| shown(&set, it.layer, &it.path));
+                        ChangeFailure::Conflicts(paths.collect())
+                    }
+                    error => other(error),
+                });
+            }
+        };
+        let mut said = vec![];
+        if kept.undo_bytes.is_none() {
+            said.push("it cannot be undone: what was there before is too large".to_owned());
+        }
+        if !kept.not_kept.is_empty() {
+            said.push(format!(
+                "{} sockets and devices were left out",
+                kept.not_kept.len()
+            ));
+        }
+        Ok(said.join("; "))
+    }
+
+    /// These layers are wanted, though no question asks about them any more.
+    pub fn hold(&self, id: ChangesId) {
+        self.0.held.lock().insert(id);
+    }
+
+    /// A conversation was deleted: of what was kept of it nothing says so any more.
+    pub fn forget(&self, conversation: ConversationId) {
+        for it in self.kept().unwrap_or_default() {
+            let Some(about) = it.about.filter(|it| it.conversation == Some(conversation)) else {
+                continue;
+            };
+            let about = KeptAbout {
+                conversation: None,
+                paths: vec![],
+                ..about
+            };
+            if let Err(error) = self.note(it.changes, &about) {
+                tracing::warn!(%error, "what was kept still names its conversation");
+            }
+        }
+    }
+
+    /// Nothing of what a trial changed is wanted any more.
+    pub fn drop_layers(&self, id: ChangesId) {
+        self.0.held.lock().remove(&id);
+        match self.0.layers.hide_set(&id.to_string()) {
+            Ok(()) => self.sweep(),
+            Err(error) => {
+                tracing::warn!(changes = %id, error = %text(&error), "layers stay until the next start");
+            }
+        }
+    }
+
+    /// Removes what is hidden, in a thread that a stop does not wait for: of many files that takes minutes.
+    fn sweep(&self) {
+        let layers = self.0.layers.clone();
+        let sweeping = std::thread::Builder::new().name("sweep-layers".to_owned());
+        let begun = sweeping.spawn(move || {
+            if let Err(error) = layers.sweep() {
+                tracing::debug!(error = %text(&error), "what is hidden stays until the next time");
+            }
+        });
+        if let Err(error) = begun {
+            tracing::debug!(%error, "what is hidden stays until the next time");
+        }
+    }
+
+    /// Takes back what was kept.
+    pub fn undo(&self, id: ChangesId) -> Result<(), ChangeFailure> {
+        match self.0.layers.undo(&id.to_string()) {
+            Ok(()) => {
+                let _none_was_written = std::fs::remove_file(self.about_path(id));
+                self.sweep();
+                Ok(())
+            }
+            Err(UndoError::Conflicts(conflicts)) => {
+                let paths = conflicts.iter().map(|it| visible(it.path.as_path()));
+                Err(ChangeFailure::Conflicts(paths.collect()))
+            }
+            Err(error) => Err(other(error)),
+        }
+    }
+
+    /// What can be undone, the newest last.
+    pub fn kept(&self) -> Result<Vec<Undoable>, String> {
+        let entries = self.0.layers.undo_entries().map_err(|it| text(&it))?;
+        let mut kept: Vec<Undoable> = entries
+            .into_iter()
+            .filter(|it| !it.dropped)
+            .filter_map(|it| {
+                let changes = it.id.parse().ok()?;
+                Some(Undoable {
+                    changes,
+                    kept_at: Timestamp(it.kept_at_ms),
+                    about: self.about(changes),
+                })
+            })
+            .collect();
+        kept.sort_by_key(|it| it.kept_at);
+        Ok(kept)
+    }
+
+    fn about_path(&self, id: ChangesId) -> PathBuf {
+        self.0.directory.join("about").join(format!("{id}.json"))
+    }
+
+    fn note(&self, id: ChangesId, about: &KeptAbout) -> io::Result<()> {
+        let path = self.about_path(id);
+        std::fs::create_dir_all(self.0.directory.join("about"))?;
+        std::fs::write(path, serde_json::to_vec(about)?)
+    }
+
+    fn about(&self, id: ChangesId) -> Option<KeptAbout> {
+        let text = std::fs::read(self.about_path(id)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+impl Trial {
+    /// Reads what the command changed, once nothing of it runs any more.
+    pub fn end(mut self, ended: CommandResult) -> Result<(CommandResult, ChangeSummary), String> {
+        let read = || -> io::Result<ChangeSummary> {
+            let sealed = self.set.seal()?;
+            let changes = self.set.changes(&ReadBounds::default())?;
+            let mut summary = summary(&self.set, &changes);
+            if sealed.changed_meanwhile > 0 {
+                let paths = sealed.changed_meanwhile;
+                summary.refused.push(format!(
+                    "{paths} of them were changed by somebody else meanwhile"
+                ));
+            }
+            Ok(summary)
+        };
+        match read() {
+            Ok(summary) => {
+                self.goes = false;
+                Ok((ended, summary))
+            }
+            Err(error) => Err(format!("read what it changed: {error}")),
+        }
+    }
+
+    /// Variables of ways out that are not there inside.
+    pub(super) fn cut(name: &str) -> bool {
+        boundary::is_cut(name)
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if !self.goes {
+            return;
+        }
+        self.room.drop_layers(self.id);
+    }
+}
+
+/// For people.
+fn recovery(recovered: &Recovered) -> String {
+    match recovered {
+        Recovered::Kept(id) => format!("the changes {id} that were being kept are kept"),
+        Recovered::WentBack(id, left) if left.is_empty() => {
+            format!("the changes {id} that were being kept are taken back; keep them again")
+        }
+        Recovered::WentBack(id, left) => format!(
+            "the changes {id} that were being kept are taken back, but for {} paths that somebody changed meanwhile",
+            left.len()
+        ),
+        Recovered::Undone(id) => format!("the changes {id} that were being undone are undone"),
+        Recovered::StillKept(id) => format!(
+            "the changes {id} that were being undone stay: somebody else changed them meanwhile"
+        ),
+    }
+}
+
+/// Without what is within another one, or is the same.
+fn outermost(mut all: Vec<PathBuf>) -> Vec<PathBuf> {
+    all.sort();
+    all.dedup();
+    let within = |it: &PathBuf, others: &[PathBuf]| {
+        others
+            .iter()
+            .any(|other| other != it && it.starts_with(other))
+    };
+    let others = all.clone();
+    all.retain(|it| !within(it, &others) && it != Path::new("/"));
+    all
+}
+
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn other(error: impl std::error::Error) -> ChangeFailure {
+    ChangeFailure::Other(text(&error))
+}
+
+/// With its causes.
+fn text(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_layer_is_over_what_holds_another() {
+        let all = ["/tmp", "/srv/u", "/srv/u/src", "/tmp", "/", "/srv/user"];
+        let outer = outermost(all.map(PathBuf::from).to_vec());
+        let expected = ["/srv/u", "/srv/user", "/tmp"];
+        assert_eq!(expected.map(PathBuf::from).to_vec(), outer);
+    }
+}
