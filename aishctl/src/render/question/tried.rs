@@ -75,11 +75,10 @@ fn file(it: &ChangedFile) -> String {
 /// The line that says what can be answered then.
 pub fn choices(request: &ConfirmRequested) -> String {
     let [keep, run] = if wants_whole_word(request) {
-        ["yes, keep", "run"]
+        ["yes, keep", "run, for real"]
     } else {
-        ["[y]es, keep", "[r]un it for real"]
+        ["[y]es, keep", "[r]un for real"]
     };
-    let run = if run == "run" { "run it for real" } else { run };
     format!(
         "  {keep}  [d]iff  {run}  [N]o, drop  [n TEXT] no, because  [t]ry again  [v]iew  abort  [?] "
     )
