@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use super::scene::{Scene, options, paths, rel, write};
+use super::scene::{Scene, lacks_overlays, options, paths, rel, write};
 use super::trees::{Times, difference, picture};
 use crate::journal::KeepConflicts;
 use crate::keep::{BeyondCap, KeepError};
@@ -75,6 +75,9 @@ fn check(
 
 #[test]
 fn a_change_by_somebody_else_is_a_conflict() {
+    if lacks_overlays() {
+        return;
+    }
     let since = |path: &'static str| move |scene: &Scene| write(&scene.real.join(path), "theirs");
     check(
         &[("a", "1")],
@@ -120,6 +123,9 @@ fn a_change_by_somebody_else_is_a_conflict() {
 
 #[test]
 fn a_file_that_somebody_put_into_a_removed_directory_is_not_lost() {
+    if lacks_overlays() {
+        return;
+    }
     let files = [("d/one", "1"), ("d/e/two", "2")];
     let put = |scene: &Scene| write(&scene.real.join("d/e/theirs"), "theirs");
     for script in [
@@ -138,6 +144,9 @@ fn a_file_that_somebody_put_into_a_removed_directory_is_not_lost() {
 
 #[test]
 fn what_was_changed_while_the_command_ran_is_told_from_what_was_before() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("a", "1"), ("b", "1")]);
     let set = scene.begin("set");
     scene.step(&set, "echo 2 > a; echo 2 > b");
@@ -158,6 +167,9 @@ fn what_was_changed_while_the_command_ran_is_told_from_what_was_before() {
 
 #[test]
 fn the_second_of_two_layers_conflicts_with_the_first() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("a", "1"), ("b", "1")]);
     let one = scene.run("one", "echo one > a; echo one > mine");
     let two = scene.run(
@@ -188,6 +200,9 @@ fn the_second_of_two_layers_conflicts_with_the_first() {
 
 #[test]
 fn a_part_is_kept_with_the_directories_that_it_needs() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("old/a", "1"), ("old/b", "1")]);
     let set = scene.run(
         "set",
@@ -220,6 +235,9 @@ fn a_part_is_kept_with_the_directories_that_it_needs() {
 
 #[test]
 fn an_undo_refuses_where_somebody_changed_what_was_kept() {
+    if lacks_overlays() {
+        return;
+    }
     let check = |change: fn(&Scene), expected: &[(&str, ConflictReason)]| {
         let scene = Scene::with(&[("a", "1"), ("gone", "1")]);
         let set = scene.run("set", "echo 2 > a; rm gone; mkdir d; echo 1 > d/x");
@@ -265,6 +283,9 @@ fn an_undo_refuses_where_somebody_changed_what_was_kept() {
 
 #[test]
 fn what_is_more_than_the_cap_is_kept_without_an_undo_or_at_any_price() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("a", &"x".repeat(100_000)), ("b", &"x".repeat(100_000))]);
     let keep = |id: &str, beyond_cap| {
         let set = scene.run(id, &format!("echo {id} > a"));
@@ -293,6 +314,9 @@ fn what_is_more_than_the_cap_is_kept_without_an_undo_or_at_any_price() {
 
 #[test]
 fn a_directory_that_became_a_link_is_not_followed() {
+    if lacks_overlays() {
+        return;
+    }
     let exchange = |scene: &Scene| {
         let outside = scene.dir.path().join("outside");
         fs::create_dir(&outside).unwrap();
@@ -339,6 +363,9 @@ fn a_directory_that_became_a_link_is_not_followed() {
 
 #[test]
 fn what_changes_between_the_plan_and_the_keep_is_seen() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("a", "1"), ("b", "1"), ("c", "1")]);
     let set = scene.run("set", "echo 2 > a; rm b; echo 2 > new; echo 2 > c");
     let plan = scene.store.plan(&set, &KeepChoice::All).unwrap();

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use aish_testkit::surroundings;
 
-use super::scene::{Scene, options};
+use super::scene::{Scene, lacks_overlays, options};
 use crate::changes::ReadBounds;
 use crate::journal::KeepConflicts;
 use crate::plan::KeepChoice;
@@ -20,6 +20,9 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
 
 #[test]
 fn a_layer_over_a_large_workspace_costs_what_was_changed() {
+    if lacks_overlays() {
+        return;
+    }
     let dirs = surroundings::count("AISH_LAYER_DIRS").unwrap_or(30);
     let scene = Scene::new();
     for dir in 0..dirs {

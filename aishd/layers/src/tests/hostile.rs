@@ -4,13 +4,16 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 
-use super::scene::{Scene, rel};
+use super::scene::{Scene, lacks_overlays, rel};
 use super::trees::{Times, difference, picture};
 use crate::change_kind::ChangeKind;
 use crate::changes::ReadBounds;
 
 #[test]
 fn sockets_and_devices_are_named_and_left_behind() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::new();
     let set = scene.begin("set");
     let listener = UnixListener::bind(set.upper(0).join("socket")).unwrap();
@@ -24,6 +27,9 @@ fn sockets_and_devices_are_named_and_left_behind() {
 
 #[test]
 fn a_link_in_the_place_of_a_directory_is_a_link() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("d/secret", "1")]);
     let outside = scene.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -55,6 +61,9 @@ fn a_link_in_the_place_of_a_directory_is_a_link() {
 
 #[test]
 fn what_nobody_may_read_is_read_and_keeps_its_mode() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("old", "1")]);
     let set = scene.run(
         "set",
@@ -77,6 +86,9 @@ fn what_nobody_may_read_is_read_and_keeps_its_mode() {
 
 #[test]
 fn a_layer_that_goes_on_has_the_modes_that_the_command_gave() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::new();
     let set = scene.run("set", "mkdir d; echo 1 > d/f; chmod 000 d");
     set.reopen().unwrap();
@@ -85,6 +97,9 @@ fn a_layer_that_goes_on_has_the_modes_that_the_command_gave() {
 
 #[test]
 fn directories_nested_without_end_are_told_and_dropped() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::new();
     let set = scene.run(
         "set",
@@ -103,6 +118,9 @@ fn directories_nested_without_end_are_told_and_dropped() {
 
 #[test]
 fn a_real_directory_that_is_another_one_now_is_not_touched() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("a", "1")]);
     let set = scene.run("set", "echo 2 > a");
     fs::rename(&scene.real, scene.dir.path().join("aside")).unwrap();
@@ -117,6 +135,9 @@ fn a_real_directory_that_is_another_one_now_is_not_touched() {
 
 #[test]
 fn names_of_any_bytes_are_kept() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::new();
     let set = scene.run(
         "set",

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::driver;
-use super::scene::Scene;
+use super::scene::{Scene, lacks_overlays};
 use super::trees::{Times, difference, picture};
 use crate::recover::Recovered;
 
@@ -107,11 +107,17 @@ fn keeps_are_whole_or_as_before(across: bool) {
 
 #[test]
 fn a_killed_keep_is_whole_or_as_before() {
+    if lacks_overlays() {
+        return;
+    }
     keeps_are_whole_or_as_before(false);
 }
 
 #[test]
 fn a_killed_keep_on_another_file_system_is_whole_or_as_before() {
+    if lacks_overlays() {
+        return;
+    }
     keeps_are_whole_or_as_before(true);
 }
 
@@ -138,10 +144,16 @@ fn undos_come_to_their_end(across: bool) {
 
 #[test]
 fn a_killed_undo_comes_to_its_end() {
+    if lacks_overlays() {
+        return;
+    }
     undos_come_to_their_end(false);
 }
 
 #[test]
 fn a_killed_undo_on_another_file_system_comes_to_its_end() {
+    if lacks_overlays() {
+        return;
+    }
     undos_come_to_their_end(true);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::scene::{Scene, rel};
+use super::scene::{Scene, lacks_overlays, rel};
 use crate::changes::{Changes, ReadBounds};
 use crate::diff::TextChange;
 use crate::layer_set::LayerSetError;
@@ -35,6 +35,9 @@ fn check(files: &[(&str, &str)], script: &str, expected: &[&str]) {
 
 #[test]
 fn each_kind_of_change_is_told() {
+    if lacks_overlays() {
+        return;
+    }
     check(
         &[("a", "1\n2\n3\n")],
         "echo 4 >> a; sed -i 1d a",
@@ -76,6 +79,9 @@ fn each_kind_of_change_is_told() {
 
 #[test]
 fn what_was_only_touched_is_told_apart() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("a", "1"), ("b", "1"), ("c", "1"), ("d/e", "1")]);
     let set = scene.run("set", "touch a; : >> b; echo -n 1 > c; : >> d/e");
     let changes = set.changes(&ReadBounds::default()).unwrap();
@@ -85,6 +91,9 @@ fn what_was_only_touched_is_told_apart() {
 
 #[test]
 fn a_list_has_an_end_and_the_counts_have_none() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::new();
     let set = scene.run("set", "for i in $(seq 500); do echo $i > f$i; done");
     let bounds = ReadBounds {
@@ -105,6 +114,9 @@ fn a_list_has_an_end_and_the_counts_have_none() {
 
 #[test]
 fn a_diff_is_unified_and_of_text_only() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::with(&[("a", "1\n2\n"), ("b", "\0")]);
     let set = scene.run("set", "echo 3 > a; echo 1 > b; printf '\\377\\n' > latin");
     let diff = |path| set.diff(0, &rel(path), &ReadBounds::default()).unwrap();
@@ -115,6 +127,9 @@ fn a_diff_is_unified_and_of_text_only() {
 
 #[test]
 fn sets_are_made_listed_and_dropped() {
+    if lacks_overlays() {
+        return;
+    }
     let scene = Scene::new();
     let set = scene.run("one", "mkdir -p d/e; chmod 000 d; echo 1 > f");
     assert_eq!(

@@ -5,11 +5,14 @@ use std::fs;
 use aish_testkit::surroundings;
 
 use super::driver;
-use super::scene::Scene;
+use super::scene::{Scene, lacks_overlays};
 use super::trees::{Chance, Operation, Times, any_operation, copy, difference, perform, picture};
 
 #[test]
 fn random_trees_are_kept_as_they_would_be_for_real() {
+    if lacks_overlays() {
+        return;
+    }
     let trees = surroundings::count("AISH_LAYER_TREES").unwrap_or(40) as u64;
     let seed = surroundings::seed().unwrap_or(0x1a7e_5eed);
     println!("AISH_TEST_SEED={seed}");

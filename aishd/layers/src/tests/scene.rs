@@ -17,6 +17,24 @@ pub(super) struct Scene {
     _elsewhere: Option<tempfile::TempDir>,
 }
 
+/// Whether this machine mounts no overlay in a user namespace; says so.
+pub(super) fn lacks_overlays() -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["lower", "upper", "work"] {
+        fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let mount =
+        "mount -t overlay overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work lower";
+    let mut tried = Command::new("unshare");
+    tried.args(["-Ur", "-m", "sh", "-c", mount]);
+    let tried = tried.current_dir(&dir).stdin(Stdio::null()).output();
+    let lacks = !tried.is_ok_and(|it| it.status.success());
+    if lacks {
+        println!("skipped: no overlay can be mounted here without privileges");
+    }
+    lacks
+}
+
 impl Scene {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use aishd_process::contained::{Containment, WriteLayer};
+use aishd_process::contained::{Containment, Mechanism, WriteLayer};
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
 use tempfile::TempDir;
@@ -40,6 +40,22 @@ pub(crate) struct Place {
 pub(crate) struct Ran {
     pub(crate) output: String,
     pub(crate) exit: ChildExit,
+}
+
+/// What this machine lacks for a contained child, if it lacks anything that every one needs.
+pub(crate) fn lacks() -> Option<String> {
+    let place = Place::new(User::Ours);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (children, layers) = (place.children(), place.path("layers"));
+    let probed = runtime.block_on(children.probe_containment(&layers));
+    let parts = [&probed.user_namespaces, &probed.overlay, &probed.seccomp];
+    parts.into_iter().find_map(|it| match it {
+        Mechanism::Missing(why) => Some(why.clone()),
+        Mechanism::Found(_) => None,
+    })
 }
 
 impl Place {
