@@ -143,7 +143,7 @@ mod tests {
             "  ┌ c7 tried: make\\u{1b}[2J",
             "  │ … 2 lines more",
             "  └ exit 0 · 2.1 s · 5 files would change; nothing of it is real yet",
-            "    + /w/a\\nb  +3",
+            "    + /w/a\\u{a}b  +3",
             "    ~ /w/c  +1  −2",
             "    - /w/d",
             "    … and 2 more",
