@@ -82,7 +82,9 @@ impl Chosen {
     /// `None`: nothing is to be done for it.
     fn kind_of(&self, layer: usize, found: &UpperEntry<'_>) -> io::Result<Option<ChangeKind>> {
         if self.has(layer, found.path) {
-            return classify(found);
+            // In a directory that took the place of another nothing is left of before: what is as before is made, too.
+            let as_before = found.is_within_opaque.then_some(ChangeKind::Touched);
+            return Ok(classify(found)?.or(as_before));
         }
         let is_way =
             found.meta.is(NodeKind::Directory) && self.above.contains(&(layer, found.path.clone()));

@@ -27,6 +27,8 @@ pub(crate) struct UpperEntry<'a> {
     pub(crate) lower: Option<NodeMeta>,
     /// A directory that hides what is below.
     pub(crate) opaque: bool,
+    /// A directory around it does.
+    pub(crate) is_within_opaque: bool,
     pub(crate) upper_dir: BorrowedFd<'a>,
     pub(crate) lower_dir: Option<BorrowedFd<'a>>,
 }
@@ -55,10 +57,11 @@ pub(crate) fn walk(set: &LayerSet, layer: usize, visit: &mut Visit<'_>) -> io::R
         meta: upper.root_meta()?,
         lower: Some(lower.root_meta()?),
         opaque: false,
+        is_within_opaque: false,
         upper_dir: upper.root(),
         lower_dir: Some(lower.root()),
     })?;
-    walk.directory(&root, upper.root(), Some(lower.root()), visit)?;
+    walk.directory((&root, false), upper.root(), Some(lower.root()), visit)?;
     Ok(walk.walked)
 }
 
@@ -90,7 +93,7 @@ struct Walk {
 impl Walk {
     fn directory(
         &mut self,
-        path: &RelPath,
+        (path, is_within_opaque): (&RelPath, bool),
         upper_dir: BorrowedFd<'_>,
         lower_dir: Option<BorrowedFd<'_>>,
         visit: &mut Visit<'_>,
@@ -107,12 +110,14 @@ impl Walk {
                 Some(dir) => node::meta_at(dir, &name)?,
                 None => None,
             };
+            let opaque = is_dir && xattr::is_opaque(upper_dir, &name)?;
             visit(&UpperEntry {
                 path: &path,
                 name: &name,
                 meta,
                 lower,
-                opaque: is_dir && xattr::is_opaque(upper_dir, &name)?,
+                opaque,
+                is_within_opaque,
                 upper_dir,
                 lower_dir,
             })?;
@@ -128,7 +133,9 @@ impl Walk {
                 (Some(dir), Some(meta)) if meta.is(NodeKind::Directory) => open_below(dir, &name)?,
                 _ => None,
             };
-            self.directory(&path, inner.as_fd(), below.as_ref().map(AsFd::as_fd), visit)?;
+            let inside = (&path, is_within_opaque || opaque);
+            let below = below.as_ref().map(AsFd::as_fd);
+            self.directory(inside, inner.as_fd(), below, visit)?;
         }
         Ok(())
     }

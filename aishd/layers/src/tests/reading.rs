@@ -154,3 +154,23 @@ fn sets_are_made_listed_and_dropped() {
     let layers = scene.state().join("layers");
     assert_eq!(fs::read_dir(layers).unwrap().count(), 1);
 }
+
+/// A directory that takes the place of one of the same name has what was made in it, the same as before too.
+#[test]
+fn what_is_in_a_directory_made_anew_is_kept_also_where_it_is_as_before() {
+    if lacks_overlays() {
+        return;
+    }
+    let scene = Scene::with(&[("d/b/same", "text\n"), ("d/b/gone", "old\n")]);
+    let set = scene.run(
+        "set",
+        "touch -d @1000 d/b d/b/same; cp -a d other; rm -rf d; cp -a other d; rm d/b/gone; rm -rf other; mkdir d/b/new",
+    );
+    scene.keep_all(&set, "kept").unwrap();
+    assert_eq!("text\n", scene.read("d/b/same"));
+    assert!(scene.real.join("d/b/new").is_dir());
+    assert!(!scene.real.join("d/b/gone").exists());
+    scene.store.undo("kept").unwrap();
+    assert_eq!("old\n", scene.read("d/b/gone"));
+    assert!(!scene.real.join("d/b/new").exists());
+}
