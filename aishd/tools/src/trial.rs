@@ -454,15 +454,16 @@ fn recovery(recovered: &Recovered) -> String {
 
 /// Without what is within another one, or is the same.
 fn outermost(mut all: Vec<PathBuf>) -> Vec<PathBuf> {
+    // No overlay is over everything.
+    all.retain(|it| it != Path::new("/"));
     all.sort();
     all.dedup();
-    let within = |it: &PathBuf, others: &[PathBuf]| {
-        others
-            .iter()
-            .any(|other| other != it && it.starts_with(other))
-    };
     let others = all.clone();
-    all.retain(|it| !within(it, &others) && it != Path::new("/"));
+    let is_within = |it: &PathBuf| {
+        let mut others = others.iter();
+        others.any(|other| other != it && it.starts_with(other))
+    };
+    all.retain(|it| !is_within(it));
     all
 }
 
