@@ -263,6 +263,15 @@ fn put(from: At<'_>, target: At<'_>, new: &NodeMeta) -> io::Result<Ended> {
     Ok(ended)
 }
 
+/// How what is there differs from what was planned for.
+fn differs(target: At<'_>, old: &Fingerprint) -> io::Result<Option<ConflictReason>> {
+    Ok(match node::meta_at(target.0, target.1)? {
+        None => Some(ConflictReason::Vanished),
+        Some(now) if !old.is_moved(&now) => Some(ConflictReason::ChangedSince),
+        Some(_as_expected) => None,
+    })
+}
+
 fn exchange(
     from: At<'_>,
     target: At<'_>,
@@ -274,12 +283,8 @@ fn exchange(
         return Ok(Ended::Done);
     }
     if is_at(from, new)? {
-        match node::meta_at(target.0, target.1)? {
-            None => return Ok(Ended::Conflict(ConflictReason::Vanished)),
-            Some(now) if !old.is_moved(&now) => {
-                return Ok(Ended::Conflict(ConflictReason::ChangedSince));
-            }
-            Some(_as_expected) => {}
+        if let Some(conflict) = differs(target, old)? {
+            return Ok(Ended::Conflict(conflict));
         }
         passed();
         match swap(from, target, &old.meta) {
@@ -336,12 +341,8 @@ fn take(target: At<'_>, stash: At<'_>, old: &Fingerprint) -> io::Result<Ended> {
     if node::meta_at(stash.0, stash.1)?.is_some() {
         return Ok(Ended::Done);
     }
-    match node::meta_at(target.0, target.1)? {
-        None => return Ok(Ended::Conflict(ConflictReason::Vanished)),
-        Some(now) if !old.is_moved(&now) => {
-            return Ok(Ended::Conflict(ConflictReason::ChangedSince));
-        }
-        Some(_as_expected) => {}
+    if let Some(conflict) = differs(target, old)? {
+        return Ok(Ended::Conflict(conflict));
     }
     passed();
     match move_to(target, stash, &old.meta) {

@@ -53,6 +53,9 @@ async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
             format!("{conflict}; nothing is undone"),
         )
         .hint("put these files back as they were, or undo the rest by hand")),
+        Err(unfinished @ ChangeFailure::Unfinished(_)) => {
+            Err(MethodError::new(ErrorKind::Storage, unfinished.to_string()))
+        }
         Err(ChangeFailure::Other(why)) => {
             Err(MethodError::new(ErrorKind::NotFound, why).hint("aishctl changes"))
         }

@@ -12,6 +12,7 @@ use aishd_platform::failpoint;
 use aishd_process::child::Child;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
+use aishd_rules::boundary::is_cut;
 use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::needs_terminal;
 use aishd_rules::policy::Policy;
@@ -175,12 +176,7 @@ pub(super) async fn run_tried(
     let mut spec = spec(command, setting, None);
     // Nothing that is started by text that nobody has approved is a client of ours.
     spec.provider = None;
-    // With containment, only what is declared is there.
-    let base = children.base().iter();
-    spec.env
-        .extend(base.map(|(name, value)| (name.clone(), value.clone())));
-    spec.env.extend(setting.variables.clone());
-    spec.env.retain(|name, _| !Trial::cut(name));
+    spec.env.retain(|name, _| !is_cut(name));
     spec.contained = Some(Box::new(trial.containment.clone()));
     let child = match cancel.run_until_cancelled(children.spawn(&spec)).await {
         Some(Ok(child)) => child,

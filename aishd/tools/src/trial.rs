@@ -20,7 +20,7 @@ use aishd_platform::{clock, failpoint};
 use aishd_process::Children;
 use aishd_process::contained::{ContainedNetwork, Containment, Mechanism, WriteLayer};
 use aishd_rules::command_setting::CommandSetting;
-use aishd_rules::{boundary, secrets};
+use aishd_rules::secrets;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
@@ -85,11 +85,14 @@ pub struct Undoable {
     pub about: Option<KeptAbout>,
 }
 
-/// Why a wish to keep or to take back came to nothing. Nothing was touched.
+/// Why a wish to keep or to take back came to nothing. But for one that has not ended nothing was touched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeFailure {
     #[error("somebody else changed {} since", few(.0))]
     Conflicts(Vec<String>),
+    /// It had begun, perhaps.
+    #[error("it did not end, and the next start of aishd goes on with it or takes it back: {0}")]
+    Unfinished(String),
     #[error("{0}")]
     Other(String),
 }
@@ -217,7 +220,7 @@ impl TrialRoom {
     fn homes(&self, setting: &CommandSetting) -> Vec<PathBuf> {
         let given = setting.home().map(|it| real(Path::new(it)));
         let homes = self.0.home.iter().cloned().chain(given);
-        outermost(homes.filter(|it| it != Path::new("/")).collect())
+        outermost(homes.collect())
     }
 
     /// Whether what a trial changed can be kept as things are.
@@ -237,7 +240,7 @@ impl TrialRoom {
     }
 
     /// Makes what a trial changed real, all of it or nothing; what there is to be said of it beside that. The layers are gone
-    /// then, whatever it came to.
+    /// then, but for a keep that has begun and did not end: recovery needs them.
     pub fn keep(
         &self,
         id: ChangesId,
@@ -245,7 +248,9 @@ impl TrialRoom {
         about: &KeptAbout,
     ) -> Result<String, ChangeFailure> {
         let kept = self.keep_planned(id, now, about);
-        self.drop_layers(id);
+        if !matches!(kept, Err(ChangeFailure::Unfinished(_))) {
+            self.drop_layers(id);
+        }
         kept
     }
 
@@ -272,6 +277,9 @@ impl TrialRoom {
         }
         let kept = match self.0.layers.keep(&set, &plan, &options) {
             Ok(kept) => kept,
+            Err(error @ KeepError::Io { .. }) => {
+                return Err(ChangeFailure::Unfinished(text(&error)));
+            }
             Err(error) => {
                 let _none_was_written = std::fs::remove_file(self.about_path(id));
                 return Err(match error {
@@ -356,6 +364,7 @@ impl TrialRoom {
                 let paths = conflicts.iter().map(|it| visible(it.path.as_path()));
                 Err(ChangeFailure::Conflicts(paths.collect()))
             }
+            Err(error @ UndoError::Io { .. }) => Err(ChangeFailure::Unfinished(text(&error))),
             Err(error) => Err(other(error)),
         }
     }
@@ -417,11 +426,6 @@ impl Trial {
             }
             Err(error) => Err(format!("read what it changed: {error}")),
         }
-    }
-
-    /// Variables of ways out that are not there inside.
-    pub(super) fn cut(name: &str) -> bool {
-        boundary::is_cut(name)
     }
 }
 

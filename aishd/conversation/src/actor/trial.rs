@@ -281,6 +281,7 @@ fn keep(room: &TrialRoom, order: &KeepOrder, conversation: ConversationId) -> Co
                 listed(&tried.changed)
             )
         }
+        Err(error @ ChangeFailure::Unfinished(_)) => format!("[aish] {error}"),
         Err(error) => format!("[aish] nothing of it was kept: {error}"),
     };
     let mut output = tried.output;
@@ -290,10 +291,10 @@ fn keep(room: &TrialRoom, order: &KeepOrder, conversation: ConversationId) -> Co
     output.push_str(&told);
     output.push('\n');
     CommandResult {
-        ending: if kept.is_ok() {
-            tried.ending
-        } else {
-            CommandEnding::Refused
+        ending: match kept {
+            Ok(_) => tried.ending,
+            Err(ChangeFailure::Unfinished(_)) => CommandEnding::Unknown,
+            Err(_) => CommandEnding::Refused,
         },
         output,
         bytes: tried.bytes,
