@@ -153,6 +153,8 @@ pub enum AuditKind {
     /// The command of an open confirm was tried in layers over the files; nothing of it is real. `because` says how much it
     /// would change.
     CommandTried,
+    /// What a run changed in layers is real, or gone; `because` says which, and how much.
+    ChangesSettled,
     CallStarted,
     CallEnded,
     /// It never began.

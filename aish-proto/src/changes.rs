@@ -3,14 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ChangesId, ConversationId};
+use crate::id::{ChangesId, ConversationId, TurnId};
 use crate::method::{Empty, methods};
 
 methods! {
     /// What was kept and can be undone, the newest first.
     List: "changes/list", Observer, Unordered, Empty => ChangesListResult;
     /// The difference that a trial would make, as text: unified diffs of text files, a line for everything else. The text is
-    /// that of the command, so whoever shows it makes it safe. Only while its question waits.
+    /// that of the command, so whoever shows it makes it safe. Only while its question waits. Also of a run, between its
+    /// commands.
     Diff: "changes/diff", Approver, Unordered, ChangesParams => ChangesDiffResult;
     /// Takes back what was kept, all of it or nothing: a file that was changed since is named in the error, and nothing is
     /// touched.
@@ -55,6 +56,33 @@ pub struct ChangesDiffResult {
 #[serde(rename_all = "camelCase")]
 pub struct UndoResult {
     pub changes: ChangesId,
+}
+
+/// What a run changed in layers over the files, as a question: a proposal until somebody keeps or drops it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunChanges {
+    /// For `changes/diff` and the answer.
+    pub changes: ChangesId,
+    /// The run.
+    pub turn: TurnId,
+    pub goal: String,
+    pub changed: ChangeSummary,
+}
+
+/// What became of the changes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ChangesOutcome {
+    /// There were none.
+    Nothing,
+    /// They are real.
+    Kept,
+    /// Those that were chosen are real, and the others gone.
+    KeptInPart,
+    Dropped,
+    /// They could not be kept; nothing was touched, and they are gone.
+    Failed,
 }
 
 /// What a command changed, as people are told beside its question.

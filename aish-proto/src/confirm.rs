@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answerer::Answerer;
+use crate::changes::RunChanges;
 use crate::event::{CommandTried, ConfirmRequested, ConfirmResolved};
 use crate::form::{ElicitationRequest, FormContent};
 use crate::id::{ChangesId, ConfirmId, ConversationId, SubscriptionId, TurnId};
@@ -51,6 +52,8 @@ pub enum ConfirmSubject {
     /// A model proposes a fact to be kept for all conversations. No turn waits for it, and no model is told it before
     /// somebody has allowed it.
     Memory(ProposedMemory),
+    /// What a run changed in layers over the files. No turn waits for it.
+    Changes(RunChanges),
 }
 
 /// The call that waits for the answer; for what a server asks, the one that runs meanwhile.
@@ -113,7 +116,7 @@ impl ConfirmSubject {
             Self::Command(subject) => Some(&subject.call),
             Self::Form(subject) => Some(&subject.call),
             Self::Model(subject) => Some(&subject.call),
-            Self::Level(_) | Self::Memory(_) => None,
+            Self::Level(_) | Self::Memory(_) | Self::Changes(_) => None,
         }
     }
 
@@ -143,8 +146,8 @@ pub enum Decision {
     Edit,
     /// Denies, and ends the turn. Of what a server asks: it is dismissed, and the turn ends.
     Abort,
-    /// Of a command that was tried (`confirm/try`): what it changed becomes real, and it does not run again. The answer
-    /// names the trial with `changes`.
+    /// Of a command that was tried (`confirm/try`): what it changed becomes real, and it does not run again. Of what a run
+    /// changed: the same. The answer names it with `changes`, and with `only` what of it.
     Keep,
 }
 
@@ -186,7 +189,7 @@ pub struct ConfirmParams {
 #[serde(rename_all = "camelCase")]
 pub struct ConfirmRecord {
     pub conversation: ConversationId,
-    /// The turn that waits for it; null for a level and a memory.
+    /// The turn that waits for it; null for a level, a memory and changes.
     pub turn: Option<TurnId>,
     pub requested_at: String,
     pub state: ConfirmState,
@@ -235,9 +238,13 @@ pub struct AnswerParams {
     /// For `deny`: the model is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// For `keep`: the trial that was seen. Where there was another one since, that is `argsChanged`.
+    /// For `keep`: the trial or the changes that were seen. Where there was another trial since, that is `argsChanged`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesId>,
+    /// For `keep`: absolute paths of files and directories, which stand for all that is in them; the rest is dropped. Absent:
+    /// everything is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// For `allowOnce` of a form: a value for each field that is filled in. What does not fit is refused, and the form
     /// stays open. It goes to the server and is kept nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]

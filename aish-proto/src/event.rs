@@ -15,7 +15,7 @@ pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
 use crate::answerer::Answerer;
-use crate::changes::ChangeSummary;
+use crate::changes::{ChangeSummary, ChangesOutcome};
 use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
 use crate::envelope::{Envelope, EventData};
@@ -202,7 +202,7 @@ events! {
         /// What to do for more, in words.
         hint: String,
     }
-    /// A person is asked. The turn waits, over a restart of the daemon too; for a level and a memory no turn waits.
+    /// A person is asked. The turn waits, over a restart of the daemon too; for a level, a memory and changes no turn waits.
     ConfirmRequested: "confirmRequested", true, {
         confirm: ConfirmId,
         /// Counts the confirms of a conversation from 1; people say `c7`.
@@ -219,7 +219,7 @@ events! {
         halt: bool,
         /// SHA-256 over all that a yes would be to. For a call: the tool's definition, its server, the arguments and the
         /// directory; for a form and a model: the server, the call and what is asked; for a command: it, the shell, the
-        /// directory and the environment; for a level: the provider and both levels; for a memory: the fact.
+        /// directory and the environment; for a level: the provider and both levels; for a memory: the fact; for changes: the run.
         digest: String,
         /// What it takes for an answer.
         options: Vec<Decision>,
@@ -248,6 +248,24 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Answerer>,
     }
+    /// What a run changed in layers is real, or gone: each run that worked in layers has one, behind its end.
+    ChangesSettled: "changesSettled", true, {
+        /// The run.
+        turn: TurnId,
+        changes: ChangesId,
+        outcome: ChangesOutcome,
+        /// What was kept, the first ones of many.
+        paths: Vec<String>,
+        /// How many paths were kept.
+        count: u64,
+        /// What there is to be said of it besides, or why nothing was kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remark: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Answerer>,
+    }
     /// The end of a confirm; each has one.
     ConfirmResolved: "confirmResolved", true, {
         confirm: ConfirmId,
@@ -259,6 +277,9 @@ events! {
         /// The arguments that run instead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<String>,
+        /// The paths that are kept, where that is not all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        only: Vec<String>,
         waited_ms: Option<u64>,
     }
     /// A call was started. From here on it is never started again by itself.

@@ -176,6 +176,7 @@ pub(crate) fn decide(client: &Client, confirm: &ConfirmRecord, decision: Decisio
         arguments: None,
         reason: (decision == Decision::Deny).then(|| "not today".to_owned()),
         changes: None,
+        only: vec![],
         content: None,
     });
 }

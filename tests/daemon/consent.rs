@@ -92,6 +92,7 @@ pub(crate) fn with(confirm: &ConfirmRecord, decision: Decision) -> AnswerParams 
         arguments: None,
         reason: None,
         changes: None,
+        only: vec![],
         content: None,
     }
 }

@@ -166,6 +166,7 @@ pub(crate) fn person_form() -> Value {
 pub(crate) fn filled(confirm: &ConfirmRecord, content: Value) -> AnswerParams {
     AnswerParams {
         changes: None,
+        only: vec![],
         content: Some(FormContent(content.as_object().unwrap().clone())),
         ..with(confirm, Decision::AllowOnce)
     }

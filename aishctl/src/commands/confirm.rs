@@ -64,12 +64,15 @@ pub enum ConfirmCommand {
     },
     /// Run its command in layers over the files first, and show what it would change
     Try { id: String },
-    /// Make real what its command changed when it was tried
+    /// Make real what its command changed when it was tried, or what a run changed
     Keep {
         id: String,
         /// The trial, as `confirm show --json` names it; needed where nobody can be asked
         #[arg(long, value_name = "ID")]
         changes: Option<ChangesId>,
+        /// Keep only this file or directory, by its absolute path or the end of it; may be given more than once
+        #[arg(long, value_name = "PATH")]
+        only: Vec<String>,
     },
     /// Run it with other arguments
     Edit {
@@ -139,7 +142,9 @@ pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> 
                 question::tried::rows(number, &result.tried).join("\n") + "\n"
             })
         }
-        Some(ConfirmCommand::Keep { id, changes }) => keep(context, id, *changes).await,
+        Some(ConfirmCommand::Keep { id, changes, only }) => {
+            keep(context, id, *changes, only).await
+        }
         Some(ConfirmCommand::Edit {
             id,
             arguments,
@@ -149,15 +154,31 @@ pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> 
 }
 
 /// `confirm keep`: by somebody who has seen what was tried.
-async fn keep(context: &CommandContext, id: &str, changes: Option<ChangesId>) -> PrintResult {
+async fn keep(
+    context: &CommandContext,
+    id: &str,
+    changes: Option<ChangesId>,
+    only: &[String],
+) -> PrintResult {
     let record = find(context, id).await?;
-    let Some(tried) = &record.tried else {
-        let id = record.request.confirm;
-        return Err(Failure::new(Exit::USAGE, "it was not tried, or is settled")
-            .hint(format!("aishctl confirm try {id}")));
+    let number = Some(record.request.number);
+    let (found, changed, rows) = match (&record.tried, question::changes_of(&record.request)) {
+        (Some(tried), _) => {
+            let rows = question::tried::rows(number, tried).join("\n");
+            (tried.changes, &tried.changed, rows)
+        }
+        (None, Some(run)) => {
+            let rows = question::question(&record.request, ArgumentExtent::Whole);
+            (run.changes, &run.changed, rows)
+        }
+        (None, None) => {
+            let id = record.request.confirm;
+            return Err(Failure::new(Exit::USAGE, "it was not tried, or is settled")
+                .hint(format!("aishctl confirm try {id}")));
+        }
     };
     match changes {
-        Some(changes) if changes == tried.changes => {}
+        Some(changes) if changes == found => {}
         Some(_) => {
             return Err(Failure::new(
                 Exit::CONFLICT,
@@ -166,7 +187,6 @@ async fn keep(context: &CommandContext, id: &str, changes: Option<ChangesId>) ->
             .hint(format!("aishctl confirm show {}", record.request.confirm)));
         }
         None if context.may_prompt => {
-            let rows = question::tried::rows(Some(record.request.number), tried).join("\n");
             let keeps = tokio::task::spawn_blocking(move || ask_to_keep(&rows)).await;
             let cannot = |error: &dyn std::fmt::Display| {
                 Failure::new(Exit::FAILED, format!("cannot ask: {error}"))
@@ -183,11 +203,22 @@ async fn keep(context: &CommandContext, id: &str, changes: Option<ChangesId>) ->
         None => {
             return Err(
                 Failure::new(Exit::USAGE, "nobody here can see what would be kept")
-                    .hint(format!("--changes {} says it", tried.changes)),
+                    .hint(format!("--changes {found} says it")),
             );
         }
     }
-    answer(context, &record, Decision::Keep, None, None).await
+    let only = only.iter().map(|it| question::tried::named(changed, it));
+    let params = AnswerParams {
+        confirm: record.request.confirm,
+        decision: Decision::Keep,
+        digest: record.request.digest.clone(),
+        arguments: None,
+        reason: None,
+        changes: Some(found),
+        only: only.collect(),
+        content: None,
+    };
+    send(context, record.request.number, params).await
 }
 
 fn ask_to_keep(rows: &str) -> io::Result<bool> {
@@ -217,6 +248,10 @@ async fn edit_arguments(
         ConfirmSubject::Memory(_) => {
             let failure = Failure::new(Exit::USAGE, "a proposed fact is kept as it is");
             return Err(failure.hint("aishctl remember TEXT, and aishctl confirm deny ID"));
+        }
+        ConfirmSubject::Changes(_) => {
+            let failure = Failure::new(Exit::USAGE, "changes are kept as they are, or in part");
+            return Err(failure.hint("aishctl confirm keep ID --only PATH"));
         }
         ConfirmSubject::Call(_)
         | ConfirmSubject::Command(_)
@@ -412,14 +447,14 @@ async fn answer(
     reason: Option<String>,
 ) -> PrintResult {
     let request = &record.request;
-    let kept = record.tried.as_ref().filter(|_| decision == Decision::Keep);
     let params = AnswerParams {
         confirm: request.confirm,
         decision,
         digest: request.digest.clone(),
         arguments,
         reason,
-        changes: kept.map(|it| it.changes),
+        changes: None,
+        only: vec![],
         content: None,
     };
     send(context, request.number, params).await

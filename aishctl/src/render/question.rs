@@ -2,10 +2,12 @@
 //! the words mean that people answer with. What a kind of question looks like is in a file of its own.
 
 use aish_proto::answerer::Answerer;
+use aish_proto::changes::RunChanges;
 use aish_proto::confirm::{ConfirmCall, ConfirmRecord, ConfirmState, ConfirmSubject, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 
 mod call;
+pub mod changes;
 mod command;
 pub mod file_diff;
 pub mod form;
@@ -69,6 +71,7 @@ fn card(request: &ConfirmRequested) -> Box<dyn Card + '_> {
         ConfirmSubject::Model(subject) => Box::new(model::ModelCard { request, subject }),
         ConfirmSubject::Level(subject) => Box::new(level::LevelCard { request, subject }),
         ConfirmSubject::Memory(subject) => Box::new(memory::MemoryCard { request, subject }),
+        ConfirmSubject::Changes(subject) => Box::new(changes::ChangesCard { request, subject }),
     }
 }
 
@@ -128,7 +131,7 @@ pub fn choices(request: &ConfirmRequested) -> String {
     if takes(Decision::Edit) {
         text.push_str("  [e]dit");
     }
-    if file_diff::is_possible(request) {
+    if file_diff::is_possible(request) || changes_of(request).is_some() {
         text.push_str("  [d]iff");
     }
     if can_be_tried(request) {
@@ -194,7 +197,7 @@ pub fn decided(decision: Decision) -> &'static str {
         Decision::Deny => "denied",
         Decision::Edit => "allowed with other arguments",
         Decision::Abort => "denied, and the turn ended",
-        Decision::Keep => "kept as it was tried",
+        Decision::Keep => "kept",
     }
 }
 
@@ -211,6 +214,7 @@ pub fn who(by: &Answerer) -> String {
 pub fn decision_for(decision: Decision, request: &ConfirmRequested) -> Decision {
     match (decision, &*request.subject) {
         (Decision::AllowOnce, ConfirmSubject::Level(_)) => Decision::RaiseOnly,
+        (Decision::AllowOnce, ConfirmSubject::Changes(_)) => Decision::Keep,
         (decision, _) => decision,
     }
 }
@@ -257,6 +261,14 @@ pub fn allow_flags(request: &ConfirmRequested) -> String {
 /// Whether it is about something that can run in layers over the files first.
 pub fn can_be_tried(request: &ConfirmRequested) -> bool {
     matches!(&*request.subject, ConfirmSubject::Command(_))
+}
+
+/// What a run changed, where that is asked about.
+pub fn changes_of(request: &ConfirmRequested) -> Option<&RunChanges> {
+    match &*request.subject {
+        ConfirmSubject::Changes(subject) => Some(subject),
+        _ => None,
+    }
 }
 
 /// Whether a turn waits for the answer, or a call that runs.

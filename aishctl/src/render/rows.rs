@@ -168,6 +168,9 @@ impl ConversationRows {
                 let tried = question::tried::rows(number, tried);
                 rows.extend(tried.into_iter().map(SafeRow::Text));
             }
+            Event::ChangesSettled(settled) => {
+                rows.extend(question::changes::settled(settled).map(SafeRow::Text));
+            }
             Event::TextDelta(_)
             | Event::AssistantMessage(_)
             | Event::TurnFinished(_)

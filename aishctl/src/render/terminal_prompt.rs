@@ -9,6 +9,7 @@ use std::time::Duration;
 use aish_proto::changes::{ChangesParams, Diff};
 use aish_proto::confirm::{AnswerParams, ConfirmPreviewParams, Decision, Preview, Try, TryParams};
 use aish_proto::event::{CommandTried, ConfirmRequested};
+use aish_proto::id::ChangesId;
 use aish_proto::id::ConfirmId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
@@ -421,10 +422,8 @@ impl PromptQuestion {
 
     /// Of what was tried, as the daemon has it; else of what a call would write.
     fn diff(&self, again: &str) -> PromptReaction {
-        match &self.tried {
-            Some(tried) => PromptReaction::Diff(ChangesParams {
-                changes: tried.changes,
-            }),
+        match self.changes() {
+            Some(changes) => PromptReaction::Diff(ChangesParams { changes }),
             None => PromptReaction::Say(file_diff::diff(self.question()) + again),
         }
     }
@@ -456,19 +455,36 @@ impl PromptQuestion {
             (Decision::AllowOnce, Some(edited)) => (Decision::Edit, Some(edited)),
             (decision, _) => (decision, None),
         };
+        let keeps = decision == Decision::Keep;
+        // What stands behind `keep` names files.
+        let (reason, only) = match reason {
+            Some(names) if keeps => (None, self.named(&names)),
+            reason => (reason, vec![]),
+        };
         AnswerParams {
             confirm: self.request.confirm,
             decision,
             digest: self.request.digest.clone(),
             arguments,
             reason,
-            changes: self
-                .tried
-                .as_ref()
-                .filter(|_| decision == Decision::Keep)
-                .map(|it| it.changes),
+            changes: self.changes().filter(|_| keeps),
+            only,
             content: None,
         }
+    }
+
+    /// What would be kept.
+    fn changes(&self) -> Option<ChangesId> {
+        let tried = self.tried.as_ref().map(|it| it.changes);
+        tried.or_else(|| question::changes_of(&self.request).map(|it| it.changes))
+    }
+
+    fn named(&self, names: &str) -> Vec<String> {
+        let tried = self.tried.as_ref().map(|it| &it.changed);
+        let of_run = question::changes_of(&self.request).map(|it| &it.changed);
+        let changed = tried.or(of_run).cloned().unwrap_or_default();
+        let names = names.split_whitespace();
+        names.map(|it| question::tried::named(&changed, it)).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
-    Client, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, SecretText,
+    Client, Contain, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, ProposedCommands, SecretText,
     Temperature, Thinks, TimeSpan, When, WholeNumber,
 };
 
@@ -51,6 +51,7 @@ steps = 25
 time = "1h"
 second_opinion = true
 second_opinion_within = "30s"
+contain = "workspace"
 read = []
 write = []
 
@@ -76,6 +77,7 @@ parallel_readonly = true
 
 [shell]
 confirm = true
+default = "ask"
 timeout = "5m"
 max_output_bytes = 4194304
 env_from_client = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"]
@@ -290,10 +292,14 @@ tables! {
         second_opinion_model: KeyLeaf<String>,
         /// An answer of it that comes later is none.
         second_opinion_within: KeyLeaf<TimeSpan>,
-        /// Further places, by their real paths, that its commands may read without a question, besides the conversation's directories, the system
+        /// Where its commands work that nobody was asked about. `try`: in a copy of the files that you keep or drop when the run
+        /// is over; nothing is real before that. `workspace`: in the directories of the conversation, for real; then a
+        /// command that may destroy something is asked about, and so is one that cannot be read with certainty.
+        contain: KeyLeaf<Contain>,
+        /// With `workspace`: further places, by their real paths, that its commands may read without a question, besides the conversation's directories, the system
         /// and tool chains. Absolute, or beginning with ~/. What holds a home as a whole, or anything of aish's own, is refused.
         read: KeyLeaf<Vec<String>>,
-        /// Further places, by their real paths, that its commands may write in without a question, and read, as caches are.
+        /// With `workspace`: further places, by their real paths, that its commands may write in without a question, and read, as caches are.
         write: KeyLeaf<Vec<String>>,
     }
 
@@ -385,6 +391,9 @@ tables! {
         /// Whether you are asked about each command that a model proposes. With false they all run, whatever they do; the
         /// daemon says so at each start. `permissions.deny` and the constraints of a conversation still hold.
         confirm: KeyLeaf<bool>,
+        /// `ask`: you are asked about the text of a command. `try`: it is tried at once, in layers over the files and without the
+        /// network, and you are asked about what it printed and changed. Where nothing can be tried it is as with `ask`.
+        default: KeyLeaf<ProposedCommands>,
         /// The longest that a command runs.
         timeout: KeyLeaf<TimeSpan>,
         /// The most that it prints; with more it is ended.

@@ -1,12 +1,13 @@
 //! `[norris]`: what holds of a run where its launch says nothing.
 
-use aishd_log::norris::launch::RunLimits;
+use aishd_log::norris::launch::{RunContain, RunLimits};
 use aishd_log::spending::NanoUsd;
 use aishd_model::norris_settings::{NorrisSettings, WidenedLimits};
 
 use super::fault::Fault;
 use super::layers::LayerStack;
 use super::routing::check;
+use super::value::Contain;
 use crate::key_values::{places, time, value_of};
 
 pub(super) fn norris(stack: &LayerStack, faults: &mut Vec<Fault>) -> NorrisSettings {
@@ -29,6 +30,10 @@ pub(super) fn norris(stack: &LayerStack, faults: &mut Vec<Fault>) -> NorrisSetti
         second_opinion: value_of(&table.second_opinion).unwrap_or(usual.second_opinion),
         second_opinion_model: value_of(&table.second_opinion_model),
         second_opinion_within: time(&table.second_opinion_within),
+        contain: match value_of(&table.contain) {
+            Some(Contain::Try) => RunContain::Try,
+            Some(Contain::Workspace) | None => RunContain::Workspace,
+        },
         widened: WidenedLimits {
             read: places("norris.read", &table.read, faults),
             write: places("norris.write", &table.write, faults),

@@ -6,6 +6,7 @@ use aishd_log::shell::ShellSettings;
 
 use super::fault::Fault;
 use super::layers::LayerStack;
+use super::value::ProposedCommands;
 use crate::key_values::value_of;
 
 /// A shorter one would end what has hardly begun.
@@ -36,6 +37,7 @@ pub(super) fn rules(stack: &LayerStack, faults: &mut Vec<Fault>) -> ShellSetting
         rules.env_from_client.clone_from(&names.value);
     }
     rules.confirm = value_of(&shell.confirm).unwrap_or(true);
+    rules.tries = value_of(&shell.default) == Some(ProposedCommands::Try);
     rules.feed_back = value_of(&shell.feed_back).unwrap_or_default();
     rules
 }

@@ -344,6 +344,16 @@ words! {
         Read: "read",
         Ask: "ask",
     }
+    /// What becomes of a command that a model proposes.
+    ProposedCommands {
+        Ask: "ask",
+        Try: "try",
+    }
+    /// Where commands of a run work.
+    Contain {
+        Try: "try",
+        Workspace: "workspace",
+    }
     /// What becomes of a question that nobody answered in time.
     OnTimeout {
         Deny: "deny",

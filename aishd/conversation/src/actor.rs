@@ -25,6 +25,7 @@ pub(crate) mod request_context;
 pub(crate) mod resource_change;
 pub(crate) mod restore;
 pub(crate) mod resume;
+pub(crate) mod run_changes;
 pub(crate) mod sampling;
 pub(crate) mod sessions;
 pub(crate) mod stop;
@@ -48,6 +49,7 @@ use aishd_turn::turn::{StreamId, Turn, TurnInput};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use self::run_changes::ChangesStep;
 use crate::commands::command_queue::CommandQueue;
 use crate::commands::trial::{KeepOrder, RunningTrial, TrialEnd};
 use crate::context::extra_context::{DirectoryTold, GatheredContext};
@@ -109,6 +111,10 @@ pub(crate) struct Conversation {
     pub(crate) trial: Option<RunningTrial>,
     /// What a person has kept, until its command's turn has come.
     pub(crate) keeping: Option<KeepOrder>,
+    /// The run whose changes are being looked at or kept.
+    pub(crate) settling: Option<TurnId>,
+    /// The question whose command was tried without anybody having to say so.
+    pub(crate) tried_unasked: Option<ConfirmId>,
 }
 
 /// What an actor begins with.
@@ -141,6 +147,8 @@ pub(crate) enum TaskOutcome {
     Left(Box<UnsummarizedExchanges>),
     /// The command of a question was tried, or why it was not.
     Tried(ConfirmId, Box<Result<TrialEnd, String>>),
+    /// What a run changed was looked at, or kept.
+    Changes(TurnId, Box<ChangesStep>),
     /// Another model was asked about a call of a run.
     Opinion(TurnId, Box<ReceivedOpinion>),
 }

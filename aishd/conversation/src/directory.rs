@@ -103,11 +103,16 @@ impl ConversationDirectory {
         self.services.models.borrow().clone()
     }
 
-    /// What commands of runs are kept within.
+    pub fn store(&self) -> &Store {
+        &self.services.store
+    }
+
+    /// Where commands are tried and runs work.
     pub fn trials(&self) -> &TrialRoom {
         &self.services.trials
     }
 
+    /// What commands of runs are kept within.
     pub fn ground(&self) -> &BoundaryGround {
         &self.services.ground
     }
@@ -316,6 +321,8 @@ impl ConversationDirectory {
             summing: SummaryTask::default(),
             commands: CommandQueue::default(),
             trial: None,
+            settling: None,
+            tried_unasked: None,
             keeping: None,
             proposing: false,
             told: DirectoryTold::default(),

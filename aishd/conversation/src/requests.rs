@@ -74,6 +74,8 @@ pub struct ConfirmAnswer {
     pub reason: Option<String>,
     /// The trial that is kept.
     pub changes: Option<ChangesId>,
+    /// For `keep`: these paths and what is in them; empty: all.
+    pub only: Vec<String>,
     /// What a form is filled in with.
     pub content: Option<FormContent>,
     pub by: AnsweringPerson,

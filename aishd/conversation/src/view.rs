@@ -285,6 +285,10 @@ fn weight(record: &Record) -> usize {
                 ConfirmSubject::Form(subject) => subject.params.to_string().len(),
                 ConfirmSubject::Model(subject) => subject.asked.params.to_string().len(),
                 ConfirmSubject::Memory(subject) => subject.text.len(),
+                ConfirmSubject::Changes(subject) => {
+                    let paths = subject.changed.listed.iter().map(|it| it.path.len());
+                    subject.goal.len() + paths.sum::<usize>()
+                }
                 _ => 0,
             };
             3 * call.map_or(0, |it| it.arguments.len()) + wanted + 4096

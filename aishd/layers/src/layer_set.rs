@@ -229,8 +229,12 @@ fn begin_layer(dir: &Path, lower: &Path) -> io::Result<Layer> {
 
 /// A time of the file system that nothing has so far. The clock of the kernel stands still for milliseconds: what was
 /// changed just before has the time that a new file would get.
-fn next_tick(dir: &Path) -> io::Result<Stamp> {
+pub(crate) fn next_tick(dir: &Path) -> io::Result<Stamp> {
     let path = dir.join("begun");
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut file = create_new(&path)?;
     let first = node::meta_of(&file)?.changed;
     loop {

@@ -83,6 +83,13 @@ pub struct KeepPlan {
 }
 
 impl KeepPlan {
+    /// Whether anything changes at this path or below it.
+    pub fn changes(&self, layer: usize, path: &RelPath) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|it| it.layer == layer && it.path.is_at_or_below(path))
+            || self.conflicts.iter().any(|it| it.layer == layer && it.path.is_at_or_below(path))
+    }
+
     /// Paths that change, each once.
     pub fn paths(&self) -> usize {
         let mut paths: Vec<_> = self

@@ -26,6 +26,7 @@ use crate::norris::launch::{RunLimits, UnaskedLevels};
 use crate::pattern::Patterns;
 use crate::resource::ResourceOutcome;
 use crate::routed::{self, RoutedSide};
+use crate::run_changes::ChangesOutcome;
 use crate::state::ConversationState;
 use crate::time::Timestamp;
 use crate::tool::{ContentDigest, DecisionSubject};
@@ -124,6 +125,20 @@ pub enum AuditFact {
         /// Definitions that run unasked from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         approved: Vec<(ToolName, ContentDigest)>,
+    },
+    /// What a run changed in layers is asked about.
+    ChangesProposed {
+        confirm: ConfirmId,
+        /// Files, directories and links that it would change.
+        changed: u64,
+    },
+    /// What a run changed is real, or gone.
+    ChangesSettled {
+        outcome: ChangesOutcome,
+        /// Paths that were kept.
+        kept: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<ConfirmId>,
     },
     /// A command was tried in layers over the files; nothing of it is real.
     CommandTried {

@@ -2,6 +2,7 @@
 //!
 //! The serde attributes spell the stored form out, as in [`crate::event`].
 
+pub mod changes;
 pub mod level;
 pub mod memory;
 mod older;
@@ -10,6 +11,7 @@ use aish_proto::id::{ClientId, ConfirmId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use self::changes::ChangesSubject;
 use self::level::LevelSubject;
 use self::memory::MemorySubject;
 use crate::access::Access;
@@ -61,6 +63,8 @@ pub enum ConfirmSubject {
     Level(LevelSubject),
     /// A fact that a model proposes. No turn waits for it.
     Memory(MemorySubject),
+    /// What a run changed in layers over the files. No turn waits for it.
+    Changes(ChangesSubject),
 }
 
 /// The call that waits for the answer; for what a server asks, the one that runs meanwhile.
@@ -122,7 +126,9 @@ impl Confirm {
             ConfirmSubject::Command(subject) => Some(&subject.call),
             ConfirmSubject::Form(subject) => Some(&subject.call),
             ConfirmSubject::Model(subject) => Some(&subject.call),
-            ConfirmSubject::Level(_) | ConfirmSubject::Memory(_) => None,
+            ConfirmSubject::Level(_) | ConfirmSubject::Memory(_) | ConfirmSubject::Changes(_) => {
+                None
+            }
         }
     }
 
@@ -134,7 +140,8 @@ impl Confirm {
             ConfirmSubject::Call(_)
             | ConfirmSubject::Command(_)
             | ConfirmSubject::Level(_)
-            | ConfirmSubject::Memory(_) => None,
+            | ConfirmSubject::Memory(_)
+            | ConfirmSubject::Changes(_) => None,
         }
     }
 
@@ -190,7 +197,7 @@ pub enum Decision {
     Edit,
     /// Denies, and ends the turn.
     Abort,
-    /// What the command changed when it was tried becomes real, and it does not run again.
+    /// What the command or the run changed in layers becomes real; a command does not run again.
     Keep,
 }
 
@@ -220,6 +227,9 @@ pub struct Resolution {
     /// The arguments that run instead, canonical.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<String>,
+    /// The paths that are kept, and what is below them; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// How long it was open; not said where its turn ended under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
@@ -238,6 +248,7 @@ impl Resolution {
             by: None,
             reason: None,
             edited: None,
+            only: vec![],
             waited_ms,
             approved: vec![],
         }

@@ -27,6 +27,7 @@ use crate::pinned_resource::PinnedEntry;
 use crate::resource::ResourceChanged;
 use crate::rolling_summary::RollingSummary;
 use crate::routed::RoutingDecision;
+use crate::run_changes::ChangesSettled;
 use crate::shell::{OutputUse, ProposedLine};
 use crate::spending::{PaidRequest, Payee};
 use crate::structured::StructuredResult;
@@ -162,6 +163,8 @@ pub enum Event {
     ConfirmRequested(Box<Confirm>),
     /// The command that an open confirm is about was tried; its newest trial counts.
     CommandTried(Box<TriedCommand>),
+    /// What a run changed in layers is real, or gone: the last word about it.
+    ChangesSettled(Box<ChangesSettled>),
     /// Once for each confirm.
     ConfirmResolved(Box<Resolution>),
     /// The mark that a call was started: from here on it is never started again by itself.

@@ -28,6 +28,7 @@ pub mod pinned_resource;
 pub mod resource;
 pub mod rolling_summary;
 pub mod routed;
+pub mod run_changes;
 #[cfg(test)]
 mod samples;
 pub mod shell;

@@ -5,6 +5,7 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod changes;
 pub mod confirms;
 pub mod shell;
 pub mod turns;
@@ -30,6 +31,7 @@ use crate::norris::status::{self, RunStatus};
 use crate::pinned_resource::PinnedEntry;
 use crate::resource::{ResourceChanged, ResourceOutcome};
 use crate::routed::RoutingDecision;
+use crate::run_changes::{RunChanges, RunChangesStage};
 use crate::shell::{PROVIDER, ProposedLine, TOOL};
 use crate::time::Timestamp;
 use crate::tool::{ContentDigest, DecisionSubject};
@@ -132,6 +134,9 @@ pub struct ConversationState {
     /// The run that works by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norris: Option<Box<RunStatus>>,
+    /// Layers of runs that are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run_changes: Vec<RunChanges>,
     /// What there is of commands.
     #[serde(default, skip_serializing_if = "ShellState::is_empty")]
     pub shell: ShellState,
@@ -305,7 +310,13 @@ impl ConversationState {
             Event::Renamed { title } => self.title = Some(title.clone()),
             Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
-            Event::Norris(event) => status::apply(&mut self.norris, record.turn, event),
+            Event::Norris(event) => {
+                status::apply(&mut self.norris, record.turn, event);
+                self.run_changed(record.turn, event);
+            }
+            Event::ChangesSettled(settled) => {
+                self.run_changes.retain(|it| it.turn != settled.turn);
+            }
             Event::RecordLost {} => self.record_lost(),
             Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
             Event::TurnFinished {
@@ -326,6 +337,9 @@ impl ConversationState {
         self.constraints.read_only = true;
         self.constraints.no_network = true;
         self.confirms.clear();
+        // What runs changed is asked about anew.
+        let ended = RunChangesStage::Ended;
+        self.run_changes.iter_mut().for_each(|it| it.stage = ended.clone());
         self.queue.clear();
         self.norris = None;
         self.running = None;
@@ -513,9 +527,11 @@ impl ConversationState {
     fn asked_person(&mut self, record: &Record, confirm: &Confirm) {
         self.confirm_count = self.confirm_count.max(confirm.number);
         self.confirms.push(OpenConfirm::of(record, confirm));
+        self.changes_asked(confirm);
     }
 
     fn on_resolved(&mut self, resolution: &Resolution) {
+        self.changes_answered(resolution);
         self.confirms.retain(|it| it.id != resolution.confirm);
         for (tool, approved) in resolution.approved.iter().cloned() {
             if tool == crate::shell::tool().name {
@@ -531,6 +547,7 @@ impl ConversationState {
         if self.norris.as_ref().map(|it| it.turn) == turn {
             self.norris = None;
         }
+        self.run_is_over(turn);
         if self.running.as_ref().map(|it| it.turn) == turn {
             self.running = None;
             self.last_turn = turn;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_log::norris::launch::RunLimits;
+use aishd_log::norris::launch::{RunContain, RunLimits};
 
 use crate::model_settings::ModelSettings;
 use crate::preset::Preset;
@@ -18,6 +18,8 @@ pub struct NorrisSettings {
     pub second_opinion_model: Option<String>,
     /// An answer that comes later is none.
     pub second_opinion_within: Duration,
+    /// Where its commands work.
+    pub contain: RunContain,
     /// What its commands may reach besides the conversation's directories.
     pub widened: WidenedLimits,
 }
@@ -35,6 +37,7 @@ impl Default for NorrisSettings {
             second_opinion: true,
             second_opinion_model: None,
             second_opinion_within: Duration::from_secs(30),
+            contain: RunContain::Workspace,
             widened: WidenedLimits::default(),
         }
     }

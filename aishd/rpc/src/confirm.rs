@@ -174,6 +174,7 @@ fn answering(
         reason: params.reason.clone(),
         content: params.content.clone(),
         changes: params.changes,
+        only: params.only.clone(),
         by: connection.person(),
     })
 }
@@ -379,6 +380,9 @@ fn subject(subject: ConfirmSubject) -> wire::ConfirmSubject {
                 model: subject.preset,
             })
         }
+        ConfirmSubject::Changes(subject) => {
+            wire::ConfirmSubject::Changes(crate::tried::run_changes(subject))
+        }
     }
 }
 
@@ -445,6 +449,7 @@ pub(super) fn resolved(resolution: Resolution) -> events::ConfirmResolved {
         by: resolution.by.map(answerer),
         reason: resolution.reason,
         edited: resolution.edited,
+        only: resolution.only,
         waited_ms: resolution.waited_ms,
     }
 }

@@ -222,6 +222,7 @@ impl LogOwner {
             Event::BudgetReached(reached) => out!(usage::reached(reached, self.conversation)),
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
             Event::CommandTried(tried) => out!(super::tried::tried(*tried)),
+            Event::ChangesSettled(settled) => out!(super::tried::settled(*settled)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
             Event::ToolStarted {
                 call,

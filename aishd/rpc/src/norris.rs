@@ -149,6 +149,7 @@ fn launching(
         levels: levels.map(read_levels).transpose()?.unwrap_or_default(),
         limits,
         second_opinion: models.norris.second_opinion,
+        contain: models.norris.contain,
     };
     let ask = AskRequest {
         text: goal,

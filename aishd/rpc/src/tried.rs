@@ -1,7 +1,9 @@
-//! Trials of commands, as the wire shows them.
+//! Trials of commands and the changes of runs, as the wire shows them.
 
 use aish_proto::changes as wire;
-use aish_proto::event::CommandTried;
+use aish_proto::event::{self as events, CommandTried};
+use aishd_log::confirm::changes::ChangesSubject;
+use aishd_log::run_changes::{ChangesOutcome, ChangesSettled, of_run};
 use aishd_log::tried::{ChangeSummary, ChangedFile, FileChange, TriedCommand};
 
 use crate::answerer::answerer;
@@ -22,6 +24,34 @@ pub(super) fn tried(tried: TriedCommand) -> CommandTried {
         kept: tried.kept.map(stored_result::result),
         changed: summary(tried.changed),
         by: tried.by.map(answerer),
+    }
+}
+
+pub(super) fn run_changes(subject: ChangesSubject) -> wire::RunChanges {
+    wire::RunChanges {
+        changes: subject.changes(),
+        turn: subject.turn,
+        goal: subject.goal,
+        changed: summary(subject.changed),
+    }
+}
+
+pub(super) fn settled(settled: ChangesSettled) -> events::ChangesSettled {
+    events::ChangesSettled {
+        turn: settled.turn,
+        changes: of_run(settled.turn),
+        outcome: match settled.outcome {
+            ChangesOutcome::Nothing => wire::ChangesOutcome::Nothing,
+            ChangesOutcome::Kept => wire::ChangesOutcome::Kept,
+            ChangesOutcome::KeptInPart => wire::ChangesOutcome::KeptInPart,
+            ChangesOutcome::Dropped => wire::ChangesOutcome::Dropped,
+            ChangesOutcome::Failed => wire::ChangesOutcome::Failed,
+        },
+        paths: settled.paths,
+        count: settled.count,
+        remark: Some(settled.remark).filter(|it| !it.is_empty()),
+        confirm: settled.confirm,
+        by: settled.by.map(answerer),
     }
 }
 

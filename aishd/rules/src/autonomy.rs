@@ -8,7 +8,7 @@ use aishd_command::change_directory;
 use aishd_command::command::{self, Dialect};
 use aishd_command::destructive::{self, Danger};
 use aishd_log::access::Access;
-use aishd_log::norris::launch::UnaskedLevels;
+use aishd_log::norris::launch::{RunContain, UnaskedLevels};
 use aishd_log::tool::{ClaimSource, ContentDigest, Tool};
 use aishd_log::tool_name::Alias;
 use aishd_model::second_opinion::Opinion;
@@ -39,8 +39,8 @@ pub enum HaltReason {
     Edited,
     /// There is no boundary that the kernel could hold around it.
     Unheld(BoundaryError),
-    /// It failed inside the boundary, and is wanted again.
-    Beyond,
+    /// It failed inside what holds the run, and is wanted again.
+    Beyond(RunContain),
 }
 
 impl HaltReason {
@@ -82,11 +82,18 @@ impl HaltReason {
                 granted.number()
             ),
             Self::Edited => "HALT: a person changed it".to_owned(),
+            Self::Unheld(BoundaryError::Kernel(_)) => {
+                "HALT: nothing on this machine would hold it".to_owned()
+            }
             Self::Unheld(_) => {
                 "HALT: nothing would hold it to the directories of the run".to_owned()
             }
-            Self::Beyond => {
+            Self::Beyond(RunContain::Workspace) => {
                 "HALT: it failed inside the boundary of the run; allowed, it runs outside"
+                    .to_owned()
+            }
+            Self::Beyond(RunContain::Try) => {
+                "HALT: it failed in the copy of the files that the run works in; allowed, it runs for real, on the files as they are without the changes of the run"
                     .to_owned()
             }
             Self::Opinion { preset, opinion } => match opinion {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use aishd_log::environment::ClientVariables;
@@ -34,8 +35,35 @@ pub struct CommandSetting {
     pub given: ClientVariables,
     /// Every variable of it, the base among them.
     pub variables: BTreeMap<String, String>,
-    /// What the kernel keeps it within; `None`: nothing does, so that somebody has to approve what runs.
-    pub boundary: Option<Arc<Boundary>>,
+    /// What the kernel keeps it within.
+    pub held_by: CommandHold,
+}
+
+/// What the kernel keeps a command within that nobody has approved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CommandHold {
+    /// Nothing, so that somebody has to approve what runs.
+    #[default]
+    Nothing,
+    /// It changes some directories for real, and nothing else.
+    Wall(Arc<Boundary>),
+    /// What it changes goes into the layers of its run, over these directories of the conversation among others.
+    Layers(Arc<[PathBuf]>),
+    /// It changes nothing that stays.
+    Reads,
+}
+
+impl CommandHold {
+    pub fn is_held(&self) -> bool {
+        *self != Self::Nothing
+    }
+
+    pub fn wall(&self) -> Option<&Boundary> {
+        match self {
+            Self::Wall(boundary) => Some(boundary),
+            Self::Nothing | Self::Layers(_) | Self::Reads => None,
+        }
+    }
 }
 
 impl fmt::Debug for CommandSetting {
@@ -44,7 +72,7 @@ impl fmt::Debug for CommandSetting {
             .field("shell", &self.shell)
             .field("cwd", &self.cwd)
             .field("variables", &self.variables.keys())
-            .field("boundary", &self.boundary.is_some())
+            .field("held", &self.held_by.is_held())
             .finish_non_exhaustive()
     }
 }
@@ -76,15 +104,15 @@ impl CommandSetting {
             cwd: cwd.to_owned(),
             given,
             variables,
-            boundary: None,
+            held_by: CommandHold::Nothing,
         }
     }
 
-    /// The same within a boundary. What would lead out of it is not in the environment either.
-    pub fn within(&self, boundary: Boundary) -> Self {
+    /// The same, held. What would lead out of that is not in the environment either.
+    pub fn held(&self, by: CommandHold) -> Self {
         let mut inside = self.clone();
         inside.variables.retain(|name, _| !boundary::is_cut(name));
-        inside.boundary = Some(Arc::new(boundary));
+        inside.held_by = by;
         inside
     }
 
@@ -107,8 +135,11 @@ impl CommandSetting {
             "umask": self.umask(),
         });
         // What runs inside is no consent to run outside.
-        if let Some(boundary) = &self.boundary {
-            bound["boundary"] = json!(**boundary);
+        match &self.held_by {
+            CommandHold::Nothing => {}
+            CommandHold::Wall(boundary) => bound["boundary"] = json!(**boundary),
+            CommandHold::Layers(directories) => bound["layers"] = json!(**directories),
+            CommandHold::Reads => bound["layers"] = json!(false),
         }
         ContentDigest::of_value(&bound)
     }
@@ -163,7 +194,7 @@ mod tests {
     }
 
     fn a_boundary(around: &CommandSetting) -> Boundary {
-        let roots = [std::path::PathBuf::from("/w")];
+        let roots = [PathBuf::from("/w")];
         let ground = ground();
         Boundary::of_run(&ground, &WidenedLimits::default(), &roots, around).unwrap()
     }
@@ -176,7 +207,7 @@ mod tests {
             ("http_proxy", "h"),
         ];
         let setting = setting(&given, "/w");
-        let inside = setting.within(a_boundary(&setting));
+        let inside = setting.held(CommandHold::Wall(Arc::new(a_boundary(&setting))));
         let has = |it: &str| inside.variables.contains_key(it);
         assert!(has("LANG") && has("PATH") && !has("SSH_AUTH_SOCK") && !has("http_proxy"));
     }
@@ -195,7 +226,7 @@ mod tests {
             setting(&[("LANG", "C"), ("PATH", "/evil")], "/w").digest("ls"),
             setting(&[("LANG", "C"), ("SHELL", "/bin/bash")], "/w").digest("ls"),
             masked.digest("ls"),
-            plain.within(a_boundary(&plain)).digest("ls"),
+            plain.held(CommandHold::Wall(Arc::new(a_boundary(&plain)))).digest("ls"),
         ] {
             assert_ne!(base, other);
         }

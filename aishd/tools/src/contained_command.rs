@@ -25,7 +25,7 @@ pub(super) struct ContainedCommand<'a> {
 impl<'a> ContainedCommand<'a> {
     /// `None`: nothing keeps it anywhere.
     pub(super) fn of(setting: &'a CommandSetting) -> io::Result<Option<Self>> {
-        let Some(boundary) = setting.boundary.as_deref() else {
+        let Some(boundary) = setting.held_by.wall() else {
             return Ok(None);
         };
         let scratch = boundary.scratch.join(clock::ulid().to_string());
@@ -179,7 +179,9 @@ mod tests {
     use aishd_log::environment::ClientVariables;
     use aishd_model::norris_settings::WidenedLimits;
     use aishd_rules::boundary::BoundaryGround;
-    use aishd_rules::command_setting::CommandSetting;
+    use std::sync::Arc;
+
+    use aishd_rules::command_setting::{CommandHold, CommandSetting};
 
     use super::*;
 
@@ -201,7 +203,7 @@ mod tests {
             };
             let roots = [PathBuf::from("/w")];
             let boundary = Boundary::of_run(&ground, &widened, &roots, &setting).unwrap();
-            let within = setting.within(boundary);
+            let within = setting.held(CommandHold::Wall(Arc::new(boundary)));
             let inside = ContainedCommand::of(&within).unwrap().unwrap();
             let mut variables = BTreeMap::new();
             inside.name_scratch(&mut variables);

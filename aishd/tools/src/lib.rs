@@ -15,6 +15,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aish_proto::id::ChangesId;
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Pattern;
@@ -259,6 +260,20 @@ impl ToolRunner {
     ) -> CommandResult {
         let children = self.runner.children();
         shell::run(children, command, setting, limits, cancel, print).await
+    }
+
+    /// The same of a command of a run that works in layers, those that `changes` names.
+    pub async fn held_command(
+        &self,
+        command: &str,
+        setting: &Arc<CommandSetting>,
+        limits: shell::CommandLimits,
+        cancel: &CancellationToken,
+        layers: (TrialRoom, ChangesId),
+        print: impl FnMut(&str),
+    ) -> CommandResult {
+        let children = self.runner.children();
+        shell::run_held(children, command, setting, limits, cancel, layers, print).await
     }
 
     /// Why nothing can be tried here.

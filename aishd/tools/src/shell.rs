@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aish_proto::id::ChangesId;
 use aishd_log::command_result::{CommandResult, WholeOutput};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::shell::PROVIDER;
@@ -12,8 +13,8 @@ use aishd_platform::failpoint;
 use aishd_process::child::Child;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
-use aishd_rules::boundary::is_cut;
-use aishd_rules::command_setting::CommandSetting;
+use aishd_rules::boundary::{LAYERS_REMARK, READS_REMARK, explains, is_cut};
+use aishd_rules::command_setting::{CommandHold, CommandSetting};
 use aishd_rules::needs_terminal;
 use aishd_rules::policy::Policy;
 use rustix::fs::{Access, access};
@@ -25,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::ToolOutput;
 use super::contained_command::ContainedCommand;
 use super::result::returned;
-use super::trial::Trial;
+use super::trial::{Trial, TrialRoom};
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -194,6 +195,56 @@ pub(super) async fn run_tried(
     Ok(heard.result(ending, setting, limits, begun))
 }
 
+/// As [`run`], in the layers of the run that they are of, or where nothing can be written. When its end is told the layers are
+/// sealed.
+pub(super) async fn run_held(
+    children: &Children,
+    command: &str,
+    setting: &Arc<CommandSetting>,
+    limits: CommandLimits,
+    cancel: &CancellationToken,
+    (room, changes): (TrialRoom, ChangesId),
+    print: impl FnMut(&str),
+) -> CommandResult {
+    let begun = Instant::now();
+    let making = setting.clone();
+    let made = tokio::task::spawn_blocking(move || room.begin_step(changes, &making)).await;
+    let step = match made.unwrap_or_else(|panic| Err(panic.to_string())) {
+        Ok(step) => step,
+        Err(why) => {
+            return CommandResult {
+                within: BoundaryFailure::Stopped,
+                ..CommandResult::failed(why, &setting.cwd)
+            };
+        }
+    };
+    let mut spec = spec(command, setting, None);
+    spec.provider = None;
+    spec.contained = Some(Box::new(step.containment.clone()));
+    let spawned = cancel.run_until_cancelled(children.spawn(&spec)).await;
+    let mut heard = CommandHeard {
+        text: PieceText::default(),
+        limit: limits.output_bytes,
+        print,
+    };
+    let child = match spawned {
+        Some(Ok(child)) => child,
+        other => return not_begun(other.and_then(Result::err), setting),
+    };
+    let ending = heard
+        .hear_to_the_end(child, (command, setting), limits, cancel, begun)
+        .await;
+    let within = heard.note_hold(&setting.held_by, ending);
+    let sealed = tokio::task::spawn_blocking(move || step.end()).await;
+    if let Err(why) = sealed.unwrap_or_else(|panic| Err(panic.to_string())) {
+        heard.remark(&format!("[aish] {why}"));
+    }
+    CommandResult {
+        within,
+        ..heard.result(ending, setting, limits, begun)
+    }
+}
+
 fn spec(
     command: &str,
     setting: &CommandSetting,
@@ -271,8 +322,14 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             // Nothing of it is left when its end is told.
             child.end(Duration::ZERO).await;
         } else {
-            // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
-            drop(child);
+            match setting.held_by {
+                // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
+                CommandHold::Nothing | CommandHold::Wall(_) => drop(child),
+                // Its layers are to be read.
+                CommandHold::Layers(_) | CommandHold::Reads => {
+                    child.end(Duration::ZERO).await;
+                }
+            }
         }
         if ending.is_some_and(CommandEnding::is_failure)
             && (wants_terminal || needs_terminal::is_missed_in(&self.text.whole))
@@ -347,6 +404,26 @@ impl<P: FnMut(&str)> CommandHeard<P> {
         };
         inside.end(children, CLEAR_WITHIN).await;
         within
+    }
+
+    /// What the layers had to do with how it ended, told where that sounds like the reason.
+    fn note_hold(&mut self, hold: &CommandHold, ending: Option<CommandEnding>) -> BoundaryFailure {
+        let sounds = explains(&self.text.whole);
+        match ending {
+            None => BoundaryFailure::None,
+            Some(ending) if ending.is_failure() && sounds => {
+                self.remark(match hold {
+                    CommandHold::Reads => READS_REMARK,
+                    CommandHold::Nothing | CommandHold::Wall(_) | CommandHold::Layers(_) => {
+                        LAYERS_REMARK
+                    }
+                });
+                BoundaryFailure::Stopped
+            }
+            // The last program of a pipe says nothing of those before it.
+            Some(ending) if ending.is_failure() || sounds => BoundaryFailure::Failed,
+            Some(_) => BoundaryFailure::None,
+        }
     }
 
     /// Adds a line of ours behind all of it.

@@ -1,6 +1,7 @@
 //! Commands that are tried: they run in layers over the files, in namespaces of their own, and what they change is read from
 //! the layers afterwards. Nothing of it is real before somebody keeps it.
 
+pub(crate) mod run_layers;
 mod told;
 
 use std::collections::HashSet;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use aish_proto::id::{ChangesId, ConversationId};
 use aishd_layers::{
     BeyondCap, KeepChoice, KeepConflicts, KeepError, KeepOptions, KeepPlan, LayerSet,
-    LayerSetError, LayerStore, ReadBounds, Recovered, UndoError,
+    LayerSetError, LayerStore, ReadBounds, Recovered, RelPath, UndoError,
 };
 use aishd_log::command_result::CommandResult;
 use aishd_log::time::Timestamp;
@@ -23,7 +24,7 @@ use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::secrets;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 
 use self::told::{few, shown, summary, visible};
 
@@ -46,6 +47,10 @@ struct Room {
     directory: PathBuf,
     /// Layers that are to be kept, and whose question is over.
     held: Mutex<HashSet<ChangesId>>,
+    /// Layers in which a command of a run writes.
+    in_use: watch::Sender<HashSet<ChangesId>>,
+    /// What the last daemon began is done or taken back.
+    recovered: watch::Sender<bool>,
     /// What the daemon before this one left.
     left: Vec<String>,
     /// Why this machine's kernel cannot hold a trial; found out by the first who asks.
@@ -85,6 +90,14 @@ pub struct Undoable {
     pub about: Option<KeptAbout>,
 }
 
+/// What was made real.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptChanges {
+    pub paths: u64,
+    /// What there is to be said of it besides.
+    pub remark: String,
+}
+
 /// Why a wish to keep or to take back came to nothing. But for one that has not ended nothing was touched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeFailure {
@@ -107,6 +120,8 @@ impl TrialRoom {
         let layers = LayerStore::open(directory)?;
         Ok(Self(Arc::new(Room {
             held: Mutex::default(),
+            in_use: watch::Sender::default(),
+            recovered: watch::Sender::new(false),
             left: layers.list()?,
             layers,
             directory: directory.to_owned(),
@@ -130,6 +145,11 @@ impl TrialRoom {
             })
         };
         self.0.missing.get_or_init(|| probe).await.as_deref()
+    }
+
+    /// The same as far as somebody has asked.
+    pub fn known_missing(&self) -> Option<&str> {
+        self.0.missing.get()?.as_deref()
     }
 
     /// Ends what the last daemon was doing to files, so that each keep is whole or as before, and says what it did. Of the
@@ -157,6 +177,7 @@ impl TrialRoom {
         }
         self.sweep();
         told.extend(self.expire());
+        self.0.recovered.send_replace(true);
         told
     }
 
@@ -178,43 +199,58 @@ impl TrialRoom {
     /// Makes the layers of a command that would run like this. It waits for a tick of the file system's clock.
     pub fn begin(&self, setting: &CommandSetting) -> Result<Trial, String> {
         let id = ChangesId(clock::ulid());
-        let homes = self.homes(setting);
-        let cwd = real(Path::new(&setting.cwd));
-        let temporary = TEMPORARY.iter().map(|it| real(Path::new(it)));
-        let wanted = homes.iter().cloned().chain([cwd.clone()]).chain(temporary);
-        let lowers = outermost(wanted.filter(|it| it.is_dir()).collect());
+        let lowers = self.lowers(setting, &[]);
         let set = self
             .0
             .layers
             .create(&id.to_string(), &lowers, clock::now().0)
             .map_err(|it| text(&it))?;
+        Ok(Trial {
+            room: self.clone(),
+            id,
+            containment: self.containment(setting, Self::write_layers(&set)),
+            set,
+            goes: true,
+        })
+    }
+
+    /// The directories that have layers: the homes, the command's own, these, and those for what is temporary.
+    fn lowers(&self, setting: &CommandSetting, besides: &[PathBuf]) -> Vec<PathBuf> {
+        let besides = besides.iter().map(|it| real(it));
+        let cwd = real(Path::new(&setting.cwd));
+        let temporary = TEMPORARY.iter().map(|it| real(Path::new(it)));
+        let wanted = self.homes(setting).into_iter().chain([cwd]);
+        let wanted = wanted.chain(besides).chain(temporary);
+        outermost(wanted.filter(|it| it.is_dir()).collect())
+    }
+
+    fn write_layers(set: &LayerSet) -> Vec<WriteLayer> {
         let layers = (0..set.layers()).map(|it| WriteLayer {
             lower: set.lower(it),
             upper: set.upper(it),
             work: set.work(it),
         });
+        layers.collect()
+    }
+
+    /// Around a command that changes nothing but layers.
+    fn containment(&self, setting: &CommandSetting, layers: Vec<WriteLayer>) -> Containment {
         let configured = setting.variables.get("XDG_CONFIG_HOME");
         let configurations: Vec<PathBuf> = configured
             .filter(|it| it.starts_with('/'))
             .map(|it| real(Path::new(it)))
             .into_iter()
             .collect();
+        let cwd = real(Path::new(&setting.cwd));
         let projects: Vec<PathBuf> = cwd.ancestors().map(Path::to_owned).collect();
-        let mut masks = secrets::places(&homes, &configurations, &projects);
+        let mut masks = secrets::places(&self.homes(setting), &configurations, &projects);
         masks.extend(self.0.own.iter().cloned());
-        let containment = Containment {
-            layers: layers.collect(),
+        Containment {
+            layers,
             write: vec![],
             masks,
             network: ContainedNetwork::Nothing,
-        };
-        Ok(Trial {
-            room: self.clone(),
-            id,
-            set,
-            containment,
-            goes: true,
-        })
+        }
     }
 
     fn homes(&self, setting: &CommandSetting) -> Vec<PathBuf> {
@@ -223,14 +259,21 @@ impl TrialRoom {
         outermost(homes.collect())
     }
 
-    /// Whether what a trial changed can be kept as things are.
-    pub fn check(&self, id: ChangesId) -> Result<(), ChangeFailure> {
-        self.plan(id).map(drop)
+    /// Whether these paths of what was changed, or all of it, can be kept as things are.
+    pub fn check(&self, id: ChangesId, only: &[String]) -> Result<(), ChangeFailure> {
+        self.plan(id, only).map(drop)
     }
 
-    fn plan(&self, id: ChangesId) -> Result<(LayerSet, KeepPlan), ChangeFailure> {
+    fn plan(&self, id: ChangesId, only: &[String]) -> Result<(LayerSet, KeepPlan), ChangeFailure> {
         let set = self.0.layers.get(&id.to_string()).map_err(other)?;
-        let plan = self.0.layers.plan(&set, &KeepChoice::All).map_err(other)?;
+        let choice = choice(&set, only)?;
+        let plan = self.0.layers.plan(&set, &choice).map_err(other)?;
+        if let KeepChoice::Paths(paths) = &choice
+            && let Some(at) = paths.iter().position(|(layer, path)| !plan.changes(*layer, path))
+        {
+            let why = format!("nothing was changed at {}", only[at]);
+            return Err(ChangeFailure::Other(why));
+        }
         if plan.conflicts.is_empty() {
             return Ok((set, plan));
         }
@@ -239,30 +282,60 @@ impl TrialRoom {
         Err(ChangeFailure::Conflicts(paths))
     }
 
-    /// Makes what a trial changed real, all of it or nothing; what there is to be said of it beside that. The layers are gone
-    /// then, but for a keep that has begun and did not end: recovery needs them.
-    pub fn keep(
+    /// Makes what was changed real, or these paths of it, as a whole or not at all. The layers are gone then, but for a keep that
+    /// has begun and did not end: recovery needs them.
+    pub fn keep_or_drop(
         &self,
         id: ChangesId,
+        only: &[String],
         now: Timestamp,
         about: &KeptAbout,
-    ) -> Result<String, ChangeFailure> {
-        let kept = self.keep_planned(id, now, about);
+    ) -> Result<KeptChanges, ChangeFailure> {
+        let kept = self.keep_planned(id, only, now, about);
         if !matches!(kept, Err(ChangeFailure::Unfinished(_))) {
             self.drop_layers(id);
         }
         kept
     }
 
+    /// The same of what a run changed, after what recovery may have done of it. The layers stay. The first of the kept paths come
+    /// with it.
+    pub fn keep_once(
+        &self,
+        id: ChangesId,
+        only: &[String],
+        now: Timestamp,
+        about: &KeptAbout,
+    ) -> (Vec<String>, Result<KeptChanges, ChangeFailure>) {
+        let kept = self.kept().unwrap_or_default();
+        if let Some(kept) = kept.into_iter().find(|it| it.changes == id) {
+            let paths = kept.about.map(|it| it.paths).unwrap_or_default();
+            return (paths, Ok(KeptChanges::default()));
+        }
+        let kept = self.keep_planned(id, only, now, about);
+        (about.paths.clone(), kept)
+    }
+
+    /// Some of what a keep would change, for people.
+    pub fn first_paths(&self, id: ChangesId, only: &[String]) -> Vec<String> {
+        if !only.is_empty() {
+            return only.to_vec();
+        }
+        let summary = self.run_changes(id).ok().flatten().unwrap_or_default();
+        summary.listed.into_iter().map(|it| it.path).collect()
+    }
+
     fn keep_planned(
         &self,
         id: ChangesId,
+        only: &[String],
         now: Timestamp,
         about: &KeptAbout,
-    ) -> Result<String, ChangeFailure> {
-        let (set, plan) = self.plan(id)?;
-        if plan.paths() == 0 {
-            return Ok(String::new());
+    ) -> Result<KeptChanges, ChangeFailure> {
+        let (set, plan) = self.plan(id, only)?;
+        let paths = plan.paths() as u64;
+        if paths == 0 {
+            return Ok(KeptChanges::default());
         }
         let options = KeepOptions {
             undo_id: id.to_string(),
@@ -302,7 +375,10 @@ impl TrialRoom {
                 kept.not_kept.len()
             ));
         }
-        Ok(said.join("; "))
+        Ok(KeptChanges {
+            paths,
+            remark: said.join("; "),
+        })
     }
 
     /// These layers are wanted, though no question asks about them any more.
@@ -410,14 +486,7 @@ impl Trial {
         let read = || -> io::Result<ChangeSummary> {
             let sealed = self.set.seal()?;
             let changes = self.set.changes(&ReadBounds::default())?;
-            let mut summary = summary(&self.set, &changes);
-            if sealed.changed_meanwhile > 0 {
-                let paths = sealed.changed_meanwhile;
-                summary.refused.push(format!(
-                    "{paths} of them were changed by somebody else meanwhile"
-                ));
-            }
-            Ok(summary)
+            Ok(summary(&self.set, &changes, sealed.changed_meanwhile))
         };
         match read() {
             Ok(summary) => {
@@ -454,6 +523,22 @@ fn recovery(recovered: &Recovered) -> String {
             "the changes {id} that were being undone stay: somebody else changed them meanwhile"
         ),
     }
+}
+
+/// What a person names, by the layers that it is in.
+fn choice(set: &LayerSet, only: &[String]) -> Result<KeepChoice, ChangeFailure> {
+    if only.is_empty() {
+        return Ok(KeepChoice::All);
+    }
+    let place = |path: &String| {
+        let place = (0..set.layers()).find_map(|layer| {
+            let below = Path::new(path).strip_prefix(set.lower(layer)).ok()?;
+            Some((layer, RelPath::new(below)?))
+        });
+        place.ok_or_else(|| ChangeFailure::Other(format!("nothing was changed at {path}")))
+    };
+    let paths = only.iter().map(place).collect::<Result<_, _>>()?;
+    Ok(KeepChoice::Paths(paths))
 }
 
 /// Without what is within another one, or is the same.

@@ -116,6 +116,13 @@ impl Transcript {
             Event::ConfirmRequested(confirm) => self.edits.on_confirm(confirm),
             Event::ConfirmResolved(resolution) => self.edits.resolved(resolution),
             Event::ShellFinished { .. } => self.command_ended(record),
+            Event::ChangesSettled(settled) => {
+                if let Some(text) = settled.told() {
+                    self.outputs.from.get_or_insert(record.seq);
+                    let told = CommandReport { text, output: None };
+                    self.outputs.texts.push(told);
+                }
+            }
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
             Event::Restored(left) => self.put_back(left.turn),
             Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),

@@ -80,6 +80,7 @@ pub(super) async fn allow(
             arguments: None,
             reason: None,
             changes: None,
+            only: vec![],
             content: (!given.is_empty()).then_some(content),
         }
     };

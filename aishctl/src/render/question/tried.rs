@@ -1,7 +1,7 @@
 //! What a command came to that was tried while its question waits: the head of what it printed, and each file that it would
 //! change. All of it is the command's text, and made safe.
 
-use aish_proto::changes::{ChangedFile, FileChange};
+use aish_proto::changes::{ChangeSummary, ChangedFile, FileChange};
 use aish_proto::event::{CommandTried, ConfirmRequested};
 
 use super::wants_whole_word;
@@ -32,21 +32,45 @@ pub fn rows(number: Option<u32>, tried: &CommandTried) -> Vec<String> {
         Some(tried.ms),
         " · ",
     );
-    let count = match tried.changed.count {
+    let count = count(&tried.changed);
+    rows.push(format!("  └ {how} · {count}; nothing of it is real yet"));
+    rows.extend(files(&tried.changed));
+    rows
+}
+
+/// How much would change.
+pub(super) fn count(changed: &ChangeSummary) -> String {
+    match changed.count {
         0 => "changed no files".to_owned(),
         1 => "1 file would change".to_owned(),
         count => format!("{count} files would change"),
-    };
-    rows.push(format!("  └ {how} · {count}; nothing of it is real yet"));
-    rows.extend(tried.changed.listed.iter().map(file));
-    let unlisted =
-        tried.changed.count - (tried.changed.listed.len() as u64).min(tried.changed.count);
+    }
+}
+
+/// A row for each file that is listed, and what is said besides.
+pub(super) fn files(changed: &ChangeSummary) -> Vec<String> {
+    let mut rows: Vec<String> = changed.listed.iter().map(file).collect();
+    let unlisted = changed.count - (changed.listed.len() as u64).min(changed.count);
     if unlisted > 0 {
         rows.push(format!("    … and {unlisted} more"));
     }
-    let refused = tried.changed.refused.iter();
+    let refused = changed.refused.iter();
     rows.extend(refused.map(|it| format!("    ! {}", safe::visible(it))));
     rows
+}
+
+/// The listed path that somebody means by its end; what is none stays as it is.
+pub fn named(changed: &ChangeSummary, word: &str) -> String {
+    let word = word.trim_end_matches('/');
+    let means = |path: &str| {
+        let end = path.strip_suffix(word);
+        end.is_some_and(|it| it.is_empty() || it.ends_with('/'))
+    };
+    let mut found = changed.listed.iter().map(|it| &it.path).filter(|it| means(it));
+    match (found.next(), found.next()) {
+        (Some(path), None) => path.clone(),
+        _ => word.to_owned(),
+    }
 }
 
 /// The text is the command's: what could hide or reorder stands as an escape, line by line.

@@ -3,7 +3,7 @@
 use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
 
-use super::{can_be_tried, decision_for, file_diff, holds_up, wants_whole_word};
+use super::{changes_of, can_be_tried, decision_for, file_diff, holds_up, wants_whole_word};
 
 /// Words that answer some question, or lead on at it.
 const ANSWERS: [&str; 21] = [
@@ -49,6 +49,10 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> ConsentWord {
         ("abort", None) => Some(Decision::Abort),
         ("e" | "edit", None) if takes(Decision::Edit) => return ConsentWord::Edit,
         ("v" | "view", None) => return ConsentWord::View,
+        ("keep" | "k", _) if changes_of(request).is_some() => {
+            return ConsentWord::Decide(Decision::Keep, reason.map(str::to_owned));
+        }
+        ("d" | "diff", None) if changes_of(request).is_some() => return ConsentWord::Diff,
         ("d" | "diff", None) if file_diff::is_possible(request) => return ConsentWord::Diff,
         ("t" | "try", None) if can_be_tried(request) => return ConsentWord::Try,
         ("?" | "help", None) => return ConsentWord::Help,
@@ -65,6 +69,9 @@ pub fn word(typed: &str, request: &ConfirmRequested) -> ConsentWord {
 /// The same at a command that was tried: a yes keeps what it changed.
 pub fn word_of_tried(typed: &str, request: &ConfirmRequested) -> ConsentWord {
     let whole_word = wants_whole_word(request);
+    if let Some(named) = typed.trim().strip_prefix("keep ") {
+        return ConsentWord::Decide(Decision::Keep, Some(named.trim().to_owned()));
+    }
     match typed.trim() {
         "yes" | "keep" => ConsentWord::Decide(Decision::Keep, None),
         "y" | "k" if !whole_word => ConsentWord::Decide(Decision::Keep, None),

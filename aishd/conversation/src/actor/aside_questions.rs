@@ -1,4 +1,5 @@
-//! Answers to questions that no turn waits for: about a provider's level, and about a fact that a model proposes.
+//! Answers to questions that no turn waits for: about a provider's level, about a fact that a model proposes, and about what a
+//! run changed.
 
 use aishd_log::confirm::{ConfirmFate, ConfirmSubject, Resolution};
 use aishd_log::event::Event;
@@ -50,6 +51,15 @@ impl Conversation {
                 bad("a proposed fact is kept as it is; memory/add takes other words")
             }
             ConfirmSubject::Memory(subject) => self.answer_memory(&open, subject, answering).await,
+            ConfirmSubject::Changes(_) if !takes => {
+                bad("changes are kept or dropped; this confirm takes no other answer")
+            }
+            ConfirmSubject::Changes(_) if has_more => {
+                bad("changes are kept as they are; `only` names a part of them")
+            }
+            ConfirmSubject::Changes(subject) => {
+                self.answer_changes(&open, &subject, answering).await
+            }
             ConfirmSubject::Call(_)
             | ConfirmSubject::Command(_)
             | ConfirmSubject::Form(_)
@@ -80,6 +90,7 @@ pub(crate) fn answered(open: &OpenConfirm, answering: ConfirmAnswer) -> Uncommit
         decision: Some(answering.decision),
         by: Some(answering.by.clone()),
         reason: answering.reason.filter(|it| !it.is_empty()),
+        only: answering.only,
         ..open.unanswered(fate, clock::now())
     };
     UncommittedFact {

@@ -282,6 +282,7 @@ impl Conversation {
             by: Some(answering.by.clone()),
             reason: answering.reason.filter(|it| !it.is_empty()),
             edited,
+            only: answering.only,
             waited_ms: self.waited_ms(confirm.id, at),
             approved: self.approved_by(answering.decision, &confirm),
         };
@@ -319,7 +320,7 @@ impl Conversation {
         if answering.changes != Some(tried.changes) {
             return Ok(false);
         }
-        match self.cannot_be_kept(&tried).await {
+        match self.cannot_be_kept(tried.changes, &answering.only).await {
             None => Ok(true),
             Some(why) => Err(bad(&format!(
                 "it cannot be kept: {why}; try it again, or let it run for real"

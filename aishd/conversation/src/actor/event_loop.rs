@@ -53,6 +53,8 @@ impl Conversation {
         loop {
             let is_idle = self.is_idle();
             self.transcript.keep_warm(is_idle, &self.services.warm);
+            self.settle_changes();
+            self.try_unasked();
             match self.select().await {
                 ActorAction::Request(request) => {
                     if self.apply_request(request).await.is_break() {
@@ -116,10 +118,11 @@ impl Conversation {
             || self.resolving.is_some()
             || self.unstored.is_some()
             || self.proposing
+            || self.state.has_changes_to_settle()
             || !self.summing.is_idle()
             || !self.commands.is_empty();
         // Silence has to be counted while a person is asked.
-        !works && !self.state.asks_aside()
+        !works && !self.state.counts_silence()
     }
 
     pub(crate) fn may_close(&self) -> bool {
@@ -188,6 +191,7 @@ impl Conversation {
             TaskOutcome::Summed(summed) => self.summed(*summed).await,
             TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             TaskOutcome::Tried(confirm, ended) => self.tried(confirm, *ended).await,
+            TaskOutcome::Changes(turn, step) => self.changes_went_on(turn, *step).await,
             TaskOutcome::Proposed(by, outcome) => self.proposed(&by, outcome).await,
             TaskOutcome::Left(left) => self.begin_with(*left),
             TaskOutcome::Found(turn, stream, discovery) => {

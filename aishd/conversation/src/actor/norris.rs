@@ -7,6 +7,7 @@ use aishd_log::confirm::AnsweringPerson;
 use aishd_log::ending::BoundaryFailure;
 use aishd_log::event::{Event, TurnOrigin};
 use aishd_log::norris::NorrisEvent;
+use aishd_log::norris::launch::RunContain;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::tool::{ContentDigest, ToolReach};
 use aishd_model::norris_settings::second;
@@ -41,6 +42,9 @@ impl Conversation {
         }
         if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
+        }
+        if launch.contain == RunContain::Try {
+            self.know_layers().await;
         }
         let runs = self.turn.is_some() || self.resolving.is_some();
         if runs || !self.state.queue.is_empty() {
@@ -104,6 +108,9 @@ impl Conversation {
         if lead == RunControl::Resume && self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
+        if lead == RunControl::Resume && self.run_contain() == RunContain::Try {
+            self.know_layers().await;
+        }
         let active = self.turn.as_mut().filter(|it| it.machine.is_run());
         let active = active.ok_or(RequestError::NoRun)?;
         let turn = active.id;
@@ -120,6 +127,14 @@ impl Conversation {
         // One that met a limit as it was resumed is over.
         let standing = self.state.norris.clone().or(before);
         standing.map(|it| *it).ok_or(RequestError::NoRun)
+    }
+
+    /// Finds out whether this machine holds layers, before a run counts on them.
+    async fn know_layers(&self) {
+        let missing = self.services.tools.misses_for_trials(&self.services.trials);
+        if let Some(why) = missing.await {
+            tracing::info!(conversation = %self.id, why, "the run asks about every command");
+        }
     }
 
     async fn take_led(&mut self, turn: TurnId, step: Step, by: &AnsweringPerson) {

@@ -12,7 +12,8 @@ use aishd_log::tool::ContentDigest;
 use aishd_log::tool_call::ToolCall;
 use aishd_platform::clock;
 use aishd_rules::boundary::BoundaryFailures;
-use aishd_rules::command_setting::CommandSetting;
+use aishd_log::run_changes::of_run;
+use aishd_rules::command_setting::{CommandHold, CommandSetting};
 use aishd_rules::gate::{ApprovedCommand, CallJudgement, CommandGate, RunContainment};
 use aishd_tools::shell;
 use aishd_tools::shell::CommandLimits;
@@ -75,6 +76,8 @@ impl Conversation {
             ground: &self.services.ground,
             widened: &models.norris.widened,
             failures: self.turn.as_ref().map_or(&none, |it| &it.failures),
+            contain: self.run_contain(),
+            no_layers: self.services.trials.known_missing(),
             top: self.turn.as_ref().map(|it| it.top.as_str()),
         };
         work(CommandGate {
@@ -177,7 +180,10 @@ impl Conversation {
             previous: self.state.shell.previous_cwd.as_deref(),
             home: run.setting.home(),
         };
+        let layers = matches!(run.setting.held_by, CommandHold::Layers(_) | CommandHold::Reads);
+        let layers = turn.filter(|_| layers);
         BegunCommand {
+            layers: layers.map(|it| (self.services.trials.clone(), of_run(it))),
             moves: change_directory::target(&run.command, from),
             tools: self.services.tools.clone(),
             limits: CommandLimits::of(&policy),

@@ -5,9 +5,11 @@ use aish_proto::id::{ChangesId, ConfirmId, ConversationId, TurnId};
 use aishd_command::change_directory;
 use aishd_command::change_directory::StartingDirectory;
 use aishd_log::command_result::{CommandResult, WholeOutput};
-use aishd_log::confirm::{Confirm, Decision, Resolution};
+use aishd_log::confirm::{AnsweringPerson, Confirm, Decision, Resolution};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::event::Event;
+use aishd_log::run_changes::of_run;
+use aishd_log::tool::ContentDigest;
 use aishd_log::tried::{ChangeSummary, TriedCommand};
 use aishd_platform::clock;
 use aishd_tools::shell::CommandLimits;
@@ -34,14 +36,40 @@ impl Conversation {
             running.replies.push(reply);
             return;
         }
-        if let Err(error) = self.begin_trial(wanted) {
+        if let Err(error) = self.begin_trial(wanted.confirm, wanted.digest, Some(&wanted.by)) {
             let _client_left = reply.send(Err(error));
         } else if let Some(running) = &mut self.trial {
             running.replies.push(reply);
         }
     }
 
-    fn begin_trial(&mut self, wanted: &TrialRequest) -> Result<(), RequestError> {
+    /// Tries the command of a new question before anybody looks at it, where that is configured. What cannot be tried is only
+    /// asked about.
+    pub(crate) fn try_unasked(&mut self) {
+        if !self.services.policy.borrow().shell.tries || self.trial.is_some() {
+            return;
+        }
+        let turn = self.turn.as_ref().filter(|it| !it.machine.is_run());
+        let asked = turn.and_then(|it| it.machine.asking());
+        let Some(confirm) = asked.filter(|it| it.command().is_some()) else {
+            return;
+        };
+        let (id, digest) = (confirm.id, confirm.digest);
+        let is_open = self.state.open_confirm(id).is_some_and(|it| it.tried.is_none());
+        if !is_open || self.tried_unasked.replace(id) == Some(id) {
+            return;
+        }
+        if let Err(why) = self.begin_trial(id, digest, None) {
+            tracing::debug!(conversation = %self.id, %why, "it is only asked about");
+        }
+    }
+
+    fn begin_trial(
+        &mut self,
+        wanted: ConfirmId,
+        digest: ContentDigest,
+        by: Option<&AnsweringPerson>,
+    ) -> Result<(), RequestError> {
         if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
@@ -50,7 +78,7 @@ impl Conversation {
             return refused("another trial ends first");
         }
         let open = self.turn.as_ref().and_then(|it| it.machine.asking());
-        let Some(confirm) = open.filter(|it| it.id == wanted.confirm) else {
+        let Some(confirm) = open.filter(|it| it.id == wanted) else {
             return refused("it is no question of a command that waits");
         };
         let Some(subject) = confirm.command() else {
@@ -58,7 +86,7 @@ impl Conversation {
         };
         let command = subject.asked.command.clone();
         let setting = self.setting_of_turn();
-        if wanted.digest != confirm.digest || setting.digest(&command) != confirm.digest {
+        if digest != confirm.digest || setting.digest(&command) != confirm.digest {
             return refused("it is not what was asked about any more; look at the question again");
         }
         let from = StartingDirectory {
@@ -76,7 +104,7 @@ impl Conversation {
             confirm: confirm.id,
             digest: confirm.digest,
             token: token.clone(),
-            by: wanted.by.clone(),
+            by: by.cloned(),
             replies: vec![],
         });
         let (tools, room) = (self.services.tools.clone(), self.services.trials.clone());
@@ -147,7 +175,7 @@ impl Conversation {
             .into_iter()
             .map(|event| UncommittedFact {
                 turn,
-                by: Some(running.by.clone()),
+                by: running.by.clone(),
                 event,
             })
             .collect();
@@ -158,10 +186,14 @@ impl Conversation {
         Ok(tried)
     }
 
-    /// Why what was tried cannot be kept as it is, if it cannot: somebody else changed the same files, or it is too much.
-    pub(crate) async fn cannot_be_kept(&self, tried: &TriedCommand) -> Option<String> {
-        let (room, changes) = (self.services.trials.clone(), tried.changes);
-        let checked = tokio::task::spawn_blocking(move || room.check(changes)).await;
+    /// Why what was changed cannot be kept as it is, if it cannot: somebody else changed the same files, or it is too much.
+    pub(crate) async fn cannot_be_kept(
+        &self,
+        changes: ChangesId,
+        only: &[String],
+    ) -> Option<String> {
+        let (room, only) = (self.services.trials.clone(), only.to_vec());
+        let checked = tokio::task::spawn_blocking(move || room.check(changes, &only)).await;
         let failure = checked.unwrap_or_else(|panic| Err(ChangeFailure::Other(panic.to_string())));
         failure.err().map(|it| it.to_string())
     }
@@ -190,7 +222,11 @@ impl Conversation {
         if resolution.decision == Some(Decision::Keep) {
             let number = question.confirm.number;
             self.services.trials.hold(tried.changes);
-            self.keeping = Some(KeepOrder { tried, number });
+            self.keeping = Some(KeepOrder {
+                tried,
+                number,
+                only: resolution.only.clone(),
+            });
         } else {
             self.drop_layers_of(tried.changes);
         }
@@ -244,6 +280,9 @@ impl Conversation {
         }
         self.keep_nothing();
         let open = self.services.pending.snapshot();
+        for it in &self.state.run_changes {
+            self.drop_layers_of(of_run(it.turn));
+        }
         let own = open.values().filter(|it| it.conversation == self.id);
         for tried in own.filter_map(|it| it.tried.as_ref()) {
             self.drop_layers_of(tried.changes);
@@ -252,7 +291,7 @@ impl Conversation {
         let _goes_on = tokio::task::spawn_blocking(move || room.forget(conversation));
     }
 
-    fn drop_layers_of(&self, changes: ChangesId) {
+    pub(crate) fn drop_layers_of(&self, changes: ChangesId) {
         let room = self.services.trials.clone();
         // At the next start it would be done too.
         let _goes_on = tokio::task::spawn_blocking(move || room.drop_layers(changes));
@@ -268,17 +307,21 @@ fn keep(room: &TrialRoom, order: &KeepOrder, conversation: ConversationId) -> Co
         number: order.number,
         paths: paths.collect(),
     };
-    let kept = room.keep(tried.changes, clock::now(), &about);
+    let kept = room.keep_or_drop(tried.changes, &order.only, clock::now(), &about);
     let told = match &kept {
-        Ok(but) => {
-            let but = if but.is_empty() {
+        Ok(kept) => {
+            let but = if kept.remark.is_empty() {
                 String::new()
             } else {
-                format!(" ({but})")
+                format!(" ({})", kept.remark)
+            };
+            let (what, which) = if order.only.is_empty() {
+                ("it", listed(&tried.changed))
+            } else {
+                ("only this of it", order.only.join(", "))
             };
             format!(
-                "[aish] it ran in a copy of the files first, without the network and without keys; a person looked at what it changed and kept it{but}: {}",
-                listed(&tried.changed)
+                "[aish] it ran in a copy of the files first, without the network and without keys; a person looked at what it changed and kept {what}{but}: {which}"
             )
         }
         Err(error @ ChangeFailure::Unfinished(_)) => format!("[aish] {error}"),

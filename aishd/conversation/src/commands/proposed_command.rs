@@ -3,12 +3,14 @@
 
 use std::panic::AssertUnwindSafe;
 
+use aish_proto::id::ChangesId;
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::shell::{ProposedLine, why_it_cannot_run};
 use aishd_rules::gate::ApprovedCommand;
 use aishd_tools::shell::CommandLimits;
+use aishd_tools::trial::TrialRoom;
 use aishd_tools::{ToolRunner, shell};
 use aishd_turn::turn::{Step, TurnInput, finish};
 use futures_util::FutureExt as _;
@@ -24,6 +26,8 @@ pub(crate) struct BegunCommand {
     pub(crate) limits: CommandLimits,
     pub(crate) printer: OutputPrinter,
     pub(crate) token: CancellationToken,
+    /// Those of its run, where it works in layers.
+    pub(crate) layers: Option<(TrialRoom, ChangesId)>,
     /// The directory that `cd` alone would change to, or why that cannot be said.
     pub(crate) moves: Option<Result<String, String>>,
     /// The conversation's directory.
@@ -60,10 +64,19 @@ impl BegunCommand {
             None => {
                 let printer = self.printer;
                 let print = |text: &str| printer.print(text);
-                let run = &self.run;
-                self.tools
-                    .command(&run.command, &run.setting, self.limits, &self.token, print)
-                    .await
+                let (run, limits, token) = (&self.run, self.limits, &self.token);
+                match self.layers {
+                    None => {
+                        self.tools
+                            .command(&run.command, &run.setting, limits, token, print)
+                            .await
+                    }
+                    Some(layers) => {
+                        self.tools
+                            .held_command(&run.command, &run.setting, limits, token, layers, print)
+                            .await
+                    }
+                }
             }
         }
     }

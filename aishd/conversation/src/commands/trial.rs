@@ -18,7 +18,8 @@ pub(crate) struct RunningTrial {
     pub(crate) confirm: ConfirmId,
     pub(crate) digest: ContentDigest,
     pub(crate) token: CancellationToken,
-    pub(crate) by: AnsweringPerson,
+    /// `None`: it is tried without anybody having to say so.
+    pub(crate) by: Option<AnsweringPerson>,
     /// Who waits for its end.
     pub(crate) replies: Vec<ActorReply<Box<TriedCommand>>>,
 }
@@ -29,6 +30,8 @@ pub(crate) struct KeepOrder {
     pub(crate) tried: Arc<TriedCommand>,
     /// Of the question.
     pub(crate) number: u32,
+    /// These paths and what is in them; empty: all.
+    pub(crate) only: Vec<String>,
 }
 
 /// What it came to.
@@ -46,7 +49,7 @@ impl TrialEnd {
     pub(crate) fn told(
         self,
         confirm: ConfirmId,
-        by: AnsweringPerson,
+        by: Option<AnsweringPerson>,
     ) -> (TriedCommand, Vec<Event>) {
         let mut events = vec![];
         let ended = self.ended;
@@ -62,7 +65,7 @@ impl TrialEnd {
             kept: ended.kept.map(|it| it.store(&mut events)),
             cwd: ended.ran_in,
             changed: self.changed,
-            by: Some(by),
+            by,
         };
         (tried, events)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aishd_log::state::confirms::OpenConfirm;
+use aishd_log::state::confirms::{AsideSubject, OpenConfirm};
 use aishd_log::time::Timestamp;
 use aishd_rules::asking::Presence;
 use aishd_rules::policy::{OnSilence, Policy};
@@ -60,6 +60,10 @@ impl ConfirmExpiry {
 
     /// At the question's own time, or after a while without anybody.
     fn deadline(&self, open: &OpenConfirm, policy: &Policy) -> Option<Timestamp> {
+        // What was worked out waits for as long as it takes.
+        if let Some(AsideSubject::Changes(_)) = open.aside {
+            return None;
+        }
         let waits = policy.silence == OnSilence::Waits || self.attendance.is_attended();
         open.expires_at.or_else(|| {
             let since = open.requested_at.max(self.attendance.left_at());
@@ -85,8 +89,6 @@ impl ConfirmExpiry {
 #[cfg(test)]
 mod tests {
     use aish_proto::id::{ConfirmId, Seq};
-    use aishd_log::state::confirms::AsideSubject;
-
     use super::*;
 
     fn asked(number: u8, at: i64, expires_at: Option<i64>) -> OpenConfirm {

@@ -107,7 +107,7 @@ impl ActiveTurn {
     /// An action begins. What was said of it was about that one, once.
     pub(crate) fn note_action(&mut self, command: Option<&ApprovedCommand>) {
         self.heard = None;
-        let inside = command.filter(|it| it.setting.boundary.is_some());
+        let inside = command.filter(|it| it.setting.held_by.is_held());
         self.failures.on_begin(inside.map(|it| it.digest));
     }
 

@@ -396,3 +396,69 @@ fn what_changes_between_the_plan_and_the_keep_is_seen() {
         ["2\n", "theirs", "2\n", "theirs"]
     );
 }
+
+#[test]
+fn a_later_step_builds_on_what_somebody_changed_between_steps() {
+    if lacks_overlays() {
+        return;
+    }
+    let scene = Scene::with(&[("a", "1"), ("b", "1"), ("d/x", "1")]);
+    let set = scene.run("set", "echo 2 > a; echo 1 > d/new");
+    write(&scene.real.join("b"), "theirs");
+    set.reopen().unwrap();
+    assert!(!set.is_sealed());
+    scene.step(&set, "test \"$(cat a)\" = 2; test \"$(cat b)\" = theirs; echo mine >> b");
+    assert_eq!(0, set.seal().unwrap().changed_meanwhile);
+    scene.keep_all(&set, "kept").unwrap();
+    assert_eq!(
+        ["a", "b", "d/new"].map(|path| scene.read(path)),
+        ["2\n", "theirsmine\n", "1\n"]
+    );
+}
+
+#[test]
+fn what_a_step_changed_is_compared_with_what_lay_below_it_then() {
+    if lacks_overlays() {
+        return;
+    }
+    let scene = Scene::with(&[("a", "1"), ("d/x", "1")]);
+    let set = scene.run("set", "echo 2 > a; chmod 700 d");
+    write(&scene.real.join("a"), "theirs");
+    write(&scene.real.join("d/x"), "theirs");
+    set.reopen().unwrap();
+    // The second step takes away a directory of which the first had changed only the mode.
+    scene.step(&set, "echo 3 > a; rm -r d");
+    assert_eq!(1, set.seal().unwrap().changed_meanwhile);
+    let plan = scene.store.plan(&set, &KeepChoice::All).unwrap();
+    assert_eq!(
+        shown(&plan.conflicts),
+        [
+            ("a".to_owned(), ConflictReason::ChangedSince),
+            ("d".to_owned(), ConflictReason::ChangedMeanwhile)
+        ]
+    );
+}
+
+#[test]
+fn a_run_goes_on_with_what_was_kept_of_it_meanwhile() {
+    if lacks_overlays() {
+        return;
+    }
+    let scene = Scene::with(&[("a", "1"), ("gone", "1")]);
+    let set = scene.run("set", "echo 2 > a; rm gone; mkdir d; echo 1 > d/x; echo 1 > other");
+    scene
+        .keep(&set, "first", &paths(&["a", "gone", "d/x"]), KeepConflicts::Refuse)
+        .unwrap();
+    set.seal().unwrap();
+    set.reopen().unwrap();
+    scene.step(&set, "echo 3 >> a; test ! -e gone; echo 2 >> d/x; test -e other");
+    set.seal().unwrap();
+    scene.keep_all(&set, "second").unwrap();
+    assert_eq!(
+        ["a", "gone", "d/x", "other"].map(|path| scene.read(path)),
+        ["2\n3\n", "<entity not found>", "1\n2\n", "1\n"]
+    );
+    scene.store.undo("second").unwrap();
+    scene.store.undo("first").unwrap();
+    assert_eq!(["a", "gone"].map(|path| scene.read(path)), ["1", "1"]);
+}

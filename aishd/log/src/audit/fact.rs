@@ -65,6 +65,11 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
             changed: tried.changed.count,
             ok: tried.ending.is_success(),
         },
+        Event::ChangesSettled(settled) => AuditFact::ChangesSettled {
+            outcome: settled.outcome,
+            kept: settled.count,
+            confirm: settled.confirm,
+        },
         Event::ToolResult { .. } => return ended(before, event),
         Event::ShellStarted {
             call,
@@ -190,6 +195,10 @@ fn confirm_fact(confirm: &Confirm) -> AuditFact {
             confirm: confirm.id,
             digest: confirm.digest,
             preset: subject.preset.clone(),
+        },
+        ConfirmSubject::Changes(subject) => AuditFact::ChangesProposed {
+            confirm: confirm.id,
+            changed: subject.changed.count,
         },
     }
 }

@@ -101,6 +101,8 @@ pub enum OutputUse {
 pub struct ShellSettings {
     /// Whether a person is asked about what a model proposes.
     pub confirm: bool,
+    /// What a model proposes is tried before a person is asked about it.
+    pub tries: bool,
     pub timeout_ms: u64,
     pub max_output_bytes: usize,
     /// Variables that commands get from the client which asked.
@@ -113,6 +115,7 @@ impl Default for ShellSettings {
         let names = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"];
         Self {
             confirm: true,
+            tries: false,
             timeout_ms: 5 * 60 * 1000,
             max_output_bytes: 4 << 20,
             env_from_client: names.map(str::to_owned).to_vec(),
@@ -126,6 +129,7 @@ impl ShellSettings {
     pub fn lines(&self) -> impl Iterator<Item = String> + use<> {
         let Self {
             confirm,
+            tries,
             timeout_ms,
             max_output_bytes,
             env_from_client,
@@ -133,6 +137,7 @@ impl ShellSettings {
         } = self;
         [
             format!("shell.confirm = {confirm}"),
+            format!("shell.default = {}", if *tries { "try" } else { "ask" }),
             format!("shell.timeout = {timeout_ms} ms"),
             format!("shell.max_output_bytes = {max_output_bytes}"),
             format!("shell.env_from_client = {}", env_from_client.join(", ")),

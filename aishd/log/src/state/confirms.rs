@@ -1,6 +1,6 @@
 //! What a state keeps of the questions that wait for a person.
 
-use aish_proto::id::{ConfirmId, Seq};
+use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ConversationState;
@@ -37,6 +37,8 @@ pub struct OpenConfirm {
 pub enum AsideSubject {
     Level(LevelStep),
     Memory,
+    /// What this run changed.
+    Changes(TurnId),
 }
 
 impl OpenConfirm {
@@ -51,6 +53,7 @@ impl OpenConfirm {
             aside: match &confirm.subject {
                 ConfirmSubject::Level(subject) => Some(AsideSubject::Level(subject.step.clone())),
                 ConfirmSubject::Memory(_) => Some(AsideSubject::Memory),
+                ConfirmSubject::Changes(subject) => Some(AsideSubject::Changes(subject.turn)),
                 ConfirmSubject::Call(_)
                 | ConfirmSubject::Command(_)
                 | ConfirmSubject::Form(_)
@@ -64,7 +67,7 @@ impl OpenConfirm {
     pub fn level(&self) -> Option<&LevelStep> {
         match &self.aside {
             Some(AsideSubject::Level(step)) => Some(step),
-            Some(AsideSubject::Memory) | None => None,
+            Some(AsideSubject::Memory | AsideSubject::Changes(_)) | None => None,
         }
     }
 

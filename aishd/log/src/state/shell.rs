@@ -92,6 +92,11 @@ impl ShellState {
                 self.pending_from.get_or_insert(record.seq);
             }
         }
+        if let Event::ChangesSettled(settled) = &record.event
+            && settled.told().is_some()
+        {
+            self.pending_from.get_or_insert(record.seq);
+        }
         if let Event::CwdChanged { from, .. } = &record.event {
             self.previous_cwd = Some(from.clone());
         }

@@ -1,6 +1,7 @@
 //! What is still to come of a conversation.
 
 use super::ConversationState;
+use super::confirms::AsideSubject;
 
 impl ConversationState {
     /// Nothing of it is under way, and it goes on when a person says so: an answer, or the end of a pause.
@@ -13,7 +14,13 @@ impl ConversationState {
     /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
     pub fn is_unsettled(&self) -> bool {
         let works = self.running.is_some() || !self.queue.is_empty() || !self.shell.own.is_empty();
-        works || self.asks_aside() || self.importing
+        works || self.asks_aside() || self.has_changes_to_settle() || self.importing
+    }
+
+    /// A person is asked something that no turn waits for, and silence may become an answer.
+    pub fn counts_silence(&self) -> bool {
+        let mut asides = self.confirms.iter().filter_map(|it| it.aside.as_ref());
+        asides.any(|it| !matches!(it, AsideSubject::Changes(_)))
     }
 
     /// A person is asked something that no turn waits for.

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 use aishd_conversation::history::audit::AuditedRecord;
+use aishd_log::run_changes::ChangesOutcome;
 use aishd_log::audit::rules::RuleChange;
 use aishd_log::audit::{
     AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange,
@@ -44,7 +45,8 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
     match told {
         What::ConfirmRequested { .. }
         | What::RaiseRequested { .. }
-        | What::MemoryProposed { .. } => Some(AuditDecision::Ask),
+        | What::MemoryProposed { .. }
+        | What::ChangesProposed { .. } => Some(AuditDecision::Ask),
         What::ConfirmResolved { fate, .. } => Some(match fate {
             ConfirmFate::Allowed => AuditDecision::Allow,
             ConfirmFate::Denied => AuditDecision::Deny,
@@ -171,6 +173,26 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             record.waited_ms = waited_ms;
             record.approved = approved.iter().map(|(tool, _)| tool.to_string()).collect();
             AuditKind::ConfirmResolved
+        }
+        What::ChangesProposed { confirm, changed } => {
+            record.confirm = Some(confirm);
+            record.because = Some(format!("{changed} changed by a run in layers"));
+            AuditKind::ConfirmRequested
+        }
+        What::ChangesSettled {
+            outcome,
+            kept,
+            confirm,
+        } => {
+            record.confirm = confirm;
+            record.because = Some(match outcome {
+                ChangesOutcome::Nothing => "the run changed nothing".to_owned(),
+                ChangesOutcome::Kept => format!("kept: {kept} paths"),
+                ChangesOutcome::KeptInPart => format!("kept in part: {kept} paths"),
+                ChangesOutcome::Dropped => "dropped".to_owned(),
+                ChangesOutcome::Failed => "they could not be kept".to_owned(),
+            });
+            AuditKind::ChangesSettled
         }
         What::CommandTried {
             confirm,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aish_proto::id::ConfirmId;
+use aishd_log::access::Access;
 use aishd_log::canonical::canonical;
 use aishd_log::confirm::{
     CommandSubject, Confirm, ConfirmCall, ConfirmSubject, Decision, Denial, OnConfirm,
@@ -12,6 +13,7 @@ use aishd_log::confirm::{
 use aishd_log::constraints::Constraints;
 use aishd_log::event::{Event, RefusedCall};
 use aishd_log::grants::GrantList;
+use aishd_log::norris::launch::RunContain;
 use aishd_log::pattern::Patterns;
 use aishd_log::shell::{self, OutputUse, ProposedLine};
 use aishd_log::time::Timestamp;
@@ -23,10 +25,10 @@ use super::{CallJudgement, refuse};
 use crate::allowances::AllowanceList;
 use crate::asking::{Presence, may_ask};
 use crate::autonomy::{Autonomy, HaltReason, of_command};
-use crate::boundary::{Boundary, BoundaryFailures, BoundaryGround};
+use crate::boundary::{Boundary, BoundaryError, BoundaryFailures, BoundaryGround};
 use crate::command_explanation::look;
 use crate::command_instructions::CommandConsent;
-use crate::command_setting::CommandSetting;
+use crate::command_setting::{CommandHold, CommandSetting};
 use crate::policy::{AskReason, DecidingRule, Policy, PolicyDecision, PolicyQuestion, decide};
 use crate::tool_binding::NoBindings;
 
@@ -54,6 +56,10 @@ pub struct RunContainment<'a> {
     pub ground: &'a BoundaryGround,
     pub widened: &'a WidenedLimits,
     pub failures: &'a BoundaryFailures,
+    /// What holds them.
+    pub contain: RunContain,
+    /// Why this machine's kernel has no layers, once that is known.
+    pub no_layers: Option<&'a str>,
     /// The conversation's directory when the run began.
     pub top: Option<&'a str>,
 }
@@ -129,8 +135,12 @@ impl CommandGate<'_> {
         };
         let looked = look(&proposed.command, self.setting, &roots);
         if let Some(run) = &self.autonomy {
-            let needs = of_command(&proposed.command, self.setting, &roots);
-            let inside = self.inside(&proposed.command, &roots);
+            let needs = match self.inside.contain {
+                RunContain::Workspace => of_command(&proposed.command, self.setting, &roots),
+                // Whatever it does, it is nothing that stays unless a person keeps it.
+                RunContain::Try => Ok(Access::Read),
+            };
+            let inside = self.inside(run, &proposed.command, &roots);
             let inside_digest = inside
                 .as_ref()
                 .map_or(digest, |it| it.digest(&proposed.command));
@@ -148,7 +158,7 @@ impl CommandGate<'_> {
                         command: proposed.command.clone(),
                         setting,
                         digest: inside_digest,
-                        rule: format!("{}, inside its boundary", DecidingRule::Norris(granted)),
+                        rule: format!("{}, {}", DecidingRule::Norris(granted), self.within()),
                     }))
                 }
                 (Some(doubt), _) => {
@@ -176,12 +186,26 @@ impl CommandGate<'_> {
         self.ask(proposed, digest, looked, AskedFor::EveryTime(doubt))
     }
 
+    fn within(&self) -> &'static str {
+        match self.inside.contain {
+            RunContain::Workspace => "inside its boundary",
+            RunContain::Try => "in its copy of the files",
+        }
+    }
+
     /// Where a command runs that nobody has approved, or why it does not.
-    fn inside(&self, command: &str, roots: &[PathBuf]) -> Result<Arc<CommandSetting>, HaltReason> {
+    fn inside(
+        &self,
+        run: &Autonomy<'_>,
+        command: &str,
+        roots: &[PathBuf],
+    ) -> Result<Arc<CommandSetting>, HaltReason> {
         let RunContainment {
             ground,
             widened,
             failures,
+            contain,
+            no_layers,
             top,
         } = self.inside;
         // Where nothing else is said, a project stays one when the run changes to a directory of it.
@@ -191,10 +215,24 @@ impl CommandGate<'_> {
         });
         let top = top.map(|it| [PathBuf::from(it)]);
         let roots = top.as_ref().map_or(roots, |it| it);
-        let boundary = Boundary::of_run(ground, widened, roots, self.setting);
-        let setting = self.setting.within(boundary.map_err(HaltReason::Unheld)?);
+        let hold = match contain {
+            RunContain::Workspace => {
+                let boundary = Boundary::of_run(ground, widened, roots, self.setting);
+                CommandHold::Wall(Arc::new(boundary.map_err(HaltReason::Unheld)?))
+            }
+            RunContain::Try => match no_layers {
+                Some(why) => {
+                    return Err(HaltReason::Unheld(BoundaryError::Kernel(why.to_owned())));
+                }
+                None if run.levels.of(shell::tool().name.alias()) == Access::Read => {
+                    CommandHold::Reads
+                }
+                None => CommandHold::Layers(roots.into()),
+            },
+        };
+        let setting = self.setting.held(hold);
         if failures.hold(setting.digest(command)) {
-            return Err(HaltReason::Beyond);
+            return Err(HaltReason::Beyond(contain));
         }
         Ok(Arc::new(setting))
     }
@@ -212,7 +250,7 @@ impl CommandGate<'_> {
             }
             // It could run inside by now, and a person has agreed to more.
             CallJudgement::Execute(run)
-                if run.setting.boundary.is_some()
+                if run.setting.held_by.is_held()
                     && self.setting.digest(&proposed.command) == digest =>
             {
                 gate.execute(proposed, digest, "approved by a person")
@@ -296,6 +334,9 @@ impl CommandGate<'_> {
             arguments: canonical(&json!({"command": proposed.command})),
             cwd: self.setting.cwd.clone(),
             server: match self.autonomy {
+                Some(_) if self.inside.contain == RunContain::Try => {
+                    format!("{}, outside the copy of the run", tool.place)
+                }
                 Some(_) => format!("{}, outside the boundary of the run", tool.place),
                 None => tool.place.to_string(),
             },
@@ -405,6 +446,8 @@ mod tests {
         attended: Presence,
         ground: BoundaryGround,
         failures: BoundaryFailures,
+        contain: RunContain,
+        no_layers: Option<&'static str>,
         /// What a run was granted, and what another model said.
         run: Option<(UnaskedLevels, Option<SecondOpinion>)>,
         path: &'static str,
@@ -420,6 +463,8 @@ mod tests {
                 attended: Presence::Attended,
                 ground: ground(),
                 failures: BoundaryFailures::default(),
+                contain: RunContain::Workspace,
+                no_layers: None,
                 run: None,
                 path: "/bin",
             }
@@ -451,6 +496,8 @@ mod tests {
                     ground: &self.ground,
                     widened: &WidenedLimits::default(),
                     failures: &self.failures,
+                    contain: self.contain,
+                    no_layers: self.no_layers,
                     top: Some("/w"),
                 },
                 attended: self.attended,
@@ -636,7 +683,7 @@ mod tests {
         let CallJudgement::Execute(run) = scene.judge("ls") else {
             panic!("it runs inside");
         };
-        assert!(run.setting.boundary.is_some());
+        assert!(run.setting.held_by.is_held());
         assert_ne!(
             run.setting.digest("ls"),
             setting(&[("PATH", "/bin")], "/w").digest("ls")
@@ -651,7 +698,7 @@ mod tests {
             else {
                 panic!("it runs inside");
             };
-            let boundary = run.setting.boundary.as_ref().unwrap();
+            let boundary = run.setting.held_by.wall().unwrap();
             assert_eq!(vec![PathBuf::from(root)], boundary.roots);
         }
         let outside = scene.gate("/w", |gate| gate.setting.digest("ls"));
@@ -665,10 +712,9 @@ mod tests {
         let CallJudgement::Execute(run) = approved else {
             panic!("it runs outside");
         };
-        assert!(run.setting.boundary.is_none());
+        assert!(!run.setting.held_by.is_held());
         scene.ground.missing = Some("the kernel is too old".to_owned());
-        let unheld =
-            "HALT: nothing would hold it to the directories of the run: the kernel is too old";
+        let unheld = "HALT: nothing on this machine would hold it: the kernel is too old";
         check_run(&scene, "ls -l", unheld);
     }
 
@@ -687,6 +733,33 @@ mod tests {
             CallJudgement::Refuse { content, .. } => content,
         };
         assert_eq!(expected, said, "{command}");
+    }
+
+    #[test]
+    fn in_layers_whatever_nobody_knows_runs_unasked_and_nothing_of_it_stays() {
+        let mut scene = Scene::run(Access::Write);
+        scene.contain = RunContain::Try;
+        for command in ["ls", "deploy --now", "rm -rf .", "echo 'not closed", "curl x | sh"] {
+            check_run(&scene, command, "norris run at level 2, in its copy of the files");
+        }
+        let CallJudgement::Execute(run) = scene.judge("rm -rf .") else {
+            panic!("it runs in layers");
+        };
+        let layers = CommandHold::Layers([PathBuf::from("/w")].into());
+        assert_eq!(layers, run.setting.held_by);
+        scene.failures.on_begin(Some(run.digest));
+        scene.failures.ended(BoundaryFailure::Stopped);
+        let beyond = HaltReason::Beyond(RunContain::Try).describe();
+        check_run(&scene, "rm -rf .", &beyond);
+        scene.no_layers = Some("the kernel has no overlay");
+        let unheld = "HALT: nothing on this machine would hold it: the kernel has no overlay";
+        check_run(&scene, "ls -l", unheld);
+        let mut read = Scene::run(Access::Read);
+        read.contain = RunContain::Try;
+        let CallJudgement::Execute(run) = read.judge("make") else {
+            panic!("it runs where nothing can be written");
+        };
+        assert_eq!(CommandHold::Reads, run.setting.held_by);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use aishd_layers::{Change, ChangeKind, Changes, LayerSet, ReadBounds, RelPath, T
 use aishd_log::invisible_characters::is_hidden;
 use aishd_log::tried::{ChangeSummary, ChangedFile, FileChange};
 
+use super::run_layers::IN_USE;
 use super::{TrialRoom, text};
 
 /// So many changed files are told beside a question; the diff has all.
@@ -16,9 +17,12 @@ const LISTED: usize = 20;
 const DIFF_BYTES: usize = 1 << 20;
 
 impl TrialRoom {
-    /// The difference that a trial would make, of as many files as there is room for. Its text is the command's, and not
+    /// The difference that a trial or a run would make, of as many files as there is room for. Its text is the command's, and not
     /// fit for a terminal as it is.
     pub fn diff(&self, id: ChangesId) -> Result<String, String> {
+        if self.is_in_use(id) {
+            return Err(IN_USE.to_owned());
+        }
         let set = self.0.layers.get(&id.to_string()).map_err(|it| text(&it))?;
         let bounds = ReadBounds::default();
         let changes = set.changes(&bounds).map_err(|it| it.to_string())?;
@@ -60,7 +64,8 @@ impl TrialRoom {
     }
 }
 
-pub(super) fn summary(set: &LayerSet, changes: &Changes) -> ChangeSummary {
+/// `meanwhile`: so many paths somebody else changed while it was changed.
+pub(super) fn summary(set: &LayerSet, changes: &Changes, meanwhile: u64) -> ChangeSummary {
     let told = changes.listed.iter().filter(|it| is_told(it));
     let counts = changes.counts;
     let mut refused = vec![];
@@ -72,6 +77,11 @@ pub(super) fn summary(set: &LayerSet, changes: &Changes) -> ChangeSummary {
     }
     if counts.too_deep > 0 {
         refused.push(format!("{} directories are too deep", counts.too_deep));
+    }
+    if meanwhile > 0 {
+        refused.push(format!(
+            "{meanwhile} of them were changed by somebody else meanwhile"
+        ));
     }
     ChangeSummary {
         listed: told.take(LISTED).map(|it| file(set, it)).collect(),

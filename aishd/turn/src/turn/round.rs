@@ -435,6 +435,7 @@ impl Round {
                     by: None,
                     reason: None,
                     edited: None,
+                    only: vec![],
                     waited_ms: None,
                     approved: vec![],
                 })));

@@ -1,0 +1,137 @@
+//! The layers of a run: every command of it sees what those before it changed. Between commands they are sealed, so that what
+//! they hold can be looked at, and kept when the run is over.
+
+use aish_proto::id::ChangesId;
+use aishd_layers::{LayerSet, LayerSetError, ReadBounds};
+use aishd_log::tried::ChangeSummary;
+use aishd_platform::clock;
+use aishd_process::contained::Containment;
+use aishd_rules::command_setting::{CommandHold, CommandSetting};
+
+use super::told::summary;
+use super::{TrialRoom, text};
+
+/// One command in what holds it. While it is there nobody looks at the layers.
+#[derive(Debug)]
+pub(crate) struct HeldStep {
+    pub(crate) containment: Containment,
+    layers: Option<StepLayers>,
+}
+
+#[derive(Debug)]
+struct StepLayers {
+    room: TrialRoom,
+    set: LayerSet,
+    id: ChangesId,
+}
+
+impl TrialRoom {
+    /// Makes ready what holds a command of the run that `id` is of. It waits for a tick of the file system's clock.
+    pub(crate) fn begin_step(
+        &self,
+        id: ChangesId,
+        setting: &CommandSetting,
+    ) -> Result<HeldStep, String> {
+        let CommandHold::Layers(directories) = &setting.held_by else {
+            return Ok(HeldStep {
+                containment: self.containment(setting, vec![]),
+                layers: None,
+            });
+        };
+        let name = id.to_string();
+        let is_free = self.take(id);
+        if !is_free {
+            return Err("another command writes in the layers of the run".to_owned());
+        }
+        let opened = match self.0.layers.get(&name) {
+            Ok(set) => set.reopen().map(|()| set).map_err(|it| it.to_string()),
+            Err(LayerSetError::Missing(_)) => {
+                let lowers = self.lowers(setting, directories);
+                let made = self.0.layers.create(&name, &lowers, clock::now().0);
+                made.map_err(|it| text(&it))
+            }
+            Err(error) => Err(text(&error)),
+        };
+        let set = opened.inspect_err(|_| {
+            self.give_back(id);
+        })?;
+        Ok(HeldStep {
+            containment: self.containment(setting, Self::write_layers(&set)),
+            layers: Some(StepLayers {
+                room: self.clone(),
+                set,
+                id,
+            }),
+        })
+    }
+
+    /// Waits until no command writes in these layers, and what the last daemon began is settled.
+    pub async fn until_free(&self, id: ChangesId) {
+        let mut recovered = self.0.recovered.subscribe();
+        drop(recovered.wait_for(|it| *it).await);
+        let mut in_use = self.0.in_use.subscribe();
+        drop(in_use.wait_for(|it| !it.contains(&id)).await);
+    }
+
+    pub(super) fn is_in_use(&self, id: ChangesId) -> bool {
+        self.0.in_use.borrow().contains(&id)
+    }
+
+    fn take(&self, id: ChangesId) -> bool {
+        self.0.in_use.send_if_modified(|it| it.insert(id))
+    }
+
+    fn give_back(&self, id: ChangesId) {
+        self.0.in_use.send_modify(|it| {
+            it.remove(&id);
+        });
+    }
+
+    /// What a run has changed so far. `None`: it has no layers.
+    pub fn run_changes(&self, id: ChangesId) -> Result<Option<ChangeSummary>, String> {
+        if self.is_in_use(id) {
+            return Err(IN_USE.to_owned());
+        }
+        let set = match self.0.layers.get(&id.to_string()) {
+            Ok(set) => set,
+            Err(LayerSetError::Missing(_)) => return Ok(None),
+            Err(error) => return Err(text(&error)),
+        };
+        let read = || {
+            // The daemon was killed under a command.
+            let meanwhile = if set.is_sealed() {
+                0
+            } else {
+                set.seal()?.changed_meanwhile
+            };
+            let changes = set.changes(&ReadBounds::default())?;
+            std::io::Result::Ok(summary(&set, &changes, meanwhile))
+        };
+        read()
+            .map(Some)
+            .map_err(|it| format!("read what the run changed: {it}"))
+    }
+}
+
+/// Why layers cannot be looked at.
+pub(super) const IN_USE: &str =
+    "a command of the run writes there now; ask again when it has ended";
+
+impl HeldStep {
+    /// To be called when nothing of the command runs any more.
+    pub(crate) fn end(self) -> Result<(), String> {
+        let Some(layers) = &self.layers else {
+            return Ok(());
+        };
+        let sealed = layers.set.seal();
+        sealed
+            .map(drop)
+            .map_err(|it| format!("what it changed cannot be read: {it}"))
+    }
+}
+
+impl Drop for StepLayers {
+    fn drop(&mut self) {
+        self.room.give_back(self.id);
+    }
+}
