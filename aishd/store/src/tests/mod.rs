@@ -7,6 +7,7 @@ mod commit;
 mod compaction;
 mod crash;
 mod damage;
+mod descriptors;
 mod driver;
 mod erasure;
 mod fixture;
