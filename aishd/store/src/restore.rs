@@ -7,7 +7,8 @@ use aish_proto::id::Epoch;
 use aishd_platform::clock;
 
 use super::backup::{
-    BackupError, SEGMENTS, StoreBackup, at_path, copy, is_ours, open_regular, read_manifest,
+    BackupError, SEGMENTS, StoreBackup, at_path, copy, is_ours, open_part, read_manifest,
+    refuse_link,
 };
 use super::journal::{Journal, JournalResume};
 use super::lock::StoreLock;
@@ -20,7 +21,9 @@ pub fn restore(
     dir: &Path,
     progress: &dyn Fn(u64, u64),
 ) -> Result<StoreBackup, BackupError> {
+    refuse_link(backup)?;
     let manifest = read_manifest(backup)?;
+    refuse_link(&backup.join(SEGMENTS))?;
     disk::make_dir(dir).map_err(at_path(dir))?;
     let mut lock = StoreLock::take(dir)?;
     lock.write_pid().map_err(at_path(dir))?;
@@ -31,7 +34,7 @@ pub fn restore(
     let draft = journal_exchange::draft(dir);
     disk::remove_dir(&draft).map_err(at_path(&draft))?;
     disk::make_dir(&draft).map_err(at_path(&draft))?;
-    let total: u64 = manifest.segments.iter().map(|it| it.bytes).sum();
+    let total = manifest.bytes();
     let mut done = 0;
     for listed in &manifest.segments {
         let damaged = |what: &str| BackupError::Damaged {
@@ -46,13 +49,7 @@ pub fn restore(
             });
         }
         let source = backup.join(SEGMENTS).join(&listed.file);
-        let file = match open_regular(&source) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(damaged("it is missing"));
-            }
-            Err(error) => return Err(at_path(&source)(error)),
-        };
+        let file = open_part(&source)?.ok_or_else(|| damaged("it is missing"))?;
         let target = draft.join(&listed.name);
         let found = match copy(&file, &target, listed.bytes) {
             Ok(found) => found,

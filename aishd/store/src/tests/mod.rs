@@ -12,6 +12,7 @@ mod driver;
 mod erasure;
 mod fixture;
 mod full;
+mod links;
 mod listing;
 mod power;
 mod repair;
