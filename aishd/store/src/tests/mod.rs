@@ -16,6 +16,7 @@ mod links;
 mod listing;
 mod power;
 mod repair;
+mod replacement;
 mod resources;
 mod spending;
 
