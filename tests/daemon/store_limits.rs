@@ -13,6 +13,14 @@ use aish_proto::store::Stat;
 use aish_proto::turn;
 use aish_testkit::client::question;
 use aish_testkit::{Client, Upstream, World, repository, wait};
+use aishd_log::audit::AuditDraft;
+use aishd_log::budget::BudgetLimits;
+use aishd_log::constraints::Constraints;
+use aishd_log::event::{Event, Record};
+use aishd_log::state::ConversationState;
+use aishd_log::time::Timestamp;
+use aishd_store::{Commit, Store};
+use ulid::Ulid;
 
 /// `what is a crab?`, settled long ago, and another one that was answered when its daemon was killed.
 const KEPT: &str = "tests/data/store/v1/journal";
@@ -110,4 +118,94 @@ fn beyond_its_limit_nothing_begins_and_what_to_do_is_said() {
     assert!(problem.unwrap().contains("store.max_bytes"));
     set(&world, &client, &before, "max_bytes = 0");
     client.wait_turn(client.ask(id, "third"));
+}
+
+/// A store with so many conversations that nobody has used since 1970; each is called `the secret of N.`.
+fn write_old_conversations(store: &Path, count: u64) {
+    let store = Store::open(store).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    for number in 1..=count {
+        let id = ConversationId(Ulid(u128::from(number)));
+        let created = Event::Created {
+            title: Some(format!("old {number}")),
+            model: None,
+            cwd: "/".to_owned(),
+            forked_from: None,
+            constraints: Constraints::default(),
+            importing: false,
+            budget: BudgetLimits::default(),
+        };
+        let named = Event::Renamed {
+            title: format!("the secret of {number}."),
+        };
+        let mut state = ConversationState::default();
+        let mut audit = vec![];
+        let records = [created, named].map(|event| {
+            let record = Record {
+                seq: state.last_seq.next(),
+                at: Timestamp(i64::try_from(number).unwrap()),
+                turn: None,
+                client: None,
+                event,
+            };
+            audit.extend(AuditDraft::of(id, &state, &record));
+            state.apply(&record);
+            record
+        });
+        let commit = Commit::new(id, records.to_vec(), state, audit);
+        runtime.block_on(store.commit(commit)).unwrap();
+    }
+    store.close();
+}
+
+/// Turns a bit of what a conversation is called, and takes the index away, which does not know of that.
+fn damage(store: &Path, number: u64) {
+    let text = format!("the secret of {number}.");
+    for entry in fs::read_dir(store.join("journal")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes
+            .windows(text.len())
+            .position(|it| it == text.as_bytes());
+        if let Some(at) = at {
+            bytes[at] ^= 1;
+            fs::write(path, bytes).unwrap();
+        }
+    }
+    fs::remove_dir_all(store.join("db")).unwrap();
+}
+
+/// It is said of which that is, and it stays for somebody to see to it.
+#[test]
+fn a_conversation_that_cannot_be_read_keeps_no_other_from_going() {
+    const OLD: u64 = 70;
+    const DAMAGED: u64 = 65;
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let store = world.path("state/aish/store");
+    write_old_conversations(&store, OLD);
+    damage(&store, DAMAGED);
+    let before = fs::read_to_string(world.config_file()).unwrap();
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    assert_eq!(usize::try_from(OLD).unwrap(), titles(&client).len());
+    let repairs = client.done::<Status>(Empty {}).store.repairs.join("; ");
+    assert!(repairs.contains("is damaged at byte"), "{repairs}");
+    set(&world, &client, &before, "keep_days = 30");
+    // The record with its last name is the damaged one.
+    let left = vec![format!("old {DAMAGED}")];
+    wait::until_true("the others are deleted", || titles(&client) == left);
+    let id = ConversationId(Ulid(u128::from(DAMAGED)));
+    let is_said = |line: &str| line.contains("it is not deleted") && line.contains(&id.to_string());
+    let said = daemon.log_text();
+    assert!(said.lines().any(is_said), "{said}");
+    wait::until_true("they have left every file", || {
+        let is_clean = |number: u64| {
+            let text = format!("the secret of {number}.");
+            files_below(&store).all(|it| !String::from_utf8_lossy(&it).contains(&text))
+        };
+        (1..=OLD).all(is_clean)
+    });
 }

@@ -187,6 +187,7 @@ impl From<BackupError> for CommandFault {
         let hint = match &error {
             BackupError::HasStore(_) => Some("--replace puts it aside and says where"),
             BackupError::Damaged { .. } => Some("restore an older one; this one is as it was"),
+            BackupError::Link(_) => Some("name the directory itself; what else is a link, remove"),
             _ => None,
         };
         Self {

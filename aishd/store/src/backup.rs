@@ -61,6 +61,8 @@ pub enum BackupError {
     Busy(String),
     #[error("{0} is no backup: it has no {MANIFEST}")]
     NoBackup(String),
+    #[error("{0} is a symbolic link, and none is followed to a backup or within one")]
+    Link(String),
     #[error("the backup {path} is damaged: {what}")]
     Damaged { path: String, what: String },
     #[error("the backup has format {found}, and this program knows formats up to {known}")]
@@ -94,6 +96,12 @@ pub(super) struct BackupFile {
     pub(super) file: String,
     pub(super) bytes: u64,
     pub(super) sha256: ContentDigest,
+}
+
+impl BackupManifest {
+    pub(super) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|it| it.bytes).sum()
+    }
 }
 
 pub(super) fn at_path(path: &Path) -> impl FnOnce(io::Error) -> BackupError + use<> {
@@ -160,19 +168,13 @@ fn open_all(journal: &Path) -> Result<Vec<OpenedSegment>, BackupError> {
     let what = |it: &JournalSegment| (it.first, it.header.clone());
     let mut before = list()?;
     for _ in 0..ATTEMPTS {
-        let opened: io::Result<Vec<_>> = before
-            .iter()
-            .map(|it| {
-                Ok(OpenedSegment {
-                    file: File::open(&it.path)?,
-                    path: it.path.clone(),
-                })
-            })
-            .collect();
+        // `None` where one is gone since.
+        let opened = before.iter().map(OpenedSegment::open);
+        let opened = opened.collect::<Result<Option<Vec<_>>, _>>()?;
         let after = list()?;
         match opened {
             // One that was begun meanwhile is not in it.
-            Ok(opened)
+            Some(opened)
                 if after
                     .iter()
                     .take(before.len())
@@ -181,16 +183,21 @@ fn open_all(journal: &Path) -> Result<Vec<OpenedSegment>, BackupError> {
             {
                 return Ok(opened);
             }
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(at_path(journal)(error));
-            }
-            Ok(_) | Err(_) => before = after,
+            Some(_) | None => before = after,
         }
     }
     Err(BackupError::Restless)
 }
 
 impl OpenedSegment {
+    fn open(segment: &JournalSegment) -> Result<Option<Self>, BackupError> {
+        let opened = open_part(&segment.path)?.map(|file| Self {
+            path: segment.path.clone(),
+            file,
+        });
+        Ok(opened)
+    }
+
     /// Up to where it has whole commits, which are durable then.
     fn whole_commits(&self) -> io::Result<u64> {
         let mut bytes = vec![];
@@ -281,6 +288,10 @@ struct BackupDirectory {
 
 impl BackupDirectory {
     fn take(path: &Path) -> Result<Self, BackupError> {
+        let (lock_path, segments) = (path.join(LOCK), path.join(SEGMENTS));
+        for part in [path, &lock_path, &segments] {
+            refuse_link(part)?;
+        }
         disk::make_dir(path).map_err(at_path(path))?;
         let (number, known) = match read_manifest(path) {
             Ok(manifest) => (manifest.number + 1, manifest.segments),
@@ -292,17 +303,11 @@ impl BackupDirectory {
             }
             Err(error) => return Err(error),
         };
-        let lock_path = path.join(LOCK);
         let mut lock = disk::open_lock(&lock_path).map_err(at_path(&lock_path))?;
         match file_lock::take(&mut lock) {
             Ok(()) => file_lock::sign(&mut lock).map_err(at_path(&lock_path))?,
             Err(LockError::Held(_)) => return Err(BackupError::Busy(path.display().to_string())),
             Err(LockError::Io(source)) => return Err(at_path(&lock_path)(source)),
-        }
-        let segments = path.join(SEGMENTS);
-        let known_as = fs::symlink_metadata(&segments);
-        if known_as.is_ok_and(|it| !it.is_dir()) {
-            return Err(BackupError::NotEmpty(path.display().to_string()));
         }
         disk::make_dir(&segments).map_err(at_path(&segments))?;
         Ok(Self {
@@ -321,10 +326,11 @@ impl BackupDirectory {
     ) -> Result<(BackupFile, bool), BackupError> {
         let file = segment.name(bytes).map_err(at_path(&segment.path))?;
         let target = self.path.join(SEGMENTS).join(&file);
-        let has = fs::metadata(&target).is_ok_and(|it| it.len() == bytes);
+        // A link there is none of ours, and is replaced.
+        let has = fs::symlink_metadata(&target).is_ok_and(|it| it.is_file() && it.len() == bytes);
         let known = self.known.iter().find(|it| it.file == file);
         if let Some(known) = known.filter(|_| has)
-            && (!self.is_read_again(&file) || digest_of(&target, bytes)? == known.sha256)
+            && (!self.is_read_again(&file) || digest_of(&target, bytes)? == Some(known.sha256))
         {
             return Ok((known.clone(), false));
         }
@@ -383,22 +389,38 @@ impl BackupDirectory {
     }
 }
 
-/// A file that is one, and no way to another.
-pub(super) fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = disk::no_follow() | disk::no_waiting();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+/// Also where the path ends with a slash, which leads through a link as a rule.
+pub(super) fn refuse_link(path: &Path) -> Result<(), BackupError> {
+    let path = path.components().as_path();
+    if fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink()) {
+        return Err(BackupError::Link(path.display().to_string()));
     }
-    Ok(file)
+    Ok(())
 }
 
-fn digest_of(path: &Path, bytes: u64) -> Result<ContentDigest, BackupError> {
-    let read = open_regular(path).and_then(|file| pass(&file, bytes, |_| Ok(())));
-    read.map_err(at_path(path))
+/// A file that is one, and no way to another. `None`: it is not there.
+pub(super) fn open_part(path: &Path) -> Result<Option<File>, BackupError> {
+    refuse_link(path)?;
+    let flags = disk::no_follow() | disk::no_waiting();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(at_path(path)(error)),
+    };
+    let is_file = file.metadata().map_err(at_path(path))?.is_file();
+    if !is_file {
+        return Err(at_path(path)(io::Error::other("it is no regular file")));
+    }
+    Ok(Some(file))
+}
+
+fn digest_of(path: &Path, bytes: u64) -> Result<Option<ContentDigest>, BackupError> {
+    let Some(file) = open_part(path)? else {
+        return Ok(None);
+    };
+    let digest = pass(&file, bytes, |_| Ok(())).map_err(at_path(path))?;
+    Ok(Some(digest))
 }
 
 /// Copies the first bytes into a file that gets its name when it is whole. Returns their digest.
@@ -437,13 +459,11 @@ fn pass(
 
 pub(super) fn read_manifest(backup: &Path) -> Result<BackupManifest, BackupError> {
     let path = backup.join(MANIFEST);
-    let text = match fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(BackupError::NoBackup(backup.display().to_string()));
-        }
-        Err(error) => return Err(at_path(&path)(error)),
+    let Some(mut file) = open_part(&path)? else {
+        return Err(BackupError::NoBackup(backup.display().to_string()));
     };
+    let mut text = vec![];
+    file.read_to_end(&mut text).map_err(at_path(&path))?;
     let manifest: BackupManifest =
         serde_json::from_slice(&text).map_err(|error| BackupError::Damaged {
             path: path.display().to_string(),

@@ -111,7 +111,8 @@ pub fn check(dir: &Path, progress: CheckProgress<'_>) -> Result<StoreVerdict, Op
     }
     let mut lock = StoreLock::take(dir)?;
     lock.write_pid().map_err(io_error)?;
-    journal_exchange::remove_left_overs(dir).map_err(io_error)?;
+    // Whatever else was left is for the next start to see to, which says so.
+    journal_exchange::fill_place(dir).map_err(io_error)?;
     let segments = segment::list(&dir.join("journal")).map_err(io_error)?;
     recover::refuse_newer(dir, &segments)?;
     let copied = CopiedIndex::make(dir, &segments);

@@ -75,16 +75,19 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Each of two neighbouring directories takes the place of the other, in one step where the file system can do that.
 pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    match rustix::fs::renameat_with(CWD, other, CWD, one, RenameFlags::EXCHANGE) {
-        Ok(()) => {}
-        Err(_not_on_this_disk) => {
-            let old = one.with_extension("old");
-            remove_dir(&old)?;
-            fs::rename(one, &old)?;
-            fs::rename(other, one)?;
-            fs::rename(&old, other)?;
-        }
+    if exchange_at_once(one, other).is_ok() {
+        return Ok(());
     }
+    let old = one.with_extension("old");
+    remove_dir(&old)?;
+    fs::rename(one, &old)?;
+    fs::rename(other, one)?;
+    rename(&old, other)
+}
+
+/// The same, and not at all where the file system cannot do it in one step.
+pub(super) fn exchange_at_once(one: &Path, other: &Path) -> io::Result<()> {
+    rustix::fs::renameat_with(CWD, other, CWD, one, RenameFlags::EXCHANGE)?;
     one.parent().map_or(Ok(()), sync_dir)
 }
 

@@ -183,6 +183,7 @@ impl StoreWriter {
             Ok((db, memory)) => {
                 self.memory = memory;
                 *index = Some(db);
+                self.shared.count_index();
             }
             Err(error) => {
                 drop(index);
@@ -200,8 +201,6 @@ impl StoreWriter {
         match removed {
             Ok(()) => {
                 index_copy::note_size(&self.shared, &self.dir);
-                let bytes = index_copy::file_bytes(&self.dir);
-                self.shared.limit.note_index(bytes);
                 for ack in self.erasures.in_index.drain(..) {
                     let _gone = ack.send(Ok(()));
                 }

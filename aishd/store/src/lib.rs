@@ -27,6 +27,7 @@ mod records;
 mod recover;
 mod relocation;
 pub mod repair;
+mod replacement;
 mod requests;
 mod resources;
 pub mod restore;

@@ -19,7 +19,7 @@ use super::lock::StoreLock;
 use super::scan::{self, JournalDamage, JournalEnd, ScanError};
 use super::segment::{self, JournalSegment};
 use super::{
-    Alive, OpenError, audit_trail, disk, index_copy, journal_exchange, relocation, values,
+    Alive, OpenError, audit_trail, disk, index_copy, journal_exchange, relocation, restore, values,
 };
 
 /// Everything that the writer works with.
@@ -61,9 +61,11 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<OpenedStore, OpenError> 
         path: dir.display().to_string(),
         source,
     };
+    restore::fill_place(dir)?;
     disk::make_dir(dir).map_err(io_error)?;
     let mut lock = StoreLock::take(dir)?;
-    journal_exchange::remove_left_overs(dir).map_err(io_error)?;
+    let broken_restore = restore::settle(dir).map_err(io_error)?;
+    let broken_exchange = journal_exchange::settle(dir).map_err(io_error)?;
     let journal = dir.join("journal");
     let segments = segment::list(&journal).map_err(io_error)?;
     refuse_newer(dir, &segments)?;
@@ -77,7 +79,7 @@ pub(super) fn open(dir: &Path, alive: &Alive) -> Result<OpenedStore, OpenError> 
     let mut start = RecoveryStart {
         dir,
         alive,
-        repairs: vec![],
+        repairs: broken_restore.into_iter().chain(broken_exchange).collect(),
     };
     let (journal, current) = start.store(&journal, &segments)?;
     segment::remove_held(journal.dir()).map_err(io_error)?;

@@ -49,7 +49,7 @@ pub fn repair(dir: &Path, aside: &Path) -> Result<StoreRepair, OpenError> {
     }
     let mut lock = StoreLock::take(dir)?;
     lock.write_pid().map_err(io_error)?;
-    journal_exchange::remove_left_overs(dir).map_err(io_error)?;
+    let _said_in_the_log = journal_exchange::settle(dir).map_err(io_error)?;
     let segments = segment::list(&dir.join("journal")).map_err(io_error)?;
     recover::refuse_newer(dir, &segments)?;
     if segments.is_empty() && dir.join("db").exists() {

@@ -14,7 +14,7 @@ use super::body::JournalFiles;
 use super::index::{IndexFault, guarded};
 use super::recover::OpenedStore;
 use super::size_limit::SizeLimit;
-use super::{Alive, JournalDamage, ReadError};
+use super::{Alive, JournalDamage, ReadError, index_copy};
 
 /// How long a read waits for a damaged index to be built anew.
 const REBUILD_LIMIT: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ pub(super) struct StoreState {
 
 impl StoreShared {
     pub(super) fn new(dir: &Path, opened: &OpenedStore, alive: Alive) -> Self {
-        Self {
+        let shared = Self {
             epoch: opened.epoch,
             index: RwLock::new(Some(opened.db.clone())),
             status: Mutex::new(StoreState {
@@ -82,7 +82,9 @@ impl StoreShared {
             alive,
             limit: SizeLimit::default(),
             beat: Mutex::default(),
-        }
+        };
+        shared.count_index();
+        shared
     }
 
     /// Asks the writer for a sign of life; one question at a time.
@@ -186,6 +188,12 @@ impl StoreShared {
     pub(super) fn give_index(&self, db: Db) {
         let mut index = self.index.write();
         *index = Some(db);
+        self.count_index();
+    }
+
+    /// Its files count below a person's limit as they are now.
+    pub(super) fn count_index(&self) {
+        self.limit.note_index(index_copy::file_bytes(&self.dir));
     }
 
     /// Nobody reads as long as this is there.

@@ -18,7 +18,7 @@ impl SizeLimit {
         self.most.store(most.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// The index is so large now; it is looked at when it is flushed.
+    /// The index is so large now; it is looked at when it is opened and when it is flushed.
     pub(super) fn note_index(&self, bytes: u64) {
         self.index_bytes.store(bytes, Ordering::Relaxed);
     }

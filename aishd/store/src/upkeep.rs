@@ -216,8 +216,7 @@ impl StoreWriter {
             return;
         };
         let flushed = index::flush(&db);
-        let bytes = index_copy::file_bytes(&self.dir);
-        self.shared.limit.note_index(bytes);
+        self.shared.count_index();
         let is_large = self.memory.copy.is_none() && index_copy::is_due(&db, &self.dir);
         drop(db);
         match flushed {

@@ -129,6 +129,12 @@ impl TrailCheck {
                 }
                 Err(ChainBreak::Gap(missing)) => {
                     let entry = sealed.entry().ok().map(|it| it.draft);
+                    // A repair that lost the end of the trail is told of right behind the gap.
+                    if let Some(AuditFact::StoreRepaired { trail, .. }) =
+                        entry.as_ref().map(|it| &it.told)
+                    {
+                        self.repairs.told(trail);
+                    }
                     told.extend(entry.and_then(|it| it.conversation.zip(it.seq)));
                     self.gaps.push((sealed.n - missing, sealed.n, *location));
                 }

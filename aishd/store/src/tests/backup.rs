@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Child;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::Store;
 use super::super::backup::{BackupError, back_up};
@@ -148,6 +151,8 @@ fn backups_of_a_store_that_is_written_are_each_a_whole_prefix() {
             assert!(whole == 0 && !is_whole);
             continue;
         }
+        // What it wrote while this one is looked at would only make the next one longer.
+        signal(&child, Signal::STOP);
         let (_restored, store) = restored(&target);
         for number in 1..=3 {
             let last = read_all(&store, number).unwrap();
@@ -158,11 +163,16 @@ fn backups_of_a_store_that_is_written_are_each_a_whole_prefix() {
         assert!(verdict.is_whole(), "{verdict:?}");
         assert_eq!(Vec::<String>::new(), store.repairs());
         store.close();
+        signal(&child, Signal::CONT);
         whole += u64::from(is_whole);
     }
     child.kill().unwrap();
     child.wait().unwrap();
     println!("{whole} backups, {killed} of them killed before; each was whole");
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
 }
 
 fn read_until_acknowledged(stdout: &mut impl std::io::BufRead, output: &mut String) {

@@ -1,11 +1,12 @@
 //! `kill -9` at any time, at named places and during start-up: nothing acknowledged is lost, and what is there
 //! has its record in the audit trail.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::thread;
 use std::time::Duration;
 
 use super::super::Store;
-use super::driver::{said, start, task};
+use super::driver::{Task, said, start, task};
 use super::{Dice, read_all, rounds};
 
 /// Opens the store, and checks that every conversation is whole and has what was acknowledged.
@@ -82,6 +83,40 @@ pub(super) fn no_file_has(dir: &std::path::Path, conversations: &[u64], what: &s
     }
 }
 
+/// When a process is killed.
+enum KilledAfter {
+    /// While it starts, recovery included; on a quiet machine also a little later.
+    Milliseconds(u64),
+    /// Somewhere behind so many acknowledgements, however long they take on a busy machine.
+    Acknowledged(u64),
+}
+
+/// What a process said that does `task` and was killed.
+fn killed(task: &Task, after: KilledAfter) -> String {
+    let mut child = start(&[], task);
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut output = String::new();
+    match after {
+        KilledAfter::Milliseconds(pause) => thread::sleep(Duration::from_millis(pause)),
+        KilledAfter::Acknowledged(mut left) => {
+            while left > 0 {
+                let from = output.len();
+                assert!(
+                    stdout.read_line(&mut output).unwrap() > 0,
+                    "it ended: {output}"
+                );
+                left -= u64::from(output[from..].starts_with("ack "));
+            }
+            // Somewhere in the next group.
+            thread::sleep(Duration::from_micros(37 * (output.len() as u64 % 100)));
+        }
+    }
+    child.kill().unwrap();
+    stdout.read_to_string(&mut output).unwrap();
+    child.wait().unwrap();
+    output
+}
+
 #[test]
 fn kills_among_deletions_forks_and_compactions_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -89,19 +124,16 @@ fn kills_among_deletions_forks_and_compactions_lose_nothing() {
     let cycles = rounds("AISH_STORE_KILLS", 16);
     for seed in 1..=cycles {
         let mut dice = Dice::new(seed);
-        let churning = super::driver::Task {
+        let churning = Task {
             churn: true,
             life: seed,
             ..task(dir.path())
         };
-        let mut child = start(&[], &churning);
-        std::thread::sleep(Duration::from_millis(dice.below(500)));
-        child.kill().unwrap();
-        let mut output = String::new();
-        let mut stdout = child.stdout.take().unwrap();
-        stdout.read_to_string(&mut output).unwrap();
-        child.wait().unwrap();
-        all.extend(said(&output));
+        let killed_after = match seed % 4 {
+            0 => KilledAfter::Milliseconds(dice.below(100)),
+            _ => KilledAfter::Acknowledged(1 + dice.below(100)),
+        };
+        all.extend(said(&killed(&churning, killed_after)));
         if seed % 10 == 0 {
             check_churned(dir.path(), &all, &format!("seed {seed}"));
         }
@@ -122,20 +154,11 @@ fn nothing_acknowledged_is_lost_by_kills_at_random_times() {
     let cycles = rounds("AISH_STORE_KILLS", 40);
     for seed in 1..=cycles {
         let mut dice = Dice::new(seed);
-        let mut child = start(&[], &task(dir.path()));
-        // Every third is killed while it starts, recovery included.
-        let longest = if seed % 3 == 0 { 20 } else { 150 };
-        std::thread::sleep(Duration::from_millis(dice.below(longest)));
-        child.kill().unwrap();
-        let mut output = String::new();
-        child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut output)
-            .unwrap();
-        child.wait().unwrap();
-        let said = said(&output);
+        let killed_after = match seed % 3 {
+            0 => KilledAfter::Milliseconds(dice.below(20)),
+            _ => KilledAfter::Acknowledged(1 + dice.below(20)),
+        };
+        let said = said(&killed(&task(dir.path()), killed_after));
         let acked = said
             .iter()
             .filter(|it| it.0 == "ack")
@@ -165,7 +188,7 @@ fn nothing_acknowledged_is_lost_by_kills_at_named_places() {
     for place in places {
         let dir = tempfile::tempdir().unwrap();
         // Something to lose first, left by a kill, so that start-up has work to do.
-        let first = super::driver::Task {
+        let first = Task {
             failpoint: "store.after_sync=kill@20".to_owned(),
             ..task(dir.path())
         };
@@ -179,7 +202,7 @@ fn nothing_acknowledged_is_lost_by_kills_at_named_places() {
         assert!(!acks.is_empty());
         for round in 1..=rounds("AISH_STORE_PLACES", 4) {
             let nth = if place == "recover.mid" { 1 } else { round * 3 };
-            let task = super::driver::Task {
+            let task = Task {
                 failpoint: format!("{place}=kill@{nth}"),
                 turns: 200,
                 ..task(dir.path())
@@ -211,7 +234,7 @@ fn a_kill_while_what_was_erased_leaves_the_files_loses_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let mut all = vec![];
         for round in 1..=rounds("AISH_STORE_PLACES", 2) {
-            let task = super::driver::Task {
+            let task = Task {
                 failpoint: format!("{place}=kill@{round}"),
                 churn: true,
                 life: round,

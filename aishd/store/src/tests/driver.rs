@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Store;
 use super::super::backup::back_up;
+use super::super::repair::repair;
+use super::super::restore::restore_in_place;
 use super::{Author, conversation, fill};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -30,6 +32,10 @@ pub(super) struct Task {
     pub(super) reads: bool,
     /// Make a backup in this directory and end, where it is said.
     pub(super) backup: String,
+    /// Put the backup in this directory in the place of the store and end, where it is said.
+    pub(super) restore: String,
+    /// Repair the store and end, with what is damaged in this directory, where it is said.
+    pub(super) repair: String,
     /// How often there was such a process before, so that no number is used twice.
     pub(super) life: u64,
 }
@@ -104,6 +110,14 @@ fn in_its_own_process() {
     let dir = Path::new(&task.dir);
     if !task.backup.is_empty() {
         back_up(dir, Path::new(&task.backup), &|_, _| {}).unwrap();
+        return;
+    }
+    if !task.restore.is_empty() {
+        restore_in_place(Path::new(&task.restore), dir, true, &|_, _| {}).unwrap();
+        return;
+    }
+    if !task.repair.is_empty() {
+        repair(dir, Path::new(&task.repair)).unwrap();
         return;
     }
     let store = if task.churn {

@@ -11,7 +11,9 @@ use ulid::Ulid;
 use super::super::journal::{Journal, JournalEntry, JournalResume};
 use super::super::{CommitError, DiskClaim, Store, scan, segment};
 use super::driver::{Task, said, start, task};
-use super::{Author, block_on, conversation, crash, fill, finished, read_all, turn, user_message};
+use super::{
+    Author, block_on, conversation, crash, deletion, fill, finished, read_all, turn, user_message,
+};
 
 /// A small file system of its own, gone with this.
 #[derive(Debug)]
@@ -327,4 +329,68 @@ fn a_store_with_a_limit_says_so_before_it_and_lets_what_has_begun_end() {
     store.set_limit(None);
     block_on(store.commit(question(40))).unwrap();
     assert_eq!(None, store.health().problem);
+}
+
+/// The writer may flush between two looks.
+const FLUSHED: u64 = 600_000;
+
+/// What the store counts against a person's limit, and what its files have.
+fn counted(store: &Store) -> (u64, u64) {
+    let journal_bytes = store.health().journal_bytes;
+    let counted = store.shared.limit.taken(journal_bytes).unwrap().1;
+    (counted, store.stat().unwrap().bytes())
+}
+
+#[test]
+fn what_a_new_index_does_not_need_is_free_below_the_limit_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let mut turns = 0;
+    while store.stat().unwrap().index_bytes < 3 << 20 {
+        turns += 4;
+        fill(&store, 60, turns);
+        for number in 1..=60 {
+            block_on(store.delete(conversation(number), deletion(number))).unwrap();
+        }
+    }
+    // The index alone is more than there may be.
+    let most = store.stat().unwrap().index_bytes;
+    store.set_limit(Some(most));
+    let question = || {
+        let text = "long ".repeat(2_000);
+        Author::new(70).commit(vec![(user_message(text, None), Some(turn(70, 1)))])
+    };
+    let refused = block_on(store.commit(question()));
+    assert!(matches!(refused, Err(CommitError::Limit)), "{refused:?}");
+    block_on(store.erase()).unwrap();
+    let (counted, there) = counted(&store);
+    println!("{there} bytes of {most}, and {counted} are counted");
+    assert!(there < most, "the index is not smaller: {there}");
+    assert!(counted.abs_diff(there) < FLUSHED, "{counted} of {there}");
+    assert_eq!(None, store.health().warning);
+    block_on(store.commit(question())).unwrap();
+    assert_eq!(None, store.health().problem);
+}
+
+/// Also before it has written anything.
+#[test]
+fn the_index_counts_from_the_start_on_and_when_it_was_built_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    fill(&store, 40, 4);
+    store.close();
+    drop(store);
+    for is_built_anew in [false, true] {
+        if is_built_anew {
+            fs::remove_dir_all(dir.path().join("db")).unwrap();
+        }
+        let store = Store::open(dir.path()).unwrap();
+        store.set_limit(Some(1));
+        let (counted, there) = counted(&store);
+        assert!(
+            counted.abs_diff(there) < FLUSHED,
+            "built anew: {is_built_anew}: {counted} of {there}"
+        );
+        store.close();
+    }
 }

@@ -7,13 +7,16 @@ mod commit;
 mod compaction;
 mod crash;
 mod damage;
+mod descriptors;
 mod driver;
 mod erasure;
 mod fixture;
 mod full;
+mod links;
 mod listing;
 mod power;
 mod repair;
+mod replacement;
 mod resources;
 mod spending;
 

@@ -116,6 +116,28 @@ fn a_store_that_was_damaged_is_whole_again_but_for_what_is_said_to_be_lost() {
     }
 }
 
+/// The record that tells of the repair stands right behind what is missing.
+#[test]
+fn a_lost_end_of_the_audit_trail_is_told_and_no_longer_missed() {
+    let (dir, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Store::open_with_segments_of(dir.path(), 16 << 10).unwrap();
+    fill(&store, 3, 20);
+    store.close();
+    let has_audit = |path: &std::path::PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        text.contains("\"rec\":{\"audit\":")
+    };
+    let segments = files_in(&dir.path().join("journal"));
+    fs::remove_file(segments.into_iter().rfind(has_audit).unwrap()).unwrap();
+    let done = repair(dir.path(), aside.path()).unwrap();
+    assert!(done.lost_of_trail > 0, "{done:?}");
+    let verdict = check(dir.path(), &|_, _| {}).unwrap();
+    assert!(verdict.is_whole(), "{verdict:?}");
+    assert_eq!(done.lost_of_trail, verdict.trail.lost);
+    let store = Store::open(dir.path()).unwrap();
+    assert!(store.verify_trail(None).unwrap().is_whole());
+}
+
 #[test]
 fn the_damaged_bytes_are_set_aside_as_they_were() {
     let (dir, aside) = (sound(), tempfile::tempdir().unwrap());
