@@ -145,8 +145,7 @@ impl WordTable {
 
 /// Whether a text is this, where `*` stands for anything and `#` for a digit. As long as both together, star by star.
 pub(super) fn is_like(pattern: &str, text: &str) -> bool {
-    let end = pattern.rsplit(['*', '#']).next().unwrap_or(pattern);
-    if !text.ends_with(end) {
+    if !pattern.split(['*', '#']).all(|it| text.contains(it)) {
         return false;
     }
     let signs: Vec<char> = text.chars().collect();
