@@ -451,6 +451,27 @@ fn what_is_not_known_is_no_danger() {
     }
 }
 
+/// Harmful commands of which the words say little. What holds them is the kernel: the layers that they run in.
+#[test]
+fn what_is_misjudged_is_a_list_of_its_own() {
+    let all = include_str!("../../../../tests/data/misjudged.txt").lines();
+    let lines: Vec<&str> = all.filter(|it| !it.starts_with('#')).collect();
+    let distinct: BTreeSet<&str> = lines.iter().copied().collect();
+    assert_eq!(lines.len(), distinct.len());
+    assert!(lines.len() >= 500, "{} commands", lines.len());
+    let mut said: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in lines {
+        assert_eq!(line.trim(), line);
+        assert!(!line.is_empty());
+        let weight = weigh(&dangers(line));
+        if weight == "dangerous" {
+            println!("called out: {line} {:?}", dangers(line));
+        }
+        *said.entry(weight).or_default() += 1;
+    }
+    println!("what the words make of commands that are harmful: {said:?}");
+}
+
 #[test]
 fn a_reason_is_of_one_danger() {
     let reasons = Danger::ALL.iter().map(|it| it.reason());
