@@ -1,11 +1,11 @@
 //! Why a command is destructive, or what is worth to be known of it, in words for a person.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 macro_rules! dangers {
     ($($(#[$doc:meta])* $kind:ident = $name:literal, $destructive:literal, $reason:literal;)*) => {
         /// One thing that a command is about to do, as far as its text tells.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
         pub enum Danger {
             $($(#[$doc])* #[serde(rename = $name)] $kind,)*
         }
