@@ -120,7 +120,7 @@ impl Judge<'_> {
             "third" => operand(2),
             "last" if words.operands.len() > 1 => {
                 all().for_each(|it| self.keeps_its_name(it));
-                all().last().into_iter().collect()
+                all().next_back().into_iter().collect()
             }
             "last" => vec![],
             "here" => {
