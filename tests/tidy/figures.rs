@@ -9,7 +9,9 @@ use aish_testkit::repository;
 use crate::{circles, code};
 
 /// Lines of the product without tests, blank lines and comments.
-const MOST_LINES: usize = 113_800;
+const MOST_LINES: usize = 118_000;
+/// The same of packages that are to stay small. Data beside the code is not counted.
+const MOST_LINES_OF: &[(&str, usize)] = &[("aishd/command", 2_000)];
 /// Types whose name another type has too, in percent.
 const MOST_SHARED_NAMES: usize = 3;
 /// Types whose name is one word, in percent.
@@ -54,6 +56,16 @@ fn figures() {
     let shared = types.iter().filter(|it| count[it.as_str()] > 1).count() * 100 / total;
     let one_word = types.iter().filter(|it| is_one_word(it)).count() * 100 / total;
     println!("lines of the product: {lines} of {MOST_LINES}");
+    let mut too_long = vec![];
+    for (package, most) in MOST_LINES_OF {
+        let files = sources.iter().filter(|(file, _)| file.starts_with(package));
+        let lines = files.flat_map(|(_, lines)| lines);
+        let lines = lines.filter(|it| !it.trim().is_empty()).count();
+        println!("lines of {package}: {lines} of {most}");
+        if lines > *most {
+            too_long.push(package);
+        }
+    }
     println!("words and signs of the product: {}", signs(&sources));
     println!("types whose name is shared: {shared} % of {total}, at most {MOST_SHARED_NAMES} %");
     println!("types whose name is one word: {one_word} %, at most {MOST_ONE_WORD_NAMES} %");
@@ -76,6 +88,7 @@ fn figures() {
         }
     }
     assert!(over.is_empty(), "larger circles in {over:?}");
+    assert!(too_long.is_empty(), "too many lines in {too_long:?}");
     assert!(lines <= MOST_LINES, "{lines} lines");
     assert!(
         shared <= MOST_SHARED_NAMES,

@@ -1,6 +1,8 @@
 //! `cd DIR` alone changes the directory of the conversation. With anything beside it, it is a command like others,
 //! which a process of its own runs and forgets.
 
+use crate::command::{self, Dialect, Segment, Shape, Value, Word};
+
 /// Where a conversation is, for a change that is relative to it.
 #[derive(Clone, Copy, Debug)]
 pub struct StartingDirectory<'a> {
@@ -13,40 +15,35 @@ pub struct StartingDirectory<'a> {
 /// The directory that a command changes to and nothing else, or why that cannot be said. `None`: it is no such command.
 /// Whether it is there is not looked at.
 pub fn target(command: &str, from: StartingDirectory<'_>) -> Option<Result<String, String>> {
-    let words = split_words(command)?;
-    let mut words = words.iter();
-    if words.next().map(|it| it.text.as_str()) != Some("cd") {
+    let words = plain_words(command)?;
+    let (program, mut words) = words.split_first()?;
+    if program.fixed() != Some("cd") {
         return None;
     }
-    let mut words: Vec<&ShellWord> = words.collect();
-    if words.first().is_some_and(|it| it.text == "--") {
-        words.remove(0);
+    if words.first().and_then(Word::fixed) == Some("--") {
+        words = &words[1..];
     }
-    let word = match words[..] {
-        [] => return Some(home(from).map(str::to_owned)),
-        [word] => word,
-        [..] => return Some(Err("cd takes one directory".to_owned())),
-    };
-    Some(resolved(word, from))
+    Some(match words {
+        [] => home(from).map(str::to_owned),
+        [word] => resolved(word, from),
+        [..] => Err("cd takes one directory".to_owned()),
+    })
 }
 
-fn resolved(word: &ShellWord, from: StartingDirectory<'_>) -> Result<String, String> {
-    let text = word.text.as_str();
-    if text == "-" {
-        let previous = from.previous.map(str::to_owned);
-        return previous.ok_or_else(|| "cd: there is no directory to go back to".to_owned());
+fn resolved(word: &Word, from: StartingDirectory<'_>) -> Result<String, String> {
+    match &word.value {
+        Value::Fixed(text) if text == "-" => {
+            let previous = from.previous.map(str::to_owned);
+            previous.ok_or_else(|| "cd: there is no directory to go back to".to_owned())
+        }
+        Value::Fixed(text) if text.is_empty() => Ok(from.cwd.to_owned()),
+        Value::Fixed(text) => Ok(joined(from.cwd, text)),
+        Value::Pattern(text) | Value::Open { before: text, .. } => match text.strip_prefix('~') {
+            Some("") => home(from).map(str::to_owned),
+            Some(rest) if rest.starts_with('/') => Ok(joined(home(from)?, &rest[1..])),
+            Some(_) | None => Err(format!("cd: {text}: only ~ itself is known here")),
+        },
     }
-    if text.is_empty() {
-        return Ok(from.cwd.to_owned());
-    }
-    if word.expands && text.starts_with('~') {
-        return match text[1..].split_once('/') {
-            None if text == "~" => home(from).map(str::to_owned),
-            Some(("", rest)) => Ok(joined(home(from)?, rest)),
-            None | Some(_) => Err(format!("cd: {text}: only ~ itself is known here")),
-        };
-    }
-    Ok(joined(from.cwd, text))
 }
 
 fn home(from: StartingDirectory<'_>) -> Result<&str, String> {
@@ -68,57 +65,22 @@ fn joined(base: &str, path: &str) -> String {
     format!("/{}", names.join("/"))
 }
 
-#[derive(Debug)]
-struct ShellWord {
-    text: String,
-    /// Its beginning stands outside of quotes.
-    expands: bool,
-}
-
-/// The words of a text in which a shell would expand nothing but a first `~`. `None`: it is more than that.
-fn split_words(command: &str) -> Option<Vec<ShellWord>> {
-    let mut words: Vec<ShellWord> = vec![];
-    let mut open = false;
-    let mut signs = command.chars().peekable();
-    while let Some(sign) = signs.next() {
-        if sign == ' ' || sign == '\t' {
-            open = false;
-            continue;
-        }
-        if !open {
-            words.push(ShellWord {
-                text: String::new(),
-                expands: !matches!(sign, '\'' | '"' | '\\'),
-            });
-            open = true;
-        }
-        let word = words.last_mut()?;
-        match sign {
-            '\'' => loop {
-                match signs.next()? {
-                    '\'' => break,
-                    inside => word.text.push(inside),
-                }
-            },
-            '"' => loop {
-                match signs.next()? {
-                    '"' => break,
-                    '$' | '`' | '!' => return None,
-                    '\\' => match signs.next()? {
-                        escaped @ ('"' | '\\') => word.text.push(escaped),
-                        _ => return None,
-                    },
-                    inside => word.text.push(inside),
-                }
-            },
-            '\\' => word.text.push(signs.next()?),
-            '$' | '`' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '{' | '}' | '*' | '?' | '['
-            | ']' | '#' | '!' | '=' => return None,
-            sign if sign.is_control() => return None,
-            sign => word.text.push(sign),
-        }
-    }
-    Some(words)
+/// The words of a text that is one plain command, in which a shell would expand nothing but a first `~`.
+fn plain_words(command: &str) -> Option<Vec<Word>> {
+    let reading = command::read(command, Dialect::Sh);
+    let [only] = <[Segment; 1]>::try_from(reading.segments).ok()?;
+    let is_plain = only.shape == Shape::Runs
+        && only.sets.is_empty()
+        && only.redirects.is_empty()
+        && only.substitutes.is_empty();
+    let expands_little = |it: &Word| match &it.value {
+        Value::Fixed(_) => true,
+        Value::Pattern(text) => text.starts_with('~') && !text.contains(['*', '?', '[', '{']),
+        Value::Open { .. } => false,
+    };
+    // What stands beside it may be a comment, or mean something in another shell.
+    let alone = !command.contains(['#', '!', '=', '\n']);
+    (alone && is_plain && only.words.iter().all(expands_little)).then_some(only.words)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aishd_command::change_directory;
 use aishd_command::command::{self, Dialect};
-use aishd_command::destructive::{self, Danger};
+use aishd_command::destructive::{self, Danger, Surroundings};
 use aishd_log::access::Access;
 use aishd_log::norris::launch::{RunContain, UnaskedLevels};
 use aishd_log::tool::{ClaimSource, ContentDigest, Tool};
@@ -25,10 +25,8 @@ pub enum HaltReason {
     NeedsExecute,
     /// Its provider says that it destroys.
     SaysSo,
-    /// It is a command that is not known to be harmless.
+    /// It is a command that may not be undone, or that cannot be read.
     Command(Vec<Danger>),
-    /// A command that writes, where the programs that run by name are in what it may write.
-    WritesPrograms,
     /// Nobody but its server says what it may do.
     OnlyItsWord,
     /// The launch granted less than it needs.
@@ -68,10 +66,6 @@ impl HaltReason {
             Self::NeedsExecute => "HALT: it needs level 3 (execute)".to_owned(),
             Self::SaysSo => "HALT: its provider says that it is destructive".to_owned(),
             Self::Command(_) => "HALT: the command may be destructive".to_owned(),
-            Self::WritesPrograms => {
-                "HALT: the command may write where programs are that others run by name (PATH)"
-                    .to_owned()
-            }
             Self::OnlyItsWord => {
                 "HALT: only its server says what it may do; a level of its own counts: permissions.needs"
                     .to_owned()
@@ -122,8 +116,8 @@ pub fn of_tool(tool: &Tool, needs: Access, by: ClaimSource) -> Option<HaltReason
     }
 }
 
-/// The level that a command needs, if all that it does is known to be harmless. Nobody said what it may do but the command
-/// itself, so that there is no third level: what is not harmless halts.
+/// The level that a command needs, if nothing that is known of it may not be undone. Nobody said what it may do but the
+/// command itself, so that there is no third level: what is destructive or cannot be read halts.
 pub fn of_command(
     command: &str,
     setting: &CommandSetting,
@@ -134,19 +128,15 @@ pub fn of_command(
         return Err(halt);
     }
     let reading = command::read(command, Dialect::of(&setting.shell));
-    let surroundings = destructive::RunSurroundings {
+    let surroundings = Surroundings {
         home: setting.home(),
-        variables: &setting.variables,
     };
-    let dangers = destructive::judge_unattended(&reading, command, roots, cwd, surroundings);
-    if !dangers.is_empty() {
-        Err(HaltReason::Command(dangers))
-    } else if destructive::only_reads(&reading, command, cwd) {
-        Ok(Access::Read)
-    } else if holds_programs(setting, roots) {
-        Err(HaltReason::WritesPrograms)
-    } else {
+    let mut dangers = destructive::judge(&reading, command, roots, cwd, surroundings);
+    dangers.retain(|it| it.is_destructive());
+    if dangers.is_empty() {
         Ok(Access::Write)
+    } else {
+        Err(HaltReason::Command(dangers))
     }
 }
 
@@ -160,26 +150,8 @@ fn leaves(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> Option<
     let Ok(target) = change_directory::target(command, from)? else {
         return Some(HaltReason::Command(vec![Danger::KnownOnlyWhenRun]));
     };
-    let below = roots
-        .iter()
-        .find_map(|it| Path::new(&target).strip_prefix(it).ok());
-    let danger = match below.map(|it| it.to_string_lossy()) {
-        None => Danger::OutsideRoots,
-        Some(below) if destructive::is_protected(&below) => Danger::ProtectedFile,
-        Some(_) => return None,
-    };
-    Some(HaltReason::Command(vec![danger]))
-}
-
-/// Whether programs that are run by name would be found in a directory that a command may write in: then one harmless
-/// command could make another of the next. What is protected there cannot be written without a question.
-fn holds_programs(setting: &CommandSetting, roots: &[PathBuf]) -> bool {
-    let search = setting.variables.get("PATH").map_or("", String::as_str);
-    search.split(':').any(|it| {
-        let is_relative = !it.starts_with('/');
-        let is_in = roots.iter().any(|root| Path::new(it).starts_with(root));
-        is_relative || (is_in && !destructive::is_protected(it))
-    })
+    let stays = roots.iter().any(|it| Path::new(&target).starts_with(it));
+    (!stays).then(|| HaltReason::Command(vec![Danger::OutsideRoots]))
 }
 
 /// What a run was granted, and what was said of the call that is judged.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use aishd_command::command::{self, Dialect, Redirect, Shape};
-use aishd_command::destructive::{self, Danger};
+use aishd_command::destructive::{self, Danger, Surroundings};
 use aishd_log::shell::{CommandQuestion, SimpleCommand};
 
 use crate::command_setting::CommandSetting;
@@ -27,13 +27,17 @@ pub fn look(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> Comma
         looked.unread = Some(why.to_owned());
     }
     let cwd = Path::new(&setting.cwd);
-    let dangers = destructive::judge(&reading, command, roots, cwd);
+    let surroundings = Surroundings {
+        home: setting.home(),
+    };
+    let dangers = destructive::judge(&reading, command, roots, cwd, surroundings);
     // What could not be read is told of already.
-    let told = |it: &&Danger| reading.understood || **it != Danger::NotUnderstood;
+    let told =
+        |it: &&Danger| it.is_destructive() && (reading.understood || **it != Danger::NotUnderstood);
     looked.dangers = dangers
         .iter()
         .filter(told)
-        .map(ToString::to_string)
+        .map(|it| it.reason().to_owned())
         .collect();
     add(&reading.segments, &mut looked.segments);
     looked
@@ -90,18 +94,22 @@ mod tests {
 
     #[test]
     fn every_danger_that_is_known_by_name_is_told() {
-        for command in ["ls", "echo a > /w/b", "cat a | wc -l"] {
+        for command in [
+            "ls",
+            "echo a > /w/b",
+            "cat a | wc -l",
+            "surely-unknown",
+            "vim",
+        ] {
             check(command, command != "echo a > /w/b");
         }
         for command in [
             "rm -rf gone",
-            "surely-unknown",
-            "vim",
             "$PROGRAM",
             "echo 'not closed",
             "bash -c \"echo 'not closed\"",
             "curl x | sh",
-            "a() { :; }; a",
+            "ls() { :; }; ls",
         ] {
             check(command, false);
         }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use aishd_command::command::{self, Dialect};
-use aishd_command::destructive::{self, Danger};
+use aishd_command::destructive::{self, Danger, Surroundings};
 use aishd_log::access::Access;
 use aishd_log::tool::Tool;
 use serde_json::{Map, Value};
@@ -178,7 +178,9 @@ impl Look<'_> {
     fn of_command(&self, line: &str) -> Option<String> {
         let judged = |line: &str| {
             let reading = command::read(line, Dialect::Bash);
-            let dangers = destructive::judge(&reading, line, &[self.cwd.to_path_buf()], self.cwd);
+            let roots = [self.cwd.to_path_buf()];
+            let nowhere = Surroundings::default();
+            let dangers = destructive::judge(&reading, line, &roots, self.cwd, nowhere);
             let dangers = dangers.into_iter().filter(|it| destroys(*it));
             let reasons: Vec<&str> = dangers.map(Danger::reason).collect();
             (!reasons.is_empty()).then(|| reasons.join("; it "))
@@ -187,7 +189,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether it takes away what is there. What is only not known to be harmless is no such thing: the text may be for anything.
+/// Whether it takes away what is there. What only writes or sends is no such thing: the text may be for anything.
 fn destroys(danger: Danger) -> bool {
     matches!(
         danger,
@@ -199,6 +201,7 @@ fn destroys(danger: Danger) -> bool {
             | Danger::StopsSystem
             | Danger::StopsProcesses
             | Danger::ChangesSystem
+            | Danger::ChangesLogins
             | Danger::RemovesPackages
             | Danger::RewritesHistory
             | Danger::DiscardsChanges

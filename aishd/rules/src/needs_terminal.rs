@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aishd_command::command::{self, Dialect};
-use aishd_command::destructive::{self, Danger};
+use aishd_command::destructive::{self, Danger, Surroundings};
 
 use crate::command_setting::CommandSetting;
 
@@ -40,7 +40,8 @@ pub fn is_missed_in(output: &str) -> bool {
 pub fn is_wanted_by(command: &str, setting: &CommandSetting) -> bool {
     let reading = command::read(command, Dialect::of(&setting.shell));
     let cwd = std::path::Path::new(&setting.cwd);
-    let dangers = destructive::judge(&reading, command, &[cwd.to_path_buf()], cwd);
+    let roots = [cwd.to_path_buf()];
+    let dangers = destructive::judge(&reading, command, &roots, cwd, Surroundings::default());
     dangers.contains(&Danger::Interactive)
 }
 

@@ -10,26 +10,14 @@ pub(super) fn hidden(text: &str) -> bool {
 
 /// Printable ASCII, letters and digits of all scripts, and the common signs.
 fn is_seen(it: char) -> bool {
-    let fillers = [
-        '\u{115f}', '\u{1160}', '\u{17b4}', '\u{17b5}', '\u{3164}', '\u{ffa0}', '\u{34f}',
-    ];
-    let signs = [
-        0x20..=0x7E,
-        0xA1..=0xAC,
-        0xAE..=0xFF,
-        0x300..=0x36F,
-        0x2010..=0x2027,
-        0x2030..=0x205E,
-        0x20A0..=0x20C0,
-        0x2100..=0x23FF,
-        0x2500..=0x27BF,
-        0x3001..=0x3020,
-        0x1F300..=0x1F64F,
-        0x1F680..=0x1F6FF,
-        0x1F900..=0x1F9FF,
-    ];
-    !fillers.contains(&it)
-        && (it.is_alphanumeric() || signs.iter().any(|signs| signs.contains(&u32::from(it))))
+    let is_filler = matches!(
+        u32::from(it),
+        0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x3164 | 0xFFA0 | 0x34F
+    );
+    let is_sign = matches!(u32::from(it),
+        0x20..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF | 0x300..=0x36F | 0x2010..=0x2027 | 0x2030..=0x205E | 0x20A0..=0x20C0
+        | 0x2100..=0x23FF | 0x2500..=0x27BF | 0x3001..=0x3020 | 0x1F300..=0x1F64F | 0x1F680..=0x1F6FF | 0x1F900..=0x1F9FF);
+    !is_filler && (it.is_alphanumeric() || is_sign)
 }
 
 /// Whether a word mixes Latin letters with such of scripts that look like them, or has a dash, a slash or another sign of
@@ -70,18 +58,7 @@ fn is_latin_alike(it: char) -> bool {
 
 /// Signs that look like those of the shell.
 fn is_sign_alike(it: char) -> bool {
-    matches!(
-        it,
-        '\u{ff01}'..='\u{ff0f}'
-            | '\u{ff1a}'..='\u{ff20}'
-            | '\u{ff3b}'..='\u{ff40}'
-            | '\u{ff5b}'..='\u{ff60}'
-            | '\u{2044}'
-            | '\u{2215}'
-            | '\u{29f8}'
-            | '\u{2024}'
-            | '\u{37e}'
-            | '\u{2223}'
-            | '\u{2236}'
-    )
+    matches!(u32::from(it),
+        0xFF01..=0xFF0F | 0xFF1A..=0xFF20 | 0xFF3B..=0xFF40 | 0xFF5B..=0xFF60 | 0x2044 | 0x2215 | 0x29F8 | 0x2024 | 0x37E
+        | 0x2223 | 0x2236)
 }

@@ -1,83 +1,53 @@
-//! What in a command is destructive: tables of what is known to be harmless, and the reason for everything else.
-//! It never approves anything; what is not known is called destructive. Nothing is looked up in any file, so that
-//! what a link, an alias or a program of the project's own does is not seen here; see docs/SECURITY.md.
+//! What a command is about to do, in words for people, and how loudly to ask. The words stand in `words.toml`; what is not
+//! there is not known, and no danger: what a command can do is held by the kernel (docs/design/trials.md). Nothing is looked
+//! up in any file, so that what a link, an alias or a program of the project's own does is not seen here.
 
-mod always_destructive;
-mod build;
-mod code;
+mod call;
 mod danger;
-mod files;
-mod find;
-mod git;
-mod harmless_programs;
-mod key_locations;
 mod lookalike_characters;
-mod options;
-mod outside_effects;
-mod packages;
+mod looked_through;
 mod places;
-mod reads;
-mod remote;
-mod scripts;
-mod sql;
+mod table;
 #[cfg(test)]
 mod tests;
-mod unattended;
-mod variables;
-mod wrappers;
 
 use std::path::{Path, PathBuf};
 
+use call::{Call, CallWords, certain_part, is_one};
 pub use danger::Danger;
 use places::Places;
-pub use places::is_protected;
-pub use reads::only_reads;
-pub use unattended::RunSurroundings;
-use unattended::UnattendedLimits;
+use table::{Given, WordTable};
 
-use crate::command::{self, Dialect, Reading, Redirect, Segment, Shape, Value, Word, Writing};
+use crate::command::{
+    self, Dialect, Joined, Reading, Redirect, Segment, Shape, Value, Word, Writing,
+};
 
 /// How deep commands may stand in words of commands (`sudo env bash -c '…'`) before nobody wants to know.
 const MAX_DEPTH: usize = 8;
 
-/// What is dangerous about a text and its reading, each once; nothing, if it only does what is known to be harmless.
-/// `roots` are the directories that it may write in and `cwd` the one that it runs in, absolute both. Pure, and linear in
-/// what was read.
-pub fn judge(reading: &Reading, text: &str, roots: &[PathBuf], cwd: &Path) -> Vec<Danger> {
-    judged_by(
-        Judge {
-            places: Places::new(roots, cwd),
-            found: vec![],
-            depth: 0,
-            unattended: None,
-            found_names: false,
-        },
-        (reading, text),
-    )
+/// Where a command would run, besides its directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Surroundings<'a> {
+    /// Absolute, if it is known.
+    pub home: Option<&'a str>,
 }
 
-/// The same for a run, which nobody attends: there, what may show keys or the environment to a model, reaches the
-/// network, or brings programs of others is a danger too.
-pub fn judge_unattended(
+/// What is known of a text and its reading, each word once. `roots` are the directories that it may write in and `cwd` the
+/// one that it runs in, absolute both. Pure, and linear in what was read.
+pub fn judge(
     reading: &Reading,
     text: &str,
     roots: &[PathBuf],
     cwd: &Path,
-    surroundings: RunSurroundings<'_>,
+    surroundings: Surroundings<'_>,
 ) -> Vec<Danger> {
-    judged_by(
-        Judge {
-            places: Places::new(roots, cwd),
-            found: vec![],
-            depth: 0,
-            unattended: Some(UnattendedLimits::new(surroundings, roots)),
-            found_names: false,
-        },
-        (reading, text),
-    )
-}
-
-fn judged_by(mut judge: Judge<'_>, (reading, text): (&Reading, &str)) -> Vec<Danger> {
+    let mut judge = Judge {
+        table: WordTable::of_product(),
+        places: Places::new(roots, cwd, surroundings),
+        found: vec![],
+        depth: 0,
+        downloaded: vec![],
+    };
     judge.judge_text(reading, text);
     judge.found
 }
@@ -93,65 +63,13 @@ enum Input {
     Text(String),
 }
 
-/// A program with what it is told.
-#[derive(Clone, Copy)]
-struct Call<'a> {
-    name: &'a str,
-    args: &'a [Word],
-    input: &'a Input,
-}
-
-impl<'a> Call<'a> {
-    /// The words that are certain, in order.
-    fn fixed(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.args.iter().filter_map(Word::fixed)
-    }
-
-    /// The first word, where it is certain.
-    fn first(&self) -> Option<&'a str> {
-        self.args.first().and_then(Word::fixed)
-    }
-
-    /// The values of options, whether they stand with their option or behind it. None for one that is not certain.
-    /// `short` is one sign, and every option with that sign in it counts.
-    fn values(&self, short: char, long: &[&str]) -> Vec<Option<&'a str>> {
-        let mut found = vec![];
-        for (at, word) in self.args.iter().enumerate() {
-            let text = match &word.value {
-                Value::Fixed(text) => text.as_str(),
-                Value::Pattern(_) => continue,
-                Value::Open { before, .. } => before,
-            };
-            let (name, attached) = match text.split_once('=') {
-                Some((name, value)) if text.starts_with("--") => (name, Some(value)),
-                Some(_) | None => (text, None),
-            };
-            let attached = if long.contains(&name) {
-                attached
-            } else if text.starts_with('-') && !text.starts_with("--") && text.contains(short) {
-                text.split_once(short)
-                    .map(|it| it.1)
-                    .filter(|it| !it.is_empty())
-            } else {
-                continue;
-            };
-            found.push(match attached {
-                Some(value) => word.fixed().map(|_| value),
-                None => self.args.get(at + 1).and_then(Word::fixed),
-            });
-        }
-        found
-    }
-}
-
 struct Judge<'a> {
+    table: &'static WordTable,
     places: Places<'a>,
     found: Vec<Danger>,
     depth: usize,
-    /// What else is asked about where nobody attends.
-    unattended: Option<UnattendedLimits<'a>>,
-    /// Whether the words that `find` makes are certain to name no place of keys.
-    found_names: bool,
+    /// Files that were fetched from somewhere, as they are written.
+    downloaded: Vec<String>,
 }
 
 impl Judge<'_> {
@@ -179,7 +97,6 @@ impl Judge<'_> {
         if !reading.understood {
             self.add(Danger::NotUnderstood);
         }
-        self.look_around(&reading.segments);
         self.segments(&reading.segments, &Input::Inherited);
     }
 
@@ -191,52 +108,35 @@ impl Judge<'_> {
         }
         self.depth += 1;
         let before = self.places.clone();
-        let names = std::mem::take(&mut self.found_names);
-        let listed = self.forget_lists();
         self.judge_text(&command::read(text, dialect), text);
-        self.remember_lists(listed);
-        self.found_names = names;
         self.places = before;
         self.depth -= 1;
     }
 
     fn segments(&mut self, segments: &[Segment], input: &Input) {
         for segment in segments {
-            match segment.joined {
-                command::Joined::Pipe => self.segment(segment, &Input::Stream),
-                command::Joined::First
-                | command::Joined::Then
-                | command::Joined::And
-                | command::Joined::Or
-                | command::Joined::Beside => self.segment(segment, input),
-            }
+            let piped = segment.joined == Joined::Pipe;
+            self.segment(segment, if piped { &Input::Stream } else { input });
         }
     }
 
     fn segment(&mut self, segment: &Segment, input: &Input) {
         self.segments(&segment.substitutes, &Input::Inherited);
-        self.shows_variables(segment);
         let mut input = input.clone();
         let mut anew = false;
         for redirect in &segment.redirects {
             match redirect {
                 Redirect::From(word) => {
-                    self.read_by(word);
-                    self.reveals(word);
-                    if word.written.contains("/dev/tcp/") || word.written.contains("/dev/udp/") {
-                        self.add(Danger::SendsData);
-                    }
+                    self.reads(word);
+                    self.connects(word);
                     input = Input::Stream;
                 }
                 Redirect::Here(word) => {
-                    input = word
-                        .fixed()
-                        .map_or(Input::Stream, |it| Input::Text(it.to_owned()));
+                    let text = word.fixed().map(str::to_owned);
+                    input = text.map_or(Input::Stream, Input::Text);
                 }
                 Redirect::To(word, how) => {
-                    if *how == Writing::Both {
-                        self.reveals(word);
-                    }
+                    self.connects(word);
                     anew |= self.redirected(word, *how);
                 }
                 Redirect::Descriptor => {}
@@ -244,9 +144,8 @@ impl Judge<'_> {
         }
         for set in &segment.sets {
             // `IFS= read` is for the reading alone.
-            let for_reading = set.name == "IFS" && segment.program() == Some("read");
-            if !for_reading && !variables::is_harmless(set) {
-                self.add(Danger::ChangesEnvironment);
+            if !(set.name == "IFS" && segment.program() == Some("read")) {
+                self.sets(&set.name, set.value.as_ref().and_then(Word::fixed));
             }
         }
         match segment.shape {
@@ -254,14 +153,13 @@ impl Judge<'_> {
                 if anew && says_nothing(&segment.words) {
                     self.add(Danger::EmptiesFile);
                 }
+                if self.fetches(&segment.substitutes) && self.runs_code(segment) {
+                    self.add(Danger::RunsDownload);
+                }
                 self.run(&segment.words, &input);
             }
-            Shape::Loop => {
-                let listed = self.goes_over(segment);
-                self.segments(&segment.inner, &input);
-                self.remember_lists(listed);
-            }
-            Shape::Group | Shape::Condition | Shape::Choice => {
+            Shape::Group | Shape::Loop | Shape::Condition | Shape::Choice => {
+                segment.words.iter().for_each(|it| self.reads(it));
                 self.segments(&segment.inner, &input);
             }
             Shape::Subshell => {
@@ -270,10 +168,19 @@ impl Judge<'_> {
                 self.places = before;
             }
             Shape::Function => {
-                self.add(Danger::Redefines);
+                self.defines(segment);
                 self.segments(&segment.inner, &input);
             }
             Shape::Test | Shape::Arithmetic => {}
+        }
+    }
+
+    /// A function that takes the place of a program that is known, or that goes on beside itself without an end.
+    fn defines(&mut self, function: &Segment) {
+        let name = function.words.first().map_or("", certain_part);
+        let known = self.table.rows_of(name).next().is_some() || self.table.spares.has(name);
+        if known || calls(&function.inner, name) {
+            self.add(Danger::Redefines);
         }
     }
 
@@ -283,18 +190,37 @@ impl Judge<'_> {
             return false;
         }
         self.writes(word);
+        let is_output = word.fixed().is_some_and(|it| self.is_output(it));
         match how {
             Writing::Append => false,
-            Writing::Clobber => {
+            Writing::Anew | Writing::Both if is_output => true,
+            Writing::Anew | Writing::Both | Writing::Clobber => {
                 self.add(Danger::EmptiesFile);
                 true
             }
-            Writing::Anew | Writing::Both => {
-                if !word.fixed().is_some_and(places::is_output) {
-                    self.add(Danger::EmptiesFile);
-                }
-                true
-            }
+        }
+    }
+
+    fn connects(&mut self, word: &Word) {
+        if word.written.contains("/dev/tcp/") || word.written.contains("/dev/udp/") {
+            self.add(Danger::SendsData);
+        }
+    }
+
+    fn sets(&mut self, name: &str, value: Option<&str>) {
+        let plain_pager = name.ends_with("PAGER") && matches!(value, Some("cat" | ""));
+        let table = self.table;
+        let heeded = table.variables.matches(name) && !table.plain_variables.matches(name);
+        if heeded && !plain_pager {
+            self.add(Danger::ChangesEnvironment);
+        }
+    }
+
+    /// A word like `NAME=value`, or only the name.
+    fn sets_by_word(&mut self, word: &Word) {
+        match certain_part(word).split_once('=') {
+            Some((name, value)) => self.sets(name, Some(value)),
+            None => self.sets(certain_part(word), None),
         }
     }
 
@@ -303,9 +229,22 @@ impl Judge<'_> {
         let Some((first, args)) = words.split_first() else {
             return;
         };
-        let Some(name) = self.certain(first.fixed()) else {
+        if self.downloaded.contains(&first.written) {
+            self.add(Danger::RunsDownload);
+        }
+        // A program below a directory that is known only then has its name all the same.
+        let home = self.places.in_home(first);
+        let Some(name) = self.certain(home.as_deref().or_else(|| first.fixed())) else {
             return;
         };
+        if self.downloaded.iter().any(|it| is_same(it, name)) {
+            self.add(Danger::RunsDownload);
+        }
+        if !name.is_ascii() {
+            self.add(Danger::LookAlike);
+        }
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let name = self.table.name(name);
         self.call(Call { name, args, input });
     }
 
@@ -314,163 +253,128 @@ impl Judge<'_> {
             self.add(Danger::NotUnderstood);
             return;
         }
+        // A program that is asked what it is.
+        let asked =
+            matches!(call.args, [only] if matches!(only.fixed(), Some("--version" | "--help")));
+        if asked {
+            return;
+        }
         self.depth += 1;
-        let name = places::program(call.name);
-        let call = Call { name, ..call };
-        if !harmless_programs::TALKS
-            .split_whitespace()
-            .any(|it| it == name)
-        {
+        if !self.table.spares.has(call.name) {
             for word in call.args {
-                self.read_by(word);
+                self.reads(word);
             }
         }
-        if !is_about_itself(call) {
-            self.program(call);
-            self.judge_call_of_run(call);
+        if matches!(call.name, "cd" | "pushd" | "chdir") {
+            self.changes_directory(call);
+        } else {
+            self.by_rows(call);
         }
         self.depth -= 1;
     }
 
-    fn program(&mut self, call: Call<'_>) {
-        if let Some(danger) = always_destructive::danger(call.name) {
-            self.add(danger);
+    fn by_rows(&mut self, call: Call<'_>) {
+        let table = self.table;
+        let words = call.words(table);
+        let mut has_subs = false;
+        let mut wants_options = false;
+        for row in table.rows_of(call.name) {
+            has_subs |= !row.sub.is_empty();
+            if row.given == Some(Given::Code) && call.is_told_none(row, &words) {
+                self.runs_file(call, &words);
+            }
+            if !call.is_about(row, &words) {
+                continue;
+            }
+            if !call.is_told_any(row, &words) {
+                wants_options = true;
+                continue;
+            }
+            if let Some(danger) = row.word {
+                self.add(danger);
+            }
+            if row.sets {
+                call.args.iter().for_each(|it| self.sets_by_word(it));
+            }
+            if !row.writes.is_empty() {
+                self.written_by(call, &words, row);
+            }
+            self.looked_through(call, &words, row);
         }
-        let judged = self.wrapped(call)
-            || self.in_shell(call)
-            || self.with_code(call)
-            || self.on_files(call)
-            || self.by_git(call)
-            || self.by_build(call)
-            || self.elsewhere(call)
-            || self.judge_listed(call)
-            || always_destructive::danger(call.name).is_some();
-        if !judged {
-            self.add(Danger::UnknownProgram);
+        let unsure_sub = has_subs
+            && call
+                .operand(&words, 0)
+                .is_some_and(|it| it.fixed().is_none());
+        let unsure_option = |it: &Word| matches!(it.value, Value::Open { .. }) && !is_one(it);
+        if unsure_sub || (wants_options && call.args.iter().any(unsure_option)) {
+            self.add(Danger::KnownOnlyWhenRun);
         }
     }
 
-    /// Programs that only read, and such of which the harmless options are known.
-    fn judge_listed(&mut self, call: Call<'_>) -> bool {
-        if harmless_programs::READS
-            .split_whitespace()
-            .any(|it| it == call.name)
-        {
-            return true;
-        }
-        if harmless_programs::ASKS_NETWORK
-            .split_whitespace()
-            .any(|it| it == call.name)
-        {
-            if call.args.iter().any(|it| it.fixed().is_none()) {
-                self.add(Danger::SendsData);
-            }
-            return true;
-        }
-        let Some((_, options, operands)) = harmless_programs::LISTED
-            .iter()
-            .find(|(names, ..)| names.split_whitespace().any(|it| it == call.name))
-        else {
-            return false;
+    /// What was fetched may be what runs, and so may anything.
+    fn runs_file(&mut self, call: Call<'_>, words: &CallWords<'_>) {
+        let Some(file) = call.operand(words, 0) else {
+            return;
         };
-        let given = self.options(options, call.args);
-        // `less +!…` runs, and `gcc @file` reads options from there.
-        if given.iter().any(|it| it.written.starts_with(['+', '@'])) && !options.contains('+') {
-            self.add(Danger::UnknownOption);
+        if self.downloaded.iter().any(|it| is_same(it, &file.written)) {
+            self.add(Danger::RunsDownload);
         }
-        if matches!(call.name, "sort" | "shuf") {
-            let anew = call.values('o', &["--output"]);
-            if anew
-                .iter()
-                .any(|it| !it.is_some_and(|it| places::is_nowhere(it) || places::is_output(it)))
-            {
-                self.add(Danger::EmptiesFile);
-            }
-        }
-        if call.name == "tee"
-            && !call
-                .fixed()
-                .any(|it| it == "--append" || (it.starts_with('-') && it.contains('a')))
-        {
-            for word in &given {
-                if !word
-                    .fixed()
-                    .is_some_and(|it| places::is_nowhere(it) || places::is_output(it))
-                {
-                    self.add(Danger::EmptiesFile);
-                }
-            }
-        }
-        match operands {
-            harmless_programs::OperandKind::Read => {}
-            harmless_programs::OperandKind::AtMost(count) => {
-                let many = given.len() > *count || given.iter().any(|it| !is_one(it));
-                if many {
-                    self.add(Danger::UnknownOption);
-                }
-            }
-            harmless_programs::OperandKind::Written => {
-                for word in given {
-                    self.writes(word);
-                }
-            }
-        }
-        true
+        self.certain(file.fixed());
     }
 
-    /// Keys and passwords are no business of a command that nobody looked at.
-    fn read_by(&mut self, word: &Word) {
-        let text = match &word.value {
-            Value::Fixed(text) | Value::Pattern(text) => text,
-            Value::Open { before, .. } => before,
-        };
-        if places::is_secret(text) || self.places.resolved(text).any(|it| places::is_secret(&it)) {
-            self.add(Danger::ReadsSecrets);
-        }
+    /// Whether one of these asks another machine for something.
+    fn fetches(&self, segments: &[Segment]) -> bool {
+        segments.iter().any(|it| {
+            let name = it.program().unwrap_or_default();
+            is_downloader(name) || self.fetches(&it.inner) || self.fetches(&it.substitutes)
+        })
+    }
+
+    /// Whether what it is told is run, whatever that is.
+    fn runs_code(&self, segment: &Segment) -> bool {
+        let words = segment.words.iter().map(certain_part);
+        let mut names = words.take(3).map(|it| it.rsplit('/').next().unwrap_or(it));
+        names.any(|it| {
+            let mut rows = self.table.rows_of(self.table.name(it));
+            let runs = |it: &table::TableRow| it.given == Some(Given::Code);
+            rows.any(runs) || matches!(it, "eval" | "source" | ".")
+        })
+    }
+
+    fn changes_directory(&mut self, call: Call<'_>) {
+        let words = call.words(self.table);
+        let to = call.operand(&words, 0);
+        let home = to.and_then(|it| self.places.in_home(it));
+        let to = home.as_deref().or_else(|| to.and_then(Word::fixed));
+        self.places.go(to.filter(|it| *it != "-"));
     }
 }
 
-/// Whether a word stays one, whatever it is.
-fn is_one(word: &Word) -> bool {
-    match &word.value {
-        Value::Fixed(_) => true,
-        Value::Pattern(_) => false,
-        Value::Open { one_word, .. } => *one_word,
-    }
+fn is_downloader(name: &str) -> bool {
+    matches!(name.rsplit('/').next(), Some("curl" | "wget" | "aria2c"))
+}
+
+/// Whether two words name one file.
+fn is_same(one: &str, other: &str) -> bool {
+    one.trim_start_matches("./") == other.trim_start_matches("./")
+}
+
+/// Whether a function calls itself beside or into something else.
+fn calls(segments: &[Segment], name: &str) -> bool {
+    segments.iter().any(|it| {
+        let itself =
+            it.program() == Some(name) && matches!(it.joined, Joined::Pipe | Joined::Beside);
+        itself || calls(&it.inner, name)
+    })
 }
 
 /// A command that writes nothing: sent to a file, it only empties it.
 fn says_nothing(words: &[Word]) -> bool {
-    let mut fixed = words.iter().map(Word::fixed);
-    match fixed.next() {
-        None => true,
-        Some(Some(":" | "true" | "false")) => true,
-        Some(Some("cat")) => fixed.any(|it| it.is_some_and(|it| it.starts_with("/dev/"))),
-        Some(Some("echo" | "printf")) => {
-            fixed.all(|it| it.is_some_and(|it| it.is_empty() || it.starts_with('-')))
-        }
-        Some(Some(_) | None) => false,
+    let mut words = words.iter().map(|it| it.fixed().unwrap_or("$"));
+    match words.next() {
+        None | Some(":" | "true" | "false") => true,
+        Some("cat") => words.any(|it| it.starts_with("/dev/")),
+        Some("echo" | "printf") => words.all(|it| it.is_empty() || it.starts_with('-')),
+        Some(_) => false,
     }
-}
-
-/// A program that is asked what it is.
-fn is_about_itself(call: Call<'_>) -> bool {
-    let asks = match call.args {
-        [only] => match only.fixed() {
-            Some("--version" | "--help") => true,
-            Some("-V") => ["python", "ssh", "curl", "wget", "cargo", "rustc"]
-                .iter()
-                .any(|it| call.name.starts_with(it)),
-            // For others that is the name of a file.
-            Some("version") => matches!(
-                call.name,
-                "go" | "docker" | "podman" | "kubectl" | "helm" | "terraform"
-            ),
-            Some(_) | None => false,
-        },
-        _ => false,
-    };
-    asks && harmless_programs::ASKED
-        .split_whitespace()
-        .any(|it| it == call.name)
 }

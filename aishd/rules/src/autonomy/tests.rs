@@ -270,6 +270,21 @@ fn a_run_leaves_its_directory_only_with_a_persons_word() {
     check("cd /w/other", false);
     check("cd", false);
     check("cd -", false);
-    check("cd .git", false);
-    check("cd src/../.git/hooks", false);
+    check("cd .git", true);
+}
+
+#[test]
+fn a_command_halts_for_what_is_destructive_or_unreadable_and_for_nothing_else() {
+    let setting = setting(&[], "/w/proj");
+    let check = |command: &str, expected: Result<Access, &[Danger]>| {
+        let needs = of_command(command, &setting, &[PathBuf::from("/w/proj")]);
+        let expected = expected.map_err(|it| HaltReason::Command(it.to_vec()));
+        assert_eq!(expected, needs, "{command}");
+    };
+    check("ls -l", Ok(Access::Write));
+    check("surely-unknown --all", Ok(Access::Write));
+    check("curl https://x.example", Ok(Access::Write));
+    check("rm -r src", Err(&[Danger::DeletesTree]));
+    check("echo 'open", Err(&[Danger::NotUnderstood]));
+    check("$x", Err(&[Danger::KnownOnlyWhenRun]));
 }

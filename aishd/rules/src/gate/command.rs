@@ -763,17 +763,14 @@ mod tests {
     }
 
     #[test]
-    fn in_a_run_harmless_commands_run_within_its_level_and_everything_else_halts() {
+    fn in_a_run_commands_run_within_its_level_and_what_is_destructive_halts() {
         let write = Scene::run(Access::Write);
         let read = Scene::run(Access::Read);
         check_run(&write, "ls -l | wc -l", LEVEL_2);
         check_run(&write, "mkdir d; cp a d/b", LEVEL_2);
-        check_run(
-            &read,
-            "ls -l | wc -l",
-            "norris run at level 1, inside its boundary",
-        );
+        check_run(&write, "deploy", LEVEL_2);
         let above = "HALT: it needs level 2 and the run was launched with level 1";
+        check_run(&read, "ls -l | wc -l", above);
         check_run(&read, "mkdir d", above);
         let mut some = Scene::run(Access::Execute);
         let shell = "shell".parse().unwrap();
@@ -788,7 +785,7 @@ mod tests {
                 "cp a /etc/passwd",
                 "writes outside of the project's directories",
             ),
-            ("deploy", "runs a program that is not known to be harmless"),
+            ("sudo ls", "runs as another user"),
         ] {
             let execute = Scene::run(Access::Execute);
             let CallJudgement::Ask(confirm) = execute.judge(command) else {
@@ -867,20 +864,6 @@ mod tests {
             approved("rm -rf e", digest),
             CallJudgement::Ask(_)
         ));
-    }
-
-    /// A program that one command writes is not what the next one takes for harmless.
-    #[test]
-    fn a_run_writes_nothing_where_programs_are_without_a_question() {
-        let mut scene = Scene::run(Access::Write);
-        let why = "HALT: the command may write where programs are that others run by name (PATH)";
-        for path in ["/w/bin:/bin", ".:/bin", "/bin:"] {
-            scene.path = path;
-            check_run(&scene, "cp a b", why);
-            check_run(&scene, "ls", LEVEL_2);
-        }
-        scene.path = "/w/.venv/bin:/bin";
-        check_run(&scene, "cp a b", LEVEL_2);
     }
 
     #[test]
