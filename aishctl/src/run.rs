@@ -135,8 +135,9 @@ impl AskProgram {
                     Some(McpCommand::Import {
                         file: Some(file),
                         write: true,
+                        contain,
                     }),
-            } => mcp::import::write(self.config_context(), &file).await,
+            } => mcp::import::write(self.config_context(), &file, contain).await,
             CtlCommand::Retry(args) => self.again(queue::RepeatKind::Retry, &args).await,
             CtlCommand::Continue(args) => self.again(queue::RepeatKind::Continue, &args).await,
             CtlCommand::Attach(args) => self.window(args).await,

@@ -1,5 +1,6 @@
 //! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
 
+mod contain;
 pub mod import;
 mod pinned;
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use aish_proto::mcp::{
     Connect, ConnectParams, Disconnect, GetPrompt, GetPromptParams, List, Logs, McpResource,
-    McpServerStatus, McpTransport, Prompts, ReadResource, ReadResourceParams, Refresh,
+    McpServerStatus, McpTransport, Profile, Prompts, ReadResource, ReadResourceParams, Refresh,
     RefreshParams, Resources, Restart, ServerParams, ServerState, Tool, ToolParams, Tools,
     ToolsParams,
 };
@@ -70,6 +71,9 @@ pub enum McpCommand {
         /// Into your configuration, where they are connected to from now on
         #[arg(long, requires = "file")]
         write: bool,
+        /// What the kernel is to hold the programs among them to: read, workspace or open
+        #[arg(long, requires = "file", value_name = "PROFILE", value_parser = contain::profile)]
+        contain: Option<Profile>,
     },
     /// What a server can be asked to read
     Resources {
@@ -130,6 +134,12 @@ pub struct ConnectArgs {
     /// A variable for the command
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub env: Vec<(String, String)>,
+    /// What the kernel is to hold the command to: read, workspace or open
+    #[arg(long, value_name = "PROFILE", value_parser = contain::profile)]
+    pub contain: Option<Profile>,
+    /// What it may write besides this directory, with --contain workspace
+    #[arg(long, value_name = "PATH")]
+    pub write: Vec<PathBuf>,
 }
 
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
@@ -164,8 +174,10 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
             })
         }
         McpCommand::Import {
-            file: Some(file), ..
-        } => import::print(context, file).await,
+            file: Some(file),
+            contain,
+            ..
+        } => import::print(context, file, *contain).await,
         McpCommand::Import { file: None, .. } => import::usual(context).await,
         McpCommand::Resources { alias } => resources(context, alias).await,
         McpCommand::Read { alias, uri } => read(context, alias, uri).await,
@@ -203,7 +215,7 @@ async fn list(context: &CommandContext) -> PrintResult {
                 .to_owned();
         }
         let rows: Vec<Vec<String>> = result.servers.iter().map(row).collect();
-        let head = ["alias", "kind", "state", "tools", "time", "server", "where"];
+        let head = ["alias", "kind", "state", "held to", "tools", "time", "server", "where"];
         let mut text = table::columns(&head, &rows);
         for server in &result.servers {
             let remarks = server.remarks.iter().map(|it| (it, None));
@@ -242,6 +254,7 @@ fn row(server: &McpServerStatus) -> Vec<String> {
         server.alias.clone(),
         kind.to_owned(),
         state.to_owned(),
+        server.contain.map_or("–", Profile::word).to_owned(),
         server.tools.to_string(),
         server.connect_ms.map_or_else(none, |it| format!("{it} ms")),
         if about.is_empty() {
@@ -317,6 +330,7 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
         })?;
         (None, words)
     };
+    let contain = contain::chosen(context, args, is_url)?;
     let params = ConnectParams {
         alias: args.alias.clone(),
         url,
@@ -324,6 +338,8 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
         cwd: (!command.is_empty()).then(|| context.around.cwd_text()),
         command,
         env: args.env.iter().cloned().collect(),
+        contain,
+        write: contain::written(context, args),
     };
     let deadline = Some(context.global.timeout.unwrap_or(CONNECT_DEADLINE));
     let result = context

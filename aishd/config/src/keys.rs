@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
-    Client, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, SecretText,
+    Client, Contain, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, SecretText,
     Temperature, Thinks, TimeSpan, When, WholeNumber,
 };
 
@@ -105,6 +105,7 @@ content = false
 when = "unattended"
 method = "auto"
 command = []
+contain = "open"
 after = "2s"
 
 [ui]
@@ -414,6 +415,11 @@ tables! {
         env: BTreeMap<String, KeyLeaf<SecretText>>,
         /// Its working directory; `/` when it is not said.
         cwd: KeyLeaf<PathBuf>,
+        /// What the kernel holds it to. "read": it reads all but keys and writes in a /tmp of its own; "workspace": and in `cwd`
+        /// and what `write` names; both have no network. "open": whatever you can do.
+        contain: KeyLeaf<Contain>,
+        /// Files and directories that it may write besides `cwd`, with `contain = "workspace"`.
+        write: KeyLeaf<Vec<String>>,
         /// False: it is listed and not connected to.
         enabled: KeyLeaf<bool>,
         /// True: it may ask for a model while a tool of its runs. You are asked each time, and shown what would be sent.
@@ -484,6 +490,9 @@ tables! {
         method: KeyLeaf<NotifyMethod>,
         /// The program and its arguments; a title and a line of text are added to them. No shell reads it.
         command: KeyLeaf<Vec<String>>,
+        /// What the kernel holds the program to: "open", "read" or "workspace". Programs that tell a desktop need "open", since
+        /// the others have no D-Bus and no network.
+        contain: KeyLeaf<Contain>,
         /// How long a question has to have waited.
         after: KeyLeaf<TimeSpan>,
     }

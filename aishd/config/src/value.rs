@@ -349,6 +349,12 @@ words! {
         Deny: "deny",
         Wait: "wait",
     }
+    /// What the kernel holds a program to.
+    Contain {
+        Read: "read",
+        Workspace: "workspace",
+        Open: "open",
+    }
     /// When somebody is told of a question.
     NotifyWhen {
         Never: "never",

@@ -1,6 +1,7 @@
 //! `tools list|show`: what there is to call, and how it stands to a conversation.
 
 use aish_proto::id::ConversationId;
+use aish_proto::mcp::Profile;
 use aish_proto::tool::{Describe, DescribeParams, List, ToolDescription, ToolListParams};
 use serde_json::Value;
 
@@ -59,12 +60,13 @@ pub(super) async fn list(context: &CommandContext, provider: Option<&str>) -> Pr
             vec![
                 it.name.clone(),
                 level(it.level_required),
+                it.contain.map_or("–", Profile::word).to_owned(),
                 permission_word(it).to_owned(),
                 table::cut(description, SUMMARY_COLUMNS),
             ]
         };
         let rows: Vec<Vec<String>> = whole.tools.iter().map(row).collect();
-        table::columns(&["tool", "needs", "here", "description"], &rows)
+        table::columns(&["tool", "needs", "held to", "here", "description"], &rows)
     })
 }
 
@@ -99,6 +101,11 @@ fn render(tool: &ToolDescription) -> String {
     let (needs, has) = (level(tool.level_required), level(tool.level));
     let provider = &tool.provider;
     text.push_str(&format!("needs level {needs}; {provider} has {has}\n"));
+    match tool.contain {
+        Some(Profile::Read) => text.push_str("held to reading: it writes in a /tmp of its own, sees no keys, and has no network\n"),
+        Some(Profile::Workspace) => text.push_str("held to its directories: it writes there and in a /tmp of its own, sees no keys, and has no network\n"),
+        Some(Profile::Open) | None => {}
+    }
     match &tool.denied {
         Some(rule) => text.push_str(&format!("denied: {}\n", safe::one_line(rule))),
         None if !tool.offered => text.push_str("models are not offered it\n"),

@@ -33,6 +33,7 @@ fn node(prepared: &Path, package: &str, args: &[&str]) -> StdioServerSettings {
             .collect(),
         env: BTreeMap::new(),
         cwd: None,
+        contain: ChosenProfile::default(),
     }
 }
 
@@ -46,6 +47,7 @@ fn wheel(prepared: &Path, program: &str, args: &[&str]) -> StdioServerSettings {
         args: args.iter().map(|it| (*it).to_owned()).collect(),
         env: BTreeMap::new(),
         cwd: None,
+        contain: ChosenProfile::default(),
     }
 }
 
