@@ -153,7 +153,10 @@ fn a_model_calls_a_program_through_the_gate() {
     let request = &confirm.request;
     assert_eq!("note-tool__read", request.title);
     assert!(
-        request.call().server.ends_with("data.sh"),
+        request
+            .call()
+            .server
+            .ends_with("data.sh, held to reading, without a network"),
         "{}",
         request.call().server
     );

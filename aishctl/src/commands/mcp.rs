@@ -23,7 +23,7 @@ use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway::ServeArgs;
-use crate::render::table;
+use crate::render::{held_to, table};
 use crate::safe;
 
 /// A program may have to be fetched before it says its first word; the daemon gives up before this.
@@ -215,8 +215,9 @@ async fn list(context: &CommandContext) -> PrintResult {
                 .to_owned();
         }
         let rows: Vec<Vec<String>> = result.servers.iter().map(row).collect();
-        let head = ["alias", "kind", "state", "held to", "tools", "time", "server", "where"];
-        let mut text = table::columns(&head, &rows);
+        let head = ["alias", "kind", "state", "tools", "time", "server", "where"];
+        let held: Vec<_> = result.servers.iter().map(|it| it.contain).collect();
+        let mut text = held_to::columns(&head, rows, 3, &held);
         for server in &result.servers {
             let remarks = server.remarks.iter().map(|it| (it, None));
             let why = server.why.iter().map(|it| (it, server.hint.as_ref()));
@@ -254,7 +255,6 @@ fn row(server: &McpServerStatus) -> Vec<String> {
         server.alias.clone(),
         kind.to_owned(),
         state.to_owned(),
-        server.contain.map_or("–", Profile::word).to_owned(),
         server.tools.to_string(),
         server.connect_ms.map_or_else(none, |it| format!("{it} ms")),
         if about.is_empty() {

@@ -27,7 +27,8 @@ pub(super) fn widened(
     faults: &mut Vec<Fault>,
 ) -> Vec<PathBuf> {
     if let (Some(write), Some(held)) = (write, held) {
-        let message = format!("`{key}` goes with `contain = \"workspace\"`, and that is \"{held}\"");
+        let message =
+            format!("`{key}` goes with `contain = \"workspace\"`, and that is \"{held}\"");
         faults.push(Fault::error(&write.place, message));
     }
     places(key, write, faults)

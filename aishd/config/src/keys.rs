@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
-    Client, Contain, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, SecretText,
-    Temperature, Thinks, TimeSpan, When, WholeNumber,
+    Client, Contain, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout,
+    SecretText, Temperature, Thinks, TimeSpan, When, WholeNumber,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.

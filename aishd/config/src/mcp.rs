@@ -11,7 +11,6 @@ use aishd_mcp_messages::settings::{
     StdioServerSettings,
 };
 
-use super::{address, contain};
 use super::fault::Fault;
 use super::keys::{File, McpServer};
 use super::layers::LayerStack;
@@ -19,6 +18,7 @@ use super::preset::check_literal;
 use super::source::SourcePlace;
 use super::table_reader::{KeyLeaf, join};
 use super::value::{Contain, SecretText, TimeSpan};
+use super::{address, contain};
 use crate::key_values::{home, value_of};
 
 /// What is configured about MCP; faults are added to the others.

@@ -348,7 +348,8 @@ mod tests {
                     let off = it.off.iter().map(|it| format!("# off: {it}\n"));
                     let remarks = it.remarks.iter().map(|it| format!("# {it}\n"));
                     let notes: String = off.chain(remarks).collect();
-                    format!("{notes}{}", it.toml)
+                    let toml = it.toml.replace(&format!("{OFFER}\n"), "");
+                    format!("{notes}{toml}")
                 });
                 each.collect::<Vec<_>>().join("\n")
             }
@@ -401,6 +402,28 @@ mod tests {
             "[mcp_servers.x]\nurl = \"https://h\"\nbearer_token_env_var = \"T\"\n",
             "[mcp.servers.x]\nurl = \"https://h\"\nauth_env = \"T\"\n",
         );
+    }
+
+    #[test]
+    fn a_program_is_held_where_that_is_said_and_the_line_for_it_is_offered_else() {
+        let text = r#"{"mcpServers": {"p": {"command": "x", "env": {"A": "1"}}, "u": {"url": "https://h"}}}"#;
+        let toml = |contain| {
+            let found = read(text, Path::new("a.json"), contain).unwrap();
+            found.into_iter().map(|it| it.toml).collect::<String>()
+        };
+        let url = "[mcp.servers.u]\nurl = \"https://h\"\n";
+        let env = "\n[mcp.servers.p.env]\nA = \"1\"\n";
+        assert_eq!(
+            format!("[mcp.servers.p]\ncommand = \"x\"\ncontain = \"workspace\"\n{env}{url}"),
+            toml(Some(Profile::Workspace))
+        );
+        let offered = toml(None);
+        assert_eq!(
+            format!("[mcp.servers.p]\n{OFFER}\ncommand = \"x\"\n{env}{url}"),
+            offered
+        );
+        let taken = offered.replace("# contain", "contain");
+        assert!(toml::from_str::<Value>(&taken).is_ok(), "{taken}");
     }
 
     #[test]

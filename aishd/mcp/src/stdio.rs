@@ -77,7 +77,10 @@ pub(super) async fn start(
     };
     log.push(&match server.contain.profile {
         Profile::Open => format!("started as process {}", child.pid()),
-        held => format!("started as process {} under the profile {held}", child.pid()),
+        held => format!(
+            "started as process {} under the profile {held}",
+            child.pid()
+        ),
     });
     pumps.spawn(write(stdin, outgoing, stop.clone()));
     pumps.spawn(keep_errors(stderr, log.clone()));

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use aishd_log::profile::Profile;
 use aishd_log::tool_name::Alias;
 use aishd_platform::failpoint;
-use aishd_process::contained::{Containment, ContainmentProbe, LandlockHold, Mechanism};
 use aishd_process::child::Child;
+use aishd_process::contained::{Containment, ContainmentProbe, LandlockHold, Mechanism};
 use aishd_process::spec::{ChildPrivileges, ChildSpec};
 use aishd_process::{Children, SpawnError};
 use aishd_rules::boundary::is_cut;
@@ -107,7 +107,9 @@ impl ProfileError {
     /// What a person can do about it, where the configuration of a profile is why.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Missing { .. } => Some("`contain = \"open\"` lets it do whatever you can; aishctl doctor says what is missing"),
+            Self::Missing { .. } => Some(
+                "`contain = \"open\"` lets it do whatever you can; aishctl doctor says what is missing",
+            ),
             Self::NotThere(_) => Some("make it, or take it out of `write`"),
             Self::NotWritable(_) => Some("take it out of `write`"),
             Self::Spawn(_) => None,
@@ -183,8 +185,10 @@ impl ProfileGround {
     ) -> Vec<PathBuf> {
         let configured = variables.get("XDG_CONFIG_HOME");
         let configured = configured.filter(|it| it.starts_with('/'));
-        let configurations: Vec<PathBuf> =
-            configured.map(|it| real(Path::new(it))).into_iter().collect();
+        let configurations: Vec<PathBuf> = configured
+            .map(|it| real(Path::new(it)))
+            .into_iter()
+            .collect();
         let mut masks = secrets::places(homes, &configurations, projects);
         masks.extend(self.0.own.iter().cloned());
         masks
@@ -236,7 +240,10 @@ impl ProfileGround {
             Profile::Workspace | Profile::Open => vec![],
         };
         let masks = self.masks(&homes, &spec.env, &projects);
-        let seen: Vec<PathBuf> = homes.into_iter().chain(cwd.iter().map(|it| real(it))).collect();
+        let seen: Vec<PathBuf> = homes
+            .into_iter()
+            .chain(cwd.iter().map(|it| real(it)))
+            .collect();
         let mut places = HeldPlaces::of(wish, &seen, masks, &self.0.own)?;
         if let Some(program) = find_program(&spec.program, &spec.env) {
             let there = real(&program);

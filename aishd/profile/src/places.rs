@@ -140,7 +140,12 @@ mod tests {
 
     fn places(wish: ProfileWish<'_>, home: &Path) -> Result<HeldPlaces, ProfileError> {
         let masks = vec![home.join(".aws"), home.join(".config/aish")];
-        HeldPlaces::of(wish, &[home.to_owned()], masks, &[home.join(".config/aish")])
+        HeldPlaces::of(
+            wish,
+            &[home.to_owned()],
+            masks,
+            &[home.join(".config/aish")],
+        )
     }
 
     #[test]

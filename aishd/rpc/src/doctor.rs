@@ -367,9 +367,16 @@ async fn profiles(server: &RpcServer, servers: &ServerSnapshot) -> DoctorCheck {
         .collect();
     let missing = tools.profiles().missing().await;
     match (missing, in_use.is_empty()) {
-        (None, true) => check("profiles", CheckOutcome::Ok, "the kernel can hold programs to one; none has any"),
+        (None, true) => check(
+            "profiles",
+            CheckOutcome::Ok,
+            "the kernel can hold programs to one; none has any",
+        ),
         (None, false) => {
-            let detail = format!("the kernel holds programs to theirs · {}", in_use.join(" · "));
+            let detail = format!(
+                "the kernel holds programs to theirs · {}",
+                in_use.join(" · ")
+            );
             check("profiles", CheckOutcome::Ok, detail)
         }
         (Some(why), true) => {
@@ -377,7 +384,10 @@ async fn profiles(server: &RpcServer, servers: &ServerSnapshot) -> DoctorCheck {
             fix(check("profiles", CheckOutcome::Warn, detail), WHAT_IT_TAKES)
         }
         (Some(why), false) => {
-            let detail = format!("nothing of these is started, since nothing holds it: {} ({why})", in_use.join(" · "));
+            let detail = format!(
+                "nothing of these is started, since nothing holds it: {} ({why})",
+                in_use.join(" · ")
+            );
             let fixed = format!("{WHAT_IT_TAKES}; or `contain = \"open\"` in what configures them");
             fix(check("profiles", CheckOutcome::Fail, detail), fixed)
         }

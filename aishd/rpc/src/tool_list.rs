@@ -25,8 +25,8 @@ use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::ClientConnection;
-use super::method_error::MethodError;
 use super::mcp::held;
+use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, attach, register, tool_run};
 use crate::log_owner::LogOwner;
 use crate::notification::notification;

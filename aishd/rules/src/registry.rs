@@ -264,7 +264,11 @@ impl Manifest {
             text.push_str(&names.join(", "));
         }
         if !self.write.is_empty() {
-            let places: Vec<String> = self.write.iter().map(|it| it.display().to_string()).collect();
+            let places: Vec<String> = self
+                .write
+                .iter()
+                .map(|it| it.display().to_string())
+                .collect();
             text.push_str(", which may write ");
             text.push_str(&places.join(", "));
         }
@@ -524,7 +528,10 @@ pub(crate) mod tests {
             manifest.contain = contain;
             let tool = manifest.tools().next().unwrap();
             let profile = manifest.profile(&manifest.capabilities[0]);
-            assert_eq!(profile == Profile::Open, tool.network == NetworkUse::MayLeave);
+            assert_eq!(
+                profile == Profile::Open,
+                tool.network == NetworkUse::MayLeave
+            );
             profile
         };
         assert_eq!(Profile::Read, profile(Access::Read, None));

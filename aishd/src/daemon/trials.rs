@@ -26,8 +26,7 @@ pub(super) async fn open(
     profiles: ProfileGround,
 ) -> anyhow::Result<TrialRoom> {
     let directory = directory(around)?;
-    let opened =
-        tokio::task::spawn_blocking(move || TrialRoom::open(&directory, profiles)).await?;
+    let opened = tokio::task::spawn_blocking(move || TrialRoom::open(&directory, profiles)).await?;
     opened.context("open the layers of what is tried")
 }
 

@@ -10,7 +10,7 @@ use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::table;
+use crate::render::{held_to, table};
 use crate::safe;
 
 const SUMMARY_COLUMNS: usize = 60;
@@ -60,13 +60,13 @@ pub(super) async fn list(context: &CommandContext, provider: Option<&str>) -> Pr
             vec![
                 it.name.clone(),
                 level(it.level_required),
-                it.contain.map_or("–", Profile::word).to_owned(),
                 permission_word(it).to_owned(),
                 table::cut(description, SUMMARY_COLUMNS),
             ]
         };
         let rows: Vec<Vec<String>> = whole.tools.iter().map(row).collect();
-        table::columns(&["tool", "needs", "held to", "here", "description"], &rows)
+        let held: Vec<_> = whole.tools.iter().map(|it| it.contain).collect();
+        held_to::columns(&["tool", "needs", "here", "description"], rows, 2, &held)
     })
 }
 

@@ -124,11 +124,7 @@ fn is_placed(wanted: &Containment, path: &Path) -> bool {
 }
 
 /// Hides what a path leads to, if there is something. Returns where that is, if something is to be seen in it all the same.
-fn mask(
-    path: &Path,
-    empty: &EmptyMasks,
-    programs: &[PlacedMount],
-) -> io::Result<Option<PathBuf>> {
+fn mask(path: &Path, empty: &EmptyMasks, programs: &[PlacedMount]) -> io::Result<Option<PathBuf>> {
     let Some(target) = there(path, OFlags::empty())? else {
         return Ok(None);
     };

@@ -198,7 +198,8 @@ impl ManifestRunner {
         let capability = job.capability.name.clone();
         spec.env.insert(CAPABILITY.to_owned(), capability);
         if profile != Profile::Open && manifest.program.runtime.is_uv() {
-            spec.env.insert("UV_CACHE_DIR".to_owned(), format!("{OWN_TEMPORARY}/uv"));
+            spec.env
+                .insert("UV_CACHE_DIR".to_owned(), format!("{OWN_TEMPORARY}/uv"));
         }
         spec.provider = Some(manifest.name.as_str().into());
         spec.limits = spec::KernelLimits {
