@@ -264,7 +264,7 @@ fn servers_of_other_programs_are_taken_over() {
         &world,
         "mcp import --contain all more.json",
         "it is read, workspace or open",
-        "Usage",
+        "--help",
     );
     let written = said(&world, "mcp import --write .vscode/mcp.json");
     assert!(written.ends_with("config.toml\n"), "{written}");
