@@ -65,16 +65,7 @@ pub enum McpCommand {
         alias: String,
     },
     /// What the servers in another program's file are here: tables for the configuration, on stdout
-    Import {
-        /// For example .mcp.json; absent: what the usual files hold (or those of mcp.import)
-        file: Option<PathBuf>,
-        /// Into your configuration, where they are connected to from now on
-        #[arg(long, requires = "file")]
-        write: bool,
-        /// What the kernel is to hold the programs among them to: read, workspace or open
-        #[arg(long, requires = "file", value_name = "PROFILE", value_parser = contain::profile)]
-        contain: Option<Profile>,
-    },
+    Import(import::ImportServersArgs),
     /// What a server can be asked to read
     Resources {
         alias: String,
@@ -173,12 +164,10 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
                 lost => format!("[aish] {lost} bytes before this are gone\n{}", logs.text),
             })
         }
-        McpCommand::Import {
-            file: Some(file),
-            contain,
-            ..
-        } => import::print(context, file, *contain).await,
-        McpCommand::Import { file: None, .. } => import::usual(context).await,
+        McpCommand::Import(args) => match &args.file {
+            Some(file) => import::print(context, file, args.contain).await,
+            None => import::usual(context).await,
+        },
         McpCommand::Resources { alias } => resources(context, alias).await,
         McpCommand::Read { alias, uri } => read(context, alias, uri).await,
         McpCommand::Prompts { alias } => prompts(context, alias).await,

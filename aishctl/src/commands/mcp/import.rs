@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use aish_proto::mcp::{Import, List, McpImportParams, McpImportResult, Profile};
 use aish_proto::method::Empty;
+use clap::Args;
 use serde::Serialize;
 
+use super::contain;
 use crate::client::connect::Caller;
 use crate::client::daemon_link::DaemonWait;
 use crate::command_output::PrintResult;
@@ -29,6 +31,18 @@ const USUAL: [&str; 10] = [
     "~/.codex/config.toml",
     "~/.erasmus/mcp/config.json",
 ];
+
+#[derive(Args, Clone, Debug)]
+pub struct ImportServersArgs {
+    /// For example .mcp.json; absent: what the usual files hold (or those of mcp.import)
+    pub file: Option<PathBuf>,
+    /// Into your configuration, where they are connected to from now on
+    #[arg(long, requires = "file")]
+    pub write: bool,
+    /// What the kernel is to hold the programs among them to: read, workspace or open
+    #[arg(long, requires = "file", value_name = "PROFILE", value_parser = contain::profile)]
+    pub contain: Option<Profile>,
+}
 
 /// A file, and what is in it.
 #[derive(Serialize)]
@@ -115,12 +129,13 @@ pub(super) async fn print(
 /// Puts them into the user's configuration.
 pub async fn write(
     context: config::ConfigContext<'_>,
-    file: &Path,
-    contain: Option<Profile>,
+    args: &ImportServersArgs,
 ) -> Result<Exit, Failure> {
+    // Without a file, the arguments are refused.
+    let file = args.file.clone().unwrap_or_default();
     let path = context.around.cwd.join(file);
     let link = context.reach.open(DaemonWait::No).await?;
-    let result = read_only(&link.caller, &path, contain).await?;
+    let result = read_only(&link.caller, &path, args.contain).await?;
     context.add(&tables(&path, &result)).await
 }
 

@@ -145,7 +145,7 @@ impl ManifestRunner {
         place: &CallPlace,
         context: &CallContext,
     ) -> ToolOutput {
-        match self.answer(job, place, context).await {
+        match Box::pin(self.answer(job, place, context)).await {
             Ok(output) => output,
             Err(ProgramFailure { why, said }) => {
                 let mut text = format!("[aish] tool {} failed: {why}", job.manifest.name);
