@@ -179,6 +179,8 @@ pub enum AuditKind {
     ServerChanged,
     /// A program was started to tell somebody of a question.
     NoticeGiven,
+    /// A program was started that the kernel holds to a profile; `because` says to which, and by what.
+    ProgramHeld,
     /// An action was routed; `digest` is of its words, `tool` what was chosen, `because` how sure that was.
     Routed,
     /// Messages from elsewhere became a conversation; nothing of them was asked, called or allowed here.

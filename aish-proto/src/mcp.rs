@@ -66,6 +66,9 @@ pub struct McpServerStatus {
     pub transport: McpTransport,
     /// The URL, or the command with its arguments.
     pub endpoint: String,
+    /// What the kernel holds its program to; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contain: Option<Profile>,
     pub state: ServerState,
     /// Why it is off or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +99,28 @@ pub struct McpServerStatus {
 pub enum McpTransport {
     Http,
     Stdio,
+}
+
+/// What the kernel holds a program to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Profile {
+    /// It reads all but keys, writes in a `/tmp` of its own, and has no network.
+    Read,
+    /// The same, and it writes in the directories that it works in.
+    Workspace,
+    /// Whatever its user can do.
+    Open,
+}
+
+impl Profile {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Workspace => "workspace",
+            Self::Open => "open",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -177,6 +202,12 @@ pub struct ConnectParams {
     pub env: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// What the kernel is to hold the program to; absent: `open`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contain: Option<Profile>,
+    /// Absolute paths that it may write besides `cwd`, with `contain: "workspace"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
 }
 
 /// Values of the environment may be secrets.
@@ -230,6 +261,9 @@ pub struct McpImportParams {
     /// Where the text is from: its ending tells TOML from JSON, its folder is the workspace.
     pub path: String,
     pub text: String,
+    /// What the kernel is to hold the programs among them to; absent: nothing is written about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contain: Option<Profile>,
 }
 
 /// The text may hold tokens.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::conversation::ConversationCreateParams;
 use crate::id::{ConversationId, SubscriptionId};
+use crate::mcp::Profile;
 use crate::method::{Empty, methods};
 use crate::turn::{OnConfirm, SendMode, SendResult};
 
@@ -146,6 +147,9 @@ pub struct ToolDescription {
     pub level_required: u8,
     /// What its provider has in the conversation.
     pub level: u8,
+    /// What the kernel holds its program to; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contain: Option<Profile>,
     /// Whether a model is told of it there.
     pub offered: bool,
     /// The rule that denies every call of it.

@@ -131,12 +131,8 @@ impl AskProgram {
                 tools::run(parts.asker(&reach, self), &args, &mut stdin).await
             }
             CtlCommand::Mcp {
-                command:
-                    Some(McpCommand::Import {
-                        file: Some(file),
-                        write: true,
-                    }),
-            } => mcp::import::write(self.config_context(), &file).await,
+                command: Some(McpCommand::Import(args)),
+            } if args.write => mcp::import::write(self.config_context(), &args).await,
             CtlCommand::Retry(args) => self.again(queue::RepeatKind::Retry, &args).await,
             CtlCommand::Continue(args) => self.again(queue::RepeatKind::Continue, &args).await,
             CtlCommand::Attach(args) => self.window(args).await,

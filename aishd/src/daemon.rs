@@ -5,6 +5,7 @@ mod boundary;
 mod configuration;
 mod migrate_levels;
 mod notify;
+mod profiles;
 mod registry;
 mod rule_audit;
 mod rules;
@@ -216,8 +217,9 @@ async fn run(
     let ground = Arc::new(boundary::ground(&children, &configured, &around).await);
     let settings = configured.settings.clone();
     let (ring, redactor) = (logging.ring(), logging.redactor());
-    let hub = sessions::hub(&store, children.clone(), logging.redactor());
-    let tools = registry::tools(&hub, &children, &around.state_dir, &redactor);
+    let (profiles, started) = profiles::ground(&children, &ground, trials::directory(&around)?);
+    let hub = sessions::hub(&store, profiles.clone(), logging.redactor());
+    let tools = registry::tools(&hub, &profiles, &around.state_dir, &redactor);
     let witness = StoreWitness::start(&store, &settings).await;
     migrate_levels::hand_out(&store, &settings.policy).await;
     let live = configured.live(logging, witness.clone());
@@ -241,7 +243,7 @@ async fn run(
             ledger: Ledger::new(&store),
             book: MemoryBook::new(&store),
             folders: ProjectCache::default(),
-            trials: trials::open(&around, &ground).await?,
+            trials: trials::open(&around, profiles.clone()).await?,
             ground,
             tokens: TokenCounts::new(&store),
             caught_up: CaughtUp::default(),
@@ -254,8 +256,9 @@ async fn run(
     );
     begin(&server, &pulse);
     let mut chores = chores(&server.directory, &store, &children, watchdog, &around);
-    let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), children.clone());
+    let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), profiles);
     chores.spawn(notifier.run());
+    chores.spawn(profiles::record(server.directory.clone(), started));
     follow(
         &mut chores,
         live,

@@ -1,7 +1,8 @@
 //! `aishctl mcp …` against a real daemon and a real server, and the same grammar behind a colon.
 
+use aish_testkit::pty::OnTerminal;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer, Daemon, Upstream, World, repository};
+use aish_testkit::{Answer, Daemon, Upstream, World, built, repository};
 
 use crate::shell::shell;
 
@@ -163,6 +164,30 @@ fn prompts_and_resources_of_a_server_reach_the_model() {
     );
 }
 
+/// A person at a terminal is asked what a program may reach; Enter is what it was before.
+#[test]
+fn who_connects_a_program_at_a_terminal_is_asked_what_it_may_reach() {
+    let (world, _daemon) = world();
+    let command = format!("true {}", script());
+    for (typed, held) in [("\r", None), ("x\rw\r", Some("workspace"))] {
+        let connect = ["mcp", "connect", &command, "more"];
+        let mut terminal = OnTerminal::spawn(&world, &built("aishctl"), &connect);
+        terminal.wait_for("[O/w/r] ");
+        terminal.key(typed);
+        assert_ne!(0, terminal.wait(), "it is no server");
+        let list = said(&world, "mcp list");
+        let row = list.lines().find(|it| it.starts_with("more ")).unwrap();
+        assert_eq!(held.is_some(), row.contains("workspace"), "{row}");
+        said(&world, "mcp disconnect more");
+    }
+    refused(
+        &world,
+        "mcp connect --contain read http://127.0.0.1:1/mcp",
+        "contain goes with a command",
+        "aishctl: ",
+    );
+}
+
 #[test]
 fn servers_come_and_go_at_run_time() {
     let (world, _daemon) = world();
@@ -227,6 +252,20 @@ fn servers_of_other_programs_are_taken_over() {
         "{tables}"
     );
     assert!(!said(&world, "mcp list").contains("my-web"));
+    world.write(
+        "work/more.json",
+        "{\"mcpServers\": {\"p\": {\"command\": \"x\"}}}",
+    );
+    let offered = said(&world, "mcp import more.json");
+    assert!(offered.contains("\n# contain = \"workspace\""), "{offered}");
+    let held = said(&world, "mcp import --contain read more.json");
+    assert!(held.contains("\ncontain = \"read\"\n"), "{held}");
+    refused(
+        &world,
+        "mcp import --contain all more.json",
+        "it is read, workspace or open",
+        "--help",
+    );
     let written = said(&world, "mcp import --write .vscode/mcp.json");
     assert!(written.ends_with("config.toml\n"), "{written}");
     until_true("it is configured", || {

@@ -27,6 +27,7 @@ use aishd_mcp_messages::settings::{
 };
 use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_process::Children;
+use aishd_profile::ProfileGround;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +41,7 @@ async fn main() -> ExitCode {
     let url = arguments.next().expect("the suite gives the URL");
     let (sender, forms) = mpsc::channel(4);
     let hub = Hub::new(HubParts {
-        children: Children::new(BTreeMap::new()),
+        profiles: ProfileGround::plain(Children::new(BTreeMap::new())),
         environment: Box::new(|_name| None),
         recall: Box::new(|_key| None),
         keep: Box::new(|_key, _text| {}),

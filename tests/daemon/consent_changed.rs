@@ -150,6 +150,8 @@ fn no_other_server_gets_a_name_that_rules_speak_of() {
             command: vec!["true".to_owned()],
             env: BTreeMap::new(),
             cwd: None,
+            contain: None,
+            write: vec![],
         });
         assert_eq!("denied", refused.kind(), "{alias}");
     }

@@ -415,6 +415,8 @@ fn a_call_of_a_list_may_read_a_resource() {
             .to_vec(),
         env: BTreeMap::new(),
         cwd: None,
+        contain: None,
+        write: vec![],
     });
     let conversation = client.create();
     let read = json!({"id": 1, "method": "resources/read", "params": {"server": "notes", "uri": "note://1"}});

@@ -62,6 +62,7 @@ mod pinned;
 mod place;
 mod places;
 mod policy;
+mod profiles;
 mod project;
 mod project_context;
 mod protocol;

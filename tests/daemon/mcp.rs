@@ -120,6 +120,8 @@ fn attached_clients_hear_of_servers_and_tools() {
         command: words.to_vec(),
         env: BTreeMap::new(),
         cwd: None,
+        contain: None,
+        write: vec![],
     });
     assert_eq!("python3", connected.server.alias);
     let is_ready = |it: &McpStatus| it.server.state == ServerState::Ready;

@@ -32,8 +32,8 @@ use crate::consent::{call_id, pending, with};
 use crate::registry::started;
 
 /// Programs that leave a mark each time, so that one can count: `put` writes, `look` reads, `wipe` needs level 3, and `slow`
-/// writes its mark and then takes its time.
-const MANIFEST: &str = "name = \"job\"\nruntime = \"process\"\ncommand = \"sh\"\nscript = \"job.sh\"\n\
+/// writes its mark and then takes its time. All leave their marks outside of what the level lets them write.
+const MANIFEST: &str = "name = \"job\"\nruntime = \"process\"\ncommand = \"sh\"\nscript = \"job.sh\"\ncontain = \"open\"\n\
 [[capability]]\nname = \"put\"\nlevel = 2\ninput = { n = \"integer?\" }\n\
 [[capability]]\nname = \"look\"\nlevel = 1\ninput = { n = \"integer?\" }\n\
 [[capability]]\nname = \"wipe\"\nlevel = 3\ninput = { n = \"integer?\" }\n\

@@ -49,6 +49,14 @@ pub(crate) fn world(script: &str) -> (World, Upstream) {
     (world, upstream)
 }
 
+/// The same, and nothing holds it: it tells by files that it is there.
+fn open_world(script: &str) -> (World, Upstream) {
+    let (world, upstream) = world(script);
+    let held = manifest("1.0.0", &["read"]);
+    world.write(FILE, &format!("contain = \"open\"\n{held}"));
+    (world, upstream)
+}
+
 pub(crate) fn started(world: &World) -> Daemon {
     started_by(world, world.daemon())
 }
@@ -153,7 +161,10 @@ fn a_model_calls_a_program_through_the_gate() {
     let request = &confirm.request;
     assert_eq!("note-tool__read", request.title);
     assert!(
-        request.call().server.ends_with("data.sh"),
+        request
+            .call()
+            .server
+            .ends_with("data.sh, held to reading, without a network"),
         "{}",
         request.call().server
     );
@@ -243,7 +254,7 @@ fn a_file_that_changes_is_followed_and_a_broken_one_is_not() {
 
 #[test]
 fn a_running_call_goes_on_as_it_began() {
-    let (world, _upstream) = world(
+    let (world, _upstream) = open_world(
         "echo $$ > \"$HOME/pid\"; while [ ! -e \"$HOME/go\" ]; do sleep 0.05; done; echo '\"old\"'\n",
     );
     let _daemon = started(&world);
@@ -262,7 +273,7 @@ fn a_running_call_goes_on_as_it_began() {
 #[test]
 fn nothing_is_left_of_a_call_when_the_daemon_is_killed() {
     let (world, _upstream) =
-        world("trap '' TERM; echo $$ > \"$HOME/pid\"; while :; do sleep 0.2; done\n");
+        open_world("trap '' TERM; echo $$ > \"$HOME/pid\"; while :; do sleep 0.2; done\n");
     let daemon = started(&world);
     let calling = world.client();
     let conversation = calling.create();

@@ -11,8 +11,9 @@ use aish_testkit::wait::until;
 use aishd_config::manifest;
 use aishd_config::source::{ConfigOrigin, FileExposure, SourceText};
 use aishd_process::Children;
+use aishd_profile::ProfileGround;
 use aishd_rules::registry::Manifest;
-use aishd_tools::registry::{CallContext, ManifestRunner, RunnerJob, RunnerServices};
+use aishd_tools::registry::{CallContext, CallPlace, ManifestRunner, RunnerJob, RunnerServices};
 use aishd_tools::{CallProgress, ToolOutput};
 
 /// What the kernel and a busy machine need to take away what was killed.
@@ -26,7 +27,10 @@ fn runner(world: &World) -> ManifestRunner {
         .map(|(name, value)| (text(name), text(value)))
         .collect();
     ManifestRunner::new(RunnerServices {
-        children: Children::behind(PathBuf::from(env!("CARGO_BIN_EXE_aishd")), base),
+        profiles: ProfileGround::plain(Children::behind(
+            PathBuf::from(env!("CARGO_BIN_EXE_aishd")),
+            base,
+        )),
         folder: world.path("state/tools"),
         environment: Box::new(|name| (name == "TOKEN").then(|| "s3same".to_owned())),
         learn: Box::new(|_| {}),
@@ -67,9 +71,12 @@ fn run(world: &World, script: &str, more: &str) -> ToolOutput {
         .enable_all()
         .build()
         .unwrap();
-    let work = world.work().display().to_string();
+    let place = CallPlace {
+        cwd: world.work().display().to_string(),
+        roots: vec![world.work()],
+    };
     let output =
-        runtime.block_on(async { runner(world).run(&job, &work, &CallContext::new()).await });
+        runtime.block_on(async { runner(world).run(&job, &place, &CallContext::new()).await });
     runtime.shutdown_background();
     output
 }

@@ -22,7 +22,7 @@ const FILE: &str = "config/aish/tools/w.toml";
 /// It begins, waits until it may go on, and wants two resources written.
 fn manifest(level: u8) -> String {
     format!(
-        "name = \"w\"\nruntime = \"process\"\ncommand = \"sh\"\nscript = \"w.sh\"\nreads = [\"seen\"]\n\
+        "name = \"w\"\nruntime = \"process\"\ncommand = \"sh\"\nscript = \"w.sh\"\ncontain = \"open\"\nreads = [\"seen\"]\n\
          [[capability]]\nname = \"go\"\nlevel = {level}\n"
     )
 }

@@ -189,6 +189,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ResourceRead => "read",
         AuditKind::ServerChanged => "server",
         AuditKind::NoticeGiven => "notice",
+        AuditKind::ProgramHeld => "held",
         AuditKind::Routed => "routed",
         AuditKind::QuestionRouted => "class",
         AuditKind::FellBack => "fallback",

@@ -1,5 +1,6 @@
 //! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
 
+mod contain;
 pub mod import;
 mod pinned;
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use aish_proto::mcp::{
     Connect, ConnectParams, Disconnect, GetPrompt, GetPromptParams, List, Logs, McpResource,
-    McpServerStatus, McpTransport, Prompts, ReadResource, ReadResourceParams, Refresh,
+    McpServerStatus, McpTransport, Profile, Prompts, ReadResource, ReadResourceParams, Refresh,
     RefreshParams, Resources, Restart, ServerParams, ServerState, Tool, ToolParams, Tools,
     ToolsParams,
 };
@@ -22,7 +23,7 @@ use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway::ServeArgs;
-use crate::render::table;
+use crate::render::{held_to, table};
 use crate::safe;
 
 /// A program may have to be fetched before it says its first word; the daemon gives up before this.
@@ -64,13 +65,7 @@ pub enum McpCommand {
         alias: String,
     },
     /// What the servers in another program's file are here: tables for the configuration, on stdout
-    Import {
-        /// For example .mcp.json; absent: what the usual files hold (or those of mcp.import)
-        file: Option<PathBuf>,
-        /// Into your configuration, where they are connected to from now on
-        #[arg(long, requires = "file")]
-        write: bool,
-    },
+    Import(import::ImportServersArgs),
     /// What a server can be asked to read
     Resources {
         alias: String,
@@ -130,6 +125,12 @@ pub struct ConnectArgs {
     /// A variable for the command
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub env: Vec<(String, String)>,
+    /// What the kernel is to hold the command to: read, workspace or open
+    #[arg(long, value_name = "PROFILE", value_parser = contain::profile)]
+    pub contain: Option<Profile>,
+    /// What it may write besides this directory, with --contain workspace
+    #[arg(long, value_name = "PATH")]
+    pub write: Vec<PathBuf>,
 }
 
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
@@ -163,10 +164,10 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
                 lost => format!("[aish] {lost} bytes before this are gone\n{}", logs.text),
             })
         }
-        McpCommand::Import {
-            file: Some(file), ..
-        } => import::print(context, file).await,
-        McpCommand::Import { file: None, .. } => import::usual(context).await,
+        McpCommand::Import(args) => match &args.file {
+            Some(file) => import::print(context, file, args.contain).await,
+            None => import::usual(context).await,
+        },
         McpCommand::Resources { alias } => resources(context, alias).await,
         McpCommand::Read { alias, uri } => read(context, alias, uri).await,
         McpCommand::Prompts { alias } => prompts(context, alias).await,
@@ -204,7 +205,8 @@ async fn list(context: &CommandContext) -> PrintResult {
         }
         let rows: Vec<Vec<String>> = result.servers.iter().map(row).collect();
         let head = ["alias", "kind", "state", "tools", "time", "server", "where"];
-        let mut text = table::columns(&head, &rows);
+        let held: Vec<_> = result.servers.iter().map(|it| it.contain).collect();
+        let mut text = held_to::columns(&head, rows, 3, &held);
         for server in &result.servers {
             let remarks = server.remarks.iter().map(|it| (it, None));
             let why = server.why.iter().map(|it| (it, server.hint.as_ref()));
@@ -317,6 +319,7 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
         })?;
         (None, words)
     };
+    let contain = contain::chosen(context, args, is_url)?;
     let params = ConnectParams {
         alias: args.alias.clone(),
         url,
@@ -324,6 +327,8 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
         cwd: (!command.is_empty()).then(|| context.around.cwd_text()),
         command,
         env: args.env.iter().cloned().collect(),
+        contain,
+        write: contain::written(context, args),
     };
     let deadline = Some(context.global.timeout.unwrap_or(CONNECT_DEADLINE));
     let result = context

@@ -291,6 +291,7 @@ pub(super) mod tests {
             digest: String::new(),
             level_required: 1,
             level: 1,
+            contain: None,
             offered: true,
             denied: None,
         }

@@ -5,6 +5,7 @@ pub mod bell;
 pub mod command_frame;
 pub(crate) mod event_lines;
 pub mod extract;
+pub(crate) mod held_to;
 pub mod markdown;
 pub(crate) mod mcp_status;
 pub mod notice;

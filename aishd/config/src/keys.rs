@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
-    Client, Contain, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout, ProposedCommands, SecretText,
-    Temperature, Thinks, TimeSpan, When, WholeNumber,
+    Client, Contain, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout,
+    ProposedCommands, RunHold, SecretText, Temperature, Thinks, TimeSpan, When, WholeNumber,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -107,6 +107,7 @@ content = false
 when = "unattended"
 method = "auto"
 command = []
+contain = "open"
 after = "2s"
 
 [ui]
@@ -295,7 +296,7 @@ tables! {
         /// Where its commands work that nobody was asked about. `try`: in a copy of the files that you keep or drop when the run
         /// is over; nothing is real before that. `workspace`: in the directories of the conversation, for real; then a
         /// command that may destroy something is asked about, and so is one that cannot be read with certainty.
-        contain: KeyLeaf<Contain>,
+        contain: KeyLeaf<RunHold>,
         /// With `workspace`: further places, by their real paths, that its commands may read without a question, besides the conversation's directories, the system
         /// and tool chains. Absolute, or beginning with ~/. What holds a home as a whole, or anything of aish's own, is refused.
         read: KeyLeaf<Vec<String>>,
@@ -423,6 +424,11 @@ tables! {
         env: BTreeMap<String, KeyLeaf<SecretText>>,
         /// Its working directory; `/` when it is not said.
         cwd: KeyLeaf<PathBuf>,
+        /// What the kernel holds it to. "read": it reads all but keys and writes in a /tmp of its own; "workspace": and in `cwd`
+        /// and what `write` names; both have no network. "open": whatever you can do.
+        contain: KeyLeaf<Contain>,
+        /// Files and directories that it may write besides `cwd`, with `contain = "workspace"`.
+        write: KeyLeaf<Vec<String>>,
         /// False: it is listed and not connected to.
         enabled: KeyLeaf<bool>,
         /// True: it may ask for a model while a tool of its runs. You are asked each time, and shown what would be sent.
@@ -493,6 +499,9 @@ tables! {
         method: KeyLeaf<NotifyMethod>,
         /// The program and its arguments; a title and a line of text are added to them. No shell reads it.
         command: KeyLeaf<Vec<String>>,
+        /// What the kernel holds the program to: "open", "read" or "workspace". Programs that tell a desktop need "open", since
+        /// the others have no D-Bus and no network.
+        contain: KeyLeaf<Contain>,
         /// How long a question has to have waited.
         after: KeyLeaf<TimeSpan>,
     }

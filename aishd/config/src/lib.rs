@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod command;
+mod contain;
 pub mod edit;
 pub mod effective_values;
 pub mod environment_variables;

@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::profile::{ChosenProfile, Profile};
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::settings::{
     BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings, SessionLimits,
     StdioServerSettings,
 };
 
-use super::address;
 use super::fault::Fault;
 use super::keys::{File, McpServer};
 use super::layers::LayerStack;
 use super::preset::check_literal;
 use super::source::SourcePlace;
 use super::table_reader::{KeyLeaf, join};
-use super::value::{SecretText, TimeSpan};
+use super::value::{Contain, SecretText, TimeSpan};
+use super::{address, contain};
 use crate::key_values::{home, value_of};
 
 /// What is configured about MCP; faults are added to the others.
@@ -129,6 +130,8 @@ impl ServerCheck<'_> {
     fn http(&self, url: &str, faults: &mut Vec<Fault>) -> HttpServerSettings {
         let server = self.server;
         for (key, place) in [
+            ("contain", server.contain.as_ref().map(|it| &it.place)),
+            ("write", server.write.as_ref().map(|it| &it.place)),
             ("args", server.args.as_ref().map(|it| &it.place)),
             ("cwd", server.cwd.as_ref().map(|it| &it.place)),
             (
@@ -171,6 +174,19 @@ impl ServerCheck<'_> {
             args: value_of(&server.args).unwrap_or_default(),
             env: texts(&server.env),
             cwd: server.cwd.as_ref().map(|it| home(&it.value)),
+            contain: self.contain(faults),
+        }
+    }
+
+    fn contain(&self, faults: &mut Vec<Fault>) -> ChosenProfile {
+        let server = self.server;
+        let profile = value_of(&server.contain).map(Contain::profile);
+        let profile = profile.unwrap_or_default();
+        let key = join(&self.path, "write");
+        let narrow = (profile != Profile::Workspace).then_some(profile);
+        ChosenProfile {
+            profile,
+            write: contain::widened(&key, &server.write, narrow, faults),
         }
     }
 

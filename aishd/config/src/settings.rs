@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aishd_log::memory;
+use aishd_log::profile::Profile;
 use aishd_mcp_messages::settings::McpSettings;
 use aishd_model::context_budget::ContextSettings;
 use aishd_model::model_settings::ModelSettings;
@@ -21,7 +22,7 @@ use super::layers::LayerStack;
 use super::preset::PresetCheck;
 use super::source::ConfigOrigin;
 use super::table_reader::{KeyLeaf, TableEntry, join, nearest};
-use super::value::{Keymap, LogFormat, NotifyMethod, NotifyWhen, When};
+use super::value::{Contain, Keymap, LogFormat, NotifyMethod, NotifyWhen, When};
 use crate::key_values::{IsSet, home, places, time, value_of, whole_number};
 
 /// The built-in responder, which needs no preset.
@@ -83,6 +84,8 @@ pub struct NotifySettings {
     pub method: NotifyMethod,
     /// A program and its arguments; empty: none.
     pub command: Vec<String>,
+    /// What the kernel holds the program to.
+    pub contain: Profile,
     /// How long it has to have waited.
     pub after: Duration,
 }
@@ -248,6 +251,7 @@ impl NotifySettings {
             when: value_of(&notify.when).unwrap_or(NotifyWhen::Unattended),
             method: value_of(&notify.method).unwrap_or(NotifyMethod::Auto),
             command: value_of(&notify.command).unwrap_or_default(),
+            contain: value_of(&notify.contain).map_or(Profile::Open, Contain::profile),
             after: time(&notify.after),
         }
     }

@@ -350,7 +350,7 @@ words! {
         Try: "try",
     }
     /// Where commands of a run work.
-    Contain {
+    RunHold {
         Try: "try",
         Workspace: "workspace",
     }
@@ -358,6 +358,12 @@ words! {
     OnTimeout {
         Deny: "deny",
         Wait: "wait",
+    }
+    /// What the kernel holds a program to.
+    Contain {
+        Read: "read",
+        Workspace: "workspace",
+        Open: "open",
     }
     /// When somebody is told of a question.
     NotifyWhen {

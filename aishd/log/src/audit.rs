@@ -24,6 +24,7 @@ use crate::grants::GrantScope;
 use crate::level_request::LevelStep;
 use crate::norris::launch::{RunLimits, UnaskedLevels};
 use crate::pattern::Patterns;
+use crate::profile::Profile;
 use crate::resource::ResourceOutcome;
 use crate::routed::{self, RoutedSide};
 use crate::run_changes::ChangesOutcome;
@@ -249,6 +250,15 @@ pub enum AuditFact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         upgrade: Option<LevelStep>,
         outcome: NotifyOutcome,
+    },
+    /// A program was started within what its profile lets it reach.
+    ProgramHeld {
+        /// `None`: it is no server's and no tool's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
+        profile: Profile,
+        /// Whether Landlock holds it as well, beside namespaces and a filter of system calls.
+        landlock: bool,
     },
     /// What an action was taken to mean.
     Routed(RoutedAudit),

@@ -25,6 +25,7 @@ pub mod memory;
 pub mod norris;
 pub mod pattern;
 pub mod pinned_resource;
+pub mod profile;
 pub mod resource;
 pub mod rolling_summary;
 pub mod routed;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aishd_log::profile::Profile;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
 
@@ -22,6 +23,8 @@ pub struct ServerEntry {
     /// The URL or the command, without secrets.
     pub endpoint: String,
     pub kind: ServerKind,
+    /// What the kernel holds it to.
+    pub profile: Profile,
     /// What its definitions are bound to.
     pub identity: String,
     pub state: ServerPhase,

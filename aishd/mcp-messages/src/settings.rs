@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::profile::{ChosenProfile, Profile};
 use aishd_log::tool_name::Alias;
 
 use crate::confidential;
@@ -89,6 +90,8 @@ pub struct StdioServerSettings {
     /// Beyond the allow-list that every child gets.
     pub env: BTreeMap<String, String>,
     pub cwd: Option<PathBuf>,
+    /// What the kernel holds it to.
+    pub contain: ChosenProfile,
 }
 
 impl ServerEndpoint {
@@ -96,6 +99,14 @@ impl ServerEndpoint {
         match self {
             Self::Http(_) => ServerKind::Http,
             Self::Stdio(_) => ServerKind::Stdio,
+        }
+    }
+
+    /// What the kernel holds it to; nothing where nothing of it runs here.
+    pub fn profile(&self) -> Profile {
+        match self {
+            Self::Http(_) => Profile::Open,
+            Self::Stdio(stdio) => stdio.contain.profile,
         }
     }
 
@@ -152,6 +163,7 @@ impl fmt::Debug for StdioServerSettings {
             .field("args", &self.args.len())
             .field("env", &self.env.keys())
             .field("cwd", &self.cwd)
+            .field("contain", &self.contain)
             .finish()
     }
 }
@@ -173,6 +185,7 @@ mod tests {
             args: vec!["run".to_owned(), "--token=hush".to_owned()],
             env: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             cwd: None,
+            contain: ChosenProfile::default(),
         });
         assert_eq!("docker run --token=[key]", stdio.display());
         let logged = format!("{http:?} {stdio:?}");

@@ -92,6 +92,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use aishd_log::profile::Profile;
+
     use crate::server::{ServerIdentity, ServerPhase};
 
     fn server(tools: &Value, identity: &str) -> ServerEntry {
@@ -104,6 +106,7 @@ mod tests {
             alias: "a".parse().unwrap(),
             endpoint: "here".to_owned(),
             kind: ServerKind::Stdio,
+            profile: Profile::Open,
             identity: identity.to_owned(),
             state: ServerPhase::Ready,
             since: Timestamp::default(),

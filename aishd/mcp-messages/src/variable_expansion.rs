@@ -57,6 +57,7 @@ impl ServerEndpoint {
                     Some(path) => Some(PathBuf::from(one("cwd", &path.to_string_lossy())?)),
                     None => None,
                 },
+                contain: stdio.contain.clone(),
             }),
         })
     }

@@ -67,6 +67,9 @@ pub enum WireFailure {
     /// It never left us.
     #[error("not connected: {0}")]
     NotConnected(String),
+    /// Its profile could not be had, so it was not started.
+    #[error("not started: {why}")]
+    NotHeld { why: String, hint: &'static str },
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     #[error("authentication failed: HTTP {status}{}", token.reason())]
@@ -126,6 +129,7 @@ impl WireFailure {
                     format!("start aishd with {name} in its environment")
                 }
             }),
+            Self::NotHeld { hint, .. } => Some(format!("[mcp.servers.{alias}]: {hint}")),
             Self::Ended(_) => Some(format!("aishctl mcp logs {alias}")),
             Self::NotConnected(_)
             | Self::Unreachable(_)
@@ -144,7 +148,7 @@ impl WireFailure {
             Self::NotConnected(why) | Self::Unreachable(why) | Self::SessionLost(why) => {
                 Self::Cut(why.clone())
             }
-            Self::Auth { .. } => Self::Cut(self.to_string()),
+            Self::NotHeld { .. } | Self::Auth { .. } => Self::Cut(self.to_string()),
             Self::Http { .. }
             | Self::Cut(_)
             | Self::Silent(_)
@@ -156,7 +160,10 @@ impl WireFailure {
 
     fn may_have_happened(&self) -> bool {
         match self {
-            Self::NotConnected(_) | Self::Unreachable(_) | Self::Auth { .. } => false,
+            Self::NotConnected(_)
+            | Self::NotHeld { .. }
+            | Self::Unreachable(_)
+            | Self::Auth { .. } => false,
             // Whoever hears of it was sent more than once, or cannot be sent again.
             Self::Http { .. }
             | Self::SessionLost(_)

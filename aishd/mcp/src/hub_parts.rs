@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use aishd_process::Children;
+use aishd_profile::ProfileGround;
 
 use crate::secrets::LearnSecret;
 
@@ -14,7 +14,8 @@ type KeepServer = dyn Fn(&str, String) + Send + Sync;
 
 /// What the hub is built from.
 pub struct HubParts {
-    pub children: Children,
+    /// Starts servers that are children.
+    pub profiles: ProfileGround,
     /// The daemon's own variables.
     pub environment: Box<HubEnvironment>,
     /// What was kept under a key, if anything was.

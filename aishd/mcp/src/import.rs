@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use aishd_log::profile::Profile;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::one_line;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
@@ -35,6 +36,8 @@ const KNOWN: [&str; 19] = [
     "trust",
 ];
 const MAX_SHOWN_CHARS: usize = 200;
+/// What would hold an imported program.
+const OFFER: &str = "# contain = \"workspace\"   # it would write only in its cwd and what `write` names, see no keys, and have no network";
 
 /// One entry, as it would be with us.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +77,8 @@ struct ImportEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    contain: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     enabled: Option<bool>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
@@ -83,7 +88,12 @@ struct ImportEntry {
 
 /// Reads a file's text; its name says whether it is TOML. A server keeps its name though there is one of that name
 /// already: it may well be the same.
-pub fn read(text: &str, path: &Path) -> Result<Vec<FoundServer>, McpImportError> {
+/// The programs among them get this profile; `None`: nothing is said of it, but for a line that would.
+pub fn read(
+    text: &str,
+    path: &Path,
+    contain: Option<Profile>,
+) -> Result<Vec<FoundServer>, McpImportError> {
     let is_toml = path.extension().is_some_and(|it| it == "toml");
     let value = if is_toml {
         toml::from_str::<Value>(text)
@@ -99,12 +109,17 @@ pub fn read(text: &str, path: &Path) -> Result<Vec<FoundServer>, McpImportError>
     for (name, entry) in servers {
         let known = |it: &Alias| all.iter().any(|found| found.alias == *it);
         let alias = Alias::near(name, known);
-        all.push(one(alias, name, entry, path));
+        all.push(one((alias, name), entry, path, contain));
     }
     Ok(all)
 }
 
-fn one(alias: Alias, name: &str, entry: &Value, path: &Path) -> FoundServer {
+fn one(
+    (alias, name): (Alias, &str),
+    entry: &Value,
+    path: &Path,
+    contain: Option<Profile>,
+) -> FoundServer {
     let mut reader = ImportReader {
         remarks: vec![],
         off: None,
@@ -127,6 +142,9 @@ fn one(alias: Alias, name: &str, entry: &Value, path: &Path) -> FoundServer {
     if reader.off.is_some() {
         read.enabled = Some(false);
     }
+    let is_program = read.command.is_some();
+    read.contain = contain.filter(|_| is_program).map(Profile::word);
+    let unsaid = is_program && contain.is_none();
     let endpoint = match (&read.url, &read.command) {
         (Some(url), _) => url.clone(),
         (None, Some(command)) => {
@@ -144,8 +162,17 @@ fn one(alias: Alias, name: &str, entry: &Value, path: &Path) -> FoundServer {
         endpoint: one_line(&endpoint, MAX_SHOWN_CHARS),
         off: reader.off,
         // Strings in tables of strings: there is nothing that TOML could not hold.
-        toml: toml::to_string(&table).unwrap_or_default(),
+        toml: with_offer(toml::to_string(&table).unwrap_or_default(), unsaid),
         remarks: reader.remarks,
+    }
+}
+
+/// With the line that would hold the program, as a comment in its table.
+fn with_offer(toml: String, is_offered: bool) -> String {
+    let head = toml.find('\n').filter(|_| is_offered);
+    match head {
+        Some(end) => format!("{}\n{OFFER}{}", &toml[..end], &toml[end..]),
+        None => toml,
     }
 }
 
@@ -314,14 +341,15 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, text: &str, expected: &str) {
-        let found = read(text, Path::new(path));
+        let found = read(text, Path::new(path), None);
         let seen = match found {
             Ok(found) => {
                 let each = found.iter().map(|it| {
                     let off = it.off.iter().map(|it| format!("# off: {it}\n"));
                     let remarks = it.remarks.iter().map(|it| format!("# {it}\n"));
                     let notes: String = off.chain(remarks).collect();
-                    format!("{notes}{}", it.toml)
+                    let toml = it.toml.replace(&format!("{OFFER}\n"), "");
+                    format!("{notes}{toml}")
                 });
                 each.collect::<Vec<_>>().join("\n")
             }
@@ -377,6 +405,28 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_held_where_that_is_said_and_the_line_for_it_is_offered_else() {
+        let text = r#"{"mcpServers": {"p": {"command": "x", "env": {"A": "1"}}, "u": {"url": "https://h"}}}"#;
+        let toml = |contain| {
+            let found = read(text, Path::new("a.json"), contain).unwrap();
+            found.into_iter().map(|it| it.toml).collect::<String>()
+        };
+        let url = "[mcp.servers.u]\nurl = \"https://h\"\n";
+        let env = "\n[mcp.servers.p.env]\nA = \"1\"\n";
+        assert_eq!(
+            format!("[mcp.servers.p]\ncommand = \"x\"\ncontain = \"workspace\"\n{env}{url}"),
+            toml(Some(Profile::Workspace))
+        );
+        let offered = toml(None);
+        assert_eq!(
+            format!("[mcp.servers.p]\n{OFFER}\ncommand = \"x\"\n{env}{url}"),
+            offered
+        );
+        let taken = offered.replace("# contain", "contain");
+        assert!(toml::from_str::<Value>(&taken).is_ok(), "{taken}");
+    }
+
+    #[test]
     fn what_cannot_be_taken_over_says_so() {
         check(
             "a.json",
@@ -397,7 +447,7 @@ mod tests {
             "",
             "error: it has no table of servers: none of mcpServers, servers, mcp_servers",
         );
-        let broken = read("{\"mcpServers\": {\n  nonsense", Path::new("a.json"));
+        let broken = read("{\"mcpServers\": {\n  nonsense", Path::new("a.json"), None);
         assert!(broken.unwrap_err().to_string().contains("line 2"));
     }
 
@@ -405,7 +455,7 @@ mod tests {
     #[test]
     fn tables_for_the_configuration_are_read_again() {
         let text = r#"{"mcpServers": {"a": {"command": "x\"y", "env": {"A B": "\n${C}"}}, "a ": {"url": "https://h"}}}"#;
-        let found = read(text, Path::new("a.json")).unwrap();
+        let found = read(text, Path::new("a.json"), None).unwrap();
         let tables: String = found.iter().map(|it| it.toml.clone()).collect();
         let read: toml::Table = toml::from_str(&tables).unwrap();
         let servers = read["mcp"]["servers"].as_table().unwrap();

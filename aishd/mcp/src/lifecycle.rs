@@ -162,10 +162,10 @@ pub(super) async fn stdio(
     };
     let start = async {
         let stop = CancellationToken::new();
-        let (children, log) = (means.shared.children(), means.log);
+        let (profiles, log) = (means.shared.profiles(), means.log);
         let secrets = ServerSecrets::of_child(server, means.used, means.shared.learn());
         let starting = stdio::start(
-            children,
+            profiles,
             (means.alias, server),
             means.inbox,
             log,
@@ -258,6 +258,7 @@ fn is_final(failure: &WireFailure) -> bool {
     matches!(
         failure,
         WireFailure::NotConnected(_)
+            | WireFailure::NotHeld { .. }
             | WireFailure::Unreachable(_)
             | WireFailure::Auth { .. }
             | WireFailure::Ended(_)

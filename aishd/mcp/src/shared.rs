@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aishd_log::profile::Profile;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::server::{ServerEntry, ServerSnapshot};
 use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings, SessionLimits};
 use aishd_mcp_messages::variable_expansion::expand;
-use aishd_process::Children;
+use aishd_profile::ProfileGround;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::{Client, Url};
 use serde_json::json;
@@ -83,8 +84,8 @@ impl SharedCell {
         }
     }
 
-    pub(super) fn children(&self) -> &Children {
-        &self.parts.children
+    pub(super) fn profiles(&self) -> &ProfileGround {
+        &self.parts.profiles
     }
 
     pub(super) fn environment(&self) -> &(dyn Fn(&str) -> Option<String> + Send + Sync) {
@@ -187,7 +188,14 @@ fn identity(endpoint: &ServerEndpoint, environment: &dyn Fn(&str) -> Option<Stri
             let path = own.or_else(|| environment("PATH"));
             let program = program(&meant(&stdio.command), &path.unwrap_or_default());
             // As written, so that a token may change; the digest, because a literal may be one.
-            let around = json!([stdio.env, stdio.cwd]);
+            let held = &stdio.contain;
+            let around = match held.profile {
+                Profile::Open => json!([stdio.env, stdio.cwd]),
+                // What was agreed to for one that is held is no consent to one that is not.
+                Profile::Read | Profile::Workspace => {
+                    json!([stdio.env, stdio.cwd, held.profile, held.write])
+                }
+            };
             let around = ContentDigest::of_value(&around);
             json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
         }
@@ -215,6 +223,7 @@ fn program(command: &str, path: &str) -> PathBuf {
 mod tests {
     use std::collections::BTreeMap;
 
+    use aishd_log::profile::ChosenProfile;
     use aishd_mcp_messages::settings::{BearerSource, HttpServerSettings, StdioServerSettings};
 
     use super::*;
@@ -225,6 +234,7 @@ mod tests {
             args: vec![arg.to_owned()],
             env: BTreeMap::from([("TOKEN".to_owned(), "${TOKEN}".to_owned())]),
             cwd: None,
+            contain: ChosenProfile::default(),
         })
     }
 

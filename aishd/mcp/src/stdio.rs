@@ -1,15 +1,16 @@
 //! Servers that are children: one JSON message a line on its pipes, its errors in a ring for people.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::profile::Profile;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::settings;
 use aishd_process::child::Child;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
-use aishd_process::{Children, SpawnError};
+use aishd_profile::{ProfileError, ProfileGround, ProfileWish};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc;
@@ -39,7 +40,7 @@ pub(super) struct StdioTransport {
 
 /// Starts the child. What runs with it is in `pumps`, and ends after `stop`, when nothing of the child is left.
 pub(super) async fn start(
-    children: &Children,
+    profiles: &ProfileGround,
     (alias, server): (&Alias, &settings::StdioServerSettings),
     inbox: &Arc<Inbox>,
     log: &StderrRing,
@@ -56,7 +57,16 @@ pub(super) async fn start(
     spec.provider = Some(alias.as_str().into());
     spec.stdin = StandardStream::Piped;
     spec.stderr = StandardStream::Piped;
-    let mut child = children.spawn(&spec).await.map_err(|it| unstarted(&it))?;
+    let roots: Vec<PathBuf> = server.cwd.iter().cloned().collect();
+    let wish = ProfileWish {
+        profile: server.contain.profile,
+        roots: &roots,
+        write: &server.contain.write,
+        programs: &[],
+        provider: Some(alias),
+    };
+    let spawned = profiles.spawn(spec, wish).await;
+    let mut child = spawned.map_err(|it| unstarted(&it))?;
     let (lines, outgoing) = mpsc::channel(OUTGOING);
     let mut pumps = JoinSet::new();
     let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -65,7 +75,13 @@ pub(super) async fn start(
             "its pipes are missing".to_owned(),
         ));
     };
-    log.push(&format!("started as process {}", child.pid()));
+    log.push(&match server.contain.profile {
+        Profile::Open => format!("started as process {}", child.pid()),
+        held => format!(
+            "started as process {} under the profile {held}",
+            child.pid()
+        ),
+    });
     pumps.spawn(write(stdin, outgoing, stop.clone()));
     pumps.spawn(keep_errors(stderr, log.clone()));
     let last_words = LastWords {
@@ -76,13 +92,16 @@ pub(super) async fn start(
     Ok((StdioTransport { lines, secrets }, pumps))
 }
 
-fn unstarted(error: &SpawnError) -> WireFailure {
+fn unstarted(error: &ProfileError) -> WireFailure {
     let source = std::error::Error::source(error).map(ToString::to_string);
     let why = match source {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     };
-    WireFailure::NotConnected(why)
+    match error.hint() {
+        Some(hint) => WireFailure::NotHeld { why, hint },
+        None => WireFailure::NotConnected(why),
+    }
 }
 
 /// What is told of a child that ended.

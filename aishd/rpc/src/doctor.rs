@@ -9,11 +9,13 @@ use aish_proto::method::Empty;
 use aish_proto::network;
 use aishd_config::environment_variables;
 use aishd_config::manifest_store::ManifestStore;
+use aishd_log::profile::Profile;
 use aishd_log::turn_error::FailureClass;
 use aishd_mcp_messages::bounded_text::one_line;
-use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
+use aishd_mcp_messages::server::{ServerEntry, ServerPhase, ServerSnapshot};
 use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset};
 use aishd_model::reply::RequestFailure;
+use aishd_profile::WHAT_IT_TAKES;
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
 use tokio::time::Instant;
@@ -43,6 +45,7 @@ async fn doctor(call: MethodCall<Doctor>) -> Result<DoctorResult, MethodError> {
     checks.extend(spending(server));
     checks.push(boundary(server));
     checks.push(trials(server).await);
+    checks.push(profiles(server, &servers).await);
     checks.push(store(server));
     Ok(DoctorResult { checks })
 }
@@ -338,9 +341,56 @@ async fn trials(server: &RpcServer) -> DoctorCheck {
                 CheckOutcome::Warn,
                 format!("no command can be tried here: {why}"),
             ),
-            "it takes a kernel of 5.11 or later where everybody may make user namespaces (sysctl user.max_user_namespaces; on Ubuntu \
-             kernel.apparmor_restrict_unprivileged_userns, or a profile of AppArmor for aishd)",
+            format!("{WHAT_IT_TAKES}, of 5.11 or later"),
         ),
+    }
+}
+
+/// Which programs are held to a profile, and whether the kernel can do that.
+async fn profiles(server: &RpcServer, servers: &ServerSnapshot) -> DoctorCheck {
+    let tools = server.directory.tools();
+    let registry = tools.registry();
+    let held = |profile: Profile| {
+        let of_servers = servers.list.iter().filter(|it| it.profile == profile);
+        let of_servers = of_servers.map(|it| format!("mcp {}", it.alias));
+        let of_tools = registry.providers.values().filter(|it| {
+            let mut capabilities = it.capabilities.iter();
+            capabilities.any(|capability| it.profile(capability) == profile)
+        });
+        let all = of_servers.chain(of_tools.map(|it| it.name.to_string()));
+        let names: Vec<String> = all.collect();
+        (!names.is_empty()).then(|| format!("{profile}: {}", names.join(", ")))
+    };
+    let in_use: Vec<String> = [Profile::Read, Profile::Workspace]
+        .into_iter()
+        .filter_map(held)
+        .collect();
+    let missing = tools.profiles().missing().await;
+    match (missing, in_use.is_empty()) {
+        (None, true) => check(
+            "profiles",
+            CheckOutcome::Ok,
+            "the kernel can hold programs to one; none has any",
+        ),
+        (None, false) => {
+            let detail = format!(
+                "the kernel holds programs to theirs · {}",
+                in_use.join(" · ")
+            );
+            check("profiles", CheckOutcome::Ok, detail)
+        }
+        (Some(why), true) => {
+            let detail = format!("the kernel can hold no program to one, and none has any: {why}");
+            fix(check("profiles", CheckOutcome::Warn, detail), WHAT_IT_TAKES)
+        }
+        (Some(why), false) => {
+            let detail = format!(
+                "nothing of these is started, since nothing holds it: {} ({why})",
+                in_use.join(" · ")
+            );
+            let fixed = format!("{WHAT_IT_TAKES}; or `contain = \"open\"` in what configures them");
+            fix(check("profiles", CheckOutcome::Fail, detail), fixed)
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use aish_proto::mcp::{
 use aish_proto::method::Empty;
 use aishd_config::address::has_userinfo;
 use aishd_log::audit::{AuditDraft, AuditFact, ServerChange};
+use aishd_log::profile::{ChosenProfile, Profile};
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, NameError, ToolName};
 use aishd_mcp::ToolCallError;
@@ -134,6 +135,7 @@ async fn connect(call: MethodCall<Connect>) -> Result<ConnectResult, MethodError
 }
 
 fn endpoint(params: ConnectParams) -> Result<ServerEndpoint, MethodError> {
+    let contain = chosen(&params)?;
     let mut words = params.command.into_iter();
     match (params.url, words.next()) {
         (Some(url), None) if has_userinfo(&url) => Err(MethodError::params(
@@ -151,10 +153,50 @@ fn endpoint(params: ConnectParams) -> Result<ServerEndpoint, MethodError> {
             args: words.collect(),
             env: params.env,
             cwd: params.cwd.map(PathBuf::from),
+            contain,
         })),
         (Some(_), Some(_)) | (None, None) => {
             Err(MethodError::params("url or command, one of them"))
         }
+    }
+}
+
+fn chosen(params: &ConnectParams) -> Result<ChosenProfile, MethodError> {
+    let profile = params.contain.map_or(Profile::Open, profile);
+    let write: Vec<PathBuf> = params.write.iter().map(PathBuf::from).collect();
+    let wrong = match profile {
+        _ if params.url.is_some() && params.contain.is_some() => {
+            Some("contain goes with a command: nothing of a server behind a URL runs here")
+        }
+        Profile::Read | Profile::Open if !write.is_empty() => {
+            Some("write goes with contain: \"workspace\"")
+        }
+        Profile::Workspace if write.iter().any(|it| !it.is_absolute()) => {
+            Some("write has absolute paths")
+        }
+        Profile::Read | Profile::Workspace | Profile::Open => None,
+    };
+    match wrong {
+        Some(why) => Err(MethodError::params(why)),
+        None => Ok(ChosenProfile { profile, write }),
+    }
+}
+
+/// As the daemon has it.
+fn profile(it: wire::Profile) -> Profile {
+    match it {
+        wire::Profile::Read => Profile::Read,
+        wire::Profile::Workspace => Profile::Workspace,
+        wire::Profile::Open => Profile::Open,
+    }
+}
+
+/// As the wire has it, where there is anything to tell.
+pub(super) fn held(it: Profile) -> Option<wire::Profile> {
+    match it {
+        Profile::Read => Some(wire::Profile::Read),
+        Profile::Workspace => Some(wire::Profile::Workspace),
+        Profile::Open => None,
     }
 }
 
@@ -241,7 +283,8 @@ async fn logs(call: MethodCall<Logs>) -> Result<LogsResult, MethodError> {
 
 async fn import(call: MethodCall<Import>) -> Result<McpImportResult, MethodError> {
     let path = Path::new(&call.params.path);
-    let found = aishd_mcp::import::read(&call.params.text, path).map_err(|error| {
+    let contain = call.params.contain.map(profile);
+    let found = aishd_mcp::import::read(&call.params.text, path, contain).map_err(|error| {
         MethodError::new(ErrorKind::InvalidConfig, error.to_string()).hint(match error {
             McpImportError::Unreadable(_) => "it is JSON, or TOML where its name ends in .toml",
             McpImportError::NoServers => "aishctl mcp import lists the files that have servers",
@@ -342,6 +385,7 @@ pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
             ServerKind::Stdio => wire::McpTransport::Stdio,
         },
         endpoint: server.endpoint.clone(),
+        contain: held(server.profile),
         state,
         why,
         hint,

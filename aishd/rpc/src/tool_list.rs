@@ -25,6 +25,7 @@ use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::ClientConnection;
+use super::mcp::held;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, attach, register, tool_run};
 use crate::log_owner::LogOwner;
@@ -97,6 +98,13 @@ impl ToolStandpoint {
             digest: tool.definition_digest().to_string(),
             level_required: needs.number(),
             level: self.policy.level(tool.name.alias(), &self.grants).number(),
+            contain: match written {
+                Some((manifest, capability)) => held(manifest.profile(capability)),
+                None => {
+                    let server = self.servers.get(tool.name.alias());
+                    server.and_then(|it| held(it.profile))
+                }
+            },
             offered: self.offers(tool),
             denied: self.denied(tool),
             name,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use aishd_log::access::Access;
 use aishd_log::canonical::canonical;
+use aishd_log::profile::Profile;
 use aishd_log::resource::ResourceName;
 use aishd_log::tool::{ClaimSource, ContentDigest, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{Alias, ToolName};
@@ -25,6 +26,10 @@ pub struct Manifest {
     pub file: PathBuf,
     pub program: ManifestProgram,
     pub cwd: CallDirectory,
+    /// What the kernel holds every call to; `None`: by the level that the call needs.
+    pub contain: Option<Profile>,
+    /// What a call may write besides, in a workspace.
+    pub write: Vec<PathBuf>,
     /// As it was written, without the values of variables.
     pub env: BTreeMap<String, String>,
     pub limits: ManifestLimits,
@@ -145,6 +150,10 @@ impl ScriptNeeds {
 }
 
 impl ScriptRuntime {
+    pub fn is_uv(&self) -> bool {
+        matches!(self, Self::UvScript(_))
+    }
+
     /// As manifests have it.
     pub fn word(&self) -> &'static str {
         match self {
@@ -155,7 +164,26 @@ impl ScriptRuntime {
     }
 }
 
+impl ManifestProgram {
+    pub fn has_packages(&self) -> bool {
+        match &self.runtime {
+            ScriptRuntime::UvScript(needs) => !needs.dependencies.is_empty(),
+            ScriptRuntime::Process | ScriptRuntime::Binary => false,
+        }
+    }
+}
+
 impl Manifest {
+    /// What the kernel holds a call of this capability to.
+    pub fn profile(&self, capability: &Capability) -> Profile {
+        match self.contain {
+            Some(profile) => profile,
+            // uv keeps them in the home, and fetches them.
+            None if self.program.has_packages() => Profile::Open,
+            None => Profile::of_level(capability.level),
+        }
+    }
+
     pub fn capability(&self, name: &str) -> Option<&Capability> {
         self.capabilities.iter().find(|it| it.name == name)
     }
@@ -184,7 +212,7 @@ impl Manifest {
             CallDirectory::Conversation => json!("conversation"),
             CallDirectory::At(path) => json!([path]),
         };
-        canonical(&json!({
+        let mut identity = json!({
             "runtime": runtime.word(),
             "command": path,
             "program": real,
@@ -200,7 +228,15 @@ impl Manifest {
                 memory_bytes,
                 processes,
             ],
-        }))
+        });
+        // What the level says by itself was there before, and is narrower now.
+        if let Some(profile) = self.contain {
+            identity["contain"] = json!(profile);
+        }
+        if !self.write.is_empty() {
+            identity["write"] = json!(self.write);
+        }
+        canonical(&identity)
     }
 
     /// What would run, for people: no secrets, and every package that a script would fetch.
@@ -227,6 +263,15 @@ impl Manifest {
             text.push_str(" with the variables ");
             text.push_str(&names.join(", "));
         }
+        if !self.write.is_empty() {
+            let places: Vec<String> = self
+                .write
+                .iter()
+                .map(|it| it.display().to_string())
+                .collect();
+            text.push_str(", which may write ");
+            text.push_str(&places.join(", "));
+        }
         if !self.reads.is_empty() {
             let names: Vec<&str> = self.reads.iter().map(ResourceName::as_str).collect();
             text.push_str(", given ");
@@ -249,18 +294,25 @@ impl Manifest {
             ScriptRuntime::Process | ScriptRuntime::Binary => Arc::default(),
         };
         self.capabilities.iter().filter_map(move |it| {
+            let profile = self.profile(it);
             Some(Tool {
                 name: ToolName::new(self.name.clone(), &it.name).ok()?,
                 description: it.description.clone(),
                 schema: it.input.clone(),
                 annotations: it.annotations.clone(),
                 server: server.clone(),
-                place: place.clone(),
+                place: match held_to(profile) {
+                    Some(held) => format!("{place}, {held}").into(),
+                    None => place.clone(),
+                },
                 needs: it.level,
                 needs_by: ClaimSource::Ours,
                 reads_only: it.level == Access::Read,
                 reach: ToolReach::World,
-                network: NetworkUse::MayLeave,
+                network: match profile {
+                    Profile::Read | Profile::Workspace => NetworkUse::Stays,
+                    Profile::Open => NetworkUse::MayLeave,
+                },
                 packages: packages.clone(),
                 directory: directory.clone(),
             })
@@ -276,6 +328,8 @@ impl Manifest {
             file: _,
             program,
             cwd,
+            contain,
+            write,
             env,
             limits,
             reads,
@@ -283,6 +337,8 @@ impl Manifest {
         } = self;
         *program == other.program
             && *cwd == other.cwd
+            && *contain == other.contain
+            && *write == other.write
             && *env == other.env
             && *limits == other.limits
             && *reads == other.reads
@@ -415,6 +471,15 @@ impl ManifestRegistry {
     }
 }
 
+/// For who is asked about a call.
+fn held_to(profile: Profile) -> Option<&'static str> {
+    match profile {
+        Profile::Read => Some("held to reading, without a network"),
+        Profile::Workspace => Some("held to the conversation's directories, without a network"),
+        Profile::Open => None,
+    }
+}
+
 /// The path in the folder of a manifest.
 pub fn resolve_path(manifest: &Path, path: &Path) -> PathBuf {
     manifest.parent().unwrap_or(Path::new("/")).join(path)
@@ -446,11 +511,41 @@ pub(crate) mod tests {
                 script: None,
             },
             cwd: CallDirectory::Private,
+            contain: None,
+            write: vec![],
             env: BTreeMap::new(),
             limits: ManifestLimits::default(),
             reads: vec![],
             capabilities: capabilities.iter().map(capability).collect(),
         }
+    }
+
+    #[test]
+    fn a_level_says_to_what_the_kernel_holds_a_call_unless_the_manifest_does() {
+        let mut manifest = manifest(&["go"]);
+        let mut profile = |level, contain| {
+            manifest.capabilities[0].level = level;
+            manifest.contain = contain;
+            let tool = manifest.tools().next().unwrap();
+            let profile = manifest.profile(&manifest.capabilities[0]);
+            assert_eq!(
+                profile == Profile::Open,
+                tool.network == NetworkUse::MayLeave
+            );
+            profile
+        };
+        assert_eq!(Profile::Read, profile(Access::Read, None));
+        assert_eq!(Profile::Workspace, profile(Access::Write, None));
+        assert_eq!(Profile::Open, profile(Access::Execute, None));
+        assert_eq!(Profile::Read, profile(Access::Execute, Some(Profile::Read)));
+        assert_eq!(Profile::Open, profile(Access::Read, Some(Profile::Open)));
+        let needs = ScriptNeeds {
+            dependencies: vec!["requests".to_owned()],
+            ..ScriptNeeds::default()
+        };
+        manifest.program.runtime = ScriptRuntime::UvScript(needs);
+        manifest.contain = None;
+        assert_eq!(Profile::Open, manifest.profile(&manifest.capabilities[0]));
     }
 
     #[test]

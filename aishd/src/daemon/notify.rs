@@ -17,8 +17,9 @@ use aishd_log::audit::{AuditDraft, AuditFact, NotifyOutcome};
 use aishd_log::confirm::ConfirmSubject;
 use aishd_log::confirm::level::LevelSubject;
 use aishd_platform::clock;
+use aishd_process::SpawnError;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
-use aishd_process::{Children, SpawnError};
+use aishd_profile::{ProfileError, ProfileGround, ProfileWish};
 use tokio::time::Instant;
 
 /// When it is looked again whether somebody who was there still is.
@@ -38,7 +39,7 @@ const OF_DESKTOP: [&str; 4] = [
 pub(super) struct Notifier {
     directory: ConversationDirectory,
     live: Arc<LiveConfig>,
-    children: Children,
+    profiles: ProfileGround,
     waiting: BTreeMap<ConfirmId, NotifySchedule>,
 }
 
@@ -52,12 +53,12 @@ impl Notifier {
     pub(super) fn new(
         directory: ConversationDirectory,
         live: Arc<LiveConfig>,
-        children: Children,
+        profiles: ProfileGround,
     ) -> Self {
         Self {
             directory,
             live,
-            children,
+            profiles,
             waiting: BTreeMap::new(),
         }
     }
@@ -119,7 +120,7 @@ impl Notifier {
                 NotifyWhen::Never => plan.next = None,
                 NotifyWhen::Unattended if attended => plan.next = Some(now + LOOK),
                 NotifyWhen::Unattended | NotifyWhen::Always => {
-                    if let Some(outcome) = start(&self.children, &notify, question).await {
+                    if let Some(outcome) = start(&self.profiles, &notify, question).await {
                         record(&self.directory, question, outcome).await;
                     }
                     plan.next = plan.reminder.take().map(|it| it.max(now));
@@ -185,7 +186,7 @@ async fn record(
 
 /// `None`: nothing was to be started, or there is no such program of a desktop.
 async fn start(
-    children: &Children,
+    profiles: &ProfileGround,
     notify: &NotifySettings,
     question: &PendingQuestion,
 ) -> Option<NotifyOutcome> {
@@ -200,7 +201,11 @@ async fn start(
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), environment_variables::key(name)?)))
         .collect();
-    match children.spawn(&spec).await {
+    let wish = ProfileWish {
+        profile: notify.contain,
+        ..ProfileWish::OPEN
+    };
+    match profiles.spawn(spec, wish).await {
         Ok(mut child) => {
             let Ok(exit) = tokio::time::timeout(PATIENCE, child.wait()).await else {
                 tracing::warn!(program, "the program of notify.command does not end");
@@ -214,7 +219,7 @@ async fn start(
                 }
             })
         }
-        Err(SpawnError::NotFound { .. }) if notify.command.is_empty() => None,
+        Err(ProfileError::Spawn(SpawnError::NotFound { .. })) if notify.command.is_empty() => None,
         Err(error) => {
             tracing::warn!(%error, "tell of a question");
             Some(NotifyOutcome::Failed)

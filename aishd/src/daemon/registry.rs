@@ -9,7 +9,7 @@ use aishd_config::live::LiveConfig;
 use aishd_config::manifest_store::{self, ManifestSelection, ManifestStore};
 use aishd_logging::Redactor;
 use aishd_mcp::hub::Hub;
-use aishd_process::Children;
+use aishd_profile::ProfileGround;
 use aishd_tools::ToolRunner;
 use aishd_tools::registry::{ManifestRunner, RunnerServices};
 
@@ -18,13 +18,13 @@ use super::watch::{FileWatcher, WatchedPaths};
 /// The tools of these servers, and what runs programs of others. The log learns their secrets before they do.
 pub(super) fn tools(
     hub: &Hub,
-    children: &Children,
+    profiles: &ProfileGround,
     state: &Path,
     redactor: &Redactor,
 ) -> ToolRunner {
     let (learner, redactor) = (redactor.clone(), redactor.clone());
     let runner = ManifestRunner::new(RunnerServices {
-        children: children.clone(),
+        profiles: profiles.clone(),
         folder: state.join("tools"),
         environment: Box::new(environment_variables::key),
         learn: Box::new(move |secret| learner.learn(secret)),

@@ -9,7 +9,7 @@ use aishd_logging::Redactor;
 use aishd_mcp::hub::Hub;
 use aishd_mcp::hub_parts::HubParts;
 use aishd_mcp_messages::settings::McpSettings;
-use aishd_process::Children;
+use aishd_profile::ProfileGround;
 use aishd_store::{Note, Store};
 use tokio::sync::watch;
 
@@ -17,11 +17,11 @@ use tokio::sync::watch;
 const WAIT: Duration = Duration::from_secs(1);
 
 /// The hub, with no session yet. The log learns its secrets before they are used.
-pub(super) fn hub(store: &Store, children: Children, redactor: Redactor) -> Hub {
+pub(super) fn hub(store: &Store, profiles: ProfileGround, redactor: Redactor) -> Hub {
     let learner = redactor.clone();
     let (recalled, kept, listed) = (store.clone(), store.clone(), store.clone());
     Hub::new(HubParts {
-        children,
+        profiles,
         environment: Box::new(environment_variables::key),
         recall: Box::new(move |key| recalled.note(key).ok().flatten()),
         keep: Box::new(move |key, text| {

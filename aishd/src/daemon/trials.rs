@@ -1,12 +1,13 @@
 //! Where commands are tried, and what the daemon before this one left of that.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use aish_proto::id::ChangesId;
 use aishd_conversation::directory::ConversationDirectory;
 use aishd_log::run_changes::of_run;
-use aishd_rules::boundary::BoundaryGround;
+use aishd_profile::ProfileGround;
 use aishd_tools::trial::TrialRoom;
 use anyhow::Context as _;
 
@@ -14,17 +15,20 @@ use super::DaemonPaths;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Where their layers are.
+pub(super) fn directory(around: &DaemonPaths) -> anyhow::Result<PathBuf> {
+    let state = std::fs::canonicalize(&around.state_dir);
+    Ok(state
+        .context("look at the state directory")?
+        .join("changes"))
+}
+
 pub(super) async fn open(
     around: &DaemonPaths,
-    ground: &BoundaryGround,
+    profiles: ProfileGround,
 ) -> anyhow::Result<TrialRoom> {
-    let state = std::fs::canonicalize(&around.state_dir);
-    let directory = state
-        .context("look at the state directory")?
-        .join("changes");
-    let (home, own) = (ground.home.clone(), ground.own.clone());
-    let opened =
-        tokio::task::spawn_blocking(move || TrialRoom::open(&directory, home, own)).await?;
+    let directory = directory(around)?;
+    let opened = tokio::task::spawn_blocking(move || TrialRoom::open(&directory, profiles)).await?;
     opened.context("open the layers of what is tried")
 }
 

@@ -33,6 +33,7 @@ pub use aishd_mcp::{
 use aishd_mcp::{FailureSide, ToolCallError};
 use aishd_mcp_messages::server::{ServerPhase, ServerSnapshot};
 use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
+use aishd_profile::ProfileGround;
 use aishd_rules::catalog::Catalog;
 use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::gate::ApprovedCall;
@@ -43,7 +44,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::registry::{CallContext, ManifestRunner, RunnerJob};
+use self::registry::{CallContext, CallPlace, ManifestRunner, RunnerJob};
 use self::result::judged;
 pub use self::result::{CallProgress, ToolOutput, returned};
 use self::trial::{Trial, TrialRoom};
@@ -239,8 +240,13 @@ impl ToolRunner {
 
     /// Runs a program of a manifest to its end; dropped, it is ended. `context` has what its manifest reads, as far as it
     /// is there.
-    pub async fn run(&self, job: &RunnerJob, cwd: &str, context: &CallContext) -> ToolOutput {
-        self.runner.run(job, cwd, context).await
+    pub async fn run(
+        &self,
+        job: &RunnerJob,
+        place: &CallPlace,
+        context: &CallContext,
+    ) -> ToolOutput {
+        self.runner.run(job, place, context).await
     }
 
     /// Variables that every command has.
@@ -278,8 +284,12 @@ impl ToolRunner {
 
     /// Why nothing can be tried here.
     pub async fn misses_for_trials(&self, room: &TrialRoom) -> Option<String> {
-        let missing = room.missing(self.runner.children()).await;
-        missing.map(str::to_owned)
+        room.missing().await
+    }
+
+    /// What programs under a profile are started with.
+    pub fn profiles(&self) -> &ProfileGround {
+        self.runner.profiles()
     }
 
     /// Runs a command in the layers of a trial to its end, or until it is cancelled, and says what it changed.

@@ -18,13 +18,12 @@ use aishd_log::command_result::CommandResult;
 use aishd_log::time::Timestamp;
 use aishd_log::tried::ChangeSummary;
 use aishd_platform::{clock, failpoint};
-use aishd_process::Children;
-use aishd_process::contained::{ContainedNetwork, Containment, Mechanism, WriteLayer};
+use aishd_process::contained::{Containment, Mechanism, WriteLayer};
+use aishd_profile::ProfileGround;
 use aishd_rules::command_setting::CommandSetting;
-use aishd_rules::secrets;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::watch;
 
 use self::told::{few, shown, summary, visible};
 
@@ -53,11 +52,7 @@ struct Room {
     recovered: watch::Sender<bool>,
     /// What the daemon before this one left.
     left: Vec<String>,
-    /// Why this machine's kernel cannot hold a trial; found out by the first who asks.
-    missing: OnceCell<Option<String>>,
-    home: Option<PathBuf>,
-    /// aish's own files.
-    own: Vec<PathBuf>,
+    profiles: ProfileGround,
 }
 
 /// A trial that can begin.
@@ -111,12 +106,8 @@ pub enum ChangeFailure {
 }
 
 impl TrialRoom {
-    /// `directory` is made where it is missing. `own` is what is aish's, and hidden from what is tried.
-    pub fn open(
-        directory: &Path,
-        home: Option<PathBuf>,
-        own: Vec<PathBuf>,
-    ) -> Result<Self, LayerSetError> {
+    /// `directory` is made where it is missing.
+    pub fn open(directory: &Path, profiles: ProfileGround) -> Result<Self, LayerSetError> {
         let layers = LayerStore::open(directory)?;
         Ok(Self(Arc::new(Room {
             held: Mutex::default(),
@@ -125,31 +116,27 @@ impl TrialRoom {
             left: layers.list()?,
             layers,
             directory: directory.to_owned(),
-            missing: OnceCell::new(),
-            home,
-            own,
+            profiles,
         })))
     }
 
     /// Why nothing can be tried here, as a real child has found out.
-    pub async fn missing(&self, children: &Children) -> Option<&str> {
-        let probe = async {
-            if failpoint::misses("trial") {
-                return Some("it is switched off".to_owned());
-            }
-            let probe = children.probe_containment(&self.0.directory).await;
-            let needed = [&probe.user_namespaces, &probe.overlay, &probe.seccomp];
-            needed.into_iter().find_map(|it| match it {
-                Mechanism::Missing(why) => Some(why.clone()),
-                Mechanism::Found(_) => None,
-            })
-        };
-        self.0.missing.get_or_init(|| probe).await.as_deref()
+    pub async fn missing(&self) -> Option<String> {
+        self.0.profiles.probe().await;
+        self.known_missing()
     }
 
     /// The same as far as somebody has asked.
-    pub fn known_missing(&self) -> Option<&str> {
-        self.0.missing.get()?.as_deref()
+    pub fn known_missing(&self) -> Option<String> {
+        if failpoint::misses("trial") {
+            return Some("it is switched off".to_owned());
+        }
+        let probe = self.0.profiles.known()?;
+        let needed = [&probe.user_namespaces, &probe.overlay, &probe.seccomp];
+        needed.into_iter().find_map(|it| match it {
+            Mechanism::Missing(why) => Some(why.clone()),
+            Mechanism::Found(_) => None,
+        })
     }
 
     /// Ends what the last daemon was doing to files, so that each keep is whole or as before, and says what it did. Of the
@@ -235,27 +222,20 @@ impl TrialRoom {
 
     /// Around a command that changes nothing but layers.
     fn containment(&self, setting: &CommandSetting, layers: Vec<WriteLayer>) -> Containment {
-        let configured = setting.variables.get("XDG_CONFIG_HOME");
-        let configurations: Vec<PathBuf> = configured
-            .filter(|it| it.starts_with('/'))
-            .map(|it| real(Path::new(it)))
-            .into_iter()
-            .collect();
         let cwd = real(Path::new(&setting.cwd));
         let projects: Vec<PathBuf> = cwd.ancestors().map(Path::to_owned).collect();
-        let mut masks = secrets::places(&self.homes(setting), &configurations, &projects);
-        masks.extend(self.0.own.iter().cloned());
+        let homes = self.homes(setting);
         Containment {
             layers,
-            write: vec![],
-            masks,
-            network: ContainedNetwork::Nothing,
+            masks: (self.0.profiles).masks(&homes, &setting.variables, &projects),
+            ..Containment::default()
         }
     }
 
     fn homes(&self, setting: &CommandSetting) -> Vec<PathBuf> {
         let given = setting.home().map(|it| real(Path::new(it)));
-        let homes = self.0.home.iter().cloned().chain(given);
+        let homes = self.0.profiles.home().map(Path::to_owned);
+        let homes = homes.into_iter().chain(given);
         outermost(homes.collect())
     }
 

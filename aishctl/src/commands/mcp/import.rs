@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use aish_proto::mcp::{Import, List, McpImportParams, McpImportResult};
+use aish_proto::mcp::{Import, List, McpImportParams, McpImportResult, Profile};
 use aish_proto::method::Empty;
+use clap::Args;
 use serde::Serialize;
 
+use super::contain;
 use crate::client::connect::Caller;
 use crate::client::daemon_link::DaemonWait;
 use crate::command_output::PrintResult;
@@ -30,6 +32,18 @@ const USUAL: [&str; 10] = [
     "~/.erasmus/mcp/config.json",
 ];
 
+#[derive(Args, Clone, Debug)]
+pub struct ImportServersArgs {
+    /// For example .mcp.json; absent: what the usual files hold (or those of mcp.import)
+    pub file: Option<PathBuf>,
+    /// Into your configuration, where they are connected to from now on
+    #[arg(long, requires = "file")]
+    pub write: bool,
+    /// What the kernel is to hold the programs among them to: read, workspace or open
+    #[arg(long, requires = "file", value_name = "PROFILE", value_parser = contain::profile)]
+    pub contain: Option<Profile>,
+}
+
 /// A file, and what is in it.
 #[derive(Serialize)]
 struct FoundImport {
@@ -50,7 +64,7 @@ pub(super) async fn usual(context: &CommandContext) -> PrintResult {
     files.dedup();
     let mut all = vec![];
     for file in files {
-        let read = read(&context.caller, &file).await;
+        let read = read(&context.caller, &file, None).await;
         let (servers, wrong) = match read {
             Ok(result) => {
                 let each = result.servers.into_iter();
@@ -102,31 +116,48 @@ fn place(context: &CommandContext, name: &str) -> Option<PathBuf> {
 }
 
 /// The tables for the configuration.
-pub(super) async fn print(context: &CommandContext, file: &Path) -> PrintResult {
+pub(super) async fn print(
+    context: &CommandContext,
+    file: &Path,
+    contain: Option<Profile>,
+) -> PrintResult {
     let path = context.around.cwd.join(file);
-    let result = read_only(&context.caller, &path).await?;
+    let result = read_only(&context.caller, &path, contain).await?;
     context.print(&result, || tables(&path, &result))
 }
 
 /// Puts them into the user's configuration.
-pub async fn write(context: config::ConfigContext<'_>, file: &Path) -> Result<Exit, Failure> {
+pub async fn write(
+    context: config::ConfigContext<'_>,
+    args: &ImportServersArgs,
+) -> Result<Exit, Failure> {
+    // Without a file, the arguments are refused.
+    let file = args.file.clone().unwrap_or_default();
     let path = context.around.cwd.join(file);
     let link = context.reach.open(DaemonWait::No).await?;
-    let result = read_only(&link.caller, &path).await?;
+    let result = read_only(&link.caller, &path, args.contain).await?;
     context.add(&tables(&path, &result)).await
 }
 
 /// Where one file is read, what is wrong is of that file.
-async fn read_only(caller: &Caller, path: &Path) -> Result<McpImportResult, Failure> {
+async fn read_only(
+    caller: &Caller,
+    path: &Path,
+    contain: Option<Profile>,
+) -> Result<McpImportResult, Failure> {
     let named = |failure: Failure| {
         let (path, message) = (path.display(), &failure.message);
         let message = format!("cannot import from {path}: {message}");
         Failure { message, ..failure }
     };
-    read(caller, path).await.map_err(named)
+    read(caller, path, contain).await.map_err(named)
 }
 
-async fn read(caller: &Caller, path: &Path) -> Result<McpImportResult, Failure> {
+async fn read(
+    caller: &Caller,
+    path: &Path,
+    contain: Option<Profile>,
+) -> Result<McpImportResult, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(Exit::FAILED, error.to_string())
             .hint("aishctl mcp import lists the files that are there")
@@ -134,6 +165,7 @@ async fn read(caller: &Caller, path: &Path) -> Result<McpImportResult, Failure> 
     let params = McpImportParams {
         path: path.display().to_string(),
         text,
+        contain,
     };
     Ok(caller.call::<Import>(params).await?)
 }

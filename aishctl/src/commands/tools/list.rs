@@ -1,6 +1,7 @@
 //! `tools list|show`: what there is to call, and how it stands to a conversation.
 
 use aish_proto::id::ConversationId;
+use aish_proto::mcp::Profile;
 use aish_proto::tool::{Describe, DescribeParams, List, ToolDescription, ToolListParams};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::table;
+use crate::render::{held_to, table};
 use crate::safe;
 
 const SUMMARY_COLUMNS: usize = 60;
@@ -64,7 +65,8 @@ pub(super) async fn list(context: &CommandContext, provider: Option<&str>) -> Pr
             ]
         };
         let rows: Vec<Vec<String>> = whole.tools.iter().map(row).collect();
-        table::columns(&["tool", "needs", "here", "description"], &rows)
+        let held: Vec<_> = whole.tools.iter().map(|it| it.contain).collect();
+        held_to::columns(&["tool", "needs", "here", "description"], rows, 2, &held)
     })
 }
 
@@ -99,6 +101,11 @@ fn render(tool: &ToolDescription) -> String {
     let (needs, has) = (level(tool.level_required), level(tool.level));
     let provider = &tool.provider;
     text.push_str(&format!("needs level {needs}; {provider} has {has}\n"));
+    match tool.contain {
+        Some(Profile::Read) => text.push_str("held to reading: it writes in a /tmp of its own, sees no keys, and has no network\n"),
+        Some(Profile::Workspace) => text.push_str("held to its directories: it writes there and in a /tmp of its own, sees no keys, and has no network\n"),
+        Some(Profile::Open) | None => {}
+    }
     match &tool.denied {
         Some(rule) => text.push_str(&format!("denied: {}\n", safe::one_line(rule))),
         None if !tool.offered => text.push_str("models are not offered it\n"),

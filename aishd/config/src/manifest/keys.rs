@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use crate::table_reader::{
     KeyKind, KeyLeaf, KeyPart, TableEntry, TableReader, ValueMisread, join, tables,
 };
-use crate::value::{SecretText, TimeSpan, WholeNumber};
+use crate::value::{Contain, SecretText, TimeSpan, WholeNumber};
 
 tables! {
     /// A tool that is a program, in TOML. An unknown key is an error.
@@ -33,6 +33,12 @@ tables! {
         path: KeyLeaf<PathBuf>,
         /// The working directory: "private" (an empty one, and the default), "conversation", or a path.
         cwd: KeyLeaf<PathBuf>,
+        /// What the kernel holds its calls to: "read" (it reads all but keys, and writes in a /tmp of its own), "workspace" (and in
+        /// the conversation's directories and what `write` names), both without a network, or "open". When it is not said:
+        /// read for level 1, workspace for level 2, open for level 3 and for scripts with packages.
+        contain: KeyLeaf<Contain>,
+        /// Files and directories that it may write besides, in a workspace.
+        write: KeyLeaf<Vec<String>>,
         /// Its variables, besides PATH, HOME and the like. `${NAME}` and `${NAME:-default}` stand for variables of the
         /// daemon. Their values are never shown.
         env: BTreeMap<String, KeyLeaf<SecretText>>,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use aishd_log::access::Access;
 use aishd_log::invisible_characters::{any_hides, hides};
+use aishd_log::profile::Profile;
 use aishd_log::resource::ResourceName;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, ToolName};
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 use toml::de::DeTable;
 
 use self::keys::{File, JsonTree, ShortFields};
+use super::contain;
 use super::fault::Fault;
 use super::file::{self, FileNeed};
 use super::source::{ConfigOrigin, SourcePlace, SourceText};
@@ -130,6 +132,7 @@ impl ManifestCheck<'_> {
             .filter_map(|(at, it)| self.capability(at, it, name.as_ref(), &mut names))
             .collect();
         let reads = self.reads(said_in);
+        let (contain, write) = self.contain(said_in, program.as_ref());
         let env = said_in.env.iter();
         let env =
             env.filter_map(|(name, leaf)| Some((name.clone(), leaf.as_ref()?.value.0.clone())));
@@ -140,6 +143,8 @@ impl ManifestCheck<'_> {
             file: self.file.to_path_buf(),
             program: program?,
             cwd,
+            contain,
+            write,
             env: env.collect(),
             limits: limits(&said_in.limits),
             reads,
@@ -321,6 +326,29 @@ impl ManifestCheck<'_> {
             self.wrong(&said.place, format!("`reads`: at most {MOST_READS} names"));
         }
         names.into_iter().collect()
+    }
+
+    fn contain(
+        &mut self,
+        said_in: &File,
+        program: Option<&ManifestProgram>,
+    ) -> (Option<Profile>, Vec<PathBuf>) {
+        let profile = said_in.contain.as_ref().map(|it| it.value.profile());
+        let has_packages = program.is_some_and(ManifestProgram::has_packages);
+        if let Some(contain) = &said_in.contain
+            && has_packages
+            && profile != Some(Profile::Open)
+        {
+            let message = "`contain`: a script with packages needs uv's cache and the network, so it can only be \"open\"";
+            self.wrong(&contain.place, message);
+        }
+        let held = match profile {
+            None if has_packages => Some(Profile::Open),
+            None | Some(Profile::Workspace) => None,
+            narrow @ Some(Profile::Read | Profile::Open) => narrow,
+        };
+        let write = contain::widened("write", &said_in.write, held, &mut self.faults);
+        (profile, write)
     }
 
     fn cwd(&mut self, said_in: &File) -> CallDirectory {

@@ -14,13 +14,18 @@ impl Folder {
     }
 
     fn read(&self, text: &str) -> (Option<Manifest>, Vec<String>) {
+        self.read_where(text, &["sh"])
+    }
+
+    /// Where programs of these names are installed.
+    fn read_where(&self, text: &str, names: &[&str]) -> (Option<Manifest>, Vec<String>) {
         let file = self.0.path().join("t.toml");
         let source = SourceText::new(
             ConfigOrigin::File("t.toml".into()),
             Readers::Private,
             text.to_owned(),
         );
-        let find = |name: &str| (name == "sh").then(|| PathBuf::from("/bin/sh"));
+        let find = |name: &str| names.contains(&name).then(|| PathBuf::from("/bin/sh"));
         let ManifestRead {
             manifest, faults, ..
         } = read(&source, &file, &find);
@@ -93,6 +98,44 @@ fn a_manifest_says_what_runs_and_what_it_can_do() {
     assert_eq!(expected, echo.input);
     assert_eq!(serde_json::json!({"type": "object"}), any.input);
     assert!(!format!("{manifest:?}").contains("${B"));
+}
+
+#[test]
+fn what_holds_it_is_read_and_packages_are_not_held() {
+    let head = "name = \"t\"\nruntime = \"process\"\ncommand = \"sh\"\n";
+    let tail = "[[capability]]\nname = \"x\"\nlevel = 2\n";
+    let folder = Folder::new();
+    let (manifest, faults) = folder.read(&format!("{head}write = [\"/srv/x\"]\n{tail}"));
+    assert_eq!(Vec::<String>::new(), faults);
+    let manifest = manifest.unwrap();
+    assert_eq!(
+        (None, vec![PathBuf::from("/srv/x")]),
+        (manifest.contain, manifest.write)
+    );
+    for (said, fault) in [
+        (
+            "contain = \"read\"\nwrite = [\"/srv/x\"]\n",
+            "t.toml:5:9: `write` goes with `contain = \"workspace\"`, and that is \"read\"",
+        ),
+        (
+            "contain = \"all\"\n",
+            "t.toml:4:11: `contain`: expected one of read, workspace, open",
+        ),
+        (
+            "contain = \"workspace\"\nwrite = [\"x\"]\n",
+            "t.toml:5:9: `write`: expected absolute paths, or some that begin with ~/",
+        ),
+    ] {
+        check(&format!("{head}{said}{tail}"), &[fault]);
+    }
+    let script = "# /// script\n# dependencies = [\"requests\"]\n# ///\n";
+    std::fs::write(folder.0.path().join("tool.sh"), script).unwrap();
+    let uv = "name = \"t\"\nruntime = \"python-uv-script\"\nscript = \"tool.sh\"\n";
+    let (_, faults) = folder.read_where(&format!("{uv}contain = \"read\"\n{tail}"), &["uv"]);
+    let refused = faults
+        .iter()
+        .any(|it| it.contains("it can only be \"open\""));
+    assert!(refused, "{faults:?}");
 }
 
 #[test]

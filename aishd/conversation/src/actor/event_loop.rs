@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aish_proto::id::TurnId;
 use aishd_model::reply::RequestFailure;
+use aishd_tools::registry::CallPlace;
 use aishd_turn::turn::{Effect, Step, StreamId, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
@@ -249,7 +250,10 @@ impl Conversation {
                     conversation: self.id,
                     head: self.state.last_seq,
                     call,
-                    cwd: self.state.cwd.clone(),
+                    place: CallPlace {
+                        cwd: self.state.cwd.clone(),
+                        roots: self.roots(),
+                    },
                     needs: self.services.policy.borrow().needs(&go.tool),
                     go: *go,
                     tools,

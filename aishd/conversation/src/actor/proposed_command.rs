@@ -72,12 +72,13 @@ impl Conversation {
         let policy = self.services.policy.borrow().clone();
         let models = self.models();
         let none = BoundaryFailures::default();
+        let no_layers = self.services.trials.known_missing();
         let inside = RunContainment {
             ground: &self.services.ground,
             widened: &models.norris.widened,
             failures: self.turn.as_ref().map_or(&none, |it| &it.failures),
             contain: self.run_contain(),
-            no_layers: self.services.trials.known_missing(),
+            no_layers: no_layers.as_deref(),
             top: self.turn.as_ref().map(|it| it.top.as_str()),
         };
         work(CommandGate {

@@ -8,6 +8,7 @@ use aishd_broker::Broker;
 use aishd_log::access::Access;
 use aishd_rules::gate::ApprovedCall;
 use aishd_store::Store;
+use aishd_tools::registry::CallPlace;
 use aishd_tools::{CallWork, ToolOutput, ToolRunner, builtin, returned};
 use aishd_turn::turn::{CallReturn, TurnInput};
 use futures_util::FutureExt as _;
@@ -31,8 +32,8 @@ pub(crate) struct StartedCall {
     /// The log as it was.
     pub(crate) head: Seq,
     pub(crate) call: String,
-    /// The directory of the conversation.
-    pub(crate) cwd: String,
+    /// The directories of the conversation.
+    pub(crate) place: CallPlace,
     pub(crate) go: ApprovedCall,
     pub(crate) tools: ToolRunner,
     pub(crate) store: Store,
@@ -114,7 +115,7 @@ async fn output(started: StartedCall) -> ToolOutput {
         CallWork::Program(job) => {
             let reads = job.manifest.reads.clone();
             match resource::context(started.store, started.conversation, reads).await {
-                Ok(context) => started.tools.run(&job, &started.cwd, &context).await,
+                Ok(context) => started.tools.run(&job, &started.place, &context).await,
                 Err(output) => output,
             }
         }

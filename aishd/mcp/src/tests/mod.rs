@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio as Pipe};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::profile::ChosenProfile;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::outcome::ToolOutcome;
@@ -25,6 +26,7 @@ use aishd_mcp_messages::settings::{
 };
 use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_process::Children;
+use aishd_profile::ProfileGround;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -106,7 +108,7 @@ fn hub(kept: &Kept, people: People) -> (Hub, Option<Forms>) {
     let (sender, receiver) = mpsc::channel(4);
     let (recalled, keeping) = (kept.clone(), kept.clone());
     let hub = Hub::new(HubParts {
-        children: children(),
+        profiles: ProfileGround::plain(children()),
         environment: Box::new(|name| (name == "LMCP_TOKEN").then(|| "sesame".to_owned())),
         recall: Box::new(move |key| recalled.lock().get(key).cloned()),
         keep: Box::new(move |key, text| {
@@ -146,6 +148,7 @@ fn python(mode: &str) -> StdioServerSettings {
         ],
         env: BTreeMap::new(),
         cwd: None,
+        contain: ChosenProfile::default(),
     }
 }
 

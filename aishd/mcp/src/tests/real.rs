@@ -3,6 +3,8 @@
 use std::net::TcpListener;
 use std::path::Path;
 
+use aishd_log::profile::Profile;
+
 use super::*;
 
 /// Where they are installed; `None` where they are not, which is said.
@@ -33,6 +35,7 @@ fn node(prepared: &Path, package: &str, args: &[&str]) -> StdioServerSettings {
             .collect(),
         env: BTreeMap::new(),
         cwd: None,
+        contain: ChosenProfile::default(),
     }
 }
 
@@ -46,6 +49,7 @@ fn wheel(prepared: &Path, program: &str, args: &[&str]) -> StdioServerSettings {
         args: args.iter().map(|it| (*it).to_owned()).collect(),
         env: BTreeMap::new(),
         cwd: None,
+        contain: ChosenProfile::default(),
     }
 }
 
@@ -217,6 +221,31 @@ async fn files_are_read_and_written() {
     };
     assert_eq!(Some(true), hints("a__read_text_file").read_only);
     assert_eq!(Some(false), hints("a__write_file").read_only);
+}
+
+/// A server that would write anywhere is held by the kernel.
+#[tokio::test]
+async fn files_are_written_in_the_workspace_and_nowhere_else() {
+    let Some(prepared) = prepared() else { return };
+    let [inside, outside] = [(); 2].map(|()| tempfile::tempdir_in("/var/tmp").unwrap());
+    let [top, other] = [&inside, &outside].map(|it| it.path().canonicalize().unwrap());
+    let args = [&top, &other].map(|it| it.to_str().unwrap());
+    let bench = bench(StdioServerSettings {
+        cwd: Some(top.clone()),
+        contain: ChosenProfile {
+            profile: Profile::Workspace,
+            write: vec![],
+        },
+        ..node(&prepared, "server-filesystem", &args)
+    })
+    .await;
+    bench.ready().await;
+    let note = |top: &Path| json!({"path": top.join("note.txt"), "content": "buy milk\n"});
+    let written = json_of(&bench, "write_file", note(&top)).await;
+    assert!(written.contains("Successfully wrote"), "{written}");
+    let refused = json_of(&bench, "write_file", note(&other)).await;
+    assert!(refused.contains("EROFS"), "{refused}");
+    assert!(!other.join("note.txt").exists());
 }
 
 /// Crash and restart: the process is killed, and what it kept is there again.

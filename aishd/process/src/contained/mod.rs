@@ -40,6 +40,12 @@ pub struct Containment {
     pub layers: Vec<WriteLayer>,
     /// Directories, and files, that it may write for real.
     pub write: Vec<PathBuf>,
+    /// Directories, and files, that it may read also where they are below a directory of its own (`/tmp`, `/run`), which would
+    /// hide them. Masks hide what is in them.
+    pub read: Vec<PathBuf>,
+    /// What is to be started, and what that is told to read: files and directories that are to be read also where a mask
+    /// around them would hide them. What else is in that mask stays hidden.
+    pub programs: Vec<PathBuf>,
     /// Hidden, if they are there: a directory is empty then and a file cannot be read. Where a link leads, that is hidden.
     /// These come last, so a mask within a layer or a writable directory holds, and one around it hides it as well.
     pub masks: Vec<PathBuf>,

@@ -6,13 +6,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, mount_change};
 
 use super::mount_table::{self, MountAccess, depth, is_plain};
 use super::own_trees::{self, EmptyMasks};
-use super::placed::{self, LayerLocks, copy, put};
+use super::placed::{self, LayerLocks, PlacedMount, copy, put};
 use super::{Containment, ContainmentPart};
 use crate::spec::StartFailure;
 
@@ -60,24 +61,32 @@ pub(super) fn arrange(
     check(wanted)?;
     let alone = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     mount_change("/", alone).map_err(|error| failed(error.into()))?;
-    let (writable, locks) = placed::prepare(wanted)?;
+    let (prepared, locks) = placed::prepare(wanted)?;
     let brought = own_trees::bring().map_err(failed)?;
     mount_table::hold(Path::new("/"), MountAccess::ReadOnly).map_err(failed)?;
     let empty = EmptyMasks::make().map_err(failed)?;
     own_trees::own_devices(&brought).map_err(failed)?;
-    if !is_written(wanted, Path::new("/tmp")) {
+    if !is_placed(wanted, Path::new("/tmp")) {
         own_trees::own_temporary().map_err(failed)?;
     }
     own_trees::own_run(&brought).map_err(failed)?;
-    for it in &writable {
+    for it in &prepared.places {
         placed::place(it).map_err(failed)?;
     }
     own_trees::own_processes()
         .map_err(|error| StartFailure::of(ContainmentPart::Processes, &error))?;
     let ours = wanted.layers.iter().flat_map(|it| [&it.upper, &it.work]);
     let masks = wanted.masks.iter().chain(ours).map(PathBuf::as_path);
+    let mut with_room = vec![];
     for path in MACHINE.map(Path::new).into_iter().chain(masks) {
-        mask(path, &empty, OFlags::empty()).map_err(|error| failed(error).at(path))?;
+        let masked = mask(path, &empty, &prepared.programs);
+        with_room.extend(masked.map_err(|error| failed(error).at(path))?);
+    }
+    for it in &prepared.programs {
+        placed::place(it).map_err(|error| failed(error).at(it.at.as_path()))?;
+    }
+    for path in &with_room {
+        mount_table::hold(path, MountAccess::ReadOnly).map_err(failed)?;
     }
     for path in sockets {
         mask_socket(path, &empty).map_err(|error| failed(error).at(path))?;
@@ -87,10 +96,10 @@ pub(super) fn arrange(
 
 /// That each place is one that can be held, and that no two are the same.
 fn check(wanted: &Containment) -> Result<(), StartFailure> {
-    let written = written(wanted).collect::<Vec<_>>();
-    for (at, path) in written.iter().enumerate() {
+    let placed = placed(wanted).collect::<Vec<_>>();
+    for (at, path) in placed.iter().enumerate() {
         let own = ["/dev", "/proc", "/run"].map(Path::new);
-        if own.contains(path) || written[..at].contains(path) {
+        if own.contains(path) || placed[..at].contains(path) {
             let refused = io::Error::from(Errno::INVAL);
             return Err(StartFailure::of(ContainmentPart::Places, &refused).at(path));
         }
@@ -104,27 +113,48 @@ fn check(wanted: &Containment) -> Result<(), StartFailure> {
     Ok(())
 }
 
-fn written(wanted: &Containment) -> impl Iterator<Item = &Path> {
-    let layers = wanted.layers.iter().map(|it| it.lower.as_path());
-    layers.chain(wanted.write.iter().map(PathBuf::as_path))
+fn placed(wanted: &Containment) -> impl Iterator<Item = &Path> {
+    let layers = wanted.layers.iter().map(|it| &it.lower);
+    let others = wanted.write.iter().chain(&wanted.read);
+    layers.chain(others).map(PathBuf::as_path)
 }
 
-fn is_written(wanted: &Containment, path: &Path) -> bool {
-    written(wanted).any(|it| it == path)
+fn is_placed(wanted: &Containment, path: &Path) -> bool {
+    placed(wanted).any(|it| it == path)
 }
 
-/// Hides what a path leads to, if there is something.
-fn mask(path: &Path, empty: &EmptyMasks, how: OFlags) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | how;
-    let target = match openat(CWD, path, flags, Mode::empty()) {
-        Ok(target) => target,
-        // Where we cannot go, what we start cannot either.
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(()),
-        Err(error) => return Err(error.into()),
+/// Hides what a path leads to, if there is something. Returns where that is, if something is to be seen in it all the same.
+fn mask(path: &Path, empty: &EmptyMasks, programs: &[PlacedMount]) -> io::Result<Option<PathBuf>> {
+    let Some(target) = there(path, OFlags::empty())? else {
+        return Ok(None);
     };
-    let source = match FileType::from_raw_mode(fstat(&target)?.st_mode) {
-        FileType::Directory => &empty.directory,
-        _any_other => &empty.file,
+    let is_directory = FileType::from_raw_mode(fstat(&target)?.st_mode) == FileType::Directory;
+    // A program stands where no link leads, and so does what hides it.
+    let has_room = is_directory && !programs.is_empty();
+    let real = has_room.then(|| std::fs::canonicalize(path)).transpose()?;
+    if let Some(real) = real.filter(|real| programs.iter().any(|it| it.at.starts_with(real))) {
+        put(own_trees::empty_with_room()?, target)?;
+        return Ok(Some(real));
+    }
+    hide(target, is_directory, empty)?;
+    Ok(None)
+}
+
+fn there(path: &Path, how: OFlags) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | how;
+    match openat(CWD, path, flags, Mode::empty()) {
+        Ok(target) => Ok(Some(target)),
+        // Where we cannot go, what we start cannot either.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn hide(target: OwnedFd, is_directory: bool, empty: &EmptyMasks) -> io::Result<()> {
+    let source = if is_directory {
+        &empty.directory
+    } else {
+        &empty.file
     };
     put(copy(source, OpenTreeFlags::empty())?, target)
 }
@@ -135,7 +165,14 @@ fn mask_socket(path: &Path, empty: &EmptyMasks) -> io::Result<()> {
     if !is_socket {
         return Ok(());
     }
-    mask(path, empty, OFlags::NOFOLLOW)
+    let Some(target) = there(path, OFlags::NOFOLLOW)? else {
+        return Ok(());
+    };
+    match hide(target, false, empty) {
+        // Whoever bound it has just removed it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        hidden => hidden,
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, OpenTreeFlags, mount, mount_bind, mount_remount};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen, mount, mount_bind, mount_remount,
+};
 use rustix::process::geteuid;
 
 use super::placed::{copy, put};
@@ -130,6 +133,18 @@ pub(super) fn own_devices(brought: &BroughtAlong) -> io::Result<()> {
     )?;
     let read_only = NO_PROGRAMS | MountFlags::RDONLY | MountFlags::BIND;
     Ok(mount_remount(dev, read_only, "")?)
+}
+
+/// An empty directory in which something can be put in place, by us and not by the child.
+pub(super) fn empty_with_room() -> io::Result<OwnedFd> {
+    let tree = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&tree, "mode", "0555")?;
+    fsconfig_set_string(&tree, "size", "64k")?;
+    fsconfig_create(&tree)?;
+    let held = MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    Ok(fsmount(&tree, FsMountFlags::FSMOUNT_CLOEXEC, held)?)
 }
 
 pub(super) fn own_temporary() -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! What a child may write: overlays and directories as they are, made while everything is still as it was outside and put
-//! in place when the rest is read-only.
+//! What a child may write or has to see: overlays and directories as they are, made while everything is still as it was
+//! outside and put in place when the rest is read-only.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -26,9 +26,18 @@ const LAYER_PAUSE: Duration = Duration::from_millis(1);
 
 /// Something that can be mounted, and where.
 pub(super) struct PlacedMount {
-    at: PathBuf,
+    pub(super) at: PathBuf,
     mount: OwnedFd,
     is_directory: bool,
+    access: MountAccess,
+}
+
+/// What has been opened for a child, in the order in which it comes to its place.
+pub(super) struct PreparedMounts {
+    /// Beneath the masks.
+    pub(super) places: Vec<PlacedMount>,
+    /// Over them.
+    pub(super) programs: Vec<PlacedMount>,
 }
 
 /// As long as this is held, no other child has one of these layers.
@@ -36,10 +45,8 @@ pub(super) struct LayerLocks {
     _held: Vec<OwnedFd>,
 }
 
-/// Makes all that a containment lets be written, those further up first.
-pub(super) fn prepare(
-    wanted: &Containment,
-) -> Result<(Vec<PlacedMount>, LayerLocks), StartFailure> {
+/// Makes all that a containment lets be written or seen, those further up first.
+pub(super) fn prepare(wanted: &Containment) -> Result<(PreparedMounts, LayerLocks), StartFailure> {
     let mut all = vec![];
     let mut held = vec![];
     for layer in &wanted.layers {
@@ -53,22 +60,38 @@ pub(super) fn prepare(
             at: layer.lower.clone(),
             mount,
             is_directory: true,
+            access: MountAccess::AsItIs,
         });
     }
-    for path in &wanted.write {
-        let failed = |error: io::Error| StartFailure::of(ContainmentPart::Places, &error).at(path);
-        let place = straight(path).map_err(failed)?;
-        let about = rustix::fs::fstat(&place).map_err(|error| failed(error.into()))?;
-        let kind = rustix::fs::FileType::from_raw_mode(about.st_mode);
-        all.push(PlacedMount {
-            at: path.clone(),
-            mount: copy(&place, OpenTreeFlags::AT_RECURSIVE)
-                .map_err(|error| failed(error.into()))?,
-            is_directory: kind == rustix::fs::FileType::Directory,
-        });
+    let write = wanted.write.iter().map(|it| (it, MountAccess::AsItIs));
+    let read = wanted.read.iter().map(|it| (it, MountAccess::ReadOnly));
+    for (path, access) in write.chain(read) {
+        all.push(as_it_is(path, access)?);
     }
-    all.sort_by_key(|it| depth(&it.at));
-    Ok((all, LayerLocks { _held: held }))
+    let programs = wanted.programs.iter();
+    let programs = programs.map(|it| as_it_is(it, MountAccess::ReadOnly));
+    let mut programs = programs.collect::<Result<Vec<_>, _>>()?;
+    for list in [&mut all, &mut programs] {
+        list.sort_by_key(|it| depth(&it.at));
+    }
+    let prepared = PreparedMounts {
+        places: all,
+        programs,
+    };
+    Ok((prepared, LayerLocks { _held: held }))
+}
+
+fn as_it_is(path: &Path, access: MountAccess) -> Result<PlacedMount, StartFailure> {
+    let failed = |error: io::Error| StartFailure::of(ContainmentPart::Places, &error).at(path);
+    let place = straight(path).map_err(failed)?;
+    let about = rustix::fs::fstat(&place).map_err(|error| failed(error.into()))?;
+    let kind = rustix::fs::FileType::from_raw_mode(about.st_mode);
+    Ok(PlacedMount {
+        at: path.to_owned(),
+        mount: copy(&place, OpenTreeFlags::AT_RECURSIVE).map_err(|error| failed(error.into()))?,
+        is_directory: kind == rustix::fs::FileType::Directory,
+        access,
+    })
 }
 
 /// Puts it where it belongs.
@@ -82,7 +105,7 @@ pub(super) fn place(it: &PlacedMount) -> io::Result<()> {
         target => target?,
     };
     put(&it.mount, &target)?;
-    mount_table::hold(&it.at, MountAccess::AsItIs)
+    mount_table::hold(&it.at, it.access)
 }
 
 /// A way to a place in a directory of the child's own.

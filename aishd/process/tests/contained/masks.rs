@@ -14,6 +14,14 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_is_masked_cannot_be_had_by_any_name", by_any_name),
     ("a_mask_cannot_be_moved_away_or_removed", stays),
     ("what_is_not_there_needs_no_mask", missing),
+    (
+        "a_program_in_what_is_masked_runs_and_nothing_beside_it_is_seen",
+        programs,
+    ),
+    (
+        "what_is_to_be_read_in_tmp_is_there_and_nothing_beside_it",
+        in_tmp,
+    ),
 ];
 
 fn scene(user: crate::place::User) -> (Place, Containment) {
@@ -115,4 +123,52 @@ fn missing() {
     contained.masks.push(place.path("home/.netrc/below-a-file"));
     contained.masks.push(place.path("home/.ssh"));
     assert_eq!("", place.well("ls -A ~/.ssh", contained));
+}
+
+fn programs() {
+    for user in USERS {
+        let (place, mut contained) = scene(user);
+        place.write("home/.ssh/tools/tool", "#!/bin/sh\necho ran\n");
+        place.write("home/.ssh/tools/beside", SECRET);
+        place.give();
+        let tool = place.path("home/.ssh/tools/tool");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&tool, mode).unwrap();
+        contained.programs = vec![tool];
+        let well = |script: &str| place.well(script, contained.clone());
+        assert_eq!("ran\n", well("~/.ssh/tools/tool"));
+        assert_eq!("tools\ntool\n", well("ls -A ~/.ssh; ls -A ~/.ssh/tools"));
+        for script in [
+            "echo more >>~/.ssh/tools/tool",
+            "touch ~/.ssh/new",
+            "touch ~/.ssh/tools/new",
+            "rm ~/.ssh/tools/tool",
+            "chmod 777 ~/.ssh/tools",
+        ] {
+            let ran = place.run(script, contained.clone());
+            assert_ne!(ChildExit::Code(0), ran.exit, "{user:?} {script}");
+        }
+    }
+}
+
+fn in_tmp() {
+    let (place, mut contained) = scene(crate::place::User::Ours);
+    let shown = tempfile::tempdir_in("/tmp").unwrap();
+    let hidden = tempfile::tempdir_in("/tmp").unwrap();
+    std::fs::create_dir(shown.path().join("work")).unwrap();
+    std::fs::create_dir(shown.path().join("keys")).unwrap();
+    std::fs::write(shown.path().join("keys/key"), SECRET).unwrap();
+    std::fs::write(shown.path().join("file"), "text\n").unwrap();
+    contained.read = vec![shown.path().to_owned()];
+    contained.write.push(shown.path().join("work"));
+    contained.masks.push(shown.path().join("keys"));
+    let (shown, hidden) = (shown.path().display(), hidden.path().display());
+    let script =
+        format!("cat {shown}/file; echo new >{shown}/work/new; ls -A {shown}/keys; touch /tmp/own");
+    assert_eq!("text\n", place.well(&script, contained.clone()));
+    assert!(std::path::Path::new(&format!("{shown}/work/new")).exists());
+    for script in [format!("touch {shown}/new"), format!("ls {hidden}")] {
+        let ran = place.run(&script, contained.clone());
+        assert_ne!(ChildExit::Code(0), ran.exit, "{script}");
+    }
 }

@@ -263,6 +263,17 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             });
             AuditKind::NoticeGiven
         }
+        What::ProgramHeld {
+            provider,
+            profile,
+            landlock,
+        } => {
+            record.provider = provider.map(|it| it.to_string());
+            let second = if landlock { " and Landlock" } else { "" };
+            let by = format!("{profile}, by namespaces, a filter of system calls{second}");
+            record.because = Some(by);
+            AuditKind::ProgramHeld
+        }
         What::AutoApproveSet {
             patterns,
             scope,

@@ -11,12 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
+use aishd_log::profile::Profile;
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::secret_name;
 use aishd_mcp_messages::variable_expansion::expand;
 use aishd_process::Children;
 use aishd_process::child::Child;
 use aishd_process::spec::{self, ChildSpec, StandardStream};
+use aishd_profile::{OWN_TEMPORARY, ProfileGround, ProfileWish};
 use aishd_rules::registry::{
     CallDirectory, Capability, Manifest, ManifestProgram, ScriptNeeds, ScriptRuntime,
 };
@@ -50,7 +52,8 @@ pub type RunnerEnvironment = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// What a runner needs of others.
 pub struct RunnerServices {
-    pub children: Children,
+    /// Starts programs, each under its profile.
+    pub profiles: ProfileGround,
     /// A directory that no other daemon uses.
     pub folder: PathBuf,
     /// The daemon's own variables.
@@ -83,6 +86,22 @@ impl PartialEq for RunnerJob {
     }
 }
 
+/// Where a call of a conversation runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallPlace {
+    /// The conversation's directory.
+    pub cwd: String,
+    /// What it may write in a workspace.
+    pub roots: Vec<PathBuf>,
+}
+
+/// What is started, but for the program itself.
+struct PreparedProgram {
+    args: Vec<String>,
+    /// The copy of its script.
+    script: Option<PathBuf>,
+}
+
 /// A call that gave nothing.
 struct ProgramFailure {
     why: String,
@@ -112,12 +131,21 @@ impl ManifestRunner {
     }
 
     pub(super) fn children(&self) -> &Children {
-        &self.0.children
+        self.0.profiles.children()
+    }
+
+    pub(super) fn profiles(&self) -> &ProfileGround {
+        &self.0.profiles
     }
 
     /// Runs one call to its end. Dropped, everything that it started is ended. Every failure becomes text.
-    pub async fn run(&self, job: &RunnerJob, cwd: &str, context: &CallContext) -> ToolOutput {
-        match self.answer(job, cwd, context).await {
+    pub async fn run(
+        &self,
+        job: &RunnerJob,
+        place: &CallPlace,
+        context: &CallContext,
+    ) -> ToolOutput {
+        match Box::pin(self.answer(job, place, context)).await {
             Ok(output) => output,
             Err(ProgramFailure { why, said }) => {
                 let mut text = format!("[aish] tool {} failed: {why}", job.manifest.name);
@@ -134,12 +162,12 @@ impl ManifestRunner {
     async fn answer(
         &self,
         job: &RunnerJob,
-        cwd: &str,
+        place: &CallPlace,
         context: &CallContext,
     ) -> Result<ToolOutput, ProgramFailure> {
         is_as_found(&job.manifest.program).await?;
         let room = self.open_room().await?;
-        let answered = self.answer_in(&room, job, cwd, context).await;
+        let answered = self.answer_in(&room, job, place, context).await;
         room.close().await;
         answered
     }
@@ -148,21 +176,31 @@ impl ManifestRunner {
         &self,
         room: &WorkDirectory,
         job: &RunnerJob,
-        cwd: &str,
+        place: &CallPlace,
         context: &CallContext,
     ) -> Result<ToolOutput, ProgramFailure> {
         let (manifest, begun) = (&job.manifest, Instant::now());
-        let args = self.prepared(manifest, room).await?;
+        let profile = manifest.profile(&job.capability);
+        let PreparedProgram { args, script } = self.prepared(manifest, room).await?;
+        let mut roots = place.roots.clone();
         let cwd = match &manifest.cwd {
+            CallDirectory::Private if profile != Profile::Open => PathBuf::from(OWN_TEMPORARY),
             CallDirectory::Private => room.work(),
-            CallDirectory::Conversation => PathBuf::from(cwd),
-            CallDirectory::At(path) => path.clone(),
+            CallDirectory::Conversation => PathBuf::from(&place.cwd),
+            CallDirectory::At(path) => {
+                roots.push(path.clone());
+                path.clone()
+            }
         };
         let mut spec = ChildSpec::new(manifest.program.path.display().to_string(), cwd);
         spec.args = args;
         spec.env = self.env(manifest)?;
         let capability = job.capability.name.clone();
         spec.env.insert(CAPABILITY.to_owned(), capability);
+        if profile != Profile::Open && manifest.program.runtime.is_uv() {
+            spec.env
+                .insert("UV_CACHE_DIR".to_owned(), format!("{OWN_TEMPORARY}/uv"));
+        }
         spec.provider = Some(manifest.name.as_str().into());
         spec.limits = spec::KernelLimits {
             processes: manifest.limits.processes,
@@ -173,7 +211,15 @@ impl ManifestRunner {
         let question = contract::question(&job.arguments, reads.then_some(context));
         let limit = manifest.limits.output_bytes;
         let within = manifest.limits.timeout;
-        let (printed, said) = self.printed(&spec, question, limit, within).await?;
+        let wish = ProfileWish {
+            profile,
+            roots: &roots,
+            write: &manifest.write,
+            programs: script.as_slice(),
+            provider: Some(&manifest.name),
+        };
+        let running = self.printed((spec, wish), question, limit, within);
+        let (printed, said) = running.await?;
         let name = format!("{}__{}", manifest.name, job.capability.name);
         let errors = self.last_lines(&said);
         tracing::debug!(tool = %name, ms = begun.elapsed().as_millis(), stderr = %errors, "a call ended");
@@ -211,7 +257,7 @@ impl ManifestRunner {
         &self,
         manifest: &Manifest,
         room: &WorkDirectory,
-    ) -> Result<Vec<String>, ProgramFailure> {
+    ) -> Result<PreparedProgram, ProgramFailure> {
         let program = &manifest.program;
         let copying = |error: io::Error| ProgramFailure::new(format!("copy its script: {error}"));
         match (&program.runtime, &program.script) {
@@ -230,17 +276,25 @@ impl ManifestRunner {
                     self.lock(manifest, &unlocked.copy, &python).await?;
                     unlocked.settle().map_err(copying)?;
                 }
-                Ok(uv::to_run(&placed.path, &python, needs, &program.args))
+                Ok(PreparedProgram {
+                    args: uv::to_run(&placed.path, &python, needs, &program.args),
+                    script: Some(placed.path),
+                })
             }
             (ScriptRuntime::Process | ScriptRuntime::Binary, Some(script)) => {
                 let copy = room.copy(script).map_err(copying)?;
-                let copy = copy.display().to_string();
-                Ok(std::iter::once(copy)
-                    .chain(program.args.iter().cloned())
-                    .collect())
+                let first = copy.display().to_string();
+                let args = std::iter::once(first).chain(program.args.iter().cloned());
+                Ok(PreparedProgram {
+                    args: args.collect(),
+                    script: Some(copy),
+                })
             }
             (ScriptRuntime::Process | ScriptRuntime::Binary | ScriptRuntime::UvScript(_), None) => {
-                Ok(program.args.clone())
+                Ok(PreparedProgram {
+                    args: program.args.clone(),
+                    script: None,
+                })
             }
         }
     }
@@ -280,7 +334,8 @@ impl ManifestRunner {
     ) -> Result<Vec<u8>, ProgramFailure> {
         let mut spec = ChildSpec::new(manifest.program.path.display().to_string(), "/");
         spec.args = arguments;
-        let (printed, said) = self.printed(&spec, vec![], 64 << 10, LOCK_WITHIN).await?;
+        let running = self.printed((spec, ProfileWish::OPEN), vec![], 64 << 10, LOCK_WITHIN);
+        let (printed, said) = running.await?;
         match printed.ended {
             ProgramEnd::Exit(spec::ChildExit::Code(0)) => Ok(printed.bytes),
             ProgramEnd::Exit(_) | ProgramEnd::TooMuch(_) | ProgramEnd::TooLong(_) => {
@@ -309,7 +364,7 @@ impl ManifestRunner {
 
     async fn printed(
         &self,
-        spec: &ChildSpec,
+        (spec, wish): (ChildSpec, ProfileWish<'_>),
         question: Vec<u8>,
         limit: usize,
         within: Duration,
@@ -318,11 +373,14 @@ impl ManifestRunner {
             stdin: StandardStream::Piped,
             stdout: StandardStream::Piped,
             stderr: StandardStream::Piped,
-            ..spec.clone()
+            ..spec
         };
-        let mut child = self.0.children.spawn(&spec).await.map_err(|error| {
+        let spawned = self.0.profiles.spawn(spec, wish).await;
+        let mut child = spawned.map_err(|error| {
             let source = std::error::Error::source(&error).map(|it| format!(": {it}"));
-            ProgramFailure::new(format!("{error}{}", source.unwrap_or_default()))
+            let hint = error.hint().map(|it| format!("; in its manifest: {it}"));
+            let [source, hint] = [source, hint].map(Option::unwrap_or_default);
+            ProgramFailure::new(format!("{error}{source}{hint}"))
         })?;
         let mut heard = HeardOutput::default();
         let listening = timeout(within, heard.listen(&mut child, question, limit));
