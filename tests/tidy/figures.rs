@@ -9,7 +9,7 @@ use aish_testkit::repository;
 use crate::{circles, code};
 
 /// Lines of the product without tests, blank lines and comments.
-const MOST_LINES: usize = 113_700;
+const MOST_LINES: usize = 115_900;
 /// Types whose name another type has too, in percent.
 const MOST_SHARED_NAMES: usize = 3;
 /// Types whose name is one word, in percent.

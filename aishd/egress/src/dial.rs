@@ -215,3 +215,61 @@ async fn open_tunnel(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(addresses: &str, reach: AddressReach, deny: &str, expected: Result<&str, Refusal>) {
+        let addresses = addresses.split_whitespace().map(|it| it.parse().unwrap());
+        let rules = HostRules {
+            deny: deny
+                .split_whitespace()
+                .map(|it| it.parse().unwrap())
+                .collect(),
+            ..HostRules::default()
+        };
+        let left = checked(addresses.collect(), 443, reach, &rules);
+        let left = left.map(|it| {
+            it.iter()
+                .map(|it| it.ip().to_string())
+                .collect::<Vec<_>>()
+                .join(" ")
+        });
+        assert_eq!(expected.map(str::to_owned), left);
+    }
+
+    #[test]
+    fn only_judged_addresses_are_left() {
+        use AddressReach::{Any, Public};
+        check(
+            "1.1.1.1 10.0.0.1 ::1 2606:4700::1",
+            Public,
+            "",
+            Ok("1.1.1.1 2606:4700::1"),
+        );
+        check("1.1.1.1 10.0.0.1 ::1", Any, "", Ok("1.1.1.1 10.0.0.1 ::1"));
+        check("10.0.0.1 ::1", Public, "", Err(Refusal::PrivateAddress));
+        check("1.1.1.1 2.2.2.2", Any, "1.1.1.1", Ok("2.2.2.2"));
+        check(
+            "1.1.1.1 10.0.0.1",
+            Public,
+            "1.1.1.1",
+            Err(Refusal::PrivateAddress),
+        );
+        check(
+            "1.1.1.1 64:ff9b::101:101",
+            Any,
+            "1.1.1.1",
+            Err(Refusal::DeniedByRule),
+        );
+        check("", Any, "", Err(Refusal::NameNotFound));
+    }
+
+    #[test]
+    fn an_address_of_this_machine_is_known() {
+        assert!(is_of_this_machine(Ipv4Addr::LOCALHOST.into()));
+        // In the network of nobody.
+        assert!(!is_of_this_machine(Ipv4Addr::new(192, 0, 2, 1).into()));
+    }
+}

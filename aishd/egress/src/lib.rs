@@ -110,3 +110,6 @@ pub use report::{EgressReport, HostTraffic};
 pub use rules::{AddressReach, HostRules, HostStanding};
 pub use upstream::{Upstream, UpstreamError, UpstreamProxy};
 pub use variables::proxy_variables;
+
+#[cfg(test)]
+mod tests;
