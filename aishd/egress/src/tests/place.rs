@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How long anything is waited for.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) struct Place {
     pub(super) runtime: Runtime,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::place::{Host, Place, counts, echo, head, patterns, rest, settings};
+use super::place::{Host, LIMIT, Place, counts, echo, head, patterns, rest, settings};
 use crate::questions::Questions;
 use crate::{
     EgressSettings, HostAnswer, HostPort, HostScheme, OpenQuestion, QuestionSettings, Refusal,
@@ -39,7 +39,13 @@ impl Asking {
     }
 
     fn question(&mut self) -> OpenQuestion {
-        self.questions.blocking_recv().unwrap()
+        let asked = async { tokio::time::timeout(LIMIT, self.questions.recv()).await };
+        self.place.runtime.block_on(asked).unwrap().unwrap()
+    }
+
+    fn given_up(&self, question: &OpenQuestion) {
+        let given_up = async { tokio::time::timeout(LIMIT, question.given_up()).await };
+        self.place.runtime.block_on(given_up).unwrap();
     }
 
     /// A connection that wants this and waits.
@@ -176,7 +182,7 @@ fn rules_that_change_answer_too() {
         .proxy
         .change_rules(|it| it.allow = patterns(&target));
     assert!(head(&mut client).starts_with("HTTP/1.1 200 "));
-    asking.place.runtime.block_on(question.given_up());
+    asking.given_up(&question);
 }
 
 #[test]
@@ -185,7 +191,7 @@ fn a_question_goes_with_who_waits() {
     let client = asking.wants("example.org:443");
     let question = asking.question();
     drop(client);
-    asking.place.runtime.block_on(question.given_up());
+    asking.given_up(&question);
     // What is asked then is a new question.
     let mut client = asking.wants("example.org:443");
     asking.question().answer(HostAnswer::Deny);
@@ -199,7 +205,7 @@ fn a_question_that_nobody_answers_ends() {
     let said = rest(&mut client);
     assert!(said.starts_with("HTTP/1.1 403 aish: example.org:443 is not allowed for this command: nobody answered in time"));
     let question = asking.question();
-    asking.place.runtime.block_on(question.given_up());
+    asking.given_up(&question);
     // One that is dropped was denied.
     let mut asking = Asking::new(8, LONG);
     let mut client = asking.wants("example.org:443");
