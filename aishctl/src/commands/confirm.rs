@@ -142,9 +142,7 @@ pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> 
                 question::tried::rows(number, &result.tried).join("\n") + "\n"
             })
         }
-        Some(ConfirmCommand::Keep { id, changes, only }) => {
-            keep(context, id, *changes, only).await
-        }
+        Some(ConfirmCommand::Keep { id, changes, only }) => keep(context, id, *changes, only).await,
         Some(ConfirmCommand::Edit {
             id,
             arguments,

@@ -484,7 +484,9 @@ impl PromptQuestion {
         let of_run = question::changes_of(&self.request).map(|it| &it.changed);
         let changed = tried.or(of_run).cloned().unwrap_or_default();
         let names = names.split_whitespace();
-        names.map(|it| question::tried::named(&changed, it)).collect()
+        names
+            .map(|it| question::tried::named(&changed, it))
+            .collect()
     }
 }
 

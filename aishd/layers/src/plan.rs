@@ -87,7 +87,10 @@ impl KeepPlan {
     pub fn changes(&self, layer: usize, path: &RelPath) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|it| it.layer == layer && it.path.is_at_or_below(path))
-            || self.conflicts.iter().any(|it| it.layer == layer && it.path.is_at_or_below(path))
+            || self
+                .conflicts
+                .iter()
+                .any(|it| it.layer == layer && it.path.is_at_or_below(path))
     }
 
     /// Paths that change, each once.

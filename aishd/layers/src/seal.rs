@@ -61,7 +61,8 @@ impl LayerSet {
                 };
                 let known = before.remove(&(layer, found.path.clone()));
                 // What was in a directory before it goes as a whole nobody has looked at yet.
-                let is_deeper = |it: &SealedPath| it.print.inside.is_none() && depth == Depth::AllInside;
+                let is_deeper =
+                    |it: &SealedPath| it.print.inside.is_none() && depth == Depth::AllInside;
                 let begun = match &known {
                     Some(known) if !is_deeper(known) => None,
                     Some(_) => Some(run_begun),

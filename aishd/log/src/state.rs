@@ -339,7 +339,9 @@ impl ConversationState {
         self.confirms.clear();
         // What runs changed is asked about anew.
         let ended = RunChangesStage::Ended;
-        self.run_changes.iter_mut().for_each(|it| it.stage = ended.clone());
+        self.run_changes
+            .iter_mut()
+            .for_each(|it| it.stage = ended.clone());
         self.queue.clear();
         self.norris = None;
         self.running = None;

@@ -226,7 +226,9 @@ mod tests {
             setting(&[("LANG", "C"), ("PATH", "/evil")], "/w").digest("ls"),
             setting(&[("LANG", "C"), ("SHELL", "/bin/bash")], "/w").digest("ls"),
             masked.digest("ls"),
-            plain.held(CommandHold::Wall(Arc::new(a_boundary(&plain)))).digest("ls"),
+            plain
+                .held(CommandHold::Wall(Arc::new(a_boundary(&plain))))
+                .digest("ls"),
         ] {
             assert_ne!(base, other);
         }

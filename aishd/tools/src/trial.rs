@@ -249,7 +249,9 @@ impl TrialRoom {
         let choice = choice(&set, only)?;
         let plan = self.0.layers.plan(&set, &choice).map_err(other)?;
         if let KeepChoice::Paths(paths) = &choice
-            && let Some(at) = paths.iter().position(|(layer, path)| !plan.changes(*layer, path))
+            && let Some(at) = paths
+                .iter()
+                .position(|(layer, path)| !plan.changes(*layer, path))
         {
             let why = format!("nothing was changed at {}", only[at]);
             return Err(ChangeFailure::Other(why));

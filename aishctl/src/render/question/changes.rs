@@ -95,7 +95,11 @@ mod tests {
                 refused: vec![],
             },
         });
-        with_subject(request("", "{}", 0), subject, &[Decision::Keep, Decision::Deny])
+        with_subject(
+            request("", "{}", 0),
+            subject,
+            &[Decision::Keep, Decision::Deny],
+        )
     }
 
     #[test]

@@ -66,7 +66,11 @@ pub fn named(changed: &ChangeSummary, word: &str) -> String {
         let end = path.strip_suffix(word);
         end.is_some_and(|it| it.is_empty() || it.ends_with('/'))
     };
-    let mut found = changed.listed.iter().map(|it| &it.path).filter(|it| means(it));
+    let mut found = changed
+        .listed
+        .iter()
+        .map(|it| &it.path)
+        .filter(|it| means(it));
     match (found.next(), found.next()) {
         (Some(path), None) => path.clone(),
         _ => word.to_owned(),

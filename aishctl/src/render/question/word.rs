@@ -3,7 +3,7 @@
 use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
 
-use super::{changes_of, can_be_tried, decision_for, file_diff, holds_up, wants_whole_word};
+use super::{can_be_tried, changes_of, decision_for, file_diff, holds_up, wants_whole_word};
 
 /// Words that answer some question, or lead on at it.
 const ANSWERS: [&str; 21] = [

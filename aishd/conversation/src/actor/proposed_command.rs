@@ -7,12 +7,12 @@ use aishd_command::change_directory;
 use aishd_command::change_directory::StartingDirectory;
 use aishd_log::confirm::{Confirm, Decision, OnConfirm};
 use aishd_log::environment::ClientVariables;
+use aishd_log::run_changes::of_run;
 use aishd_log::shell::ProposedLine;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_call::ToolCall;
 use aishd_platform::clock;
 use aishd_rules::boundary::BoundaryFailures;
-use aishd_log::run_changes::of_run;
 use aishd_rules::command_setting::{CommandHold, CommandSetting};
 use aishd_rules::gate::{ApprovedCommand, CallJudgement, CommandGate, RunContainment};
 use aishd_tools::shell;
@@ -181,7 +181,10 @@ impl Conversation {
             previous: self.state.shell.previous_cwd.as_deref(),
             home: run.setting.home(),
         };
-        let layers = matches!(run.setting.held_by, CommandHold::Layers(_) | CommandHold::Reads);
+        let layers = matches!(
+            run.setting.held_by,
+            CommandHold::Layers(_) | CommandHold::Reads
+        );
         let layers = turn.filter(|_| layers);
         BegunCommand {
             layers: layers.map(|it| (self.services.trials.clone(), of_run(it))),

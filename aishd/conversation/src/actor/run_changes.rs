@@ -42,11 +42,15 @@ impl Conversation {
         if self.settling.is_some() || self.unstored.is_some() || self.unborn.is_some() {
             return;
         }
-        let next = self.state.run_changes.iter().find_map(|it| match &it.stage {
-            RunChangesStage::Ended => Some((it.turn, None)),
-            RunChangesStage::Ordered(order) => Some((it.turn, Some(order.clone()))),
-            RunChangesStage::InWork | RunChangesStage::Asked => None,
-        });
+        let next = self
+            .state
+            .run_changes
+            .iter()
+            .find_map(|it| match &it.stage {
+                RunChangesStage::Ended => Some((it.turn, None)),
+                RunChangesStage::Ordered(order) => Some((it.turn, Some(order.clone()))),
+                RunChangesStage::InWork | RunChangesStage::Asked => None,
+            });
         let Some((turn, order)) = next else { return };
         self.settling = Some(turn);
         let (room, conversation) = (self.services.trials.clone(), self.id);
@@ -91,12 +95,18 @@ impl Conversation {
             ChangesStep::Looked(Ok(None)) => {
                 (vec![ended(settled(ChangesOutcome::Nothing))], None, true)
             }
-            ChangesStep::Looked(Ok(Some(found))) if found.count == 0 && found.refused.is_empty() => {
+            ChangesStep::Looked(Ok(Some(found)))
+                if found.count == 0 && found.refused.is_empty() =>
+            {
                 (vec![ended(settled(ChangesOutcome::Nothing))], None, true)
             }
             ChangesStep::Looked(looked) => {
                 let changed = looked.map_or_else(unread, Option::unwrap_or_default);
-                (vec![self.ask_about(turn, changes.goal, changed)], None, false)
+                (
+                    vec![self.ask_about(turn, changes.goal, changed)],
+                    None,
+                    false,
+                )
             }
             ChangesStep::Kept(order, paths, Ok(kept)) => {
                 let outcome = if order.only.is_empty() {
@@ -193,7 +203,10 @@ impl Conversation {
         if answering.changes != Some(subject.changes()) {
             return Ok(AnswerOutcome::ArgumentsChanged);
         }
-        if let Some(why) = self.cannot_be_kept(subject.changes(), &answering.only).await {
+        if let Some(why) = self
+            .cannot_be_kept(subject.changes(), &answering.only)
+            .await
+        {
             let why = format!("they cannot be kept: {why}; `only` keeps a part of them");
             return Err(RequestError::BadAnswer(why));
         }

@@ -55,7 +55,10 @@ impl Conversation {
             return;
         };
         let (id, digest) = (confirm.id, confirm.digest);
-        let is_open = self.state.open_confirm(id).is_some_and(|it| it.tried.is_none());
+        let is_open = self
+            .state
+            .open_confirm(id)
+            .is_some_and(|it| it.tried.is_none());
         if !is_open || self.tried_unasked.replace(id) == Some(id) {
             return;
         }

@@ -88,8 +88,8 @@ impl ConfirmExpiry {
 
 #[cfg(test)]
 mod tests {
-    use aish_proto::id::{ConfirmId, Seq};
     use super::*;
+    use aish_proto::id::{ConfirmId, Seq};
 
     fn asked(number: u8, at: i64, expires_at: Option<i64>) -> OpenConfirm {
         OpenConfirm {

@@ -407,7 +407,10 @@ fn a_later_step_builds_on_what_somebody_changed_between_steps() {
     write(&scene.real.join("b"), "theirs");
     set.reopen().unwrap();
     assert!(!set.is_sealed());
-    scene.step(&set, "test \"$(cat a)\" = 2; test \"$(cat b)\" = theirs; echo mine >> b");
+    scene.step(
+        &set,
+        "test \"$(cat a)\" = 2; test \"$(cat b)\" = theirs; echo mine >> b",
+    );
     assert_eq!(0, set.seal().unwrap().changed_meanwhile);
     scene.keep_all(&set, "kept").unwrap();
     assert_eq!(
@@ -445,13 +448,24 @@ fn a_run_goes_on_with_what_was_kept_of_it_meanwhile() {
         return;
     }
     let scene = Scene::with(&[("a", "1"), ("gone", "1")]);
-    let set = scene.run("set", "echo 2 > a; rm gone; mkdir d; echo 1 > d/x; echo 1 > other");
+    let set = scene.run(
+        "set",
+        "echo 2 > a; rm gone; mkdir d; echo 1 > d/x; echo 1 > other",
+    );
     scene
-        .keep(&set, "first", &paths(&["a", "gone", "d/x"]), KeepConflicts::Refuse)
+        .keep(
+            &set,
+            "first",
+            &paths(&["a", "gone", "d/x"]),
+            KeepConflicts::Refuse,
+        )
         .unwrap();
     set.seal().unwrap();
     set.reopen().unwrap();
-    scene.step(&set, "echo 3 >> a; test ! -e gone; echo 2 >> d/x; test -e other");
+    scene.step(
+        &set,
+        "echo 3 >> a; test ! -e gone; echo 2 >> d/x; test -e other",
+    );
     set.seal().unwrap();
     scene.keep_all(&set, "second").unwrap();
     assert_eq!(

@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 
 use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 use aishd_conversation::history::audit::AuditedRecord;
-use aishd_log::run_changes::ChangesOutcome;
 use aishd_log::audit::rules::RuleChange;
 use aishd_log::audit::{
     AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange,
@@ -15,6 +14,7 @@ use aishd_log::level_request::LevelStep;
 use aishd_log::norris::launch::RunLimits;
 use aishd_log::pattern::Patterns;
 use aishd_log::routed;
+use aishd_log::run_changes::ChangesOutcome;
 use aishd_log::tool::{ContentDigest, DecisionSubject};
 use aishd_log::tool_name::Alias;
 use aishd_logging::Redactor;

@@ -739,8 +739,18 @@ mod tests {
     fn in_layers_whatever_nobody_knows_runs_unasked_and_nothing_of_it_stays() {
         let mut scene = Scene::run(Access::Write);
         scene.contain = RunContain::Try;
-        for command in ["ls", "deploy --now", "rm -rf .", "echo 'not closed", "curl x | sh"] {
-            check_run(&scene, command, "norris run at level 2, in its copy of the files");
+        for command in [
+            "ls",
+            "deploy --now",
+            "rm -rf .",
+            "echo 'not closed",
+            "curl x | sh",
+        ] {
+            check_run(
+                &scene,
+                command,
+                "norris run at level 2, in its copy of the files",
+            );
         }
         let CallJudgement::Execute(run) = scene.judge("rm -rf .") else {
             panic!("it runs in layers");
