@@ -185,8 +185,8 @@ fn a_goal_that_is_typed_in_a_window_is_launched_and_halts_at_the_destructive() {
         world(&["I look.\nCMD: ls", "CMD: rm -rf gone", "DONE: it's gone"]);
     drop(world.ctl(&["conv", "new", "proj"]).run().ok());
     let mut screen = open(&world, 110, 40);
-    screen.key(":norris remove what's gone\r");
-    screen.wait_for("norris: launched; calls and commands up to level 1 run unasked");
+    screen.key(":norris --level 2 \"remove what's gone\"\r");
+    screen.wait_for("norris: launched; calls and commands up to level 2 run unasked");
     screen.wait_for("norris: step 2");
     wait_asked(&screen, "c1", "");
     screen.wait_for("CMD  rm -rf gone");
