@@ -84,6 +84,7 @@ pub(super) fn no_file_has(dir: &std::path::Path, conversations: &[u64], what: &s
 }
 
 /// When a process is killed.
+#[derive(Clone, Copy, Debug)]
 enum KilledAfter {
     /// While it starts, recovery included; on a quiet machine also a little later.
     Milliseconds(u64),
