@@ -49,6 +49,7 @@ mod norris;
 mod norris_commands;
 mod norris_cost;
 mod norris_crash;
+mod norris_layers;
 mod norris_lead;
 mod norris_wall;
 mod notify;

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use aish_testkit::World;
 use aishd_log::environment::ClientVariables;
@@ -15,7 +16,7 @@ use aishd_process::Children;
 use aishd_process::child::OutputExtent;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_rules::boundary::{Boundary, BoundaryGround};
-use aishd_rules::command_setting::CommandSetting;
+use aishd_rules::command_setting::{CommandHold, CommandSetting};
 use aishd_tools::contained_command::{remove, wall};
 
 /// Nobody's files but those that a test gives it.
@@ -135,7 +136,7 @@ impl Place {
                 let boundary = Boundary::of_run(&self.ground(), &self.widened, &roots, &setting);
                 let boundary = boundary.unwrap();
                 spec.wall = Some(Box::new(wall(&boundary, &scratch)));
-                setting.within(boundary)
+                setting.held(CommandHold::Wall(Arc::new(boundary)))
             }
             Where::Outside => setting,
         };

@@ -7,7 +7,6 @@ use aishd_log::confirm::AnsweringPerson;
 use aishd_log::ending::BoundaryFailure;
 use aishd_log::event::{Event, TurnOrigin};
 use aishd_log::norris::NorrisEvent;
-use aishd_log::norris::launch::RunContain;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::tool::{ContentDigest, ToolReach};
 use aishd_model::norris_settings::second;
@@ -43,9 +42,7 @@ impl Conversation {
         if self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
-        if launch.contain == RunContain::Try {
-            self.know_layers().await;
-        }
+        self.know_layers().await;
         let runs = self.turn.is_some() || self.resolving.is_some();
         if runs || !self.state.queue.is_empty() {
             return Err(RequestError::Busy);
@@ -108,7 +105,7 @@ impl Conversation {
         if lead == RunControl::Resume && self.services.draining.is_cancelled() {
             return Err(RequestError::Draining);
         }
-        if lead == RunControl::Resume && self.run_contain() == RunContain::Try {
+        if lead == RunControl::Resume {
             self.know_layers().await;
         }
         let active = self.turn.as_mut().filter(|it| it.machine.is_run());

@@ -135,7 +135,7 @@ impl CommandGate<'_> {
         };
         let looked = look(&proposed.command, self.setting, &roots);
         if let Some(run) = &self.autonomy {
-            let needs = match self.inside.contain {
+            let needs = match self.contain(run) {
                 RunContain::Workspace => of_command(&proposed.command, self.setting, &roots),
                 // Whatever it does, it is nothing that stays unless a person keeps it.
                 RunContain::Try => Ok(Access::Read),
@@ -156,9 +156,9 @@ impl CommandGate<'_> {
                 (None, Ok((granted, setting))) => {
                     CallJudgement::Execute(Box::new(ApprovedCommand {
                         command: proposed.command.clone(),
+                        rule: format!("{}, {}", DecidingRule::Norris(granted), within(&setting)),
                         setting,
                         digest: inside_digest,
-                        rule: format!("{}, {}", DecidingRule::Norris(granted), self.within()),
                     }))
                 }
                 (Some(doubt), _) => {
@@ -186,10 +186,11 @@ impl CommandGate<'_> {
         self.ask(proposed, digest, looked, AskedFor::EveryTime(doubt))
     }
 
-    fn within(&self) -> &'static str {
-        match self.inside.contain {
-            RunContain::Workspace => "inside its boundary",
-            RunContain::Try => "in its copy of the files",
+    /// What holds its commands. A run that may only read writes nowhere, whatever else is configured.
+    fn contain(&self, run: &Autonomy<'_>) -> RunContain {
+        match run.levels.of(shell::tool().name.alias()) {
+            Access::Read => RunContain::Try,
+            Access::Write | Access::Execute => self.inside.contain,
         }
     }
 
@@ -204,10 +205,11 @@ impl CommandGate<'_> {
             ground,
             widened,
             failures,
-            contain,
+            contain: _,
             no_layers,
             top,
         } = self.inside;
+        let contain = self.contain(run);
         // Where nothing else is said, a project stays one when the run changes to a directory of it.
         let top = top.filter(|it| {
             let below = Path::new(&self.setting.cwd).starts_with(it);
@@ -358,6 +360,15 @@ impl CommandGate<'_> {
                 asked,
             }),
         }))
+    }
+}
+
+/// Where a command of a run runs, behind the rule that lets it.
+fn within(setting: &CommandSetting) -> &'static str {
+    match setting.held_by {
+        CommandHold::Nothing | CommandHold::Wall(_) => "inside its boundary",
+        CommandHold::Layers(_) => "in its copy of the files",
+        CommandHold::Reads => "where it can write nothing",
     }
 }
 
@@ -779,14 +790,14 @@ mod tests {
         check_run(&write, "ls -l | wc -l", LEVEL_2);
         check_run(&write, "mkdir d; cp a d/b", LEVEL_2);
         check_run(&write, "deploy", LEVEL_2);
-        let above = "HALT: it needs level 2 and the run was launched with level 1";
-        check_run(&read, "ls -l | wc -l", above);
-        check_run(&read, "mkdir d", above);
+        let nothing = "norris run at level 1, where it can write nothing";
+        check_run(&read, "ls -l | wc -l", nothing);
+        check_run(&read, "mkdir d; rm -rf e", nothing);
         let mut some = Scene::run(Access::Execute);
         let shell = "shell".parse().unwrap();
         let levels = some.run.as_mut().map(|it| &mut it.0.providers);
         levels.unwrap().insert(shell, Access::Read);
-        check_run(&some, "mkdir d", above);
+        check_run(&some, "mkdir d", nothing);
         for (command, why) in [
             ("rm -rf d", "deletes directories and all that is in them"),
             ("git push --force", "rewrites or discards history"),
