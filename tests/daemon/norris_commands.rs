@@ -125,11 +125,6 @@ fn commands_that_are_destructive_or_unreadable_halt_and_a_no_is_told_to_the_mode
         3,
         "HALT: the command ",
     );
-    check(
-        &["CMD: mkdir inside", "DONE:"],
-        1,
-        "it needs level 2 and the run was launched with level 1",
-    );
     assert_eq!(0, fs::read_dir(scene.world.work()).unwrap().count());
 }
 

@@ -207,7 +207,7 @@ fn where_the_kernel_holds_nothing_every_command_is_asked_about_and_doctor_says_s
     says(&scene, &["ls"]);
     let mut run = launch(world, |_| {});
     let confirm = run.answer(Decision::Deny);
-    let why = "HALT: nothing would hold it to the directories of the run: it is switched off";
+    let why = "HALT: nothing on this machine would hold it: it is switched off";
     assert_eq!(why, confirm.request.why);
     assert_eq!(NorrisOutcome::Done, run.ended().0.outcome);
     assert_eq!(0, run.all::<ShellStarted>().len());
