@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use aish_proto::attach::ReplayStart;
-use aish_proto::audit::{AuditKind, AuditListParams};
+use aish_proto::audit::{AuditKind, AuditListParams, AuditOutcome};
 use aish_proto::confirm::{Answer, Decision};
 use aish_testkit::World;
 use aish_testkit::wait::{PATIENCE, until};
@@ -88,6 +88,20 @@ fn a_program_tells_of_a_level_that_is_asked_for() {
         (Some(id), Some("data-tool"), Some(2)),
         (notice.confirm, notice.provider.as_deref(), notice.to)
     );
+}
+
+/// Where `contain` says so, the kernel holds it, and a notice that cannot be given is on the trail as one.
+#[test]
+fn a_program_that_is_held_to_reading_writes_nothing_down() {
+    let scene = place(scene("contain = \"read\"\n"));
+    let client = scene.world.client();
+    scene.asked(&client);
+    let notice = until("the record", PATIENCE, || {
+        let mut all = records(&client, &AuditListParams::default()).into_iter();
+        all.find(|it| it.kind == AuditKind::NoticeGiven)
+    });
+    assert_eq!(Some(AuditOutcome::Failed), notice.outcome);
+    assert!(!notices(&scene.world).exists());
 }
 
 /// Half of its time is over: it is told of once more.
