@@ -13,7 +13,7 @@ const MOST_LINES: usize = 118_000;
 /// The same of packages that are to stay small. Data beside the code is not counted.
 const MOST_LINES_OF: &[(&str, usize)] = &[("aishd/command", 2_000)];
 /// Types whose name another type has too, in percent.
-const MOST_SHARED_NAMES: usize = 3;
+const MOST_SHARED_NAMES: usize = 4;
 /// Types whose name is one word, in percent.
 const MOST_ONE_WORD_NAMES: usize = 10;
 /// Files that use one another in a circle, by package. Others have none.
@@ -22,7 +22,7 @@ const MOST_IN_A_CIRCLE: &[(&str, usize)] = &[
     ("aishctl", 7),
     ("aishd/config", 7),
     ("aishd/conversation", 4),
-    ("aishd/log", 3),
+    ("aishd/log", 6),
     ("aishd/mcp", 4),
     ("aishd/mcp-messages", 2),
     ("aishd/model", 4),
@@ -30,7 +30,7 @@ const MOST_IN_A_CIRCLE: &[(&str, usize)] = &[
     ("aishd/rpc", 5),
     ("aishd/rules", 2),
     ("aishd/store", 4),
-    ("aishd/tools", 2),
+    ("aishd/tools", 3),
     ("aishd/turn", 3),
 ];
 /// Files of the product that name one stored event.
