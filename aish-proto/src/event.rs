@@ -248,23 +248,11 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Answerer>,
     }
-    /// What a run changed in layers is real, or gone: each run that worked in layers has one, behind its end.
+    /// What a run changed in layers is real, or gone; `paths` are the first of those that were kept, `count` all of them.
     ChangesSettled: "changesSettled", true, {
-        /// The run.
-        turn: TurnId,
-        changes: ChangesId,
-        outcome: ChangesOutcome,
-        /// What was kept, the first ones of many.
-        paths: Vec<String>,
-        /// How many paths were kept.
-        count: u64,
-        /// What there is to be said of it besides, or why nothing was kept.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        remark: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        confirm: Option<ConfirmId>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<Answerer>,
+        turn: TurnId, changes: ChangesId, outcome: ChangesOutcome, paths: Vec<String>, count: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")] remark: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] confirm: Option<ConfirmId>, #[serde(default, skip_serializing_if = "Option::is_none")] by: Option<Answerer>,
     }
     /// The end of a confirm; each has one.
     ConfirmResolved: "confirmResolved", true, {
@@ -277,9 +265,7 @@ events! {
         /// The arguments that run instead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<String>,
-        /// The paths that are kept, where that is not all.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        only: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")] only: Vec<String>,
         waited_ms: Option<u64>,
     }
     /// A call was started. From here on it is never started again by itself.

@@ -456,7 +456,6 @@ impl PromptQuestion {
             (decision, _) => (decision, None),
         };
         let keeps = decision == Decision::Keep;
-        // What stands behind `keep` names files.
         let (reason, only) = match reason {
             Some(names) if keeps => (None, self.named(&names)),
             reason => (reason, vec![]),
