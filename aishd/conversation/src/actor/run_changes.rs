@@ -92,12 +92,7 @@ impl Conversation {
             by: None,
         };
         let (events, by, is_over) = match step {
-            ChangesStep::Looked(Ok(None)) => {
-                (vec![ended(settled(ChangesOutcome::Nothing))], None, true)
-            }
-            ChangesStep::Looked(Ok(Some(found)))
-                if found.count == 0 && found.refused.is_empty() =>
-            {
+            ChangesStep::Looked(Ok(found)) if found.as_ref().is_none_or(is_nothing) => {
                 (vec![ended(settled(ChangesOutcome::Nothing))], None, true)
             }
             ChangesStep::Looked(looked) => {
@@ -218,6 +213,10 @@ impl Conversation {
 
 fn ended(settled: ChangesSettled) -> Event {
     Event::ChangesSettled(Box::new(settled))
+}
+
+fn is_nothing(found: &ChangeSummary) -> bool {
+    found.count == 0 && found.refused.is_empty()
 }
 
 fn unread(why: String) -> ChangeSummary {
