@@ -171,6 +171,7 @@ impl Scene {
                 by: None,
                 reason: (!text.is_empty()).then(|| text.to_owned()),
                 edited: None,
+                only: vec![],
                 waited_ms: None,
                 approved: vec![],
             },

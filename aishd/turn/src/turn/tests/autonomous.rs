@@ -18,6 +18,7 @@ fn standing(limits: RunLimits) -> RunStatus {
             levels: UnaskedLevels::default(),
             limits,
             second_opinion: false,
+            contain: aishd_log::norris::launch::RunContain::Workspace,
         },
         step: 1,
         spent: RunSpending::default(),
