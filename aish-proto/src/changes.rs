@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ChangesId, ConversationId, TurnId};
+use crate::answerer::Answerer;
+use crate::id::{ChangesId, ConfirmId, ConversationId, TurnId};
 use crate::method::{Empty, methods};
 
 methods! {
@@ -61,13 +62,32 @@ pub struct UndoResult {
 /// What a run changed in layers over the files, as a question: a proposal until somebody keeps or drops it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RunChanges {
+pub struct ProposedChanges {
     /// For `changes/diff` and the answer.
     pub changes: ChangesId,
     /// The run.
     pub turn: TurnId,
     pub goal: String,
     pub changed: ChangeSummary,
+}
+
+/// The last word about the changes of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangesEnd {
+    pub changes: ChangesId,
+    pub outcome: ChangesOutcome,
+    /// What was kept, the first ones of many.
+    pub paths: Vec<String>,
+    /// How many paths were kept.
+    pub count: u64,
+    /// What there is to be said of it besides, or why nothing was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<ConfirmId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Answerer>,
 }
 
 /// What became of the changes of a run.

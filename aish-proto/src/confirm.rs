@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answerer::Answerer;
-use crate::changes::RunChanges;
+use crate::changes::ProposedChanges;
 use crate::event::{CommandTried, ConfirmRequested, ConfirmResolved};
 use crate::form::{ElicitationRequest, FormContent};
 use crate::id::{ChangesId, ConfirmId, ConversationId, SubscriptionId, TurnId};
@@ -53,7 +53,7 @@ pub enum ConfirmSubject {
     /// somebody has allowed it.
     Memory(ProposedMemory),
     /// What a run changed in layers over the files. No turn waits for it.
-    Changes(RunChanges),
+    Changes(ProposedChanges),
 }
 
 /// The call that waits for the answer; for what a server asks, the one that runs meanwhile.

@@ -15,7 +15,7 @@ pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
 use crate::answerer::Answerer;
-use crate::changes::{ChangeSummary, ChangesOutcome};
+use crate::changes::{ChangeSummary, ChangesEnd};
 use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
 use crate::envelope::{Envelope, EventData};
@@ -30,7 +30,7 @@ use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
 use crate::shell::{ProposedCommand, RunningCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError};
-use crate::usage::{BudgetKind, ConversationBudget, RequestPurpose, Usage, Usd};
+use crate::usage::{BudgetAmounts, BudgetKind, ConversationBudget, RequestPurpose, Usage, Usd};
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident: $kind:literal, $stored:literal, { $($(#[$field_meta:meta])* $field:ident: $ty:ty),* $(,)? })*) => {
@@ -181,22 +181,11 @@ events! {
     }
     /// The conversation may take another amount than before; null: as much as it likes.
     BudgetChanged: "budgetChanged", true, { budget: Option<ConversationBudget>, by: Option<Answerer> }
-    /// A request was not sent, because a budget is used up. Of the amounts there are those in tokens or those in money.
+    /// A request was not sent, because a budget is used up.
     BudgetReached: "budgetReached", true, {
         budget: BudgetKind,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        limit_tokens: Option<u64>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        spent_tokens: Option<u64>,
-        /// What requests under way are expected to take.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        under_way_tokens: Option<u64>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        limit_usd: Option<Usd>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        spent_usd: Option<Usd>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        under_way_usd: Option<Usd>,
+        #[serde(flatten)]
+        amounts: BudgetAmounts,
         /// The same in words.
         text: String,
         /// What to do for more, in words.
@@ -248,11 +237,12 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Answerer>,
     }
-    /// What a run changed in layers is real, or gone; `paths` are the first of those that were kept, `count` all of them.
+    /// What a run changed in layers is real, or gone: each run that worked in layers has one, behind its end.
     ChangesSettled: "changesSettled", true, {
-        turn: TurnId, changes: ChangesId, outcome: ChangesOutcome, paths: Vec<String>, count: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")] remark: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")] confirm: Option<ConfirmId>, #[serde(default, skip_serializing_if = "Option::is_none")] by: Option<Answerer>,
+        /// The run.
+        turn: TurnId,
+        #[serde(flatten)]
+        end: ChangesEnd,
     }
     /// The end of a confirm; each has one.
     ConfirmResolved: "confirmResolved", true, {
@@ -265,7 +255,9 @@ events! {
         /// The arguments that run instead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<String>,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")] only: Vec<String>,
+        /// The paths that are kept, where that is not all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        only: Vec<String>,
         waited_ms: Option<u64>,
     }
     /// A call was started. From here on it is never started again by itself.

@@ -119,6 +119,25 @@ pub struct SetBudgetParams {
     pub budget: Option<ConversationBudget>,
 }
 
+/// How far a budget is used up: in tokens or in money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetAmounts {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_tokens: Option<u64>,
+    /// What requests under way are expected to take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_usd: Option<Usd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_usd: Option<Usd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way_usd: Option<Usd>,
+}
+
 /// Which budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -130,9 +130,9 @@ fn a_turn_stops_before_the_request_that_would_go_beyond() {
         ),
         (
             it.budget,
-            it.limit_usd.map(|it| it.nanos),
+            it.amounts.limit_usd.map(|it| it.nanos),
             it.spent_usd.map(|it| it.nanos),
-            it.limit_tokens
+            it.amounts.limit_tokens
         )
     );
     assert!(it.hint.contains(&id.to_string()), "{}", it.hint);

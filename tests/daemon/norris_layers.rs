@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use aish_proto::changes::{ChangesOutcome, ChangesParams, Diff, RunChanges, Undo};
+use aish_proto::changes::{ChangesOutcome, ChangesParams, Diff, ProposedChanges, Undo};
 use aish_proto::confirm::{
     Answer, AnswerOutcome, AnswerParams, ConfirmRecord, ConfirmSubject, Decision,
 };
@@ -30,7 +30,7 @@ fn read(scene: &Scene, name: &str) -> Option<String> {
 }
 
 /// The question about what a run changed. `None`, and said why: this machine holds no layers.
-fn question(run: &Launched) -> Option<(ConfirmRecord, RunChanges)> {
+fn question(run: &Launched) -> Option<(ConfirmRecord, ProposedChanges)> {
     let confirm = pending(&run.client, run.conversation);
     match &*confirm.request.subject {
         ConfirmSubject::Changes(changes) => {
@@ -46,7 +46,7 @@ fn question(run: &Launched) -> Option<(ConfirmRecord, RunChanges)> {
     }
 }
 
-fn keep(confirm: &ConfirmRecord, changes: &RunChanges, only: &[&str]) -> AnswerParams {
+fn keep(confirm: &ConfirmRecord, changes: &ProposedChanges, only: &[&str]) -> AnswerParams {
     AnswerParams {
         changes: Some(changes.changes),
         only: only.iter().map(|it| (*it).to_owned()).collect(),
@@ -96,7 +96,7 @@ fn a_run_works_in_a_copy_of_the_files_and_a_person_keeps_it_and_takes_it_back() 
     let answered = run.client.done::<Answer>(keep(&confirm, &changes, &[]));
     assert_eq!(AnswerOutcome::Resolved, answered.outcome);
     let settled = settled(&mut run);
-    assert_eq!(ChangesOutcome::Kept, settled.outcome);
+    assert_eq!(ChangesOutcome::Kept, settled.end.outcome);
     let after = ["kept", "gone", "made/deep/file"].map(|it| read(&scene, it));
     let more = Some("one\nmore".to_owned());
     assert_eq!([more.clone(), None, more], after);
@@ -131,7 +131,7 @@ fn a_part_of_what_a_run_changed_is_kept_and_the_model_is_told_with_the_next_ques
         .client
         .done::<Answer>(keep(&confirm, &changes, &[&path("a")]));
     assert_eq!(AnswerOutcome::Resolved, answered.outcome);
-    assert_eq!(ChangesOutcome::KeptInPart, settled(&mut run).outcome);
+    assert_eq!(ChangesOutcome::KeptInPart, settled(&mut run).end.outcome);
     let now = ["a", "b", "gone"].map(|it| read(&scene, it));
     assert_eq!(
         [Some("a\n".to_owned()), None, Some("old\n".to_owned())],
@@ -157,7 +157,7 @@ fn a_no_drops_all_of_it_and_a_run_that_changed_nothing_asks_nothing() {
         return;
     }
     run.answer(Decision::Deny);
-    assert_eq!(ChangesOutcome::Dropped, settled(&mut run).outcome);
+    assert_eq!(ChangesOutcome::Dropped, settled(&mut run).end.outcome);
     assert_eq!(Some("one\n".to_owned()), read(&scene, "kept"));
     let layers = scene.world.path("state/aish/changes/layers");
     until_true("the layers are gone", || {
@@ -165,7 +165,7 @@ fn a_no_drops_all_of_it_and_a_run_that_changed_nothing_asks_nothing() {
     });
     scene.model_says(&["CMD: cat kept", "DONE: it is in order"]);
     let mut run = launch(&scene.world, |_| {});
-    assert_eq!(ChangesOutcome::Nothing, settled(&mut run).outcome);
+    assert_eq!(ChangesOutcome::Nothing, settled(&mut run).end.outcome);
     scene.upstream.finish();
 }
 

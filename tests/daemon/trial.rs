@@ -405,3 +405,48 @@ fn a_trial_sees_no_keys_and_reaches_nobody() {
     assert!(!said.contains("store"), "{said}");
     assert_eq!(0, tried.changed.count, "{:?}", tried.changed);
 }
+
+/// Where that is configured, nobody has to say that it is tried: what it printed and would change stands beside the question.
+#[test]
+fn a_command_is_tried_before_anybody_looks_where_that_is_configured() {
+    let scene = Scene::new("[shell]\ndefault = \"try\"");
+    files(&scene);
+    let client = scene.world.client();
+    let (conversation, _turn, confirm) = scene.asked(&client, &format!("CMD: {COMMAND}"));
+    if try_it(&client, &confirm).is_none() {
+        return;
+    }
+    let mut follow = client.attach(conversation, ReplayStart::Start);
+    let tried = follow.until(|it| it.read::<CommandTried>().is_some());
+    let tried = tried.read::<CommandTried>().unwrap();
+    assert_eq!((None, "done\n"), (tried.by.clone(), tried.output.as_str()));
+    assert_eq!(3, tried.changed.count);
+    assert_eq!(None, read(&scene, "made"));
+}
+
+/// What a person chooses becomes real, and the model hears what.
+#[test]
+fn a_part_of_what_was_tried_is_kept() {
+    let scene = Scene::new("");
+    files(&scene);
+    let client = scene.world.client();
+    let (conversation, _turn, confirm) = scene.asked(&client, &format!("CMD: {COMMAND}"));
+    let mut follow = client.attach(conversation, ReplayStart::Start);
+    let Some(tried) = try_it(&client, &confirm) else {
+        return;
+    };
+    let made = scene.world.work().canonicalize().unwrap().join("made");
+    let answer = AnswerParams {
+        only: vec![made.display().to_string()],
+        ..keep(&confirm, &tried)
+    };
+    let ended = end(&client, &mut follow, &confirm, answer);
+    assert!(
+        ended.output.contains("kept only this of it"),
+        "{}",
+        ended.output
+    );
+    let real = ["made", "kept", "gone"].map(|it| read(&scene, it));
+    let after = [Some("new\n"), Some("one\n"), Some("old\n")].map(|it| it.map(str::to_owned));
+    assert_eq!(after, real);
+}

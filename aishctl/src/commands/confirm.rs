@@ -22,7 +22,8 @@ use crate::failure::Failure;
 use crate::render::question::form::FormAnswers;
 use crate::render::question::{self, ArgumentExtent};
 use crate::render::table;
-use crate::render::terminal_prompt::{self, TYPE_AHEAD, forget_typed};
+use crate::render::terminal_prompt;
+use crate::render::typed_lines::{TYPE_AHEAD, forget_typed};
 use crate::safe;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -451,7 +452,8 @@ async fn answer(
         digest: request.digest.clone(),
         arguments,
         reason,
-        changes: None,
+        // Of a run there is one, and whoever allows it has seen it by its digest.
+        changes: question::changes_of(request).map(|it| it.changes),
         only: vec![],
         content: None,
     };

@@ -20,5 +20,6 @@ pub mod spinner;
 pub mod table;
 pub mod terminal_prompt;
 pub mod turn_stream;
+pub mod typed_lines;
 pub(crate) mod waiting_notice;
 pub(crate) mod wrap;

@@ -2,7 +2,7 @@
 //! the words mean that people answer with. What a kind of question looks like is in a file of its own.
 
 use aish_proto::answerer::Answerer;
-use aish_proto::changes::RunChanges;
+use aish_proto::changes::ProposedChanges;
 use aish_proto::confirm::{ConfirmCall, ConfirmRecord, ConfirmState, ConfirmSubject, Decision};
 use aish_proto::event::{ConfirmRequested, ConfirmResolved};
 
@@ -264,7 +264,7 @@ pub fn can_be_tried(request: &ConfirmRequested) -> bool {
 }
 
 /// What a run changed, where that is asked about.
-pub fn changes_of(request: &ConfirmRequested) -> Option<&RunChanges> {
+pub fn changes_of(request: &ConfirmRequested) -> Option<&ProposedChanges> {
     match &*request.subject {
         ConfirmSubject::Changes(subject) => Some(subject),
         _ => None,

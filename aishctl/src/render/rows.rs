@@ -169,7 +169,7 @@ impl ConversationRows {
                 rows.extend(tried.into_iter().map(SafeRow::Text));
             }
             Event::ChangesSettled(settled) => {
-                rows.extend(question::changes::settled(settled).map(SafeRow::Text));
+                rows.extend(question::changes::settled(&settled.end).map(SafeRow::Text));
             }
             Event::TextDelta(_)
             | Event::AssistantMessage(_)

@@ -1,41 +1,26 @@
 //! A question to the person at this terminal while something else goes on. Lines are read only while a question
 //! stands, and nothing counts that was typed before it stood there.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
-
 use aish_proto::changes::{ChangesParams, Diff};
 use aish_proto::confirm::{AnswerParams, ConfirmPreviewParams, Decision, Preview, Try, TryParams};
 use aish_proto::event::{CommandTried, ConfirmRequested};
-use aish_proto::id::ChangesId;
-use aish_proto::id::ConfirmId;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::sync::mpsc;
+use aish_proto::id::{ChangesId, ConfirmId};
 
 use crate::client::connect::Caller;
 use crate::client::editor::{ArgumentDraft, EditorPlace};
-use crate::controlling_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::question::form::filling::{FillStep, FormFilling};
 use crate::render::question::form::{self, FormAnswers};
 use crate::render::question::tried::safe_diff;
 use crate::render::question::{self, ArgumentExtent, ConsentWord, file_diff};
-
-/// What was typed before a question stood there is no answer to it.
-pub const TYPE_AHEAD: Duration = Duration::from_millis(300);
-/// As much as a terminal takes in one line.
-const LINE_BYTES: usize = 4096;
-/// How often the reading thread looks whether a line is still wanted.
-const LOOK: Duration = Duration::from_millis(50);
+use crate::render::typed_lines::TypedLines;
 
 /// The question that stands, if one does, and the thread that reads the answer.
 #[derive(Debug, Default)]
 pub struct Prompter {
     open: Option<PromptQuestion>,
-    reader: Option<PromptReader>,
+    reader: Option<TypedLines>,
 }
 
 /// A question while it stands on a screen.
@@ -58,12 +43,6 @@ pub struct PromptQuestion {
     is_being_tried: bool,
 }
 
-#[derive(Debug)]
-struct PromptReader {
-    wanted: Arc<AtomicU8>,
-    lines: mpsc::Receiver<String>,
-}
-
 /// What there is to do about a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PromptReaction {
@@ -77,19 +56,13 @@ pub enum PromptReaction {
     Diff(ChangesParams),
 }
 
-/// What was typed so far answers nothing.
-pub fn forget_typed() {
-    let keys = controlling_terminal::keys();
-    let _no_terminal = rustix::termios::tcflush(keys, rustix::termios::QueueSelector::IFlush);
-}
-
 impl Prompter {
     /// Puts a question; the text is to be shown.
     pub fn ask(&mut self, request: ConfirmRequested) -> String {
         let mut question = PromptQuestion::new(request);
         let text = question.show();
         self.open = Some(question);
-        self.reader.get_or_insert_with(PromptReader::start).want();
+        self.reader.get_or_insert_with(TypedLines::start).want();
         text
     }
 
@@ -102,7 +75,7 @@ impl Prompter {
         if own {
             self.open = None;
             if let Some(reader) = &self.reader {
-                reader.wanted.store(NOT, Ordering::SeqCst);
+                reader.want_none();
             }
         }
         own
@@ -111,7 +84,7 @@ impl Prompter {
     /// The next line that is an answer; never, while no question stands.
     pub async fn typed(&mut self) -> String {
         match (&self.open, &mut self.reader) {
-            (Some(_), Some(reader)) => match reader.lines.recv().await {
+            (Some(_), Some(reader)) => match reader.next().await {
                 Some(line) => line,
                 // The terminal has gone; the question can be answered elsewhere.
                 None => std::future::pending().await,
@@ -523,79 +496,6 @@ pub async fn judge(
 ) -> Result<ConfirmRequested, Failure> {
     let params = ConfirmPreviewParams { confirm, arguments };
     Ok(caller.call::<Preview>(params).await?.request)
-}
-
-impl PromptReader {
-    fn start() -> Self {
-        let wanted = Arc::new(AtomicU8::new(NOT));
-        let (sender, lines) = mpsc::channel(1);
-        let flag = wanted.clone();
-        std::thread::spawn(move || read_lines(&flag, &sender));
-        Self { wanted, lines }
-    }
-
-    fn want(&self) {
-        self.wanted.store(TYPED_FROM_NOW, Ordering::SeqCst);
-    }
-
-    fn want_more(&self) {
-        self.wanted.store(TYPED_ALREADY, Ordering::SeqCst);
-    }
-}
-
-/// Whether a line is wanted, and which.
-const NOT: u8 = 0;
-/// What was typed before is no answer.
-const TYPED_FROM_NOW: u8 = 1;
-const TYPED_ALREADY: u8 = 2;
-
-fn read_lines(wanted: &AtomicU8, lines: &mpsc::Sender<String>) {
-    while !lines.is_closed() {
-        match wanted.load(Ordering::SeqCst) {
-            TYPED_FROM_NOW => {
-                std::thread::sleep(TYPE_AHEAD);
-                forget_typed();
-            }
-            TYPED_ALREADY => {}
-            _not => {
-                std::thread::sleep(LOOK);
-                continue;
-            }
-        }
-        while wanted.load(Ordering::SeqCst) != NOT && !lines.is_closed() {
-            match is_readable() {
-                Ok(true) => {
-                    let Some(line) = read_line() else { return };
-                    // Taken back meanwhile: the line was no answer to anything.
-                    if wanted.swap(NOT, Ordering::SeqCst) != NOT
-                        && lines.blocking_send(line).is_err()
-                    {
-                        return;
-                    }
-                }
-                Ok(false) => {}
-                Err(_) => return,
-            }
-        }
-    }
-}
-
-/// A terminal gives a line at a time. Read without the buffer of the standard library: what is not read belongs to
-/// whoever reads the terminal after us.
-fn read_line() -> Option<String> {
-    let mut line = vec![0; LINE_BYTES];
-    let read = rustix::io::read(controlling_terminal::keys(), &mut line).ok()?;
-    line.truncate(read);
-    (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
-}
-
-fn is_readable() -> io::Result<bool> {
-    let mut fds = [PollFd::from_borrowed_fd(
-        controlling_terminal::keys(),
-        PollFlags::IN,
-    )];
-    let patience = Timespec::try_from(LOOK).ok();
-    Ok(poll(&mut fds, patience.as_ref())? > 0)
 }
 
 #[cfg(test)]

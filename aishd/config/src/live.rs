@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_mcp_messages::settings::McpSettings;
 use aishd_model::model_settings::ModelSettings;
 use aishd_rules::policy::Policy;

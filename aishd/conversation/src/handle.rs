@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-use aishd_log::confirm::{AnsweringPerson, Confirm};
+use aishd_log::answering_person::AnsweringPerson;
+use aishd_log::confirm::Confirm;
 use aishd_log::event::{Record, StopReason};
 use aishd_log::eviction::EvictedExchange;
 use aishd_log::norris::status::RunStatus;

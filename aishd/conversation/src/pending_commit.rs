@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aish_proto::id::TurnId;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::event::Event;
 use aishd_turn::turn::Effect;
 use tokio::time::Instant;

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use self::rules::RuleChange;
 use crate::access::Access;
-use crate::confirm::{AnsweringPerson, ConfirmFate, Decision, Denial, OnConfirm};
+use crate::answering_person::AnsweringPerson;
+use crate::confirm::{ConfirmFate, Decision, Denial, OnConfirm};
 use crate::event::{PresetSource, Record};
 use crate::grants::GrantScope;
 use crate::level_request::LevelStep;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::confirm::AnsweringPerson;
+use crate::answering_person::AnsweringPerson;
 use crate::spending::NanoUsd;
 use crate::usage::Usage;
 

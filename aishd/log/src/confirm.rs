@@ -7,7 +7,7 @@ pub mod level;
 pub mod memory;
 mod older;
 
-use aish_proto::id::{ClientId, ConfirmId};
+use aish_proto::id::ConfirmId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use self::changes::ChangesSubject;
 use self::level::LevelSubject;
 use self::memory::MemorySubject;
 use crate::access::Access;
+use crate::answering_person::AnsweringPerson;
 use crate::pattern::Patterns;
 use crate::shell::CommandQuestion;
 use crate::time::Timestamp;
@@ -253,19 +254,6 @@ impl Resolution {
             approved: vec![],
         }
     }
-}
-
-/// Who answered: the socket says which process and user, the client which terminal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnsweringPerson {
-    pub client: ClientId,
-    pub name: String,
-    #[serde(default)]
-    pub tty: Option<String>,
-    #[serde(default)]
-    pub pid: Option<u32>,
-    #[serde(default)]
-    pub uid: Option<u32>,
 }
 
 /// What the asker of a turn wants done where a person would have to be asked.

@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 
 pub use self::turn::{Attachment, IdempotencyKey, PresetSource, StopReason, TurnOrigin};
 use crate::access::Access;
+use crate::answering_person::AnsweringPerson;
 use crate::block::KeptBlock;
 use crate::budget::{BudgetChanged, BudgetLimits, BudgetReached};
 use crate::call_list::CallList;
-use crate::confirm::{AnsweringPerson, Confirm, Denial, OnConfirm, Resolution};
+use crate::confirm::{Confirm, Denial, OnConfirm, Resolution};
 use crate::constraints::Constraints;
 use crate::ending::CommandEnding;
 use crate::environment::ClientVariables;

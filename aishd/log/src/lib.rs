@@ -5,6 +5,7 @@
 extern crate self as aishd_log;
 
 pub mod access;
+pub mod answering_person;
 pub mod audit;
 pub mod block;
 pub mod budget;

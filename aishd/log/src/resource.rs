@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Access;
-use crate::confirm::AnsweringPerson;
+use crate::answering_person::AnsweringPerson;
 use crate::event::Record;
 use crate::time::Timestamp;
 use crate::tool_name::Alias;

@@ -5,7 +5,7 @@
 use aish_proto::id::{ChangesId, ConfirmId, TurnId};
 use serde::{Deserialize, Serialize};
 
-use crate::confirm::AnsweringPerson;
+use crate::answering_person::AnsweringPerson;
 
 /// So many of the kept files are named.
 const FEW: usize = 10;
@@ -32,8 +32,8 @@ pub enum RunChangesStage {
     InWork,
     /// The run is over, and nobody has been asked yet.
     Ended,
-    /// A question of a person.
-    Asked,
+    /// A person is asked; the question has this number.
+    Asked(u32),
     /// A person has said that they become real. Whatever happens, this is done or told why not.
     Ordered(ChangesOrder),
 }
@@ -42,6 +42,8 @@ pub enum RunChangesStage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangesOrder {
     pub confirm: ConfirmId,
+    /// Of the question.
+    pub number: u32,
     /// These and what is below them; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,

@@ -6,7 +6,7 @@
 use aish_proto::id::{ChangesId, ConfirmId};
 use serde::{Deserialize, Serialize};
 
-use crate::confirm::AnsweringPerson;
+use crate::answering_person::AnsweringPerson;
 use crate::ending::CommandEnding;
 use crate::kept_result::KeptResult;
 use crate::tool::ContentDigest;

@@ -1,7 +1,7 @@
 //! Who did something, as the wire shows it.
 
 use aish_proto::answerer::Answerer;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 
 pub(super) fn answerer(person: AnsweringPerson) -> Answerer {
     Answerer {

@@ -18,7 +18,7 @@ use aish_proto::limits::{
 };
 use aish_proto::method::{ClientRole, Method as _};
 use aishd_conversation::history::import::ImportSession;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::environment::ClientVariables;
 use aishd_log::tool_name::Alias;
 use aishd_rules::policy::Policy;

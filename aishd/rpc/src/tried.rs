@@ -27,8 +27,8 @@ pub(super) fn tried(tried: TriedCommand) -> CommandTried {
     }
 }
 
-pub(super) fn run_changes(subject: ChangesSubject) -> wire::RunChanges {
-    wire::RunChanges {
+pub(super) fn run_changes(subject: ChangesSubject) -> wire::ProposedChanges {
+    wire::ProposedChanges {
         changes: subject.changes(),
         turn: subject.turn,
         goal: subject.goal,
@@ -37,8 +37,7 @@ pub(super) fn run_changes(subject: ChangesSubject) -> wire::RunChanges {
 }
 
 pub(super) fn settled(settled: ChangesSettled) -> events::ChangesSettled {
-    events::ChangesSettled {
-        turn: settled.turn,
+    let end = wire::ChangesEnd {
         changes: of_run(settled.turn),
         outcome: match settled.outcome {
             ChangesOutcome::Nothing => wire::ChangesOutcome::Nothing,
@@ -52,6 +51,10 @@ pub(super) fn settled(settled: ChangesSettled) -> events::ChangesSettled {
         remark: Some(settled.remark).filter(|it| !it.is_empty()),
         confirm: settled.confirm,
         by: settled.by.map(answerer),
+    };
+    events::ChangesSettled {
+        turn: settled.turn,
+        end,
     }
 }
 

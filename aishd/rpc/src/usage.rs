@@ -211,12 +211,14 @@ pub(super) fn reached(
     let name = conversation.map_or_else(String::new, |it| it.to_string());
     wire::BudgetReached {
         budget: kind,
-        limit_tokens: tokens(limit),
-        spent_tokens: tokens(spent),
-        under_way_tokens: tokens(under_way),
-        limit_usd: money(limit),
-        spent_usd: money(spent),
-        under_way_usd: money(under_way),
+        amounts: shown::BudgetAmounts {
+            limit_tokens: tokens(limit),
+            spent_tokens: tokens(spent),
+            under_way_tokens: tokens(under_way),
+            limit_usd: money(limit),
+            spent_usd: money(spent),
+            under_way_usd: money(under_way),
+        },
         text: reached.to_string(),
         hint: reached.remedy(&name),
     }

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use aish_proto::id::ClientId;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::grants::GrantScope;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::tool_name::ToolName;

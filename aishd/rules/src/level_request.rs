@@ -5,8 +5,9 @@
 
 use aish_proto::id::ConfirmId;
 use aishd_log::access::Access;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::confirm::level::LevelSubject;
-use aishd_log::confirm::{AnsweringPerson, Confirm, ConfirmFate, OnConfirm, Resolution};
+use aishd_log::confirm::{Confirm, ConfirmFate, OnConfirm, Resolution};
 use aishd_log::event::Event;
 use aishd_log::level_request::{GrantOnYes, LevelStep};
 use aishd_log::state::ConversationState;

@@ -8,6 +8,7 @@ use aish_proto::id::ChangesId;
 use aishd_conversation::directory::ConversationDirectory;
 use aishd_log::run_changes::of_run;
 use aishd_profile::ProfileGround;
+use aishd_store::ReadError;
 use aishd_tools::trial::TrialRoom;
 use anyhow::Context as _;
 
@@ -32,16 +33,25 @@ pub(super) async fn open(
     opened.context("open the layers of what is tried")
 }
 
-/// The layers of runs whose changes nobody has kept or dropped.
-async fn of_runs(directory: &ConversationDirectory) -> Vec<ChangesId> {
+/// The layers of runs whose changes nobody has kept or dropped. `None`: a conversation cannot be read, which may have some.
+async fn of_runs(directory: &ConversationDirectory) -> Option<Vec<ChangesId>> {
     let store = directory.store().clone();
     let read = tokio::task::spawn_blocking(move || {
-        let unsettled = store.unsettled().unwrap_or_default();
-        let states = unsettled.into_iter().filter_map(|it| store.state(it).ok()?);
-        let turns = states.flat_map(|it| it.run_changes.into_iter().map(|it| of_run(it.turn)));
-        turns.collect()
+        let mut found = vec![];
+        for conversation in store.unsettled()? {
+            let state = store.state(conversation)?.unwrap_or_default();
+            found.extend(state.run_changes.iter().map(|it| of_run(it.turn)));
+        }
+        Ok::<_, ReadError>(found)
     });
-    read.await.unwrap_or_default()
+    match read.await {
+        Ok(Ok(found)) => Some(found),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "layers stay: it is not known whose they are");
+            None
+        }
+        Err(_panic) => None,
+    }
 }
 
 /// Ends what was being done to files, and forgets once a day what was kept long ago. What questions still ask about stays, so this waits until all of them are known.
@@ -52,9 +62,13 @@ pub(super) async fn recover(directory: ConversationDirectory) {
         .values()
         .filter_map(|it| Some(it.tried.as_ref()?.changes));
     let mut wanted: HashSet<_> = tried.collect();
-    wanted.extend(of_runs(&directory).await);
+    let of_runs = of_runs(&directory).await;
+    let is_known = of_runs.is_some();
+    wanted.extend(of_runs.unwrap_or_default());
     let room = directory.trials().clone();
-    let told = tokio::task::spawn_blocking(move || room.recover(|it| wanted.contains(&it))).await;
+    let told =
+        tokio::task::spawn_blocking(move || room.recover(|it| !is_known || wanted.contains(&it)))
+            .await;
     for it in told.unwrap_or_default() {
         tracing::warn!(what = it, "files that were being changed");
     }

@@ -207,6 +207,10 @@ pub(super) async fn run_held(
     print: impl FnMut(&str),
 ) -> CommandResult {
     let begun = Instant::now();
+    if let CommandHold::Layers(_) = setting.held_by {
+        // Another command of the run that was cancelled may be on its way out.
+        room.until_free(changes).await;
+    }
     let making = setting.clone();
     let made = tokio::task::spawn_blocking(move || room.begin_step(changes, &making)).await;
     let step = match made.unwrap_or_else(|panic| Err(panic.to_string())) {
@@ -221,15 +225,15 @@ pub(super) async fn run_held(
     let mut spec = spec(command, setting, None);
     spec.provider = None;
     spec.contained = Some(Box::new(step.containment.clone()));
-    let spawned = cancel.run_until_cancelled(children.spawn(&spec)).await;
+    // Who cancels now ends it when it has begun: nothing writes in layers that nobody waits for.
+    let child = match children.spawn(&spec).await {
+        Ok(child) => child,
+        Err(error) => return not_begun(Some(error), setting),
+    };
     let mut heard = CommandHeard {
         text: PieceText::default(),
         limit: limits.output_bytes,
         print,
-    };
-    let child = match spawned {
-        Some(Ok(child)) => child,
-        other => return not_begun(other.and_then(Result::err), setting),
     };
     let ending = heard
         .hear_to_the_end(child, (command, setting), limits, cancel, begun)
@@ -321,15 +325,12 @@ impl<P: FnMut(&str)> CommandHeard<P> {
         if ending.is_some() {
             // Nothing of it is left when its end is told.
             child.end(Duration::ZERO).await;
+        } else if let CommandHold::Layers(_) = setting.held_by {
+            // What it wrote is to be read.
+            child.end(Duration::ZERO).await;
         } else {
-            match setting.held_by {
-                // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
-                CommandHold::Nothing | CommandHold::Wall(_) => drop(child),
-                // Its layers are to be read.
-                CommandHold::Layers(_) | CommandHold::Reads => {
-                    child.end(Duration::ZERO).await;
-                }
-            }
+            // The one who cancels does not wait for what ignores that; its keeper goes on until nothing is left.
+            drop(child);
         }
         if ending.is_some_and(CommandEnding::is_failure)
             && (wants_terminal || needs_terminal::is_missed_in(&self.text.whole))

@@ -87,8 +87,10 @@ pub struct Undoable {
 
 /// What was made real.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeptChanges {
-    pub paths: u64,
+pub struct KeepReport {
+    /// The first ones of many.
+    pub paths: Vec<String>,
+    pub count: u64,
     /// What there is to be said of it besides.
     pub remark: String,
 }
@@ -272,39 +274,12 @@ impl TrialRoom {
         only: &[String],
         now: Timestamp,
         about: &KeptAbout,
-    ) -> Result<KeptChanges, ChangeFailure> {
+    ) -> Result<KeepReport, ChangeFailure> {
         let kept = self.keep_planned(id, only, now, about);
         if !matches!(kept, Err(ChangeFailure::Unfinished(_))) {
             self.drop_layers(id);
         }
         kept
-    }
-
-    /// The same of what a run changed, after what recovery may have done of it. The layers stay. The first of the kept paths come
-    /// with it.
-    pub fn keep_once(
-        &self,
-        id: ChangesId,
-        only: &[String],
-        now: Timestamp,
-        about: &KeptAbout,
-    ) -> (Vec<String>, Result<KeptChanges, ChangeFailure>) {
-        let kept = self.kept().unwrap_or_default();
-        if let Some(kept) = kept.into_iter().find(|it| it.changes == id) {
-            let paths = kept.about.map(|it| it.paths).unwrap_or_default();
-            return (paths, Ok(KeptChanges::default()));
-        }
-        let kept = self.keep_planned(id, only, now, about);
-        (about.paths.clone(), kept)
-    }
-
-    /// Some of what a keep would change, for people.
-    pub fn first_paths(&self, id: ChangesId, only: &[String]) -> Vec<String> {
-        if !only.is_empty() {
-            return only.to_vec();
-        }
-        let summary = self.run_changes(id).ok().flatten().unwrap_or_default();
-        summary.listed.into_iter().map(|it| it.path).collect()
     }
 
     fn keep_planned(
@@ -313,11 +288,11 @@ impl TrialRoom {
         only: &[String],
         now: Timestamp,
         about: &KeptAbout,
-    ) -> Result<KeptChanges, ChangeFailure> {
+    ) -> Result<KeepReport, ChangeFailure> {
         let (set, plan) = self.plan(id, only)?;
-        let paths = plan.paths() as u64;
-        if paths == 0 {
-            return Ok(KeptChanges::default());
+        let count = plan.paths() as u64;
+        if count == 0 {
+            return Ok(KeepReport::default());
         }
         let options = KeepOptions {
             undo_id: id.to_string(),
@@ -357,8 +332,9 @@ impl TrialRoom {
                 kept.not_kept.len()
             ));
         }
-        Ok(KeptChanges {
-            paths,
+        Ok(KeepReport {
+            paths: about.paths.clone(),
+            count,
             remark: said.join("; "),
         })
     }

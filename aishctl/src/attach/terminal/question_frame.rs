@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use aish_proto::id::ConfirmId;
 
-use crate::render::terminal_prompt::TYPE_AHEAD;
+use crate::render::typed_lines::TYPE_AHEAD;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TerminalFrame {

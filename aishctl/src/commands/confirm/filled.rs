@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::render::question;
 use crate::render::question::ConsentWord;
 use crate::render::question::form::{self, FormAnswers};
-use crate::render::terminal_prompt::{PromptQuestion, PromptReaction, TYPE_AHEAD, forget_typed};
+use crate::render::terminal_prompt::{PromptQuestion, PromptReaction};
+use crate::render::typed_lines::{TYPE_AHEAD, forget_typed};
 
 /// More than the daemon takes in a line.
 const CONTENT_BYTES: u64 = 1 << 20;

@@ -1,15 +1,15 @@
 //! What a run changed in layers over the files: what it was to do, each file that would change, and what a yes does. All of it
 //! is the run's text, and made safe.
 
-use aish_proto::changes::{ChangesOutcome, RunChanges};
-use aish_proto::event::{ChangesSettled, ConfirmRequested};
+use aish_proto::changes::{ChangesEnd, ChangesOutcome, ProposedChanges};
+use aish_proto::event::ConfirmRequested;
 
 use super::{ArgumentExtent, Card, begin, tried};
 use crate::safe;
 
 pub(super) struct ChangesCard<'a> {
     pub(super) request: &'a ConfirmRequested,
-    pub(super) subject: &'a RunChanges,
+    pub(super) subject: &'a ProposedChanges,
 }
 
 impl Card for ChangesCard<'_> {
@@ -46,7 +46,7 @@ impl Card for ChangesCard<'_> {
 }
 
 /// What became of it, for everybody who looks on. `None`: there was nothing.
-pub fn settled(settled: &ChangesSettled) -> Option<String> {
+pub fn settled(settled: &ChangesEnd) -> Option<String> {
     let count = match settled.count {
         1 => "1 path".to_owned(),
         count => format!("{count} paths"),
@@ -82,7 +82,7 @@ mod tests {
             added,
             removed: None,
         };
-        let subject = ConfirmSubject::Changes(RunChanges {
+        let subject = ConfirmSubject::Changes(ProposedChanges {
             changes: ChangesId::from_bytes([1; 16]),
             turn: TurnId::from_bytes([1; 16]),
             goal: "tidy \u{1b}[2Kup".to_owned(),

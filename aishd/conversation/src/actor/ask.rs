@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use aish_proto::id::TurnId;
 use aishd_broker::Discovery;
-use aishd_log::confirm::{AnsweringPerson, OnConfirm};
+use aishd_log::answering_person::AnsweringPerson;
+use aishd_log::confirm::OnConfirm;
 use aishd_log::event::{Event, IdempotencyKey, ProviderLevel, StopReason, TurnOrigin};
 use aishd_log::pattern::Patterns;
 use aishd_model::model_settings::ModelSettings;

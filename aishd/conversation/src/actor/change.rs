@@ -1,9 +1,9 @@
 //! What is changed in a conversation beside its turns: its name and rules, what waits, and whether it is there at all.
 
 use aish_proto::id::{Seq, TurnId};
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_log::budget::BudgetChanged;
-use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, StopReason};
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;

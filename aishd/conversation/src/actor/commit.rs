@@ -2,8 +2,8 @@
 //! to. What the store will not take waits here, and nothing else changes until it does.
 
 use aish_proto::id::Seq;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::audit::AuditDraft;
-use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record};
 use aishd_log::state::ConversationState;
 use aishd_log::usage::Usage;

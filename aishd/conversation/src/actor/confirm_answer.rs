@@ -6,9 +6,8 @@
 use std::collections::HashSet;
 
 use aish_proto::id::ConfirmId;
-use aishd_log::confirm::{
-    AnsweringPerson, Confirm, ConfirmFate, ConfirmSubject, Decision, OnConfirm, Resolution,
-};
+use aishd_log::answering_person::AnsweringPerson;
+use aishd_log::confirm::{Confirm, ConfirmFate, ConfirmSubject, Decision, OnConfirm, Resolution};
 use aishd_log::event::{Event, Record, StopReason};
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use aish_proto::id::TurnId;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::ending::BoundaryFailure;
 use aishd_log::event::{Event, TurnOrigin};
 use aishd_log::norris::NorrisEvent;

@@ -1,7 +1,7 @@
 //! Changes of the shared context, by people and by calls.
 
 use aishd_log::access::Access;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::event::Event;
 use aishd_log::resource::{
     ChangeAuthor, ChangeCheck, MOST_CHANGES, ResourceChange, ResourceChangeError, ResourceChanged,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aish_proto::id::Seq;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::event::Event;
 use aishd_log::eviction::EvictedExchange;
 use aishd_model::context_budget::ContextLimit;

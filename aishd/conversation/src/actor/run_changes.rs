@@ -11,7 +11,7 @@ use aishd_log::run_changes::{
 use aishd_log::state::confirms::OpenConfirm;
 use aishd_log::tried::ChangeSummary;
 use aishd_platform::clock;
-use aishd_tools::trial::{ChangeFailure, KeptAbout, KeptChanges};
+use aishd_tools::trial::{ChangeFailure, KeepReport};
 
 use crate::actor::aside_questions::answered;
 use crate::actor::{Conversation, TaskOutcome};
@@ -24,11 +24,8 @@ use crate::view::LiveChange;
 #[derive(Debug)]
 pub(crate) enum ChangesStep {
     Looked(Result<Option<ChangeSummary>, String>),
-    Kept(ChangesOrder, KeptFiles, Result<KeptChanges, ChangeFailure>),
+    Kept(ChangesOrder, Result<KeepReport, ChangeFailure>),
 }
-
-/// Some of the paths that are kept.
-pub(crate) type KeptFiles = Vec<String>;
 
 impl Conversation {
     /// What holds the commands of the run that works here.
@@ -49,26 +46,20 @@ impl Conversation {
             .find_map(|it| match &it.stage {
                 RunChangesStage::Ended => Some((it.turn, None)),
                 RunChangesStage::Ordered(order) => Some((it.turn, Some(order.clone()))),
-                RunChangesStage::InWork | RunChangesStage::Asked => None,
+                RunChangesStage::InWork | RunChangesStage::Asked(_) => None,
             });
         let Some((turn, order)) = next else { return };
         self.settling = Some(turn);
         let (room, conversation) = (self.services.trials.clone(), self.id);
-        let number = self.state.confirm_count;
         self.io.spawn(async move {
             let changes = of_run(turn);
             room.until_free(changes).await;
             let work = move || match order {
                 None => ChangesStep::Looked(room.run_changes(changes)),
                 Some(order) => {
-                    let about = KeptAbout {
-                        conversation: Some(conversation),
-                        number,
-                        paths: room.first_paths(changes, &order.only),
-                    };
-                    let kept = room.keep_once(changes, &order.only, clock::now(), &about);
-                    let (paths, kept) = kept;
-                    ChangesStep::Kept(order, paths, kept)
+                    let of = (conversation, order.number);
+                    let kept = room.keep_of_run(changes, &order.only, clock::now(), of);
+                    ChangesStep::Kept(order, kept)
                 }
             };
             let done = tokio::task::spawn_blocking(work).await;
@@ -103,15 +94,15 @@ impl Conversation {
                     false,
                 )
             }
-            ChangesStep::Kept(order, paths, Ok(kept)) => {
+            ChangesStep::Kept(order, Ok(kept)) => {
                 let outcome = if order.only.is_empty() {
                     ChangesOutcome::Kept
                 } else {
                     ChangesOutcome::KeptInPart
                 };
                 let end = ended(ChangesSettled {
-                    count: kept.paths.max(paths.len() as u64),
-                    paths,
+                    count: kept.count,
+                    paths: kept.paths,
                     remark: kept.remark,
                     confirm: Some(order.confirm),
                     by: order.by.clone(),
@@ -120,12 +111,12 @@ impl Conversation {
                 (vec![end], order.by, true)
             }
             // The next start of the daemon goes on with it or takes it back, and then it is kept or asked about.
-            ChangesStep::Kept(_, _, Err(ChangeFailure::Unfinished(why))) => {
+            ChangesStep::Kept(_, Err(ChangeFailure::Unfinished(why))) => {
                 tracing::error!(conversation = %self.id, why, "changes are half kept");
                 self.settling = Some(turn);
                 return;
             }
-            ChangesStep::Kept(_, _, Err(why)) => {
+            ChangesStep::Kept(_, Err(why)) => {
                 let text = format!("nothing of what the run changed was kept: {why}");
                 let level = ProviderLevel::Warning;
                 let room = self.services.trials.clone();

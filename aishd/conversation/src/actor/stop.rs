@@ -1,7 +1,7 @@
 //! Ending what runs: because somebody cancelled it, because the daemon stops, or because the conversation is deleted.
 
 use aish_proto::id::TurnId;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::event::StopReason;
 use aishd_turn::turn::TurnInput;
 use tokio::task::AbortHandle;

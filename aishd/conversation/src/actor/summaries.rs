@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aish_proto::id::Seq;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::event::{Event, Record};
 use aishd_log::rolling_summary::RollingSummary;
 use aishd_model::context_budget::LoopMode;

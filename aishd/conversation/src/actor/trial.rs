@@ -4,8 +4,9 @@
 use aish_proto::id::{ChangesId, ConfirmId, ConversationId, TurnId};
 use aishd_command::change_directory;
 use aishd_command::change_directory::StartingDirectory;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::{CommandResult, WholeOutput};
-use aishd_log::confirm::{AnsweringPerson, Confirm, Decision, Resolution};
+use aishd_log::confirm::{Confirm, Decision, Resolution};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::event::Event;
 use aishd_log::run_changes::of_run;

@@ -2,8 +2,8 @@
 //! whatever else it does; each that began has a start and an end in the log.
 
 use aish_proto::id::Seq;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::CommandResult;
-use aishd_log::confirm::AnsweringPerson;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::shell::{OutputUse, ProposedLine};

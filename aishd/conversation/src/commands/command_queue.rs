@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use aish_proto::id::TurnId;
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::shell::OutputUse;
 use tokio_util::sync::CancellationToken;
 
@@ -148,7 +148,7 @@ pub(crate) struct RunningUserCommand {
 #[cfg(test)]
 mod tests {
     use aish_proto::id::ClientId;
-    use aishd_log::confirm::AnsweringPerson;
+    use aishd_log::answering_person::AnsweringPerson;
     use aishd_log::environment::ClientVariables;
     use aishd_log::shell::OutputUse;
     use tokio_util::sync::CancellationToken;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use aish_proto::id::{ChangesId, ConfirmId};
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::CommandResult;
-use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::Event;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tried::{ChangeSummary, TriedCommand};

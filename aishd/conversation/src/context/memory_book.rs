@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::audit;
 use aishd_log::audit::AuditFact;
-use aishd_log::confirm::AnsweringPerson;
 use aishd_log::memory::{MemoryDraft, MemoryId, MemoryList, MemoryRefusal, StoredMemory};
 use aishd_platform::clock;
 use aishd_store::{Note, ReadError, Store};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::event::{Event, Record, TurnOrigin};
 use aishd_log::norris::NorrisEvent;
 use aishd_log::resource::{ResourceName, ResourceOutcome};

@@ -2,8 +2,8 @@
 //! them. An import that ends early is taken out again, by its drop or by the next daemon.
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::audit::AuditDraft;
-use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, ImportedFrom, Record};
 use aishd_log::state::ConversationState;
 use aishd_platform::{clock, failpoint};

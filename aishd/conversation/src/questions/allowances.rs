@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use aish_proto::id::{ClientId, ConversationId};
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::grants::GrantScope;
 use aishd_log::pattern::Patterns;
 use aishd_rules::allowances::{Allowance, AllowanceList, AllowanceNumber};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::memory::MemoryDraft;
 
 use crate::context::memory_book::BookError;

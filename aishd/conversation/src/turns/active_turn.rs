@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use aish_proto::id::TurnId;
-use aishd_log::confirm::{AnsweringPerson, OnConfirm};
+use aishd_log::answering_person::AnsweringPerson;
+use aishd_log::confirm::OnConfirm;
 use aishd_log::event::PresetSource;
 use aishd_log::pinned_resource::PinnedContent;
 use aishd_log::state::ConversationState;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::audit::{AuditDraft, AuditFact};
-use aishd_log::confirm::AnsweringPerson;
 use aishd_log::event::{Event, Record};
 use aishd_log::routed::RoutedSide;
 use aishd_model::routing::{RoutingSwitch, RoutingSwitches};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
+use crate::shell;
 use crate::spending::NanoUsd;
 use crate::tool_name::Alias;
 
@@ -86,7 +87,12 @@ what it prints comes back to you."
         } else {
             "To act, call a tool; commands of a shell do not run here."
         };
+        let levels = self.levels.of(shell::tool().name.alias());
         let within = match self.contain {
+            _ if levels == Access::Read => {
+                "Commands that no person was asked about run where they can write nowhere but in an empty /tmp of their own, and \
+reach no network and no keys; one that failed because of that is proposed once more as it is, and a person is asked."
+            }
             RunContain::Workspace => {
                 "Commands that no person was asked about run where they can write \
 only in the directories of the conversation and in $TMPDIR, and reach no network; one that failed because of that is proposed \

@@ -21,7 +21,7 @@ impl ConversationState {
     pub fn has_changes_to_settle(&self) -> bool {
         self.run_changes.iter().any(|it| match it.stage {
             RunChangesStage::Ended | RunChangesStage::Ordered(_) => true,
-            RunChangesStage::InWork | RunChangesStage::Asked => false,
+            RunChangesStage::InWork | RunChangesStage::Asked(_) => false,
         })
     }
 
@@ -45,7 +45,7 @@ impl ConversationState {
 
     pub(super) fn changes_asked(&mut self, confirm: &Confirm) {
         if let ConfirmSubject::Changes(subject) = &confirm.subject {
-            self.advance_changes(subject.turn, RunChangesStage::Asked);
+            self.advance_changes(subject.turn, RunChangesStage::Asked(confirm.number));
         }
     }
 
@@ -55,9 +55,13 @@ impl ConversationState {
         let Some(AsideSubject::Changes(turn)) = asked.and_then(|it| it.aside.clone()) else {
             return;
         };
-        if resolution.decision == Some(Decision::Keep) {
+        let stage = self.changes_of(turn).map(|it| &it.stage);
+        if let (Some(Decision::Keep), Some(RunChangesStage::Asked(number))) =
+            (resolution.decision, stage)
+        {
             let order = ChangesOrder {
                 confirm: resolution.confirm,
+                number: *number,
                 only: resolution.only.clone(),
                 by: resolution.by.clone(),
             };

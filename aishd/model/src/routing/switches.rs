@@ -1,7 +1,7 @@
 //! Switches that people throw while the daemon runs. They lie over the whole configuration, hold for every conversation, and
 //! stay as they are until somebody takes them back.
 
-use aishd_log::confirm::AnsweringPerson;
+use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::routed::RoutedSide;
 use aishd_log::time::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -155,18 +155,19 @@ fn in_tmp() {
     let (place, mut contained) = scene(crate::place::User::Ours);
     let shown = tempfile::tempdir_in("/tmp").unwrap();
     let hidden = tempfile::tempdir_in("/tmp").unwrap();
-    std::fs::create_dir(shown.path().join("work")).unwrap();
+    std::fs::create_dir(shown.path().join("written")).unwrap();
     std::fs::create_dir(shown.path().join("keys")).unwrap();
     std::fs::write(shown.path().join("keys/key"), SECRET).unwrap();
     std::fs::write(shown.path().join("file"), "text\n").unwrap();
     contained.read = vec![shown.path().to_owned()];
-    contained.write.push(shown.path().join("work"));
+    contained.write.push(shown.path().join("written"));
     contained.masks.push(shown.path().join("keys"));
     let (shown, hidden) = (shown.path().display(), hidden.path().display());
-    let script =
-        format!("cat {shown}/file; echo new >{shown}/work/new; ls -A {shown}/keys; touch /tmp/own");
+    let script = format!(
+        "cat {shown}/file; echo new >{shown}/written/new; ls -A {shown}/keys; touch /tmp/own"
+    );
     assert_eq!("text\n", place.well(&script, contained.clone()));
-    assert!(std::path::Path::new(&format!("{shown}/work/new")).exists());
+    assert!(std::path::Path::new(&format!("{shown}/written/new")).exists());
     for script in [format!("touch {shown}/new"), format!("ls {hidden}")] {
         let ran = place.run(&script, contained.clone());
         assert_ne!(ChildExit::Code(0), ran.exit, "{script}");

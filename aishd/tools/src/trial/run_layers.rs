@@ -1,15 +1,16 @@
 //! The layers of a run: every command of it sees what those before it changed. Between commands they are sealed, so that what
 //! they hold can be looked at, and kept when the run is over.
 
-use aish_proto::id::ChangesId;
+use aish_proto::id::{ChangesId, ConversationId};
 use aishd_layers::{LayerSet, LayerSetError, ReadBounds};
+use aishd_log::time::Timestamp;
 use aishd_log::tried::ChangeSummary;
 use aishd_platform::clock;
 use aishd_process::contained::Containment;
 use aishd_rules::command_setting::{CommandHold, CommandSetting};
 
 use super::told::summary;
-use super::{TrialRoom, text};
+use super::{ChangeFailure, KeepReport, KeptAbout, TrialRoom, text};
 
 /// One command in what holds it. While it is there nobody looks at the layers.
 #[derive(Debug)]
@@ -110,6 +111,38 @@ impl TrialRoom {
         read()
             .map(Some)
             .map_err(|it| format!("read what the run changed: {it}"))
+    }
+
+    /// Makes what a run changed real, or these paths of it, unless a daemon before this one has done so. The layers stay.
+    pub fn keep_of_run(
+        &self,
+        id: ChangesId,
+        only: &[String],
+        now: Timestamp,
+        (conversation, number): (ConversationId, u32),
+    ) -> Result<KeepReport, ChangeFailure> {
+        let kept = self.kept().unwrap_or_default();
+        if let Some(kept) = kept.into_iter().find(|it| it.changes == id) {
+            let paths = kept.about.map(|it| it.paths).unwrap_or_default();
+            return Ok(KeepReport {
+                count: paths.len() as u64,
+                paths,
+                remark: String::new(),
+            });
+        }
+        let paths = if only.is_empty() {
+            let changed = self.run_changes(id).map_err(ChangeFailure::Other)?;
+            let listed = changed.unwrap_or_default().listed;
+            listed.into_iter().map(|it| it.path).collect()
+        } else {
+            only.to_vec()
+        };
+        let about = KeptAbout {
+            conversation: Some(conversation),
+            number,
+            paths,
+        };
+        self.keep_planned(id, only, now, &about)
     }
 }
 
