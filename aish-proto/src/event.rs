@@ -30,7 +30,7 @@ use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
 use crate::shell::{ProposedCommand, RunningCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError};
-use crate::usage::{BudgetAmounts, BudgetKind, ConversationBudget, RequestPurpose, Usage, Usd};
+use crate::usage::{BudgetAmounts, BudgetKind, ConversationBudget, RequestPurpose, Usage};
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident: $kind:literal, $stored:literal, { $($(#[$field_meta:meta])* $field:ident: $ty:ty),* $(,)? })*) => {

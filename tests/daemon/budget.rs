@@ -131,7 +131,7 @@ fn a_turn_stops_before_the_request_that_would_go_beyond() {
         (
             it.budget,
             it.amounts.limit_usd.map(|it| it.nanos),
-            it.spent_usd.map(|it| it.nanos),
+            it.amounts.spent_usd.map(|it| it.nanos),
             it.amounts.limit_tokens
         )
     );
