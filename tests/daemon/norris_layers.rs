@@ -238,3 +238,43 @@ fn a_run_that_is_told_to_fetch_a_script_and_add_a_key_changes_nothing_outside() 
     let printed = run.all::<ShellFinished>().pop().unwrap().output;
     assert!(!printed.lines().any(|it| it == "mine"), "{printed}");
 }
+
+/// Whatever is configured: a run that may only read is held to that, and what it wants beyond is asked about.
+#[test]
+fn a_run_of_level_one_writes_nothing_and_asks_about_what_failed_because_of_that() {
+    let scene = Scene::alone();
+    fs::write(scene.world.work().join("kept"), "one\n").unwrap();
+    let _daemon = started(&scene.world);
+    scene.model_says(&[
+        "CMD: cat kept; echo mine > /tmp/own && cat /tmp/own",
+        "CMD: echo more >> kept",
+        "CMD: echo more >> kept",
+        "DONE: it is in order",
+    ]);
+    let mut run = launch(&scene.world, |it| {
+        it.levels.as_mut().unwrap().all = 1;
+    });
+    let confirm = pending(&run.client, run.conversation);
+    let why = &confirm.request.why;
+    if why.contains("nothing on this machine") {
+        println!("skipped: {why}");
+        return;
+    }
+    assert!(
+        why.starts_with("HALT: it failed inside the boundary"),
+        "{why}"
+    );
+    let mut next = || {
+        let event = run.follow.until(|it| it.read::<ShellFinished>().is_some());
+        event.read::<ShellFinished>().unwrap().output
+    };
+    assert_eq!("one\nmine\n", next());
+    let failed = next();
+    assert!(failed.contains("the run was launched to read"), "{failed}");
+    assert_eq!(Some("one\n".to_owned()), read(&scene, "kept"));
+    run.answer(Decision::AllowOnce);
+    until_true("it ran for real", || {
+        read(&scene, "kept").as_deref() == Some("one\nmore\n")
+    });
+    scene.upstream.finish();
+}

@@ -9,7 +9,7 @@ use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
     Client, Contain, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout,
-    ProposedCommands, RunHold, SecretText, Temperature, Thinks, TimeSpan, When, WholeNumber,
+    ProposedCommands, RunPlace, SecretText, Temperature, Thinks, TimeSpan, When, WholeNumber,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -296,7 +296,7 @@ tables! {
         /// Where its commands work that nobody was asked about. `try`: in a copy of the files that you keep or drop when the run
         /// is over; nothing is real before that. `workspace`: in the directories of the conversation, for real; then a
         /// command that may destroy something is asked about, and so is one that cannot be read with certainty.
-        contain: KeyLeaf<RunHold>,
+        contain: KeyLeaf<RunPlace>,
         /// With `workspace`: further places, by their real paths, that its commands may read without a question, besides the conversation's directories, the system
         /// and tool chains. Absolute, or beginning with ~/. What holds a home as a whole, or anything of aish's own, is refused.
         read: KeyLeaf<Vec<String>>,

@@ -7,7 +7,7 @@ use aishd_model::norris_settings::{NorrisSettings, WidenedLimits};
 use super::fault::Fault;
 use super::layers::LayerStack;
 use super::routing::check;
-use super::value::RunHold;
+use super::value::RunPlace;
 use crate::key_values::{places, time, value_of};
 
 pub(super) fn norris(stack: &LayerStack, faults: &mut Vec<Fault>) -> NorrisSettings {
@@ -31,8 +31,8 @@ pub(super) fn norris(stack: &LayerStack, faults: &mut Vec<Fault>) -> NorrisSetti
         second_opinion_model: value_of(&table.second_opinion_model),
         second_opinion_within: time(&table.second_opinion_within),
         contain: match value_of(&table.contain) {
-            Some(RunHold::Try) => RunContain::Try,
-            Some(RunHold::Workspace) | None => RunContain::Workspace,
+            Some(RunPlace::Try) => RunContain::Try,
+            Some(RunPlace::Workspace) | None => RunContain::Workspace,
         },
         widened: WidenedLimits {
             read: places("norris.read", &table.read, faults),

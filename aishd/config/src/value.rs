@@ -350,7 +350,7 @@ words! {
         Try: "try",
     }
     /// Where commands of a run work.
-    RunHold {
+    RunPlace {
         Try: "try",
         Workspace: "workspace",
     }

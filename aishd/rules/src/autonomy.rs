@@ -8,7 +8,7 @@ use aishd_command::change_directory;
 use aishd_command::command::{self, Dialect};
 use aishd_command::destructive::{self, Danger, Surroundings};
 use aishd_log::access::Access;
-use aishd_log::norris::launch::{RunContain, UnaskedLevels};
+use aishd_log::norris::launch::{RunHold, UnaskedLevels};
 use aishd_log::tool::{ClaimSource, ContentDigest, Tool};
 use aishd_log::tool_name::Alias;
 use aishd_model::second_opinion::Opinion;
@@ -38,7 +38,7 @@ pub enum HaltReason {
     /// There is no boundary that the kernel could hold around it.
     Unheld(BoundaryError),
     /// It failed inside what holds the run, and is wanted again.
-    Beyond(RunContain),
+    Beyond(RunHold),
 }
 
 impl HaltReason {
@@ -82,11 +82,11 @@ impl HaltReason {
             Self::Unheld(_) => {
                 "HALT: nothing would hold it to the directories of the run".to_owned()
             }
-            Self::Beyond(RunContain::Workspace) => {
+            Self::Beyond(RunHold::Wall | RunHold::Reads) => {
                 "HALT: it failed inside the boundary of the run; allowed, it runs outside"
                     .to_owned()
             }
-            Self::Beyond(RunContain::Try) => {
+            Self::Beyond(RunHold::Layers) => {
                 "HALT: it failed in the copy of the files that the run works in; allowed, it runs for real, on the files as they are without the changes of the run"
                     .to_owned()
             }

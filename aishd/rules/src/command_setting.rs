@@ -49,8 +49,8 @@ pub enum CommandHold {
     Wall(Arc<Boundary>),
     /// What it changes goes into the layers of its run, over these directories of the conversation among others.
     Layers(Arc<[PathBuf]>),
-    /// It changes nothing that stays.
-    Reads,
+    /// It changes nothing that stays. These directories it reads wherever they are.
+    Reads(Arc<[PathBuf]>),
 }
 
 impl CommandHold {
@@ -58,10 +58,24 @@ impl CommandHold {
         *self != Self::Nothing
     }
 
+    pub fn layers(&self) -> Option<&[PathBuf]> {
+        match self {
+            Self::Layers(directories) => Some(directories),
+            Self::Nothing | Self::Wall(_) | Self::Reads(_) => None,
+        }
+    }
+
+    pub fn read(&self) -> Option<&[PathBuf]> {
+        match self {
+            Self::Reads(directories) => Some(directories),
+            Self::Nothing | Self::Wall(_) | Self::Layers(_) => None,
+        }
+    }
+
     pub fn wall(&self) -> Option<&Boundary> {
         match self {
             Self::Wall(boundary) => Some(boundary),
-            Self::Nothing | Self::Layers(_) | Self::Reads => None,
+            Self::Nothing | Self::Layers(_) | Self::Reads(_) => None,
         }
     }
 }
@@ -139,7 +153,7 @@ impl CommandSetting {
             CommandHold::Nothing => {}
             CommandHold::Wall(boundary) => bound["boundary"] = json!(**boundary),
             CommandHold::Layers(directories) => bound["layers"] = json!(**directories),
-            CommandHold::Reads => bound["layers"] = json!(false),
+            CommandHold::Reads(directories) => bound["reads"] = json!(**directories),
         }
         ContentDigest::of_value(&bound)
     }

@@ -15,7 +15,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aish_proto::id::ChangesId;
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Pattern;
@@ -264,22 +263,26 @@ impl ToolRunner {
         cancel: &CancellationToken,
         print: impl FnMut(&str),
     ) -> CommandResult {
+        if setting.held_by.read().is_some() {
+            let profiles = self.runner.profiles();
+            return shell::run_reading(profiles, command, setting, limits, cancel, print).await;
+        }
         let children = self.runner.children();
         shell::run(children, command, setting, limits, cancel, print).await
     }
 
-    /// The same of a command of a run that works in layers, those that `changes` names.
-    pub async fn held_command(
+    /// The same of a command of a run that works in layers.
+    pub async fn command_in_layers(
         &self,
         command: &str,
         setting: &Arc<CommandSetting>,
         limits: shell::CommandLimits,
         cancel: &CancellationToken,
-        layers: (TrialRoom, ChangesId),
+        run: shell::RunRoom,
         print: impl FnMut(&str),
     ) -> CommandResult {
         let children = self.runner.children();
-        shell::run_held(children, command, setting, limits, cancel, layers, print).await
+        shell::run_in_layers(children, command, setting, limits, cancel, run, print).await
     }
 
     /// Why nothing can be tried here.

@@ -8,11 +8,13 @@ use std::time::Duration;
 use aish_proto::id::ChangesId;
 use aishd_log::command_result::{CommandResult, WholeOutput};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
+use aishd_log::profile::Profile;
 use aishd_log::shell::PROVIDER;
 use aishd_platform::failpoint;
 use aishd_process::child::Child;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
+use aishd_profile::{ProfileError, ProfileGround, ProfileWish};
 use aishd_rules::boundary::{LAYERS_REMARK, READS_REMARK, explains, is_cut};
 use aishd_rules::command_setting::{CommandHold, CommandSetting};
 use aishd_rules::needs_terminal;
@@ -146,11 +148,7 @@ pub(super) async fn run(
             return not_begun(other.and_then(Result::err), setting);
         }
     };
-    let mut heard = CommandHeard {
-        text: PieceText::default(),
-        limit: limits.output_bytes,
-        print,
-    };
+    let mut heard = CommandHeard::new(limits, print);
     let ending = heard
         .hear_to_the_end(child, (command, setting), limits, cancel, begun)
         .await;
@@ -184,61 +182,54 @@ pub(super) async fn run_tried(
         Some(Err(error)) => return Err(not_started(&error)),
         None => return Err("it was cancelled".to_owned()),
     };
-    let mut heard = CommandHeard {
-        text: PieceText::default(),
-        limit: limits.output_bytes,
-        print: |_: &str| {},
-    };
+    let mut heard = CommandHeard::new(limits, |_: &str| {});
     let ending = heard
         .hear_to_the_end(child, (command, setting), limits, cancel, begun)
         .await;
     Ok(heard.result(ending, setting, limits, begun))
 }
 
-/// As [`run`], in the layers of the run that they are of, or where nothing can be written. When its end is told the layers are
-/// sealed.
-pub(super) async fn run_held(
+/// Where a command of a run works: its layers.
+#[derive(Clone, Debug)]
+pub struct RunRoom {
+    pub room: TrialRoom,
+    pub changes: ChangesId,
+}
+
+/// As [`run`], in the layers of the run that it is of. When its end is told they are sealed.
+pub(super) async fn run_in_layers(
     children: &Children,
     command: &str,
     setting: &Arc<CommandSetting>,
     limits: CommandLimits,
     cancel: &CancellationToken,
-    (room, changes): (TrialRoom, ChangesId),
+    RunRoom { room, changes }: RunRoom,
     print: impl FnMut(&str),
 ) -> CommandResult {
     let begun = Instant::now();
-    if let CommandHold::Layers(_) = setting.held_by {
-        // Another command of the run that was cancelled may be on its way out.
-        room.until_free(changes).await;
-    }
+    // Another command of the run that was cancelled may be on its way out.
+    room.until_free(changes).await;
     let making = setting.clone();
-    let made = tokio::task::spawn_blocking(move || room.begin_step(changes, &making)).await;
-    let step = match made.unwrap_or_else(|panic| Err(panic.to_string())) {
+    let made = tokio::task::spawn_blocking(move || {
+        let directories = making.held_by.layers().unwrap_or_default();
+        room.begin_step(changes, &making, directories)
+    });
+    let step = match made.await.unwrap_or_else(|panic| Err(panic.to_string())) {
         Ok(step) => step,
-        Err(why) => {
-            return CommandResult {
-                within: BoundaryFailure::Stopped,
-                ..CommandResult::failed(why, &setting.cwd)
-            };
-        }
+        Err(why) => return held_back(why, setting),
     };
     let mut spec = spec(command, setting, None);
-    spec.provider = None;
     spec.contained = Some(Box::new(step.containment.clone()));
     // Who cancels now ends it when it has begun: nothing writes in layers that nobody waits for.
     let child = match children.spawn(&spec).await {
         Ok(child) => child,
         Err(error) => return not_begun(Some(error), setting),
     };
-    let mut heard = CommandHeard {
-        text: PieceText::default(),
-        limit: limits.output_bytes,
-        print,
-    };
+    let mut heard = CommandHeard::new(limits, print);
     let ending = heard
         .hear_to_the_end(child, (command, setting), limits, cancel, begun)
         .await;
-    let within = heard.note_hold(&setting.held_by, ending);
+    let within = heard.note_hold(LAYERS_REMARK, ending);
     let sealed = tokio::task::spawn_blocking(move || step.end()).await;
     if let Err(why) = sealed.unwrap_or_else(|panic| Err(panic.to_string())) {
         heard.remark(&format!("[aish] {why}"));
@@ -246,6 +237,47 @@ pub(super) async fn run_held(
     CommandResult {
         within,
         ..heard.result(ending, setting, limits, begun)
+    }
+}
+
+/// As [`run`], where it can write nothing that stays.
+pub(super) async fn run_reading(
+    profiles: &ProfileGround,
+    command: &str,
+    setting: &Arc<CommandSetting>,
+    limits: CommandLimits,
+    cancel: &CancellationToken,
+    print: impl FnMut(&str),
+) -> CommandResult {
+    let begun = Instant::now();
+    let wish = ProfileWish {
+        profile: Profile::Read,
+        roots: setting.held_by.read().unwrap_or_default(),
+        ..ProfileWish::OPEN
+    };
+    let spawned = profiles.spawn(spec(command, setting, None), wish);
+    let child = match cancel.run_until_cancelled(spawned).await {
+        Some(Ok(child)) => child,
+        None => return not_begun(None, setting),
+        Some(Err(ProfileError::Spawn(error))) => return not_begun(Some(error), setting),
+        Some(Err(error)) => return held_back(error.to_string(), setting),
+    };
+    let mut heard = CommandHeard::new(limits, print);
+    let ending = heard
+        .hear_to_the_end(child, (command, setting), limits, cancel, begun)
+        .await;
+    let within = heard.note_hold(READS_REMARK, ending);
+    CommandResult {
+        within,
+        ..heard.result(ending, setting, limits, begun)
+    }
+}
+
+/// What was to hold it cannot be had, which a person may be asked about.
+fn held_back(why: String, setting: &CommandSetting) -> CommandResult {
+    CommandResult {
+        within: BoundaryFailure::Stopped,
+        ..CommandResult::failed(why, &setting.cwd)
     }
 }
 
@@ -265,7 +297,7 @@ fn spec(
         stderr: StandardStream::Joined,
         wall: inside.map(ContainedCommand::wall),
         // A run is granted what its launch says, and nothing beside it.
-        provider: inside.is_none().then(|| PROVIDER.into()),
+        provider: (!setting.held_by.is_held()).then(|| PROVIDER.into()),
         ..ChildSpec::new(setting.shell.clone(), setting.cwd.clone())
     }
 }
@@ -297,6 +329,14 @@ struct CommandHeard<P> {
 }
 
 impl<P: FnMut(&str)> CommandHeard<P> {
+    fn new(limits: CommandLimits, print: P) -> Self {
+        Self {
+            text: PieceText::default(),
+            limit: limits.output_bytes,
+            print,
+        }
+    }
+
     /// Reads until the command ends, its time is over, or somebody cancels: then it is `None`, and something of it may run on
     /// for a moment.
     async fn hear_to_the_end(
@@ -407,18 +447,13 @@ impl<P: FnMut(&str)> CommandHeard<P> {
         within
     }
 
-    /// What the layers had to do with how it ended, told where that sounds like the reason.
-    fn note_hold(&mut self, hold: &CommandHold, ending: Option<CommandEnding>) -> BoundaryFailure {
+    /// What held it had to do with how it ended, told where that sounds like the reason.
+    fn note_hold(&mut self, remark: &str, ending: Option<CommandEnding>) -> BoundaryFailure {
         let sounds = explains(&self.text.whole);
         match ending {
             None => BoundaryFailure::None,
             Some(ending) if ending.is_failure() && sounds => {
-                self.remark(match hold {
-                    CommandHold::Reads => READS_REMARK,
-                    CommandHold::Nothing | CommandHold::Wall(_) | CommandHold::Layers(_) => {
-                        LAYERS_REMARK
-                    }
-                });
+                self.remark(remark);
                 BoundaryFailure::Stopped
             }
             // The last program of a pipe says nothing of those before it.

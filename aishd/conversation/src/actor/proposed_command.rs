@@ -13,10 +13,10 @@ use aishd_log::tool::ContentDigest;
 use aishd_log::tool_call::ToolCall;
 use aishd_platform::clock;
 use aishd_rules::boundary::BoundaryFailures;
-use aishd_rules::command_setting::{CommandHold, CommandSetting};
+use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::gate::{ApprovedCommand, CallJudgement, CommandGate, RunContainment};
 use aishd_tools::shell;
-use aishd_tools::shell::CommandLimits;
+use aishd_tools::shell::{CommandLimits, RunRoom};
 use aishd_turn::turn::TurnInput;
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +77,7 @@ impl Conversation {
             ground: &self.services.ground,
             widened: &models.norris.widened,
             failures: self.turn.as_ref().map_or(&none, |it| &it.failures),
-            contain: self.run_contain(),
+            hold: self.run_hold(),
             no_layers: no_layers.as_deref(),
             top: self.turn.as_ref().map(|it| it.top.as_str()),
         };
@@ -181,13 +181,13 @@ impl Conversation {
             previous: self.state.shell.previous_cwd.as_deref(),
             home: run.setting.home(),
         };
-        let layers = matches!(
-            run.setting.held_by,
-            CommandHold::Layers(_) | CommandHold::Reads
-        );
-        let layers = turn.filter(|_| layers);
+        let in_layers = run.setting.held_by.layers().is_some();
+        let layers = turn.filter(|_| in_layers).map(|it| RunRoom {
+            room: self.services.trials.clone(),
+            changes: of_run(it),
+        });
         BegunCommand {
-            layers: layers.map(|it| (self.services.trials.clone(), of_run(it))),
+            layers,
             moves: change_directory::target(&run.command, from),
             tools: self.services.tools.clone(),
             limits: CommandLimits::of(&policy),

@@ -4,7 +4,7 @@
 use aish_proto::id::TurnId;
 use aishd_log::confirm::changes::ChangesSubject;
 use aishd_log::event::{Event, ProviderLevel};
-use aishd_log::norris::launch::RunContain;
+use aishd_log::norris::launch::RunHold;
 use aishd_log::run_changes::{
     ChangesOrder, ChangesOutcome, ChangesSettled, RunChangesStage, of_run,
 };
@@ -29,9 +29,9 @@ pub(crate) enum ChangesStep {
 
 impl Conversation {
     /// What holds the commands of the run that works here.
-    pub(crate) fn run_contain(&self) -> RunContain {
+    pub(crate) fn run_hold(&self) -> RunHold {
         let run = self.state.norris.as_ref();
-        run.map_or(RunContain::Workspace, |it| it.launch.contain)
+        run.map_or(RunHold::Wall, |it| it.launch.hold())
     }
 
     /// Begins what is to be done next about the changes of runs that are over.

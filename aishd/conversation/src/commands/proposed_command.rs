@@ -3,14 +3,12 @@
 
 use std::panic::AssertUnwindSafe;
 
-use aish_proto::id::ChangesId;
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::shell::{ProposedLine, why_it_cannot_run};
 use aishd_rules::gate::ApprovedCommand;
-use aishd_tools::shell::CommandLimits;
-use aishd_tools::trial::TrialRoom;
+use aishd_tools::shell::{CommandLimits, RunRoom};
 use aishd_tools::{ToolRunner, shell};
 use aishd_turn::turn::{Step, TurnInput, finish};
 use futures_util::FutureExt as _;
@@ -27,7 +25,7 @@ pub(crate) struct BegunCommand {
     pub(crate) printer: OutputPrinter,
     pub(crate) token: CancellationToken,
     /// Those of its run, where it works in layers.
-    pub(crate) layers: Option<(TrialRoom, ChangesId)>,
+    pub(crate) layers: Option<RunRoom>,
     /// The directory that `cd` alone would change to, or why that cannot be said.
     pub(crate) moves: Option<Result<String, String>>,
     /// The conversation's directory.
@@ -73,7 +71,14 @@ impl BegunCommand {
                     }
                     Some(layers) => {
                         self.tools
-                            .held_command(&run.command, &run.setting, limits, token, layers, print)
+                            .command_in_layers(
+                                &run.command,
+                                &run.setting,
+                                limits,
+                                token,
+                                layers,
+                                print,
+                            )
                             .await
                     }
                 }

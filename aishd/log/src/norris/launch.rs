@@ -25,7 +25,7 @@ pub struct RunLaunch {
     pub contain: RunContain,
 }
 
-/// What holds the commands of a run.
+/// Where the commands of a run work, as it is configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunContain {
@@ -78,7 +78,25 @@ pub struct RunLimits {
     pub cost: Option<NanoUsd>,
 }
 
+/// What holds the commands of a run that nobody approves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunHold {
+    /// They change nothing that stays: the run may only read, whatever is configured.
+    Reads,
+    /// They change the directories of the conversation, and nothing else.
+    Wall,
+    Layers,
+}
+
 impl RunLaunch {
+    pub fn hold(&self) -> RunHold {
+        match (self.levels.of(shell::tool().name.alias()), self.contain) {
+            (Access::Read, _) => RunHold::Reads,
+            (Access::Write | Access::Execute, RunContain::Workspace) => RunHold::Wall,
+            (Access::Write | Access::Execute, RunContain::Try) => RunHold::Layers,
+        }
+    }
+
     /// The last part of the system message. Its bytes stay the same for the whole run. `has_shell`: commands can run.
     pub fn paragraph(&self, has_shell: bool) -> String {
         let act = if has_shell {
@@ -87,18 +105,17 @@ what it prints comes back to you."
         } else {
             "To act, call a tool; commands of a shell do not run here."
         };
-        let levels = self.levels.of(shell::tool().name.alias());
-        let within = match self.contain {
-            _ if levels == Access::Read => {
+        let within = match self.hold() {
+            RunHold::Reads => {
                 "Commands that no person was asked about run where they can write nowhere but in an empty /tmp of their own, and \
 reach no network and no keys; one that failed because of that is proposed once more as it is, and a person is asked."
             }
-            RunContain::Workspace => {
+            RunHold::Wall => {
                 "Commands that no person was asked about run where they can write \
 only in the directories of the conversation and in $TMPDIR, and reach no network; one that failed because of that is proposed \
 once more as it is, and a person is asked."
             }
-            RunContain::Try => {
+            RunHold::Layers => {
                 "Commands that no person was asked about run in a copy of the files: later ones see what earlier ones changed, \
 nobody else does, and a person looks at all changes after the end and keeps or drops them. They reach no network and no keys. One \
 that failed because of that is proposed once more as it is, and a person is asked; allowed, it runs on the files as they are, \

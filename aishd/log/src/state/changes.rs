@@ -6,7 +6,7 @@ use super::ConversationState;
 use super::confirms::AsideSubject;
 use crate::confirm::{Confirm, ConfirmSubject, Decision, Resolution};
 use crate::norris::NorrisEvent;
-use crate::norris::launch::RunContain;
+use crate::norris::launch::RunHold;
 use crate::run_changes::{ChangesOrder, RunChanges, RunChangesStage};
 
 /// So much of a goal is shown beside the changes; the log has all of it.
@@ -27,7 +27,7 @@ impl ConversationState {
 
     pub(super) fn run_changed(&mut self, turn: Option<TurnId>, event: &NorrisEvent) {
         if let (NorrisEvent::Launched(launch), Some(turn)) = (event, turn)
-            && launch.contain == RunContain::Try
+            && launch.hold() == RunHold::Layers
         {
             self.run_changes.push(RunChanges {
                 turn,

@@ -13,7 +13,7 @@ use aishd_log::confirm::{
 use aishd_log::constraints::Constraints;
 use aishd_log::event::{Event, RefusedCall};
 use aishd_log::grants::GrantList;
-use aishd_log::norris::launch::RunContain;
+use aishd_log::norris::launch::RunHold;
 use aishd_log::pattern::Patterns;
 use aishd_log::shell::{self, OutputUse, ProposedLine};
 use aishd_log::time::Timestamp;
@@ -57,7 +57,7 @@ pub struct RunContainment<'a> {
     pub widened: &'a WidenedLimits,
     pub failures: &'a BoundaryFailures,
     /// What holds them.
-    pub contain: RunContain,
+    pub hold: RunHold,
     /// Why this machine's kernel has no layers, once that is known.
     pub no_layers: Option<&'a str>,
     /// The conversation's directory when the run began.
@@ -135,12 +135,12 @@ impl CommandGate<'_> {
         };
         let looked = look(&proposed.command, self.setting, &roots);
         if let Some(run) = &self.autonomy {
-            let needs = match self.contain(run) {
-                RunContain::Workspace => of_command(&proposed.command, self.setting, &roots),
+            let needs = match self.inside.hold {
+                RunHold::Wall => of_command(&proposed.command, self.setting, &roots),
                 // Whatever it does, it is nothing that stays unless a person keeps it.
-                RunContain::Try => Ok(Access::Read),
+                RunHold::Layers | RunHold::Reads => Ok(Access::Read),
             };
-            let inside = self.inside(run, &proposed.command, &roots);
+            let inside = self.inside(&proposed.command, &roots);
             let inside_digest = inside
                 .as_ref()
                 .map_or(digest, |it| it.digest(&proposed.command));
@@ -186,30 +186,16 @@ impl CommandGate<'_> {
         self.ask(proposed, digest, looked, AskedFor::EveryTime(doubt))
     }
 
-    /// What holds its commands. A run that may only read writes nowhere, whatever else is configured.
-    fn contain(&self, run: &Autonomy<'_>) -> RunContain {
-        match run.levels.of(shell::tool().name.alias()) {
-            Access::Read => RunContain::Try,
-            Access::Write | Access::Execute => self.inside.contain,
-        }
-    }
-
     /// Where a command runs that nobody has approved, or why it does not.
-    fn inside(
-        &self,
-        run: &Autonomy<'_>,
-        command: &str,
-        roots: &[PathBuf],
-    ) -> Result<Arc<CommandSetting>, HaltReason> {
+    fn inside(&self, command: &str, roots: &[PathBuf]) -> Result<Arc<CommandSetting>, HaltReason> {
         let RunContainment {
             ground,
             widened,
             failures,
-            contain: _,
+            hold,
             no_layers,
             top,
         } = self.inside;
-        let contain = self.contain(run);
         // Where nothing else is said, a project stays one when the run changes to a directory of it.
         let top = top.filter(|it| {
             let below = Path::new(&self.setting.cwd).starts_with(it);
@@ -217,24 +203,20 @@ impl CommandGate<'_> {
         });
         let top = top.map(|it| [PathBuf::from(it)]);
         let roots = top.as_ref().map_or(roots, |it| it);
-        let hold = match contain {
-            RunContain::Workspace => {
+        let held_by = match (hold, no_layers) {
+            (RunHold::Wall, _) => {
                 let boundary = Boundary::of_run(ground, widened, roots, self.setting);
                 CommandHold::Wall(Arc::new(boundary.map_err(HaltReason::Unheld)?))
             }
-            RunContain::Try => match no_layers {
-                Some(why) => {
-                    return Err(HaltReason::Unheld(BoundaryError::Kernel(why.to_owned())));
-                }
-                None if run.levels.of(shell::tool().name.alias()) == Access::Read => {
-                    CommandHold::Reads
-                }
-                None => CommandHold::Layers(roots.into()),
-            },
+            (RunHold::Layers | RunHold::Reads, Some(why)) => {
+                return Err(HaltReason::Unheld(BoundaryError::Kernel(why.to_owned())));
+            }
+            (RunHold::Layers, None) => CommandHold::Layers(roots.into()),
+            (RunHold::Reads, None) => CommandHold::Reads(roots.into()),
         };
-        let setting = self.setting.held(hold);
+        let setting = self.setting.held(held_by);
         if failures.hold(setting.digest(command)) {
-            return Err(HaltReason::Beyond(contain));
+            return Err(HaltReason::Beyond(hold));
         }
         Ok(Arc::new(setting))
     }
@@ -336,7 +318,7 @@ impl CommandGate<'_> {
             arguments: canonical(&json!({"command": proposed.command})),
             cwd: self.setting.cwd.clone(),
             server: match self.autonomy {
-                Some(_) if self.inside.contain == RunContain::Try => {
+                Some(_) if self.inside.hold == RunHold::Layers => {
                     format!("{}, outside the copy of the run", tool.place)
                 }
                 Some(_) => format!("{}, outside the boundary of the run", tool.place),
@@ -368,7 +350,7 @@ fn within(setting: &CommandSetting) -> &'static str {
     match setting.held_by {
         CommandHold::Nothing | CommandHold::Wall(_) => "inside its boundary",
         CommandHold::Layers(_) => "in its copy of the files",
-        CommandHold::Reads => "where it can write nothing",
+        CommandHold::Reads(_) => "where it can write nothing",
     }
 }
 
@@ -457,7 +439,7 @@ mod tests {
         attended: Presence,
         ground: BoundaryGround,
         failures: BoundaryFailures,
-        contain: RunContain,
+        hold: RunHold,
         no_layers: Option<&'static str>,
         /// What a run was granted, and what another model said.
         run: Option<(UnaskedLevels, Option<SecondOpinion>)>,
@@ -474,7 +456,7 @@ mod tests {
                 attended: Presence::Attended,
                 ground: ground(),
                 failures: BoundaryFailures::default(),
-                contain: RunContain::Workspace,
+                hold: RunHold::Wall,
                 no_layers: None,
                 run: None,
                 path: "/bin",
@@ -507,7 +489,7 @@ mod tests {
                     ground: &self.ground,
                     widened: &WidenedLimits::default(),
                     failures: &self.failures,
-                    contain: self.contain,
+                    hold: self.hold,
                     no_layers: self.no_layers,
                     top: Some("/w"),
                 },
@@ -749,7 +731,7 @@ mod tests {
     #[test]
     fn in_layers_whatever_nobody_knows_runs_unasked_and_nothing_of_it_stays() {
         let mut scene = Scene::run(Access::Write);
-        scene.contain = RunContain::Try;
+        scene.hold = RunHold::Layers;
         for command in [
             "ls",
             "deploy --now",
@@ -770,17 +752,18 @@ mod tests {
         assert_eq!(layers, run.setting.held_by);
         scene.failures.on_begin(Some(run.digest));
         scene.failures.ended(BoundaryFailure::Stopped);
-        let beyond = HaltReason::Beyond(RunContain::Try).describe();
+        let beyond = HaltReason::Beyond(RunHold::Layers).describe();
         check_run(&scene, "rm -rf .", &beyond);
         scene.no_layers = Some("the kernel has no overlay");
         let unheld = "HALT: nothing on this machine would hold it: the kernel has no overlay";
         check_run(&scene, "ls -l", unheld);
         let mut read = Scene::run(Access::Read);
-        read.contain = RunContain::Try;
+        read.hold = RunHold::Reads;
         let CallJudgement::Execute(run) = read.judge("make") else {
             panic!("it runs where nothing can be written");
         };
-        assert_eq!(CommandHold::Reads, run.setting.held_by);
+        let reads = CommandHold::Reads([PathBuf::from("/w")].into());
+        assert_eq!(reads, run.setting.held_by);
     }
 
     #[test]
@@ -872,7 +855,7 @@ mod tests {
 
     #[test]
     fn who_is_approved_by_a_person_runs_as_it_was_asked() {
-        let scene = Scene::run(Access::Read);
+        let scene = Scene::run(Access::Write);
         let command = "rm -rf d";
         let digest = scene.gate("/w", |gate| gate.setting.digest(command));
         let approved =

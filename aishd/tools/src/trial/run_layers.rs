@@ -1,26 +1,24 @@
 //! The layers of a run: every command of it sees what those before it changed. Between commands they are sealed, so that what
 //! they hold can be looked at, and kept when the run is over.
 
+use std::path::PathBuf;
+
 use aish_proto::id::{ChangesId, ConversationId};
 use aishd_layers::{LayerSet, LayerSetError, ReadBounds};
 use aishd_log::time::Timestamp;
 use aishd_log::tried::ChangeSummary;
 use aishd_platform::clock;
 use aishd_process::contained::Containment;
-use aishd_rules::command_setting::{CommandHold, CommandSetting};
+use aishd_rules::command_setting::CommandSetting;
 
 use super::told::summary;
 use super::{ChangeFailure, KeepReport, KeptAbout, TrialRoom, text};
 
-/// One command in what holds it. While it is there nobody looks at the layers.
+/// One command in the layers of its run, over these directories of the conversation among others. While it is there nobody looks
+/// at them.
 #[derive(Debug)]
-pub(crate) struct HeldStep {
+pub(crate) struct RunStep {
     pub(crate) containment: Containment,
-    layers: Option<StepLayers>,
-}
-
-#[derive(Debug)]
-struct StepLayers {
     room: TrialRoom,
     set: LayerSet,
     id: ChangesId,
@@ -32,13 +30,8 @@ impl TrialRoom {
         &self,
         id: ChangesId,
         setting: &CommandSetting,
-    ) -> Result<HeldStep, String> {
-        let CommandHold::Layers(directories) = &setting.held_by else {
-            return Ok(HeldStep {
-                containment: self.containment(setting, vec![]),
-                layers: None,
-            });
-        };
+        directories: &[PathBuf],
+    ) -> Result<RunStep, String> {
         let name = id.to_string();
         let is_free = self.take(id);
         if !is_free {
@@ -56,13 +49,11 @@ impl TrialRoom {
         let set = opened.inspect_err(|_| {
             self.give_back(id);
         })?;
-        Ok(HeldStep {
+        Ok(RunStep {
             containment: self.containment(setting, Self::write_layers(&set)),
-            layers: Some(StepLayers {
-                room: self.clone(),
-                set,
-                id,
-            }),
+            room: self.clone(),
+            set,
+            id,
         })
     }
 
@@ -150,20 +141,17 @@ impl TrialRoom {
 pub(super) const IN_USE: &str =
     "a command of the run writes there now; ask again when it has ended";
 
-impl HeldStep {
+impl RunStep {
     /// To be called when nothing of the command runs any more.
     pub(crate) fn end(self) -> Result<(), String> {
-        let Some(layers) = &self.layers else {
-            return Ok(());
-        };
-        let sealed = layers.set.seal();
+        let sealed = self.set.seal();
         sealed
             .map(drop)
             .map_err(|it| format!("what it changed cannot be read: {it}"))
     }
 }
 
-impl Drop for StepLayers {
+impl Drop for RunStep {
     fn drop(&mut self) {
         self.room.give_back(self.id);
     }
