@@ -16,6 +16,7 @@ mod ends;
 mod escapes;
 mod layers;
 mod masks;
+mod misjudged;
 mod missing;
 mod network;
 mod place;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         masks::TESTS,
         network::TESTS,
         escapes::TESTS,
+        misjudged::TESTS,
         daily_work::TESTS,
         ends::TESTS,
         missing::TESTS,

@@ -469,6 +469,11 @@ mod tests {
                 ..UnaskedLevels::default()
             };
             Self {
+                hold: if level == Access::Read {
+                    RunHold::Reads
+                } else {
+                    RunHold::Wall
+                },
                 run: Some((levels, None)),
                 ..Self::new()
             }
@@ -757,8 +762,7 @@ mod tests {
         scene.no_layers = Some("the kernel has no overlay");
         let unheld = "HALT: nothing on this machine would hold it: the kernel has no overlay";
         check_run(&scene, "ls -l", unheld);
-        let mut read = Scene::run(Access::Read);
-        read.hold = RunHold::Reads;
+        let read = Scene::run(Access::Read);
         let CallJudgement::Execute(run) = read.judge("make") else {
             panic!("it runs where nothing can be written");
         };
@@ -780,6 +784,7 @@ mod tests {
         let shell = "shell".parse().unwrap();
         let levels = some.run.as_mut().map(|it| &mut it.0.providers);
         levels.unwrap().insert(shell, Access::Read);
+        some.hold = RunHold::Reads;
         check_run(&some, "mkdir d", nothing);
         for (command, why) in [
             ("rm -rf d", "deletes directories and all that is in them"),
