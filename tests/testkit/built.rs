@@ -9,13 +9,6 @@ use std::time::SystemTime;
 
 use crate::{repository, surroundings};
 
-/// The programs, and the packages that have them.
-const PACKAGES: [(&str, &str); 3] = [
-    ("aishd", "aishd"),
-    ("aishctl", "aishctl"),
-    ("aish", "aishctl"),
-];
-
 /// What was found fresh in this process.
 static FOUND: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 
@@ -71,11 +64,6 @@ fn sources(rule: &str) -> impl Iterator<Item = PathBuf> {
 
 #[track_caller]
 fn build(test: &Path, name: &str) -> PathBuf {
-    let package = PACKAGES
-        .iter()
-        .find(|(program, _)| *program == name)
-        .map(|(_, package)| *package)
-        .unwrap_or_else(|| panic!("no package of the workspace has a program {name}"));
     // TARGET/PROFILE/deps/TEST
     let mut folders = test.ancestors().skip(2);
     let profile = folders.next().and_then(Path::file_name);
@@ -86,8 +74,10 @@ fn build(test: &Path, name: &str) -> PathBuf {
         None | Some("debug") => "dev",
         Some(profile) => profile,
     };
+    // Of no package: its dependencies then have the features of the whole workspace, as those of `cargo build` and
+    // `cargo test` have, and nothing of them is built once more.
     let output = Command::new(surroundings::cargo())
-        .args(["build", "--quiet", "--package", package, "--bin", name])
+        .args(["build", "--quiet", "--bin", name])
         .args(["--profile", profile, "--target-dir"])
         .arg(target)
         .current_dir(repository::top())
