@@ -3,7 +3,7 @@
 //! Copying a file up changes nothing below, but for the time of the last access. So what was changed below since the
 //! layer began was changed by somebody else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::{Depth, Fingerprint};
-use crate::layer_set::{LayerSet, create_new, next_tick, sync_dir, write_synced};
+use crate::journal::KeepJournal;
+use crate::keep::KeepError;
+use crate::layer_set::{LayerSet, LayerStore, create_new, next_tick, sync_dir, write_synced};
 use crate::node::{NodeKind, Stamp};
 use crate::rel_path::RelPath;
 use crate::upper::{self, UpperEntry};
@@ -32,6 +34,9 @@ pub(crate) struct SealedPath {
     path: RelPath,
     pub(crate) print: Fingerprint,
     pub(crate) changed_meanwhile: bool,
+    /// From when on a change below is somebody else's; absent: since the layers began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Stamp>,
 }
 
 pub(crate) type Sealed = HashMap<(usize, RelPath), SealedPath>;
@@ -40,6 +45,16 @@ impl LayerSet {
     /// To be called once the command has ended and nothing is mounted on the layers. What an earlier step of a run found below
     /// a path stays what its change is compared with.
     pub fn seal(&self) -> io::Result<SealReport> {
+        self.seal_over(&HashSet::new())
+    }
+
+    /// What is done to these directories up to now was done by us.
+    fn seal_over(&self, ours: &HashSet<(usize, RelPath)>) -> io::Result<SealReport> {
+        let now = if ours.is_empty() {
+            None
+        } else {
+            Some(next_tick(&self.dir)?)
+        };
         let path = self.seal_path();
         let unfinished = path.with_extension("new");
         if unfinished.exists() {
@@ -65,10 +80,10 @@ impl LayerSet {
                     |it: &SealedPath| it.print.inside.is_none() && depth == Depth::AllInside;
                 let begun = match &known {
                     Some(known) if !is_deeper(known) => None,
-                    Some(_) => Some(run_begun),
+                    Some(known) => Some(known.since.unwrap_or(run_begun)),
                     None => Some(step.unwrap_or(run_begun)),
                 };
-                let sealed = match (begun, known) {
+                let mut sealed = match (begun, known) {
                     (None, Some(known)) => known,
                     (begun, _) => {
                         let Some(print) = print_below(found)? else {
@@ -79,9 +94,13 @@ impl LayerSet {
                             path: found.path.clone(),
                             changed_meanwhile: print.is_later_than(begun.unwrap_or(run_begun)),
                             print,
+                            since: begun.filter(|it| *it != run_begun),
                         }
                     }
                 };
+                if ours.contains(&(layer, found.path.clone())) {
+                    sealed.since = now;
+                }
                 report.paths += 1;
                 report.changed_meanwhile += u64::from(sealed.changed_meanwhile);
                 serde_json::to_writer(&mut file, &sealed)?;
@@ -141,6 +160,28 @@ impl LayerSet {
     /// When the step that runs began.
     fn step_path(&self) -> PathBuf {
         self.dir.join("step.json")
+    }
+}
+
+impl LayerStore {
+    /// To be called once a part of what the layers hold is kept, before they are mounted again: it lies below from now on, and
+    /// it was not somebody else who put it there.
+    pub fn seal_upon(&self, set: &LayerSet, undo_id: &str) -> Result<SealReport, KeepError> {
+        let read = KeepError::io("read what was kept");
+        let journal =
+            KeepJournal::read(&self.undo_dir(undo_id)?.join("steps.json")).map_err(read)?;
+        let mut ours = HashSet::new();
+        for step in &journal.steps {
+            let mut at = Some(step.path.clone());
+            while let Some(path) = at {
+                at = path.split().map(|(parent, _)| parent);
+                if !ours.insert((step.layer, path)) {
+                    break;
+                }
+            }
+        }
+        set.seal_over(&ours)
+            .map_err(KeepError::io("seal the layers"))
     }
 }
 
