@@ -154,7 +154,7 @@ async fn look_into<T: Send + 'static>(
     changes: ChangesId,
     work: impl FnOnce(&LayersHold) -> Result<T, ChangeFailure> + Send + 'static,
 ) -> Result<T, MethodError> {
-    let held = timeout(LOOK_WITHIN, server.directory.trials().hold(changes)).await;
+    let held = timeout(LOOK_WITHIN, server.directory.trials().hold_layers(changes)).await;
     let held = held.map_err(|_elapsed| MethodError::from(RequestError::LayersInUse))?;
     let done = tokio::task::spawn_blocking(move || work(&held)).await;
     let done = done.unwrap_or_else(|panic| Err(ChangeFailure::Other(panic.to_string())));

@@ -2,13 +2,14 @@
 
 use aish_proto::changes::{ChangesSize, OpenChanges, OpenChangesStage};
 use aish_proto::id::{ChangesId, ConversationId};
+use aishd_conversation::handle::ReadError;
 use aishd_conversation::questions::pending_questions::PendingQuestion;
 use aishd_conversation::request_error::RequestError;
 use aishd_log::confirm::ConfirmSubject;
 use aishd_log::run_changes::{RunChanges, RunChangesStage, of_run};
 use aishd_log::state::ConversationState;
 use aishd_log::tried::ChangeSummary;
-use aishd_store::ReadError;
+
 use aishd_tools::trial::TrialRoom;
 
 use super::RpcServer;
@@ -60,7 +61,7 @@ pub(super) fn of_runs(
 ) -> Vec<OpenChanges> {
     let of_run = |it: &RunChanges| {
         let changes = of_run(it.turn);
-        let held = room.try_hold(changes);
+        let held = room.try_hold_layers(changes);
         let looked = held.and_then(|it| it.changes().ok());
         let number = match &it.stage {
             RunChangesStage::Asked(number) => Some(*number),

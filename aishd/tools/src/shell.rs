@@ -208,7 +208,7 @@ pub(super) async fn run_in_layers(
 ) -> CommandResult {
     let begun = Instant::now();
     // Another command of the run that was cancelled may be on its way out.
-    let Some(held) = cancel.run_until_cancelled(room.hold(changes)).await else {
+    let Some(held) = cancel.run_until_cancelled(room.hold_layers(changes)).await else {
         return not_begun(None, setting);
     };
     let making = setting.clone();

@@ -58,7 +58,7 @@ impl Conversation {
         let (room, conversation) = (self.services.trials.clone(), self.id);
         self.io.spawn(async move {
             let changes = of_run(turn);
-            let held = room.hold(changes).await;
+            let held = room.hold_layers(changes).await;
             let work = move || match order {
                 None => ChangesStep::Looked(held.changes()),
                 Some(order) => {
@@ -124,7 +124,7 @@ impl Conversation {
             ChangesStep::Kept(_, Err(why)) => {
                 let text = format!("nothing of what the run changed was kept: {why}");
                 let level = ProviderLevel::Warning;
-                let held = self.services.trials.hold(of_run(turn)).await;
+                let held = self.services.trials.hold_layers(of_run(turn)).await;
                 let looked = tokio::task::spawn_blocking(move || held.changes()).await;
                 let looked = looked.unwrap_or_else(|panic| Err(panic.to_string()));
                 let again = match looked {

@@ -7,7 +7,7 @@ use aish_proto::id::{ChangesId, TurnId};
 use aishd_log::event::{Event, ProviderLevel};
 use aishd_log::run_changes::{ChangesPart, PartStage, RunChangesStage, of_run};
 use aishd_platform::clock;
-use aishd_tools::trial::{ChangeFailure, LayersHold, PartFound, PartWish};
+use aishd_tools::trial::{ChangeFailure, LayersHold, PartFound};
 use tokio::time::timeout;
 
 use crate::actor::{Conversation, TaskOutcome};
@@ -64,7 +64,7 @@ impl Conversation {
         let (room, changes) = (self.services.trials.clone(), wanted.changes);
         self.io.spawn(async move {
             let wish = wanted.wish.clone();
-            let checked = match timeout(WITHIN, room.hold(changes)).await {
+            let checked = match timeout(WITHIN, room.hold_layers(changes)).await {
                 Err(_elapsed) => Err(RequestError::LayersInUse),
                 Ok(held) => {
                     let check = move || {
@@ -108,7 +108,7 @@ impl Conversation {
     pub(crate) fn resume_part(&mut self, part: ChangesPart) {
         self.part = Some(PartWork::Going);
         let changes = of_run(part.turn);
-        let held = self.services.trials.try_hold(changes);
+        let held = self.services.trials.try_hold_layers(changes);
         self.do_part(part, held, None);
     }
 
@@ -119,7 +119,7 @@ impl Conversation {
             room.recovered().await;
             let held = match held {
                 Some(held) => held,
-                None => room.hold(of_run(turn)).await,
+                None => room.hold_layers(of_run(turn)).await,
             };
             let work = move || {
                 let done = held.do_part(&part, clock::now(), conversation);
@@ -241,7 +241,7 @@ impl Conversation {
     /// Whoever works on it broke off, and what was ordered is done by the next daemon.
     pub(crate) async fn part_broke(&mut self, turn: TurnId, why: &str) {
         tracing::error!(conversation = %self.id, why, "keeping changes broke off");
-        let held = self.services.trials.try_hold(of_run(turn));
+        let held = self.services.trials.try_hold_layers(of_run(turn));
         self.part = Some(PartWork::HalfDone { _held: held });
         self.tell_half_done(why).await;
     }
@@ -254,7 +254,7 @@ impl Conversation {
             turn: None,
             by: None,
             event: Event::Status {
-                level: ProviderLevel::Error,
+                level: ProviderLevel::Warning,
                 text,
             },
         };

@@ -26,11 +26,11 @@ pub struct LookedAt {
 
 impl TrialRoom {
     /// Waits until nobody has these layers, and what the last daemon began is settled.
-    pub async fn hold(&self, id: ChangesId) -> LayersHold {
+    pub async fn hold_layers(&self, id: ChangesId) -> LayersHold {
         self.recovered().await;
         let mut in_use = self.0.in_use.subscribe();
         loop {
-            if let Some(hold) = self.try_hold(id) {
+            if let Some(hold) = self.try_hold_layers(id) {
                 return hold;
             }
             drop(in_use.wait_for(|it| !it.contains(&id)).await);
@@ -44,7 +44,7 @@ impl TrialRoom {
     }
 
     /// `None`: somebody has them.
-    pub fn try_hold(&self, id: ChangesId) -> Option<LayersHold> {
+    pub fn try_hold_layers(&self, id: ChangesId) -> Option<LayersHold> {
         let is_ours = self.0.in_use.send_if_modified(|it| it.insert(id));
         is_ours.then(|| LayersHold {
             room: self.clone(),
