@@ -239,15 +239,12 @@ events! {
     }
     /// What a run changed in layers is real, or gone: each run that worked in layers has one, behind its end.
     ChangesSettled: "changesSettled", true, {
-        /// The run.
         turn: TurnId,
         #[serde(flatten)]
         end: ChangesEnd,
     }
-    /// A person keeps or drops what a run has changed so far, or a part of it, while the run goes on: that it was ordered, and
-    /// then what came of it.
+    /// A person keeps or drops what a run has changed so far, while it goes on: the order, and then what came of it.
     ChangesPart: "changesPart", true, {
-        /// The run.
         turn: TurnId,
         #[serde(flatten)]
         part: PartOfChanges,

@@ -1,5 +1,6 @@
 //! `changes` from any terminal and behind a colon: of a run that goes on, of one that is over, and of a command that was tried.
 
+use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Daemon, Upstream, World};
 
 use crate::terminal::open;
@@ -103,12 +104,12 @@ fn what_a_run_changed_is_listed_shown_kept_in_part_and_taken_back_by_commands() 
     );
     let kept = said(&world, &["changes", "keep", &id, "--only", "made/f"]);
     assert_eq!("c1 kept\n", kept);
-    let listed = said(&world, &["changes"]);
-    assert!(
-        listed.starts_with("id") && listed.contains("c1"),
-        "{listed}"
-    );
-    assert!(world.work().join("made/f").exists() && !world.work().join("kept").exists());
+    until_true("it is kept and can be undone", || {
+        let listed = said(&world, &["changes"]);
+        listed.contains("kept") && listed.contains("c1") && !listed.contains("waits")
+    });
+    assert!(world.work().join("made/f").exists());
+    assert!(!world.work().join("kept").exists());
     assert!(said(&world, &["undo"]).starts_with("undone"));
     assert!(!world.work().join("made").exists());
 }
@@ -128,7 +129,7 @@ fn a_run_that_goes_on_is_looked_into_kept_and_dropped_from_another_terminal() {
     let args = ["norris", "--yes", "--detach", "--level", "2", "make", "it"];
     drop(world.ctl(&["conv", "new", "proj"]).run().ok());
     drop(world.ctl(&args).run().ok());
-    aish_testkit::wait::until_true("a person is asked", || {
+    until_true("a person is asked", || {
         said(&world, &["confirm", "ls"]).contains("c1")
     });
     let stands = said(&world, &["norris"]);

@@ -21,6 +21,7 @@ mod recover;
 mod rel_path;
 mod remove;
 mod seal;
+mod seal_upon;
 mod seen;
 mod step;
 mod tree;

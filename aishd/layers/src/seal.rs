@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::{Depth, Fingerprint};
-use crate::journal::KeepJournal;
-use crate::keep::KeepError;
-use crate::layer_set::{LayerSet, LayerStore, create_new, next_tick, sync_dir, write_synced};
+use crate::layer_set::{LayerSet, create_new, next_tick, sync_dir, write_synced};
 use crate::node::{NodeKind, Stamp};
 use crate::rel_path::RelPath;
 use crate::upper::{self, UpperEntry};
@@ -49,7 +47,7 @@ impl LayerSet {
     }
 
     /// What is done to these directories up to now was done by us.
-    fn seal_over(&self, ours: &HashSet<(usize, RelPath)>) -> io::Result<SealReport> {
+    pub(crate) fn seal_over(&self, ours: &HashSet<(usize, RelPath)>) -> io::Result<SealReport> {
         let now = if ours.is_empty() {
             None
         } else {
@@ -160,28 +158,6 @@ impl LayerSet {
     /// When the step that runs began.
     fn step_path(&self) -> PathBuf {
         self.dir.join("step.json")
-    }
-}
-
-impl LayerStore {
-    /// To be called once a part of what the layers hold is kept, before they are mounted again: it lies below from now on, and
-    /// it was not somebody else who put it there.
-    pub fn seal_upon(&self, set: &LayerSet, undo_id: &str) -> Result<SealReport, KeepError> {
-        let read = KeepError::io("read what was kept");
-        let journal =
-            KeepJournal::read(&self.undo_dir(undo_id)?.join("steps.json")).map_err(read)?;
-        let mut ours = HashSet::new();
-        for step in &journal.steps {
-            let mut at = Some(step.path.clone());
-            while let Some(path) = at {
-                at = path.split().map(|(parent, _)| parent);
-                if !ours.insert((step.layer, path)) {
-                    break;
-                }
-            }
-        }
-        set.seal_over(&ours)
-            .map_err(KeepError::io("seal the layers"))
     }
 }
 

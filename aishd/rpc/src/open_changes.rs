@@ -9,7 +9,6 @@ use aishd_log::confirm::ConfirmSubject;
 use aishd_log::run_changes::{RunChanges, RunChangesStage, of_run};
 use aishd_log::state::ConversationState;
 use aishd_log::tried::ChangeSummary;
-
 use aishd_tools::trial::TrialRoom;
 
 use super::RpcServer;

@@ -111,7 +111,7 @@ impl LayersHold {
     }
 
     pub(super) fn found(&self) -> Result<(LayerSet, u64), ChangeFailure> {
-        let none = || ChangeFailure::Other(format!("there are no changes {}", self.id));
+        let none = || ChangeFailure::Other(format!("no layers {}", self.id));
         self.sealed()
             .map_err(ChangeFailure::Other)?
             .ok_or_else(none)
