@@ -155,6 +155,8 @@ pub enum AuditKind {
     CommandTried,
     /// What a run changed in layers is real, or gone; `because` says which, and how much.
     ChangesSettled,
+    /// What a run has changed so far is kept or dropped while it goes on: ordered, done, or failed.
+    ChangesPart,
     CallStarted,
     CallEnded,
     /// It never began.

@@ -15,7 +15,7 @@ pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
 use crate::answerer::Answerer;
-use crate::changes::{ChangeSummary, ChangesEnd};
+use crate::changes::{ChangeSummary, ChangesEnd, PartOfChanges};
 use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
 use crate::envelope::{Envelope, EventData};
@@ -24,7 +24,7 @@ use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::McpServerStatus;
 use crate::model::ModelSource;
 use crate::norris::{
-    NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun, NorrisSpent,
+    NorrisHold, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisRun, NorrisSpent,
 };
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
@@ -239,10 +239,15 @@ events! {
     }
     /// What a run changed in layers is real, or gone: each run that worked in layers has one, behind its end.
     ChangesSettled: "changesSettled", true, {
-        /// The run.
         turn: TurnId,
         #[serde(flatten)]
         end: ChangesEnd,
+    }
+    /// A person keeps or drops what a run has changed so far, while it goes on: the order, and then what came of it.
+    ChangesPart: "changesPart", true, {
+        turn: TurnId,
+        #[serde(flatten)]
+        part: PartOfChanges,
     }
     /// The end of a confirm; each has one.
     ConfirmResolved: "confirmResolved", true, {
@@ -405,6 +410,9 @@ events! {
         levels: NorrisLevels,
         limits: NorrisLimits,
         second_opinion: bool,
+        /// What holds its commands. Where this machine cannot, a person is asked about each.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold: Option<NorrisHold>,
     }
     /// The model is asked for the next step of a run.
     NorrisStep: "norrisStep", true, {

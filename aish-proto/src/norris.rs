@@ -149,6 +149,18 @@ pub enum NorrisActivity {
     Paused,
 }
 
+/// What holds the commands of a run that no person has agreed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum NorrisHold {
+    /// They can write nothing: the run was launched to read.
+    Read,
+    /// They change the directories of the conversation for real, and nothing else.
+    Workspace,
+    /// They change layers over the files; a person keeps or drops that.
+    Layers,
+}
+
 /// Why a run stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -102,14 +102,14 @@ pub enum CtlCommand {
         #[command(subcommand)]
         command: Option<FallbackCommand>,
     },
-    /// Let a model work on its own towards a goal; lead such a run
+    /// Let a model work on its own towards a goal, in a copy of the files; lead such a run
     Norris(NorrisCommand),
     /// What waits for a person: look, allow, deny
     Confirm {
         #[command(subcommand)]
         command: Option<ConfirmCommand>,
     },
-    /// What commands changed in layers over the files: kept and undoable, or about to be kept
+    /// What commands and runs changed in layers over the files: look, keep, drop; and what was kept and can be undone
     Changes {
         #[command(subcommand)]
         command: Option<ChangesCommand>,

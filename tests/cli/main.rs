@@ -14,6 +14,7 @@ mod ask;
 mod attach;
 mod audit;
 mod autostart;
+mod changes;
 mod commands;
 mod commands_run;
 mod config;

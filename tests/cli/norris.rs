@@ -13,7 +13,7 @@ fn world(script: &'static [&'static str]) -> (Upstream, World, Daemon) {
     let upstream = Upstream::start();
     let world = World::new();
     world.write_config(&format!(
-        "{}[norris]\nsecond_opinion = false\n",
+        "{}[norris]\nsecond_opinion = false\ncontain = \"workspace\"\n",
         upstream.config("test")
     ));
     upstream.answer_with(move |request| {

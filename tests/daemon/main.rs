@@ -46,6 +46,7 @@ mod memory_bounds;
 mod memory_proposed;
 mod negotiate;
 mod norris;
+mod norris_changes;
 mod norris_commands;
 mod norris_cost;
 mod norris_crash;

@@ -77,6 +77,11 @@ impl Scene {
         Self::new("[norris]\nsecond_opinion = false")
     }
 
+    /// Its commands change the directories of the conversation for real.
+    pub(crate) fn for_real() -> Self {
+        Self::new("[norris]\nsecond_opinion = false\ncontain = \"workspace\"")
+    }
+
     /// With a server whose `count` says nothing of itself and whose `look` says that it only reads. `None`, and said why:
     /// there is no Python here.
     #[expect(clippy::print_stderr, reason = "a test that does not run says so")]

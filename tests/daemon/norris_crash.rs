@@ -89,7 +89,7 @@ fn check(name: &str, lost: bool) {
 
 #[track_caller]
 fn check_once(name: &str, lost: bool, script: &'static [&'static str], step: usize) {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     scene.model_says(script);
     let params = until_it_dies(&scene.world, &format!("{name}=kill@{step}"));
     let told = format!("{name} in step {step} of {:?}", script[0]);
@@ -146,7 +146,7 @@ fn killed_when_a_step_is_stored() {
 /// A question at the halt gate is there again with the same id and the same bytes, and its yes runs the call once.
 #[test]
 fn a_halt_survives_a_kill() {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     scene.model_says(&["job__put", "job__wipe", "DONE: both"]);
     let daemon = started(&scene.world);
     let client = scene.world.person("pts/2");
@@ -170,7 +170,7 @@ fn a_halt_survives_a_kill() {
 #[test]
 fn a_program_that_runs_when_the_daemon_ends_is_not_run_again() {
     for kill in [true, false] {
-        let scene = Scene::alone();
+        let scene = Scene::for_real();
         scene.model_says(&["job__slow", "DONE: looked"]);
         let daemon = started(&scene.world);
         let client = scene.world.person("pts/2");
@@ -202,7 +202,7 @@ fn a_program_that_runs_when_the_daemon_ends_is_not_run_again() {
 #[test]
 fn a_command_that_runs_when_the_daemon_ends_is_not_run_again() {
     for kill in [true, false] {
-        let scene = Scene::alone();
+        let scene = Scene::for_real();
         scene.model_says(&[
             "CMD: echo slow >> marks; sleep 7041; echo late >> marks",
             "DONE: looked",
@@ -240,7 +240,7 @@ fn a_command_that_runs_when_the_daemon_ends_is_not_run_again() {
 /// A pause holds over a restart, and limits go on where they were.
 #[test]
 fn a_paused_run_is_paused_in_the_next_daemon() {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let (by_hand, gate) = Said::by_hand();
     scene.upstream.answer(by_hand);
     let daemon = started(&scene.world);

@@ -16,10 +16,8 @@ use crate::consent::{pending, with};
 use crate::norris::{Launched, Scene, launch, outcome};
 use crate::registry::started;
 
-const IN_LAYERS: &str = "[norris]\nsecond_opinion = false\ncontain = \"try\"";
-
 fn scene() -> Scene {
-    let scene = Scene::new(IN_LAYERS);
+    let scene = Scene::alone();
     fs::write(scene.world.work().join("kept"), "one\n").unwrap();
     fs::write(scene.world.work().join("gone"), "old\n").unwrap();
     scene

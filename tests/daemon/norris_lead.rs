@@ -74,7 +74,7 @@ fn call_by_hand(gate: &Gate, tool: &str) {
 /// is asked, and while it is paused.
 #[test]
 fn a_halt_from_another_terminal_stops_it_at_once() {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let _daemon = started(&scene.world);
     let elsewhere = scene.world.person("pts/5");
     let mut times = vec![];

@@ -95,7 +95,7 @@ fn what_looks_harmless_and_is_not_does_nothing_outside() {
         "git log -1",
         "git add payload",
     ];
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let world = &scene.world;
     let work = world.work();
     let _daemon = started(world);
@@ -142,7 +142,7 @@ fn what_looks_harmless_and_is_not_does_nothing_outside() {
 
 #[test]
 fn what_the_boundary_stops_is_told_and_asked_about_when_it_is_wanted_again() {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let world = &scene.world;
     let _daemon = started(world);
     world.write("outside/file", "from outside\n");
@@ -181,7 +181,7 @@ fn what_the_boundary_stops_is_told_and_asked_about_when_it_is_wanted_again() {
 /// The last of a pipe says that all is well, whatever the others say.
 #[test]
 fn what_the_boundary_stops_in_a_pipe_is_asked_about_when_it_is_wanted_at_once_again() {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let world = &scene.world;
     let _daemon = started(world);
     world.write("outside/file", "from outside\n");
@@ -200,7 +200,7 @@ fn what_the_boundary_stops_in_a_pipe_is_asked_about_when_it_is_wanted_at_once_ag
 
 #[test]
 fn where_the_kernel_holds_nothing_every_command_is_asked_about_and_doctor_says_so() {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let world = &scene.world;
     let daemon = world.daemon().failpoint("boundary=miss");
     let _daemon = started_by(world, daemon);
@@ -224,7 +224,7 @@ fn where_the_kernel_holds_nothing_every_command_is_asked_about_and_doctor_says_s
 
 #[test]
 fn a_run_in_the_home_itself_asks_about_every_command() {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let world = &scene.world;
     let _daemon = started(world);
     let check = |folder: &str, why: &str| {
@@ -261,7 +261,7 @@ fn a_run_in_the_home_itself_asks_about_every_command() {
 /// A directory that is a link by now is not followed, whoever made it one.
 #[test]
 fn a_directory_that_is_reached_by_a_link_is_asked_about() {
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let world = &scene.world;
     let _daemon = started(world);
     symlink(world.path("home"), world.work().join("sub")).unwrap();
@@ -297,7 +297,7 @@ fn ordinary_work_in_a_project_goes_unasked_and_inside() {
         "python3 -m json.tool data.json",
         "mkdir -p docs && cp NOTES.md docs/ && find docs -name '*.md' | wc -l",
     ];
-    let scene = Scene::alone();
+    let scene = Scene::for_real();
     let world = &scene.world;
     world.write(
         "work/Cargo.toml",

@@ -173,7 +173,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ConfirmRequested => "asked",
         AuditKind::ConfirmResolved => "answered",
         AuditKind::CommandTried => "tried",
-        AuditKind::ChangesSettled => "changes",
+        AuditKind::ChangesSettled | AuditKind::ChangesPart => "changes",
         AuditKind::CallStarted => "started",
         AuditKind::CallEnded => "ended",
         AuditKind::CallRefused => "refused",

@@ -1,42 +1,361 @@
-//! `changes` and `undo`: what a command that was tried would change, and what was kept of one.
+//! `changes` and `undo`: what commands and runs changed in layers over the files, looked at, kept or dropped from any terminal; and
+//! what was kept.
 
-use aish_proto::changes::{ChangesParams, Diff, KeptChanges, List, Undo};
-use aish_proto::id::ChangesId;
+use std::io::{self, BufRead as _, Write as _};
+
+use aish_proto::changes::{
+    ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams, ChangesShowParams,
+    ChangesShowResult, Diff, Drop, Keep, KeptChanges, List, OpenChanges, OpenChangesStage, PartAct,
+    PartOfChanges, Show, Undo,
+};
+use aish_proto::id::{ChangesId, ConversationId};
 use aish_proto::method::Empty;
 use clap::Subcommand;
 
+use crate::client::connect::Caller;
+use crate::client::conversation_choice;
 use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
+use crate::commands::confirm::{self, ConfirmCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::question::tried::safe_diff;
+use crate::render::question::tried::{self, safe_diff};
 use crate::render::table;
+use crate::render::typed_lines::{TYPE_AHEAD, forget_typed};
 use crate::safe;
+
+/// So much of the name of what was looked at has to be said at least.
+const LEAST_SEEN: usize = 8;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum ChangesCommand {
-    /// What was kept and can be undone, the newest first
+    /// What waits to be kept or dropped, and what was kept and can be undone, the newest first
     #[command(alias = "list")]
     Ls,
-    /// What a trial would change, while its question waits
-    Diff { id: ChangesId },
+    /// Each file of changes that wait: of a run, also while it goes on, or of a command that was tried
+    Show {
+        /// Their id, the end of it, or the number of the question about them (c7)
+        id: String,
+        /// Only these files and directories, by their absolute paths or the ends of them
+        files: Vec<String>,
+    },
+    /// Their difference, line by line
+    Diff {
+        id: String,
+        /// Only these files and directories
+        files: Vec<String>,
+    },
+    /// Make them real. A run that goes on works on over them; where a question asks about them, this is the answer
+    Keep {
+        id: String,
+        /// Keep only this file or directory, by its absolute path or the end of it; may be given more than once
+        #[arg(long, value_name = "PATH")]
+        only: Vec<String>,
+        /// What was looked at, as `changes show` names it; needed for a run that goes on, where nobody can be asked
+        #[arg(long, value_name = "PREFIX")]
+        seen: Option<String>,
+    },
+    /// Drop them. A run that goes on works on without them; where a question asks about them, this is a no
+    Drop {
+        id: String,
+        /// Drop only this file or directory of a run that goes on; may be given more than once
+        #[arg(long, value_name = "PATH")]
+        only: Vec<String>,
+    },
 }
 
 pub async fn run(context: &CommandContext, command: Option<&ChangesCommand>) -> PrintResult {
     match command {
-        None | Some(ChangesCommand::Ls) => {
-            let result = context.call::<List>(Empty {}).await?;
-            context.print(&result, || {
-                if result.kept.is_empty() {
-                    return "nothing was kept that could be undone\n".to_owned();
-                }
-                let rows: Vec<Vec<String>> = result.kept.iter().map(row).collect();
-                table::columns(&["id", "kept", "question", "files"], &rows)
-            })
+        None | Some(ChangesCommand::Ls) => list(context).await,
+        Some(ChangesCommand::Show { id, files }) => {
+            let changes = find(context, id).await?.changes;
+            let shown = show(context, changes, files).await?;
+            context.print(&shown, || rows(&shown))
         }
-        Some(ChangesCommand::Diff { id }) => {
-            let result = context.call::<Diff>(ChangesParams { changes: *id }).await?;
+        Some(ChangesCommand::Diff { id, files }) if files.is_empty() => {
+            let changes = find(context, id).await?.changes;
+            let result = context.call::<Diff>(ChangesParams { changes }).await?;
             context.print(&result, || safe_diff(&result.diff))
+        }
+        Some(ChangesCommand::Diff { id, files }) => {
+            let changes = find(context, id).await?.changes;
+            let params = ChangesShowParams {
+                changes,
+                only: named(context, changes, files).await?,
+                diff: true,
+            };
+            let result = context.call::<Show>(params).await?;
+            let diff = result.diff.clone().unwrap_or_default();
+            context.print(&result, || safe_diff(&diff))
+        }
+        Some(ChangesCommand::Keep { id, only, seen }) => {
+            keep(context, id, only, seen.as_deref()).await
+        }
+        Some(ChangesCommand::Drop { id, only }) => drop_them(context, id, only).await,
+    }
+}
+
+async fn list(context: &CommandContext) -> PrintResult {
+    let mut result = context.call::<List>(Empty {}).await?;
+    if let Some(id) = here(context).await? {
+        result.open.retain(|it| it.conversation == id);
+        result.kept.retain(|it| it.conversation == Some(id));
+    }
+    context.print(&result, || listed(&result))
+}
+
+/// The conversation that was named, if one was.
+async fn here(context: &CommandContext) -> Result<Option<ConversationId>, Failure> {
+    Ok(match context.name(None) {
+        Some(name) => {
+            let found = conversation_choice::by_name(&context.caller, name).await?;
+            Some(found.id)
+        }
+        None => None,
+    })
+}
+
+fn listed(result: &ChangesListResult) -> String {
+    let mut text = String::new();
+    if !result.open.is_empty() {
+        let rows: Vec<Vec<String>> = result.open.iter().map(open_row).collect();
+        text.push_str(&table::columns(&["id", "waits", "files", "of"], &rows));
+    }
+    if !result.kept.is_empty() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let rows: Vec<Vec<String>> = result.kept.iter().map(row).collect();
+        text.push_str(&table::columns(&["id", "kept", "question", "files"], &rows));
+    }
+    if text.is_empty() {
+        "nothing waits, and nothing was kept that could be undone\n".to_owned()
+    } else {
+        text
+    }
+}
+
+fn open_row(it: &OpenChanges) -> Vec<String> {
+    let waits = match (it.stage, it.number) {
+        (OpenChangesStage::Run, _) => "the run goes on".to_owned(),
+        (OpenChangesStage::RunAsked, Some(number)) => format!("c{number}, the run is over"),
+        (OpenChangesStage::Tried, Some(number)) => format!("c{number}, tried"),
+        (OpenChangesStage::RunAsked | OpenChangesStage::Tried, None) => "is asked".to_owned(),
+    };
+    let size = match it.size {
+        None => "a command writes there".to_owned(),
+        Some(size) => format!("{}{}", size.count, lines(size.added, size.removed)),
+    };
+    vec![
+        it.changes.to_string(),
+        waits,
+        size,
+        table::cut(&safe::visible(&it.text), 60),
+    ]
+}
+
+/// ` +12 −4`
+fn lines(added: u64, removed: u64) -> String {
+    let mut text = String::new();
+    if added > 0 {
+        text.push_str(&format!(" +{added}"));
+    }
+    if removed > 0 {
+        text.push_str(&format!(" −{removed}"));
+    }
+    text
+}
+
+async fn show(
+    context: &CommandContext,
+    changes: ChangesId,
+    files: &[String],
+) -> Result<ChangesShowResult, Failure> {
+    let params = ChangesShowParams {
+        changes,
+        only: named(context, changes, files).await?,
+        diff: false,
+    };
+    Ok(context.call::<Show>(params).await?)
+}
+
+/// The paths that somebody means by their ends.
+async fn named(
+    context: &CommandContext,
+    changes: ChangesId,
+    files: &[String],
+) -> Result<Vec<String>, Failure> {
+    if files.is_empty() {
+        return Ok(vec![]);
+    }
+    let params = ChangesShowParams {
+        changes,
+        only: vec![],
+        diff: false,
+    };
+    let all = context.call::<Show>(params).await?.changed;
+    let named = files.iter().map(|it| tried::named(&all, it));
+    Ok(named.collect())
+}
+
+fn rows(shown: &ChangesShowResult) -> String {
+    let what = match shown.open.stage {
+        OpenChangesStage::Run => "the run goes on",
+        OpenChangesStage::RunAsked => "the run is over",
+        OpenChangesStage::Tried => "tried",
+    };
+    let mut text = format!(
+        "{what}: {}\n{}\n",
+        safe::visible(&shown.open.text),
+        tried::count(&shown.changed)
+    );
+    for row in tried::files(&shown.changed) {
+        text.push_str(&row);
+        text.push('\n');
+    }
+    let id = shown.open.changes;
+    let seen: String = shown.seen.chars().take(2 * LEAST_SEEN).collect();
+    text.push_str(&match shown.open.number {
+        None => format!("seen {seen}: changes keep {id} --seen {seen}, or changes drop {id}\n"),
+        Some(number) => format!("c{number} asks: changes keep {id}, or changes drop {id}\n"),
+    });
+    text
+}
+
+async fn keep(
+    context: &CommandContext,
+    id: &str,
+    only: &[String],
+    seen: Option<&str>,
+) -> PrintResult {
+    let open = find(context, id).await?;
+    if let Some(confirm) = open.confirm {
+        // Whoever says the whole id has it from what was looked at.
+        let is_whole = id.eq_ignore_ascii_case(&open.changes.to_string());
+        let named = is_whole.then_some(open.changes);
+        return confirm::keep(context, &confirm.to_string(), named, only).await;
+    }
+    let shown = show(context, open.changes, only).await?;
+    match seen {
+        Some(prefix) if prefix.len() >= LEAST_SEEN && shown.seen.starts_with(prefix) => {}
+        Some(_) => {
+            return Err(Failure::new(
+                Exit::CONFLICT,
+                format!("that is not what is there now (at least {LEAST_SEEN} digits of it)"),
+            )
+            .hint(format!("aishctl changes show {}", open.changes)));
+        }
+        None if context.may_prompt => ask_to_keep(rows_of(&shown)).await?,
+        None => {
+            return Err(
+                Failure::new(Exit::USAGE, "nobody here can see what would be kept").hint(format!(
+                    "changes show {} names what is there, and --seen says it",
+                    open.changes
+                )),
+            );
+        }
+    }
+    let params = ChangesKeepParams {
+        changes: open.changes,
+        only: named(context, open.changes, only).await?,
+        seen: shown.seen,
+    };
+    // It waits for a command that writes there.
+    let result = context.caller.call_within::<Keep>(params, None).await?;
+    context.print(&result, || done(&result.part))
+}
+
+/// Without the last line, which says how to go on.
+fn rows_of(shown: &ChangesShowResult) -> String {
+    let rows = rows(shown);
+    let mut rows: Vec<&str> = rows.lines().collect();
+    rows.pop();
+    rows.join("\n")
+}
+
+async fn ask_to_keep(rows: String) -> Result<(), Failure> {
+    let asked = tokio::task::spawn_blocking(move || -> io::Result<bool> {
+        let mut stderr = io::stderr().lock();
+        stderr.write_all(format!("{rows}\nkeep it, while the run goes on? [y/N] ").as_bytes())?;
+        stderr.flush()?;
+        std::thread::sleep(TYPE_AHEAD);
+        forget_typed();
+        let mut typed = String::new();
+        io::stdin().lock().read_line(&mut typed)?;
+        Ok(["y", "yes"].contains(&typed.trim()))
+    });
+    let cannot =
+        |error: &dyn std::fmt::Display| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
+    match asked.await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(Failure::new(Exit::DENIED, "not kept; it still waits")),
+        Ok(Err(error)) => Err(cannot(&error)),
+        Err(panic) => Err(cannot(&panic)),
+    }
+}
+
+async fn drop_them(context: &CommandContext, id: &str, only: &[String]) -> PrintResult {
+    let open = find(context, id).await?;
+    let Some(confirm) = open.confirm else {
+        let params = ChangesDropParams {
+            changes: open.changes,
+            only: named(context, open.changes, only).await?,
+        };
+        let result = context.caller.call_within::<Drop>(params, None).await?;
+        return context.print(&result, || done(&result.part));
+    };
+    if !only.is_empty() {
+        return Err(
+            Failure::new(Exit::USAGE, "a no drops all of it; a part can be kept")
+                .hint(format!("aishctl changes keep {} --only PATH", open.changes)),
+        );
+    }
+    let deny = ConfirmCommand::Deny {
+        id: confirm.to_string(),
+        reason: vec![],
+        abort: false,
+    };
+    confirm::run(context, Some(&deny)).await
+}
+
+fn done(part: &PartOfChanges) -> String {
+    let count = match part.count {
+        1 => "1 path".to_owned(),
+        count => format!("{count} paths"),
+    };
+    let remark = part.remark.as_deref().map(safe::visible);
+    let remark = remark.map_or(String::new(), |it| format!(" ({it})"));
+    match part.act {
+        PartAct::Keep => format!(
+            "kept: {count}, and the run goes on over them{remark}; aishctl undo {} takes them back\n",
+            part.part
+        ),
+        PartAct::Drop => format!("dropped: {count}, and the run goes on without them{remark}\n"),
+    }
+}
+
+/// Changes by their id, the end of it, or the number of the question about them.
+async fn find(context: &CommandContext, name: &str) -> Result<OpenChanges, Failure> {
+    let here = here(context).await?;
+    let open = context.call::<List>(Empty {}).await?.open;
+    let upper = name.to_uppercase();
+    let is_called = |it: &OpenChanges| {
+        let id = it.changes.to_string();
+        let is_here = here.is_none_or(|here| here == it.conversation);
+        let by_number = it.number.is_some_and(|number| format!("c{number}") == name);
+        id == upper || (is_here && (by_number || (name.len() >= 4 && id.ends_with(&upper))))
+    };
+    let mut found: Vec<OpenChanges> = open.into_iter().filter(is_called).collect();
+    match (found.pop(), found.len()) {
+        (Some(one), 0) => Ok(one),
+        (Some(_), others) => Err(Failure::new(
+            Exit::USAGE,
+            format!("{} changes are called {}", others + 1, safe::one_line(name)),
+        )
+        .hint("say which by their id: aishctl changes")),
+        (None, _) => {
+            let message = format!("no changes called {} wait", safe::one_line(name));
+            Err(Failure::new(Exit::UNKNOWN, message).hint("aishctl changes"))
         }
     }
 }
@@ -58,6 +377,26 @@ pub async fn undo(context: &CommandContext, id: Option<ChangesId>) -> PrintResul
     context.print(&result, || {
         format!("undone: the files are as they were before {changes} was kept\n")
     })
+}
+
+/// What waits in this conversation, in one line each.
+pub async fn waiting(caller: &Caller, conversation: ConversationId) -> Result<String, Failure> {
+    let open = caller.call::<List>(Empty {}).await?.open;
+    let own = open
+        .into_iter()
+        .filter(|it| it.conversation == conversation && it.size.is_none_or(|it| it.count > 0));
+    Ok(own
+        .map(|it| {
+            let size = it.size.map_or_else(String::new, |it| {
+                let files = if it.count == 1 { "file" } else { "files" };
+                format!(": {} {files}{}", it.count, lines(it.added, it.removed))
+            });
+            format!(
+                "what the run changed waits{size}; aishctl changes show {}\n",
+                it.changes
+            )
+        })
+        .collect())
 }
 
 fn row(it: &KeptChanges) -> Vec<String> {

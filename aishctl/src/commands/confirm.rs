@@ -153,7 +153,7 @@ pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> 
 }
 
 /// `confirm keep`: by somebody who has seen what was tried.
-async fn keep(
+pub async fn keep(
     context: &CommandContext,
     id: &str,
     changes: Option<ChangesId>,

@@ -26,7 +26,7 @@ use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::ask::{self, AskContext, AskTarget};
 use crate::commands::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
 use crate::commands::command_context::CommandContext;
-use crate::commands::usage;
+use crate::commands::{changes, usage};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -62,8 +62,8 @@ pub enum NorrisLead {
 pub struct NorrisLaunchArgs {
     /// What is to be reached
     pub goal: Vec<String>,
-    /// What runs unasked unless it is destructive: 1 reads, 2 writes; NAME=LEVEL for one provider, `shell` for commands. May be
-    /// said several times
+    /// What runs unasked unless it is destructive: 1 reads, 2 writes; NAME=LEVEL for one provider, `shell` for commands, which
+    /// work in a copy of the files (aishctl changes) or as norris.contain says. May be said several times
     #[arg(long, value_name = "LEVEL|NAME=LEVEL")]
     pub level: Vec<String>,
     /// Requests to the model, at most
@@ -132,7 +132,14 @@ async fn followed<O: AsyncWrite + Unpin>(
             let (link, conversation, sent) = *sent;
             let notices = notices.into_inner();
             notices.iter().for_each(|it| asker.notices.print(it));
-            asker.answer(link, conversation, &sent).await
+            let ended = asker.answer(link, conversation, &sent).await;
+            // Whatever became of the goal, what was changed on the way is there.
+            if let Ok(link) = asker.reach.open(DaemonWait::No).await
+                && let Ok(waiting) = changes::waiting(&link.caller, conversation).await
+            {
+                waiting.lines().for_each(|it| asker.notices.print(it));
+            }
+            ended
         }
         TurnBegin::Stopped(exit) => ask::stopped_by(exit),
     }
@@ -238,9 +245,13 @@ pub async fn run(context: &CommandContext, norris: &NorrisCommand) -> PrintResul
     let params = NorrisRunParams { conversation };
     match command {
         None | Some(NorrisLead::Status) => {
-            let shown = || match &meant.norris {
-                Some(run) => status_line(run) + "\n",
-                None => "no autonomous run goes on here\n".to_owned(),
+            let waiting = changes::waiting(&context.caller, conversation).await?;
+            let shown = || {
+                let run = match &meant.norris {
+                    Some(run) => status_line(run),
+                    None => "no autonomous run goes on here".to_owned(),
+                };
+                format!("{run}\n{waiting}")
             };
             context.print(&meant.norris, shown)
         }
@@ -350,8 +361,8 @@ fn levels(said: &[String]) -> Result<NorrisLevels, Failure> {
 /// What a launch grants.
 fn terms(goal: &str, levels: &NorrisLevels) -> String {
     format!(
-        "A model would work on its own towards: {}. Calls and commands {} would run without a question; what is \
-destructive always asks",
+        "A model would work on its own towards: {}. Calls and commands {} would run without a question, commands in a \
+copy of the files that you keep or drop, unless norris.contain says otherwise; what is destructive for real always asks",
         safe::one_line(goal),
         granted(levels)
     )

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use aish_proto::event::{BudgetChanged, ClientEvent, Event, ResourceChanged};
-use aish_proto::norris::{NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisSpent};
+use aish_proto::norris::{
+    NorrisHold, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisSpent,
+};
 use aish_proto::resource::{ResourceAuthor, ResourceChangeKind};
 use aish_proto::usage::ConversationBudget;
 
@@ -19,9 +21,20 @@ pub(crate) fn run_line(event: &ClientEvent) -> Option<String> {
             } else {
                 "without a second opinion"
             };
+            let granted = granted(&launched.levels);
+            let what = match launched.hold {
+                Some(NorrisHold::Layers) => format!(
+                    "commands work in a copy of the files, which you keep or drop; calls {granted} run unasked unless they are destructive"
+                ),
+                Some(NorrisHold::Read) => format!(
+                    "commands can write nothing; calls {granted} run unasked unless they are destructive"
+                ),
+                Some(NorrisHold::Workspace) | None => {
+                    format!("calls and commands {granted} run unasked unless they are destructive")
+                }
+            };
             format!(
-                "norris: launched; calls and commands {} run unasked unless they are destructive; at most {}, {opinion}",
-                granted(&launched.levels),
+                "norris: launched; {what}; at most {}, {opinion}",
                 bounds(launched.limits)
             )
         }

@@ -171,6 +171,9 @@ impl ConversationRows {
             Event::ChangesSettled(settled) => {
                 rows.extend(question::changes::settled(&settled.end).map(SafeRow::Text));
             }
+            Event::ChangesPart(part) => {
+                rows.extend(question::changes::part(&part.part).map(SafeRow::Text));
+            }
             Event::TextDelta(_)
             | Event::AssistantMessage(_)
             | Event::TurnFinished(_)

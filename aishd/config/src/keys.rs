@@ -51,7 +51,7 @@ steps = 25
 time = "1h"
 second_opinion = true
 second_opinion_within = "30s"
-contain = "workspace"
+contain = "try"
 read = []
 write = []
 
@@ -293,8 +293,8 @@ tables! {
         second_opinion_model: KeyLeaf<String>,
         /// An answer of it that comes later is none.
         second_opinion_within: KeyLeaf<TimeSpan>,
-        /// Where its commands work that nobody was asked about. `try`: in a copy of the files that you keep or drop when the run
-        /// is over; nothing is real before that. `workspace`: in the directories of the conversation, for real; then a
+        /// Where its commands work that nobody was asked about. `try`: in a copy of the files; what they change you keep or drop
+        /// when the run is over, or at any time while it goes on (`aishctl changes`), and nothing is real before that. `workspace`: in the directories of the conversation, for real; then a
         /// command that may destroy something is asked about, and so is one that cannot be read with certainty.
         contain: KeyLeaf<RunPlace>,
         /// With `workspace`: further places, by their real paths, that its commands may read without a question, besides the conversation's directories, the system

@@ -32,7 +32,8 @@ pub(super) fn norris(stack: &LayerStack, faults: &mut Vec<Fault>) -> NorrisSetti
         second_opinion_within: time(&table.second_opinion_within),
         contain: match value_of(&table.contain) {
             Some(RunPlace::Try) => RunContain::Try,
-            Some(RunPlace::Workspace) | None => RunContain::Workspace,
+            Some(RunPlace::Workspace) => RunContain::Workspace,
+            None => usual.contain,
         },
         widened: WidenedLimits {
             read: places("norris.read", &table.read, faults),

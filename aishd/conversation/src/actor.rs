@@ -26,6 +26,7 @@ pub(crate) mod resource_change;
 pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod run_changes;
+pub(crate) mod run_parts;
 pub(crate) mod sampling;
 pub(crate) mod sessions;
 pub(crate) mod stop;
@@ -50,6 +51,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::run_changes::ChangesStep;
+use self::run_parts::{PartStep, PartWork};
 use crate::commands::command_queue::CommandQueue;
 use crate::commands::trial::{KeepOrder, RunningTrial, TrialEnd};
 use crate::context::extra_context::{DirectoryTold, GatheredContext};
@@ -113,6 +115,8 @@ pub(crate) struct Conversation {
     pub(crate) keeping: Option<KeepOrder>,
     /// The run whose changes are being looked at or kept.
     pub(crate) settling: Option<TurnId>,
+    /// What a person keeps or drops of a run that goes on.
+    pub(crate) part: Option<PartWork>,
     /// The question whose command was tried without anybody having to say so.
     pub(crate) tried_unasked: Option<ConfirmId>,
 }
@@ -149,6 +153,10 @@ pub(crate) enum TaskOutcome {
     Tried(ConfirmId, Box<Result<TrialEnd, String>>),
     /// What a run changed was looked at, or kept.
     Changes(TurnId, Box<ChangesStep>),
+    /// A part of what a run changed was looked at, kept or dropped.
+    Part(Box<PartStep>),
+    /// Or whoever did that broke off.
+    PartBroke(TurnId, String),
     /// Another model was asked about a call of a run.
     Opinion(TurnId, Box<ReceivedOpinion>),
 }

@@ -322,6 +322,7 @@ impl ConversationDirectory {
             commands: CommandQueue::default(),
             trial: None,
             settling: None,
+            part: None,
             tried_unasked: None,
             keeping: None,
             proposing: false,

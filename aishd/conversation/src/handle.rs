@@ -9,6 +9,7 @@ use aishd_log::event::{Record, StopReason};
 use aishd_log::eviction::EvictedExchange;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::resource::{ResourceChange, ResourceData, ResourceHead, ResourceName};
+use aishd_log::run_changes::ChangesPart;
 use aishd_log::time::Timestamp;
 use aishd_log::tried::TriedCommand;
 use aishd_rules::level_request::WantedLevel;
@@ -25,7 +26,7 @@ pub use crate::request_error::RequestError;
 use crate::requests::{
     AcceptedAsk, ActorReply, ActorRequest, AnswerOutcome, ArgumentEdit, AskAgain, AskRequest,
     BegunUserCommand, ConfirmAnswer, ConversationChange, LevelRequestOutcome, NorrisLaunch,
-    QueueChange, ResourceDone, RunControl, TrialRequest, UserCommandRequest,
+    PartRequest, QueueChange, ResourceDone, RunControl, TrialRequest, UserCommandRequest,
 };
 use crate::view::follow::LogFollower;
 use crate::view::turn_record::{RecordProgress, TurnReport, first_result, report};
@@ -384,6 +385,12 @@ impl ConversationHandle {
         wanted: TrialRequest,
     ) -> Result<Box<TriedCommand>, RequestError> {
         self.request(|reply| ActorRequest::Try(Box::new(wanted), reply))
+            .await
+    }
+
+    /// Returns once what was wanted of the changes of a run is done, and is in the log.
+    pub async fn take_part(&self, wanted: PartRequest) -> Result<Box<ChangesPart>, RequestError> {
+        self.request(|reply| ActorRequest::Part(Box::new(wanted), reply))
             .await
     }
 

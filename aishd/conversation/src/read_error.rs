@@ -22,6 +22,7 @@ impl ActorRequest {
             Self::DeleteUnused(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Try(_, reply) => drop(reply.send(Err(error))),
+            Self::Part(_, reply) => drop(reply.send(Err(error))),
             Self::Keep(_, reply) => drop(reply.send(Err(error))),
             Self::Edited(_, reply) => drop(reply.send(Err(error))),
             Self::Queue(_, _, reply) | Self::Delete(_, reply) | Self::Drain(reply) => {

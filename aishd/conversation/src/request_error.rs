@@ -1,6 +1,6 @@
 //! Why a conversation refuses a request.
 
-use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::id::{ChangesId, ConversationId, TurnId};
 use aishd_log::access::Access;
 use aishd_log::budget::BudgetReached;
 use aishd_log::eviction::EvictedExchange;
@@ -62,6 +62,17 @@ pub enum RequestError {
     BadCommand(String),
     #[error("it was not tried: {0}")]
     Untried(String),
+    #[error("there are no changes {0} that wait")]
+    NoChanges(ChangesId),
+    #[error("the run is over, and c{0} asks about its changes")]
+    ChangesAsked(u32),
+    #[error("a command of the run writes there now")]
+    LayersInUse,
+    #[error("a command of the run has changed that since it was looked at")]
+    ChangesUnseen,
+    /// Nothing was touched.
+    #[error("{0}")]
+    Changes(String),
     #[error("{0}")]
     Resource(ResourceChangeError),
     #[error("{0}")]

@@ -19,12 +19,14 @@ use aishd_log::norris::launch::RunLaunch;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::pinned_resource::PinnedEntry;
 use aishd_log::resource::{ResourceChange, ResourceChanged};
+use aishd_log::run_changes::ChangesPart;
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
 use aishd_log::tried::TriedCommand;
 use aishd_rules::asking::Unasked;
 use aishd_rules::level_request::WantedLevel;
+use aishd_tools::trial::PartWish;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
@@ -88,6 +90,14 @@ pub struct TrialRequest {
     pub confirm: ConfirmId,
     /// Of what the person saw.
     pub digest: ContentDigest,
+    pub by: AnsweringPerson,
+}
+
+/// What a person wants of the changes of a run that goes on.
+#[derive(Clone, Debug)]
+pub struct PartRequest {
+    pub changes: ChangesId,
+    pub wish: PartWish,
     pub by: AnsweringPerson,
 }
 
@@ -227,6 +237,8 @@ pub(crate) enum ActorRequest {
     Answer(Box<ConfirmAnswer>, ActorReply<AnswerOutcome>),
     /// Try the command of a question that waits; the reply comes when that has ended.
     Try(Box<TrialRequest>, ActorReply<Box<TriedCommand>>),
+    /// Keep or drop what a run has changed so far; the reply comes when that is done.
+    Part(Box<PartRequest>, ActorReply<Box<ChangesPart>>),
     Keep(Box<PersonFact>, ActorReply<Result<KeptFact, BookError>>),
     Edited(Box<ArgumentEdit>, ActorReply<Confirm>),
     RunCommand(Box<UserCommandRequest>, ActorReply<BegunUserCommand>),

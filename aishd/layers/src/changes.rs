@@ -8,6 +8,7 @@ use crate::diff::{self, TextChange};
 use crate::fingerprint;
 use crate::layer_set::LayerSet;
 use crate::node::{self, NodeKind, NodeMeta};
+use crate::plan::KeepChoice;
 use crate::rel_path::RelPath;
 use crate::tree::Tree;
 use crate::upper::{self, UpperEntry};
@@ -135,6 +136,26 @@ impl LayerSet {
         let new = diff::read_side(&upper, path, bounds.text_bytes)?;
         let old = diff::read_side(&lower, path, bounds.text_bytes)?;
         Ok(diff::unified(old, new))
+    }
+}
+
+impl Changes {
+    /// Of these paths alone. What was not listed is not known then, and is not counted.
+    pub fn within(mut self, choice: &KeepChoice) -> Self {
+        let KeepChoice::Paths(paths) = choice else {
+            return self;
+        };
+        let is_chosen = |it: &Change| {
+            let mut paths = paths.iter();
+            paths.any(|(layer, path)| *layer == it.layer && it.path.is_at_or_below(path))
+        };
+        self.listed.retain(is_chosen);
+        self.unlisted = 0;
+        self.counts = ChangeCounts::default();
+        for it in &self.listed {
+            self.counts.add(it.kind);
+        }
+        self
     }
 }
 

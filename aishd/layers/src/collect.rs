@@ -48,7 +48,8 @@ impl LayerStore {
     }
 }
 
-struct Chosen {
+/// A choice, by path.
+pub(crate) struct Chosen {
     all: bool,
     paths: HashSet<(usize, RelPath)>,
     /// Directories on the way to them, which come along where they are not there.
@@ -56,7 +57,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn new(choice: &KeepChoice) -> Self {
+    pub(crate) fn new(choice: &KeepChoice) -> Self {
         let KeepChoice::Paths(paths) = choice else {
             return Self {
                 all: true,
@@ -86,8 +87,7 @@ impl Chosen {
             let as_before = found.is_within_opaque.then_some(ChangeKind::Touched);
             return Ok(classify(found)?.or(as_before));
         }
-        let is_way =
-            found.meta.is(NodeKind::Directory) && self.above.contains(&(layer, found.path.clone()));
+        let is_way = found.meta.is(NodeKind::Directory) && self.is_above(layer, found.path);
         let is_there = found
             .lower
             .is_some_and(|lower| lower.is(NodeKind::Directory));
@@ -97,7 +97,12 @@ impl Chosen {
         classify(found)
     }
 
-    fn has(&self, layer: usize, path: &RelPath) -> bool {
+    /// It is on the way to something that is chosen.
+    pub(crate) fn is_above(&self, layer: usize, path: &RelPath) -> bool {
+        self.above.contains(&(layer, path.clone()))
+    }
+
+    pub(crate) fn has(&self, layer: usize, path: &RelPath) -> bool {
         if self.all {
             return true;
         }

@@ -207,6 +207,6 @@ pub(crate) fn same_content(mut one: File, mut other: File) -> io::Result<bool> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

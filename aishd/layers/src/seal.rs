@@ -3,7 +3,7 @@
 //! Copying a file up changes nothing below, but for the time of the last access. So what was changed below since the
 //! layer began was changed by somebody else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -32,6 +32,9 @@ pub(crate) struct SealedPath {
     path: RelPath,
     pub(crate) print: Fingerprint,
     pub(crate) changed_meanwhile: bool,
+    /// From when on a change below is somebody else's; absent: since the layers began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Stamp>,
 }
 
 pub(crate) type Sealed = HashMap<(usize, RelPath), SealedPath>;
@@ -40,6 +43,16 @@ impl LayerSet {
     /// To be called once the command has ended and nothing is mounted on the layers. What an earlier step of a run found below
     /// a path stays what its change is compared with.
     pub fn seal(&self) -> io::Result<SealReport> {
+        self.seal_over(&HashSet::new())
+    }
+
+    /// What is done to these directories up to now was done by us.
+    pub(crate) fn seal_over(&self, ours: &HashSet<(usize, RelPath)>) -> io::Result<SealReport> {
+        let now = if ours.is_empty() {
+            None
+        } else {
+            Some(next_tick(&self.dir)?)
+        };
         let path = self.seal_path();
         let unfinished = path.with_extension("new");
         if unfinished.exists() {
@@ -65,10 +78,10 @@ impl LayerSet {
                     |it: &SealedPath| it.print.inside.is_none() && depth == Depth::AllInside;
                 let begun = match &known {
                     Some(known) if !is_deeper(known) => None,
-                    Some(_) => Some(run_begun),
+                    Some(known) => Some(known.since.unwrap_or(run_begun)),
                     None => Some(step.unwrap_or(run_begun)),
                 };
-                let sealed = match (begun, known) {
+                let mut sealed = match (begun, known) {
                     (None, Some(known)) => known,
                     (begun, _) => {
                         let Some(print) = print_below(found)? else {
@@ -79,9 +92,13 @@ impl LayerSet {
                             path: found.path.clone(),
                             changed_meanwhile: print.is_later_than(begun.unwrap_or(run_begun)),
                             print,
+                            since: begun.filter(|it| *it != run_begun),
                         }
                     }
                 };
+                if ours.contains(&(layer, found.path.clone())) {
+                    sealed.since = now;
+                }
                 report.paths += 1;
                 report.changed_meanwhile += u64::from(sealed.changed_meanwhile);
                 serde_json::to_writer(&mut file, &sealed)?;

@@ -28,7 +28,7 @@ use crate::pattern::Patterns;
 use crate::profile::Profile;
 use crate::resource::ResourceOutcome;
 use crate::routed::{self, RoutedSide};
-use crate::run_changes::ChangesOutcome;
+use crate::run_changes::{ChangesOutcome, PartAct, PartStage};
 use crate::state::ConversationState;
 use crate::time::Timestamp;
 use crate::tool::{ContentDigest, DecisionSubject};
@@ -141,6 +141,13 @@ pub enum AuditFact {
         kept: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
+    },
+    /// What a run has changed so far, or a part of it, is kept or dropped while the run goes on.
+    ChangesPart {
+        act: PartAct,
+        stage: PartStage,
+        /// Paths that it is about.
+        changed: u64,
     },
     /// A command was tried in layers over the files; nothing of it is real.
     CommandTried {

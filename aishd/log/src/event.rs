@@ -28,7 +28,7 @@ use crate::pinned_resource::PinnedEntry;
 use crate::resource::ResourceChanged;
 use crate::rolling_summary::RollingSummary;
 use crate::routed::RoutingDecision;
-use crate::run_changes::ChangesSettled;
+use crate::run_changes::{ChangesPart, ChangesSettled};
 use crate::shell::{OutputUse, ProposedLine};
 use crate::spending::{PaidRequest, Payee};
 use crate::structured::StructuredResult;
@@ -166,6 +166,8 @@ pub enum Event {
     CommandTried(Box<TriedCommand>),
     /// What a run changed in layers is real, or gone: the last word about it.
     ChangesSettled(Box<ChangesSettled>),
+    /// A person keeps or drops what a run has changed so far, while the run goes on; the order stands before what came of it.
+    ChangesPart(Box<ChangesPart>),
     /// Once for each confirm.
     ConfirmResolved(Box<Resolution>),
     /// The mark that a call was started: from here on it is never started again by itself.

@@ -23,6 +23,9 @@ pub struct RunChanges {
     #[serde(default)]
     pub goal: String,
     pub stage: RunChangesStage,
+    /// A person's word about a part of them that is being done. Whatever happens, it is done or told why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Box<ChangesPart>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,46 @@ pub struct ChangesOrder {
     pub only: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AnsweringPerson>,
+}
+
+/// A person's word about what a run has changed so far, or a part of it, while the run goes on; and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesPart {
+    pub turn: TurnId,
+    /// Names it; what was kept is undone by this.
+    pub part: ChangesId,
+    pub act: PartAct,
+    pub stage: PartStage,
+    /// These and what is below them; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
+    /// What it is about, the first ones of many; absolute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    #[serde(default)]
+    pub count: u64,
+    /// What there is to be said of it besides, or why nothing was done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AnsweringPerson>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartAct {
+    /// They become real.
+    Keep,
+    /// The run loses them.
+    Drop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartStage {
+    Ordered,
+    Done,
+    Failed,
 }
 
 /// What became of the changes of a run.
@@ -85,16 +128,37 @@ pub enum ChangesOutcome {
     Failed,
 }
 
+impl ChangesPart {
+    /// For the model of the run, behind what its next command prints. `None`: there is nothing to say.
+    pub fn told(&self) -> Option<String> {
+        let what = named(&self.paths, self.count);
+        match (self.stage, self.act) {
+            (PartStage::Ordered | PartStage::Failed, _) => None,
+            (PartStage::Done, PartAct::Keep) => Some(format!(
+                "[aish] Meanwhile a person kept this of what the run changed, and it is real now: {what}."
+            )),
+            (PartStage::Done, PartAct::Drop) => Some(format!(
+                "[aish] Meanwhile a person dropped this of what the run changed; it is as it was before the run: {what}."
+            )),
+        }
+    }
+}
+
+/// A few of the paths.
+fn named(paths: &[String], count: u64) -> String {
+    let few = paths.iter().take(FEW);
+    let few = few.cloned().collect::<Vec<_>>().join(", ");
+    if count > paths.len().min(FEW) as u64 {
+        format!("{count} paths, {few} among them")
+    } else {
+        few
+    }
+}
+
 impl ChangesSettled {
     /// For the model, before the next question. `None`: there is nothing to say.
     pub fn told(&self) -> Option<String> {
-        let named = self.paths.iter().take(FEW);
-        let named = named.cloned().collect::<Vec<_>>().join(", ");
-        let kept = if self.count > self.paths.len().min(FEW) as u64 {
-            format!("{} paths, {named} among them", self.count)
-        } else {
-            named
-        };
+        let kept = named(&self.paths, self.count);
         let remark = if self.remark.is_empty() {
             String::new()
         } else {
@@ -133,6 +197,33 @@ mod tests {
             by: None,
         };
         assert_eq!(expected, settled.told().as_deref());
+    }
+
+    #[test]
+    fn the_model_of_a_run_is_told_what_a_person_did_to_its_changes() {
+        let part = |act, stage| ChangesPart {
+            turn: TurnId::from_bytes([1; 16]),
+            part: ChangesId::from_bytes([2; 16]),
+            act,
+            stage,
+            only: vec![],
+            paths: vec!["/w/a".to_owned()],
+            count: 3,
+            remark: String::new(),
+            by: None,
+        };
+        assert_eq!(None, part(PartAct::Keep, PartStage::Ordered).told());
+        assert_eq!(None, part(PartAct::Drop, PartStage::Failed).told());
+        let kept = part(PartAct::Keep, PartStage::Done).told().unwrap();
+        assert!(
+            kept.ends_with("it is real now: 3 paths, /w/a among them."),
+            "{kept}"
+        );
+        let dropped = part(PartAct::Drop, PartStage::Done).told().unwrap();
+        assert!(
+            dropped.contains("dropped this of what the run changed"),
+            "{dropped}"
+        );
     }
 
     #[test]

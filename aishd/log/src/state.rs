@@ -317,6 +317,7 @@ impl ConversationState {
             Event::ChangesSettled(settled) => {
                 self.run_changes.retain(|it| it.turn != settled.turn);
             }
+            Event::ChangesPart(part) => self.changes_in_part(part),
             Event::RecordLost {} => self.record_lost(),
             Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
             Event::TurnFinished {

@@ -37,7 +37,7 @@ impl Default for NorrisSettings {
             second_opinion: true,
             second_opinion_model: None,
             second_opinion_within: Duration::from_secs(30),
-            contain: RunContain::Workspace,
+            contain: RunContain::Try,
             widened: WidenedLimits::default(),
         }
     }

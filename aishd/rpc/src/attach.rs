@@ -67,6 +67,7 @@ async fn attach(call: MethodCall<Attach>) -> Result<AttachResult, MethodError> {
         notices::of(&server, &cwd).await
     };
     notices.extend(notices::proposed(&server, params.id));
+    notices.extend(notices::changes(&server, &handle).await);
     let (subscription, detached) = connection.subscribe(Some(params.id))?;
     let follower = handle.follow(Seq(0), params.deltas);
     let attending = connection.is_attended().then(|| handle.attend());

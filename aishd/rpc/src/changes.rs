@@ -1,42 +1,129 @@
-//! `changes/*`: what a trial would change, and taking back what was kept of one.
+//! `changes/*`: what waits to be kept or dropped, doing that while a run goes on, and taking back what was kept.
+
+use std::time::Duration;
 
 use aish_proto::changes::{
-    ChangesDiffResult, ChangesListResult, ChangesParams, Diff, KeptChanges, List, Undo, UndoResult,
+    ChangesDiffResult, ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams,
+    ChangesPartResult, ChangesShowParams, ChangesShowResult, Diff, Drop, Keep, KeptChanges, List,
+    Show, Undo, UndoResult,
 };
 use aish_proto::error::ErrorKind;
+use aish_proto::id::ChangesId;
 use aish_proto::method::Empty;
+use aishd_conversation::request_error::RequestError;
+use aishd_conversation::requests::PartRequest;
+use aishd_log::run_changes::PartAct;
 use aishd_platform::clock;
-use aishd_tools::trial::{ChangeFailure, TrialRoom};
+use aishd_tools::trial::{ChangeFailure, LayersHold, PartWish, TrialRoom};
 use jsonrpsee::RpcModule;
+use tokio::time::timeout;
 
+use super::connection::ClientConnection;
 use super::method_error::MethodError;
+use super::open_changes;
 use super::{MethodCall, RpcServer, register};
+
+/// How long a look waits for the end of the command that writes there.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
+    register::<Show, _, _>(module, show);
     register::<Diff, _, _>(module, diff);
+    register::<Keep, _, _>(module, keep);
+    register::<Drop, _, _>(module, drop_part);
     register::<Undo, _, _>(module, undo);
 }
 
 async fn list(call: MethodCall<List>) -> Result<ChangesListResult, MethodError> {
     let Empty {} = call.params;
+    let open = open_changes::all(&call.server).await?;
     let kept = look(&call.server, |room| room.kept()).await?;
     let kept = kept.into_iter().rev().map(|it| KeptChanges {
         changes: it.changes,
         kept_at: clock::rfc3339(it.kept_at),
         conversation: it.about.as_ref().and_then(|it| it.conversation),
-        number: it.about.as_ref().map(|it| it.number),
+        number: it.about.as_ref().and_then(|it| it.number),
         paths: it.about.map(|it| it.paths).unwrap_or_default(),
     });
     Ok(ChangesListResult {
+        open,
         kept: kept.collect(),
+    })
+}
+
+async fn show(call: MethodCall<Show>) -> Result<ChangesShowResult, MethodError> {
+    let ChangesShowParams {
+        changes,
+        only,
+        diff,
+    } = call.params;
+    let open = open_changes::named(&call.server, changes).await?;
+    let (looked, diff) = look_into(&call.server, changes, move |held| {
+        let diff = diff.then(|| held.diff(&only)).transpose()?;
+        Ok((held.look(&only)?, diff))
+    })
+    .await?;
+    Ok(ChangesShowResult {
+        open,
+        changed: crate::tried::summary(looked.changed),
+        seen: looked.seen,
+        diff,
     })
 }
 
 async fn diff(call: MethodCall<Diff>) -> Result<ChangesDiffResult, MethodError> {
     let ChangesParams { changes } = call.params;
-    let diff = look(&call.server, move |room| room.diff(changes)).await?;
+    let diff = look_into(&call.server, changes, |held| held.diff(&[])).await?;
     Ok(ChangesDiffResult { diff })
+}
+
+async fn keep(call: MethodCall<Keep>) -> Result<ChangesPartResult, MethodError> {
+    let ChangesKeepParams {
+        changes,
+        only,
+        seen,
+    } = call.params;
+    let wish = PartWish {
+        act: PartAct::Keep,
+        only,
+        seen: Some(seen),
+    };
+    take_part(&call.server, &call.connection, changes, wish).await
+}
+
+async fn drop_part(call: MethodCall<Drop>) -> Result<ChangesPartResult, MethodError> {
+    let ChangesDropParams { changes, only } = call.params;
+    let wish = PartWish {
+        act: PartAct::Drop,
+        only,
+        seen: None,
+    };
+    take_part(&call.server, &call.connection, changes, wish).await
+}
+
+async fn take_part(
+    server: &RpcServer,
+    connection: &ClientConnection,
+    changes: ChangesId,
+    wish: PartWish,
+) -> Result<ChangesPartResult, MethodError> {
+    let open = open_changes::named(server, changes).await?;
+    if let Some(number) = open.number {
+        return Err(RequestError::ChangesAsked(number).into());
+    }
+    let wanted = PartRequest {
+        changes,
+        wish,
+        by: connection.person(),
+    };
+    let done = server.directory.with(open.conversation, |handle| {
+        let wanted = wanted.clone();
+        async move { handle.take_part(wanted).await }
+    });
+    Ok(ChangesPartResult {
+        part: crate::tried::part(*done.await?),
+    })
 }
 
 async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
@@ -48,11 +135,10 @@ async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
             tracing::info!(%changes, by = by.name, "what was kept is undone");
             Ok(UndoResult { changes })
         }
-        Err(conflict @ ChangeFailure::Conflicts(_)) => Err(MethodError::new(
-            ErrorKind::Denied,
-            format!("{conflict}; nothing is undone"),
-        )
-        .hint("put these files back as they were, or undo the rest by hand")),
+        Err(conflict @ (ChangeFailure::Conflicts(_) | ChangeFailure::Unseen)) => Err(
+            MethodError::new(ErrorKind::Denied, format!("{conflict}; nothing is undone"))
+                .hint("put these files back as they were, or undo the rest by hand"),
+        ),
         Err(unfinished @ ChangeFailure::Unfinished(_)) => {
             Err(MethodError::new(ErrorKind::Storage, unfinished.to_string()))
         }
@@ -60,6 +146,21 @@ async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
             Err(MethodError::new(ErrorKind::NotFound, why).hint("aishctl changes"))
         }
     }
+}
+
+/// Looks into layers in which nobody writes meanwhile.
+async fn look_into<T: Send + 'static>(
+    server: &RpcServer,
+    changes: ChangesId,
+    work: impl FnOnce(&LayersHold) -> Result<T, ChangeFailure> + Send + 'static,
+) -> Result<T, MethodError> {
+    let held = timeout(LOOK_WITHIN, server.directory.trials().hold_layers(changes)).await;
+    let held = held.map_err(|_elapsed| MethodError::from(RequestError::LayersInUse))?;
+    let done = tokio::task::spawn_blocking(move || work(&held)).await;
+    let done = done.unwrap_or_else(|panic| Err(ChangeFailure::Other(panic.to_string())));
+    done.map_err(|why| {
+        MethodError::new(ErrorKind::NotFound, why.to_string()).hint("aishctl changes")
+    })
 }
 
 /// Files are looked at beside the runtime.

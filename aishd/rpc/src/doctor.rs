@@ -9,6 +9,7 @@ use aish_proto::method::Empty;
 use aish_proto::network;
 use aishd_config::environment_variables;
 use aishd_config::manifest_store::ManifestStore;
+use aishd_log::norris::launch::RunContain;
 use aishd_log::profile::Profile;
 use aishd_log::turn_error::FailureClass;
 use aishd_mcp_messages::bounded_text::one_line;
@@ -43,7 +44,7 @@ async fn doctor(call: MethodCall<Doctor>) -> Result<DoctorResult, MethodError> {
     let servers = server.hub.servers().borrow().clone();
     checks.extend(servers.list.iter().map(|it| mcp(it)));
     checks.extend(spending(server));
-    checks.push(boundary(server));
+    checks.push(boundary(server).await);
     checks.push(trials(server).await);
     checks.push(profiles(server, &servers).await);
     checks.push(store(server));
@@ -307,8 +308,32 @@ async fn found(server: &RpcServer) -> DoctorCheck {
     }
 }
 
-/// Whether the kernel holds what runs do unasked.
-fn boundary(server: &RpcServer) -> DoctorCheck {
+/// Whether the kernel holds what runs do unasked, in the way that is configured.
+async fn boundary(server: &RpcServer) -> DoctorCheck {
+    if server.directory.models().norris.contain == RunContain::Try {
+        let tools = server.directory.tools();
+        let missing = tools.misses_for_trials(server.directory.trials()).await;
+        return match missing {
+            None => check(
+                "runs",
+                CheckOutcome::Ok,
+                "their commands work in a copy of the files, which you keep or drop",
+            ),
+            Some(why) => fix(
+                check(
+                    "runs",
+                    CheckOutcome::Warn,
+                    format!("nothing holds their commands, so each is asked about: {why}"),
+                ),
+                match server.directory.ground().missing {
+                    None => format!(
+                        "{WHAT_IT_TAKES}, of 5.11 or later; or norris.contain = \"workspace\", which this kernel holds"
+                    ),
+                    Some(_) => format!("{WHAT_IT_TAKES}, of 5.11 or later"),
+                },
+            ),
+        };
+    }
     match &server.directory.ground().missing {
         None => check(
             "runs",

@@ -223,6 +223,10 @@ impl LogOwner {
             Event::ConfirmRequested(asked) => out!(confirms::requested(*asked)),
             Event::CommandTried(tried) => out!(super::tried::tried(*tried)),
             Event::ChangesSettled(settled) => out!(super::tried::settled(*settled)),
+            Event::ChangesPart(part) => out!(wire::ChangesPart {
+                turn: part.turn,
+                part: super::tried::part(*part),
+            }),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
             Event::ToolStarted {
                 call,

@@ -32,6 +32,7 @@ mod negotiate;
 mod norris;
 mod notices;
 mod notification;
+mod open_changes;
 mod outbox;
 mod permission;
 mod pinned_resource;

@@ -11,6 +11,9 @@ use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_
 const NEXT_DAEMON: &str =
     "aishctl status says when it is gone; the next aishctl ask starts another";
 const SOON: &str = "do it again: nothing of it was done; or see aishctl conv status";
+/// Nobody looks at layers while a command writes there.
+pub(super) const LAYERS_IN_USE: &str =
+    "do it again when that command has ended, or aishctl norris pause and then again";
 const STORE: &str = "aishctl status says what is wrong with the store; it goes on by itself";
 /// Who only looks may become somebody who asks.
 pub(super) const AS_DRIVER: &str =
@@ -133,6 +136,19 @@ impl From<RequestError> for MethodError {
             RequestError::BadAnswer(_) => {
                 Self::params(&message).hint("aishctl confirm show ID says how it is answered")
             }
+            RequestError::NoChanges(_) => {
+                Self::new(ErrorKind::NotFound, message).hint("aishctl changes")
+            }
+            RequestError::ChangesAsked(number) => Self::new(ErrorKind::Denied, message)
+                .hint(format!("aishctl confirm keep c{number}, or confirm deny c{number}")),
+            RequestError::LayersInUse => Self::new(ErrorKind::Busy, message).hint(LAYERS_IN_USE),
+            RequestError::ChangesUnseen => Self::new(ErrorKind::Denied, message)
+                .hint("look at it again: aishctl changes show ID"),
+            RequestError::Changes(_) => Self::new(
+                ErrorKind::Denied,
+                format!("nothing of what the run changed was touched: {message}"),
+            )
+            .hint("aishctl changes show ID says what there is"),
             RequestError::BadCommand(_) | RequestError::Untried(_) => Self::params(&message),
             RequestError::AlreadyAtLevel { provider, .. } => Self::params(&message)
                 .hint(format!("aishctl perm revoke {provider} gives it its first level back")),

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aish_proto::event as wire;
-use aish_proto::id::ConversationId;
+use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::norris::{
-    Halt, HaltResult, NorrisActivity, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause,
-    NorrisRun, NorrisRunParams, NorrisSpent, Pause, Resume, Start, StartParams, StartResult,
+    Halt, HaltResult, NorrisActivity, NorrisHold, NorrisLevels, NorrisLimits, NorrisOutcome,
+    NorrisPause, NorrisRun, NorrisRunParams, NorrisSpent, Pause, Resume, Start, StartParams,
+    StartResult,
 };
 use aishd_conversation::handle::ConversationHandle;
 use aishd_conversation::request_error::RequestError;
@@ -16,8 +17,9 @@ use aishd_log::access::Access;
 use aishd_log::event::{IdempotencyKey, Record};
 use aishd_log::norris;
 use aishd_log::norris::NorrisEvent;
-use aishd_log::norris::launch::{MAX_GOAL_BYTES, RunLaunch, RunLimits, UnaskedLevels};
+use aishd_log::norris::launch::{MAX_GOAL_BYTES, RunHold, RunLaunch, RunLimits, UnaskedLevels};
 use aishd_log::norris::status::RunStatus;
+use aishd_log::run_changes::of_run;
 use aishd_log::spending::NanoUsd;
 use aishd_log::state::ConversationState;
 use aishd_log::tool_name::Alias;
@@ -96,9 +98,10 @@ async fn start(call: MethodCall<Start>) -> Result<StartResult, MethodError> {
         run,
         notices: notices(
             &server,
-            &launch,
+            (&launch, accepted.turn),
             models,
             model.or_else(|| state.model.clone()),
+            &state,
         ),
     })
 }
@@ -195,11 +198,20 @@ fn read_levels(levels: NorrisLevels) -> Result<UnaskedLevels, MethodError> {
 /// What somebody should know who launches a run like this.
 fn notices(
     server: &RpcServer,
-    launch: &RunLaunch,
+    (launch, turn): (&RunLaunch, TurnId),
     models: &ModelSettings,
     model: Option<String>,
+    state: &ConversationState,
 ) -> Vec<String> {
     let mut notices = vec![];
+    notices.extend(unheld(server, launch));
+    let earlier = state.run_changes.iter().filter(|it| it.turn != turn);
+    notices.extend(earlier.map(|it| {
+        format!(
+            "what an earlier run changed waits, and this one works on the files as they are, without it: aishctl changes show {}",
+            of_run(it.turn)
+        )
+    }));
     let planner = model.or_else(|| models.default.clone()).unwrap_or_default();
     if launch.second_opinion && second(models, &planner).is_none() {
         notices.push(
@@ -230,6 +242,25 @@ every action"
         }
     }
     notices
+}
+
+/// That nothing holds its commands, which is never taken in silence.
+fn unheld(server: &RpcServer, launch: &RunLaunch) -> Option<String> {
+    let no_wall = &server.directory.ground().missing;
+    let (why, way) = match launch.hold() {
+        RunHold::Wall => (no_wall.clone()?, "aishctl doctor"),
+        RunHold::Layers | RunHold::Reads => {
+            let why = server.directory.trials().known_missing()?;
+            let way = match (launch.hold(), no_wall) {
+                (RunHold::Layers, None) => "aishctl doctor, or norris.contain = \"workspace\"",
+                _ => "aishctl doctor",
+            };
+            (why, way)
+        }
+    };
+    Some(format!(
+        "nothing on this machine holds the commands of the run ({why}), so a person is asked about each: {way}"
+    ))
 }
 
 async fn lead(
@@ -374,6 +405,11 @@ impl LogOwner {
                     levels: levels(&launch.levels),
                     limits: limits(launch.limits),
                     second_opinion: launch.second_opinion,
+                    hold: Some(match launch.hold() {
+                        RunHold::Reads => NorrisHold::Read,
+                        RunHold::Wall => NorrisHold::Workspace,
+                        RunHold::Layers => NorrisHold::Layers,
+                    }),
                     goal: launch.goal,
                 };
                 self.encode_record(record, &data)

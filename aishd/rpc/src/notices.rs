@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aish_proto::changes::OpenChanges;
 use aish_proto::conversation::ConversationNotice;
 use aish_proto::id::ConversationId;
+use aishd_conversation::handle::ConversationHandle;
 use aishd_log::shell::UNASKED;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use super::{RpcServer, config};
+use super::{RpcServer, config, open_changes};
 
 /// A notice is worth no more of somebody's time: the directory may be on a disk far away.
 const WITHIN: Duration = Duration::from_millis(200);
@@ -48,6 +50,33 @@ pub(super) fn proposed(server: &RpcServer, here: ConversationId) -> Option<Conve
         text,
         hint: Some("aishctl confirm ls".to_owned()),
     })
+}
+
+/// What runs changed here waits.
+pub(super) async fn changes(
+    server: &RpcServer,
+    handle: &ConversationHandle,
+) -> Vec<ConversationNotice> {
+    let state = handle.view().borrow().state.clone();
+    if state.run_changes.is_empty() {
+        return vec![];
+    }
+    let (here, room) = (handle.id(), server.directory.trials().clone());
+    let looking = tokio::task::spawn_blocking(move || open_changes::of_runs(here, &state, &room));
+    // Where a command writes long, or there is much, the next look says more.
+    let Ok(Ok(found)) = tokio::time::timeout(WITHIN, looking).await else {
+        return vec![];
+    };
+    let waits = |it: &OpenChanges| it.size.is_none_or(|it| it.count > 0);
+    let found = found.into_iter().filter(waits);
+    let told = found.map(|it| ConversationNotice {
+        text: match it.number {
+            Some(number) => format!("what a run changed waits for an answer (c{number})"),
+            None => "what the run has changed so far waits to be kept or dropped".to_owned(),
+        },
+        hint: Some(format!("aishctl changes show {}", it.changes)),
+    });
+    told.collect()
 }
 
 /// The command that trusts a project, safe to be copied into a shell.

@@ -3,7 +3,9 @@
 use aish_proto::changes as wire;
 use aish_proto::event::{self as events, CommandTried};
 use aishd_log::confirm::changes::ChangesSubject;
-use aishd_log::run_changes::{ChangesOutcome, ChangesSettled, of_run};
+use aishd_log::run_changes::{
+    ChangesOutcome, ChangesPart, ChangesSettled, PartAct, PartStage, of_run,
+};
 use aishd_log::tried::{ChangeSummary, ChangedFile, FileChange, TriedCommand};
 
 use crate::answerer::answerer;
@@ -55,6 +57,26 @@ pub(super) fn settled(settled: ChangesSettled) -> events::ChangesSettled {
     events::ChangesSettled {
         turn: settled.turn,
         end,
+    }
+}
+
+pub(super) fn part(part: ChangesPart) -> wire::PartOfChanges {
+    wire::PartOfChanges {
+        changes: of_run(part.turn),
+        part: part.part,
+        act: match part.act {
+            PartAct::Keep => wire::PartAct::Keep,
+            PartAct::Drop => wire::PartAct::Drop,
+        },
+        stage: match part.stage {
+            PartStage::Ordered => wire::PartStage::Ordered,
+            PartStage::Done => wire::PartStage::Done,
+            PartStage::Failed => wire::PartStage::Failed,
+        },
+        paths: part.paths,
+        count: part.count,
+        remark: Some(part.remark).filter(|it| !it.is_empty()),
+        by: part.by.map(answerer),
     }
 }
 

@@ -208,11 +208,13 @@ pub(super) async fn run_in_layers(
 ) -> CommandResult {
     let begun = Instant::now();
     // Another command of the run that was cancelled may be on its way out.
-    room.until_free(changes).await;
+    let Some(held) = cancel.run_until_cancelled(room.hold_layers(changes)).await else {
+        return not_begun(None, setting);
+    };
     let making = setting.clone();
     let made = tokio::task::spawn_blocking(move || {
         let directories = making.held_by.layers().unwrap_or_default();
-        room.begin_step(changes, &making, directories)
+        held.begin_step(&making, directories)
     });
     let step = match made.await.unwrap_or_else(|panic| Err(panic.to_string())) {
         Ok(step) => step,

@@ -1,7 +1,9 @@
 //! Commands that are tried: they run in layers over the files, in namespaces of their own, and what they change is read from
 //! the layers afterwards. Nothing of it is real before somebody keeps it.
 
+mod layers_hold;
 pub(crate) mod run_layers;
+mod run_parts;
 mod told;
 
 use std::collections::HashSet;
@@ -25,6 +27,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+pub use self::layers_hold::{LayersHold, LookedAt};
+pub use self::run_parts::{PartFound, PartWish};
 use self::told::{few, shown, summary, visible};
 
 /// What is held so that keeping can be undone, at most.
@@ -46,7 +50,7 @@ struct Room {
     directory: PathBuf,
     /// Layers that are to be kept, and whose question is over.
     held: Mutex<HashSet<ChangesId>>,
-    /// Layers in which a command of a run writes.
+    /// Layers that somebody has for himself.
     in_use: watch::Sender<HashSet<ChangesId>>,
     /// What the last daemon began is done or taken back.
     recovered: watch::Sender<bool>,
@@ -71,8 +75,9 @@ pub struct Trial {
 pub struct KeptAbout {
     /// `None`: it was deleted.
     pub conversation: Option<ConversationId>,
-    /// The question's.
-    pub number: u32,
+    /// The question's, where they were kept by an answer.
+    #[serde(default)]
+    pub number: Option<u32>,
     /// The first ones of many.
     pub paths: Vec<String>,
 }
@@ -100,6 +105,9 @@ pub struct KeepReport {
 pub enum ChangeFailure {
     #[error("somebody else changed {} since", few(.0))]
     Conflicts(Vec<String>),
+    /// What was looked at is not what is there.
+    #[error("a command has changed that since it was looked at")]
+    Unseen,
     /// It had begun, perhaps.
     #[error("it did not end, and the next start of aishd goes on with it or takes it back: {0}")]
     Unfinished(String),
@@ -275,16 +283,17 @@ impl TrialRoom {
         now: Timestamp,
         about: &KeptAbout,
     ) -> Result<KeepReport, ChangeFailure> {
-        let kept = self.keep_planned(id, only, now, about);
+        let kept = self.keep_planned((id, id), only, now, about);
         if !matches!(kept, Err(ChangeFailure::Unfinished(_))) {
             self.drop_layers(id);
         }
         kept
     }
 
+    /// An undo names it by the second of the two.
     fn keep_planned(
         &self,
-        id: ChangesId,
+        (id, undo): (ChangesId, ChangesId),
         only: &[String],
         now: Timestamp,
         about: &KeptAbout,
@@ -295,15 +304,15 @@ impl TrialRoom {
             return Ok(KeepReport::default());
         }
         let options = KeepOptions {
-            undo_id: id.to_string(),
+            undo_id: undo.to_string(),
             conflicts: KeepConflicts::Refuse,
             undo_cap_bytes: UNDO_BYTES,
             beyond_cap: BeyondCap::GoWithoutUndo,
             kept_at_ms: now.0,
         };
         // Before it is kept: what recovery finishes is told of, too.
-        if let Err(error) = self.note(id, about) {
-            tracing::warn!(changes = %id, %error, "nothing will say what was kept");
+        if let Err(error) = self.note(undo, about) {
+            tracing::warn!(changes = %undo, %error, "nothing will say what was kept");
         }
         let kept = match self.0.layers.keep(&set, &plan, &options) {
             Ok(kept) => kept,
@@ -311,7 +320,7 @@ impl TrialRoom {
                 return Err(ChangeFailure::Unfinished(text(&error)));
             }
             Err(error) => {
-                let _none_was_written = std::fs::remove_file(self.about_path(id));
+                let _none_was_written = std::fs::remove_file(self.about_path(undo));
                 return Err(match error {
                     KeepError::Conflicts(conflicts) => {
                         let paths = conflicts.iter();
@@ -420,6 +429,13 @@ impl TrialRoom {
             .collect();
         kept.sort_by_key(|it| it.kept_at);
         Ok(kept)
+    }
+
+    /// Whether a keep of this name has come to its end, whether or not it can be undone.
+    fn is_kept(&self, id: ChangesId) -> Result<bool, ChangeFailure> {
+        let entries = self.0.layers.undo_entries().map_err(other)?;
+        let name = id.to_string();
+        Ok(entries.iter().any(|it| it.id == name))
     }
 
     fn about_path(&self, id: ChangesId) -> PathBuf {

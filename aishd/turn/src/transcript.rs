@@ -62,6 +62,8 @@ pub struct Transcript {
     /// The run that works by itself, and its turn.
     run: Option<(TurnId, Box<RunLaunch>)>,
     edits: TranscriptEdits,
+    /// What a person did to the changes of the run, for behind its next output.
+    parts: Vec<String>,
 }
 
 impl Transcript {
@@ -123,12 +125,22 @@ impl Transcript {
                     self.outputs.texts.push(told);
                 }
             }
+            Event::ChangesPart(part) => {
+                let is_run = |(turn, _): &(TurnId, Box<RunLaunch>)| *turn == part.turn;
+                // Where the run is over, the last word about its changes says it.
+                if self.run.as_ref().is_some_and(is_run) {
+                    self.parts.extend(part.told());
+                }
+            }
             Event::Evicted(eviction) => self.keep(|it| eviction.spares(it.at)),
             Event::Restored(left) => self.put_back(left.turn),
             Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),
             Event::Norris(event) => self.run_goes_on(record, event),
             Event::TurnFinished { merged_into, .. } => {
-                self.run.take_if(|(turn, _)| record.turn == Some(*turn));
+                let ended = self.run.take_if(|(turn, _)| record.turn == Some(*turn));
+                if ended.is_some() {
+                    self.parts.clear();
+                }
                 if merged_into.is_some() {
                     self.place(record, record.turn);
                 } else if let Some(turn) = record.turn {
@@ -500,7 +512,7 @@ impl Transcript {
         } else {
             command_report::ReportAuthor::Model
         };
-        let told = command_report::of(command, cwd.as_deref(), *ending, output, author);
+        let mut told = command_report::of(command, cwd.as_deref(), *ending, output, author);
         match given {
             OutputUse::Never => {}
             OutputUse::WithNextQuestion => {
@@ -509,6 +521,9 @@ impl Transcript {
                 self.outputs.texts.push(told);
             }
             OutputUse::AtOnce => {
+                for part in self.parts.drain(..) {
+                    told.text.push_str(&format!("\n{part}"));
+                }
                 if !self.newest().go_on_with(&told, kept.is_some()) {
                     let CommandReport { text, output } = told;
                     let places = output.into_iter().collect();

@@ -1,7 +1,10 @@
 //! What a run changed in layers over the files: what it was to do, each file that would change, and what a yes does. All of it
 //! is the run's text, and made safe.
 
-use aish_proto::changes::{ChangesEnd, ChangesOutcome, ProposedChanges};
+use aish_proto::changes::{
+    ChangeSummary, ChangedFile, ChangesEnd, ChangesOutcome, PartAct, PartOfChanges, PartStage,
+    ProposedChanges,
+};
 use aish_proto::event::ConfirmRequested;
 
 use super::{ArgumentExtent, Card, begin, tried};
@@ -17,9 +20,10 @@ impl Card for ChangesCard<'_> {
     fn rows(&self, _extent: ArgumentExtent) -> String {
         let changed = &self.subject.changed;
         let mut text = format!(
-            "? c{}  keep what the run changed? {}\n  the run: {}\n",
+            "? c{0}  keep what the run changed? {1}{2} (:changes show c{0})\n  the run: {3}\n",
             self.request.number,
             tried::count(changed),
+            lines(changed),
             safe::visible(&self.subject.goal),
         );
         for row in tried::files(changed) {
@@ -45,12 +49,53 @@ impl Card for ChangesCard<'_> {
     }
 }
 
-/// What became of it, for everybody who looks on. `None`: there was nothing.
-pub fn settled(settled: &ChangesEnd) -> Option<String> {
-    let count = match settled.count {
+/// ` +12 −4` of the files that are listed.
+fn lines(changed: &ChangeSummary) -> String {
+    let all =
+        |of: fn(&ChangedFile) -> Option<u64>| -> u64 { changed.listed.iter().filter_map(of).sum() };
+    let mut text = String::new();
+    for (sign, count) in [("+", all(|it| it.added)), ("−", all(|it| it.removed))] {
+        if count > 0 {
+            text.push_str(&format!(" {sign}{count}"));
+        }
+    }
+    text
+}
+
+/// What was done to changes of a run that goes on. `None`: only that it is to be done.
+pub fn part(part: &PartOfChanges) -> Option<String> {
+    let count = paths(part.count);
+    let remark = part.remark.as_deref().map(safe::visible);
+    let remark = remark.map_or(String::new(), |it| format!(" ({it})"));
+    let how = match (part.stage, part.act) {
+        (PartStage::Ordered, _) => return None,
+        (PartStage::Done, PartAct::Keep) => {
+            format!(
+                "kept, and it goes on over them: {count}; :undo {} takes it back",
+                part.part
+            )
+        }
+        (PartStage::Done, PartAct::Drop) => {
+            format!("dropped, and it goes on without them: {count}")
+        }
+        (PartStage::Failed, PartAct::Keep) => {
+            "could not be kept, and nothing was touched".to_owned()
+        }
+        (PartStage::Failed, PartAct::Drop) => "could not be dropped".to_owned(),
+    };
+    Some(format!("  changes of the run {how}{remark}"))
+}
+
+fn paths(count: u64) -> String {
+    match count {
         1 => "1 path".to_owned(),
         count => format!("{count} paths"),
-    };
+    }
+}
+
+/// What became of it, for everybody who looks on. `None`: there was nothing.
+pub fn settled(settled: &ChangesEnd) -> Option<String> {
+    let count = paths(settled.count);
     let how = match settled.outcome {
         ChangesOutcome::Nothing => return None,
         ChangesOutcome::Kept => format!("kept: {count}; :undo takes it back"),
@@ -67,7 +112,7 @@ pub fn settled(settled: &ChangesEnd) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use aish_proto::changes::{ChangeSummary, ChangedFile, FileChange};
+    use aish_proto::changes::FileChange;
     use aish_proto::confirm::{ConfirmSubject, Decision};
     use aish_proto::id::{ChangesId, TurnId};
 
@@ -106,7 +151,7 @@ mod tests {
     fn what_a_run_changed_is_shown_with_its_files() {
         let asked = asked();
         assert_eq!(
-            "? c7  keep what the run changed? 2 files would change\n  the run: tidy \\u{1b}[2Kup\n    ~ /w/a  +2\n    - /w/b\n  it worked in a copy of the files; nothing of this is real yet\n",
+            "? c7  keep what the run changed? 2 files would change +2 (:changes show c7)\n  the run: tidy \\u{1b}[2Kup\n    ~ /w/a  +2\n    - /w/b\n  it worked in a copy of the files; nothing of this is real yet\n",
             question::question(&asked, ArgumentExtent::Short)
         );
         assert_eq!(

@@ -39,7 +39,7 @@ pub fn rows(number: Option<u32>, tried: &CommandTried) -> Vec<String> {
 }
 
 /// How much would change.
-pub(super) fn count(changed: &ChangeSummary) -> String {
+pub fn count(changed: &ChangeSummary) -> String {
     match changed.count {
         0 => "changed no files".to_owned(),
         1 => "1 file would change".to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn count(changed: &ChangeSummary) -> String {
 }
 
 /// A row for each file that is listed, and what is said besides.
-pub(super) fn files(changed: &ChangeSummary) -> Vec<String> {
+pub fn files(changed: &ChangeSummary) -> Vec<String> {
     let mut rows: Vec<String> = changed.listed.iter().map(file).collect();
     let unlisted = changed.count - (changed.listed.len() as u64).min(changed.count);
     if unlisted > 0 {

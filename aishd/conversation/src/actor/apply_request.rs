@@ -82,6 +82,7 @@ impl Conversation {
                 let _client_left = reply.send(result);
             }
             ActorRequest::Try(wanted, reply) => self.try_command(&wanted, reply),
+            ActorRequest::Part(wanted, reply) => self.take_part(*wanted, reply),
             ActorRequest::Keep(said, reply) => {
                 let result = self.keep_said(*said).await;
                 let _client_left = reply.send(Ok(result));

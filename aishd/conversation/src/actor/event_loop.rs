@@ -120,6 +120,7 @@ impl Conversation {
             || self.unstored.is_some()
             || self.proposing
             || self.state.has_changes_to_settle()
+            || self.part.is_some()
             || !self.summing.is_idle()
             || !self.commands.is_empty();
         // Silence has to be counted while a person is asked.
@@ -193,6 +194,8 @@ impl Conversation {
             TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             TaskOutcome::Tried(confirm, ended) => self.tried(confirm, *ended).await,
             TaskOutcome::Changes(turn, step) => self.changes_went_on(turn, *step).await,
+            TaskOutcome::Part(step) => self.part_went_on(*step).await,
+            TaskOutcome::PartBroke(turn, why) => self.part_broke(turn, &why).await,
             TaskOutcome::Proposed(by, outcome) => self.proposed(&by, outcome).await,
             TaskOutcome::Left(left) => self.begin_with(*left),
             TaskOutcome::Found(turn, stream, discovery) => {

@@ -36,8 +36,13 @@ impl Conversation {
 
     /// Begins what is to be done next about the changes of runs that are over.
     pub(crate) fn settle_changes(&mut self) {
-        if self.settling.is_some() || self.unstored.is_some() || self.unborn.is_some() {
+        let is_busy = self.settling.is_some() || self.part.is_some();
+        if is_busy || self.unstored.is_some() || self.unborn.is_some() {
             return;
+        }
+        let mut parts = self.state.run_changes.iter();
+        if let Some(part) = parts.find_map(|it| it.part.clone()) {
+            return self.resume_part(*part);
         }
         let next = self
             .state
@@ -53,12 +58,12 @@ impl Conversation {
         let (room, conversation) = (self.services.trials.clone(), self.id);
         self.io.spawn(async move {
             let changes = of_run(turn);
-            room.until_free(changes).await;
+            let held = room.hold_layers(changes).await;
             let work = move || match order {
-                None => ChangesStep::Looked(room.run_changes(changes)),
+                None => ChangesStep::Looked(held.changes()),
                 Some(order) => {
                     let of = (conversation, order.number);
-                    let kept = room.keep_of_run(changes, &order.only, clock::now(), of);
+                    let kept = held.keep_of_run(&order.only, clock::now(), of);
                     ChangesStep::Kept(order, kept)
                 }
             };
@@ -119,9 +124,8 @@ impl Conversation {
             ChangesStep::Kept(_, Err(why)) => {
                 let text = format!("nothing of what the run changed was kept: {why}");
                 let level = ProviderLevel::Warning;
-                let room = self.services.trials.clone();
-                let looked =
-                    tokio::task::spawn_blocking(move || room.run_changes(of_run(turn))).await;
+                let held = self.services.trials.hold_layers(of_run(turn)).await;
+                let looked = tokio::task::spawn_blocking(move || held.changes()).await;
                 let looked = looked.unwrap_or_else(|panic| Err(panic.to_string()));
                 let again = match looked {
                     Ok(None) => ended(ChangesSettled {

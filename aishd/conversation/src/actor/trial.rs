@@ -308,7 +308,7 @@ fn keep(room: &TrialRoom, order: &KeepOrder, conversation: ConversationId) -> Co
     let paths = tried.changed.listed.iter().map(|it| it.path.clone());
     let about = KeptAbout {
         conversation: Some(conversation),
-        number: order.number,
+        number: Some(order.number),
         paths: paths.collect(),
     };
     let kept = room.keep_or_drop(tried.changes, &order.only, clock::now(), &about);

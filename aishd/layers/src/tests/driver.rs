@@ -95,6 +95,19 @@ fn child() {
                 .keep(&set, &plan, &options("kept", KeepConflicts::Refuse))
                 .unwrap();
         }
+        "keep part" => {
+            let store = store(&path);
+            let set = store.get("set").unwrap();
+            let part = super::scene::paths(&["a", "d/x", "gone", "new/f"]);
+            let plan = store.plan(&set, &part).unwrap();
+            store
+                .keep(&set, &plan, &options("kept", KeepConflicts::Refuse))
+                .unwrap();
+        }
+        "drop" => {
+            let set = store(&path).get("set").unwrap();
+            set.drop_part(&KeepChoice::All).unwrap();
+        }
         "recover" => {
             for recovered in store(&path).recover().unwrap() {
                 recovered.unwrap();

@@ -5,6 +5,7 @@ mod driver;
 mod figures;
 mod hostile;
 mod kills;
+mod parts;
 mod reading;
 mod same_as_real;
 mod scene;

@@ -70,6 +70,11 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
             kept: settled.count,
             confirm: settled.confirm,
         },
+        Event::ChangesPart(part) => AuditFact::ChangesPart {
+            act: part.act,
+            stage: part.stage,
+            changed: part.count,
+        },
         Event::ToolResult { .. } => return ended(before, event),
         Event::ShellStarted {
             call,

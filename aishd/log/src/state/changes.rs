@@ -7,7 +7,7 @@ use super::confirms::AsideSubject;
 use crate::confirm::{Confirm, ConfirmSubject, Decision, Resolution};
 use crate::norris::NorrisEvent;
 use crate::norris::launch::RunHold;
-use crate::run_changes::{ChangesOrder, RunChanges, RunChangesStage};
+use crate::run_changes::{ChangesOrder, ChangesPart, PartStage, RunChanges, RunChangesStage};
 
 /// So much of a goal is shown beside the changes; the log has all of it.
 const SHOWN_BYTES: usize = 256;
@@ -21,7 +21,7 @@ impl ConversationState {
     pub fn has_changes_to_settle(&self) -> bool {
         self.run_changes.iter().any(|it| match it.stage {
             RunChangesStage::Ended | RunChangesStage::Ordered(_) => true,
-            RunChangesStage::InWork | RunChangesStage::Asked(_) => false,
+            RunChangesStage::InWork | RunChangesStage::Asked(_) => it.part.is_some(),
         })
     }
 
@@ -33,6 +33,7 @@ impl ConversationState {
                 turn,
                 goal: launch.goal[..launch.goal.floor_char_boundary(SHOWN_BYTES)].to_owned(),
                 stage: RunChangesStage::InWork,
+                part: None,
             });
         }
     }
@@ -66,6 +67,16 @@ impl ConversationState {
                 by: resolution.by.clone(),
             };
             self.advance_changes(turn, RunChangesStage::Ordered(order));
+        }
+    }
+
+    pub(super) fn changes_in_part(&mut self, part: &ChangesPart) {
+        let mut changes = self.run_changes.iter_mut();
+        if let Some(changes) = changes.find(|it| it.turn == part.turn) {
+            changes.part = match part.stage {
+                PartStage::Ordered => Some(Box::new(part.clone())),
+                PartStage::Done | PartStage::Failed => None,
+            };
         }
     }
 

@@ -14,7 +14,7 @@ use aishd_log::level_request::LevelStep;
 use aishd_log::norris::launch::RunLimits;
 use aishd_log::pattern::Patterns;
 use aishd_log::routed;
-use aishd_log::run_changes::ChangesOutcome;
+use aishd_log::run_changes::{ChangesOutcome, PartAct, PartStage};
 use aishd_log::tool::{ContentDigest, DecisionSubject};
 use aishd_log::tool_name::Alias;
 use aishd_logging::Redactor;
@@ -193,6 +193,22 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
                 ChangesOutcome::Failed => "they could not be kept".to_owned(),
             });
             AuditKind::ChangesSettled
+        }
+        What::ChangesPart {
+            act,
+            stage,
+            changed,
+        } => {
+            let act = match act {
+                PartAct::Keep => "kept",
+                PartAct::Drop => "dropped",
+            };
+            record.because = Some(match stage {
+                PartStage::Ordered => format!("{changed} paths are to be {act}"),
+                PartStage::Done => format!("{act}: {changed} paths"),
+                PartStage::Failed => format!("{changed} paths could not be {act}"),
+            });
+            AuditKind::ChangesPart
         }
         What::CommandTried {
             confirm,
