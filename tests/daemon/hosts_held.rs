@@ -92,7 +92,7 @@ fn hosts_of_a_server_go_with_a_profile_and_are_read_at_once() {
 fn a_tool_under_a_profile_reaches_the_hosts_of_its_manifest() {
     let outside = Outside::start();
     let (world, _upstream) = crate::registry::world(
-        "curl -sS http://good.example/a; curl -sS -i http://other.example/ | head -n 1\n",
+        "printf '\"%s %s\"\\n' \"$(curl -sS http://good.example/a)\" \"$(curl -sS http://other.example/)\"\n",
     );
     let manifest = crate::registry::manifest("1.0.0", &["read"]);
     let hosts = "hosts = [\"good.example\"]";
@@ -108,7 +108,7 @@ fn a_tool_under_a_profile_reaches_the_hosts_of_its_manifest() {
     let said = called(&client, "note-tool__read", &json!({}));
     assert!(
         said.contains("page of http://good.example/a")
-            && said.contains("403 aish: other.example:80 is not allowed"),
+            && said.contains("aish: other.example:80 is not allowed"),
         "{said}"
     );
     let told = audited(&client, AuditKind::ProgramReached);

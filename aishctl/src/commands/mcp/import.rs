@@ -32,7 +32,7 @@ const USUAL: [&str; 10] = [
     "~/.erasmus/mcp/config.json",
 ];
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct ImportServersArgs {
     /// For example .mcp.json; absent: what the usual files hold (or those of mcp.import)
     pub file: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub(super) async fn usual(context: &CommandContext) -> PrintResult {
     files.dedup();
     let mut all = vec![];
     for file in files {
-        let read = read(&context.caller, &file, None).await;
+        let read = read(&context.caller, &file, &ImportServersArgs::default()).await;
         let (servers, wrong) = match read {
             Ok(result) => {
                 let each = result.servers.into_iter();
