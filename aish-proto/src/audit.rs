@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answerer::Answerer;
 use crate::confirm::{Decision, Denial};
+use crate::hosts::NetworkUse;
 use crate::id::{ClientId, ConfirmId, ConversationId, Seq, TurnId};
 use crate::method::methods;
 
@@ -127,6 +128,9 @@ pub struct AuditRecord {
     /// Rules that went.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
+    /// Of a command in layers and of a program under a profile: the hosts that it reached, and that it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUse>,
     /// What would run or ran, from the conversation's log while that is there: shortened, and without what looks like a
     /// secret. The trail itself has the digest only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,6 +187,8 @@ pub enum AuditKind {
     NoticeGiven,
     /// A program was started that the kernel holds to a profile; `because` says to which, and by what.
     ProgramHeld,
+    /// A program under a profile has ended that had wanted to reach hosts; `network` has them.
+    ProgramReached,
     /// An action was routed; `digest` is of its words, `tool` what was chosen, `because` how sure that was.
     Routed,
     /// Messages from elsewhere became a conversation; nothing of them was asked, called or allowed here.

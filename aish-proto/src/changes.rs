@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answerer::Answerer;
+use crate::hosts::NetworkUse;
 use crate::id::{ChangesId, ConfirmId, ConversationId, TurnId};
 use crate::method::{Empty, methods};
 
@@ -214,6 +215,9 @@ pub struct ProposedChanges {
     pub turn: TurnId,
     pub goal: String,
     pub changed: ChangeSummary,
+    /// The hosts that its commands reached, and that they were refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUse>,
 }
 
 /// The last word about the changes of a run.

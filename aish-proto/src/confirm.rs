@@ -8,6 +8,7 @@ use crate::answerer::Answerer;
 use crate::changes::ProposedChanges;
 use crate::event::{CommandTried, ConfirmRequested, ConfirmResolved};
 use crate::form::{ElicitationRequest, FormContent};
+use crate::hosts::WantedHost;
 use crate::id::{ChangesId, ConfirmId, ConversationId, SubscriptionId, TurnId};
 use crate::memory::ProposedMemory;
 use crate::method::{Empty, methods};
@@ -27,8 +28,8 @@ methods! {
     /// with their digest. Nothing changes by it. What may not run at all is refused here, and the question stays.
     Preview: "confirm/preview", Observer, Unordered, ConfirmPreviewParams => ConfirmPreviewResult;
     /// Runs the command of a confirm in layers over the files, while the confirm waits on: it sees its own changes, and nobody
-    /// else does. Returns when it has ended, and goes on without the client. Without the network, and only where this kernel
-    /// holds that (`doctor` says so): what is missing is an error, and nothing runs. The answer `keep` makes its changes real;
+    /// else does. Returns when it has ended, and goes on without the client. It reaches the hosts that rules name, others are
+    /// asked about, and nothing else of the network. Only where this kernel holds that (`doctor` says so): what is missing is an error, and nothing runs. The answer `keep` makes its changes real;
     /// any other drops them.
     Try: "confirm/try", Approver, Unordered, TryParams => TryResult;
     /// Answers. The first answer counts; a late one is told so in its result and changes nothing.
@@ -54,6 +55,8 @@ pub enum ConfirmSubject {
     Memory(ProposedMemory),
     /// What a run changed in layers over the files. No turn waits for it.
     Changes(ProposedChanges),
+    /// A command in layers wants to reach a host, and its connection waits. No turn waits for it.
+    Host(WantedHost),
 }
 
 /// The call that waits for the answer; for what a server asks, the one that runs meanwhile.
@@ -116,7 +119,7 @@ impl ConfirmSubject {
             Self::Command(subject) => Some(&subject.call),
             Self::Form(subject) => Some(&subject.call),
             Self::Model(subject) => Some(&subject.call),
-            Self::Level(_) | Self::Memory(_) | Self::Changes(_) => None,
+            Self::Level(_) | Self::Memory(_) | Self::Changes(_) | Self::Host(_) => None,
         }
     }
 
@@ -131,10 +134,10 @@ impl ConfirmSubject {
 #[serde(rename_all = "camelCase")]
 pub enum Decision {
     /// This call. Of a form: it is filled in with `content`, the page is looked at. Of a model: it is
-    /// asked this, once. Of a memory: the fact is kept.
+    /// asked this, once. Of a memory: the fact is kept. Of a host: for the run, or for what is tried.
     AllowOnce,
     /// This definition of this tool, in this conversation, with the level that `raiseTo` shows. Of a command: exactly this
-    /// one, in this directory, with this shell and environment.
+    /// one, in this directory, with this shell and environment. Of a host: this host and port, for what works in layers.
     AllowConversation,
     /// All tools of its provider as they are now, in this conversation, with the level that `raiseTo` shows.
     AllowProvider,
@@ -189,7 +192,8 @@ pub struct ConfirmParams {
 #[serde(rename_all = "camelCase")]
 pub struct ConfirmRecord {
     pub conversation: ConversationId,
-    /// The turn that waits for it; null for a level, a memory and changes.
+    /// The turn that waits for it; null for a level, a memory, changes, and a host that a trial wants. Of a host that a run
+    /// wants: that run, which does not wait.
     pub turn: Option<TurnId>,
     pub requested_at: String,
     pub state: ConfirmState,

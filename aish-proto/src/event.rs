@@ -19,6 +19,7 @@ use crate::changes::{ChangeSummary, ChangesEnd, PartOfChanges};
 use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
 use crate::envelope::{Envelope, EventData};
+use crate::hosts::NetworkUse;
 use crate::id::{ChangesId, ConfirmId, ResultId, Seq, TurnId};
 use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::McpServerStatus;
@@ -234,6 +235,9 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<KeptResult>,
         changed: ChangeSummary,
+        /// The hosts that it reached, and that it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<NetworkUse>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Answerer>,
     }
@@ -345,6 +349,9 @@ events! {
         kept: Option<KeptResult>,
         /// Whether the model is shown it: with the next question, or at once (`shell.feed_back`).
         into_context: bool,
+        /// The hosts that it reached, and that it was refused. Absent: there were none, or nothing held it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<NetworkUse>,
     }
     /// The conversation has another directory.
     CwdChanged: "cwdChanged", true, { cwd: String, from: String }

@@ -15,6 +15,7 @@ pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod form;
+pub mod hosts;
 pub mod id;
 pub mod intent;
 pub mod kept;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::conversation::ConversationCreateParams;
+use crate::hosts::NetworkUse;
 use crate::id::ConversationId;
 use crate::method::{Empty, methods};
 use crate::turn::{OnConfirm, SendMode, SendResult};
@@ -89,6 +90,9 @@ pub struct McpServerStatus {
     pub connect_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// In `mcp/list`: the hosts that its program reached and that it was refused, since the daemon began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUse>,
     /// What was odd: tools that were left out, revisions that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -105,7 +109,7 @@ pub enum McpTransport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Profile {
-    /// It reads all but keys, writes in a `/tmp` of its own, and has no network.
+    /// It reads all but keys, writes in a `/tmp` of its own, and reaches the hosts that it is given by name.
     Read,
     /// The same, and it writes in the directories that it works in.
     Workspace,
@@ -208,6 +212,9 @@ pub struct ConnectParams {
     /// Absolute paths that it may write besides `cwd`, with `contain: "workspace"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
+    /// Hosts that it may reach, with `contain: "read"` or `"workspace"`: `example.org`, `*.example.org`, `example.org:8443`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
 }
 
 /// Values of the environment may be secrets.
@@ -264,6 +271,9 @@ pub struct McpImportParams {
     /// What the kernel is to hold the programs among them to; absent: nothing is written about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contain: Option<Profile>,
+    /// Hosts that they may reach then, as in `mcp/connect`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
 }
 
 /// The text may hold tokens.

@@ -41,6 +41,9 @@ pub struct PermissionListResult {
     /// What attached clients let run unasked at the moment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auto_approves: Vec<ClientAutoApproves>,
+    /// Hosts that what works in layers reaches here without a question, as people have answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -152,6 +152,7 @@ fn no_other_server_gets_a_name_that_rules_speak_of() {
             cwd: None,
             contain: None,
             write: vec![],
+            hosts: vec![],
         });
         assert_eq!("denied", refused.kind(), "{alias}");
     }

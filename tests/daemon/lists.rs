@@ -417,6 +417,7 @@ fn a_call_of_a_list_may_read_a_resource() {
         cwd: None,
         contain: None,
         write: vec![],
+        hosts: vec![],
     });
     let conversation = client.create();
     let read = json!({"id": 1, "method": "resources/read", "params": {"server": "notes", "uri": "note://1"}});

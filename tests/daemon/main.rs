@@ -34,6 +34,8 @@ mod fanout;
 mod first_question;
 mod forms;
 mod forms_end;
+mod hosts;
+mod hosts_held;
 mod levels;
 mod listing;
 mod lists;

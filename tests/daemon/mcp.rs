@@ -122,6 +122,7 @@ fn attached_clients_hear_of_servers_and_tools() {
         cwd: None,
         contain: None,
         write: vec![],
+        hosts: vec![],
     });
     assert_eq!("python3", connected.server.alias);
     let is_ready = |it: &McpStatus| it.server.state == ServerState::Ready;

@@ -190,6 +190,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ServerChanged => "server",
         AuditKind::NoticeGiven => "notice",
         AuditKind::ProgramHeld => "held",
+        AuditKind::ProgramReached => "network",
         AuditKind::Routed => "routed",
         AuditKind::QuestionRouted => "class",
         AuditKind::FellBack => "fallback",
@@ -244,6 +245,7 @@ fn outcome(it: &AuditRecord) -> String {
         levels,
         size,
         it.because.clone(),
+        it.network.as_ref().map(|it| safe::one_line(&it.line)),
         (!rules.is_empty()).then(|| table::cut(&rules.join(", "), RULE_COLUMNS)),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

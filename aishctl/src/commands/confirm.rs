@@ -252,6 +252,10 @@ async fn edit_arguments(
             let failure = Failure::new(Exit::USAGE, "changes are kept as they are, or in part");
             return Err(failure.hint("aishctl confirm keep ID --only PATH"));
         }
+        ConfirmSubject::Host(_) => {
+            let failure = Failure::new(Exit::USAGE, "a host has nothing to edit");
+            return Err(failure.hint(seen_with(&record)));
+        }
         ConfirmSubject::Call(_)
         | ConfirmSubject::Command(_)
         | ConfirmSubject::Form(_)

@@ -341,6 +341,7 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
                     if let Some(number) = number {
                         self.notices.print(&question::ending(number, &resolved));
                     }
+                    self.ask_next();
                 }
             }
         }
@@ -353,7 +354,9 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
         match self.asks {
             FollowAnswerer::Here => {
                 let text = self.prompter.ask(request);
-                self.question(&text);
+                if !text.is_empty() {
+                    self.question(&text);
+                }
             }
             FollowAnswerer::Elsewhere => {
                 let number = request.number;
@@ -361,6 +364,12 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
                     "c{number} needs approval — answer in any attached terminal, or: aishctl confirm allow c{number}"
                 ));
             }
+        }
+    }
+
+    fn ask_next(&mut self) {
+        if let Some(text) = self.prompter.ask_next() {
+            self.question(&text);
         }
     }
 
@@ -393,14 +402,14 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
             PromptReaction::Answer(params) => {
                 let (confirm, decision) = (params.confirm, params.decision);
                 match self.link.caller.call::<ConfirmAnswer>(*params).await {
-                    Ok(result) if result.outcome == AnswerOutcome::Resolved => {
-                        self.prompter.settle(confirm);
-                    }
                     Ok(result) => {
                         self.prompter.settle(confirm);
-                        let number = self.numbers.get(&confirm).copied().unwrap_or_default();
-                        let (text, _) = confirm::answer_text(number, decision, &result);
-                        self.notices.print(&text);
+                        if result.outcome != AnswerOutcome::Resolved {
+                            let number = self.numbers.get(&confirm).copied().unwrap_or_default();
+                            let (text, _) = confirm::answer_text(number, decision, &result);
+                            self.notices.print(&text);
+                        }
+                        self.ask_next();
                     }
                     // The next connection offers the question again.
                     Err(error) if error.is_transient() => {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use aish_proto::hosts::NetworkUse;
 use aish_proto::mcp::{
     Connect, ConnectParams, Disconnect, GetPrompt, GetPromptParams, List, Logs, McpResource,
     McpServerStatus, McpTransport, Profile, Prompts, ReadResource, ReadResourceParams, Refresh,
@@ -131,6 +132,9 @@ pub struct ConnectArgs {
     /// What it may write besides this directory, with --contain workspace
     #[arg(long, value_name = "PATH")]
     pub write: Vec<PathBuf>,
+    /// A host that it may reach, with --contain: example.org, *.example.org, example.org:8443
+    #[arg(long, value_name = "HOST", requires = "contain")]
+    pub host: Vec<String>,
 }
 
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
@@ -165,7 +169,7 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
             })
         }
         McpCommand::Import(args) => match &args.file {
-            Some(file) => import::print(context, file, args.contain).await,
+            Some(file) => import::print(context, file, args).await,
             None => import::usual(context).await,
         },
         McpCommand::Resources { alias } => resources(context, alias).await,
@@ -217,9 +221,26 @@ async fn list(context: &CommandContext) -> PrintResult {
                     text.push_str(&format!("hint: {}\n", safe::one_line(hint)));
                 }
             }
+            if let Some(network) = &server.network {
+                text.push_str(&told_of_network(&server.alias, network));
+            }
         }
         text
     })
+}
+
+/// What a server's program reached, and the line that allows what it was refused.
+fn told_of_network(alias: &str, network: &NetworkUse) -> String {
+    let mut text = format!(
+        "[aish] mcp {alias}: network: {}\n",
+        safe::one_line(&network.line)
+    );
+    if !network.refused.is_empty() {
+        let hosts: Vec<&str> = network.refused.iter().map(|it| it.named()).collect();
+        let line = format!("hosts = {hosts:?} in [mcp.servers.{alias}] allows what was refused");
+        text.push_str(&format!("hint: {}\n", safe::one_line(&line)));
+    }
+    text
 }
 
 fn row(server: &McpServerStatus) -> Vec<String> {
@@ -329,6 +350,7 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
         env: args.env.iter().cloned().collect(),
         contain,
         write: contain::written(context, args),
+        hosts: args.host.clone(),
     };
     let deadline = Some(context.global.timeout.unwrap_or(CONNECT_DEADLINE));
     let result = context

@@ -118,7 +118,14 @@ async fn list(context: &CommandContext, conversation: ConversationId) -> PrintRe
         };
         let rows: Vec<Vec<String>> = result.permissions.iter().map(row).collect();
         let table = table::columns(&["provider", "level", "max", "unasked"], &rows);
-        table + &auto_approve::lines(&result.auto_approves)
+        let hosts = match result.hosts.is_empty() {
+            true => String::new(),
+            false => format!(
+                "hosts that commands in a copy of the files reach: {}; aishctl perm revoke shell takes them back\n",
+                safe::one_line(&result.hosts.join(", "))
+            ),
+        };
+        table + &auto_approve::lines(&result.auto_approves) + &hosts
     })
 }
 

@@ -11,6 +11,7 @@ pub mod changes;
 mod command;
 pub mod file_diff;
 pub mod form;
+mod host;
 mod level;
 mod memory;
 mod model;
@@ -72,6 +73,7 @@ fn card(request: &ConfirmRequested) -> Box<dyn Card + '_> {
         ConfirmSubject::Level(subject) => Box::new(level::LevelCard { request, subject }),
         ConfirmSubject::Memory(subject) => Box::new(memory::MemoryCard { request, subject }),
         ConfirmSubject::Changes(subject) => Box::new(changes::ChangesCard { request, subject }),
+        ConfirmSubject::Host(subject) => Box::new(host::HostCard { request, subject }),
     }
 }
 

@@ -1,8 +1,12 @@
 //! A question to the person at this terminal while something else goes on. Lines are read only while a question
 //! stands, and nothing counts that was typed before it stood there.
 
+use std::collections::VecDeque;
+
 use aish_proto::changes::{ChangesParams, Diff};
-use aish_proto::confirm::{AnswerParams, ConfirmPreviewParams, Decision, Preview, Try, TryParams};
+use aish_proto::confirm::{
+    AnswerParams, ConfirmPreviewParams, ConfirmSubject, Decision, Preview, Try, TryParams,
+};
 use aish_proto::event::{CommandTried, ConfirmRequested};
 use aish_proto::id::{ChangesId, ConfirmId};
 
@@ -20,6 +24,8 @@ use crate::render::typed_lines::TypedLines;
 #[derive(Debug, Default)]
 pub struct Prompter {
     open: Option<PromptQuestion>,
+    /// Those that wait until it is settled.
+    behind: VecDeque<ConfirmRequested>,
     reader: Option<TypedLines>,
 }
 
@@ -57,8 +63,17 @@ pub enum PromptReaction {
 }
 
 impl Prompter {
-    /// Puts a question; the text is to be shown.
+    /// Puts a question; the text is to be shown. One about a host waits behind the one that stands: many connections may
+    /// wait at once.
     pub fn ask(&mut self, request: ConfirmRequested) -> String {
+        let about_host = |it: &ConfirmRequested| matches!(*it.subject, ConfirmSubject::Host(_));
+        if let Some(open) = &self.open
+            && open.request.confirm != request.confirm
+            && (about_host(&open.request) || about_host(&request))
+        {
+            self.behind.push_back(request);
+            return String::new();
+        }
         let mut question = PromptQuestion::new(request);
         let text = question.show();
         self.open = Some(question);
@@ -68,6 +83,7 @@ impl Prompter {
 
     /// The question is settled; false when it was another one.
     pub fn settle(&mut self, confirm: ConfirmId) -> bool {
+        self.behind.retain(|it| it.confirm != confirm);
         let own = self
             .open
             .as_ref()
@@ -79,6 +95,15 @@ impl Prompter {
             }
         }
         own
+    }
+
+    /// Puts the question that waited behind one that is settled; the text is to be shown.
+    pub fn ask_next(&mut self) -> Option<String> {
+        if self.open.is_some() {
+            return None;
+        }
+        let next = self.behind.pop_front()?;
+        Some(self.ask(next))
     }
 
     /// The next line that is an answer; never, while no question stands.
@@ -512,6 +537,7 @@ mod tests {
         question.show();
         Prompter {
             open: Some(question),
+            behind: VecDeque::new(),
             reader: None,
         }
     }

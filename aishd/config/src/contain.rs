@@ -1,7 +1,8 @@
-//! `contain` and `write`: what the kernel holds a program to.
+//! `contain`, `write` and `hosts`: what the kernel holds a program to, and what it may reach.
 
 use std::path::PathBuf;
 
+use aishd_egress::HostPattern;
 use aishd_log::profile::Profile;
 
 use super::fault::Fault;
@@ -32,4 +33,30 @@ pub(super) fn widened(
         faults.push(Fault::error(&write.place, message));
     }
     places(key, write, faults)
+}
+
+/// Hosts, as rules name them. `profile` is what the program is held to, if that is said: what nothing holds reaches all of them.
+pub(super) fn hosts(
+    key: &str,
+    hosts: &KeyLeaf<Vec<String>>,
+    profile: Option<Profile>,
+    faults: &mut Vec<Fault>,
+) -> Vec<String> {
+    let Some(hosts) = hosts else { return vec![] };
+    if profile == Some(Profile::Open) {
+        let message = format!(
+            "`{key}` goes with `contain = \"read\"` or `\"workspace\"`: what is open reaches every host"
+        );
+        faults.push(Fault::error(&hosts.place, message));
+    }
+    for host in &hosts.value {
+        if let Err(error) = host.parse::<HostPattern>() {
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            let message = format!("`{key}`: {}", why.unwrap_or_else(|| error.to_string()));
+            let help =
+                "a host is written example.org, *.example.org, example.org:8443 or 192.0.2.7";
+            faults.push(Fault::error(&hosts.place, message).help(help));
+        }
+    }
+    hosts.value.clone()
 }

@@ -55,6 +55,10 @@ contain = "try"
 read = []
 write = []
 
+[contain]
+hosts = []
+hosts_timeout = "2m"
+
 [mcp]
 connect_timeout = "5s"
 start_timeout = "1m"
@@ -138,6 +142,8 @@ tables! {
         routing: Routing,
         /// Runs that work on their own towards a goal (`aishctl norris`). What is said here holds where the launch says nothing.
         norris: Norris,
+        /// What works in a copy of your files: commands that are tried, and those of runs with `norris.contain = "try"`.
+        contain: Layers,
         /// Servers of the Model Context Protocol, whose tools models can be offered.
         mcp: Mcp,
         /// What tools may do. Every call of a tool is asked about, unless something says otherwise.
@@ -304,6 +310,16 @@ tables! {
         write: KeyLeaf<Vec<String>>,
     }
 
+    /// Commands that work in a copy of the files.
+    Layers {
+        /// Hosts that they may reach by name, unasked: `example.org`, `*.example.org` for all below it, `example.org:8443`. Without
+        /// a port it is 80 and 443. A host that is named exactly may be at a private address. Anything can be sent to such a
+        /// host. About others you are asked while the connection waits.
+        hosts: KeyLeaf<Vec<String>>,
+        /// How long a connection waits for your answer; then it is refused.
+        hosts_timeout: KeyLeaf<TimeSpan>,
+    }
+
     /// Presets of classes.
     Classes {
         /// Pasted code, error messages, paths, source files. By itself it is the preset `deep`, if there is one and it
@@ -392,8 +408,8 @@ tables! {
         /// Whether you are asked about each command that a model proposes. With false they all run, whatever they do; the
         /// daemon says so at each start. `permissions.deny` and the constraints of a conversation still hold.
         confirm: KeyLeaf<bool>,
-        /// `ask`: you are asked about the text of a command. `try`: it is tried at once, in layers over the files and without the
-        /// network, and you are asked about what it printed and changed. Where nothing can be tried it is as with `ask`.
+        /// `ask`: you are asked about the text of a command. `try`: it is tried at once, in layers over the files and with the
+        /// hosts of `contain.hosts`, and you are asked about what it printed and changed. Where nothing can be tried it is as with `ask`.
         default: KeyLeaf<ProposedCommands>,
         /// The longest that a command runs.
         timeout: KeyLeaf<TimeSpan>,
@@ -425,10 +441,13 @@ tables! {
         /// Its working directory; `/` when it is not said.
         cwd: KeyLeaf<PathBuf>,
         /// What the kernel holds it to. "read": it reads all but keys and writes in a /tmp of its own; "workspace": and in `cwd`
-        /// and what `write` names; both have no network. "open": whatever you can do.
+        /// and what `write` names; both reach the hosts of `hosts` and nothing else. "open": whatever you can do.
         contain: KeyLeaf<Contain>,
         /// Files and directories that it may write besides `cwd`, with `contain = "workspace"`.
         write: KeyLeaf<Vec<String>>,
+        /// Hosts that it may reach where `contain` holds it: `example.org`, `*.example.org`, `example.org:8443`. It finds them by
+        /// HTTP_PROXY and its like; all others are refused, and `aishctl mcp` says which.
+        hosts: KeyLeaf<Vec<String>>,
         /// False: it is listed and not connected to.
         enabled: KeyLeaf<bool>,
         /// True: it may ask for a model while a tool of its runs. You are asked each time, and shown what would be sent.

@@ -132,6 +132,7 @@ impl ServerCheck<'_> {
         for (key, place) in [
             ("contain", server.contain.as_ref().map(|it| &it.place)),
             ("write", server.write.as_ref().map(|it| &it.place)),
+            ("hosts", server.hosts.as_ref().map(|it| &it.place)),
             ("args", server.args.as_ref().map(|it| &it.place)),
             ("cwd", server.cwd.as_ref().map(|it| &it.place)),
             (
@@ -183,10 +184,12 @@ impl ServerCheck<'_> {
         let profile = value_of(&server.contain).map(Contain::profile);
         let profile = profile.unwrap_or_default();
         let key = join(&self.path, "write");
+        let hosts = join(&self.path, "hosts");
         let narrow = (profile != Profile::Workspace).then_some(profile);
         ChosenProfile {
             profile,
             write: contain::widened(&key, &server.write, narrow, faults),
+            hosts: contain::hosts(&hosts, &server.hosts, Some(profile), faults),
         }
     }
 

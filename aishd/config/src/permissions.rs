@@ -15,7 +15,7 @@ use super::layers::LayerStack;
 use super::source::{ConfigOrigin, SourcePlace};
 use super::table_reader::{KeyLeaf, join, nearest};
 use super::value::{Client, OnTimeout, WholeNumber};
-use crate::key_values::value_of;
+use crate::key_values::{time, value_of};
 
 /// Providers that are part of the daemon.
 const OWN_PROVIDERS: [&str; 4] = ["aish", "data-tool", "example-tool", shell::PROVIDER];
@@ -66,6 +66,9 @@ pub(super) fn policy(stack: &LayerStack, faults: &mut Vec<Fault>) -> Policy {
     };
     calls(stack, &mut policy);
     policy.shell = super::shell::rules(stack, faults);
+    policy.hosts = super::contain::hosts("contain.hosts", &file.contain.hosts, None, faults);
+    policy.host_wait_ms =
+        u64::try_from(time(&file.contain.hosts_timeout).as_millis()).unwrap_or(u64::MAX);
     for (name, provider) in &file.permissions.tools {
         let path = join("permissions.tools", name);
         if let Some((alias, rule)) = provider_rule(&path, name, provider, stack, faults) {

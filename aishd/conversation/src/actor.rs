@@ -14,6 +14,7 @@ pub(crate) mod confirm_answer;
 pub(crate) mod event_loop;
 pub(crate) mod extra_context;
 pub(crate) mod form_questions;
+pub(crate) mod host_questions;
 pub(crate) mod level_questions;
 pub(crate) mod memory_proposals;
 pub(crate) mod memory_questions;
@@ -63,6 +64,7 @@ use crate::new_conversation::NewConversation;
 use crate::pending_commit::StalledCommit;
 use crate::questions::elicitation::ServerQuestions;
 use crate::questions::expiry::ConfirmExpiry;
+use crate::questions::hosts::HostQuestions;
 use crate::registration::ActorRegistration;
 use crate::requests::ActorRequest;
 use crate::services::ActorServices;
@@ -96,6 +98,8 @@ pub(crate) struct Conversation {
     pub(crate) expiry: ConfirmExpiry,
     /// What servers want to know while calls run.
     pub(crate) forms: ServerQuestions,
+    /// What commands in layers want to reach.
+    pub(crate) hosts: HostQuestions,
     /// Its own sessions with servers, while it has constraints.
     pub(crate) own: Option<OwnSessions>,
     /// What left the context and is being summed up.

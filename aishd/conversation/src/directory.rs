@@ -38,6 +38,7 @@ use crate::new_conversation::{NewConversation, place};
 use crate::questions::allowances::ClientAllowances;
 use crate::questions::elicitation::ServerQuestions;
 use crate::questions::expiry::ConfirmExpiry;
+use crate::questions::hosts::HostQuestions;
 use crate::questions::pending_questions::{PendingQuestion, PendingQuestions};
 use crate::registration::{ActorEntry, ActorRegistration, OpenConversation};
 use crate::request_error::RequestError;
@@ -317,6 +318,7 @@ impl ConversationDirectory {
             stopper,
             expiry: ConfirmExpiry::new(attendance),
             forms: ServerQuestions::default(),
+            hosts: HostQuestions::default(),
             own: None,
             summing: SummaryTask::default(),
             commands: CommandQueue::default(),

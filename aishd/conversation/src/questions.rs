@@ -4,6 +4,7 @@
 pub mod allowances;
 pub(crate) mod elicitation;
 pub(crate) mod expiry;
+pub(crate) mod hosts;
 pub(crate) mod memory_questions;
 pub mod pending_questions;
 pub(crate) mod question_quota;

@@ -289,6 +289,7 @@ fn weight(record: &Record) -> usize {
                     let paths = subject.changed.listed.iter().map(|it| it.path.len());
                     subject.goal.len() + paths.sum::<usize>()
                 }
+                ConfirmSubject::Host(subject) => subject.command.len(),
                 _ => 0,
             };
             3 * call.map_or(0, |it| it.arguments.len()) + wanted + 4096

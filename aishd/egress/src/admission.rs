@@ -66,6 +66,8 @@ impl Admission {
                 ),
             };
             tokio::select! {
+                // The answer says why; a rule that came with it does not.
+                biased;
                 answered = wait.answered() => {
                     return answered.map(|()| AddressReach::Public).map_err(NotAdmitted::Refused);
                 }

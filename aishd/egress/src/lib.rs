@@ -12,8 +12,8 @@
 //! use std::time::Duration;
 //!
 //! use aishd_egress::{
-//!     EgressProxy, EgressSettings, HostAnswer, HostPattern, HostRules, NameLookup, QuestionSettings, Refusal,
-//!     Upstream, UpstreamProxy, proxy_variables,
+//!     EgressGround, HostAnswer, HostRules, NameLookup, QuestionSettings, Refusal, Upstream, UpstreamProxy,
+//!     proxy_variables,
 //! };
 //! use tokio::sync::mpsc;
 //!
@@ -24,38 +24,28 @@
 //! let environment = proxy_variables(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
 //!
 //! // 2. Once for a daemon: how it looks names up, and how it goes out itself.
-//! let names = NameLookup::default();
-//! let upstream = Upstream::Proxy(UpstreamProxy::parse("http://proxy.example:3128", "localhost,.corp.example")?);
+//! let ground = EgressGround {
+//!     names: NameLookup::default(),
+//!     upstream: Upstream::Proxy(UpstreamProxy::parse("http://proxy.example:3128", "localhost,.corp.example")?),
+//! };
 //!
 //! // 3. For each child: its rules, and where its questions go.
 //! let (asked, mut questions) = mpsc::channel(8);
-//! let settings = EgressSettings {
-//!     rules: HostRules {
-//!         allow: vec!["crates.example".parse()?, "*.crates.example".parse()?],
-//!         ..HostRules::default()
-//!     },
-//!     questions: Some(QuestionSettings { asked, most_open: 8, deadline: Duration::from_secs(300) }),
-//!     upstream,
-//!     names,
-//!     ..EgressSettings::default()
+//! let rules = HostRules {
+//!     allow: vec!["crates.example".parse()?, "*.crates.example".parse()?],
+//!     ..HostRules::default()
 //! };
-//! let proxy = EgressProxy::serve(take_listener(), settings)?;
+//! let questions = QuestionSettings { asked, most_open: 8, deadline: Duration::from_secs(300) };
+//! let proxy = ground.serve(take_listener(), rules, Some(questions))?;
 //!
-//! // 4. While the child runs. A question that lasts is answered by the rules; the answer goes to those who wait.
+//! // 4. While the child runs. `settle` is for those who wait and all who come later, `answer` for those who wait. An answer to a
+//! // name says nothing of addresses: it allows public ones only.
 //! while let Some(question) = questions.recv().await {
 //!     let said = tokio::select! {
 //!         said = person_says(question.question()) => said,
 //!         () = question.given_up() => continue, // take it from the screen
 //!     };
-//!     let pattern = HostPattern::exactly(question.question().target.clone());
-//!     if said {
-//!         // An answer to a name says nothing of addresses: `allow_public`, and not `allow`.
-//!         proxy.change_rules(|rules| rules.allow_public.push(pattern));
-//!         question.answer(HostAnswer::Allow);
-//!     } else {
-//!         proxy.change_rules(|rules| rules.deny.push(pattern));
-//!         question.answer(HostAnswer::Deny);
-//!     }
+//!     question.settle(if said { HostAnswer::Allow } else { HostAnswer::Deny });
 //! #   break;
 //! }
 //!
@@ -78,6 +68,7 @@ mod address_class;
 mod admission;
 mod dial;
 mod gate;
+mod ground;
 mod host;
 mod http;
 mod http_forward;
@@ -99,11 +90,12 @@ mod upstream;
 mod variables;
 
 pub use address_class::{AddressClass, class_of};
+pub use ground::EgressGround;
 pub use host::{HostError, HostName, HostPort, NamedHost};
 pub use limits::EgressLimits;
 pub use names::NameLookup;
 pub use pattern::{HostPattern, PatternError};
-pub use proxy::{EgressProxy, EgressSettings};
+pub use proxy::{EgressProxy, EgressReporter, EgressSettings};
 pub use questions::{HostAnswer, HostQuestion, HostScheme, OpenQuestion, QuestionSettings};
 pub use refusal::Refusal;
 pub use report::{EgressReport, HostTraffic};

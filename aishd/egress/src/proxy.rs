@@ -36,6 +36,17 @@ pub struct EgressSettings {
     pub limits: EgressLimits,
 }
 
+/// What goes through one listener, also when that is not there any more; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct EgressReporter(Arc<TrafficLog>);
+
+impl EgressReporter {
+    /// What went through until now.
+    pub fn report(&self) -> EgressReport {
+        self.0.report()
+    }
+}
+
 /// A proxy that serves one listener. Dropped, it ends all connections.
 #[derive(Debug)]
 pub struct EgressProxy {
@@ -56,7 +67,12 @@ impl EgressProxy {
         let (rules, followed) = watch::channel(settings.rules);
         let traffic = Arc::new(TrafficLog::new(limits.hosts_reported));
         let gate = Gate {
-            admission: Admission::new(followed, settings.questions.map(Questions::new)),
+            admission: Admission::new(
+                followed,
+                settings
+                    .questions
+                    .map(|it| Questions::new(it, rules.clone())),
+            ),
             dialer: Dialer {
                 upstream: settings.upstream,
                 names: settings.names,
@@ -85,6 +101,10 @@ impl EgressProxy {
     /// Changes the rules for what is asked from now on, and for what waits. Connections that were made stay.
     pub fn change_rules(&self, change: impl FnOnce(&mut HostRules)) {
         self.rules.send_modify(change);
+    }
+
+    pub fn reporter(&self) -> EgressReporter {
+        EgressReporter(Arc::clone(&self.traffic))
     }
 
     /// What went through until now.

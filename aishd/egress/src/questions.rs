@@ -9,7 +9,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::host::HostPort;
+use crate::pattern::HostPattern;
 use crate::refusal::Refusal;
+use crate::rules::HostRules;
 
 /// What a child wants that no rule is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub enum HostAnswer {
     /// At public addresses.
     Allow,
     Deny,
+    /// Nobody said anything for so long that it is a no.
+    Unanswered,
 }
 
 /// How questions are asked.
@@ -53,6 +57,7 @@ pub struct QuestionSettings {
 pub struct OpenQuestion {
     question: HostQuestion,
     answer: watch::Sender<Option<HostAnswer>>,
+    rules: watch::Sender<HostRules>,
 }
 
 impl OpenQuestion {
@@ -63,6 +68,19 @@ impl OpenQuestion {
     /// To all connections that wait.
     pub fn answer(self, answer: HostAnswer) {
         self.answer.send_replace(Some(answer));
+    }
+
+    /// To all connections that wait, and to all of this listener that come later. Nobody is asked about the host again.
+    pub fn settle(self, answer: HostAnswer) {
+        let pattern = HostPattern::exactly(self.question.target.clone());
+        // Under the lock of the rules: who comes now finds either the question open or the rule.
+        self.rules.send_modify(|rules| {
+            match answer {
+                HostAnswer::Allow => rules.allow_public.push(pattern),
+                HostAnswer::Deny | HostAnswer::Unanswered => rules.deny.push(pattern),
+            }
+            self.answer.send_replace(Some(answer));
+        });
     }
 
     /// Comes back when no connection waits any more: all were dropped, or the deadline has passed, or a change of the
@@ -76,6 +94,7 @@ impl OpenQuestion {
 #[derive(Debug)]
 pub(crate) struct Questions {
     settings: QuestionSettings,
+    rules: watch::Sender<HostRules>,
     open: Arc<OpenWaits>,
 }
 
@@ -91,9 +110,10 @@ pub(crate) struct QuestionWait {
 }
 
 impl Questions {
-    pub(crate) fn new(settings: QuestionSettings) -> Self {
+    pub(crate) fn new(settings: QuestionSettings, rules: watch::Sender<HostRules>) -> Self {
         Self {
             settings,
+            rules,
             open: Arc::default(),
         }
     }
@@ -119,10 +139,11 @@ impl Questions {
             target: target.clone(),
             scheme,
         };
-        let asked = self
-            .settings
-            .asked
-            .try_send(OpenQuestion { question, answer });
+        let asked = self.settings.asked.try_send(OpenQuestion {
+            question,
+            answer,
+            rules: self.rules.clone(),
+        });
         asked.map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Refusal::TooManyQuestions,
             mpsc::error::TrySendError::Closed(_) => Refusal::NotListed,
@@ -149,8 +170,12 @@ impl QuestionWait {
         let mut answer = self.answer.clone();
         let answered = answer.wait_for(Option::is_some);
         match tokio::time::timeout_at(self.deadline, answered).await {
-            Ok(Ok(answer)) if *answer == Some(HostAnswer::Allow) => Ok(()),
-            Ok(_) => Err(Refusal::DeniedByAnswer),
+            Ok(Ok(answer)) => match *answer {
+                Some(HostAnswer::Allow) => Ok(()),
+                Some(HostAnswer::Unanswered) => Err(Refusal::NotAnswered),
+                Some(HostAnswer::Deny) | None => Err(Refusal::DeniedByAnswer),
+            },
+            Ok(Err(_)) => Err(Refusal::DeniedByAnswer),
             Err(_) => Err(Refusal::NotAnswered),
         }
     }

@@ -40,6 +40,11 @@ impl Refusal {
         }
     }
 
+    /// Whether it could be had by a rule or an answer, rather than failed.
+    pub fn is_refusal(self) -> bool {
+        self.http_status() == 403
+    }
+
     /// A line for people who see only what the program printed.
     pub fn explanation(self, target: &HostPort) -> String {
         let said = match self {

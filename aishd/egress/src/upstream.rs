@@ -74,6 +74,25 @@ impl UpstreamProxy {
 }
 
 impl Upstream {
+    /// As the environment of the daemon has it: `https_proxy`, or else `all_proxy` or `http_proxy`, and `no_proxy`. A proxy that
+    /// is none of http is not gone through, and is the error.
+    pub fn of_environment(
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, UpstreamError> {
+        let named = |name: &str| {
+            let said = variable(name).or_else(|| variable(&name.to_ascii_uppercase()));
+            said.filter(|it| !it.is_empty())
+        };
+        let proxy = ["https_proxy", "all_proxy", "http_proxy"]
+            .into_iter()
+            .find_map(named);
+        let Some(proxy) = proxy else {
+            return Ok(Self::Direct);
+        };
+        let directly = named("no_proxy").unwrap_or_default();
+        UpstreamProxy::parse(&proxy, &directly).map(Self::Proxy)
+    }
+
     /// The proxy that this host is reached through, if it is.
     pub(crate) fn proxy_for(&self, target: &HostPort) -> Option<&UpstreamProxy> {
         match self {
@@ -132,5 +151,30 @@ mod tests {
             UpstreamProxy::parse("http://", "")
         );
         assert_eq!(Err(UpstreamError::Address), UpstreamProxy::parse("", ""));
+    }
+
+    #[test]
+    fn the_environment_says_how_the_daemon_goes_out() {
+        let of = |set: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = set.iter().find(|(it, _)| *it == name);
+                found.map(|(_, text)| (*text).to_owned())
+            };
+            Upstream::of_environment(variable).map(|it| match it {
+                Upstream::Direct => None,
+                Upstream::Proxy(proxy) => Some(proxy.at().to_string()),
+            })
+        };
+        let at = |it: &str| Ok(Some(it.to_owned()));
+        assert_eq!(Ok(None), of(&[("https_proxy", ""), ("NO_PROXY", "x")]));
+        assert_eq!(
+            at("10.0.0.1:1"),
+            of(&[
+                ("HTTPS_PROXY", "http://10.0.0.1:1"),
+                ("http_proxy", "http://10.0.0.2:2")
+            ])
+        );
+        assert_eq!(at("10.0.0.2:2"), of(&[("HTTP_PROXY", "10.0.0.2:2")]));
+        assert!(of(&[("ALL_PROXY", "socks5://10.0.0.1:1")]).is_err());
     }
 }

@@ -23,6 +23,7 @@ use crate::confirm::{ConfirmFate, Decision, Denial, OnConfirm};
 use crate::event::{PresetSource, Record};
 use crate::grants::GrantScope;
 use crate::level_request::LevelStep;
+use crate::network::NetworkUse;
 use crate::norris::launch::{RunLimits, UnaskedLevels};
 use crate::pattern::Patterns;
 use crate::profile::Profile;
@@ -134,6 +135,8 @@ pub enum AuditFact {
         /// Files, directories and links that it would change.
         changed: u64,
     },
+    /// A command in layers wanted to reach a host that no rule names.
+    HostAsked { confirm: ConfirmId, host: String },
     /// What a run changed is real, or gone.
     ChangesSettled {
         outcome: ChangesOutcome,
@@ -156,6 +159,9 @@ pub enum AuditFact {
         /// Files, directories and links that it would change.
         changed: u64,
         ok: bool,
+        /// Hosts that it reached, and that it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<Box<NetworkUse>>,
     },
     /// From here on it may have had its effect.
     CallStarted {
@@ -172,6 +178,9 @@ pub enum AuditFact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<DecisionSubject>,
         outcome: CallOutcome,
+        /// Hosts that it reached, and that it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<Box<NetworkUse>>,
     },
     /// It never began.
     CallRefused {
@@ -267,6 +276,13 @@ pub enum AuditFact {
         profile: Profile,
         /// Whether Landlock holds it as well, beside namespaces and a filter of system calls.
         landlock: bool,
+    },
+    /// A program under a profile has ended that had wanted to reach hosts.
+    ProgramReached {
+        /// `None`: it is no server's and no tool's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<Alias>,
+        network: Box<NetworkUse>,
     },
     /// What an action was taken to mean.
     Routed(RoutedAudit),

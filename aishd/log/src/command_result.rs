@@ -5,6 +5,7 @@ use aish_proto::id::ResultId;
 use crate::ending::{BoundaryFailure, CommandEnding};
 use crate::event::Event;
 use crate::kept_result::KeptResult;
+use crate::network::NetworkUse;
 
 /// All that a command printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct CommandResult {
     pub within: BoundaryFailure,
     /// The conversation's directory was that and is this from now on.
     pub moved: Option<(String, String)>,
+    /// The hosts that it reached, and that it was refused.
+    pub network: Option<Box<NetworkUse>>,
 }
 
 impl CommandResult {
@@ -61,6 +64,7 @@ impl CommandResult {
             within: BoundaryFailure::None,
             ran_in: ran_in.to_owned(),
             moved: None,
+            network: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The serde attributes spell the stored form out, as in [`crate::event`].
 
 pub mod changes;
+pub mod host;
 pub mod level;
 pub mod memory;
 mod older;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use self::changes::ChangesSubject;
+use self::host::HostSubject;
 use self::level::LevelSubject;
 use self::memory::MemorySubject;
 use crate::access::Access;
@@ -66,6 +68,8 @@ pub enum ConfirmSubject {
     Memory(MemorySubject),
     /// What a run changed in layers over the files. No turn waits for it.
     Changes(ChangesSubject),
+    /// A host that a command in layers wants to reach. No turn waits for it.
+    Host(HostSubject),
 }
 
 /// The call that waits for the answer; for what a server asks, the one that runs meanwhile.
@@ -127,9 +131,10 @@ impl Confirm {
             ConfirmSubject::Command(subject) => Some(&subject.call),
             ConfirmSubject::Form(subject) => Some(&subject.call),
             ConfirmSubject::Model(subject) => Some(&subject.call),
-            ConfirmSubject::Level(_) | ConfirmSubject::Memory(_) | ConfirmSubject::Changes(_) => {
-                None
-            }
+            ConfirmSubject::Level(_)
+            | ConfirmSubject::Memory(_)
+            | ConfirmSubject::Changes(_)
+            | ConfirmSubject::Host(_) => None,
         }
     }
 
@@ -142,7 +147,8 @@ impl Confirm {
             | ConfirmSubject::Command(_)
             | ConfirmSubject::Level(_)
             | ConfirmSubject::Memory(_)
-            | ConfirmSubject::Changes(_) => None,
+            | ConfirmSubject::Changes(_)
+            | ConfirmSubject::Host(_) => None,
         }
     }
 
@@ -185,9 +191,10 @@ impl<'de> Deserialize<'de> for Confirm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// This call.
+    /// This call. Of a host: for the run, or what is tried.
     AllowOnce,
-    /// This definition of this tool, in this conversation; with the level that the confirm showed. Or this very command.
+    /// This definition of this tool, in this conversation; with the level that the confirm showed. Or this very command,
+    /// or this host.
     AllowConversation,
     /// All tools of its provider as they are now, in this conversation; with the level that the confirm showed.
     AllowProvider,

@@ -23,6 +23,7 @@ use crate::ending::CommandEnding;
 use crate::environment::ClientVariables;
 use crate::eviction::{Eviction, LeftExchange};
 use crate::kept_result::KeptResult;
+use crate::network::NetworkUse;
 use crate::norris::NorrisEvent;
 use crate::pinned_resource::PinnedEntry;
 use crate::resource::ResourceChanged;
@@ -250,6 +251,9 @@ pub enum Event {
         refused: Option<Box<RefusedCall>>,
         #[serde(default)]
         given: OutputUse,
+        /// The hosts that it reached, and that it was refused. `None`: there were none, or nothing held it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<Box<NetworkUse>>,
     },
     /// Commands run there from now on.
     CwdChanged {

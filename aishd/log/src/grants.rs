@@ -19,6 +19,9 @@ pub struct GrantList {
     /// "Always", for exactly this command where and as it was asked about.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub commands: BTreeSet<ContentDigest>,
+    /// "Always here", for this host and port.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<String>,
 }
 
 /// When it ends, if its client stays.

@@ -23,6 +23,7 @@ pub mod invisible_characters;
 pub mod kept_result;
 pub mod level_request;
 pub mod memory;
+pub mod network;
 pub mod norris;
 pub mod pattern;
 pub mod pinned_resource;

@@ -56,6 +56,8 @@ pub struct ChosenProfile {
     pub profile: Profile,
     /// What it may write besides its roots, in a workspace.
     pub write: Vec<PathBuf>,
+    /// Hosts that it may reach by their names, where it is held to anything.
+    pub hosts: Vec<String>,
 }
 
 /// It is none of the words.

@@ -7,6 +7,7 @@
 
 mod changes;
 pub mod confirms;
+pub mod hosts;
 pub mod shell;
 pub mod turns;
 mod unsettled;
@@ -17,6 +18,7 @@ use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use self::confirms::{OlderLevel, OlderMemory, OpenConfirm};
+use self::hosts::RunHosts;
 use self::shell::ShellState;
 use self::turns::{OpenCall, QueuedTurn, RunningTurn};
 use crate::access::Access;
@@ -137,6 +139,9 @@ pub struct ConversationState {
     /// Layers of runs that are there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub run_changes: Vec<RunChanges>,
+    /// Hosts that those runs reached, or may reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run_hosts: Vec<RunHosts>,
     /// What there is of commands.
     #[serde(default, skip_serializing_if = "ShellState::is_empty")]
     pub shell: ShellState,
@@ -277,7 +282,10 @@ impl ConversationState {
                     self.call_started(call, TOOL, *digest);
                 }
             }
-            Event::ShellFinished { call, .. } => {
+            Event::ShellFinished { call, network, .. } => {
+                if let Some(used) = network {
+                    self.network_used(record.turn, used);
+                }
                 if record.turn.is_some() {
                     self.replied(call, &[]);
                 }
@@ -316,6 +324,7 @@ impl ConversationState {
             }
             Event::ChangesSettled(settled) => {
                 self.run_changes.retain(|it| it.turn != settled.turn);
+                self.run_hosts.retain(|it| it.turn != settled.turn);
             }
             Event::ChangesPart(part) => self.changes_in_part(part),
             Event::RecordLost {} => self.record_lost(),
@@ -338,6 +347,7 @@ impl ConversationState {
         self.constraints.read_only = true;
         self.constraints.no_network = true;
         self.confirms.clear();
+        self.run_hosts.iter_mut().for_each(|it| it.allowed.clear());
         // What runs changed is asked about anew.
         let ended = RunChangesStage::Ended;
         self.run_changes
@@ -515,6 +525,7 @@ impl ConversationState {
             self.grants.approved.retain(|it, _| it.alias() != provider);
             if provider.as_str() == PROVIDER {
                 self.grants.commands.clear();
+                self.grants.hosts.clear();
             }
         }
     }
@@ -535,6 +546,7 @@ impl ConversationState {
 
     fn on_resolved(&mut self, resolution: &Resolution) {
         self.changes_answered(resolution);
+        self.host_answered(resolution);
         self.confirms.retain(|it| it.id != resolution.confirm);
         for (tool, approved) in resolution.approved.iter().cloned() {
             if tool == crate::shell::tool().name {

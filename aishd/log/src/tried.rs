@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::answering_person::AnsweringPerson;
 use crate::ending::CommandEnding;
 use crate::kept_result::KeptResult;
+use crate::network::NetworkUse;
 use crate::tool::ContentDigest;
 
 /// What a trial came to.
@@ -29,6 +30,9 @@ pub struct TriedCommand {
     pub kept: Option<KeptResult>,
     pub cwd: String,
     pub changed: ChangeSummary,
+    /// The hosts that it reached, and that it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Box<NetworkUse>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AnsweringPerson>,
 }

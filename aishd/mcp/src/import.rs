@@ -37,7 +37,7 @@ const KNOWN: [&str; 19] = [
 ];
 const MAX_SHOWN_CHARS: usize = 200;
 /// What would hold an imported program.
-const OFFER: &str = "# contain = \"workspace\"   # it would write only in its cwd and what `write` names, see no keys, and have no network";
+const OFFER: &str = "# contain = \"workspace\"   # it would write only in its cwd and what `write` names, see no keys, and reach only what `hosts` names";
 
 /// One entry, as it would be with us.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,8 @@ struct ImportEntry {
     cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     contain: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     enabled: Option<bool>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -86,13 +88,21 @@ struct ImportEntry {
     headers: BTreeMap<String, String>,
 }
 
+/// What the programs among imported servers are held to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportHold {
+    /// `None`: nothing is said of it, but for a line that would.
+    pub contain: Option<Profile>,
+    /// Hosts that they may reach then.
+    pub hosts: Vec<String>,
+}
+
 /// Reads a file's text; its name says whether it is TOML. A server keeps its name though there is one of that name
 /// already: it may well be the same.
-/// The programs among them get this profile; `None`: nothing is said of it, but for a line that would.
 pub fn read(
     text: &str,
     path: &Path,
-    contain: Option<Profile>,
+    held: &ImportHold,
 ) -> Result<Vec<FoundServer>, McpImportError> {
     let is_toml = path.extension().is_some_and(|it| it == "toml");
     let value = if is_toml {
@@ -109,17 +119,12 @@ pub fn read(
     for (name, entry) in servers {
         let known = |it: &Alias| all.iter().any(|found| found.alias == *it);
         let alias = Alias::near(name, known);
-        all.push(one((alias, name), entry, path, contain));
+        all.push(one((alias, name), entry, path, held));
     }
     Ok(all)
 }
 
-fn one(
-    (alias, name): (Alias, &str),
-    entry: &Value,
-    path: &Path,
-    contain: Option<Profile>,
-) -> FoundServer {
+fn one((alias, name): (Alias, &str), entry: &Value, path: &Path, held: &ImportHold) -> FoundServer {
     let mut reader = ImportReader {
         remarks: vec![],
         off: None,
@@ -143,8 +148,11 @@ fn one(
         read.enabled = Some(false);
     }
     let is_program = read.command.is_some();
-    read.contain = contain.filter(|_| is_program).map(Profile::word);
-    let unsaid = is_program && contain.is_none();
+    if is_program {
+        read.contain = held.contain.map(Profile::word);
+        read.hosts.clone_from(&held.hosts);
+    }
+    let unsaid = is_program && held.contain.is_none();
     let endpoint = match (&read.url, &read.command) {
         (Some(url), _) => url.clone(),
         (None, Some(command)) => {
@@ -341,7 +349,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, text: &str, expected: &str) {
-        let found = read(text, Path::new(path), None);
+        let found = read(text, Path::new(path), &ImportHold::default());
         let seen = match found {
             Ok(found) => {
                 let each = found.iter().map(|it| {
@@ -408,7 +416,11 @@ mod tests {
     fn a_program_is_held_where_that_is_said_and_the_line_for_it_is_offered_else() {
         let text = r#"{"mcpServers": {"p": {"command": "x", "env": {"A": "1"}}, "u": {"url": "https://h"}}}"#;
         let toml = |contain| {
-            let found = read(text, Path::new("a.json"), contain).unwrap();
+            let held = ImportHold {
+                contain,
+                hosts: vec![],
+            };
+            let found = read(text, Path::new("a.json"), &held).unwrap();
             found.into_iter().map(|it| it.toml).collect::<String>()
         };
         let url = "[mcp.servers.u]\nurl = \"https://h\"\n";
@@ -447,7 +459,11 @@ mod tests {
             "",
             "error: it has no table of servers: none of mcpServers, servers, mcp_servers",
         );
-        let broken = read("{\"mcpServers\": {\n  nonsense", Path::new("a.json"), None);
+        let broken = read(
+            "{\"mcpServers\": {\n  nonsense",
+            Path::new("a.json"),
+            &ImportHold::default(),
+        );
         assert!(broken.unwrap_err().to_string().contains("line 2"));
     }
 
@@ -455,7 +471,7 @@ mod tests {
     #[test]
     fn tables_for_the_configuration_are_read_again() {
         let text = r#"{"mcpServers": {"a": {"command": "x\"y", "env": {"A B": "\n${C}"}}, "a ": {"url": "https://h"}}}"#;
-        let found = read(text, Path::new("a.json"), None).unwrap();
+        let found = read(text, Path::new("a.json"), &ImportHold::default()).unwrap();
         let tables: String = found.iter().map(|it| it.toml.clone()).collect();
         let read: toml::Table = toml::from_str(&tables).unwrap();
         let servers = read["mcp"]["servers"].as_table().unwrap();

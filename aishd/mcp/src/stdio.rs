@@ -10,7 +10,7 @@ use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::settings;
 use aishd_process::child::Child;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
-use aishd_profile::{ProfileError, ProfileGround, ProfileWish};
+use aishd_profile::{ChildNetwork, HeldChild, ProfileError, ProfileGround, ProfileWish};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc;
@@ -63,10 +63,11 @@ pub(super) async fn start(
         roots: &roots,
         write: &server.contain.write,
         programs: &[],
+        hosts: Some(&server.contain.hosts),
         provider: Some(alias),
     };
     let spawned = profiles.spawn(spec, wish).await;
-    let mut child = spawned.map_err(|it| unstarted(&it))?;
+    let HeldChild { mut child, network } = spawned.map_err(|it| unstarted(&it))?;
     let (lines, outgoing) = mpsc::channel(OUTGOING);
     let mut pumps = JoinSet::new();
     let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -88,7 +89,13 @@ pub(super) async fn start(
         log: log.clone(),
         secrets: secrets.clone(),
     };
-    pumps.spawn(live(child, stdout, inbox.clone(), last_words, stop));
+    pumps.spawn(live(
+        (child, network),
+        stdout,
+        inbox.clone(),
+        last_words,
+        stop,
+    ));
     Ok((StdioTransport { lines, secrets }, pumps))
 }
 
@@ -162,7 +169,7 @@ async fn keep_errors(mut stderr: impl AsyncRead + Unpin, log: StderrRing) {
 
 /// Reads until the child ends or is to end, and stays until nothing of it is left.
 async fn live(
-    mut child: Child,
+    (mut child, network): (Child, Option<ChildNetwork>),
     stdout: impl AsyncRead + Unpin,
     inbox: Arc<Inbox>,
     last_words: LastWords,
@@ -184,6 +191,7 @@ async fn live(
         Some(exit) => exit,
         None => child.end(GRACE).await,
     };
+    drop(network);
     last_words.log.push(&format!("ended: {exit}"));
     if !asked {
         inbox.close(WireFailure::Ended(last_words.of(&exit))).await;

@@ -3,6 +3,7 @@
 //!
 //! Not here: who has which profile, and how the kernel holds it.
 
+mod network;
 mod places;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use aishd_egress::{
+    EgressGround, HostAnswer, HostPattern, HostPort, HostQuestion, HostRules, HostScheme,
+    NameLookup, OpenQuestion, PatternError, QuestionSettings, Upstream,
+};
+use aishd_log::network::NetworkUse;
 use aishd_log::profile::Profile;
 use aishd_log::tool_name::Alias;
 use aishd_platform::failpoint;
@@ -21,6 +27,8 @@ use aishd_rules::boundary::is_cut;
 use aishd_rules::secrets;
 use tokio::sync::OnceCell;
 
+use self::network::Traffic;
+pub use self::network::{ChildNetwork, NetworkWish, host_patterns, with_listener};
 use self::places::{HeldPlaces, find_program, real};
 
 /// What the kernel has to have, for people who lack it.
@@ -30,8 +38,8 @@ pub const WHAT_IT_TAKES: &str = "it takes a kernel where everybody may make user
 /// Where a contained program has room for what it needs only while it runs. It is its own there.
 pub const OWN_TEMPORARY: &str = "/tmp";
 
-/// What is told of a contained child that was started.
-type TellStart = dyn Fn(HeldStart) + Send + Sync;
+/// Who is told of contained children.
+type TellHeld = dyn Fn(HeldNews) + Send + Sync;
 
 /// What of this machine profiles are made with; cheap to clone.
 #[derive(Clone)]
@@ -46,7 +54,9 @@ struct Ground {
     own: Vec<PathBuf>,
     /// What a real child has found out, for the first who asks.
     probe: OnceCell<ContainmentProbe>,
-    tell: Box<TellStart>,
+    egress: EgressGround,
+    traffic: Traffic,
+    tell: Box<TellHeld>,
 }
 
 /// A program, as its configuration has it.
@@ -59,6 +69,8 @@ pub struct ProfileWish<'a> {
     pub write: &'a [PathBuf],
     /// Files and directories that it is told to read, wherever they are.
     pub programs: &'a [PathBuf],
+    /// Hosts that it may reach, as rules name them. `None`: it has no way to any.
+    pub hosts: Option<&'a [String]>,
     /// Whose program it is, for the audit.
     pub provider: Option<&'a Alias>,
 }
@@ -70,8 +82,28 @@ impl ProfileWish<'_> {
         roots: &[],
         write: &[],
         programs: &[],
+        hosts: None,
         provider: None,
     };
+}
+
+/// A child as its profile has it.
+#[derive(Debug)]
+pub struct HeldChild {
+    pub child: Child,
+    /// Its way to hosts, which ends with this.
+    pub network: Option<ChildNetwork>,
+}
+
+/// What is told of contained children.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeldNews {
+    Started(HeldStart),
+    /// One has ended that had wanted to reach hosts.
+    Reached {
+        provider: Alias,
+        network: NetworkUse,
+    },
 }
 
 /// A contained child that was started.
@@ -93,6 +125,8 @@ pub enum ProfileError {
     NotThere(PathBuf),
     #[error("{} cannot be written under a profile, and `write` names it", .0.display())]
     NotWritable(PathBuf),
+    #[error("read `hosts`")]
+    Hosts(#[from] PatternError),
     #[error(transparent)]
     Spawn(#[from] SpawnError),
 }
@@ -112,6 +146,9 @@ impl ProfileError {
             ),
             Self::NotThere(_) => Some("make it, or take it out of `write`"),
             Self::NotWritable(_) => Some("take it out of `write`"),
+            Self::Hosts(_) => {
+                Some("a host is written example.org, *.example.org or example.org:8443")
+            }
             Self::Spawn(_) => None,
         }
     }
@@ -124,7 +161,8 @@ impl ProfileGround {
         directory: PathBuf,
         home: Option<PathBuf>,
         own: Vec<PathBuf>,
-        tell: Box<TellStart>,
+        egress: EgressGround,
+        tell: Box<TellHeld>,
     ) -> Self {
         Self(Arc::new(Ground {
             children,
@@ -132,6 +170,8 @@ impl ProfileGround {
             home,
             own,
             probe: OnceCell::new(),
+            egress,
+            traffic: Traffic::default(),
             tell,
         }))
     }
@@ -139,7 +179,8 @@ impl ProfileGround {
     /// On a machine of which nothing is known, with nobody who is told.
     pub fn plain(children: Children) -> Self {
         let directory = std::env::temp_dir();
-        Self::new(children, directory, None, vec![], Box::new(|_start| {}))
+        let (egress, tell) = (EgressGround::default(), Box::new(|_news| {}));
+        Self::new(children, directory, None, vec![], egress, tell)
     }
 
     pub fn children(&self) -> &Children {
@@ -207,23 +248,40 @@ impl ProfileGround {
         &self,
         spec: ChildSpec,
         wish: ProfileWish<'_>,
-    ) -> Result<Child, ProfileError> {
+    ) -> Result<HeldChild, ProfileError> {
         let children = &self.0.children;
         if wish.profile == Profile::Open {
-            return Ok(children.spawn(&spec).await?);
+            return Ok(HeldChild {
+                child: children.spawn(&spec).await?,
+                network: None,
+            });
         }
+        let rules = match wish.hosts {
+            Some(hosts) => Some(HostRules {
+                allow: host_patterns(hosts)?,
+                ..HostRules::default()
+            }),
+            None => None,
+        };
         if let Some(why) = self.missing().await {
             let profile = wish.profile;
             return Err(ProfileError::Missing { profile, why });
         }
-        let child = children.spawn(&self.held(spec, wish)?).await?;
+        let mut child = children.spawn(&self.held(spec, wish)?).await?;
         let landlock = child.held().map(|it| it.landlock);
-        (self.0.tell)(HeldStart {
+        (self.0.tell)(HeldNews::Started(HeldStart {
             provider: wish.provider.cloned(),
             profile: wish.profile,
             landlock: matches!(landlock, Some(LandlockHold::Scoped { .. })),
+        }));
+        let network = rules.and_then(|rules| {
+            let reach = NetworkWish {
+                rules,
+                questions: None,
+            };
+            self.serve_network(&mut child, reach, wish.provider)
         });
-        Ok(child)
+        Ok(HeldChild { child, network })
     }
 
     fn held(&self, mut spec: ChildSpec, wish: ProfileWish<'_>) -> Result<ChildSpec, ProfileError> {
@@ -266,6 +324,9 @@ impl ProfileGround {
             masks: places.masks,
             ..Containment::default()
         }));
+        if wish.hosts.is_some() {
+            with_listener(&mut spec);
+        }
         Ok(spec)
     }
 }

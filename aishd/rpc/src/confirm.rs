@@ -383,6 +383,7 @@ fn subject(subject: ConfirmSubject) -> wire::ConfirmSubject {
         ConfirmSubject::Changes(subject) => {
             wire::ConfirmSubject::Changes(crate::tried::run_changes(subject))
         }
+        ConfirmSubject::Host(subject) => wire::ConfirmSubject::Host(crate::tried::host(subject)),
     }
 }
 

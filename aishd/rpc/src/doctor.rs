@@ -9,6 +9,7 @@ use aish_proto::method::Empty;
 use aish_proto::network;
 use aishd_config::environment_variables;
 use aishd_config::manifest_store::ManifestStore;
+use aishd_log::network::short;
 use aishd_log::norris::launch::RunContain;
 use aishd_log::profile::Profile;
 use aishd_log::turn_error::FailureClass;
@@ -47,6 +48,7 @@ async fn doctor(call: MethodCall<Doctor>) -> Result<DoctorResult, MethodError> {
     checks.push(boundary(server).await);
     checks.push(trials(server).await);
     checks.push(profiles(server, &servers).await);
+    checks.extend(refused_hosts(server, &servers));
     checks.push(store(server));
     Ok(DoctorResult { checks })
 }
@@ -417,6 +419,24 @@ async fn profiles(server: &RpcServer, servers: &ServerSnapshot) -> DoctorCheck {
             fix(check("profiles", CheckOutcome::Fail, detail), fixed)
         }
     }
+}
+
+/// Programs under a profile that wanted hosts which nothing names, with the line that allows them.
+fn refused_hosts(server: &RpcServer, servers: &ServerSnapshot) -> Vec<DoctorCheck> {
+    let profiles = server.directory.tools().profiles();
+    let each = profiles.networked().into_iter().filter_map(|alias| {
+        let refused = profiles.network_of(&alias).only_refused();
+        let line = refused.line()?;
+        let named: Vec<&str> = refused.refused.iter().map(|it| short(&it.host)).collect();
+        let place = match servers.get(&alias) {
+            Some(_) => format!("[mcp.servers.{alias}]"),
+            None => format!("the manifest of {alias}"),
+        };
+        let allows = format!("hosts = {named:?} in {place} allows them");
+        let check = check(format!("hosts of {alias}"), CheckOutcome::Warn, line);
+        Some(fix(check, allows))
+    });
+    each.collect()
 }
 
 fn store(server: &RpcServer) -> DoctorCheck {

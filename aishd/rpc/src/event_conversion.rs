@@ -306,6 +306,7 @@ impl LogOwner {
                 denial,
                 refused: _,
                 given,
+                network,
             } => {
                 let (ending, exit_code, signal) = shell::ending(ending);
                 out!(wire::ShellFinished {
@@ -320,6 +321,7 @@ impl LogOwner {
                     ms,
                     kept: kept.map(super::stored_result::result),
                     into_context: shell::goes_to_model(given),
+                    network: network.and_then(|it| super::tried::network(*it)),
                 })
             }
             Event::CwdChanged { cwd, from } => out!(wire::CwdChanged { cwd, from }),

@@ -19,13 +19,14 @@ use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, NameError, ToolName};
 use aishd_mcp::ToolCallError;
 use aishd_mcp::hub::ServerChangeError;
-use aishd_mcp::import::McpImportError;
+use aishd_mcp::import::{ImportHold, McpImportError};
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::server::{ServerEntry, ServerKind, ServerPhase, ServerSnapshot};
 use aishd_mcp_messages::settings::{
     BearerSource, HttpServerSettings, ServerEndpoint, StdioServerSettings,
 };
 use aishd_platform::clock;
+use aishd_profile::host_patterns;
 use jsonrpsee::RpcModule;
 
 use super::connection::ClientConnection;
@@ -58,9 +59,22 @@ async fn list(call: MethodCall<List>) -> Result<McpListResult, MethodError> {
     let servers = now(&call.server);
     Ok(McpListResult {
         toolset: call.server.directory.tools().toolset().version,
-        servers: servers.list.iter().map(|it| status(it)).collect(),
+        servers: servers
+            .list
+            .iter()
+            .map(|it| with_network(&call.server, it))
+            .collect(),
         import: call.server.config.mcp().borrow().import.clone(),
     })
+}
+
+/// With what its program reached.
+fn with_network(server: &RpcServer, it: &ServerEntry) -> wire::McpServerStatus {
+    let used = server.directory.tools().profiles().network_of(&it.alias);
+    wire::McpServerStatus {
+        network: super::tried::network(used),
+        ..status(it)
+    }
 }
 
 async fn tools(call: MethodCall<Tools>) -> Result<ToolsResult, MethodError> {
@@ -176,10 +190,29 @@ fn chosen(params: &ConnectParams) -> Result<ChosenProfile, MethodError> {
         }
         Profile::Read | Profile::Workspace | Profile::Open => None,
     };
-    match wrong {
-        Some(why) => Err(MethodError::params(why)),
-        None => Ok(ChosenProfile { profile, write }),
+    if let Some(why) = wrong {
+        return Err(MethodError::params(why));
     }
+    Ok(ChosenProfile {
+        profile,
+        write,
+        hosts: hosts(&params.hosts, Some(profile))?,
+    })
+}
+
+/// Hosts that a program may reach which is held to this.
+fn hosts(named: &[String], profile: Option<Profile>) -> Result<Vec<String>, MethodError> {
+    if !named.is_empty() && profile.is_none_or(|it| it == Profile::Open) {
+        return Err(MethodError::params(
+            "hosts goes with contain: \"read\" or \"workspace\"; what is open reaches every host",
+        ));
+    }
+    if let Err(error) = host_patterns(named) {
+        let why = std::error::Error::source(&error).map(ToString::to_string);
+        let why = why.unwrap_or_else(|| error.to_string());
+        return Err(MethodError::params(&format!("hosts: {why}")));
+    }
+    Ok(named.to_vec())
 }
 
 /// As the daemon has it.
@@ -283,8 +316,11 @@ async fn logs(call: MethodCall<Logs>) -> Result<LogsResult, MethodError> {
 
 async fn import(call: MethodCall<Import>) -> Result<McpImportResult, MethodError> {
     let path = Path::new(&call.params.path);
-    let contain = call.params.contain.map(profile);
-    let found = aishd_mcp::import::read(&call.params.text, path, contain).map_err(|error| {
+    let held = ImportHold {
+        contain: call.params.contain.map(profile),
+        hosts: hosts(&call.params.hosts, call.params.contain.map(profile))?,
+    };
+    let found = aishd_mcp::import::read(&call.params.text, path, &held).map_err(|error| {
         MethodError::new(ErrorKind::InvalidConfig, error.to_string()).hint(match error {
             McpImportError::Unreadable(_) => "it is JSON, or TOML where its name ends in .toml",
             McpImportError::NoServers => "aishctl mcp import lists the files that have servers",
@@ -398,6 +434,7 @@ pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
         prompts: server.about.offers.prompts,
         connect_ms: server.connect_ms,
         instructions: server.about.instructions.clone(),
+        network: None,
         remarks: server.remarks.to_vec(),
     }
 }

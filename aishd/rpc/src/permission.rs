@@ -71,6 +71,7 @@ async fn list(call: MethodCall<List>) -> Result<PermissionListResult, MethodErro
     Ok(PermissionListResult {
         permissions: levels(&call.server, &state.grants),
         auto_approves: auto_approve::of_clients(&allowances),
+        hosts: state.grants.hosts.iter().cloned().collect(),
     })
 }
 

@@ -2,7 +2,10 @@
 
 use aish_proto::changes as wire;
 use aish_proto::event::{self as events, CommandTried};
+use aish_proto::hosts as wire_hosts;
 use aishd_log::confirm::changes::ChangesSubject;
+use aishd_log::confirm::host::HostSubject;
+use aishd_log::network::{HostCount, NetworkUse};
 use aishd_log::run_changes::{
     ChangesOutcome, ChangesPart, ChangesSettled, PartAct, PartStage, of_run,
 };
@@ -25,6 +28,7 @@ pub(super) fn tried(tried: TriedCommand) -> CommandTried {
         ms: tried.ms,
         kept: tried.kept.map(stored_result::result),
         changed: summary(tried.changed),
+        network: tried.network.and_then(|it| network(*it)),
         by: tried.by.map(answerer),
     }
 }
@@ -35,7 +39,34 @@ pub(super) fn run_changes(subject: ChangesSubject) -> wire::ProposedChanges {
         turn: subject.turn,
         goal: subject.goal,
         changed: summary(subject.changed),
+        network: network(subject.network),
     }
+}
+
+pub(super) fn host(subject: HostSubject) -> wire_hosts::WantedHost {
+    wire_hosts::WantedHost {
+        rule: subject.named().to_owned(),
+        host: subject.host,
+        plain: subject.plain,
+        command: subject.command,
+        run: subject.run,
+    }
+}
+
+/// `None`: there was nothing.
+pub(super) fn network(used: NetworkUse) -> Option<wire_hosts::NetworkUse> {
+    let line = used.line()?;
+    let all = |hosts: Vec<HostCount>| {
+        let wire = |HostCount { host, times, bytes }| wire_hosts::HostCount { host, times, bytes };
+        hosts.into_iter().map(wire).collect()
+    };
+    Some(wire_hosts::NetworkUse {
+        reached: all(used.reached),
+        refused: all(used.refused),
+        failed: all(used.failed),
+        others: used.others,
+        line,
+    })
 }
 
 pub(super) fn settled(settled: ChangesSettled) -> events::ChangesSettled {

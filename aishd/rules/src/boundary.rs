@@ -303,7 +303,7 @@ impl Boundary {
 }
 
 /// The same of a command that ran in the layers of a run.
-pub const LAYERS_REMARK: &str = "[aish] this ran in a copy of the files: what it changes in the home, in its directory and in /tmp is seen by later commands of the run and by nobody else, everything else can only be read, keys are hidden, and neither the network nor other programs can be reached; that seems to be why it failed. Propose the same line once more as the next step, and a person is asked whether it may run for real, on the files as they are";
+pub const LAYERS_REMARK: &str = "[aish] this ran in a copy of the files: what it changes in the home, in its directory and in /tmp is seen by later commands of the run and by nobody else, everything else can only be read, keys are hidden, hosts are reached by HTTP_PROXY alone and where that is allowed, and other programs not at all; that seems to be why it failed. Propose the same line once more as the next step, and a person is asked whether it may run for real, on the files as they are";
 /// And where nothing can be written.
 pub const READS_REMARK: &str = "[aish] the run was launched to read: its commands can write nowhere but in an empty /tmp of their own, keys are hidden, and neither the network nor other programs can be reached; that seems to be why it failed. Propose the same line once more as the next step, and a person is asked whether it may run for real";
 

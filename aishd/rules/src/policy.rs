@@ -24,6 +24,7 @@ use crate::tool_binding::{BoundBy, ToolBindings, changed_from};
 /// A day.
 const UNATTENDED_MS: u64 = 24 * 60 * 60 * 1000;
 const MAX_DEPTH: u32 = 8;
+const HOST_WAIT_MS: u64 = 2 * 60 * 1000;
 
 /// What is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,10 @@ pub struct Policy {
     pub parallel_readonly: bool,
     /// About commands of this machine.
     pub shell: shell::ShellSettings,
+    /// Hosts that commands in layers may reach unasked, as the package of the proxy reads them.
+    pub hosts: Vec<String>,
+    /// How long a connection waits for an answer about its host.
+    pub host_wait_ms: u64,
 }
 
 /// What a program that the daemon started may do as its client. None may answer a question, or change what runs unasked.
@@ -175,6 +180,8 @@ impl Default for Policy {
             max_result_chars: MAX_RESULT_CHARS,
             parallel_readonly: true,
             shell: shell::ShellSettings::default(),
+            hosts: vec![],
+            host_wait_ms: HOST_WAIT_MS,
         }
     }
 }
@@ -245,6 +252,8 @@ impl Policy {
             max_result_chars,
             parallel_readonly,
             shell,
+            hosts,
+            host_wait_ms,
         } = self;
         let denied = deny.iter().map(|it| format!("permissions.deny {it}"));
         let approved = auto_approve.iter();
@@ -270,13 +279,15 @@ impl Policy {
             format!("permissions.default_level = {}", default_level.number()),
             format!("permissions.confirm_timeout = {unattended_ms} ms"),
             format!("permissions.on_timeout = {silence}"),
+            format!("contain.hosts_timeout = {host_wait_ms} ms"),
             format!("tools.builtin = {builtin_tools}"),
             format!("tools.max_depth = {max_depth}"),
             format!("tools.max_result_chars = {max_result_chars}"),
             format!("tools.parallel_readonly = {parallel_readonly}"),
         ];
         let rules = denied.chain(approved).chain(providers).chain(needs);
-        let rules = rules.chain(clients);
+        let hosts = hosts.iter().map(|it| format!("contain.hosts {it}"));
+        let rules = rules.chain(clients).chain(hosts);
         rules.chain(others).chain(shell.lines()).collect()
     }
 

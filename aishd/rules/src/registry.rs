@@ -30,6 +30,8 @@ pub struct Manifest {
     pub contain: Option<Profile>,
     /// What a call may write besides, in a workspace.
     pub write: Vec<PathBuf>,
+    /// Hosts that a call may reach, where anything holds it.
+    pub hosts: Vec<String>,
     /// As it was written, without the values of variables.
     pub env: BTreeMap<String, String>,
     pub limits: ManifestLimits,
@@ -236,6 +238,9 @@ impl Manifest {
         if !self.write.is_empty() {
             identity["write"] = json!(self.write);
         }
+        if !self.hosts.is_empty() {
+            identity["hosts"] = json!(self.hosts);
+        }
         canonical(&identity)
     }
 
@@ -330,6 +335,7 @@ impl Manifest {
             cwd,
             contain,
             write,
+            hosts,
             env,
             limits,
             reads,
@@ -339,6 +345,7 @@ impl Manifest {
             && *cwd == other.cwd
             && *contain == other.contain
             && *write == other.write
+            && *hosts == other.hosts
             && *env == other.env
             && *limits == other.limits
             && *reads == other.reads
@@ -513,6 +520,7 @@ pub(crate) mod tests {
             cwd: CallDirectory::Private,
             contain: None,
             write: vec![],
+            hosts: vec![],
             env: BTreeMap::new(),
             limits: ManifestLimits::default(),
             reads: vec![],

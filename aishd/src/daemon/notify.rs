@@ -19,7 +19,7 @@ use aishd_log::confirm::level::LevelSubject;
 use aishd_platform::clock;
 use aishd_process::SpawnError;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
-use aishd_profile::{ProfileError, ProfileGround, ProfileWish};
+use aishd_profile::{HeldChild, ProfileError, ProfileGround, ProfileWish};
 use tokio::time::Instant;
 
 /// When it is looked again whether somebody who was there still is.
@@ -206,7 +206,7 @@ async fn start(
         ..ProfileWish::OPEN
     };
     match profiles.spawn(spec, wish).await {
-        Ok(mut child) => {
+        Ok(HeldChild { mut child, .. }) => {
             let Ok(exit) = tokio::time::timeout(PATIENCE, child.wait()).await else {
                 tracing::warn!(program, "the program of notify.command does not end");
                 child.end(GRACE).await;

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use aishd_config::environment_variables;
 use aishd_conversation::directory::ConversationDirectory;
 use aishd_log::audit::{AuditDraft, AuditFact};
 use aishd_platform::clock;
 use aishd_process::Children;
-use aishd_profile::{HeldStart, ProfileGround};
+use aishd_profile::{EgressGround, HeldNews, HeldStart, NameLookup, ProfileGround, Upstream};
 use aishd_rules::boundary::BoundaryGround;
 use tokio::sync::mpsc;
 
@@ -18,30 +19,55 @@ pub(super) fn ground(
     children: &Children,
     boundary: &BoundaryGround,
     layers: PathBuf,
-) -> (ProfileGround, mpsc::Receiver<HeldStart>) {
+) -> (ProfileGround, mpsc::Receiver<HeldNews>) {
     let (tell, told) = mpsc::channel(WAITING);
-    let tell = move |start| {
-        if tell.try_send(start).is_err() {
-            tracing::warn!("the start of a program under a profile is not in the audit trail");
+    let tell = move |news| {
+        if tell.try_send(news).is_err() {
+            tracing::warn!("what a program under a profile did is not in the audit trail");
         }
     };
     let (home, own) = (boundary.home.clone(), boundary.own.clone());
-    let ground = ProfileGround::new(children.clone(), layers, home, own, Box::new(tell));
+    let ground = ProfileGround::new(
+        children.clone(),
+        layers,
+        home,
+        own,
+        egress(),
+        Box::new(tell),
+    );
     (ground, told)
 }
 
+/// How contained programs go out, as the environment has it for the daemon itself.
+fn egress() -> EgressGround {
+    let upstream = Upstream::of_environment(environment_variables::key);
+    let upstream = upstream.unwrap_or_else(|error| {
+        tracing::warn!(%error, "contained programs go out directly");
+        Upstream::Direct
+    });
+    EgressGround {
+        upstream,
+        names: NameLookup::default(),
+    }
+}
+
 /// Records them, for ever.
-pub(super) async fn record(directory: ConversationDirectory, mut told: mpsc::Receiver<HeldStart>) {
-    while let Some(start) = told.recv().await {
-        let HeldStart {
-            provider,
-            profile,
-            landlock,
-        } = start;
-        let fact = AuditFact::ProgramHeld {
-            provider,
-            profile,
-            landlock,
+pub(super) async fn record(directory: ConversationDirectory, mut told: mpsc::Receiver<HeldNews>) {
+    while let Some(news) = told.recv().await {
+        let fact = match news {
+            HeldNews::Started(HeldStart {
+                provider,
+                profile,
+                landlock,
+            }) => AuditFact::ProgramHeld {
+                provider,
+                profile,
+                landlock,
+            },
+            HeldNews::Reached { provider, network } => AuditFact::ProgramReached {
+                provider: Some(provider),
+                network: Box::new(network),
+            },
         };
         let draft = AuditDraft::outside_conversation(clock::now(), fact);
         if let Err(error) = directory.record(draft).await {

@@ -1,6 +1,7 @@
 //! Who offers tools, and running a call of one. What may run is decided elsewhere; this room does what it is told.
 
 pub mod builtin;
+mod command_network;
 pub mod contained_command;
 pub mod machine;
 pub mod registry;
@@ -33,6 +34,10 @@ use aishd_mcp::{FailureSide, ToolCallError};
 use aishd_mcp_messages::server::{ServerPhase, ServerSnapshot};
 use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_profile::ProfileGround;
+pub use aishd_profile::{
+    HostAnswer, HostQuestion, HostRules, HostScheme, NetworkWish, OpenQuestion, QuestionSettings,
+    host_patterns,
+};
 use aishd_rules::catalog::Catalog;
 use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::gate::ApprovedCall;
@@ -281,8 +286,8 @@ impl ToolRunner {
         run: shell::RunRoom,
         print: impl FnMut(&str),
     ) -> CommandResult {
-        let children = self.runner.children();
-        shell::run_in_layers(children, command, setting, limits, cancel, run, print).await
+        let profiles = self.runner.profiles();
+        shell::run_in_layers(profiles, command, setting, limits, cancel, run, print).await
     }
 
     /// Why nothing can be tried here.
@@ -305,10 +310,11 @@ impl ToolRunner {
         setting: &CommandSetting,
         limits: shell::CommandLimits,
         cancel: &CancellationToken,
-        trial: Trial,
+        (trial, reach): (Trial, NetworkWish),
     ) -> Result<(CommandResult, ChangeSummary), String> {
-        let children = self.runner.children();
-        let ended = shell::run_tried(children, command, setting, limits, cancel, &trial).await;
+        let profiles = self.runner.profiles();
+        let within = (&trial, reach);
+        let ended = shell::run_tried(profiles, command, setting, limits, cancel, within).await;
         let ended = match ended {
             Ok(ended) if ended.ending != CommandEnding::Cancelled => ended,
             other => {

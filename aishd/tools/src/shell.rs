@@ -8,13 +8,14 @@ use std::time::Duration;
 use aish_proto::id::ChangesId;
 use aishd_log::command_result::{CommandResult, WholeOutput};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
+use aishd_log::network::NetworkUse;
 use aishd_log::profile::Profile;
 use aishd_log::shell::PROVIDER;
 use aishd_platform::failpoint;
 use aishd_process::child::Child;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
-use aishd_profile::{ProfileError, ProfileGround, ProfileWish};
+use aishd_profile::{HeldChild, NetworkWish, ProfileError, ProfileGround, ProfileWish};
 use aishd_rules::boundary::{LAYERS_REMARK, READS_REMARK, explains, is_cut};
 use aishd_rules::command_setting::{CommandHold, CommandSetting};
 use aishd_rules::needs_terminal;
@@ -26,6 +27,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::ToolOutput;
+use super::command_network::CommandNetwork;
 use super::contained_command::ContainedCommand;
 use super::result::returned;
 use super::trial::{Trial, TrialRoom};
@@ -94,6 +96,7 @@ pub async fn change_directory(
                 within: BoundaryFailure::None,
                 ran_in,
                 moved: (from != target).then_some((from, target)),
+                network: None,
             };
         }
         Ok(Err(why)) => why,
@@ -164,12 +167,12 @@ pub(super) async fn run(
 
 /// As [`run`], in the layers of a trial.
 pub(super) async fn run_tried(
-    children: &Children,
+    profiles: &ProfileGround,
     command: &str,
     setting: &CommandSetting,
     limits: CommandLimits,
     cancel: &CancellationToken,
-    trial: &Trial,
+    (trial, reach): (&Trial, NetworkWish),
 ) -> Result<CommandResult, String> {
     let begun = Instant::now();
     let mut spec = spec(command, setting, None);
@@ -177,8 +180,9 @@ pub(super) async fn run_tried(
     spec.provider = None;
     spec.env.retain(|name, _| !is_cut(name));
     spec.contained = Some(Box::new(trial.containment.clone()));
-    let child = match cancel.run_until_cancelled(children.spawn(&spec)).await {
-        Some(Ok(child)) => child,
+    let started = CommandNetwork::start(profiles, &mut spec, reach);
+    let (child, network) = match cancel.run_until_cancelled(started).await {
+        Some(Ok(started)) => started,
         Some(Err(error)) => return Err(not_started(&error)),
         None => return Err("it was cancelled".to_owned()),
     };
@@ -186,7 +190,11 @@ pub(super) async fn run_tried(
     let ending = heard
         .hear_to_the_end(child, (command, setting), limits, cancel, begun)
         .await;
-    Ok(heard.result(ending, setting, limits, begun))
+    let network = heard.end_network(network).await;
+    Ok(CommandResult {
+        network,
+        ..heard.result(ending, setting, limits, begun)
+    })
 }
 
 /// Where a command of a run works: its layers.
@@ -194,16 +202,21 @@ pub(super) async fn run_tried(
 pub struct RunRoom {
     pub room: TrialRoom,
     pub changes: ChangesId,
+    pub reach: NetworkWish,
 }
 
 /// As [`run`], in the layers of the run that it is of. When its end is told they are sealed.
 pub(super) async fn run_in_layers(
-    children: &Children,
+    profiles: &ProfileGround,
     command: &str,
     setting: &Arc<CommandSetting>,
     limits: CommandLimits,
     cancel: &CancellationToken,
-    RunRoom { room, changes }: RunRoom,
+    RunRoom {
+        room,
+        changes,
+        reach,
+    }: RunRoom,
     print: impl FnMut(&str),
 ) -> CommandResult {
     let begun = Instant::now();
@@ -223,8 +236,8 @@ pub(super) async fn run_in_layers(
     let mut spec = spec(command, setting, None);
     spec.contained = Some(Box::new(step.containment.clone()));
     // Who cancels now ends it when it has begun: nothing writes in layers that nobody waits for.
-    let child = match children.spawn(&spec).await {
-        Ok(child) => child,
+    let (child, network) = match CommandNetwork::start(profiles, &mut spec, reach).await {
+        Ok(started) => started,
         Err(error) => return not_begun(Some(error), setting),
     };
     let mut heard = CommandHeard::new(limits, print);
@@ -232,12 +245,14 @@ pub(super) async fn run_in_layers(
         .hear_to_the_end(child, (command, setting), limits, cancel, begun)
         .await;
     let within = heard.note_hold(LAYERS_REMARK, ending);
+    let network = heard.end_network(network).await;
     let sealed = tokio::task::spawn_blocking(move || step.end()).await;
     if let Err(why) = sealed.unwrap_or_else(|panic| Err(panic.to_string())) {
         heard.remark(&format!("[aish] {why}"));
     }
     CommandResult {
         within,
+        network,
         ..heard.result(ending, setting, limits, begun)
     }
 }
@@ -259,7 +274,7 @@ pub(super) async fn run_reading(
     };
     let spawned = profiles.spawn(spec(command, setting, None), wish);
     let child = match cancel.run_until_cancelled(spawned).await {
-        Some(Ok(child)) => child,
+        Some(Ok(HeldChild { child, .. })) => child,
         None => return not_begun(None, setting),
         Some(Err(ProfileError::Spawn(error))) => return not_begun(Some(error), setting),
         Some(Err(error)) => return held_back(error.to_string(), setting),
@@ -404,6 +419,7 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             within: BoundaryFailure::None,
             ran_in: setting.cwd.clone(),
             moved: None,
+            network: None,
         }
     }
 
@@ -462,6 +478,14 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             Some(ending) if ending.is_failure() || sounds => BoundaryFailure::Failed,
             Some(_) => BoundaryFailure::None,
         }
+    }
+
+    /// What was reached, and refused, told in one line.
+    async fn end_network(&mut self, network: CommandNetwork) -> Option<Box<NetworkUse>> {
+        let used = network.end().await;
+        let line = used.line()?;
+        self.remark(&format!("network: {line}"));
+        Some(Box::new(used))
     }
 
     /// Adds a line of ours behind all of it.

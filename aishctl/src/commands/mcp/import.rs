@@ -32,7 +32,7 @@ const USUAL: [&str; 10] = [
     "~/.erasmus/mcp/config.json",
 ];
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct ImportServersArgs {
     /// For example .mcp.json; absent: what the usual files hold (or those of mcp.import)
     pub file: Option<PathBuf>,
@@ -42,6 +42,9 @@ pub struct ImportServersArgs {
     /// What the kernel is to hold the programs among them to: read, workspace or open
     #[arg(long, requires = "file", value_name = "PROFILE", value_parser = contain::profile)]
     pub contain: Option<Profile>,
+    /// A host that they may reach then: example.org, *.example.org, example.org:8443
+    #[arg(long, requires = "contain", value_name = "HOST")]
+    pub host: Vec<String>,
 }
 
 /// A file, and what is in it.
@@ -64,7 +67,7 @@ pub(super) async fn usual(context: &CommandContext) -> PrintResult {
     files.dedup();
     let mut all = vec![];
     for file in files {
-        let read = read(&context.caller, &file, None).await;
+        let read = read(&context.caller, &file, &ImportServersArgs::default()).await;
         let (servers, wrong) = match read {
             Ok(result) => {
                 let each = result.servers.into_iter();
@@ -119,10 +122,10 @@ fn place(context: &CommandContext, name: &str) -> Option<PathBuf> {
 pub(super) async fn print(
     context: &CommandContext,
     file: &Path,
-    contain: Option<Profile>,
+    args: &ImportServersArgs,
 ) -> PrintResult {
     let path = context.around.cwd.join(file);
-    let result = read_only(&context.caller, &path, contain).await?;
+    let result = read_only(&context.caller, &path, args).await?;
     context.print(&result, || tables(&path, &result))
 }
 
@@ -135,7 +138,7 @@ pub async fn write(
     let file = args.file.clone().unwrap_or_default();
     let path = context.around.cwd.join(file);
     let link = context.reach.open(DaemonWait::No).await?;
-    let result = read_only(&link.caller, &path, args.contain).await?;
+    let result = read_only(&link.caller, &path, args).await?;
     context.add(&tables(&path, &result)).await
 }
 
@@ -143,20 +146,20 @@ pub async fn write(
 async fn read_only(
     caller: &Caller,
     path: &Path,
-    contain: Option<Profile>,
+    args: &ImportServersArgs,
 ) -> Result<McpImportResult, Failure> {
     let named = |failure: Failure| {
         let (path, message) = (path.display(), &failure.message);
         let message = format!("cannot import from {path}: {message}");
         Failure { message, ..failure }
     };
-    read(caller, path, contain).await.map_err(named)
+    read(caller, path, args).await.map_err(named)
 }
 
 async fn read(
     caller: &Caller,
     path: &Path,
-    contain: Option<Profile>,
+    args: &ImportServersArgs,
 ) -> Result<McpImportResult, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(Exit::FAILED, error.to_string())
@@ -165,7 +168,8 @@ async fn read(
     let params = McpImportParams {
         path: path.display().to_string(),
         text,
-        contain,
+        contain: args.contain,
+        hosts: args.host.clone(),
     };
     Ok(caller.call::<Import>(params).await?)
 }

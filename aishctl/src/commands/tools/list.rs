@@ -102,8 +102,8 @@ fn render(tool: &ToolDescription) -> String {
     let provider = &tool.provider;
     text.push_str(&format!("needs level {needs}; {provider} has {has}\n"));
     match tool.contain {
-        Some(Profile::Read) => text.push_str("held to reading: it writes in a /tmp of its own, sees no keys, and has no network\n"),
-        Some(Profile::Workspace) => text.push_str("held to its directories: it writes there and in a /tmp of its own, sees no keys, and has no network\n"),
+        Some(Profile::Read) => text.push_str("held to reading: it writes in a /tmp of its own, sees no keys, and reaches only hosts that it is given\n"),
+        Some(Profile::Workspace) => text.push_str("held to its directories: it writes there and in a /tmp of its own, sees no keys, and reaches only hosts that it is given\n"),
         Some(Profile::Open) | None => {}
     }
     match &tool.denied {

@@ -30,6 +30,9 @@ impl Card for ChangesCard<'_> {
             text.push_str(&row);
             text.push('\n');
         }
+        if let Some(network) = &self.subject.network {
+            text.push_str(&format!("  network: {}\n", safe::one_line(&network.line)));
+        }
         text.push_str("  it worked in a copy of the files; nothing of this is real yet\n");
         text
     }
@@ -139,6 +142,7 @@ mod tests {
                 count: 2,
                 refused: vec![],
             },
+            network: None,
         });
         with_subject(
             request("", "{}", 0),

@@ -34,11 +34,14 @@ tables! {
         /// The working directory: "private" (an empty one, and the default), "conversation", or a path.
         cwd: KeyLeaf<PathBuf>,
         /// What the kernel holds its calls to: "read" (it reads all but keys, and writes in a /tmp of its own), "workspace" (and in
-        /// the conversation's directories and what `write` names), both without a network, or "open". When it is not said:
+        /// the conversation's directories and what `write` names), both with the hosts of `hosts` and no other network, or "open". When it is not said:
         /// read for level 1, workspace for level 2, open for level 3 and for scripts with packages.
         contain: KeyLeaf<Contain>,
         /// Files and directories that it may write besides, in a workspace.
         write: KeyLeaf<Vec<String>>,
+        /// Hosts that it may reach where it is held to anything: `example.org`, `*.example.org`, `example.org:8443`. It finds them
+        /// by HTTP_PROXY and its like, and all others are refused.
+        hosts: KeyLeaf<Vec<String>>,
         /// Its variables, besides PATH, HOME and the like. `${NAME}` and `${NAME:-default}` stand for variables of the
         /// daemon. Their values are never shown.
         env: BTreeMap<String, KeyLeaf<SecretText>>,

@@ -132,7 +132,7 @@ impl ManifestCheck<'_> {
             .filter_map(|(at, it)| self.capability(at, it, name.as_ref(), &mut names))
             .collect();
         let reads = self.reads(said_in);
-        let (contain, write) = self.contain(said_in, program.as_ref());
+        let (contain, write, hosts) = self.contain(said_in, program.as_ref());
         let env = said_in.env.iter();
         let env =
             env.filter_map(|(name, leaf)| Some((name.clone(), leaf.as_ref()?.value.0.clone())));
@@ -145,6 +145,7 @@ impl ManifestCheck<'_> {
             cwd,
             contain,
             write,
+            hosts,
             env: env.collect(),
             limits: limits(&said_in.limits),
             reads,
@@ -332,7 +333,7 @@ impl ManifestCheck<'_> {
         &mut self,
         said_in: &File,
         program: Option<&ManifestProgram>,
-    ) -> (Option<Profile>, Vec<PathBuf>) {
+    ) -> (Option<Profile>, Vec<PathBuf>, Vec<String>) {
         let profile = said_in.contain.as_ref().map(|it| it.value.profile());
         let has_packages = program.is_some_and(ManifestProgram::has_packages);
         if let Some(contain) = &said_in.contain
@@ -348,7 +349,8 @@ impl ManifestCheck<'_> {
             narrow @ Some(Profile::Read | Profile::Open) => narrow,
         };
         let write = contain::widened("write", &said_in.write, held, &mut self.faults);
-        (profile, write)
+        let hosts = contain::hosts("hosts", &said_in.hosts, held, &mut self.faults);
+        (profile, write, hosts)
     }
 
     fn cwd(&mut self, said_in: &File) -> CallDirectory {

@@ -1,5 +1,5 @@
-//! Answers to questions that no turn waits for: about a provider's level, about a fact that a model proposes, and about what a
-//! run changed.
+//! Answers to questions that no turn waits for: about a provider's level, about a fact that a model proposes, about what a
+//! run changed, and about a host.
 
 use aishd_log::confirm::{ConfirmFate, ConfirmSubject, Resolution};
 use aishd_log::event::Event;
@@ -7,6 +7,7 @@ use aishd_log::state::confirms::OpenConfirm;
 use aishd_platform::clock;
 
 use crate::actor::Conversation;
+use crate::actor::host_questions::run_of;
 use crate::pending_commit::{PendingCommit, UncommittedFact};
 use crate::request_error::RequestError;
 use crate::requests::{AnswerOutcome, ConfirmAnswer};
@@ -60,6 +61,11 @@ impl Conversation {
             ConfirmSubject::Changes(subject) => {
                 self.answer_changes(&open, &subject, answering).await
             }
+            ConfirmSubject::Host(_) if !takes => bad(
+                "a host is allowed, here or for once, or denied; this confirm takes no other answer",
+            ),
+            ConfirmSubject::Host(_) if has_more => bad("a host has nothing to edit or to fill in"),
+            ConfirmSubject::Host(_) => self.answer_host(&open, answering).await,
             ConfirmSubject::Call(_)
             | ConfirmSubject::Command(_)
             | ConfirmSubject::Form(_)
@@ -71,7 +77,7 @@ impl Conversation {
     pub(crate) async fn end_aside(&mut self, open: &OpenConfirm, fate: ConfirmFate) {
         let end = open.unanswered(fate, clock::now());
         let fact = UncommittedFact {
-            turn: None,
+            turn: run_of(open),
             by: None,
             event: Event::ConfirmResolved(Box::new(end)),
         };

@@ -515,6 +515,7 @@ impl Conversation {
             if let Event::ConfirmResolved(resolution) = &record.event {
                 noted = true;
                 self.end_trial(resolution);
+                self.settle_host(resolution);
                 self.services.pending.remove(resolution.confirm);
             }
         }

@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 
 use crate::actor::{ActorStart, Conversation, TaskOutcome, failed};
 use crate::questions::elicitation::ElicitNews;
+use crate::questions::hosts::HostNews;
 use crate::requests::ActorRequest;
 use crate::turns::active_turn::ActiveTurn;
 use crate::turns::{call, turn_tasks};
@@ -34,6 +35,7 @@ pub(crate) enum ActorAction {
     /// The run has worked for as long as it may.
     TimeIsOver,
     Form(ElicitNews),
+    Host(HostNews),
     /// The transcript has waited long enough for a question.
     Cooled,
     /// Nobody has wanted anything for a while.
@@ -68,6 +70,7 @@ impl Conversation {
                 ActorAction::Expired => self.expire_open().await,
                 ActorAction::TimeIsOver => self.time_is_over().await,
                 ActorAction::Form(news) => self.take_news(news).await,
+                ActorAction::Host(news) => self.take_host_news(news).await,
                 // The transcript is let go of before the next wait, above.
                 ActorAction::Cooled => {}
                 ActorAction::Idle => {
@@ -108,6 +111,7 @@ impl Conversation {
                 Err(_aborted) => ActorAction::Idle,
             },
             news = self.forms.next(), if retry_at.is_none() => ActorAction::Form(news),
+            news = self.hosts.next(), if retry_at.is_none() => ActorAction::Host(news),
             () = sleep_until(cools_at.unwrap_or_else(Instant::now)), if cools_at.is_some() => ActorAction::Cooled,
             request = self.mailbox.recv() => request.map_or(ActorAction::Stop, ActorAction::Request),
             () = idle(&self.publisher, idle_in), if idle_for_now => ActorAction::Idle,

@@ -167,12 +167,18 @@ impl Conversation {
 
     /// Everybody who follows sees from here on what it prints.
     pub(crate) fn begin_command(
-        &self,
+        &mut self,
         turn: Option<TurnId>,
         call: &str,
         run: ApprovedCommand,
         token: CancellationToken,
     ) -> BegunCommand {
+        let in_layers = run.setting.held_by.layers().is_some();
+        let layers = turn.filter(|_| in_layers).map(|it| RunRoom {
+            room: self.services.trials.clone(),
+            changes: of_run(it),
+            reach: self.network_for(&run.command, Some(it)),
+        });
         let printing = CommandPrinting::new(call, turn, self.state.last_seq);
         self.publisher.begin_printing(printing.clone());
         let policy = self.services.policy.borrow();
@@ -181,11 +187,6 @@ impl Conversation {
             previous: self.state.shell.previous_cwd.as_deref(),
             home: run.setting.home(),
         };
-        let in_layers = run.setting.held_by.layers().is_some();
-        let layers = turn.filter(|_| in_layers).map(|it| RunRoom {
-            room: self.services.trials.clone(),
-            changes: of_run(it),
-        });
         BegunCommand {
             layers,
             moves: change_directory::target(&run.command, from),

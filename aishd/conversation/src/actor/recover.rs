@@ -45,6 +45,7 @@ impl Conversation {
         self.budget.begin(&self.state);
         let waits = self.resume();
         let mut facts = self.own_left();
+        facts.extend(self.hosts_left());
         if !waits {
             let paid = self.interrupted_request(partial.as_ref()).await;
             // A run stands still until a person says that it goes on; everything else ends.

@@ -153,10 +153,12 @@ impl Conversation {
     }
 
     fn ask_about(&self, turn: TurnId, goal: String, changed: ChangeSummary) -> Event {
+        let hosts = self.state.hosts_of(turn);
         let subject = ChangesSubject {
             turn,
             goal,
             changed,
+            network: hosts.map(|it| it.used.clone()).unwrap_or_default(),
         };
         Event::ConfirmRequested(Box::new(subject.confirm(self.next_confirm())))
     }

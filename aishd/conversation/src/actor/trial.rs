@@ -103,6 +103,7 @@ impl Conversation {
         }
         let confirm = Confirm::clone(confirm);
         let limits = CommandLimits::of(&self.services.policy.borrow());
+        let reach = self.network_for(&command, None);
         let token = self.services.stopping.child_token();
         self.trial = Some(RunningTrial {
             confirm: confirm.id,
@@ -124,7 +125,8 @@ impl Conversation {
             let ended = match made {
                 Ok(trial) => {
                     let changes = trial.id;
-                    let tried = tools.try_command(&command, &setting, limits, &token, trial);
+                    let within = (trial, reach);
+                    let tried = tools.try_command(&command, &setting, limits, &token, within);
                     tried.await.map(|(ended, changed)| TrialEnd {
                         changes,
                         command,
@@ -325,7 +327,7 @@ fn keep(room: &TrialRoom, order: &KeepOrder, conversation: ConversationId) -> Co
                 ("only this of it", order.only.join(", "))
             };
             format!(
-                "[aish] it ran in a copy of the files first, without the network and without keys; a person looked at what it changed and kept {what}{but}: {which}"
+                "[aish] it ran in a copy of the files first, without keys and with no network but the hosts that were allowed; a person looked at what it changed and kept {what}{but}: {which}"
             )
         }
         Err(error @ ChangeFailure::Unfinished(_)) => format!("[aish] {error}"),
@@ -350,6 +352,7 @@ fn keep(room: &TrialRoom, order: &KeepOrder, conversation: ConversationId) -> Co
         ran_in: tried.cwd,
         within: BoundaryFailure::None,
         moved: None,
+        network: tried.network,
     }
 }
 

@@ -65,6 +65,7 @@ impl TrialEnd {
             kept: ended.kept.map(|it| it.store(&mut events)),
             cwd: ended.ran_in,
             changed: self.changed,
+            network: ended.network,
             by,
         };
         (tried, events)

@@ -4,13 +4,13 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::place::{Host, LIMIT, Place, counts, echo, head, patterns, rest, settings};
 use crate::questions::Questions;
 use crate::{
-    EgressSettings, HostAnswer, HostPort, HostScheme, OpenQuestion, QuestionSettings, Refusal,
-    Upstream, UpstreamProxy,
+    EgressSettings, HostAnswer, HostPort, HostRules, HostScheme, OpenQuestion, QuestionSettings,
+    Refusal, Upstream, UpstreamProxy,
 };
 
 /// A proxy with somebody to ask.
@@ -89,11 +89,13 @@ fn connections_to_one_host_wait_for_one_question() {
 #[tokio::test]
 async fn who_wants_the_same_joins_until_there_is_an_answer() {
     let (asked, mut receiver) = mpsc::channel(1);
-    let questions = Questions::new(QuestionSettings {
+    let (rules, _followed) = watch::channel(HostRules::default());
+    let settings = QuestionSettings {
         asked,
         most_open: 2,
         deadline: LONG,
-    });
+    };
+    let questions = Questions::new(settings, rules);
     let wait =
         |it: &str| questions.wait(&HostPort::parse(it, Some(443)).unwrap(), HostScheme::Tunnel);
     let first = wait("a.example").unwrap();
@@ -240,4 +242,37 @@ fn there_are_only_so_many_questions() {
         .unwrap()
         .1;
     assert_eq!(Some(&1), third.refusals.get(&Refusal::TooManyQuestions));
+}
+
+/// An answer for good is one for those who come later too, and says why to those who waited.
+#[test]
+fn what_is_settled_is_not_asked_again() {
+    let host = Host::echo();
+    let target = format!("origin.example:{}", host.port());
+    for (answer, waits, later) in [
+        (
+            HostAnswer::Deny,
+            "is not allowed for this command\r\n",
+            "is not allowed for this command\r\n",
+        ),
+        (
+            HostAnswer::Unanswered,
+            "nobody answered in time\r\n",
+            "is not allowed for this command\r\n",
+        ),
+        // Who answered saw a name, and it leads here.
+        (
+            HostAnswer::Allow,
+            "is at a private address",
+            "is at a private address",
+        ),
+    ] {
+        let mut asking = Asking::new(8, LONG);
+        let mut waiting = asking.wants(&target);
+        asking.question().settle(answer);
+        assert!(head(&mut waiting).contains(waits), "{answer:?}");
+        let mut second = asking.wants(&target);
+        assert!(head(&mut second).contains(later), "{answer:?}");
+        assert!(asking.questions.try_recv().is_err(), "{answer:?}");
+    }
 }

@@ -64,6 +64,7 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
             subject: DecisionSubject::named(TOOL, tried.digest),
             changed: tried.changed.count,
             ok: tried.ending.is_success(),
+            network: tried.network.clone(),
         },
         Event::ChangesSettled(settled) => AuditFact::ChangesSettled {
             outcome: settled.outcome,
@@ -205,6 +206,10 @@ fn confirm_fact(confirm: &Confirm) -> AuditFact {
             confirm: confirm.id,
             changed: subject.changed.count,
         },
+        ConfirmSubject::Host(subject) => AuditFact::HostAsked {
+            confirm: confirm.id,
+            host: subject.host.clone(),
+        },
     }
 }
 
@@ -258,6 +263,7 @@ fn ended(before: &ConversationState, event: &Event) -> Option<AuditFact> {
             call: CallMark::of(call),
             subject: started(before, call),
             outcome: outcome(*ok, kept.map_or(content.len() as u64, |it| it.bytes), *ms),
+            network: None,
         },
     })
 }
@@ -280,6 +286,7 @@ fn command_ended(before: &ConversationState, event: &Event) -> Option<AuditFact>
         ms,
         denial,
         refused,
+        network,
         ..
     } = event
     else {
@@ -291,6 +298,7 @@ fn command_ended(before: &ConversationState, event: &Event) -> Option<AuditFact>
             call: CallMark::of(call),
             subject: started(before, call),
             outcome: outcome(ending.is_success(), *bytes, *ms),
+            network: network.clone(),
         },
     })
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Confirm, ConfirmSubject, Decision};
+use crate::network::NetworkUse;
 use crate::run_changes::of_run;
 use crate::tool::ContentDigest;
 use crate::tried::ChangeSummary;
@@ -21,6 +22,9 @@ pub struct ChangesSubject {
     pub turn: TurnId,
     pub goal: String,
     pub changed: ChangeSummary,
+    /// The hosts that its commands reached, and that they were refused.
+    #[serde(default, skip_serializing_if = "NetworkUse::is_empty")]
+    pub network: NetworkUse,
 }
 
 impl ChangesSubject {

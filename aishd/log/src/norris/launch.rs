@@ -117,8 +117,8 @@ once more as it is, and a person is asked."
             }
             RunHold::Layers => {
                 "Commands that no person was asked about run in a copy of the files: later ones see what earlier ones changed, \
-nobody else does, and a person looks at all changes after the end and keeps or drops them. They reach no network and no keys. One \
-that failed because of that is proposed once more as it is, and a person is asked; allowed, it runs on the files as they are, \
+nobody else does, and a person looks at all changes after the end and keeps or drops them. They reach no keys, and of the network \
+only hosts by name through the proxy of HTTP_PROXY, where a rule or a person allows it. One that failed because of that is proposed once more as it is, and a person is asked; allowed, it runs on the files as they are, \
 without the changes of the copy."
             }
         };

@@ -4,6 +4,7 @@ use aish_proto::id::{ConfirmId, Seq, TurnId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ConversationState;
+use super::hosts::WantedHost;
 use crate::confirm::{Confirm, ConfirmFate, ConfirmSubject, Resolution};
 use crate::event::Record;
 use crate::level_request::LevelStep;
@@ -39,6 +40,8 @@ pub enum AsideSubject {
     Memory,
     /// What this run changed.
     Changes(TurnId),
+    /// Whether this host may be reached.
+    Host(WantedHost),
 }
 
 impl OpenConfirm {
@@ -54,6 +57,10 @@ impl OpenConfirm {
                 ConfirmSubject::Level(subject) => Some(AsideSubject::Level(subject.step.clone())),
                 ConfirmSubject::Memory(_) => Some(AsideSubject::Memory),
                 ConfirmSubject::Changes(subject) => Some(AsideSubject::Changes(subject.turn)),
+                ConfirmSubject::Host(subject) => Some(AsideSubject::Host(WantedHost {
+                    host: subject.host.clone(),
+                    run: subject.run,
+                })),
                 ConfirmSubject::Call(_)
                 | ConfirmSubject::Command(_)
                 | ConfirmSubject::Form(_)
@@ -67,7 +74,8 @@ impl OpenConfirm {
     pub fn level(&self) -> Option<&LevelStep> {
         match &self.aside {
             Some(AsideSubject::Level(step)) => Some(step),
-            Some(AsideSubject::Memory | AsideSubject::Changes(_)) | None => None,
+            Some(AsideSubject::Memory | AsideSubject::Changes(_) | AsideSubject::Host(_))
+            | None => None,
         }
     }
 

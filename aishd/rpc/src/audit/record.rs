@@ -46,7 +46,8 @@ pub(super) fn decided(told: &What) -> Option<AuditDecision> {
         What::ConfirmRequested { .. }
         | What::RaiseRequested { .. }
         | What::MemoryProposed { .. }
-        | What::ChangesProposed { .. } => Some(AuditDecision::Ask),
+        | What::ChangesProposed { .. }
+        | What::HostAsked { .. } => Some(AuditDecision::Ask),
         What::ConfirmResolved { fate, .. } => Some(match fate {
             ConfirmFate::Allowed => AuditDecision::Allow,
             ConfirmFate::Denied => AuditDecision::Deny,
@@ -99,6 +100,7 @@ pub(super) fn record(it: AuditedRecord, redactor: &Redactor) -> AuditRecord {
         model: None,
         added: vec![],
         removed: vec![],
+        network: None,
         arguments: arguments.map(|it| shortened(&redactor.redact(&it))),
         hash: sealed.hash.to_string(),
     };
@@ -179,6 +181,11 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             record.because = Some(format!("{changed} changed by a run in layers"));
             AuditKind::ConfirmRequested
         }
+        What::HostAsked { confirm, host } => {
+            record.confirm = Some(confirm);
+            record.because = Some(format!("a command in layers wants {host}"));
+            AuditKind::ConfirmRequested
+        }
         What::ChangesSettled {
             outcome,
             kept,
@@ -214,8 +221,10 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             confirm,
             changed,
             ok,
+            network,
             subject: _,
         } => {
+            record.network = network.and_then(|it| crate::tried::network(*it));
             record.confirm = Some(confirm);
             record.because = Some(format!("{changed} changed in layers"));
             record.outcome = Some(if ok {
@@ -236,7 +245,13 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             record.confirm = confirm;
             AuditKind::CallStarted
         }
-        What::CallEnded { call, outcome, .. } => {
+        What::CallEnded {
+            call,
+            outcome,
+            network,
+            ..
+        } => {
+            record.network = network.and_then(|it| crate::tried::network(*it));
             record.call = Some(call.0);
             ended(record, outcome);
             AuditKind::CallEnded
@@ -289,6 +304,11 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             let by = format!("{profile}, by namespaces, a filter of system calls{second}");
             record.because = Some(by);
             AuditKind::ProgramHeld
+        }
+        What::ProgramReached { provider, network } => {
+            record.provider = provider.map(|it| it.to_string());
+            record.network = crate::tried::network(*network);
+            AuditKind::ProgramReached
         }
         What::AutoApproveSet {
             patterns,

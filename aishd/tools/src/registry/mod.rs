@@ -18,7 +18,7 @@ use aishd_mcp_messages::variable_expansion::expand;
 use aishd_process::Children;
 use aishd_process::child::Child;
 use aishd_process::spec::{self, ChildSpec, StandardStream};
-use aishd_profile::{OWN_TEMPORARY, ProfileGround, ProfileWish};
+use aishd_profile::{HeldChild, OWN_TEMPORARY, ProfileGround, ProfileWish};
 use aishd_rules::registry::{
     CallDirectory, Capability, Manifest, ManifestProgram, ScriptNeeds, ScriptRuntime,
 };
@@ -216,6 +216,7 @@ impl ManifestRunner {
             roots: &roots,
             write: &manifest.write,
             programs: script.as_slice(),
+            hosts: Some(&manifest.hosts),
             provider: Some(&manifest.name),
         };
         let running = self.printed((spec, wish), question, limit, within);
@@ -376,7 +377,7 @@ impl ManifestRunner {
             ..spec
         };
         let spawned = self.0.profiles.spawn(spec, wish).await;
-        let mut child = spawned.map_err(|error| {
+        let HeldChild { mut child, network } = spawned.map_err(|error| {
             let source = std::error::Error::source(&error).map(|it| format!(": {it}"));
             let hint = error.hint().map(|it| format!("; in its manifest: {it}"));
             let [source, hint] = [source, hint].map(Option::unwrap_or_default);
@@ -391,6 +392,7 @@ impl ManifestRunner {
         };
         // Nothing of it is left when its answer is told.
         child.end(Duration::ZERO).await;
+        drop(network);
         let HeardOutput { bytes, said } = heard;
         Ok((ProgramOutput { bytes, ended }, said))
     }

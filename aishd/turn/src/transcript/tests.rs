@@ -123,6 +123,7 @@ fn record(seq: u64, line: &str) -> Record {
                 "fed" => OutputUse::AtOnce,
                 _ => OutputUse::Never,
             },
+            network: None,
         },
         ["end"] => finished(StopReason::End, None),
         ["merged", into] => finished(StopReason::End, Some(turn(into))),

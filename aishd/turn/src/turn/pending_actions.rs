@@ -59,6 +59,7 @@ impl OwedReplies {
                 denial,
                 refused,
                 given,
+                network: None,
             },
         }
     }
@@ -98,6 +99,7 @@ pub fn unfinished_command(
         denial: None,
         refused: None,
         given,
+        network: None,
     }
 }
 

@@ -482,6 +482,7 @@ pub fn finish(proposed: &ProposedLine, ended: CommandResult, given: OutputUse, s
         within: _,
         ran_in,
         moved,
+        network,
     } = ended;
     step.events
         .extend(moved.map(|(from, cwd)| Event::CwdChanged { cwd, from }));
@@ -498,6 +499,7 @@ pub fn finish(proposed: &ProposedLine, ended: CommandResult, given: OutputUse, s
         denial: None,
         refused: None,
         given,
+        network,
     });
 }
 

@@ -76,6 +76,7 @@ pub(super) fn parse(line: &str) -> TurnInput {
                 within: BoundaryFailure::None,
                 ran_in: "/w".to_owned(),
                 moved: (output == "moves").then(|| ("/w".to_owned(), "/v".to_owned())),
+                network: None,
             }),
         },
         ["length", id, text] => {
