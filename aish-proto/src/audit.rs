@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answerer::Answerer;
 use crate::confirm::{Decision, Denial};
-use crate::id::{ClientId, ConfirmId, ConversationId, Seq, TurnId};
+use crate::id::{ChangesId, ClientId, ConfirmId, ConversationId, Seq, TurnId};
 use crate::method::methods;
 
 methods! {
@@ -94,6 +94,9 @@ pub struct AuditRecord {
     pub denied: Option<Denial>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<ConfirmId>,
+    /// The keep that was to be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesId>,
     /// What a person answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Decision>,
@@ -155,6 +158,8 @@ pub enum AuditKind {
     CommandTried,
     /// What a run changed in layers is real, or gone; `because` says which, and how much.
     ChangesSettled,
+    /// Somebody wanted what was kept to be taken back, `changes`; `outcome` and `because` say whether it was, and how much.
+    ChangesUndone,
     CallStarted,
     CallEnded,
     /// It never began.

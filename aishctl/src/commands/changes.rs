@@ -9,8 +9,7 @@ use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::question::tried::safe_diff;
-use crate::render::table;
+use crate::render::{difference, table};
 use crate::safe;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -19,7 +18,12 @@ pub enum ChangesCommand {
     #[command(alias = "list")]
     Ls,
     /// What a trial would change, while its question waits
-    Diff { id: ChangesId },
+    Diff {
+        id: ChangesId,
+        /// Straight to the terminal
+        #[arg(long)]
+        no_pager: bool,
+    },
 }
 
 pub async fn run(context: &CommandContext, command: Option<&ChangesCommand>) -> PrintResult {
@@ -34,9 +38,10 @@ pub async fn run(context: &CommandContext, command: Option<&ChangesCommand>) -> 
                 table::columns(&["id", "kept", "question", "files"], &rows)
             })
         }
-        Some(ChangesCommand::Diff { id }) => {
+        Some(ChangesCommand::Diff { id, .. }) => {
             let result = context.call::<Diff>(ChangesParams { changes: *id }).await?;
-            context.print(&result, || safe_diff(&result.diff))
+            let printed = context.print(&result, || difference::safe(&result.diff))?;
+            Ok(printed.difference())
         }
     }
 }

@@ -4,7 +4,9 @@ use aish_proto::changes::{
     ChangesDiffResult, ChangesListResult, ChangesParams, Diff, KeptChanges, List, Undo, UndoResult,
 };
 use aish_proto::error::ErrorKind;
+use aish_proto::id::ChangesId;
 use aish_proto::method::Empty;
+use aishd_log::audit::{AuditDraft, AuditFact, UndoOutcome};
 use aishd_platform::clock;
 use aishd_tools::trial::{ChangeFailure, TrialRoom};
 use jsonrpsee::RpcModule;
@@ -42,9 +44,25 @@ async fn diff(call: MethodCall<Diff>) -> Result<ChangesDiffResult, MethodError> 
 async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
     let ChangesParams { changes } = call.params;
     let by = call.connection.person();
-    let undone = look(&call.server, move |room| Ok(room.undo(changes))).await?;
+    let undone = look(&call.server, move |room| {
+        let kept = room.kept()?;
+        let about = kept.into_iter().find(|it| it.changes == changes);
+        Ok((about, room.undo(changes)))
+    });
+    let (kept, undone) = undone.await?;
+    // Of what was never kept there is nothing to tell.
+    if let Some(kept) = kept {
+        let draft = AuditDraft {
+            conversation: kept.about.and_then(|it| it.conversation),
+            by: Some(by.clone()),
+            ..AuditDraft::outside_conversation(clock::now(), told(changes, &undone))
+        };
+        if let Err(error) = call.server.directory.record(draft).await {
+            tracing::error!(%changes, %error, "an undo is not in the audit trail");
+        }
+    }
     match undone {
-        Ok(()) => {
+        Ok(_paths) => {
             tracing::info!(%changes, by = by.name, "what was kept is undone");
             Ok(UndoResult { changes })
         }
@@ -59,6 +77,20 @@ async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
         Err(ChangeFailure::Other(why)) => {
             Err(MethodError::new(ErrorKind::NotFound, why).hint("aishctl changes"))
         }
+    }
+}
+
+fn told(changes: ChangesId, undone: &Result<u64, ChangeFailure>) -> AuditFact {
+    let (outcome, paths) = match undone {
+        Ok(paths) => (UndoOutcome::Undone, Some(*paths)),
+        Err(ChangeFailure::Conflicts(paths)) => (UndoOutcome::Conflict, Some(paths.len() as u64)),
+        Err(ChangeFailure::Unfinished(_)) => (UndoOutcome::Unfinished, None),
+        Err(ChangeFailure::Other(_)) => (UndoOutcome::Failed, None),
+    };
+    AuditFact::ChangesUndone {
+        changes,
+        outcome,
+        paths,
     }
 }
 

@@ -11,6 +11,7 @@ use aishd_platform::clock;
 use aishd_process::contained::Containment;
 use aishd_rules::command_setting::CommandSetting;
 
+use super::layer_watch::LayerWatch;
 use super::told::summary;
 use super::{ChangeFailure, KeepReport, KeptAbout, TrialRoom, text};
 
@@ -142,6 +143,11 @@ pub(super) const IN_USE: &str =
     "a command of the run writes there now; ask again when it has ended";
 
 impl RunStep {
+    /// Looks after the room that the layers take.
+    pub(crate) fn watch(&self, most: u64) -> Result<LayerWatch, String> {
+        LayerWatch::begin(&self.room.0.weights, self.id, &self.set, most)
+    }
+
     /// To be called when nothing of the command runs any more.
     pub(crate) fn end(self) -> Result<(), String> {
         let sealed = self.set.seal();
