@@ -375,7 +375,7 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             .hear_to_the_end(child, command, limits, cancel, begun, watching)
             .await;
         if ending.is_some() && full.is_none() {
-            let looked = tokio::task::spawn_blocking(move || at_end.is_full_at_end());
+            let looked = tokio::task::spawn_blocking(move || at_end.full_at_end());
             full = looked.await.ok().flatten();
         }
         let ending = ending.map(|it| full.as_ref().map_or(it, |_| CommandEnding::Full));

@@ -94,7 +94,7 @@ impl LayerWatch {
     }
 
     /// The same when the command has ended: much can be written between two looks.
-    pub(crate) fn is_full_at_end(mut self) -> Option<String> {
+    pub(crate) fn full_at_end(mut self) -> Option<String> {
         let (free, _lack) = self.disk();
         self.weigh(free)
     }
