@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::answerer::Answerer;
 use crate::confirm::{Decision, Denial};
 use crate::hosts::NetworkUse;
-use crate::id::{ClientId, ConfirmId, ConversationId, Seq, TurnId};
+use crate::id::{ChangesId, ClientId, ConfirmId, ConversationId, Seq, TurnId};
 use crate::method::methods;
 
 methods! {
@@ -95,6 +95,9 @@ pub struct AuditRecord {
     pub denied: Option<Denial>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<ConfirmId>,
+    /// The keep that was to be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesId>,
     /// What a person answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Decision>,
@@ -161,6 +164,8 @@ pub enum AuditKind {
     ChangesSettled,
     /// What a run has changed so far is kept or dropped while it goes on: ordered, done, or failed.
     ChangesPart,
+    /// Somebody wanted what was kept to be taken back, `changes`; `outcome` and `because` say whether it was, and how much.
+    ChangesUndone,
     CallStarted,
     CallEnded,
     /// It never began.

@@ -101,6 +101,8 @@ pub enum ShellEnding {
     TimedOut,
     /// It printed more than it may, and was ended.
     Cut,
+    /// What it wrote in layers over the files took more room than it may, and it was ended.
+    Full,
     /// Somebody ended it.
     Cancelled,
     /// The daemon ended while it ran: nobody knows what it did. It is not run again.
@@ -133,6 +135,26 @@ pub struct CommandAsked {
     /// Why it may be destructive. Then it can be allowed once at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dangers: Vec<String>,
+    /// What else its text says that it does, and a person may want to know: that it reaches the network, or runs code that
+    /// is not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<String>,
+    /// What holds other commands of the run; once somebody agrees to its text, this one runs outside of that. Absent: no run
+    /// wants it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<RunHolding>,
+}
+
+/// What the kernel holds those commands of a run to that no person has agreed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RunHolding {
+    /// They change nothing that stays.
+    Reads,
+    /// They change the directories of the conversation, and nothing else.
+    Workspace,
+    /// They work in layers over the files: what they change is a proposal.
+    Try,
 }
 
 /// One simple command of it.

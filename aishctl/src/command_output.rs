@@ -11,8 +11,17 @@ use crate::safe;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandOutput {
     pub text: String,
-    pub json: bool,
+    pub kind: OutputKind,
     pub exit: Exit,
+}
+
+/// What the text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputKind {
+    People,
+    Json,
+    /// What changes would do to files, which has colours of its own where there are any.
+    Difference,
 }
 
 /// How a command ends that prints once.
@@ -22,17 +31,30 @@ impl CommandOutput {
     pub fn text(text: String) -> Self {
         Self {
             text,
-            json: false,
+            kind: OutputKind::People,
             exit: Exit::DONE,
         }
     }
 
-    /// The text as it may reach stdout.
+    pub fn is_json(&self) -> bool {
+        self.kind == OutputKind::Json
+    }
+
+    /// The same text as a difference, where it is for people.
+    pub fn difference(self) -> Self {
+        let kind = match self.kind {
+            OutputKind::People | OutputKind::Difference => OutputKind::Difference,
+            OutputKind::Json => OutputKind::Json,
+        };
+        Self { kind, ..self }
+    }
+
+    /// The text as it may reach stdout, without a colour.
     pub fn render(&self, terminal: bool) -> String {
-        match (self.json, terminal) {
-            (true, true) => safe::json(&self.text),
-            (true, false) => safe::json_pipe(&self.text).into_owned(),
-            (false, _) => safe::screen(&self.text),
+        match (self.kind, terminal) {
+            (OutputKind::Json, true) => safe::json(&self.text),
+            (OutputKind::Json, false) => safe::json_pipe(&self.text).into_owned(),
+            (OutputKind::People | OutputKind::Difference, _) => safe::screen(&self.text),
         }
     }
 }
@@ -51,7 +73,7 @@ pub fn print<T: Serialize>(
     text.push('\n');
     Ok(CommandOutput {
         text,
-        json: true,
+        kind: OutputKind::Json,
         exit: Exit::DONE,
     })
 }

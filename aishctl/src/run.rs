@@ -18,7 +18,8 @@ use crate::attach::{self, WindowOptions};
 use crate::attach_args::AttachArgs;
 use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
 use crate::client::service::{self, ServiceCommand};
-use crate::command_output::PrintResult;
+use crate::command_output::{OutputKind, PrintResult};
+use crate::commands::changes::ChangesCommand;
 use crate::commands::command_context::CommandContext;
 use crate::commands::confirm::{ConfirmCommand, watch};
 use crate::commands::conversation::ConversationCommand;
@@ -37,7 +38,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway;
 use crate::parse::{ProgramName, parse};
+use crate::render::difference;
 use crate::render::markdown::Painter;
+use crate::render::notice;
 use crate::render::output::OutputForm;
 use crate::render::pager::{self, RunningPager};
 use crate::signals::ClientSignals;
@@ -319,8 +322,23 @@ impl AskProgram {
         };
         let printed = context.run(&command).await?;
         let shown = printed.render(self.around.stdout_terminal);
-        let paged =
-            matches!(&command, CtlCommand::Audit(audit) if !audit.no_pager && !printed.json);
+        let around = &self.around;
+        let shown = match printed.kind {
+            OutputKind::Difference
+                if notice::is_coloured(self.global.color, around, around.stdout_terminal) =>
+            {
+                difference::painted(&shown)
+            }
+            OutputKind::People | OutputKind::Json | OutputKind::Difference => shown,
+        };
+        let paged = match &command {
+            CtlCommand::Audit(audit) => !audit.no_pager,
+            CtlCommand::Changes {
+                command: Some(ChangesCommand::Diff { no_pager, .. }),
+            } => !no_pager,
+            _ => false,
+        };
+        let paged = paged && !printed.is_json();
         match paged.then(|| self.pager()).flatten() {
             Some((pager, mut to)) => {
                 // The person may have read enough before the end.

@@ -45,11 +45,15 @@ impl Link {
         Ok(link)
     }
 
-    pub(crate) fn call<M: Method>(&mut self, params: &M::Params) -> anyhow::Result<M::Result> {
+    /// The same without waiting for the reply, which is a line among others then.
+    pub(crate) fn send_call<M: Method>(&mut self, params: &M::Params) -> anyhow::Result<()> {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": M::NAME, "params": params});
-        self.lines
-            .get_mut()
-            .write_all(format!("{call}\n").as_bytes())?;
+        let stream = self.lines.get_mut();
+        Ok(stream.write_all(format!("{call}\n").as_bytes())?)
+    }
+
+    pub(crate) fn call<M: Method>(&mut self, params: &M::Params) -> anyhow::Result<M::Result> {
+        self.send_call::<M>(params)?;
         loop {
             let line = self.line()?;
             let mut reply: Value = serde_json::from_str(&line)?;
@@ -61,7 +65,7 @@ impl Link {
         }
     }
 
-    fn line(&mut self) -> anyhow::Result<String> {
+    pub(crate) fn line(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
         let read = self.lines.read_line(&mut line)?;
         anyhow::ensure!(read > 0, "aishd closed the connection");

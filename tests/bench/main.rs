@@ -22,12 +22,12 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::rows::{Bench, Effort, ask, context, fallback, fanout, history, mcp, start};
+use crate::rows::{Bench, Effort, ask, command, context, fallback, fanout, history, mcp, start};
 use crate::table::Row;
 use crate::upstream::Upstream;
 
 const USAGE: &str = "tests/bench/run [--quick | --smoke | --by-hand] [--rt] [GROUP…]
-groups: ask chunks spaced attached deaf history context mcp fallback start";
+groups: ask chunks spaced attached deaf history context mcp fallback command start";
 
 /// A group of rows that are measured together.
 type Group = (&'static str, fn(&Bench) -> anyhow::Result<Vec<Row>>);
@@ -42,6 +42,7 @@ const GROUPS: &[Group] = &[
     ("context", context::behind_a_budget),
     ("mcp", mcp::ten_servers),
     ("fallback", fallback::gone_round),
+    ("command", command::held),
     ("start", start::ready),
 ];
 

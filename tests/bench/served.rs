@@ -15,7 +15,7 @@ use crate::upstream::Upstream;
 
 /// The models that the bench asks for, by the name that says what they answer.
 const MODELS: &[&str] = &[
-    "n1", "n20", "n200", "n2000", "n20000", "n20-d5", "n400-d5", "n20-d20", "n100-d20",
+    "n1", "n20", "n200", "n2000", "n20000", "n20-d5", "n400-d5", "n20-d20", "n100-d20", "c1",
 ];
 
 /// The folder of one `aishd`: its configuration, its store, its socket.

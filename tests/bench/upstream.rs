@@ -1,7 +1,7 @@
 //! The model's server: it answers as the model's name says and writes down when each byte came and left.
 //!
 //! A name is words with `-` between them: `n2000` chunks, `s32` bytes in each, `d5` milliseconds between them.
-//! Chunk `i` reads `w` and six digits, so that it is found again in any output.
+//! `c1` proposes a command, another one each time. Chunk `i` reads `w` and six digits, so that it is found again in any output.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -147,6 +147,8 @@ struct Plan {
     chunks: usize,
     bytes: usize,
     apart: Duration,
+    /// Of the command that is proposed instead.
+    command: Option<usize>,
 }
 
 /// The model stands at the beginning or at the end of a body: what lies between may be megabytes.
@@ -163,6 +165,7 @@ fn plan(body: &[u8]) -> Plan {
         chunks: 1,
         bytes: 8,
         apart: Duration::ZERO,
+        command: None,
     };
     for word in model.split('-') {
         let Some((key, number)) = word.split_at_checked(1) else {
@@ -172,6 +175,10 @@ fn plan(body: &[u8]) -> Plan {
             ("n", Ok(chunks)) => plan.chunks = chunks,
             ("s", Ok(bytes)) => plan.bytes = bytes,
             ("d", Ok(millis)) => plan.apart = Duration::from_millis(millis as u64),
+            ("c", Ok(_)) => {
+                let said = b"\"role\":\"assistant\"";
+                plan.command = Some(body.windows(said.len()).filter(|it| it == said).count());
+            }
             (_, Ok(_) | Err(_)) => {}
         }
     }
@@ -207,7 +214,11 @@ fn answer(stream: &mut TcpStream, body: &[u8]) -> io::Result<Vec<Instant>> {
             " "
         };
         let dots = ".".repeat(plan.bytes.saturating_sub(8));
-        let data = event(&format!("\"content\":\"w{at:06}{dots}{end}\""), "null");
+        let text = match plan.command {
+            Some(number) => format!("CMD: : {number}"),
+            None => format!("w{at:06}{dots}{end}"),
+        };
+        let data = event(&format!("\"content\":\"{text}\""), "null");
         let due = began + plan.apart * u32::try_from(at).unwrap_or(u32::MAX);
         thread::sleep(due.saturating_duration_since(Instant::now()));
         chunks.push(Instant::now());

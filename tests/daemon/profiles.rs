@@ -257,7 +257,7 @@ fn a_place_that_write_names_has_to_be_there() {
 }
 
 /// A tool with a capability of each level, which runs `tool.sh`.
-fn tools(more: &str) -> World {
+pub(crate) fn tools(more: &str) -> World {
     let world = World::new();
     world.write("home/.ssh/key", KEY);
     world.write("work/text", "text\n");
@@ -275,7 +275,7 @@ fn tools(more: &str) -> World {
 }
 
 /// Says what it could do, a letter each: read here, write here, write at home, see the key, write a temporary file.
-const SCRIPT: &str = "\
+pub(crate) const SCRIPT: &str = "\
 can=; try() { name=$1; shift; \"$@\" >/dev/null 2>&1 && can=$can$name; }
 try r cat text
 try w touch \"made-$AISH_CAPABILITY\"
@@ -286,14 +286,17 @@ rm -f \"${TMPDIR:-/tmp}/own\"
 echo \"\\\"$can\\\"\"
 ";
 
-fn ready(world: &World, daemon: aish_testkit::daemon::DaemonBuilder<'_>) -> (Daemon, Client) {
+pub(crate) fn ready(
+    world: &World,
+    daemon: aish_testkit::daemon::DaemonBuilder<'_>,
+) -> (Daemon, Client) {
     let daemon = daemon.spawn();
     let client = world.client();
     until_true("the manifests", || client.done::<Reload>(Empty {}).read > 0);
     (daemon, client)
 }
 
-fn call(world: &World, client: &Client, level: u8) -> String {
+pub(crate) fn call(world: &World, client: &Client, level: u8) -> String {
     let created = client.done::<Create>(ConversationCreateParams {
         title: None,
         model: None,

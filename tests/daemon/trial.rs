@@ -42,7 +42,7 @@ fn read(scene: &Scene, name: &str) -> Option<String> {
 }
 
 /// Nothing is tried where the kernel does not hold it, and that is said.
-fn try_it(client: &Client, confirm: &ConfirmRecord) -> Option<CommandTried> {
+pub(crate) fn try_it(client: &Client, confirm: &ConfirmRecord) -> Option<CommandTried> {
     let params = TryParams {
         confirm: confirm.request.confirm,
         digest: confirm.request.digest.clone(),
@@ -61,14 +61,14 @@ fn try_it(client: &Client, confirm: &ConfirmRecord) -> Option<CommandTried> {
     Some(tried.unwrap().tried)
 }
 
-fn keep(confirm: &ConfirmRecord, tried: &CommandTried) -> AnswerParams {
+pub(crate) fn keep(confirm: &ConfirmRecord, tried: &CommandTried) -> AnswerParams {
     AnswerParams {
         changes: Some(tried.changes),
         ..with(confirm, Decision::Keep)
     }
 }
 
-fn end(
+pub(crate) fn end(
     client: &Client,
     follow: &mut Follow,
     confirm: &ConfirmRecord,

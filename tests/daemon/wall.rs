@@ -20,7 +20,7 @@ use aishd_rules::command_setting::{CommandHold, CommandSetting};
 use aishd_tools::contained_command::{remove, wall};
 
 /// Nobody's files but those that a test gives it.
-const ORDINARY: u32 = 65_534;
+pub(crate) const ORDINARY: u32 = 65_534;
 
 /// Who a program runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ pub mod client;
 pub mod daemon;
 pub mod disk;
 pub mod document;
+pub mod escapes;
 pub mod follow;
 pub mod fuzz;
 mod panics;

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use super::look::WindowLook;
 use super::ui::UserInterface;
+use crate::command_output::{CommandOutput, OutputKind};
 use crate::failure::Failure;
-use crate::render::notice;
 use crate::render::rows::{RowAsker, SafeRow};
+use crate::render::{difference, notice};
 use crate::safe;
 
 /// Rows of one question that a person is shown; more is somebody's paste.
@@ -120,10 +121,14 @@ impl<U: UserInterface> Display<U> {
 
     /// What a command printed. A person gets as much as can be read; what is left out stands first, where the text is
     /// a transcript and its end matters.
-    pub(super) async fn print(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) async fn print(&mut self, printed: &CommandOutput) -> Result<(), Failure> {
+        let text = printed.render(true);
+        if printed.kind == OutputKind::Difference {
+            return self.print_difference(&text).await;
+        }
         let rows = text.lines().count();
         if self.ui.columns().is_none() || rows <= COMMAND_ROWS {
-            return self.ui.show(text.to_owned()).await;
+            return self.ui.show(text).await;
         }
         let left_out = rows - COMMAND_ROWS;
         self.print_notice(&format!(
@@ -136,6 +141,29 @@ impl<U: UserInterface> Display<U> {
             .flat_map(|it| [it, "\n"])
             .collect();
         self.ui.show(last).await
+    }
+
+    /// Of changes the beginning: it says which files they are of.
+    async fn print_difference(&mut self, text: &str) -> Result<(), Failure> {
+        let (begin, more) = difference::beginning(text);
+        if self.ui.columns().is_none() || more == 0 {
+            return self.show_difference(text).await;
+        }
+        self.show_difference(begin).await?;
+        self.print_notice(&format!(
+            "{more} rows more are left out; the same command of aishctl prints them all"
+        ))
+        .await
+    }
+
+    /// A safe difference, as it is laid out, in its colours where there are any.
+    pub(super) async fn show_difference(&mut self, diff: &str) -> Result<(), Failure> {
+        let text = if self.look.is_colored() {
+            difference::painted(diff)
+        } else {
+            diff.to_owned()
+        };
+        self.ui.show(text).await
     }
 
     /// Whether this question is the oldest of those that stand on the screen.

@@ -18,7 +18,7 @@ mod user_commands;
 use std::collections::VecDeque;
 
 use aish_proto::attach::{AttachResult, Cursor};
-use aish_proto::changes::ChangesDiffResult;
+use aish_proto::changes::{ChangesDiffResult, ChangesParams};
 use aish_proto::confirm::{AnswerResult, Decision};
 use aish_proto::event::{ClientEvent, ConfirmRequested, Event};
 use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
@@ -92,7 +92,7 @@ enum CompletedCall {
     /// The command of this confirm was tried, or not.
     Tried(ConfirmId, Result<(), RpcCallError>),
     /// The difference that a trial would make.
-    Diff(Result<ChangesDiffResult, RpcCallError>),
+    Diff(ChangesParams, Result<ChangesDiffResult, RpcCallError>),
     /// A command of this window's person was begun, or not.
     Ran(String, Result<RunResult, RpcCallError>),
     Quiet(Result<(), RpcCallError>),
@@ -445,7 +445,7 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             CompletedCall::Sent(conversation, sent) => self.delivered(conversation, sent).await,
             CompletedCall::Again(conversation, sent) => self.sent(conversation, sent).await,
-            CompletedCall::Printed(Ok(printed)) => self.display.print(&printed.render(true)).await,
+            CompletedCall::Printed(Ok(printed)) => self.display.print(&printed).await,
             CompletedCall::Printed(Err(failure)) => self.display.refuse(&failure).await,
             CompletedCall::Switched(found) => self.switched(found).await,
             CompletedCall::Named(names, default_model) => {
@@ -459,7 +459,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.on_answer_result(number, decision, result).await
             }
             CompletedCall::Tried(confirm, result) => self.tried(confirm, result).await,
-            CompletedCall::Diff(result) => self.diffed(result).await,
+            CompletedCall::Diff(params, result) => self.diffed(params, result).await,
             CompletedCall::Ran(command, Ok(taken)) => {
                 if self.own.on_result(command, Some(taken)) {
                     let text = "it begins when the commands before it have ended";

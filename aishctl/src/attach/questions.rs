@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-use aish_proto::changes::{ChangesDiffResult, Diff};
+use aish_proto::changes::{ChangesDiffResult, ChangesParams, Diff};
 use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision, Try};
 use aish_proto::event::{ClientEvent, CommandTried, ConfirmRequested, Event};
 use aish_proto::id::ConfirmId;
@@ -18,10 +18,10 @@ use crate::client::connect::RpcCallError;
 use crate::client::editor::{self, ArgumentDraft};
 use crate::commands::confirm::{self, ConfirmCommand};
 use crate::failure::Failure;
-use crate::render::question::tried::safe_diff;
+use crate::render::difference;
 use crate::render::question::{self, ConsentWord};
 use crate::render::rows::SafeRow;
-use crate::render::terminal_prompt::{self, PromptQuestion, PromptReaction};
+use crate::render::terminal_prompt::{self, PromptQuestion, PromptReaction, left_out};
 use crate::render::wrap;
 use crate::safe;
 
@@ -369,8 +369,9 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             PromptReaction::Diff(params) => {
                 let caller = self.connection.caller();
-                self.calls
-                    .spawn(async move { CompletedCall::Diff(caller.call::<Diff>(params).await) });
+                self.calls.spawn(async move {
+                    CompletedCall::Diff(params, caller.call::<Diff>(params).await)
+                });
                 return Ok(());
             }
             PromptReaction::Answer(params) => *params,
@@ -424,10 +425,18 @@ impl<U: UserInterface> OpenWindow<U> {
     /// What a trial would change; the question stands below it again.
     pub(super) async fn diffed(
         &mut self,
+        params: ChangesParams,
         result: Result<ChangesDiffResult, RpcCallError>,
     ) -> Result<(), Failure> {
         match result {
-            Ok(result) => self.print(&safe_diff(&result.diff)).await?,
+            Ok(result) => {
+                let diff = difference::safe(&result.diff);
+                let (begin, more) = difference::beginning(&diff);
+                self.display.show_difference(begin).await?;
+                if more > 0 {
+                    self.print(&left_out(more, params)).await?;
+                }
+            }
             Err(error) => self.display.refuse(&error.into()).await?,
         }
         self.asked.shown = None;

@@ -8,7 +8,7 @@ use aish_proto::confirm::Decision;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::command_output::{CommandOutput, PrintResult};
+use crate::command_output::{CommandOutput, OutputKind, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -141,7 +141,7 @@ fn lines(records: &[AuditRecord]) -> PrintResult {
     }
     Ok(CommandOutput {
         text,
-        json: true,
+        kind: OutputKind::Json,
         exit: Exit::DONE,
     })
 }
@@ -149,7 +149,9 @@ fn lines(records: &[AuditRecord]) -> PrintResult {
 fn rows(records: &[AuditRecord]) -> String {
     let row = |it: &AuditRecord| {
         let about = it.tool.clone().or_else(|| it.provider.clone());
-        let about = about.or_else(|| it.model.clone()).unwrap_or_default();
+        let about = about.or_else(|| it.model.clone());
+        let about = about.or_else(|| it.changes.map(|it| it.to_string()));
+        let about = about.unwrap_or_default();
         vec![
             it.n.to_string(),
             it.at.clone(),
@@ -174,6 +176,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::ConfirmResolved => "answered",
         AuditKind::CommandTried => "tried",
         AuditKind::ChangesSettled | AuditKind::ChangesPart => "changes",
+        AuditKind::ChangesUndone => "undo",
         AuditKind::CallStarted => "started",
         AuditKind::CallEnded => "ended",
         AuditKind::CallRefused => "refused",
@@ -326,7 +329,7 @@ async fn export(context: &CommandContext) -> PrintResult {
     }
     Ok(CommandOutput {
         text,
-        json: true,
+        kind: OutputKind::Json,
         exit: Exit::DONE,
     })
 }

@@ -19,9 +19,9 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::confirm::{self, ConfirmCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::question::tried::{self, safe_diff};
-use crate::render::table;
+use crate::render::question::tried;
 use crate::render::typed_lines::{TYPE_AHEAD, forget_typed};
+use crate::render::{difference, table};
 use crate::safe;
 
 /// So much of the name of what was looked at has to be said at least.
@@ -44,6 +44,9 @@ pub enum ChangesCommand {
         id: String,
         /// Only these files and directories
         files: Vec<String>,
+        /// Straight to the terminal
+        #[arg(long)]
+        no_pager: bool,
     },
     /// Make them real. A run that goes on works on over them; where a question asks about them, this is the answer
     Keep {
@@ -72,12 +75,13 @@ pub async fn run(context: &CommandContext, command: Option<&ChangesCommand>) -> 
             let shown = show(context, changes, files).await?;
             context.print(&shown, || rows(&shown))
         }
-        Some(ChangesCommand::Diff { id, files }) if files.is_empty() => {
+        Some(ChangesCommand::Diff { id, files, .. }) if files.is_empty() => {
             let changes = find(context, id).await?.changes;
             let result = context.call::<Diff>(ChangesParams { changes }).await?;
-            context.print(&result, || safe_diff(&result.diff))
+            let printed = context.print(&result, || difference::safe(&result.diff))?;
+            Ok(printed.difference())
         }
-        Some(ChangesCommand::Diff { id, files }) => {
+        Some(ChangesCommand::Diff { id, files, .. }) => {
             let changes = find(context, id).await?.changes;
             let params = ChangesShowParams {
                 changes,
@@ -86,7 +90,8 @@ pub async fn run(context: &CommandContext, command: Option<&ChangesCommand>) -> 
             };
             let result = context.call::<Show>(params).await?;
             let diff = result.diff.clone().unwrap_or_default();
-            context.print(&result, || safe_diff(&diff))
+            let printed = context.print(&result, || difference::safe(&diff))?;
+            Ok(printed.difference())
         }
         Some(ChangesCommand::Keep { id, only, seen }) => {
             keep(context, id, only, seen.as_deref()).await

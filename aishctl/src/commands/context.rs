@@ -9,7 +9,7 @@ use aish_proto::turn::Attachment;
 use clap::Subcommand;
 
 use crate::ask_args::AskArgs;
-use crate::command_output::{CommandOutput, PrintResult};
+use crate::command_output::{CommandOutput, OutputKind, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::commands::file_mention::{self, AttachedFile, PersonLocation};
 use crate::commands::{ask, directory_listing};
@@ -117,7 +117,7 @@ async fn preview(
     }
     if body {
         return Ok(CommandOutput {
-            json: true,
+            kind: OutputKind::Json,
             ..CommandOutput::text(format!("{}\n", found.body))
         });
     }

@@ -396,7 +396,8 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
                 self.question(&text);
             }
             PromptReaction::Diff(params) => {
-                let text = self.prompter.diff(&self.link.caller, params).await;
+                let (difference, text) = self.prompter.diff(&self.link.caller, params).await;
+                self.notices.difference(&difference);
                 self.question(&text);
             }
             PromptReaction::Answer(params) => {

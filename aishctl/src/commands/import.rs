@@ -105,7 +105,7 @@ pub async fn run(
 pub async fn in_window(context: &CommandContext, args: &ImportArgs) -> PrintResult {
     let (around, global) = (&context.around, &context.global);
     let (printed, notes) = import(&context.caller, None, around, global, args).await?;
-    if printed.json {
+    if printed.is_json() {
         return Ok(printed);
     }
     let notes = notes.join("\n");

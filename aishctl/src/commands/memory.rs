@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::command_output::{CommandOutput, PrintResult};
+use crate::command_output::{CommandOutput, OutputKind, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::commands::conversation::rest;
 use crate::exit::Exit;
@@ -182,7 +182,7 @@ async fn export(context: &CommandContext) -> PrintResult {
         text.push('\n');
     }
     Ok(CommandOutput {
-        json: true,
+        kind: OutputKind::Json,
         ..CommandOutput::text(text)
     })
 }

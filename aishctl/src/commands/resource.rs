@@ -11,7 +11,7 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::client::connect::{Caller, RpcCallError};
-use crate::command_output::{CommandOutput, PrintResult};
+use crate::command_output::{CommandOutput, OutputKind, PrintResult};
 use crate::commands::ask;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
@@ -119,7 +119,7 @@ async fn get(context: &CommandContext, conversation: ConversationId, name: &str)
     let shown = shown.map_err(|error| Failure::new(Exit::FAILED, error.to_string()))?;
     Ok(CommandOutput {
         // As JSON it is shown with its escapes, and means the same.
-        json: true,
+        kind: OutputKind::Json,
         ..CommandOutput::text(format!("{shown}\n"))
     })
 }

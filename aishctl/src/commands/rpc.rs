@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::connect::CallFailure;
-use crate::command_output::{CommandOutput, PrintResult};
+use crate::command_output::{CommandOutput, OutputKind, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ pub async fn run(context: &CommandContext, args: &RpcArgs) -> PrintResult {
     let Some(method) = &args.method else {
         return Ok(CommandOutput {
             text: schema(false),
-            json: true,
+            kind: OutputKind::Json,
             exit: Exit::DONE,
         });
     };
@@ -74,7 +74,7 @@ pub async fn run(context: &CommandContext, args: &RpcArgs) -> PrintResult {
     };
     Ok(CommandOutput {
         text,
-        json: true,
+        kind: OutputKind::Json,
         exit: Exit::DONE,
     })
 }

@@ -245,6 +245,7 @@ pub(crate) fn how_it_ended(
         ShellEnding::Signalled => format!("signal {}", signal.unwrap_or_default()),
         ShellEnding::TimedOut => "ended: its time was over".to_owned(),
         ShellEnding::Cut => "ended: it printed too much".to_owned(),
+        ShellEnding::Full => "ended: what it wrote takes too much room".to_owned(),
         ShellEnding::Cancelled => "cancelled".to_owned(),
         ShellEnding::Unknown => {
             "interrupted: what it did is not known, and it is not run again".to_owned()

@@ -1,6 +1,7 @@
-//! A column of what the kernel holds programs to, in tables that have more to say.
+//! What the kernel holds programs to: a column of tables that have more to say, and rows of questions.
 
 use aish_proto::mcp::Profile;
+use aish_proto::shell::RunHolding;
 
 use crate::render::table;
 
@@ -20,4 +21,22 @@ pub(crate) fn columns(
         }
     }
     table::columns(&head, &rows)
+}
+
+/// Of a command that was tried.
+pub(crate) const TRIED: &str = "held to `try`: what it changed is a proposal; it saw no keys, no other programs, and no hosts but those that are allowed";
+
+/// Of a command that a run is asked about: what it would not be held to.
+pub(crate) fn beyond(held: RunHolding) -> &'static str {
+    match held {
+        RunHolding::Reads => {
+            "  the run's other commands can write nothing; a yes lets this one run held to nothing\n"
+        }
+        RunHolding::Workspace => {
+            "  the run's other commands are held to its directories, without a network; a yes lets this one run held to nothing\n"
+        }
+        RunHolding::Try => {
+            "  what the run's other commands change is a proposal, and they reach only hosts that are allowed; a yes lets this one run for real, held to nothing\n"
+        }
+    }
 }

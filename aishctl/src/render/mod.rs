@@ -3,6 +3,7 @@
 pub mod auto_approve;
 pub mod bell;
 pub mod command_frame;
+pub mod difference;
 pub(crate) mod event_lines;
 pub mod extract;
 pub(crate) mod held_to;

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use crate::environment::ClientEnvironment;
 use crate::global_args::{ColorArg, GlobalArgs};
-use crate::render::question;
 use crate::render::spinner::ERASE;
 use crate::render::wrap::NARROWEST;
+use crate::render::{difference, question};
 use crate::safe;
 
 /// Where notices go, and which.
@@ -111,6 +111,19 @@ impl Notices {
         let text = safe::screen(text);
         let text = if self.dim && !colour.is_empty() {
             format!("{colour}{text}\u{1b}[0m")
+        } else {
+            text
+        };
+        let to = self.asks_at.as_mut().unwrap_or(&mut self.to);
+        drop(to.write_all(text.as_bytes()).and_then(|()| to.flush()));
+    }
+
+    /// A safe difference, where questions are.
+    pub fn difference(&mut self, diff: &str) {
+        self.settle();
+        let text = safe::screen(diff);
+        let text = if self.dim {
+            difference::painted(&text)
         } else {
             text
         };

@@ -14,9 +14,9 @@ use crate::client::connect::Caller;
 use crate::client::editor::{ArgumentDraft, EditorPlace};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::difference;
 use crate::render::question::form::filling::{FillStep, FormFilling};
 use crate::render::question::form::{self, FormAnswers};
-use crate::render::question::tried::safe_diff;
 use crate::render::question::{self, ArgumentExtent, ConsentWord, file_diff};
 use crate::render::typed_lines::TypedLines;
 
@@ -160,13 +160,20 @@ impl Prompter {
         text + &self.ask_again()
     }
 
-    /// The difference that the trial would make, and the question once more.
-    pub async fn diff(&mut self, caller: &Caller, params: ChangesParams) -> String {
-        let text = match caller.call::<Diff>(params).await {
-            Ok(result) => safe_diff(&result.diff),
-            Err(error) => format!("  {}\n", Failure::from(error).message),
+    /// The difference that the trial would make, safe, and the question once more.
+    pub async fn diff(&mut self, caller: &Caller, params: ChangesParams) -> (String, String) {
+        let (shown, more) = match caller.call::<Diff>(params).await {
+            Ok(result) => {
+                let diff = difference::safe(&result.diff);
+                let (begin, more) = difference::beginning(&diff);
+                (begin.to_owned(), left_out(more, params))
+            }
+            Err(error) => {
+                let why = format!("  {}\n", Failure::from(error).message);
+                (String::new(), why)
+            }
         };
-        text + &self.ask_again()
+        (shown, more + &self.ask_again())
     }
 
     /// The question that stands, put once more.
@@ -202,6 +209,17 @@ impl Prompter {
             | (PromptReaction::Say(_), None) => {}
         }
         reaction
+    }
+}
+
+/// What is said of the rows of a difference that are not shown.
+pub fn left_out(rows: usize, params: ChangesParams) -> String {
+    match rows {
+        0 => String::new(),
+        rows => format!(
+            "  … {rows} rows more: aishctl changes diff {} shows all\n",
+            params.changes
+        ),
     }
 }
 

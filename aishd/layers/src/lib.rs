@@ -27,6 +27,7 @@ mod step;
 mod tree;
 mod undo;
 mod upper;
+mod weight;
 mod xattr;
 
 pub use change_kind::ChangeKind;
@@ -43,6 +44,7 @@ pub use rel_path::RelPath;
 pub use seal::SealReport;
 pub use step::ConflictReason;
 pub use undo::{UndoEntry, UndoError};
+pub use weight::{DiskSpace, LayerWeight};
 
 #[cfg(test)]
 mod tests;

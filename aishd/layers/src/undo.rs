@@ -1,5 +1,6 @@
 //! Taking back what was kept: every byte, mode, link and time, unless somebody changed it since.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -65,9 +66,9 @@ pub(crate) enum TakenBack {
 }
 
 impl LayerStore {
-    /// Takes a keep back, whole or not at all. Afterwards it is gone; the bytes that were taken back leave the disk with the
-    /// next [`LayerStore::sweep`].
-    pub fn undo(&self, undo_id: &str) -> Result<(), UndoError> {
+    /// Takes a keep back, whole or not at all, and says how many paths that were. Afterwards it is gone; the bytes that were
+    /// taken back leave the disk with the next [`LayerStore::sweep`].
+    pub fn undo(&self, undo_id: &str) -> Result<u64, UndoError> {
         let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
         let dir = self.undo_dir(undo_id)?;
         match KeepPhase::of(&dir) {
@@ -106,7 +107,7 @@ impl LayerStore {
             take_back(&dir, &journal, &kept, &sites)
         };
         match work().map_err(UndoError::io("take back what was kept"))? {
-            TakenBack::Whole => Ok(()),
+            TakenBack::Whole => Ok(paths(&journal)),
             TakenBack::Refused(conflicts) => Err(UndoError::Conflicts(conflicts)),
         }
     }
@@ -153,6 +154,13 @@ impl LayerStore {
         }
         Ok(expired)
     }
+}
+
+/// Those that the undo touches, each once.
+fn paths(journal: &KeepJournal) -> u64 {
+    let steps = journal.steps.iter().filter(|it| !is_nothing(it));
+    let paths: BTreeSet<_> = steps.map(|it| (it.layer, &it.path)).collect();
+    paths.len() as u64
 }
 
 fn read_kept(dir: &Path) -> io::Result<(KeepJournal, KeptRecord)> {

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::fingerprint::MAX_DEPTH;
-use crate::layer_set::{LayerSet, LayerSetError};
+use crate::layer_set::LayerSet;
 use crate::node::{self, NodeKind, NodeMeta};
 use crate::rel_path::RelPath;
 use crate::tree::{self, Tree};
@@ -215,23 +215,5 @@ impl Modes {
         }
         self.given.insert(path.clone(), meta.mode);
         Ok(())
-    }
-}
-
-impl LayerSet {
-    /// Bytes of the disk that the layers use.
-    pub fn stored_bytes(&self) -> Result<u64, LayerSetError> {
-        let stored = |layer| -> io::Result<u64> {
-            let mut stored = 0;
-            walk(self, layer, &mut |found| {
-                stored += found.meta.stored;
-                Ok(())
-            })?;
-            Ok(stored)
-        };
-        let layers = (0..self.layers()).map(stored);
-        layers
-            .sum::<io::Result<u64>>()
-            .map_err(LayerSetError::io("measure layers"))
     }
 }

@@ -13,7 +13,7 @@ pub mod verdict;
 
 use std::num::NonZeroU32;
 
-use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
+use aish_proto::id::{ChangesId, ConfirmId, ConversationId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use self::rules::RuleChange;
@@ -128,6 +128,9 @@ pub enum AuditFact {
         /// Definitions that run unasked from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         approved: Vec<(ToolName, ContentDigest)>,
+        /// So many places were named of which alone the changes are kept; none: of all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        only: Option<NonZeroU32>,
     },
     /// What a run changed in layers is asked about.
     ChangesProposed {
@@ -151,6 +154,14 @@ pub enum AuditFact {
         stage: PartStage,
         /// Paths that it is about.
         changed: u64,
+    },
+    /// Somebody wanted what was kept to be taken back.
+    ChangesUndone {
+        changes: ChangesId,
+        outcome: UndoOutcome,
+        /// Paths that are as before; of a conflict those that somebody has changed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        paths: Option<u64>,
     },
     /// A command was tried in layers over the files; nothing of it is real.
     CommandTried {
@@ -346,6 +357,20 @@ pub enum CallOutcome {
     },
     /// It was left while it ran.
     Unknown,
+}
+
+/// What became of a wish to take back what was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UndoOutcome {
+    /// All of it.
+    Undone,
+    /// Somebody has changed the files since, and nothing was touched.
+    Conflict,
+    /// It began and did not end; the next start goes on with it or takes it back.
+    Unfinished,
+    /// It did not begin.
+    Failed,
 }
 
 /// What became of a program that tells of a question.

@@ -21,6 +21,8 @@ pub enum CommandEnding {
     Cut {
         bytes: u64,
     },
+    /// It was ended, because what it wrote in layers takes more room than it may.
+    Full,
     /// Somebody ended it.
     Cancelled,
     /// It was left while it ran: nobody knows what it did.
@@ -39,7 +41,7 @@ impl CommandEnding {
     pub fn is_failure(self) -> bool {
         match self {
             Self::Exited { code } => code != 0,
-            Self::TimedOut { .. } => true,
+            Self::TimedOut { .. } | Self::Full => true,
             _ => false,
         }
     }
@@ -54,6 +56,7 @@ impl fmt::Display for CommandEnding {
                 write!(f, "ended after {} s, its time limit", after_ms / 1000)
             }
             Self::Cut { bytes } => write!(f, "ended after {bytes} bytes, its output limit"),
+            Self::Full => write!(f, "ended: what it wrote takes more room than it may"),
             Self::Cancelled => write!(f, "cancelled while it ran; its effect is unknown"),
             Self::Unknown => write!(
                 f,

@@ -73,7 +73,7 @@ fn keep_child() -> ExitCode {
     let _readable_by_others = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let _leader_already = setsid();
     keep_descriptors();
-    let (job, streams) = match receive() {
+    let (mut job, streams) = match receive() {
         Ok(Some(received)) => received,
         // The daemon has gone, or wants it no more.
         Ok(None) => return ExitCode::SUCCESS,
@@ -85,12 +85,13 @@ fn keep_child() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if job.contained.is_some()
+    if let Some(contained) = &mut job.contained {
+        contained.mask_relative_sockets();
         // While there is one thread.
-        && let Err(failed) = contained::own_user()
-    {
-        report(&TrampolineReport::Failed(failed));
-        return ExitCode::SUCCESS;
+        if let Err(failed) = contained::own_user() {
+            report(&TrampolineReport::Failed(failed));
+            return ExitCode::SUCCESS;
+        }
     }
     // Before there are limits that could forbid a thread.
     let kind = ChildKind::of(&job);

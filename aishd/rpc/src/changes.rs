@@ -12,6 +12,7 @@ use aish_proto::id::ChangesId;
 use aish_proto::method::Empty;
 use aishd_conversation::request_error::RequestError;
 use aishd_conversation::requests::PartRequest;
+use aishd_log::audit::{AuditDraft, AuditFact, UndoOutcome};
 use aishd_log::run_changes::PartAct;
 use aishd_platform::clock;
 use aishd_tools::trial::{ChangeFailure, LayersHold, PartWish, TrialRoom};
@@ -129,9 +130,25 @@ async fn take_part(
 async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
     let ChangesParams { changes } = call.params;
     let by = call.connection.person();
-    let undone = look(&call.server, move |room| Ok(room.undo(changes))).await?;
+    let undone = look(&call.server, move |room| {
+        let kept = room.kept()?;
+        let about = kept.into_iter().find(|it| it.changes == changes);
+        Ok((about, room.undo(changes)))
+    });
+    let (kept, undone) = undone.await?;
+    // Of what was never kept there is nothing to tell.
+    if let Some(kept) = kept {
+        let draft = AuditDraft {
+            conversation: kept.about.and_then(|it| it.conversation),
+            by: Some(by.clone()),
+            ..AuditDraft::outside_conversation(clock::now(), told(changes, &undone))
+        };
+        if let Err(error) = call.server.directory.record(draft).await {
+            tracing::error!(%changes, %error, "an undo is not in the audit trail");
+        }
+    }
     match undone {
-        Ok(()) => {
+        Ok(_paths) => {
             tracing::info!(%changes, by = by.name, "what was kept is undone");
             Ok(UndoResult { changes })
         }
@@ -161,6 +178,20 @@ async fn look_into<T: Send + 'static>(
     done.map_err(|why| {
         MethodError::new(ErrorKind::NotFound, why.to_string()).hint("aishctl changes")
     })
+}
+
+fn told(changes: ChangesId, undone: &Result<u64, ChangeFailure>) -> AuditFact {
+    let (outcome, paths) = match undone {
+        Ok(paths) => (UndoOutcome::Undone, Some(*paths)),
+        Err(ChangeFailure::Conflicts(paths)) => (UndoOutcome::Conflict, Some(paths.len() as u64)),
+        Err(ChangeFailure::Unfinished(_)) => (UndoOutcome::Unfinished, None),
+        Err(ChangeFailure::Unseen | ChangeFailure::Other(_)) => (UndoOutcome::Failed, None),
+    };
+    AuditFact::ChangesUndone {
+        changes,
+        outcome,
+        paths,
+    }
 }
 
 /// Files are looked at beside the runtime.

@@ -2,13 +2,14 @@
 
 use aish_proto::event::ShellOutput;
 use aish_proto::shell::{
-    Cancel, CommandAsked, CommandSegment, ProposedCommand, Run, RunResult, RunningCommand,
-    ShellCancelResult, ShellEnding,
+    Cancel, CommandAsked, CommandSegment, ProposedCommand, Run, RunHolding, RunResult,
+    RunningCommand, ShellCancelResult, ShellEnding,
 };
 use aishd_conversation::commands::command_output::CommandPrinting;
 use aishd_conversation::requests::UserCommandRequest;
 use aishd_conversation::view::tail_buffer::TailPart;
 use aishd_log::ending::CommandEnding;
+use aishd_log::norris::launch::RunHold;
 use aishd_log::pattern::Patterns;
 use aishd_log::shell::{CommandQuestion, OutputUse, ProposedLine, tool};
 use aishd_log::state::ConversationState;
@@ -89,6 +90,8 @@ pub(super) fn wire_command(asked: CommandQuestion) -> CommandAsked {
         segments,
         unread,
         dangers,
+        mentions,
+        beyond,
     } = asked;
     CommandAsked {
         command,
@@ -105,6 +108,12 @@ pub(super) fn wire_command(asked: CommandQuestion) -> CommandAsked {
             .collect(),
         unread,
         dangers,
+        mentions,
+        beyond: beyond.map(|it| match it {
+            RunHold::Reads => RunHolding::Reads,
+            RunHold::Wall => RunHolding::Workspace,
+            RunHold::Layers => RunHolding::Try,
+        }),
     }
 }
 
@@ -114,6 +123,7 @@ pub(super) fn ending(ending: CommandEnding) -> (ShellEnding, Option<i32>, Option
         CommandEnding::Signalled { signal } => (ShellEnding::Signalled, None, Some(signal)),
         CommandEnding::TimedOut { .. } => (ShellEnding::TimedOut, None, None),
         CommandEnding::Cut { .. } => (ShellEnding::Cut, None, None),
+        CommandEnding::Full => (ShellEnding::Full, None, None),
         CommandEnding::Cancelled => (ShellEnding::Cancelled, None, None),
         CommandEnding::Unknown => (ShellEnding::Unknown, None, None),
         CommandEnding::Failed => (ShellEnding::Failed, None, None),

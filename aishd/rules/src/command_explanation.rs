@@ -1,4 +1,4 @@
-//! What people are shown of a command besides its text: its parts, and why it may be destructive.
+//! What people are shown of a command besides its text: its parts, why it may be destructive, and what else it is about to do.
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,8 @@ pub fn look(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> Comma
         segments: vec![],
         unread: None,
         dangers: vec![],
+        mentions: vec![],
+        beyond: None,
     };
     if !reading.understood {
         let why = "what the shell would make of it could not be read";
@@ -31,14 +33,15 @@ pub fn look(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> Comma
         home: setting.home(),
     };
     let dangers = destructive::judge(&reading, command, roots, cwd, surroundings);
-    // What could not be read is told of already.
-    let told =
-        |it: &&Danger| it.is_destructive() && (reading.understood || **it != Danger::NotUnderstood);
-    looked.dangers = dangers
-        .iter()
-        .filter(told)
-        .map(|it| it.reason().to_owned())
-        .collect();
+    for it in dangers {
+        let reason = it.reason().to_owned();
+        if !it.is_destructive() {
+            looked.mentions.push(reason);
+        } else if reading.understood || it != Danger::NotUnderstood {
+            looked.dangers.push(reason);
+        }
+        // What could not be read is told of already.
+    }
     add(&reading.segments, &mut looked.segments);
     looked
 }
@@ -113,6 +116,37 @@ mod tests {
         ] {
             check(command, false);
         }
+    }
+
+    #[test]
+    fn what_is_worth_knowing_is_told_apart_from_what_destroys() {
+        let check = |command: &str, dangers: &[&str], mentions: &[&str]| {
+            let looked = look(command, &setting(&[], "/w"), &[PathBuf::from("/w")]);
+            assert_eq!(
+                (dangers, mentions),
+                (
+                    strs(&looked.dangers).as_slice(),
+                    strs(&looked.mentions).as_slice()
+                ),
+                "{command}"
+            );
+        };
+        check("ls", &[], &[]);
+        check("curl https://x", &[], &["reaches the network"]);
+        check(
+            "env",
+            &[],
+            &["shows variables of the environment, where keys may be"],
+        );
+        check(
+            "ssh host uptime && rm a",
+            &["deletes files"],
+            &["runs on another machine"],
+        );
+    }
+
+    fn strs(words: &[String]) -> Vec<&str> {
+        words.iter().map(String::as_str).collect()
     }
 
     #[test]

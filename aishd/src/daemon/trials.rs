@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use aish_proto::id::ChangesId;
 use aishd_conversation::directory::ConversationDirectory;
+use aishd_log::audit::{AuditDraft, AuditFact, UndoOutcome};
 use aishd_log::run_changes::of_run;
+use aishd_platform::clock;
 use aishd_profile::ProfileGround;
 use aishd_store::ReadError;
-use aishd_tools::trial::TrialRoom;
+use aishd_tools::trial::{TrialRecovery, TrialRoom};
 use anyhow::Context as _;
 
 use super::DaemonPaths;
@@ -66,11 +68,23 @@ pub(super) async fn recover(directory: ConversationDirectory) {
     let is_known = of_runs.is_some();
     wanted.extend(of_runs.unwrap_or_default());
     let room = directory.trials().clone();
-    let told =
+    let done =
         tokio::task::spawn_blocking(move || room.recover(|it| !is_known || wanted.contains(&it)))
             .await;
-    for it in told.unwrap_or_default() {
+    let TrialRecovery { told, undone } = done.unwrap_or_default();
+    for it in told {
         tracing::warn!(what = it, "files that were being changed");
+    }
+    for changes in undone {
+        let fact = AuditFact::ChangesUndone {
+            changes,
+            outcome: UndoOutcome::Undone,
+            paths: None,
+        };
+        let draft = AuditDraft::outside_conversation(clock::now(), fact);
+        if let Err(error) = directory.record(draft).await {
+            tracing::warn!(%error, "record what was taken back");
+        }
     }
     loop {
         tokio::time::sleep(DAY).await;

@@ -1,6 +1,7 @@
 //! Running a command of this machine in a process of its own: no terminal, nothing on its input, both outputs in
 //! one. When its end is told, nothing that it started is left.
 
+use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use super::ToolOutput;
 use super::command_network::CommandNetwork;
 use super::contained_command::ContainedCommand;
 use super::result::returned;
+use super::trial::layer_watch::LayerWatch;
 use super::trial::{Trial, TrialRoom};
 
 /// How long output is read after the shell has ended: what it left behind may hold the pipe.
@@ -43,6 +45,8 @@ const PIECE_BYTES: usize = 16 << 10;
 pub struct CommandLimits {
     time: Duration,
     output_bytes: usize,
+    /// What layers take of the disk.
+    layer_bytes: u64,
     /// Characters of its output that a model is shown.
     shown_chars: usize,
 }
@@ -52,6 +56,7 @@ impl CommandLimits {
         Self {
             time: Duration::from_millis(policy.shell.timeout_ms),
             output_bytes: policy.shell.max_output_bytes,
+            layer_bytes: policy.shell.max_layer_bytes,
             shown_chars: policy.max_result_chars,
         }
     }
@@ -153,7 +158,7 @@ pub(super) async fn run(
     };
     let mut heard = CommandHeard::new(limits, print);
     let ending = heard
-        .hear_to_the_end(child, (command, setting), limits, cancel, begun)
+        .hear_to_the_end(child, (command, setting), limits, cancel, begun, pending())
         .await;
     let within = match inside {
         Some(inside) => heard.end_inside(inside, ending, children).await,
@@ -175,6 +180,7 @@ pub(super) async fn run_tried(
     (trial, reach): (&Trial, NetworkWish),
 ) -> Result<CommandResult, String> {
     let begun = Instant::now();
+    let watch = trial.watch(limits.layer_bytes)?;
     let mut spec = spec(command, setting, None);
     // Nothing that is started by text that nobody has approved is a client of ours.
     spec.provider = None;
@@ -187,14 +193,17 @@ pub(super) async fn run_tried(
         None => return Err("it was cancelled".to_owned()),
     };
     let mut heard = CommandHeard::new(limits, |_: &str| {});
-    let ending = heard
-        .hear_to_the_end(child, (command, setting), limits, cancel, begun)
+    let (ending, full) = heard
+        .hear_watched(child, (command, setting), limits, cancel, begun, watch)
         .await;
     let network = heard.end_network(network).await;
-    Ok(CommandResult {
-        network,
-        ..heard.result(ending, setting, limits, begun)
-    })
+    match full {
+        Some(why) => Err(format!("it was ended: {why}; nothing of it is held")),
+        None => Ok(CommandResult {
+            network,
+            ..heard.result(ending, setting, limits, begun)
+        }),
+    }
 }
 
 /// Where a command of a run works: its layers.
@@ -233,6 +242,10 @@ pub(super) async fn run_in_layers(
         Ok(step) => step,
         Err(why) => return held_back(why, setting),
     };
+    let watch = match step.watch(limits.layer_bytes) {
+        Ok(watch) => watch,
+        Err(why) => return held_back(why, setting),
+    };
     let mut spec = spec(command, setting, None);
     spec.contained = Some(Box::new(step.containment.clone()));
     // Who cancels now ends it when it has begun: nothing writes in layers that nobody waits for.
@@ -241,10 +254,18 @@ pub(super) async fn run_in_layers(
         Err(error) => return not_begun(Some(error), setting),
     };
     let mut heard = CommandHeard::new(limits, print);
-    let ending = heard
-        .hear_to_the_end(child, (command, setting), limits, cancel, begun)
+    let (ending, full) = heard
+        .hear_watched(child, (command, setting), limits, cancel, begun, watch)
         .await;
-    let within = heard.note_hold(LAYERS_REMARK, ending);
+    let within = match full {
+        Some(why) => {
+            heard.remark(&format!(
+                "[aish] it was ended: {why}; what the run does not need can be removed"
+            ));
+            BoundaryFailure::Failed
+        }
+        None => heard.note_hold(LAYERS_REMARK, ending),
+    };
     let network = heard.end_network(network).await;
     let sealed = tokio::task::spawn_blocking(move || step.end()).await;
     if let Err(why) = sealed.unwrap_or_else(|panic| Err(panic.to_string())) {
@@ -281,7 +302,7 @@ pub(super) async fn run_reading(
     };
     let mut heard = CommandHeard::new(limits, print);
     let ending = heard
-        .hear_to_the_end(child, (command, setting), limits, cancel, begun)
+        .hear_to_the_end(child, (command, setting), limits, cancel, begun, pending())
         .await;
     let within = heard.note_hold(READS_REMARK, ending);
     CommandResult {
@@ -354,8 +375,32 @@ impl<P: FnMut(&str)> CommandHeard<P> {
         }
     }
 
-    /// Reads until the command ends, its time is over, or somebody cancels: then it is `None`, and something of it may run on
-    /// for a moment.
+    /// The same of one that writes in layers; and why it was ended, if they have more than they may.
+    async fn hear_watched(
+        &mut self,
+        child: Child,
+        command: (&str, &CommandSetting),
+        limits: CommandLimits,
+        cancel: &CancellationToken,
+        begun: Instant,
+        watch: LayerWatch,
+    ) -> (Option<CommandEnding>, Option<String>) {
+        let mut full = None;
+        let at_end = watch.clone();
+        let watching = async { full = Some(watch.full().await) };
+        let ending = self
+            .hear_to_the_end(child, command, limits, cancel, begun, watching)
+            .await;
+        if ending.is_some() && full.is_none() {
+            let looked = tokio::task::spawn_blocking(move || at_end.full_at_end());
+            full = looked.await.ok().flatten();
+        }
+        let ending = ending.map(|it| full.as_ref().map_or(it, |_| CommandEnding::Full));
+        (ending, full)
+    }
+
+    /// Reads until the command ends, its time is over, what it may write is `full`, or somebody cancels: then it is `None`, and
+    /// something of it may run on for a moment.
     async fn hear_to_the_end(
         &mut self,
         mut child: Child,
@@ -363,6 +408,7 @@ impl<P: FnMut(&str)> CommandHeard<P> {
         limits: CommandLimits,
         cancel: &CancellationToken,
         begun: Instant,
+        full: impl Future<Output = ()>,
     ) -> Option<CommandEnding> {
         let wants_terminal = needs_terminal::is_wanted_by(command, setting);
         let time = if wants_terminal {
@@ -377,6 +423,7 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             () = sleep_until(over) => Some(CommandEnding::TimedOut {
                 after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
             }),
+            () = full => Some(CommandEnding::Full),
             ending = self.listen(&mut child) => Some(ending),
         };
         if ending.is_some() {

@@ -1,6 +1,7 @@
 //! Commands that are tried: they run in layers over the files, in namespaces of their own, and what they change is read from
 //! the layers afterwards. Nothing of it is real before somebody keeps it.
 
+pub(crate) mod layer_watch;
 mod layers_hold;
 pub(crate) mod run_layers;
 mod run_parts;
@@ -27,6 +28,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use self::layer_watch::{LayerWatch, LayerWeights};
 pub use self::layers_hold::{LayersHold, LookedAt};
 pub use self::run_parts::{PartFound, PartWish};
 use self::told::{few, shown, summary, visible};
@@ -52,6 +54,8 @@ struct Room {
     held: Mutex<HashSet<ChangesId>>,
     /// Layers that somebody has for himself.
     in_use: watch::Sender<HashSet<ChangesId>>,
+    /// What the layers of runs took when they were last weighed.
+    weights: LayerWeights,
     /// What the last daemon began is done or taken back.
     recovered: watch::Sender<bool>,
     /// What the daemon before this one left.
@@ -100,6 +104,15 @@ pub struct KeepReport {
     pub remark: String,
 }
 
+/// What was done of what the last daemon began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrialRecovery {
+    /// For people.
+    pub told: Vec<String>,
+    /// Keeps that are taken back by now.
+    pub undone: Vec<ChangesId>,
+}
+
 /// Why a wish to keep or to take back came to nothing. But for one that has not ended nothing was touched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeFailure {
@@ -122,6 +135,7 @@ impl TrialRoom {
         Ok(Self(Arc::new(Room {
             held: Mutex::default(),
             in_use: watch::Sender::default(),
+            weights: LayerWeights::default(),
             recovered: watch::Sender::new(false),
             left: layers.list()?,
             layers,
@@ -151,13 +165,21 @@ impl TrialRoom {
 
     /// Ends what the last daemon was doing to files, so that each keep is whole or as before, and says what it did. Of the
     /// layers that it left only those that `wanted` names stay.
-    pub fn recover(&self, wanted: impl Fn(ChangesId) -> bool) -> Vec<String> {
-        let mut told = vec![];
+    pub fn recover(&self, wanted: impl Fn(ChangesId) -> bool) -> TrialRecovery {
+        let TrialRecovery {
+            mut told,
+            mut undone,
+        } = TrialRecovery::default();
         match self.0.layers.recover() {
             Ok(all) => {
                 for one in all {
                     match one {
-                        Ok(recovered) => told.push(recovery(&recovered)),
+                        Ok(recovered) => {
+                            if let Recovered::Undone(id) = &recovered {
+                                undone.extend(id.parse::<ChangesId>());
+                            }
+                            told.push(recovery(&recovered));
+                        }
                         Err(error) => told.push(text(&error)),
                     }
                 }
@@ -175,7 +197,7 @@ impl TrialRoom {
         self.sweep();
         told.extend(self.expire());
         self.0.recovered.send_replace(true);
-        told
+        TrialRecovery { told, undone }
     }
 
     /// What was kept so long ago can be undone no more.
@@ -373,6 +395,7 @@ impl TrialRoom {
     /// Nothing of what a trial changed is wanted any more.
     pub fn drop_layers(&self, id: ChangesId) {
         self.0.held.lock().remove(&id);
+        self.0.weights.forget(id);
         match self.0.layers.hide_set(&id.to_string()) {
             Ok(()) => self.sweep(),
             Err(error) => {
@@ -395,13 +418,13 @@ impl TrialRoom {
         }
     }
 
-    /// Takes back what was kept.
-    pub fn undo(&self, id: ChangesId) -> Result<(), ChangeFailure> {
+    /// Takes back what was kept, and says how many paths that were.
+    pub fn undo(&self, id: ChangesId) -> Result<u64, ChangeFailure> {
         match self.0.layers.undo(&id.to_string()) {
-            Ok(()) => {
+            Ok(paths) => {
                 let _none_was_written = std::fs::remove_file(self.about_path(id));
                 self.sweep();
-                Ok(())
+                Ok(paths)
             }
             Err(UndoError::Conflicts(conflicts)) => {
                 let paths = conflicts.iter().map(|it| visible(it.path.as_path()));
@@ -455,6 +478,11 @@ impl TrialRoom {
 }
 
 impl Trial {
+    /// Looks after the room that it takes.
+    pub(super) fn watch(&self, most: u64) -> Result<LayerWatch, String> {
+        LayerWatch::begin(&self.room.0.weights, self.id, &self.set, most)
+    }
+
     /// Reads what the command changed, once nothing of it runs any more.
     pub fn end(mut self, ended: CommandResult) -> Result<(CommandResult, ChangeSummary), String> {
         let read = || -> io::Result<ChangeSummary> {

@@ -1,6 +1,7 @@
 //! What is measured, one file for each question that a row answers.
 
 pub(crate) mod ask;
+pub(crate) mod command;
 pub(crate) mod context;
 pub(crate) mod fallback;
 pub(crate) mod fanout;

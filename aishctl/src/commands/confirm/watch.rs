@@ -221,7 +221,8 @@ impl ConfirmWatch<'_> {
                 self.put(&text);
             }
             PromptReaction::Diff(params) => {
-                let text = self.prompter.diff(&link.caller, params).await;
+                let (difference, text) = self.prompter.diff(&link.caller, params).await;
+                self.notices.difference(&difference);
                 self.put(&text);
             }
             PromptReaction::Answer(params) => self.answer(*params, link).await?,

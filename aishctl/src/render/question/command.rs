@@ -5,6 +5,7 @@ use aish_proto::event::ConfirmRequested;
 use aish_proto::shell::CommandAsked;
 
 use super::{ArgumentExtent, Card, SHOWN_CHARS, begin, level_name, wants_whole_word, yes_in_help};
+use crate::render::held_to;
 use crate::safe;
 
 pub(super) struct CommandCard<'a> {
@@ -79,6 +80,8 @@ impl Card for CommandCard<'_> {
             level_name(*level_required),
         ));
         text.push_str(&parts(asked, extent));
+        text.push_str(&mentioned(asked));
+        text.push_str(asked.beyond.map_or("", held_to::beyond));
         text.push_str(&self.doubts());
         if extent == ArgumentExtent::Whole && !asked.environment.is_empty() {
             let names = asked.environment.iter().map(|it| safe::visible(it));
@@ -113,6 +116,15 @@ impl Card for CommandCard<'_> {
     fn in_short(&self) -> (&str, String) {
         (&self.request.title, begin(&self.subject.asked.command))
     }
+}
+
+/// What is worth knowing, and nothing to be afraid of.
+fn mentioned(asked: &CommandAsked) -> String {
+    if asked.mentions.is_empty() {
+        return String::new();
+    }
+    let mentions: Vec<String> = asked.mentions.iter().map(|it| safe::visible(it)).collect();
+    format!("  it {}\n", mentions.join(", "))
 }
 
 /// What runs, where that says more than the text, and all that goes elsewhere.

@@ -5,7 +5,7 @@ use aish_proto::changes::{ChangeSummary, ChangedFile, FileChange};
 use aish_proto::event::{CommandTried, ConfirmRequested};
 
 use super::wants_whole_word;
-use crate::render::command_frame;
+use crate::render::{command_frame, held_to};
 use crate::safe;
 
 /// Lines of the output that are shown; the log has the rest.
@@ -34,6 +34,7 @@ pub fn rows(number: Option<u32>, tried: &CommandTried) -> Vec<String> {
     );
     let count = count(&tried.changed);
     rows.push(format!("  └ {how} · {count}; nothing of it is real yet"));
+    rows.push(format!("    {}", held_to::TRIED));
     rows.extend(files(&tried.changed));
     rows
 }
@@ -75,11 +76,6 @@ pub fn named(changed: &ChangeSummary, word: &str) -> String {
         (Some(path), None) => path.clone(),
         _ => word.to_owned(),
     }
-}
-
-/// The text is the command's: what could hide or reorder stands as an escape, line by line.
-pub fn safe_diff(diff: &str) -> String {
-    diff.lines().map(|it| safe::visible(it) + "\n").collect()
 }
 
 fn file(it: &ChangedFile) -> String {
@@ -171,6 +167,7 @@ mod tests {
             "  ┌ c7 tried: make\\u{1b}[2J",
             "  │ … 2 lines more",
             "  └ exit 0 · 2.1 s · 5 files would change; nothing of it is real yet",
+            "    held to `try`: what it changed is a proposal; it saw no keys, no other programs, and no hosts but those that are allowed",
             "    + /w/a\\u{a}b  +3",
             "    ~ /w/c  +1  −2",
             "    - /w/d",

@@ -2,6 +2,8 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+use std::num::NonZeroU32;
+
 use super::rules::RuleChange;
 use super::{AuditFact, CallMark, CallOutcome};
 use crate::access::Access;
@@ -224,6 +226,9 @@ fn resolved(before: &ConversationState, resolution: &Resolution) -> AuditFact {
         decision: resolution.decision,
         waited_ms: resolution.waited_ms,
         approved: resolution.approved.clone(),
+        only: u32::try_from(resolution.only.len())
+            .ok()
+            .and_then(NonZeroU32::new),
     }
 }
 

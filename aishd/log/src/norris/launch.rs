@@ -79,7 +79,8 @@ pub struct RunLimits {
 }
 
 /// What holds the commands of a run that nobody approves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunHold {
     /// They change nothing that stays: the run may only read, whatever is configured.
     Reads,

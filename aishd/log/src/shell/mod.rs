@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::access::Access;
 use crate::environment::ClientVariables;
+use crate::norris::launch::RunHold;
 use crate::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 
 /// The capability that rules can name. No model is offered it: it proposes commands by lines of its text.
@@ -58,6 +59,12 @@ pub struct CommandQuestion {
     /// Why it may be destructive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dangers: Vec<String>,
+    /// What else its text says that it does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<String>,
+    /// What holds other commands of the run, and not this one. `None`: it is no run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<RunHold>,
 }
 
 impl CommandQuestion {
@@ -105,6 +112,8 @@ pub struct ShellSettings {
     pub tries: bool,
     pub timeout_ms: u64,
     pub max_output_bytes: usize,
+    /// The most that layers may take of the disk, of one trial or one run.
+    pub max_layer_bytes: u64,
     /// Variables that commands get from the client which asked.
     pub env_from_client: Vec<String>,
     pub feed_back: bool,
@@ -118,6 +127,7 @@ impl Default for ShellSettings {
             tries: false,
             timeout_ms: 5 * 60 * 1000,
             max_output_bytes: 4 << 20,
+            max_layer_bytes: 8 << 30,
             env_from_client: names.map(str::to_owned).to_vec(),
             feed_back: false,
         }
@@ -132,6 +142,7 @@ impl ShellSettings {
             tries,
             timeout_ms,
             max_output_bytes,
+            max_layer_bytes,
             env_from_client,
             feed_back,
         } = self;
@@ -140,6 +151,7 @@ impl ShellSettings {
             format!("shell.default = {}", if *tries { "try" } else { "ask" }),
             format!("shell.timeout = {timeout_ms} ms"),
             format!("shell.max_output_bytes = {max_output_bytes}"),
+            format!("shell.max_layer_bytes = {max_layer_bytes}"),
             format!("shell.env_from_client = {}", env_from_client.join(", ")),
             format!("shell.feed_back = {feed_back}"),
         ]

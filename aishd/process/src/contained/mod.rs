@@ -6,7 +6,8 @@
 //! kernel ends all the others, so the end of one process is the end of the tree.
 //!
 //! Not held back here, in directories that the child sees as they are: sockets with a path that were bound after it was
-//! started or that a container around or beside us has bound, and named pipes, which read-only mounts let be written to.
+//! started, that a container around or beside us has bound, or that were bound by a path that is not absolute by somebody who
+//! is in another directory by now; and named pipes, which read-only mounts let be written to.
 //! Sockets that were there before, and everything in `/run`, `/tmp`, `/dev` and in layers, are out of reach. How much memory its
 //! own `/tmp` and `/dev/shm` take, the kernel limits to half of what there is, for each.
 
@@ -17,6 +18,7 @@ mod namespaces;
 mod own_trees;
 mod placed;
 mod probe;
+mod relative_sockets;
 mod relay;
 mod seccomp;
 
@@ -50,6 +52,13 @@ pub struct Containment {
     /// These come last, so a mask within a layer or a writable directory holds, and one around it hides it as well.
     pub masks: Vec<PathBuf>,
     pub network: ContainedNetwork,
+}
+
+impl Containment {
+    /// Masks sockets that are there and that no list of the kernel names as they can be reached.
+    pub(super) fn mask_relative_sockets(&mut self) {
+        self.masks.extend(relative_sockets::places());
+    }
 }
 
 /// A directory whose changes go to another one. The program sees both as one.

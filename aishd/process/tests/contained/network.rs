@@ -1,7 +1,8 @@
 //! What a child can connect to.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 use aishd_process::contained::{ContainedNetwork, Containment};
 use aishd_process::spec::ChildExit;
@@ -12,6 +13,10 @@ use crate::place::{Place, Ran, USERS, runtime};
 pub(crate) const TESTS: &[Test] = &[
     ("the_loopback_within_is_up_and_is_not_ours", own_loopback),
     ("the_listener_that_was_handed_out_is_the_only_way", listener),
+    (
+        "a_socket_that_was_bound_by_a_relative_path_is_masked",
+        relative_socket,
+    ),
 ];
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -110,4 +115,35 @@ except OSError as e:
         assert_eq!(ChildExit::Code(0), ran.exit, "{user:?}: {}", ran.output);
         assert_eq!("as you like\nConnection refused\n", ran.output);
     }
+}
+
+/// The kernel lists its name as it was written; whoever bound it is still there.
+fn relative_socket() {
+    if !has_python() {
+        return;
+    }
+    const BIND: &str = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind('relative'); s.listen(); print('bound', flush=True); sys.stdin.read()";
+    const CONNECT: &str = "/usr/bin/python3 -c 'import os, socket; socket.socket(socket.AF_UNIX).connect(os.environ[\"OUT\"] + \"/relative\")'";
+    let place = Place::new(USERS[0]);
+    let mut bound = Command::new(PYTHON)
+        .args(["-c", BIND])
+        .current_dir(place.path("outside"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut said = BufReader::new(bound.stdout.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    assert_eq!("bound\n", line);
+    let outside = place.try_run(&place.sh(CONNECT, None)).unwrap();
+    assert_eq!(ChildExit::Code(0), outside.exit, "{}", outside.output);
+    let within = place.run(CONNECT, Containment::default());
+    assert_ne!(ChildExit::Code(0), within.exit);
+    let is_hidden = ["refused", "Permission"]
+        .iter()
+        .any(|it| within.output.contains(it));
+    assert!(is_hidden, "{}", within.output);
+    drop(bound.stdin.take());
+    bound.wait().unwrap();
 }

@@ -6,7 +6,7 @@ use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 use aishd_conversation::history::audit::AuditedRecord;
 use aishd_log::audit::rules::RuleChange;
 use aishd_log::audit::{
-    AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange,
+    AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange, UndoOutcome,
 };
 use aishd_log::confirm::{ConfirmFate, Denial};
 use aishd_log::grants::GrantScope;
@@ -87,6 +87,7 @@ pub(super) fn record(it: AuditedRecord, redactor: &Redactor) -> AuditRecord {
         because: None,
         denied: None,
         confirm: None,
+        changes: None,
         answer: None,
         by: draft.by.map(answerer),
         waited_ms: None,
@@ -166,10 +167,12 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             waited_ms,
             approved,
             upgrade,
+            only,
             subject: _,
             fate: _,
         } => {
             fill_of_upgrade(record, upgrade);
+            record.because = only.map(|it| format!("only what was named: {it}"));
             record.confirm = Some(confirm);
             record.answer = answer.map(decision);
             record.waited_ms = waited_ms;
@@ -216,6 +219,15 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
                 PartStage::Failed => format!("{changed} paths could not be {act}"),
             });
             AuditKind::ChangesPart
+        }
+        What::ChangesUndone {
+            changes,
+            outcome,
+            paths,
+        } => {
+            record.changes = Some(changes);
+            fill_of_undo(record, outcome, paths);
+            AuditKind::ChangesUndone
         }
         What::CommandTried {
             confirm,
@@ -419,6 +431,20 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             AuditKind::StoreRepaired
         }
     }
+}
+
+fn fill_of_undo(record: &mut AuditRecord, outcome: UndoOutcome, paths: Option<u64>) {
+    let said = paths.map_or_else(|| "paths".to_owned(), |it| format!("{it} paths"));
+    let (outcome, because) = match outcome {
+        UndoOutcome::Undone => (AuditOutcome::Ok, format!("{said} undone")),
+        UndoOutcome::Conflict => (
+            AuditOutcome::Failed,
+            format!("nothing undone: {said} were changed since"),
+        ),
+        UndoOutcome::Unfinished => (AuditOutcome::Unknown, "it did not end".to_owned()),
+        UndoOutcome::Failed => (AuditOutcome::Failed, "nothing undone".to_owned()),
+    };
+    (record.outcome, record.because) = (Some(outcome), Some(because));
 }
 
 fn fill_of_resource(record: &mut AuditRecord, provider: &Alias, resource: ContentDigest) {

@@ -133,7 +133,8 @@ impl CommandGate<'_> {
             roots if roots.is_empty() => vec![PathBuf::from(&self.setting.cwd)],
             roots => roots,
         };
-        let looked = look(&proposed.command, self.setting, &roots);
+        let mut looked = look(&proposed.command, self.setting, &roots);
+        looked.beyond = self.autonomy.as_ref().map(|_run| self.inside.hold);
         if let Some(run) = &self.autonomy {
             let needs = match self.inside.hold {
                 RunHold::Wall => of_command(&proposed.command, self.setting, &roots),

@@ -10,6 +10,7 @@ use aishd_platform::clock;
 use aishd_process::contained::Containment;
 use aishd_rules::command_setting::CommandSetting;
 
+use super::layer_watch::LayerWatch;
 use super::layers_hold::LayersHold;
 use super::{ChangeFailure, KeepReport, KeptAbout, TrialRoom, text};
 
@@ -19,7 +20,7 @@ use super::{ChangeFailure, KeepReport, KeptAbout, TrialRoom, text};
 pub(crate) struct RunStep {
     pub(crate) containment: Containment,
     set: LayerSet,
-    _held: LayersHold,
+    held: LayersHold,
 }
 
 impl LayersHold {
@@ -45,7 +46,7 @@ impl LayersHold {
         Ok(RunStep {
             containment: room.containment(setting, TrialRoom::write_layers(&set)),
             set,
-            _held: self,
+            held: self,
         })
     }
 
@@ -83,6 +84,12 @@ impl LayersHold {
 }
 
 impl RunStep {
+    /// Looks after the room that the layers take.
+    pub(crate) fn watch(&self, most: u64) -> Result<LayerWatch, String> {
+        let LayersHold { room, id } = &self.held;
+        LayerWatch::begin(&room.0.weights, *id, &self.set, most)
+    }
+
     /// To be called when nothing of the command runs any more.
     pub(crate) fn end(self) -> Result<(), String> {
         let sealed = self.set.seal();
