@@ -174,7 +174,11 @@ pub(crate) fn audited(client: &Client, kind: AuditKind) -> Vec<AuditRecord> {
     records.into_iter().filter(is_wanted).collect()
 }
 
-pub(crate) fn counts(used: Option<&NetworkUse>) -> (Vec<(&str, u64)>, Vec<(&str, u64)>) {
+/// Hosts, and how often.
+type Counts<'a> = Vec<(&'a str, u64)>;
+
+/// Those that were reached, and those that were refused.
+pub(crate) fn counts(used: Option<&NetworkUse>) -> (Counts<'_>, Counts<'_>) {
     let Some(used) = used else {
         return (vec![], vec![]);
     };
@@ -389,15 +393,14 @@ fn changes(run: &Launched) -> (ConfirmRecord, ProposedChanges) {
         let params = ConfirmListParams {
             conversation: Some(run.conversation),
         };
-        let open = run.client.done::<List>(params).confirms.into_iter();
-        open.filter_map(|it| match &*it.request.subject {
+        let mut open = run.client.done::<List>(params).confirms.into_iter();
+        open.find_map(|it| match &*it.request.subject {
             ConfirmSubject::Changes(changes) => {
                 let changes = changes.clone();
                 Some((it, changes))
             }
             _ => None,
         })
-        .next()
     })
 }
 
@@ -418,9 +421,8 @@ fn an_answer_holds_for_the_run_and_its_end_says_what_was_reached() {
     assert_eq!((Some(run.turn), "good.example:80"), (host.run, &*host.host));
     say(&run.client, &asked, Decision::AllowOnce);
     let (asked, host) = until("the other host", PATIENCE, || {
-        let open = hosts_open(&run.client, run.conversation).into_iter();
-        open.filter(|(_, host)| host.host == "bad.example:80")
-            .next()
+        let mut open = hosts_open(&run.client, run.conversation).into_iter();
+        open.find(|(_, host)| host.host == "bad.example:80")
     });
     assert_eq!("bad.example:80", host.host);
     say(&run.client, &asked, Decision::Deny);

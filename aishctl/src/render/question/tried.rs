@@ -160,6 +160,7 @@ mod tests {
                 count: 5,
                 refused: vec!["1 sockets and devices are left out".to_owned()],
             },
+            network: None,
             by: None,
         };
         let rows = rows(Some(7), &tried);
