@@ -71,7 +71,7 @@ on_timeout = "deny"
 [tools]
 builtin = false
 dirs = []
-max_depth = 8
+max_depth = 50
 max_result_chars = 16000
 parallel_readonly = true
 
@@ -81,7 +81,7 @@ default = "ask"
 timeout = "5m"
 max_output_bytes = 4194304
 env_from_client = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"]
-feed_back = false
+feed_back = true
 
 [limits]
 max_clients = 64
@@ -402,7 +402,8 @@ tables! {
         /// Variables of the asking client that commands get, by their exact names, besides SHELL. They are stored with the
         /// question: name no secrets.
         env_from_client: KeyLeaf<Vec<String>>,
-        /// Whether the model goes on at once with what a command printed; else that waits for your next question.
+        /// Whether the model goes on at once with what a command printed, or with why you said no; else that waits for your next
+        /// question.
         feed_back: KeyLeaf<bool>,
     }
 

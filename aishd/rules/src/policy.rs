@@ -23,7 +23,7 @@ use crate::tool_binding::{BoundBy, ToolBindings, changed_from};
 
 /// A day.
 const UNATTENDED_MS: u64 = 24 * 60 * 60 * 1000;
-const MAX_DEPTH: u32 = 8;
+const MAX_DEPTH: u32 = 50;
 
 /// What is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -119,7 +119,7 @@ impl Default for ShellSettings {
             timeout_ms: 5 * 60 * 1000,
             max_output_bytes: 4 << 20,
             env_from_client: names.map(str::to_owned).to_vec(),
-            feed_back: false,
+            feed_back: true,
         }
     }
 }
