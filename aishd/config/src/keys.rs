@@ -70,6 +70,7 @@ on_timeout = "deny"
 
 [tools]
 builtin = false
+files = true
 dirs = []
 max_depth = 50
 max_result_chars = 16000
@@ -376,6 +377,8 @@ tables! {
     Tools {
         /// Whether models are offered the daemon's own tools: those of `aish`, `data-tool` and `example-tool`.
         builtin: KeyLeaf<bool>,
+        /// Whether models are offered the tools for files: `read`, `list`, `search`, `edit` and `write`.
+        files: KeyLeaf<bool>,
         /// Directories with manifests of tools, besides `tools` beside this file.
         dirs: KeyLeaf<Vec<String>>,
         /// Rounds of calls in one turn; after so many it ends, and the last answer is kept.

@@ -45,6 +45,7 @@ use crate::requests::{AcceptedAsk, AskRequest};
 use crate::services::ActorServices;
 use crate::spending::budget::{BudgetMeter, Ledger};
 use crate::turns::routing_book::RoutingBook;
+use crate::turns::seen_files::SeenFiles;
 use crate::turns::tool_definitions::ToolDefinitions;
 use crate::view::viewers::Attendance;
 use crate::view::{LoadingStage, ViewPublisher};
@@ -323,6 +324,7 @@ impl ConversationDirectory {
             trial: None,
             settling: None,
             tried_unasked: None,
+            seen_files: SeenFiles::default(),
             keeping: None,
             proposing: false,
             told: DirectoryTold::default(),

@@ -40,6 +40,8 @@ pub struct Policy {
     pub clients: HashMap<Alias, ClientGrant>,
     /// Whether the daemon's own tools are offered.
     pub builtin_tools: bool,
+    /// Whether those for files are.
+    pub file_tools: bool,
     /// How long a confirm waits while nobody is attached.
     pub unattended_ms: u64,
     /// What it means that nobody answered for so long.
@@ -169,6 +171,7 @@ impl Default for Policy {
             clients: HashMap::new(),
             default_level: Access::default(),
             builtin_tools: false,
+            file_tools: true,
             unattended_ms: UNATTENDED_MS,
             silence: OnSilence::Denies,
             max_depth: MAX_DEPTH,
@@ -239,6 +242,7 @@ impl Policy {
             clients,
             default_level,
             builtin_tools,
+            file_tools,
             unattended_ms,
             silence,
             max_depth,
@@ -271,6 +275,7 @@ impl Policy {
             format!("permissions.confirm_timeout = {unattended_ms} ms"),
             format!("permissions.on_timeout = {silence}"),
             format!("tools.builtin = {builtin_tools}"),
+            format!("tools.files = {file_tools}"),
             format!("tools.max_depth = {max_depth}"),
             format!("tools.max_result_chars = {max_result_chars}"),
             format!("tools.parallel_readonly = {parallel_readonly}"),
