@@ -25,7 +25,7 @@ const NAMED_LINES: usize = 10;
 
 pub(crate) fn edit(request: &FileRequest, call: &EditCall) -> Result<FileReply, FileFailure> {
     let place = NamedPlace::of(request, &call.file_path)?;
-    let target = ChangeTarget::open(request, place)?;
+    let target = ChangeTarget::open(request, &place)?;
     let decoded = target.text()?;
     let mut edited = EditedText {
         text: decoded.text.clone().into_owned(),

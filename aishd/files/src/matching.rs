@@ -23,7 +23,8 @@ impl FoundSpans {
         if names_ends && !exact.spans.is_empty() {
             return exact;
         }
-        if !names_ends && !(wanted.contains('\n') && text.contains("\r\n")) {
+        let has_other_ends = wanted.contains('\n') && text.contains("\r\n");
+        if !names_ends && !has_other_ends {
             return exact;
         }
         let wanted = wanted.replace("\r\n", "\n");
