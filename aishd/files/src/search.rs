@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use rustix::fs::OFlags;
@@ -75,7 +76,8 @@ fn matcher(call: &SearchCall) -> Result<RegexMatcher, FileFailure> {
     let built = RegexMatcherBuilder::new()
         .case_insensitive(call.ignore_case)
         .fixed_strings(call.literal)
-        .line_terminator(Some(b'\n'))
+        .multi_line(true)
+        // Lines end with or without a carriage return, and no pattern goes beyond.
         .crlf(true)
         .size_limit(PATTERN_MEMORY)
         .dfa_size_limit(PATTERN_MEMORY)
@@ -105,6 +107,7 @@ fn searcher(call: &SearchCall) -> Searcher {
         usize::try_from(wanted).unwrap_or(0)
     };
     SearcherBuilder::new()
+        .line_terminator(LineTerminator::crlf())
         .binary_detection(BinaryDetection::quit(0))
         .memory_map(MmapChoice::never())
         .heap_limit(Some(LONGEST_LINE))

@@ -66,7 +66,7 @@ fn write_over(
         &target.real,
         &bytes,
         format!(
-            "{shown}: replaced, {} before and {} now{kept}\n",
+            "{shown}: replaced, {} before, {} now{kept}\n",
             counted(count, "line"),
             counted(lines(&content).count(), "line")
         ),

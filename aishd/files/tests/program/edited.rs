@@ -49,7 +49,7 @@ fn one_place() {
         "{text}"
     );
     assert_eq!(
-        "a: 1 place replaced\n     1\trow 2\n     2\trow 3\n     3\trow 4\n",
+        "a: 1 place replaced\n     1\trow 2\n     2\trow 3\n     3\trow 4\n     4\tfive\n",
         workspace.text("edit", &edit("a", "row 1\n", ""))
     );
     assert_eq!(
@@ -340,7 +340,7 @@ fn whole_file() {
     read(&workspace, "a");
     let write = |content: &str| json!({"file_path": "a", "content": content});
     assert_eq!(
-        "a: replaced, 2 lines before and 3 now; its lines end with CR LF, as before\n",
+        "a: replaced, 2 lines before, 3 lines now; its lines end with CR LF, as before\n",
         workspace.text("write", &write("1\n2\n3"))
     );
     assert_eq!("\u{feff}1\r\n2\r\n3".as_bytes(), workspace.bytes("a"));

@@ -52,11 +52,11 @@ fn listed() {
     );
     check(
         json!({"path": "src", "depth": 3}),
-        "main.rs  25 B\nrun/\n  mod.rs  34 B\n",
+        "main.rs  25 B\nrun/\n  mod.rs  35 B\n",
     );
     check(
         json!({"glob": "*.rs"}),
-        &format!("src/main.rs  25 B\nsrc/run/mod.rs  34 B\n{left_out}"),
+        &format!("src/main.rs  25 B\nsrc/run/mod.rs  35 B\n{left_out}"),
     );
     check(
         json!({"path": "src", "glob": "*.py"}),
@@ -117,7 +117,7 @@ fn newest() {
     }
     let arguments = json!({"path": "src", "glob": "*", "sort": "newest"});
     assert_eq!(
-        "run/mod.rs  34 B\nmain.rs  25 B\n",
+        "run/mod.rs  35 B\nmain.rs  25 B\n",
         workspace.text("list", &arguments)
     );
 }

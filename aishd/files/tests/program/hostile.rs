@@ -83,7 +83,11 @@ fn numbers() {
         "search",
         &json!({"pattern": "a", "before": most, "after": most, "context": most, "head_limit": most}),
     );
-    assert_eq!(2001, text.lines().count());
+    assert_eq!(
+        2002,
+        text.lines().count(),
+        "the name, the lines, and that there is more"
+    );
     let text = workspace.text("search", &json!({"pattern": "a", "offset": most}));
     assert_eq!("[nothing found in 1 file]\n", text);
     let text = workspace.text("list", &json!({"depth": most, "limit": most}));
@@ -120,7 +124,10 @@ fn rules() {
     workspace.put("a/.gitignore", nonsense.repeat(10_000));
     workspace.put("a/file", "needle\n");
     let text = workspace.text("search", &json!({"pattern": "needle"}));
-    assert_eq!("a/file\n1: needle\n", text);
+    assert_eq!(
+        "a/file\n1: needle\n[1 file that is no text was left out]\n",
+        text
+    );
 }
 
 /// `AISH_FILE_ENTRIES=1000000` makes as many.
