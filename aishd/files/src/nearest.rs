@@ -1,6 +1,9 @@
 //! Why a text is not in a file, as far as that can be seen: it was copied with line numbers, has other white space, or is like
 //! some lines.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::{Duration, Instant};
+
 use similar::get_close_matches;
 
 use crate::shown::{lines, snippet};
@@ -8,6 +11,9 @@ use crate::shown::{lines, snippet};
 /// Lines among which a similar one is looked for, and what is compared of each.
 const MOST_LINES: usize = 20_000;
 const MOST_LINE_BYTES: usize = 300;
+/// How long, and after how many lines that is looked at.
+const LOOKING_TIME: Duration = Duration::from_millis(500);
+const AT_ONCE: usize = 100;
 /// Lines that are shown of the nearest place.
 const SHOWN_LINES: usize = 12;
 
@@ -65,38 +71,52 @@ fn without_numbers(wanted: &str) -> Option<String> {
 
 /// The first line from which on all are the same but for white space.
 fn but_for_white_space(text: &str, wanted: &str) -> Option<usize> {
-    let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut wanted: Vec<String> = lines(wanted).map(squeezed).collect();
-    while wanted.last().is_some_and(String::is_empty) {
+    let mut wanted: Vec<u64> = lines(wanted).take(MOST_LINES).map(squeezed).collect();
+    let empty = squeezed("");
+    while wanted.last() == Some(&empty) {
         wanted.pop();
     }
-    let first = wanted.iter().position(|it| !it.is_empty())?;
+    let first = wanted.iter().position(|it| *it != empty)?;
     let wanted = &wanted[first..];
-    let text: Vec<&str> = lines(text).collect();
-    let starts = 0..(text.len() + 1).saturating_sub(wanted.len());
-    let mut same = starts.filter(|start| {
-        let there = text[*start..].iter().zip(wanted);
-        there
-            .into_iter()
-            .all(|(line, wanted)| squeezed(line) == *wanted)
-    });
-    same.next().map(|it| it + 1)
+    let text: Vec<u64> = lines(text).take(MOST_LINES).map(squeezed).collect();
+    let mut windows = text.windows(wanted.len());
+    windows.position(|it| it == wanted).map(|it| it + 1)
+}
+
+/// The same for lines that have the same words.
+fn squeezed(line: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for word in line.split_whitespace() {
+        word.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The line, from 1, at which the text is nearest to what was wanted.
 fn nearest(text: &str, wanted: &str) -> Option<usize> {
+    let until = Instant::now() + LOOKING_TIME;
     let short = |line: &str| line.len() <= MOST_LINE_BYTES && !line.trim().is_empty();
     // The line that says most is looked for, and the place is counted from there.
     let (back, most) = lines(wanted)
         .enumerate()
         .filter(|(_, it)| short(it))
         .max_by_key(|(at, it)| (it.trim().len(), usize::MAX - at))?;
-    let candidates: Vec<&str> = lines(text)
+    let most = most.trim();
+    let mut candidates: Vec<&str> = lines(text)
         .take(MOST_LINES)
         .filter(|it| short(it))
         .map(str::trim)
         .collect();
-    let close = get_close_matches(most.trim(), &candidates, 1, 0.6);
+    candidates.sort_unstable();
+    candidates.dedup();
+    let mut best: Vec<&str> = vec![];
+    for some in candidates.chunks(AT_ONCE) {
+        best.extend(get_close_matches(most, some, 1, 0.6));
+        if Instant::now() > until {
+            break;
+        }
+    }
+    let close = get_close_matches(most, &best, 1, 0.6);
     let close = close.first()?;
     let at = lines(text).position(|it| it.trim() == *close)?;
     Some(at.saturating_sub(back) + 1)

@@ -256,7 +256,12 @@ impl FileSearch<'_> {
                 notes.push("what ignore files name was not searched; `all` searches it".to_owned());
             }
         }
+        let limit = call.head_limit.unwrap_or(USUAL_FOUND).clamp(1, MOST_FOUND);
         if call.output_mode == SearchOutput::Count && found.files > 0 {
+            let listed = found.files.saturating_sub(call.offset.unwrap_or(0));
+            if listed > limit {
+                notes.push(format!("{limit} of the files are listed"));
+            }
             notes.push(format!(
                 "{} in {}",
                 match found.lines {
@@ -275,7 +280,6 @@ impl FileSearch<'_> {
                     .to_owned(),
             );
         } else if found.has_more {
-            let limit = call.head_limit.unwrap_or(USUAL_FOUND).clamp(1, MOST_FOUND);
             notes.push(format!(
                 "there is more: `offset`: {} reads on, or a narrower pattern, `path` or `glob`",
                 call.offset.unwrap_or(0).saturating_add(limit)

@@ -146,6 +146,11 @@ fn searched() {
     );
     check(
         &workspace,
+        &json!({"pattern": "run", "type": "rust", "output_mode": "count", "head_limit": 1}),
+        "src/main.rs: 1\n[1 of the files are listed]\n[2 matching lines in 2 files]\n",
+    );
+    check(
+        &workspace,
         &json!({"pattern": "run()", "literal": true, "path": "src"}),
         "src/main.rs\n2:     run();\nsrc/run/mod.rs\n1: pub fn run() {\n",
     );

@@ -163,6 +163,13 @@ fn nearest() {
     let lines: String = (0..100_000).map(|it| format!("{line}{it}\n")).collect();
     workspace.put("a", lines);
     workspace.text("read", &json!({"file_path": "a"}));
+    let same = "the same line\n".repeat(100_000);
+    workspace.put("same", &same);
+    workspace.text("read", &json!({"file_path": "same"}));
+    let almost = format!("{}another line\n", &same[..140_000]);
+    let call = json!({"file_path": "same", "old_string": almost, "new_string": "x"});
+    let why = workspace.refused("edit", &call, FailureKind::NoMatch);
+    assert!(why.contains("the nearest is at line 1"), "{}", why.len());
     let old = format!("{line}x\n").repeat(1000);
     let call = json!({"file_path": "a", "old_string": old, "new_string": "x"});
     let why = workspace.refused("edit", &call, FailureKind::NoMatch);
