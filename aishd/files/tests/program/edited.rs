@@ -174,6 +174,8 @@ fn encodings() {
     };
     check(b"a\r\nb\r\n", "a\nb", "c\nd\ne", b"c\r\nd\r\ne\r\n");
     check(b"a\r\nb\nc\r\n", "b", "b\nx", b"a\r\nb\nx\nc\r\n");
+    check(b"a\nb\n", "a\r\nb", "c\r\nd", b"c\nd\n");
+    check(b"a\n", "a", "a\r\nb", b"a\r\nb\n");
     check(b"\xef\xbb\xbfa\n", "a", "b", b"\xef\xbb\xbfb\n");
     check(b"a\nb", "b", "c", b"a\nc");
     check(b"\ta\t\n", "\ta\t", "\tb", b"\tb\n");
