@@ -32,16 +32,16 @@ pub(crate) struct ChangeTarget {
 impl ChangeTarget {
     /// # Errors
     /// Why it is not changed; what to do about it is said.
-    pub(crate) fn open(request: &FileRequest, place: NamedPlace) -> Result<Self, FileFailure> {
-        let opened = OpenedFile::open(&place)?;
+    pub(crate) fn open(request: &FileRequest, place: &NamedPlace) -> Result<Self, FileFailure> {
+        let opened = OpenedFile::open(place)?;
         let real = place.real()?;
         let shown = &place.shown;
         if opened.meta.len() > MOST_BYTES {
-            return Err(too_large(&place, opened.meta.len()));
+            return Err(too_large(place, opened.meta.len()));
         }
-        let content = opened.read(&place, MOST_BYTES)?;
+        let content = opened.read(place, MOST_BYTES)?;
         if !content.is_whole {
-            return Err(too_large(&place, MOST_BYTES + 1));
+            return Err(too_large(place, MOST_BYTES + 1));
         }
         let target = Self {
             real,
@@ -54,7 +54,7 @@ impl ChangeTarget {
                 FailureKind::NotRead,
                 format!("{shown} has not been read in this conversation: read it first"),
             )),
-            Some(seen) if seen != FileFingerprint::of(&target.content) => Err(stale(&place)),
+            Some(seen) if seen != FileFingerprint::of(&target.content) => Err(stale(place)),
             Some(_same) => Ok(()),
         }?;
         target.check_can_be_replaced()?;

@@ -25,7 +25,7 @@ const NAMED_LINES: usize = 10;
 
 pub(crate) fn edit(request: &FileRequest, call: &EditCall) -> Result<FileReply, FileFailure> {
     let place = NamedPlace::of(request, &call.file_path)?;
-    let target = ChangeTarget::open(request, place)?;
+    let target = ChangeTarget::open(request, &place)?;
     let decoded = target.text()?;
     let mut edited = EditedText {
         text: decoded.text.clone().into_owned(),
@@ -95,7 +95,16 @@ impl EditedText {
         if !edit.replace_all && (spans.len() > 1 || found.overlaps) {
             return Err((FailureKind::ManyMatches, self.where_it_is(&found)));
         }
-        let replaced = ReplacedText::of(&self.text, spans, &edit.new_string);
+        // Whoever named line ends that are not there did not mean to bring them in.
+        let is_as_named = !edit.old_string.contains("\r\n")
+            || spans
+                .iter()
+                .any(|it| self.text[it.clone()].contains("\r\n"));
+        let new = match is_as_named {
+            true => edit.new_string.clone(),
+            false => edit.new_string.replace("\r\n", "\n"),
+        };
+        let replaced = ReplacedText::of(&self.text, spans, &new);
         replaced.moved(spans, &mut self.places);
         self.places
             .extend(replaced.spans.iter().take(SHOWN_PLACES).cloned());

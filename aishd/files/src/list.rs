@@ -1,5 +1,6 @@
 //! `list`: what is in a directory, as a tree or as names that fit a pattern.
 
+use std::cmp::Reverse;
 use std::fs::{self, FileType};
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileTypeExt as _;
@@ -102,8 +103,7 @@ impl DirectoryListing {
     fn shown(mut self, call: &ListCall, end: &WalkEnd) -> String {
         if self.order == ListOrder::Newest {
             // Those of one time stay in the order of names.
-            self.entries
-                .sort_by(|one, other| other.changed.cmp(&one.changed));
+            self.entries.sort_by_key(|it| Reverse(it.changed));
             self.entries.truncate(self.limit);
         }
         let mut text = String::new();

@@ -23,7 +23,8 @@ impl FoundSpans {
         if names_ends && !exact.spans.is_empty() {
             return exact;
         }
-        if !names_ends && !(wanted.contains('\n') && text.contains("\r\n")) {
+        let has_other_ends = wanted.contains('\n') && text.contains("\r\n");
+        if !names_ends && !has_other_ends {
             return exact;
         }
         let wanted = wanted.replace("\r\n", "\n");
@@ -166,7 +167,7 @@ mod tests {
         check("a\nb\n", "a\nb", "c\nd\ne", "c\nd\ne\n");
         check("a\r\nb\r\n", "a\nb", "c\nd\ne", "c\r\nd\r\ne\r\n");
         check("a\r\nb\r\n", "a\r\nb", "c\r\nd", "c\r\nd\r\n");
-        check("a\r\nb\r\n", "b", "b\nc", "b\r\nc\r\n");
+        check("a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n");
         check("a\r\nb\r\nc", "b\n", "", "a\r\nc");
         check("a\r\nb\r\nc", "\nb", "", "a\r\nc");
         check("a\r\nb\nc\r\nd", "b\nc", "x\ny", "a\r\nx\ny\r\nd");

@@ -1,6 +1,9 @@
 //! Why a text is not in a file, as far as that can be seen: it was copied with line numbers, has other white space, or is like
 //! some lines.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::{Duration, Instant};
+
 use similar::get_close_matches;
 
 use crate::shown::{lines, snippet};
@@ -8,6 +11,9 @@ use crate::shown::{lines, snippet};
 /// Lines among which a similar one is looked for, and what is compared of each.
 const MOST_LINES: usize = 20_000;
 const MOST_LINE_BYTES: usize = 300;
+/// How long, and after how many lines that is looked at.
+const LOOKING_TIME: Duration = Duration::from_millis(500);
+const AT_ONCE: usize = 100;
 /// Lines that are shown of the nearest place.
 const SHOWN_LINES: usize = 12;
 
@@ -26,15 +32,16 @@ pub(crate) fn hint(text: &str, wanted: &str) -> String {
         return "it has a backslash where the file has the sign itself: escape once, not twice"
             .to_owned();
     }
+    let without_break = wanted.trim_end_matches('\n');
+    if without_break != wanted && !without_break.is_empty() && text.contains(without_break) {
+        return "it is there without the line break at its end: leave that out".to_owned();
+    }
     let count = lines(wanted).count();
     if let Some(line) = but_for_white_space(text, wanted) {
         return format!(
             "line {line} differs in white space only; copy it exactly:\n{}",
             snippet(text, line, count.min(SHOWN_LINES))
         );
-    }
-    if lines(wanted).eq(lines(text)) || text.trim_end() == wanted.trim_end() {
-        return "it ends otherwise than the file, which has no newline at its end, or another number of them".to_owned();
     }
     match nearest(text, wanted) {
         Some(line) => format!(
@@ -64,38 +71,52 @@ fn without_numbers(wanted: &str) -> Option<String> {
 
 /// The first line from which on all are the same but for white space.
 fn but_for_white_space(text: &str, wanted: &str) -> Option<usize> {
-    let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut wanted: Vec<String> = lines(wanted).map(squeezed).collect();
-    while wanted.last().is_some_and(String::is_empty) {
+    let mut wanted: Vec<u64> = lines(wanted).take(MOST_LINES).map(squeezed).collect();
+    let empty = squeezed("");
+    while wanted.last() == Some(&empty) {
         wanted.pop();
     }
-    let first = wanted.iter().position(|it| !it.is_empty())?;
+    let first = wanted.iter().position(|it| *it != empty)?;
     let wanted = &wanted[first..];
-    let text: Vec<&str> = lines(text).collect();
-    let starts = 0..(text.len() + 1).saturating_sub(wanted.len());
-    let mut same = starts.filter(|start| {
-        let there = text[*start..].iter().zip(wanted);
-        there
-            .into_iter()
-            .all(|(line, wanted)| squeezed(line) == *wanted)
-    });
-    same.next().map(|it| it + 1)
+    let text: Vec<u64> = lines(text).take(MOST_LINES).map(squeezed).collect();
+    let mut windows = text.windows(wanted.len());
+    windows.position(|it| it == wanted).map(|it| it + 1)
+}
+
+/// The same for lines that have the same words.
+fn squeezed(line: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for word in line.split_whitespace() {
+        word.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The line, from 1, at which the text is nearest to what was wanted.
 fn nearest(text: &str, wanted: &str) -> Option<usize> {
+    let until = Instant::now() + LOOKING_TIME;
     let short = |line: &str| line.len() <= MOST_LINE_BYTES && !line.trim().is_empty();
     // The line that says most is looked for, and the place is counted from there.
     let (back, most) = lines(wanted)
         .enumerate()
         .filter(|(_, it)| short(it))
         .max_by_key(|(at, it)| (it.trim().len(), usize::MAX - at))?;
-    let candidates: Vec<&str> = lines(text)
+    let most = most.trim();
+    let mut candidates: Vec<&str> = lines(text)
         .take(MOST_LINES)
         .filter(|it| short(it))
         .map(str::trim)
         .collect();
-    let close = get_close_matches(most.trim(), &candidates, 1, 0.6);
+    candidates.sort_unstable();
+    candidates.dedup();
+    let mut best: Vec<&str> = vec![];
+    for some in candidates.chunks(AT_ONCE) {
+        best.extend(get_close_matches(most, some, 1, 0.6));
+        if Instant::now() > until {
+            break;
+        }
+    }
+    let close = get_close_matches(most, &best, 1, 0.6);
     let close = close.first()?;
     let at = lines(text).position(|it| it.trim() == *close)?;
     Some(at.saturating_sub(back) + 1)
@@ -138,6 +159,7 @@ mod tests {
             "\n\n\n",
             "nothing in the file is like it: read the file again",
         );
-        assert!(hint("a\nb", "a\nb\n").contains("no newline at its end"));
+        let at_the_end = "it is there without the line break at its end: leave that out";
+        assert_eq!(at_the_end, hint("a\nb", "a\nb\n"));
     }
 }

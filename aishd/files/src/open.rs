@@ -1,7 +1,7 @@
 //! Opening a file so that nothing waits and nothing is set off: what is no file is said by its kind, and not opened.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 

@@ -89,7 +89,7 @@ impl NamedPlace {
         names.sort();
         let lower: Vec<String> = names.iter().map(|it| it.to_lowercase()).collect();
         let possible: Vec<&str> = lower.iter().map(String::as_str).collect();
-        let close = get_close_matches(&*name, &possible, MOST_SUGGESTIONS, 0.7);
+        let close = get_close_matches(&*name, &possible, MOST_SUGGESTIONS, 0.8);
         let parent = Path::new(&self.shown).parent().unwrap_or(Path::new(""));
         let found = close.into_iter().filter_map(|it| {
             let at = lower.iter().position(|lower| lower == it)?;

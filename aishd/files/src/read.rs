@@ -164,35 +164,34 @@ fn most_lines(call: &ReadCall) -> usize {
 
 /// What whoever edits the file should know.
 fn about(decoded: &DecodedText<'_>) -> Vec<String> {
+    if decoded.encoding.is_utf16() {
+        return vec!["it is UTF-16: it can be read here, not edited".to_owned()];
+    }
+    if decoded.invalid > 0 {
+        let bytes = match decoded.invalid {
+            1 => "1 byte is".to_owned(),
+            invalid => format!("{invalid} bytes are"),
+        };
+        return vec![format!(
+            "{bytes} no UTF-8, shown as \\xNN: it can be read here, not edited"
+        )];
+    }
     let mut notes = vec![];
     match decoded.line_ends() {
         LineEnds::Plain => {}
         LineEnds::Windows => notes.push("its lines end with CR LF, which `edit` keeps".to_owned()),
-        LineEnds::Mixed { plain, windows } => notes.push(format!(
-            "{} with CR LF and {plain} with LF; `edit` keeps each",
-            match windows {
+        LineEnds::Mixed { plain, windows } => {
+            let lines = match windows {
                 1 => "1 line ends".to_owned(),
                 windows => format!("{windows} lines end"),
-            }
-        )),
-    }
-    match decoded.encoding {
-        TextEncoding::Utf8 => {}
-        TextEncoding::Utf8Marked => {
-            notes.push("it begins with a byte order mark, which `edit` keeps".to_owned());
-        }
-        TextEncoding::Utf16Le | TextEncoding::Utf16Be => {
-            notes.push("it is UTF-16: it can be read here, not edited".to_owned());
+            };
+            notes.push(format!(
+                "{lines} with CR LF and {plain} with LF; `edit` keeps each"
+            ));
         }
     }
-    if decoded.invalid > 0 && !decoded.encoding.is_utf16() {
-        notes.push(format!(
-            "{} no UTF-8, shown as \\xNN: it can be read here, not edited",
-            match decoded.invalid {
-                1 => "1 byte is".to_owned(),
-                invalid => format!("{invalid} bytes are"),
-            }
-        ));
+    if decoded.encoding == TextEncoding::Utf8Marked {
+        notes.push("it begins with a byte order mark, which `edit` keeps".to_owned());
     }
     notes
 }

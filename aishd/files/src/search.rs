@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use rustix::fs::OFlags;
@@ -75,7 +76,8 @@ fn matcher(call: &SearchCall) -> Result<RegexMatcher, FileFailure> {
     let built = RegexMatcherBuilder::new()
         .case_insensitive(call.ignore_case)
         .fixed_strings(call.literal)
-        .line_terminator(Some(b'\n'))
+        .multi_line(true)
+        // Lines end with or without a carriage return, and no pattern goes beyond.
         .crlf(true)
         .size_limit(PATTERN_MEMORY)
         .dfa_size_limit(PATTERN_MEMORY)
@@ -105,6 +107,7 @@ fn searcher(call: &SearchCall) -> Searcher {
         usize::try_from(wanted).unwrap_or(0)
     };
     SearcherBuilder::new()
+        .line_terminator(LineTerminator::crlf())
         .binary_detection(BinaryDetection::quit(0))
         .memory_map(MmapChoice::never())
         .heap_limit(Some(LONGEST_LINE))
@@ -253,7 +256,12 @@ impl FileSearch<'_> {
                 notes.push("what ignore files name was not searched; `all` searches it".to_owned());
             }
         }
+        let limit = call.head_limit.unwrap_or(USUAL_FOUND).clamp(1, MOST_FOUND);
         if call.output_mode == SearchOutput::Count && found.files > 0 {
+            let listed = found.files.saturating_sub(call.offset.unwrap_or(0));
+            if listed > limit {
+                notes.push(format!("{limit} of the files are listed"));
+            }
             notes.push(format!(
                 "{} in {}",
                 match found.lines {
@@ -272,7 +280,6 @@ impl FileSearch<'_> {
                     .to_owned(),
             );
         } else if found.has_more {
-            let limit = call.head_limit.unwrap_or(USUAL_FOUND).clamp(1, MOST_FOUND);
             notes.push(format!(
                 "there is more: `offset`: {} reads on, or a narrower pattern, `path` or `glob`",
                 call.offset.unwrap_or(0).saturating_add(limit)

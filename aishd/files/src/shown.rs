@@ -17,13 +17,15 @@ pub(crate) fn numbered(number: usize, line: &str) -> String {
 
 /// A line of which not more than this is shown; whoever reads on is told how much there is.
 pub(crate) fn cut(line: &str, chars: usize) -> String {
-    match line.char_indices().nth(chars) {
+    let cut = match line.char_indices().nth(chars) {
         None => line.to_owned(),
         Some((at, _)) => {
             let more = line[at..].chars().count();
             format!("{}… [{more} more characters in this line]", &line[..at])
         }
-    }
+    };
+    // Not every service takes one in a text.
+    cut.replace('\0', "\\x00")
 }
 
 /// Some lines of a text with their numbers, from `first` (counted from 1), at most `most` of them.
@@ -107,6 +109,7 @@ mod tests {
         assert_eq!("     7\ta b\n", numbered(7, "a b"));
         assert_eq!("grö… [2 more characters in this line]", cut("größe", 3));
         assert_eq!("größe", cut("größe", 5));
+        assert_eq!("a\\x00b", cut("a\0b", 5));
         assert_eq!("     2\tb\n     3\tc\n", snippet("a\nb\r\nc\nd", 2, 2));
         assert_eq!(vec!["a", "", "b"], lines("a\n\nb").collect::<Vec<_>>());
         assert_eq!(vec!["a"], lines("a\r\n").collect::<Vec<_>>());

@@ -156,11 +156,14 @@ impl Walk {
             depth,
         })?;
         let is_entered = kind.is_dir() && !NOT_ENTERED.iter().any(|it| name == *it);
-        if !is_entered || depth >= self.options.depth {
+        if !is_entered {
             return ControlFlow::Continue(());
         }
         if depth >= MOST_DEPTH {
             self.end.too_deep += 1;
+            return ControlFlow::Continue(());
+        }
+        if depth >= self.options.depth {
             return ControlFlow::Continue(());
         }
         self.directory(&full, &path, depth + 1, visit)

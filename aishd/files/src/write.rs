@@ -24,7 +24,7 @@ pub(crate) fn write(request: &FileRequest, call: &WriteCall) -> Result<FileReply
         return Err(too_large(&place, call.content.len() as u64));
     }
     match fs::symlink_metadata(&place.path) {
-        Ok(_there) => write_over(request, place, &call.content),
+        Ok(_there) => write_over(request, &place, &call.content),
         Err(error) if error.kind() == io::ErrorKind::NotFound => write_new(&place, &call.content),
         Err(error) => Err(place.unreachable(&error)),
     }
@@ -32,7 +32,7 @@ pub(crate) fn write(request: &FileRequest, call: &WriteCall) -> Result<FileReply
 
 fn write_over(
     request: &FileRequest,
-    place: NamedPlace,
+    place: &NamedPlace,
     content: &str,
 ) -> Result<FileReply, FileFailure> {
     let target = ChangeTarget::open(request, place)?;
@@ -66,7 +66,7 @@ fn write_over(
         &target.real,
         &bytes,
         format!(
-            "{shown}: replaced, {} before and {} now{kept}\n",
+            "{shown}: replaced, {} before, {} now{kept}\n",
             counted(count, "line"),
             counted(lines(&content).count(), "line")
         ),

@@ -41,10 +41,17 @@ fn one_place() {
         workspace.text("edit", &edit("a", "line 5\n", "five\nand a half\n"))
     );
     // What it has left is known: it need not be read again.
-    let all = json!({"file_path": "a", "old_string": "line", "new_string": "row", "replace_all": true});
+    let all =
+        json!({"file_path": "a", "old_string": "line", "new_string": "row", "replace_all": true});
     let text = workspace.text("edit", &all);
-    assert!(text.starts_with("a: 8 places replaced\n     1\trow 1\n"), "{text}");
-    assert_eq!("a: 1 place replaced\n     1\trow 2\n     2\trow 3\n     3\trow 4\n", workspace.text("edit", &edit("a", "row 1\n", "")));
+    assert!(
+        text.starts_with("a: 8 places replaced\n     1\trow 1\n"),
+        "{text}"
+    );
+    assert_eq!(
+        "a: 1 place replaced\n     1\trow 2\n     2\trow 3\n     3\trow 4\n     4\tfive\n",
+        workspace.text("edit", &edit("a", "row 1\n", ""))
+    );
     assert_eq!(
         b"row 2\nrow 3\nrow 4\nfive\nand a half\nrow 6\nrow 7\nrow 8\nrow 9\n",
         &workspace.bytes("a")[..]
@@ -57,18 +64,34 @@ fn several_places() {
     workspace.put("a", "one\ntwo\nthree\n");
     read(&workspace, "a");
     let edits = |edits: &[(&str, &str)]| {
-        let edits = edits.iter().map(|(old, new)| json!({"old_string": old, "new_string": new}));
+        let edits = edits
+            .iter()
+            .map(|(old, new)| json!({"old_string": old, "new_string": new}));
         json!({"file_path": "a", "edits": edits.collect::<Vec<_>>()})
     };
-    let why = workspace.refused("edit", &edits(&[("one", "1"), ("four", "4")]), FailureKind::NoMatch);
+    let why = workspace.refused(
+        "edit",
+        &edits(&[("one", "1"), ("four", "4")]),
+        FailureKind::NoMatch,
+    );
     assert_eq!(
         "edit 2 of 2: `old_string` is not in a: nothing in the file is like it: read the file again Nothing was changed.",
         why
     );
     assert_eq!(b"one\ntwo\nthree\n", &workspace.bytes("a")[..]);
-    let text = workspace.text("edit", &edits(&[("one", "1"), ("1\ntwo", "1\n2"), ("three", "3")]));
-    assert_eq!("a: 3 places replaced\n     1\t1\n     2\t2\n     3\t3\n", text);
-    let why = workspace.refused("edit", &edits(&[("1", "one"), ("one", "1")]), FailureKind::NoChange);
+    let text = workspace.text(
+        "edit",
+        &edits(&[("one", "1"), ("1\ntwo", "1\n2"), ("three", "3")]),
+    );
+    assert_eq!(
+        "a: 3 places replaced\n     1\t1\n     2\t2\n     3\t3\n",
+        text
+    );
+    let why = workspace.refused(
+        "edit",
+        &edits(&[("1", "one"), ("one", "1")]),
+        FailureKind::NoChange,
+    );
     assert_eq!("a would be the same as before: nothing was changed", why);
 }
 
@@ -77,7 +100,10 @@ fn not_once() {
     workspace.put("a", "let a = 1;\nlet b = 2;\n\tlet a = 1;\naaa\n");
     read(&workspace, "a");
     let check = |old: &str, kind: FailureKind, expected: &str| {
-        assert_eq!(expected, workspace.refused("edit", &edit("a", old, "x"), kind));
+        assert_eq!(
+            expected,
+            workspace.refused("edit", &edit("a", old, "x"), kind)
+        );
     };
     check(
         "let a = 1;",
@@ -104,7 +130,10 @@ fn not_once() {
         FailureKind::NoMatch,
         "`old_string` is not in a: the nearest is at line 2; copy it exactly, or read the file again:\n     2\tlet b = 2;\n",
     );
-    assert_eq!(b"let a = 1;\nlet b = 2;\n\tlet a = 1;\naaa\n", &workspace.bytes("a")[..]);
+    assert_eq!(
+        b"let a = 1;\nlet b = 2;\n\tlet a = 1;\naaa\n",
+        &workspace.bytes("a")[..]
+    );
 }
 
 fn stale() {
@@ -114,13 +143,19 @@ fn stale() {
     let over = json!({"file_path": "a", "content": "all"});
     for (tool, call) in [("edit", &change), ("write", &over)] {
         let why = workspace.refused(tool, call, FailureKind::NotRead);
-        assert_eq!("a has not been read in this conversation: read it first", why);
+        assert_eq!(
+            "a has not been read in this conversation: read it first",
+            why
+        );
     }
     read(&workspace, "a");
     workspace.put("a", "one \n");
     for (tool, call) in [("edit", &change), ("write", &over)] {
         let why = workspace.refused(tool, call, FailureKind::Stale);
-        assert!(why.starts_with("a has changed since it was read: read it again"), "{why}");
+        assert!(
+            why.starts_with("a has changed since it was read: read it again"),
+            "{why}"
+        );
     }
     // The same content is the same file, whoever has written it when.
     fs::remove_file(workspace.path("a")).unwrap();
@@ -139,10 +174,17 @@ fn encodings() {
     };
     check(b"a\r\nb\r\n", "a\nb", "c\nd\ne", b"c\r\nd\r\ne\r\n");
     check(b"a\r\nb\nc\r\n", "b", "b\nx", b"a\r\nb\nx\nc\r\n");
+    check(b"a\nb\n", "a\r\nb", "c\r\nd", b"c\nd\n");
+    check(b"a\n", "a", "a\r\nb", b"a\r\nb\n");
     check(b"\xef\xbb\xbfa\n", "a", "b", b"\xef\xbb\xbfb\n");
     check(b"a\nb", "b", "c", b"a\nc");
     check(b"\ta\t\n", "\ta\t", "\tb", b"\tb\n");
-    check("größe 🦀\n".as_bytes(), "größe", "Größe", "Größe 🦀\n".as_bytes());
+    check(
+        "größe 🦀\n".as_bytes(),
+        "größe",
+        "Größe",
+        "Größe 🦀\n".as_bytes(),
+    );
     for (content, why) in [
         (&b"caf\xe9 au lait\n"[..], "a is not UTF-8"),
         (b"\xff\xfea\0\n\0", "a is UTF-16"),
@@ -180,7 +222,12 @@ fn attributes() {
     }
     if has_xattrs {
         let mut value = Vec::with_capacity(64);
-        getxattr(&path, "user.aish", rustix::buffer::spare_capacity(&mut value)).unwrap();
+        getxattr(
+            &path,
+            "user.aish",
+            rustix::buffer::spare_capacity(&mut value),
+        )
+        .unwrap();
         assert_eq!(b"kept", &value[..]);
     }
 }
@@ -191,9 +238,19 @@ fn refused() {
     read(&workspace, "a");
     workspace.set_mode("a", 0o444);
     let why = workspace.refused("edit", &edit("a", "one", "1"), FailureKind::NotAllowed);
-    assert!(why.starts_with("a is read-only (mode 0444)") && why.contains("chmod u+w"), "{why}");
+    assert!(
+        why.starts_with("a is read-only (mode 0444)") && why.contains("chmod u+w"),
+        "{why}"
+    );
     workspace.set_mode("a", 0o644);
-    rustix::fs::linkat(CWD, workspace.path("a"), CWD, workspace.path("b"), rustix::fs::AtFlags::empty()).unwrap();
+    rustix::fs::linkat(
+        CWD,
+        workspace.path("a"),
+        CWD,
+        workspace.path("b"),
+        rustix::fs::AtFlags::empty(),
+    )
+    .unwrap();
     let why = workspace.refused("edit", &edit("a", "one", "1"), FailureKind::CannotKeep);
     assert!(why.starts_with("a has 2 names (hard links)"), "{why}");
     assert_eq!(b"one\n", &workspace.bytes("b")[..]);
@@ -213,7 +270,13 @@ fn links() {
     workspace.text("edit", &edit("directory/a", "one", "two"));
     workspace.text("edit", &edit("link", "two", "three"));
     assert_eq!(b"three\n", &workspace.bytes("real/a")[..]);
-    assert_eq!("real/a", fs::read_link(workspace.path("link")).unwrap().to_str().unwrap());
+    assert_eq!(
+        "real/a",
+        fs::read_link(workspace.path("link"))
+            .unwrap()
+            .to_str()
+            .unwrap()
+    );
     workspace.link("nowhere", "dangling");
     for (tool, call) in [
         ("edit", edit("dangling", "a", "b")),
@@ -228,14 +291,21 @@ fn links() {
 fn new_file() {
     let workspace = Workspace::new();
     let write = |path: &str| json!({"file_path": path, "content": "a\nb\n"});
-    assert_eq!("a: made, 2 lines, 4 B\n", workspace.text("write", &write("a")));
+    assert_eq!(
+        "a: made, 2 lines, 4 B\n",
+        workspace.text("write", &write("a"))
+    );
     assert_eq!(
         "b/c/d: made, 2 lines, 4 B; 2 directories were made for it\n",
         workspace.text("write", &write("b/c/d"))
     );
     let reply = workspace.ask("write", &write("b/c/e"));
     let seen = reply.seen.unwrap();
-    assert!(is_below(&seen.path, &workspace.path("b/c")), "{}", seen.path);
+    assert!(
+        is_below(&seen.path, &workspace.path("b/c")),
+        "{}",
+        seen.path
+    );
     assert_eq!(b"a\nb\n", &workspace.bytes("b/c/d")[..]);
     // What was just made is known.
     workspace.text("edit", &edit("b/c/d", "b", "c"));
@@ -243,10 +313,22 @@ fn new_file() {
         ("b/", FailureKind::WrongKind, "is a directory"),
         ("new/", FailureKind::BadRequest, "names no file"),
         ("a/b", FailureKind::NotThere, "there is no directory W/a"),
-        ("new/../x", FailureKind::BadRequest, "needs directories that are not made"),
+        (
+            "new/../x",
+            FailureKind::BadRequest,
+            "needs directories that are not made",
+        ),
         (&"d/".repeat(40), FailureKind::BadRequest, "names no file"),
-        (&"d/".repeat(40).replace("d/d/d/d/d", "d/d/d/d/dd").trim_end_matches('/').to_owned(), FailureKind::BadRequest, "needs directories"),
-        (&"n".repeat(300), FailureKind::BadRequest, "a name in it is too long"),
+        (
+            "d/".repeat(40).trim_end_matches('/'),
+            FailureKind::BadRequest,
+            "needs directories",
+        ),
+        (
+            &"n".repeat(300),
+            FailureKind::BadRequest,
+            "a name in it is too long",
+        ),
     ] {
         let said = workspace.refused("write", &write(path), kind);
         assert!(said.contains(why), "{said}");
@@ -260,7 +342,7 @@ fn whole_file() {
     read(&workspace, "a");
     let write = |content: &str| json!({"file_path": "a", "content": content});
     assert_eq!(
-        "a: replaced, 2 lines before and 3 now; its lines end with CR LF, as before\n",
+        "a: replaced, 2 lines before, 3 lines now; its lines end with CR LF, as before\n",
         workspace.text("write", &write("1\n2\n3"))
     );
     assert_eq!("\u{feff}1\r\n2\r\n3".as_bytes(), workspace.bytes("a"));

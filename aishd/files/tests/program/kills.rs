@@ -35,7 +35,10 @@ fn killed(
         if now.as_deref() == Some(after) {
             new += 1;
         } else {
-            assert!(now.as_deref() == before, "step {nth}: neither the old nor the new");
+            assert!(
+                now.as_deref() == before,
+                "step {nth}: neither the old nor the new"
+            );
             old += 1;
         }
         // What was made and has not come to its place yet is whole.

@@ -104,11 +104,12 @@ fn one(seed: u64) -> String {
     };
     let told = || format!("seed {seed}: {obstacle:?} {killed_at:?} {file:?} {edits:?} {reply:?}");
     let now = fs::read(workspace.path("real")).ok();
-    let kept = (obstacle != Obstacle::Gone && obstacle != Obstacle::Directory)
-        .then_some(&file.bytes[..]);
+    let kept =
+        (obstacle != Obstacle::Gone && obstacle != Obstacle::Directory).then_some(&file.bytes[..]);
     let outcome = match (&reply, &expected) {
         (None, Ok(after)) => {
-            let is_one = now.as_deref() == kept || now.as_deref().is_some_and(|it| is_as(after, it));
+            let is_one =
+                now.as_deref() == kept || now.as_deref().is_some_and(|it| is_as(after, it));
             assert!(is_one, "{}", told());
             return "killed".to_owned();
         }
@@ -116,7 +117,10 @@ fn one(seed: u64) -> String {
         (Some(reply), Ok(after)) => {
             assert_eq!(None, reply.failure, "{}", told());
             assert!(is_as(after, now.as_deref().unwrap()), "{} {now:?}", told());
-            let (before, meta) = (before.unwrap(), fs::metadata(workspace.path("real")).unwrap());
+            let (before, meta) = (
+                before.unwrap(),
+                fs::metadata(workspace.path("real")).unwrap(),
+            );
             assert_eq!(
                 (before.mode(), before.uid(), before.gid(), 1),
                 (meta.mode(), meta.uid(), meta.gid(), meta.nlink()),
@@ -130,18 +134,32 @@ fn one(seed: u64) -> String {
             assert!(now.as_deref() == kept, "{}", told());
             let meta = fs::symlink_metadata(workspace.path("real")).ok();
             let stamp = |it: &fs::Metadata| (it.ino(), it.mtime_nsec(), it.mode());
-            assert_eq!(before.as_ref().map(stamp), meta.as_ref().map(stamp), "{}", told());
+            assert_eq!(
+                before.as_ref().map(stamp),
+                meta.as_ref().map(stamp),
+                "{}",
+                told()
+            );
             format!("{kind:?}")
         }
     };
     let left = workspace.names();
-    assert!(!left.iter().any(|it| it.starts_with('.')), "{left:?} {}", told());
+    assert!(
+        !left.iter().any(|it| it.starts_with('.')),
+        "{left:?} {}",
+        told()
+    );
     assert_eq!(is_link, left.iter().any(|it| it == "link"));
     outcome
 }
 
 fn random_file(chance: &mut Chance) -> RandomFile {
-    let shape = *chance.pick(&[FileShape::Plain, FileShape::Plain, FileShape::Windows, FileShape::Mixed]);
+    let shape = *chance.pick(&[
+        FileShape::Plain,
+        FileShape::Plain,
+        FileShape::Windows,
+        FileShape::Mixed,
+    ]);
     let has_mark = chance.odds(1, 5);
     let mut lines: Vec<String> = (0..chance.below(30)).map(|_| words(chance, 6)).collect();
     if chance.odds(1, 60) {
@@ -200,7 +218,9 @@ fn obstacle(chance: &mut Chance) -> Obstacle {
 /// Makes it a file that can be read and not edited.
 fn spoil(file: &mut RandomFile, obstacle: Obstacle) {
     match obstacle {
-        Obstacle::Latin => file.bytes.extend_from_slice(b"some more text with one caf\xe9"),
+        Obstacle::Latin => file
+            .bytes
+            .extend_from_slice(b"some more text with one caf\xe9"),
         Obstacle::Utf16 => {
             let units = file.text.encode_utf16().flat_map(u16::to_le_bytes);
             file.bytes = [0xff, 0xfe].into_iter().chain(units).collect();
@@ -362,7 +382,11 @@ fn around(file: &RandomFile, edit: &RandomEdit) -> (Vec<u8>, Vec<u8>) {
     let first = file.text.find(&edit.old).unwrap();
     let last = file.text.rfind(&edit.old).unwrap() + edit.old.len();
     let bytes = String::from_utf8(file.bytes.clone()).unwrap();
-    let mark = if file.has_mark { '\u{feff}'.len_utf8() } else { 0 };
+    let mark = if file.has_mark {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
     // Where a place of the plain text is in the file.
     let place = |at: usize| {
         let mut plain = 0;

@@ -75,14 +75,20 @@ impl Workspace {
 
     /// The same from a program that is killed at its nth step; none: it was.
     #[track_caller]
-    pub(crate) fn ask_killed(&self, nth: usize, tool: &str, arguments: &Value) -> Option<FileReply> {
+    pub(crate) fn ask_killed(
+        &self,
+        nth: usize,
+        tool: &str,
+        arguments: &Value,
+    ) -> Option<FileReply> {
         let nth = nth.to_string();
         let (output, reply) = self.asked(&[KILLED, &nth], &self.request(tool, arguments));
         if output.status.signal() == Some(9) {
             assert_eq!(None, reply, "it said what was not yet so");
             return None;
         }
-        Some(reply.unwrap())
+        assert!(reply.is_some(), "no reply to {tool} {arguments}");
+        reply
     }
 
     /// What the program says to some bytes.
