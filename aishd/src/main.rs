@@ -16,6 +16,9 @@ fn main() -> ExitCode {
     if trampoline::is_asked_for(std::env::args_os()) {
         return trampoline::main();
     }
+    if aishd_files::is_asked_for(std::env::args_os()) {
+        return aishd_files::main();
+    }
     let args = DaemonArgs::parse();
     // Otherwise nothing goes back while nothing is allocated. A system without threads for it does without.
     let _none = background_thread::write(true);

@@ -21,7 +21,7 @@ use crate::registry::called_in;
 const KEY: &str = "sekret-of-a-person";
 
 /// Whether this machine can hold anything; where it cannot, that is said.
-fn is_held(client: &Client) -> bool {
+pub(crate) fn is_held(client: &Client) -> bool {
     let check = doctor(client);
     let is_held = check.outcome == CheckOutcome::Ok;
     if !is_held {

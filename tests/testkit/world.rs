@@ -20,6 +20,9 @@ use crate::{panics, signals, surroundings};
 /// No server is looked for on the machine: what a developer has running must not answer a test.
 const NO_DISCOVERY: &str = "\n[discovery]\nservers = []\n";
 
+/// The machine's file: in a world a model does no more than its test is about.
+const MACHINE: &str = "[shell]\nfeed_back = false\n\n[tools]\nfiles = false\n";
+
 /// The end of the daemon's log that a failing test shows.
 const LOG_SHOWN_BYTES: usize = 8 << 10;
 
@@ -51,6 +54,7 @@ impl World {
             "no socket fits in {}",
             socket.display()
         );
+        world.write("machine/aish/config.toml", MACHINE);
         world.write_config("");
         world
     }

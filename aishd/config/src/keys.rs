@@ -74,8 +74,9 @@ on_timeout = "deny"
 
 [tools]
 builtin = false
+files = true
 dirs = []
-max_depth = 8
+max_depth = 50
 max_result_chars = 16000
 parallel_readonly = true
 
@@ -86,7 +87,7 @@ timeout = "5m"
 max_output_bytes = 4194304
 max_layer_bytes = 8589934592
 env_from_client = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"]
-feed_back = false
+feed_back = true
 
 [limits]
 max_clients = 64
@@ -393,6 +394,8 @@ tables! {
     Tools {
         /// Whether models are offered the daemon's own tools: those of `aish`, `data-tool` and `example-tool`.
         builtin: KeyLeaf<bool>,
+        /// Whether models are offered the tools for files: `read`, `list`, `search`, `edit` and `write`.
+        files: KeyLeaf<bool>,
         /// Directories with manifests of tools, besides `tools` beside this file.
         dirs: KeyLeaf<Vec<String>>,
         /// Rounds of calls in one turn; after so many it ends, and the last answer is kept.
@@ -422,7 +425,8 @@ tables! {
         /// Variables of the asking client that commands get, by their exact names, besides SHELL. They are stored with the
         /// question: name no secrets.
         env_from_client: KeyLeaf<Vec<String>>,
-        /// Whether the model goes on at once with what a command printed; else that waits for your next question.
+        /// Whether the model goes on at once with what a command printed, or with why you said no; else that waits for your next
+        /// question.
         feed_back: KeyLeaf<bool>,
     }
 

@@ -40,12 +40,18 @@ pub fn parse(text: &str) -> Option<Timestamp> {
 
 /// The time as people here read it, with the offset from UTC.
 pub fn local(at: Timestamp) -> String {
+    here(at, "%A, %Y-%m-%d %H:%M:%S %:z")
+}
+
+/// The day as people here read it.
+pub fn local_day(at: Timestamp) -> String {
+    here(at, "%A, %Y-%m-%d")
+}
+
+fn here(at: Timestamp, format: &str) -> String {
     let zone = jiff::tz::TimeZone::system();
     match jiff::Timestamp::from_millisecond(at.0) {
-        Ok(time) => time
-            .to_zoned(zone)
-            .strftime("%A, %Y-%m-%d %H:%M:%S %:z")
-            .to_string(),
+        Ok(time) => time.to_zoned(zone).strftime(format).to_string(),
         Err(_out_of_range) => rfc3339(at),
     }
 }

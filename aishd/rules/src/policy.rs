@@ -23,7 +23,7 @@ use crate::tool_binding::{BoundBy, ToolBindings, changed_from};
 
 /// A day.
 const UNATTENDED_MS: u64 = 24 * 60 * 60 * 1000;
-const MAX_DEPTH: u32 = 8;
+const MAX_DEPTH: u32 = 50;
 const HOST_WAIT_MS: u64 = 2 * 60 * 1000;
 
 /// What is configured.
@@ -41,6 +41,8 @@ pub struct Policy {
     pub clients: HashMap<Alias, ClientGrant>,
     /// Whether the daemon's own tools are offered.
     pub builtin_tools: bool,
+    /// Whether those for files are.
+    pub file_tools: bool,
     /// How long a confirm waits while nobody is attached.
     pub unattended_ms: u64,
     /// What it means that nobody answered for so long.
@@ -174,6 +176,7 @@ impl Default for Policy {
             clients: HashMap::new(),
             default_level: Access::default(),
             builtin_tools: false,
+            file_tools: true,
             unattended_ms: UNATTENDED_MS,
             silence: OnSilence::Denies,
             max_depth: MAX_DEPTH,
@@ -246,6 +249,7 @@ impl Policy {
             clients,
             default_level,
             builtin_tools,
+            file_tools,
             unattended_ms,
             silence,
             max_depth,
@@ -281,6 +285,7 @@ impl Policy {
             format!("permissions.on_timeout = {silence}"),
             format!("contain.hosts_timeout = {host_wait_ms} ms"),
             format!("tools.builtin = {builtin_tools}"),
+            format!("tools.files = {file_tools}"),
             format!("tools.max_depth = {max_depth}"),
             format!("tools.max_result_chars = {max_result_chars}"),
             format!("tools.parallel_readonly = {parallel_readonly}"),

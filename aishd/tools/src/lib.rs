@@ -3,6 +3,7 @@
 pub mod builtin;
 mod command_network;
 pub mod contained_command;
+mod files;
 pub mod machine;
 pub mod registry;
 mod result;
@@ -16,6 +17,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_files::{FileRequest, SeenFile};
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Pattern;
@@ -323,6 +325,17 @@ impl ToolRunner {
         };
         let read = tokio::task::spawn_blocking(move || trial.end(ended)).await;
         read.unwrap_or_else(|panic| Err(panic.to_string()))
+    }
+
+    /// Does a call of a tool for files that only reads; every failure becomes text. The reply says what was seen.
+    pub async fn read_files(
+        &self,
+        request: &FileRequest,
+        place: &CallPlace,
+    ) -> (ToolOutput, Option<SeenFile>) {
+        let reply = files::read(self.runner.profiles(), request, &place.roots).await;
+        let seen = reply.as_ref().ok().and_then(|it| it.seen.clone());
+        (files::output(reply), seen)
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.

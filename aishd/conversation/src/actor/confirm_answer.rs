@@ -196,6 +196,8 @@ impl Conversation {
                 keeps_results
             } else if builtin::reads_resources(&tool.name) {
                 runs_list
+            } else if builtin::is_for_files(&tool.name) {
+                runs_list || policy.file_tools && !is_demo
             } else {
                 is_demo || runs_list || policy.builtin_tools || !builtin::is_builtin(&tool.name)
             }

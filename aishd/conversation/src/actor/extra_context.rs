@@ -7,6 +7,7 @@ use aish_proto::id::TurnId;
 use aishd_log::confirm::OnConfirm;
 use aishd_log::event::{Event, ProviderLevel};
 use aishd_model::reply::RequestFailure;
+use aishd_platform::clock;
 use aishd_project::ProjectLook;
 use aishd_rules::catalog::ToolOffer;
 use aishd_rules::command_instructions::{CommandInstructions, OutputVisibility};
@@ -112,7 +113,7 @@ impl Conversation {
         };
         Some(CommandInstructions::new(
             &setting,
-            machine::system(),
+            (machine::system(), &clock::local_day(clock::now())),
             consent,
             seen,
         ))

@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aishd_broker::Broker;
+use aishd_files::FileRequest;
 use aishd_log::access::Access;
 use aishd_rules::gate::ApprovedCall;
 use aishd_store::Store;
@@ -22,6 +23,7 @@ use crate::questions::elicitation::ElicitMessage;
 use crate::questions::question_quota::Quota;
 use crate::questions::{elicitation, sampling};
 use crate::spending::budget::BudgetMeter;
+use crate::turns::seen_files::SeenFiles;
 use crate::view::ProgressTeller;
 use crate::view::tool_progress::ProgressMessage;
 
@@ -48,6 +50,8 @@ pub(crate) struct StartedCall {
     pub(crate) forms: mpsc::Sender<ElicitMessage>,
     /// Pays for models that its server wants.
     pub(crate) budget: BudgetMeter,
+    /// What may be changed, as it was seen.
+    pub(crate) seen_files: SeenFiles,
     pub(crate) turn: TurnId,
 }
 
@@ -123,6 +127,17 @@ async fn output(started: StartedCall) -> ToolOutput {
         CallWork::Builtin(builtin::BuiltinCall::ReadResource { server, uri }) => {
             let (tools, token) = (&started.tools, &started.token);
             tools.read_resource(&server, &uri, token).await
+        }
+        CallWork::Builtin(builtin::BuiltinCall::File(call)) => {
+            let request = FileRequest {
+                call,
+                directory: started.place.cwd.clone().into(),
+                home: None,
+                seen: started.seen_files.all(),
+            };
+            let (output, seen) = started.tools.read_files(&request, &started.place).await;
+            seen.into_iter().for_each(|it| started.seen_files.note(it));
+            output
         }
         CallWork::Builtin(builtin::BuiltinCall::Data(call)) => {
             resource::data(started.store, started.conversation, call).await

@@ -129,7 +129,7 @@ impl Default for ShellSettings {
             max_output_bytes: 4 << 20,
             max_layer_bytes: 8 << 30,
             env_from_client: names.map(str::to_owned).to_vec(),
-            feed_back: false,
+            feed_back: true,
         }
     }
 }

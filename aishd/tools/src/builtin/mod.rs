@@ -1,11 +1,14 @@
-//! Providers that are part of the daemon: `aish` itself, and two around the shared context of a conversation.
+//! Providers that are part of the daemon: `aish` itself, two around the shared context of a conversation, and the files of this
+//! machine.
 
 mod aish;
 pub mod data;
 pub mod example;
+mod files;
 
 use std::sync::Arc;
 
+use aishd_files::FileCall;
 use aishd_log::access::Access;
 use aishd_log::shell;
 use aishd_log::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
@@ -22,11 +25,14 @@ pub enum BuiltinCall {
     ReadResource { server: Alias, uri: String },
     Data(data::DataCall),
     Example(example::ExampleCall),
+    File(FileCall),
 }
 
 pub(super) fn tools() -> impl Iterator<Item = Tool> {
     let own = aish::tools().into_iter();
-    own.chain(data::tools()).chain(example::tools())
+    own.chain(data::tools())
+        .chain(example::tools())
+        .chain(files::tools())
 }
 
 /// What a call of a name means; `None`: the name is no built-in tool's.
@@ -38,14 +44,25 @@ pub(super) fn call(
         aish::PROVIDER => aish::call(name, arguments),
         data::PROVIDER => Some(data::call(name.tool(), arguments)?.map(BuiltinCall::Data)),
         example::PROVIDER => Some(example::call(name.tool(), arguments)?.map(BuiltinCall::Example)),
+        files::PROVIDER => Some(files::call(name.tool(), arguments)?.map(BuiltinCall::File)),
         _ => None,
     }
 }
 
 /// Whether a provider is part of the daemon.
 pub fn is_provider(alias: &Alias) -> bool {
-    let own = [aish::PROVIDER, data::PROVIDER, example::PROVIDER];
+    let own = [
+        aish::PROVIDER,
+        data::PROVIDER,
+        example::PROVIDER,
+        files::PROVIDER,
+    ];
     own.contains(&alias.as_str()) || alias.as_str() == shell::PROVIDER
+}
+
+/// Whether a tool is one for files.
+pub fn is_for_files(name: &ToolName) -> bool {
+    name.alias().as_str() == files::PROVIDER
 }
 
 /// Whether a tool is part of the daemon.

@@ -11,6 +11,7 @@ mod fall_back;
 mod input;
 mod norris_steps;
 mod pending_actions;
+mod replies;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -31,11 +32,13 @@ pub use call_list_progress::CallListProgress;
 pub use effect::Effect;
 pub use input::{CallReturn, ConfirmEnd, StreamId, TurnInput};
 pub use pending_actions::{OwedReplies, command_of, not_begun, unfinished_command};
-pub use round::{finish, refuse_calls, unknown_effect};
+pub use replies::{refuse_calls, unknown_effect};
+pub use round::finish;
 
 use self::call_list_progress::ReadyCall;
 use self::denials::Denials;
-use self::round::{Progress, Round, refused, reply};
+use self::replies::{refused, reply};
+use self::round::{Progress, Round};
 use crate::run::RunState;
 
 /// The longest `Retry-After` that is waited for.
@@ -387,7 +390,10 @@ impl Turn {
 
     /// Begins what an answer wants done.
     fn act(&mut self, owing: Vec<OwedReplies>, step: &mut Step) {
-        let round = Round::start(owing, self.given, step);
+        let mut round = Round::start(owing, self.given, step);
+        if self.is_run() {
+            round.goes_on_at_no();
+        }
         self.phase = Phase::Calling(Box::new(round));
     }
 
@@ -398,8 +404,8 @@ impl Turn {
         match progress {
             Progress::Waits => self.phase = Phase::Calling(round),
             Progress::Done if self.runs_list() => self.next_wave(step),
-            // Outputs wait for the next question, and nobody else has a word left to say.
-            Progress::Done if !self.called && self.given != OutputUse::AtOnce => {
+            // What there is to hear waits for the next question.
+            Progress::Done if !self.called && !round.is_heard() => {
                 self.end(StopReason::End, None, step);
             }
             Progress::Done => self.ask_again(step),

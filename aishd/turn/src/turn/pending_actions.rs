@@ -8,7 +8,7 @@ use aishd_log::shell::{OutputUse, ProposedLine};
 use aishd_log::tool_call::ToolCall;
 use aishd_model::reply::{FinishReason, Reply};
 
-use super::round::{refused, reply};
+use super::replies::{refused, reply};
 use crate::extract::{FinishedAnswer, commands};
 
 #[derive(Clone, Debug, PartialEq)]

@@ -13,12 +13,12 @@ use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
 use aishd_log::kept_result::KeptResult;
 use aishd_log::shell::{OutputUse, ProposedLine};
 use aishd_log::tool::ContentDigest;
-use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
 use super::call_list_progress::edited_note;
 use super::denials::Denials;
 use super::input::{CallReturn, ConfirmEnd};
+use super::replies::{refused, unknown_effect, why_refused};
 use super::{Effect, OwedReplies, Step};
 
 #[derive(Debug, PartialEq)]
@@ -33,6 +33,10 @@ pub(super) struct Round {
     held: bool,
     /// What becomes of the outputs of commands.
     given: OutputUse,
+    /// Also a no without a reason goes to the model at once.
+    goes_on_at_no: bool,
+    /// Something goes to the model at once.
+    is_heard: bool,
 }
 
 /// A person's yes, until what it is to has begun.
@@ -87,7 +91,19 @@ impl Round {
             approval: None,
             held: false,
             given,
+            goes_on_at_no: false,
+            is_heard: false,
         }
+    }
+
+    /// Of a run: nobody is there who would say what to do instead.
+    pub(super) fn goes_on_at_no(&mut self) {
+        self.goes_on_at_no = true;
+    }
+
+    /// Whether the turn goes on with what became of its commands.
+    pub(super) fn is_heard(&self) -> bool {
+        self.is_heard
     }
 
     /// What becomes of outputs from now on.
@@ -152,6 +168,7 @@ impl Round {
                     if denial.is_none() {
                         step.events.push(told(&content));
                     }
+                    self.is_heard |= self.given == OutputUse::AtOnce;
                     let never_began = Some(Box::new(refused));
                     let reply = owed.what.refused(denial, content, never_began, self.given);
                     step.events.push(reply);
@@ -299,16 +316,17 @@ impl Round {
                 }
                 let refused = refused(asked.as_deref(), "denied by a person");
                 let mut content = "[aish] denied by user".to_owned();
+                let goes_on = self.goes_on_at_no || reason.is_some();
                 if let Some(reason) = reason {
                     content.push_str(": ");
                     content.push_str(&reason);
                 }
-                self.refuse_first(Denial::Person, content, refused, step);
+                self.refuse_first(Denial::Person, content, refused, goes_on, step);
             }
             ConfirmFate::Expired => {
                 let content = "[aish] denied: nobody answered in time".to_owned();
                 let refused = refused(asked.as_deref(), "nobody answered in time");
-                self.refuse_first(Denial::Expired, content, refused, step);
+                self.refuse_first(Denial::Expired, content, refused, self.goes_on_at_no, step);
             }
         }
         if decision == Some(Decision::Abort) {
@@ -323,12 +341,20 @@ impl Round {
         denial: Denial,
         content: String,
         refused: Box<RefusedCall>,
+        goes_on: bool,
         step: &mut Step,
     ) {
+        self.is_heard |= goes_on && self.given == OutputUse::AtOnce;
         if let Some(owed) = self.rest.pop_front() {
+            // What is heard of those behind it is heard together with this.
+            let given = if self.is_heard || !self.rest.is_empty() {
+                self.given
+            } else {
+                OutputUse::WithNextQuestion
+            };
             let reply = owed
                 .what
-                .refused(Some(denial), content, Some(refused), self.given);
+                .refused(Some(denial), content, Some(refused), given);
             step.events.push(reply);
         }
     }
@@ -342,6 +368,7 @@ impl Round {
         let OwedReplies::Command(proposed) = owed.what else {
             return self.progress();
         };
+        self.is_heard |= self.given == OutputUse::AtOnce;
         finish(&proposed, ended, self.given, step);
         self.go_on(step)
     }
@@ -503,95 +530,11 @@ pub fn finish(proposed: &ProposedLine, ended: CommandResult, given: OutputUse, s
     });
 }
 
-/// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
-pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Step) {
-    let why = why_refused(stop);
-    let reply = |it: &OwedReplies| {
-        let never_began = Some(refused(None, why));
-        let given = OutputUse::WithNextQuestion;
-        it.refused(None, format!("[aish] {why}"), never_began, given)
-    };
-    step.events.extend(owing.iter().map(reply));
-}
-
-/// Every call gets exactly one reply, also when nothing will run any more.
-pub fn refuse_calls(calls: &[ToolCall], stop: StopReason, step: &mut Step) {
-    let why = why_refused(stop);
-    let result = |call| {
-        let never_began = Some(refused(None, why));
-        reply(call, None, format!("[aish] {why}"), never_began)
-    };
-    step.events.extend(calls.iter().map(result));
-}
-
-fn why_refused(stop: StopReason) -> &'static str {
-    match stop {
-        StopReason::Cancelled => "cancelled by the user",
-        StopReason::Interrupted => "interrupted by a restart",
-        StopReason::Denied => "the user ended the turn",
-        StopReason::End
-        | StopReason::ToolDepth
-        | StopReason::MaxTokens
-        | StopReason::Refusal
-        | StopReason::Upstream
-        | StopReason::Budget => "the turn ended first",
-    }
-}
-
-/// The reply of a call that began and never said how it ended.
-pub fn unknown_effect(stop: StopReason) -> &'static str {
-    match stop {
-        StopReason::Interrupted => {
-            "[aish] interrupted: the daemon ended while it ran; the effect of this call is unknown"
-        }
-        StopReason::Cancelled
-        | StopReason::Denied
-        | StopReason::End
-        | StopReason::ToolDepth
-        | StopReason::MaxTokens
-        | StopReason::Refusal
-        | StopReason::Upstream
-        | StopReason::Budget => {
-            "[aish] cancelled by the user while it ran; the effect of this call is unknown"
-        }
-    }
-}
-
 /// A line for people, who see our mark before it anyway.
 fn told(content: &str) -> Event {
     let text = content.strip_prefix("[aish] ").unwrap_or(content);
     Event::Status {
         level: ProviderLevel::Warning,
         text: text.to_owned(),
-    }
-}
-
-/// Why a call never began, and what was asked about it, if anything was.
-pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<RefusedCall> {
-    Box::new(RefusedCall {
-        subject: asked.and_then(Confirm::decision_subject),
-        because: because.to_owned(),
-        imported: false,
-    })
-}
-
-/// The reply of a call that has no result.
-pub(super) fn reply(
-    call: &ToolCall,
-    denial: Option<Denial>,
-    content: String,
-    refused: Option<Box<RefusedCall>>,
-) -> Event {
-    Event::ToolResult {
-        call: call.id.clone(),
-        name: call.name.clone(),
-        ok: false,
-        content,
-        denial,
-        ms: None,
-        kept: None,
-        blocks: vec![],
-        structured: None,
-        refused,
     }
 }

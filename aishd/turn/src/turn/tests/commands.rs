@@ -158,6 +158,46 @@ fn the_turn_goes_on_with_outputs_where_that_is_switched_on_and_not_for_ever() {
 }
 
 #[test]
+fn the_turn_goes_on_with_a_reason_and_rests_where_a_person_only_said_no() {
+    let asked = [
+        "> open 0",
+        "= says 0 \"CMD: ls\" +0 cmd0-0=\"ls\"",
+        "= asks c1 about cmd0-0",
+        "= Denied c1",
+    ];
+    let mut with_reason = asked.to_vec();
+    with_reason.extend([
+        "= over cmd0-0 not run: \"[aish] denied by user: use fd\" AtOnce",
+        "> open 16",
+    ]);
+    check_fed_back(&["says 0 CMD: ls", "answer no use fd"], &with_reason);
+    let mut without = asked.to_vec();
+    without.extend([
+        "= over cmd0-0 not run: \"[aish] denied by user\" WithNextQuestion",
+        "= ended End \"CMD: ls\"",
+    ]);
+    check_fed_back(&["says 0 CMD: ls", "answer no"], &without);
+}
+
+#[test]
+fn a_no_without_a_reason_goes_along_with_what_another_command_printed() {
+    check_fed_back(
+        &["says 0 CMD: always|CMD: ls", "ran cmd0-0 0 a", "answer no"],
+        &[
+            "> open 0",
+            "= says 0 \"CMD: always\\nCMD: ls\" +0 cmd0-0=\"always\" cmd0-1=\"ls\"",
+            "= runs cmd0-0 \"always\"",
+            "> run cmd0-0",
+            "= over cmd0-0 exit code 0: \"a\" AtOnce",
+            "= asks c1 about cmd0-1",
+            "= Denied c1",
+            "= over cmd0-1 not run: \"[aish] denied by user\" AtOnce",
+            "> open 16",
+        ],
+    );
+}
+
+#[test]
 fn a_person_can_put_another_command_in_its_place() {
     check(
         &[

@@ -1,0 +1,92 @@
+//! The replies of what a message wanted done and that never ran, or never said how it ended.
+
+use aishd_log::confirm::{Confirm, Denial};
+use aishd_log::event::{Event, RefusedCall, StopReason};
+use aishd_log::shell::OutputUse;
+use aishd_log::tool_call::ToolCall;
+
+use super::{OwedReplies, Step};
+
+/// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
+pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Step) {
+    let why = why_refused(stop);
+    let reply = |it: &OwedReplies| {
+        let never_began = Some(refused(None, why));
+        let given = OutputUse::WithNextQuestion;
+        it.refused(None, format!("[aish] {why}"), never_began, given)
+    };
+    step.events.extend(owing.iter().map(reply));
+}
+
+/// Every call gets exactly one reply, also when nothing will run any more.
+pub fn refuse_calls(calls: &[ToolCall], stop: StopReason, step: &mut Step) {
+    let why = why_refused(stop);
+    let result = |call| {
+        let never_began = Some(refused(None, why));
+        reply(call, None, format!("[aish] {why}"), never_began)
+    };
+    step.events.extend(calls.iter().map(result));
+}
+
+pub(super) fn why_refused(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::Cancelled => "cancelled by the user",
+        StopReason::Interrupted => "interrupted by a restart",
+        StopReason::Denied => "the user ended the turn",
+        StopReason::End
+        | StopReason::ToolDepth
+        | StopReason::MaxTokens
+        | StopReason::Refusal
+        | StopReason::Upstream
+        | StopReason::Budget => "the turn ended first",
+    }
+}
+
+/// The reply of a call that began and never said how it ended.
+pub fn unknown_effect(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::Interrupted => {
+            "[aish] interrupted: the daemon ended while it ran; the effect of this call is unknown"
+        }
+        StopReason::Cancelled
+        | StopReason::Denied
+        | StopReason::End
+        | StopReason::ToolDepth
+        | StopReason::MaxTokens
+        | StopReason::Refusal
+        | StopReason::Upstream
+        | StopReason::Budget => {
+            "[aish] cancelled by the user while it ran; the effect of this call is unknown"
+        }
+    }
+}
+
+/// Why a call never began, and what was asked about it, if anything was.
+pub(super) fn refused(asked: Option<&Confirm>, because: &str) -> Box<RefusedCall> {
+    Box::new(RefusedCall {
+        subject: asked.and_then(Confirm::decision_subject),
+        because: because.to_owned(),
+        imported: false,
+    })
+}
+
+/// The reply of a call that has no result.
+pub(super) fn reply(
+    call: &ToolCall,
+    denial: Option<Denial>,
+    content: String,
+    refused: Option<Box<RefusedCall>>,
+) -> Event {
+    Event::ToolResult {
+        call: call.id.clone(),
+        name: call.name.clone(),
+        ok: false,
+        content,
+        denial,
+        ms: None,
+        kept: None,
+        blocks: vec![],
+        structured: None,
+        refused,
+    }
+}

@@ -1,0 +1,156 @@
+//! The tools for files: what a model reads, lists and finds, by a program behind a boundary.
+
+use std::fs;
+
+use aish_proto::event::ToolResult;
+use aish_proto::id::ConversationId;
+use aish_testkit::{Answer as Said, Asked as _, Client, Upstream, World};
+use serde_json::{Value, json};
+
+use crate::consent::call_id;
+use crate::profiles::is_held;
+use crate::tools::events;
+
+/// A world in which models are offered the tools.
+fn world(upstream: &Upstream, more: &str) -> World {
+    let world = World::new();
+    world.write_config(&format!(
+        "{}\n[tools]\nfiles = true\n{more}",
+        upstream.config("test")
+    ));
+    world
+}
+
+/// The model answers the question with these calls, and their results with a word.
+fn model_calls(upstream: &Upstream, calls: &[(&str, Value)]) {
+    let calls: Vec<(String, String)> = calls
+        .iter()
+        .map(|(tool, arguments)| (format!("files__{tool}"), arguments.to_string()))
+        .collect();
+    upstream.answer_with(move |request| {
+        if request
+            .messages()
+            .last()
+            .is_none_or(|(role, _)| role != "user")
+        {
+            return Said::text("Done.");
+        }
+        let calls = (0..).zip(&calls);
+        calls.fold(Said::stream(), |answer, (index, (tool, arguments))| {
+            answer.then_call(index, &call_id(), tool, arguments)
+        })
+    });
+}
+
+/// What each call gave, in their order.
+fn results(client: &Client, conversation: ConversationId) -> Vec<String> {
+    let results = events::<ToolResult>(client, conversation).into_iter();
+    results.map(|it| it.content).collect()
+}
+
+#[test]
+fn a_model_reads_lists_and_finds_files_of_its_directory_unasked() {
+    let upstream = Upstream::start();
+    let world = world(&upstream, "");
+    world.write("work/src/main.rs", "fn main() {\n    greet();\n}\n");
+    world.write("work/notes.md", "# Notes\n");
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    if !is_held(&client) {
+        return;
+    }
+    model_calls(
+        &upstream,
+        &[
+            ("read", json!({"file_path": "src/main.rs"})),
+            ("list", json!({"glob": "**/*.rs"})),
+            ("search", json!({"pattern": "greet"})),
+            ("read", json!({"file_path": "src/mian.rs"})),
+        ],
+    );
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "look"));
+    let results = results(&client, conversation);
+    let [read, listed, found, missed] = &results[..] else {
+        panic!("{results:?}");
+    };
+    assert!(read.contains("2\t    greet();"), "{read}");
+    assert!(
+        listed.contains("src/main.rs") && !listed.contains("notes"),
+        "{listed}"
+    );
+    assert!(found.contains("greet();"), "{found}");
+    assert!(missed.contains("did you mean src/main.rs?"), "{missed}");
+    let offered = upstream.requests()[0].json()["tools"].to_string();
+    assert!(offered.contains("\"files__read\""), "{offered}");
+}
+
+#[test]
+fn keys_are_hidden_from_what_reads_for_a_model() {
+    let upstream = Upstream::start();
+    let world = world(&upstream, "");
+    world.write("home/.ssh/id", "a key of a person\n");
+    world.write("work/plain", "plain\n");
+    let link = world.work().join("link");
+    std::os::unix::fs::symlink(world.path("home/.ssh/id"), link).unwrap();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    if !is_held(&client) {
+        return;
+    }
+    let key = world.path("home/.ssh/id");
+    model_calls(
+        &upstream,
+        &[
+            ("read", json!({"file_path": key})),
+            ("read", json!({"file_path": "link"})),
+            (
+                "search",
+                json!({"pattern": "a key", "path": world.path("home"), "all": true}),
+            ),
+            ("read", json!({"file_path": "plain"})),
+        ],
+    );
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "look"));
+    let results = results(&client, conversation);
+    assert_eq!(4, results.len(), "{results:?}");
+    for result in &results[..3] {
+        assert!(!result.contains("of a person"), "{result}");
+    }
+    assert!(results[3].contains("plain"), "{results:?}");
+}
+
+#[test]
+fn where_nothing_holds_the_program_no_file_is_read_and_that_is_said() {
+    let upstream = Upstream::start();
+    let world = world(&upstream, "");
+    world.write("work/plain", "content\n");
+    let _daemon = world.daemon().failpoint("profile=miss").spawn();
+    let client = world.client();
+    model_calls(&upstream, &[("read", json!({"file_path": "plain"}))]);
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "look"));
+    let results = results(&client, conversation);
+    assert!(
+        results[0].contains("cannot be held here: it is switched off"),
+        "{results:?}"
+    );
+    assert!(!results[0].contains("content"), "{results:?}");
+}
+
+#[test]
+fn they_can_be_switched_off() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    fs::write(world.work().join("plain"), "content\n").unwrap();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    model_calls(&upstream, &[("read", json!({"file_path": "plain"}))]);
+    let conversation = client.create();
+    client.wait_turn(client.ask(conversation, "look"));
+    let offered = upstream.requests()[0].json();
+    assert!(offered.get("tools").is_none(), "{offered}");
+    let results = results(&client, conversation);
+    assert!(results[0].contains("unknown tool"), "{results:?}");
+}
