@@ -4,7 +4,7 @@ use std::fs;
 
 use aish_proto::event::ToolResult;
 use aish_proto::id::ConversationId;
-use aish_testkit::{Answer as Said, Asked as _, Client, Upstream, World};
+use aish_testkit::{Answer as Said, Client, Upstream, World};
 use serde_json::{Value, json};
 
 use crate::consent::call_id;

@@ -15,7 +15,7 @@ use aishd_mcp::hub::Hub;
 use aishd_mcp::hub_parts::HubParts;
 use aishd_process::Children;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
-use aishd_profile::{ProfileGround, ProfileWish};
+use aishd_profile::{EgressGround, NetworkWish, ProfileGround, ProfileWish};
 use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::policy::Policy;
 use aishd_tools::ToolRunner;
@@ -75,7 +75,8 @@ impl Scene {
             path("state/changes"),
             Some(path("home")),
             vec![path("state"), path("config")],
-            Box::new(|_start| {}),
+            EgressGround::default(),
+            Box::new(|_news| {}),
         );
         let room = TrialRoom::open(&path("state/changes"), profiles.clone()).unwrap();
         let tools = tools(&profiles, path("state/tools"));
@@ -116,8 +117,8 @@ impl Scene {
             umask: 0o022,
             ..ChildSpec::new("/bin/sh", self.path("work"))
         };
-        let child = self.profiles.spawn(spec, wish).await.unwrap();
-        let output = child.output(OUTPUT_BYTES).await.unwrap();
+        let held = self.profiles.spawn(spec, wish).await.unwrap();
+        let output = held.child.output(OUTPUT_BYTES).await.unwrap();
         let text = String::from_utf8_lossy(&output.bytes).into_owned();
         (end(output.exit == ChildExit::Code(0)), text)
     }
@@ -134,9 +135,10 @@ impl Scene {
         policy.max_result_chars = OUTPUT_BYTES;
         policy.shell.max_output_bytes = OUTPUT_BYTES;
         let (limits, never) = (CommandLimits::of(&policy), CancellationToken::new());
+        let within = (trial, NetworkWish::default());
         let tried = self
             .tools
-            .try_command(script, &setting, limits, &never, trial);
+            .try_command(script, &setting, limits, &never, within);
         let (CommandResult { ending, output, .. }, _) = tried.await.unwrap();
         self.room.drop_layers(id);
         (end(ending == CommandEnding::Exited { code: 0 }), output)

@@ -235,6 +235,7 @@ async fn files_are_written_in_the_workspace_and_nowhere_else() {
         contain: ChosenProfile {
             profile: Profile::Workspace,
             write: vec![],
+            hosts: vec![],
         },
         ..node(&prepared, "server-filesystem", &args)
     })
