@@ -135,6 +135,7 @@ mod tests {
             write,
             programs: &[],
             provider: None,
+            hosts: None,
         }
     }
 

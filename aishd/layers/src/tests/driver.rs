@@ -113,7 +113,9 @@ fn child() {
                 recovered.unwrap();
             }
         }
-        "undo" => store(&path).undo("kept").unwrap(),
+        "undo" => {
+            store(&path).undo("kept").unwrap();
+        }
         other => panic!("{other}"),
     }
 }
