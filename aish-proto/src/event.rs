@@ -3,6 +3,7 @@
 //! A stored event has a `seq`; an ephemeral one has none. A client that ignores every delta is still
 //! right, because the finished item repeats the whole text. Unknown kinds are to be skipped.
 
+mod definition;
 mod part;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::definition::events;
 pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
@@ -32,44 +34,6 @@ use crate::route::RouteClass;
 use crate::shell::{ProposedCommand, RunningCommand, ShellEnding};
 use crate::turn::{QueuedTurn, StopReason, TurnError};
 use crate::usage::{BudgetAmounts, BudgetKind, ConversationBudget, RequestPurpose, Usage};
-
-macro_rules! events {
-    ($($(#[$doc:meta])* $name:ident: $kind:literal, $stored:literal, { $($(#[$field_meta:meta])* $field:ident: $ty:ty),* $(,)? })*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-            #[serde(rename_all = "camelCase")]
-            pub struct $name { $($(#[$field_meta])* pub $field: $ty),* }
-
-            impl EventData for $name {
-                const KIND: &'static str = $kind;
-                const STORED: bool = $stored;
-            }
-        )*
-
-        /// The data of an event, by its kind.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum Event {
-            $($(#[$doc])* $name(Box<$name>),)*
-            /// Of a kind that this build does not know, or not as it knows it.
-            Unknown,
-        }
-
-        impl Event {
-            fn read(kind: &str, data: Value) -> Self {
-                match kind {
-                    $($kind => serde_json::from_value(data).map_or(Self::Unknown, |it| Self::$name(Box::new(it))),)*
-                    _ => Self::Unknown,
-                }
-            }
-        }
-
-        /// Every kind: name, whether it is stored, schema of its data.
-        pub(crate) fn kinds(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, bool, schemars::Schema)> {
-            vec![$(($kind, $stored, generator.subschema_for::<$name>())),*]
-        }
-    };
-}
 
 /// An event as a client goes by it: its data was read once.
 pub type ClientEvent = Envelope<Event>;

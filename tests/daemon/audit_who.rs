@@ -329,7 +329,7 @@ fn notices_are_told_with_the_program_that_gives_them() {
     for rule in [
         "+permissions.default_level = 1",
         "+permissions.on_timeout = deny",
-        "+tools.max_depth = 8",
+        "+tools.max_depth = 50",
     ] {
         assert!(first.contains(rule), "{first}");
     }

@@ -2,12 +2,11 @@
 
 use std::fs;
 
+use aish_proto::conversation::{ConversationCreateParams, Create};
 use aish_proto::event::ToolResult;
-use aish_proto::id::ConversationId;
 use aish_testkit::{Answer as Said, Client, Upstream, World};
 use serde_json::{Value, json};
 
-use crate::consent::call_id;
 use crate::profiles::is_held;
 use crate::tools::events;
 
@@ -37,15 +36,26 @@ fn model_calls(upstream: &Upstream, calls: &[(&str, Value)]) {
         }
         let calls = (0..).zip(&calls);
         calls.fold(Said::stream(), |answer, (index, (tool, arguments))| {
-            answer.then_call(index, &call_id(), tool, arguments)
+            answer.then_call(index, &format!("call-{index}"), tool, arguments)
         })
     });
 }
 
-/// What each call gave, in their order.
-fn results(client: &Client, conversation: ConversationId) -> Vec<String> {
-    let results = events::<ToolResult>(client, conversation).into_iter();
-    results.map(|it| it.content).collect()
+/// What each call gave, in the order of the calls; those that only read end in any.
+fn asked(world: &World, client: &Client) -> Vec<String> {
+    let conversation = client
+        .done::<Create>(ConversationCreateParams {
+            title: None,
+            model: None,
+            cwd: world.work().display().to_string(),
+            constraints: None,
+            budget: None,
+        })
+        .id;
+    client.wait_turn(client.ask(conversation, "look"));
+    let mut results = events::<ToolResult>(client, conversation);
+    results.sort_by(|one, other| one.call.cmp(&other.call));
+    results.into_iter().map(|it| it.content).collect()
 }
 
 #[test]
@@ -68,9 +78,7 @@ fn a_model_reads_lists_and_finds_files_of_its_directory_unasked() {
             ("read", json!({"file_path": "src/mian.rs"})),
         ],
     );
-    let conversation = client.create();
-    client.wait_turn(client.ask(conversation, "look"));
-    let results = results(&client, conversation);
+    let results = asked(&world, &client);
     let [read, listed, found, missed] = &results[..] else {
         panic!("{results:?}");
     };
@@ -111,9 +119,7 @@ fn keys_are_hidden_from_what_reads_for_a_model() {
             ("read", json!({"file_path": "plain"})),
         ],
     );
-    let conversation = client.create();
-    client.wait_turn(client.ask(conversation, "look"));
-    let results = results(&client, conversation);
+    let results = asked(&world, &client);
     assert_eq!(4, results.len(), "{results:?}");
     for result in &results[..3] {
         assert!(!result.contains("of a person"), "{result}");
@@ -129,9 +135,7 @@ fn where_nothing_holds_the_program_no_file_is_read_and_that_is_said() {
     let _daemon = world.daemon().failpoint("profile=miss").spawn();
     let client = world.client();
     model_calls(&upstream, &[("read", json!({"file_path": "plain"}))]);
-    let conversation = client.create();
-    client.wait_turn(client.ask(conversation, "look"));
-    let results = results(&client, conversation);
+    let results = asked(&world, &client);
     assert!(
         results[0].contains("cannot be held here: it is switched off"),
         "{results:?}"
@@ -140,17 +144,15 @@ fn where_nothing_holds_the_program_no_file_is_read_and_that_is_said() {
 }
 
 #[test]
-fn they_can_be_switched_off() {
+fn nobody_is_offered_them_who_has_not_asked_for_it() {
     let upstream = Upstream::start();
     let world = World::with(&upstream);
     fs::write(world.work().join("plain"), "content\n").unwrap();
     let _daemon = world.daemon().spawn();
     let client = world.client();
     model_calls(&upstream, &[("read", json!({"file_path": "plain"}))]);
-    let conversation = client.create();
-    client.wait_turn(client.ask(conversation, "look"));
+    let results = asked(&world, &client);
     let offered = upstream.requests()[0].json();
     assert!(offered.get("tools").is_none(), "{offered}");
-    let results = results(&client, conversation);
     assert!(results[0].contains("unknown tool"), "{results:?}");
 }

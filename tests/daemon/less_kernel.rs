@@ -111,13 +111,13 @@ fn of_trial(lack: Lack) -> Option<Result<(), String>> {
     let (conversation, _, confirm) = scene.asked(&client, "CMD: echo made > made");
     let tried = client.call::<Try>(TryParams {
         confirm: confirm.request.confirm,
-        digest: confirm.request.digest.clone(),
+        digest: confirm.request.digest,
     });
     assert!(!scene.world.work().join("made").exists());
     let mut follow = client.attach(conversation, aish_proto::attach::ReplayStart::Start);
     let confirm = pending(&client, conversation);
     allow(&client, &confirm);
-    let call = &confirm.request.subject.call().unwrap().id;
+    let call = &confirm.request.subject.call()?.id;
     assert_eq!(ShellEnding::Exited, finished(&mut follow, call).ending);
     assert!(scene.world.work().join("made").exists());
     Some(tried.map(drop).map_err(|error| error.message))
@@ -126,6 +126,7 @@ fn of_trial(lack: Lack) -> Option<Result<(), String>> {
 /// What tools of each level can do, as [`profiles::SCRIPT`] says it, and whether `doctor` finds each part.
 fn of_tools(lack: Lack) -> Option<([String; 3], [bool; 3])> {
     let world = profiles::tools("");
+    world.write_config("[norris]\ncontain = \"workspace\"\n");
     let (_daemon, client) = profiles::ready(&world, lack.daemon(&world)?);
     let could = [1, 2, 3].map(|level| profiles::call(&world, &client, level));
     let checks = client.done::<Doctor>(Empty {}).checks;

@@ -405,6 +405,7 @@ fn the_daemon_itself_speaks_of_conversations() {
             ("c", 1),
             ("data-tool", 1),
             ("example-tool", 1),
+            ("files", 1),
             ("sheet", 1)
         ],
         levels

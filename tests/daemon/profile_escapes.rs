@@ -131,8 +131,10 @@ impl Scene {
         let trial = self.room.begin(&setting).unwrap();
         let id = trial.id;
         self.give("state");
-        let mut policy = Policy::default();
-        policy.max_result_chars = OUTPUT_BYTES;
+        let mut policy = Policy {
+            max_result_chars: OUTPUT_BYTES,
+            ..Policy::default()
+        };
         policy.shell.max_output_bytes = OUTPUT_BYTES;
         let (limits, never) = (CommandLimits::of(&policy), CancellationToken::new());
         let within = (trial, NetworkWish::default());

@@ -146,7 +146,7 @@ fn what_is_told_of_the_directory_changes_with_the_turn_and_not_before() {
 
 #[test]
 fn a_run_is_told_of_commands_where_they_can_run() {
-    let scene = norris::Scene::alone();
+    let scene = norris::Scene::for_real();
     let _daemon = started(&scene.world);
     scene.model_says(&["CMD: pwd", "CMD: rm -rf x", "DONE:"]);
     let mut run = norris::launch(&scene.world, |_| {});

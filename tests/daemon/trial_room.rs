@@ -114,7 +114,7 @@ fn a_trial_leaves_room_on_the_disk_of_the_state() {
     let (conversation, turn, confirm) = scene.asked(&client, fills);
     let params = TryParams {
         confirm: confirm.request.confirm,
-        digest: confirm.request.digest.clone(),
+        digest: confirm.request.digest,
     };
     let message = client.call::<Try>(params).unwrap_err().message;
     if !message.contains("it was ended") {

@@ -93,10 +93,11 @@ fn an_undo_that_is_done_says_how_many_paths_are_as_before() {
 }
 
 fn asked(confirm: &aish_proto::confirm::ConfirmRecord) -> CommandAsked {
-    match &*confirm.request.subject {
-        ConfirmSubject::Command(subject) => subject.asked.clone(),
-        other => panic!("{other:?} is no command"),
-    }
+    let subject = match &*confirm.request.subject {
+        ConfirmSubject::Command(subject) => Some(subject),
+        _ => None,
+    };
+    subject.expect("it is a command").asked.clone()
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn a_question_of_a_run_says_what_its_command_would_not_be_held_to() {
     let shown = scene.world.ctl(&["confirm", "show", &id]).run().ok();
     assert!(
         shown.out().contains(
-            "are held to its directories, without hosts; a yes lets this one run held to nothing"
+            "are held to its directories, without a network; a yes lets this one run held to nothing"
         ),
         "{}",
         shown.out()

@@ -8,15 +8,16 @@ use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, ReplayStart
 use aish_proto::confirm::{Answer as ConfirmAnswer, AnswerOutcome};
 use aish_proto::event::{ConfirmRequested, StatusLevel};
 use aish_proto::id::{ConfirmId, ConversationId, TurnId};
-use aish_proto::turn::{Cancel, Get, TurnParams, TurnRecord};
+use aish_proto::turn::TurnRecord;
 use tokio::io::AsyncWrite;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::client::connect::{Caller, RpcCallError, WireEvent};
+use crate::client::connect::{RpcCallError, WireEvent};
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::client::editor;
 use crate::commands::confirm;
+use crate::commands::follow_control::{FollowControl, FollowWake};
 use crate::controlling_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -28,10 +29,8 @@ use crate::render::terminal_prompt::{PromptReaction, Prompter};
 use crate::render::turn_stream::{StreamStep, StreamedAnswer};
 use crate::render::waiting_notice::WaitingNotice;
 use crate::render::{question, wrap};
-use crate::signals::{ClientSignals, TerminalSignal};
+use crate::signals::ClientSignals;
 
-/// How long a cancelled turn may take to end; what has been written is printed by then.
-const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
 /// The same where nobody reads what would be printed.
 const UNREAD_CANCEL_WITHIN: Duration = Duration::from_secs(2);
 
@@ -78,32 +77,6 @@ pub struct FollowOutcome {
     pub stopped: Option<Exit>,
     /// The reader of our output does not read, and we were told to leave: write no more.
     pub stuck: bool,
-}
-
-/// Everything that may end the waiting.
-enum FollowWake {
-    Event(Option<Box<WireEvent>>),
-    Record(Box<Result<TurnRecord, RpcCallError>>),
-    Signal(TerminalSignal),
-    /// The person answered.
-    Typed(String),
-    /// `--timeout`, or the time that a cancelled turn gets.
-    Over,
-}
-
-/// The part that works while a write waits for a slow reader.
-struct FollowControl<'a> {
-    signals: &'a mut ClientSignals,
-    caller: Caller,
-    turn: TurnId,
-    until: Option<Instant>,
-    stopped: Option<Exit>,
-    /// A write was given up.
-    stuck: bool,
-    /// A record that came while a write waited.
-    record: Option<Box<Result<TurnRecord, RpcCallError>>>,
-    /// Calls on their way; none of them is waited for before the events are read.
-    calls: JoinSet<Option<Result<TurnRecord, RpcCallError>>>,
 }
 
 impl<O: AsyncWrite + Unpin> FollowOptions<'_, O> {
@@ -493,109 +466,5 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-}
-
-impl FollowControl<'_> {
-    async fn wake(&mut self) -> FollowWake {
-        if let Some(record) = self.record.take() {
-            return FollowWake::Record(record);
-        }
-        let until = self.until;
-        let over = async {
-            match until {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::pin!(over);
-        loop {
-            tokio::select! {
-                signal = self.signals.next() => return FollowWake::Signal(signal),
-                Some(done) = self.calls.join_next() => {
-                    if let Ok(Some(record)) = done {
-                        return FollowWake::Record(Box::new(record));
-                    }
-                }
-                () = &mut over => return FollowWake::Over,
-            }
-        }
-    }
-
-    /// Runs a write to its end, or until we are to leave: `None`.
-    async fn guard(
-        &mut self,
-        write: impl Future<Output = io::Result<()>>,
-    ) -> Option<io::Result<()>> {
-        tokio::pin!(write);
-        let mut record = None;
-        while !self.left() {
-            tokio::select! {
-                biased;
-                written = &mut write => {
-                    self.record = self.record.take().or(record);
-                    return Some(written);
-                }
-                wake = self.wake() => match wake {
-                    FollowWake::Signal(signal) => self.signal(signal),
-                    FollowWake::Over => self.over(),
-                    FollowWake::Record(came) => record = Some(came),
-                    FollowWake::Event(_) | FollowWake::Typed(_) => {}
-                },
-            }
-        }
-        self.stuck = true;
-        None
-    }
-
-    fn signal(&mut self, signal: TerminalSignal) {
-        if self.stopped == Some(Exit::INTERRUPTED) || self.stopped == Some(Exit::TERMINATED) {
-            self.leave();
-        } else {
-            self.stop(signal.exit());
-        }
-    }
-
-    fn over(&mut self) {
-        if self.stopped.is_some() {
-            self.leave();
-        } else {
-            self.stop(Exit::TIMEOUT);
-        }
-    }
-
-    fn stop(&mut self, exit: Exit) {
-        self.stopped = Some(exit);
-        self.until = Some(Instant::now() + CANCELLED_WITHIN);
-        self.cancel();
-    }
-
-    /// Nothing is waited for any more.
-    fn leave(&mut self) {
-        self.until = None;
-        self.calls.abort_all();
-    }
-
-    fn left(&self) -> bool {
-        self.stopped.is_some() && self.until.is_none()
-    }
-
-    fn cancel(&mut self) {
-        let (caller, turn) = (self.caller.clone(), self.turn);
-        self.calls.spawn(async move {
-            drop(caller.call::<Cancel>(TurnParams { turn }).await);
-            None
-        });
-    }
-
-    fn ask_record(&mut self) {
-        let (caller, turn) = (self.caller.clone(), self.turn);
-        self.calls
-            .spawn(async move { Some(caller.call::<Get>(TurnParams { turn }).await) });
-    }
-
-    /// Waits for the calls that are on their way.
-    async fn settle(&mut self) {
-        while self.calls.join_next().await.is_some() {}
     }
 }

@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod export;
 pub mod file_mention;
 pub mod follow;
+mod follow_control;
 pub mod import;
 pub mod input;
 pub mod log;

@@ -74,7 +74,7 @@ on_timeout = "deny"
 
 [tools]
 builtin = false
-files = true
+files = false
 dirs = []
 max_depth = 50
 max_result_chars = 16000
@@ -394,7 +394,7 @@ tables! {
     Tools {
         /// Whether models are offered the daemon's own tools: those of `aish`, `data-tool` and `example-tool`.
         builtin: KeyLeaf<bool>,
-        /// Whether models are offered the tools for files: `read`, `list`, `search`, `edit` and `write`.
+        /// Whether models are offered the tools that read, list and search files.
         files: KeyLeaf<bool>,
         /// Directories with manifests of tools, besides `tools` beside this file.
         dirs: KeyLeaf<Vec<String>>,

@@ -65,7 +65,7 @@ pub(super) fn policy(stack: &LayerStack, faults: &mut Vec<Fault>) -> Policy {
         }
     }
     policy.builtin_tools = value_of(&file.tools.builtin).unwrap_or_default();
-    policy.file_tools = value_of(&file.tools.files).unwrap_or(true);
+    policy.file_tools = value_of(&file.tools.files).unwrap_or_default();
     policy.default_level = level(&file.permissions.default_level).unwrap_or_default();
     policy.silence = match value_of(&file.permissions.on_timeout) {
         Some(OnTimeout::Wait) => OnSilence::Waits,
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn the_old_name_of_the_depth_counts_where_the_new_one_is_not_said() {
         let depth = |text: &str| read(text).0.max_depth;
-        assert_eq!(8, depth(""));
+        assert_eq!(50, depth(""));
         assert_eq!(3, depth("[mcp]\nmax_tool_depth = 3\n"));
         assert_eq!(5, depth("[tools]\nmax_depth = 5\n"));
         assert_eq!(

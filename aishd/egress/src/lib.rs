@@ -30,7 +30,7 @@
 //! };
 //!
 //! // 3. For each child: its rules, and where its questions go.
-//! let (asked, mut questions) = mpsc::channel(8);
+//! let (asked, mut open) = mpsc::channel(8);
 //! let rules = HostRules {
 //!     allow: vec!["crates.example".parse()?, "*.crates.example".parse()?],
 //!     ..HostRules::default()
@@ -40,7 +40,7 @@
 //!
 //! // 4. While the child runs. `settle` is for those who wait and all who come later, `answer` for those who wait. An answer to a
 //! // name says nothing of addresses: it allows public ones only.
-//! while let Some(question) = questions.recv().await {
+//! while let Some(question) = open.recv().await {
 //!     let said = tokio::select! {
 //!         said = person_says(question.question()) => said,
 //!         () = question.given_up() => continue, // take it from the screen

@@ -61,6 +61,8 @@ pub enum NetworkUse {
 pub enum ToolReach {
     /// Not beyond what the model was shown in this conversation: there is nothing to ask a person about.
     Conversation,
+    /// To what a program of ours reads that the kernel lets write nothing, and shows no keys.
+    HeldReading,
     /// Anything else.
     World,
 }

@@ -184,7 +184,7 @@ impl Autonomy<'_> {
     ) -> PolicyDecision {
         match &verdict {
             PolicyDecision::Deny(_)
-            | PolicyDecision::Allow(DecidingRule::OwnConversation)
+            | PolicyDecision::Allow(DecidingRule::OwnConversation | DecidingRule::HeldReading)
             | PolicyDecision::Ask(
                 AskReason::Unclear { .. }
                 | AskReason::Packages { .. }

@@ -141,7 +141,7 @@ mod tests {
         check(
             "ssh host uptime && rm a",
             &["deletes files"],
-            &["runs on another machine"],
+            &["reaches the network", "runs on another machine"],
         );
     }
 

@@ -123,6 +123,8 @@ pub enum DecidingRule {
     },
     /// The call cannot reach beyond its conversation.
     OwnConversation,
+    /// A program of ours does the call, and the kernel holds it to reading.
+    HeldReading,
     AutoApprove(Pattern),
     ThisTurn(Pattern),
     /// An attached client lets it through.
@@ -176,7 +178,7 @@ impl Default for Policy {
             clients: HashMap::new(),
             default_level: Access::default(),
             builtin_tools: false,
-            file_tools: true,
+            file_tools: false,
             unattended_ms: UNATTENDED_MS,
             silence: OnSilence::Denies,
             max_depth: MAX_DEPTH,
@@ -359,6 +361,9 @@ pub fn decide(question: PolicyQuestion<'_>, policy: &Policy) -> PolicyDecision {
         let doubt = ConstraintDoubt::OnlyItsWord;
         return PolicyDecision::Ask(AskReason::Unclear { doubt, has, needs });
     }
+    if tool.reach == ToolReach::HeldReading && has >= needs {
+        return PolicyDecision::Allow(DecidingRule::HeldReading);
+    }
     // Who allows a name beforehand has not seen what it would fetch.
     if !tool.packages.is_empty() && approved != Some(tool.definition_digest()) {
         let packages = tool.packages.clone();
@@ -478,7 +483,8 @@ impl DecidingRule {
             Self::Denied(_)
             | Self::Constraint(_)
             | Self::MaxLevel { .. }
-            | Self::OwnConversation => None,
+            | Self::OwnConversation
+            | Self::HeldReading => None,
             Self::AutoApprove(_)
             | Self::ThisTurn(_)
             | Self::Client { .. }
@@ -495,6 +501,7 @@ impl DecidingRule {
             | Self::Constraint(_)
             | Self::MaxLevel { .. }
             | Self::OwnConversation
+            | Self::HeldReading
             | Self::AutoApprove(_)
             | Self::ThisTurn(_)
             | Self::Always
@@ -509,6 +516,7 @@ impl DecidingRule {
             Self::Denied(_)
             | Self::MaxLevel { .. }
             | Self::OwnConversation
+            | Self::HeldReading
             | Self::AutoApprove(_)
             | Self::ThisTurn(_)
             | Self::Client { .. }
@@ -534,6 +542,7 @@ impl fmt::Display for DecidingRule {
                 needs.number()
             ),
             Self::OwnConversation => f.write_str("reads only its own conversation"),
+            Self::HeldReading => f.write_str("only reads, and is held to that"),
             Self::AutoApprove(pattern) => write!(f, "mcp.auto_approve {pattern}"),
             Self::ThisTurn(pattern) => write!(f, "allowed for this turn {pattern}"),
             Self::Client { whose, pattern, .. } => write!(f, "allowed by {whose}: {pattern}"),

@@ -5,6 +5,7 @@ mod command_network;
 pub mod contained_command;
 mod files;
 pub mod machine;
+mod piece_text;
 pub mod registry;
 mod result;
 mod result_blocks;

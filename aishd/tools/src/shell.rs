@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use super::ToolOutput;
 use super::command_network::CommandNetwork;
 use super::contained_command::ContainedCommand;
+use super::piece_text::PieceText;
 use super::result::returned;
 use super::trial::layer_watch::LayerWatch;
 use super::trial::{Trial, TrialRoom};
@@ -570,79 +571,5 @@ fn ended(exit: ChildExit) -> CommandEnding {
         ChildExit::Code(code) => CommandEnding::Exited { code },
         ChildExit::Signal(signal) => CommandEnding::Signalled { signal },
         ChildExit::Unknown => CommandEnding::Unknown,
-    }
-}
-
-/// Bytes that come in pieces, as text.
-#[derive(Debug, Default)]
-struct PieceText {
-    whole: String,
-    /// The beginning of a character whose rest has not come.
-    held: Vec<u8>,
-    read: usize,
-}
-
-impl PieceText {
-    /// What was added to the text.
-    fn push(&mut self, bytes: &[u8]) -> &str {
-        let before = self.whole.len();
-        self.read += bytes.len();
-        self.held.extend_from_slice(bytes);
-        let mut rest = self.held.as_slice();
-        loop {
-            match std::str::from_utf8(rest) {
-                Ok(text) => {
-                    self.whole.push_str(text);
-                    rest = &[];
-                    break;
-                }
-                Err(error) => {
-                    let (good, bad) = rest.split_at(error.valid_up_to());
-                    self.whole.push_str(&String::from_utf8_lossy(good));
-                    let Some(length) = error.error_len() else {
-                        rest = bad;
-                        break;
-                    };
-                    self.whole.push(char::REPLACEMENT_CHARACTER);
-                    rest = &bad[length..];
-                }
-            }
-        }
-        self.held = rest.to_vec();
-        &self.whole[before..]
-    }
-
-    fn finish(mut self) -> String {
-        if !self.held.is_empty() {
-            self.whole.push(char::REPLACEMENT_CHARACTER);
-        }
-        self.whole
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(pieces: &[&[u8]], expected: &str) {
-        let mut text = PieceText::default();
-        let mut printed = String::new();
-        for piece in pieces {
-            printed.push_str(text.push(piece));
-        }
-        let whole = text.finish();
-        assert_eq!(expected, whole);
-        assert!(whole.starts_with(&printed));
-    }
-
-    #[test]
-    fn characters_are_whole_however_the_pipe_cuts_them() {
-        check(&[b"a\xc3", b"\xa9b"], "aéb");
-        check(&[b"\xe2\x82", b"\xac"], "€");
-        check(&[b"a\xff\xfeb"], "a\u{fffd}\u{fffd}b");
-        check(&[b"a\xf0\x9f"], "a\u{fffd}");
-        check(&[b"\xc3", b"(", b"\0x"], "\u{fffd}(\0x");
-        check(&[], "");
     }
 }

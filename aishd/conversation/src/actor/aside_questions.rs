@@ -7,7 +7,6 @@ use aishd_log::state::confirms::OpenConfirm;
 use aishd_platform::clock;
 
 use crate::actor::Conversation;
-use crate::actor::host_questions::run_of;
 use crate::pending_commit::{PendingCommit, UncommittedFact};
 use crate::request_error::RequestError;
 use crate::requests::{AnswerOutcome, ConfirmAnswer};
@@ -77,7 +76,7 @@ impl Conversation {
     pub(crate) async fn end_aside(&mut self, open: &OpenConfirm, fate: ConfirmFate) {
         let end = open.unanswered(fate, clock::now());
         let fact = UncommittedFact {
-            turn: run_of(open),
+            turn: open.run_of_host(),
             by: None,
             event: Event::ConfirmResolved(Box::new(end)),
         };

@@ -139,7 +139,7 @@ impl Conversation {
             return Ok(AnswerOutcome::Cancelled);
         }
         let end = UncommittedFact {
-            turn: run_of(open),
+            turn: open.run_of_host(),
             ..answered(open, answering)
         };
         self.commit(&[end], LiveChange::Keep).await?;
@@ -164,22 +164,12 @@ impl Conversation {
         let open = self.state.confirms.iter();
         let open = open.filter(|it| matches!(it.aside, Some(AsideSubject::Host(_))));
         let ended = open.map(|it| UncommittedFact {
-            turn: run_of(it),
+            turn: it.run_of_host(),
             by: None,
             event: Event::ConfirmResolved(Box::new(
                 it.unanswered(ConfirmFate::Cancelled, clock::now()),
             )),
         });
         ended.collect()
-    }
-}
-
-/// The run of which a command wants a host.
-pub(crate) fn run_of(open: &OpenConfirm) -> Option<TurnId> {
-    match &open.aside {
-        Some(AsideSubject::Host(wanted)) => wanted.run,
-        Some(AsideSubject::Level(_) | AsideSubject::Memory | AsideSubject::Changes(_)) | None => {
-            None
-        }
     }
 }

@@ -135,7 +135,8 @@ async fn output(started: StartedCall) -> ToolOutput {
                 home: None,
                 seen: started.seen_files.all(),
             };
-            let (output, seen) = started.tools.read_files(&request, &started.place).await;
+            let read = started.tools.read_files(&request, &started.place);
+            let (output, seen) = Box::pin(read).await;
             seen.into_iter().for_each(|it| started.seen_files.note(it));
             output
         }

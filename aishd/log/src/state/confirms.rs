@@ -45,6 +45,15 @@ pub enum AsideSubject {
 }
 
 impl OpenConfirm {
+    /// The run whose command wants a host.
+    pub fn run_of_host(&self) -> Option<TurnId> {
+        match &self.aside {
+            Some(AsideSubject::Host(wanted)) => wanted.run,
+            Some(AsideSubject::Level(_) | AsideSubject::Memory | AsideSubject::Changes(_))
+            | None => None,
+        }
+    }
+
     pub(super) fn of(record: &Record, confirm: &Confirm) -> Self {
         Self {
             id: confirm.id,

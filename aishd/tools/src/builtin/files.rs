@@ -19,6 +19,11 @@ pub(super) fn tools() -> impl Iterator<Item = Tool> {
 fn offered(it: FileTool) -> Tool {
     let name = format!("{PROVIDER}__{}", it.name);
     let reads_only = it.access == Access::Read;
+    let reach = if reads_only {
+        ToolReach::HeldReading
+    } else {
+        ToolReach::World
+    };
     Tool {
         annotations: json!({
             "readOnlyHint": reads_only,
@@ -27,7 +32,7 @@ fn offered(it: FileTool) -> Tool {
         }),
         needs: it.access,
         reads_only,
-        ..tool(&name, PROVIDED, it.description, it.schema, ToolReach::World)
+        ..tool(&name, PROVIDED, it.description, it.schema, reach)
     }
 }
 

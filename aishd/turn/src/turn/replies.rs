@@ -2,31 +2,7 @@
 
 use aishd_log::confirm::{Confirm, Denial};
 use aishd_log::event::{Event, RefusedCall, StopReason};
-use aishd_log::shell::OutputUse;
 use aishd_log::tool_call::ToolCall;
-
-use super::{OwedReplies, Step};
-
-/// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
-pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Step) {
-    let why = why_refused(stop);
-    let reply = |it: &OwedReplies| {
-        let never_began = Some(refused(None, why));
-        let given = OutputUse::WithNextQuestion;
-        it.refused(None, format!("[aish] {why}"), never_began, given)
-    };
-    step.events.extend(owing.iter().map(reply));
-}
-
-/// Every call gets exactly one reply, also when nothing will run any more.
-pub fn refuse_calls(calls: &[ToolCall], stop: StopReason, step: &mut Step) {
-    let why = why_refused(stop);
-    let result = |call| {
-        let never_began = Some(refused(None, why));
-        reply(call, None, format!("[aish] {why}"), never_began)
-    };
-    step.events.extend(calls.iter().map(result));
-}
 
 pub(super) fn why_refused(stop: StopReason) -> &'static str {
     match stop {

@@ -13,12 +13,13 @@ use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
 use aishd_log::kept_result::KeptResult;
 use aishd_log::shell::{OutputUse, ProposedLine};
 use aishd_log::tool::ContentDigest;
+use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
 use super::call_list_progress::edited_note;
 use super::denials::Denials;
 use super::input::{CallReturn, ConfirmEnd};
-use super::replies::{refused, unknown_effect, why_refused};
+use super::replies::{refused, reply, unknown_effect, why_refused};
 use super::{Effect, OwedReplies, Step};
 
 #[derive(Debug, PartialEq)]
@@ -537,4 +538,25 @@ fn told(content: &str) -> Event {
         level: ProviderLevel::Warning,
         text: text.to_owned(),
     }
+}
+
+/// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
+pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Step) {
+    let why = why_refused(stop);
+    let reply = |it: &OwedReplies| {
+        let never_began = Some(refused(None, why));
+        let given = OutputUse::WithNextQuestion;
+        it.refused(None, format!("[aish] {why}"), never_began, given)
+    };
+    step.events.extend(owing.iter().map(reply));
+}
+
+/// Every call gets exactly one reply, also when nothing will run any more.
+pub fn refuse_calls(calls: &[ToolCall], stop: StopReason, step: &mut Step) {
+    let why = why_refused(stop);
+    let result = |call| {
+        let never_began = Some(refused(None, why));
+        reply(call, None, format!("[aish] {why}"), never_began)
+    };
+    step.events.extend(calls.iter().map(result));
 }
