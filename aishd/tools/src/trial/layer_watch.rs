@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 const LOOK: Duration = Duration::from_millis(250);
 /// After so long the layers are walked whatever the disk says: somebody else may have made room.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A walk takes at most this part of the time.
+/// A walk takes at most this part of the time, as long as the next one is not waited for longer than that.
 const RARELY: u32 = 20;
 /// What is left on the disk for others, our own store among them; of a small disk it is a part.
 const RESERVE: u64 = 512 << 20;
@@ -125,7 +125,7 @@ impl LayerWatch {
         };
         (self.weighed, self.free) = (known, free);
         self.at = Instant::now();
-        self.pause = (begun.elapsed() * RARELY).max(LOOK);
+        self.pause = (begun.elapsed() * RARELY).clamp(LOOK, LONGEST);
         self.weights.0.lock().insert(self.id, known);
         (known > self.most).then(|| {
             format!(
