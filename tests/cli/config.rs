@@ -67,7 +67,8 @@ fn explain_path_and_schema_need_no_daemon() {
     let committed = aish_testkit::repository::top().join("config/aish.schema.json");
     assert_eq!(fs::read_to_string(committed).unwrap(), schema.out());
     let files = world.ctl(&["config", "path"]).run().ok();
-    let expected = "~/machine/aish/config.toml  # machine, read\n~/config/aish/config.toml  # user, read\n";
+    let expected =
+        "~/machine/aish/config.toml  # machine, read\n~/config/aish/config.toml  # user, read\n";
     assert_eq!(expected, shown(&world, files.out()));
     let _usage = world.ctl(&["config", "nonsense"]).run().code(2);
     assert!(world.daemon_pids().is_empty());
