@@ -32,6 +32,9 @@ fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
         "data-tool__validate-resource 1 name schema",
         "example-tool__greet 1 ",
         "example-tool__echo 1 resource text",
+        "files__read 1 file_path limit offset",
+        "files__list 1 all depth glob limit path sort",
+        "files__search 1 after all before context glob head_limit ignore_case literal offset output_mode path pattern type",
     ];
     assert_eq!(expected.to_vec(), offered);
 }
