@@ -1,30 +1,10 @@
 //! `changes` from any terminal and behind a colon: of a run that goes on, of one that is over, and of a command that was tried.
 
+use aish_testkit::World;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer, Daemon, Upstream, World};
 
+use crate::norris::world_of;
 use crate::terminal::open;
-
-/// A model that says one of these after the other; its runs work in layers.
-fn world(script: &'static [&'static str]) -> (Upstream, World, Daemon) {
-    let upstream = Upstream::start();
-    let world = World::new();
-    world.write_config(&format!(
-        "{}[norris]\nsecond_opinion = false\n",
-        upstream.config("test")
-    ));
-    upstream.answer_with(move |request| {
-        let messages = request.messages();
-        let said = messages.iter().filter(|(role, _)| role == "assistant");
-        Answer::text(
-            script
-                .get(said.count())
-                .unwrap_or(&"HALT: the script is over"),
-        )
-    });
-    let daemon = world.daemon().spawn();
-    (upstream, world, daemon)
-}
 
 fn said(world: &World, args: &[&str]) -> String {
     world.ctl(args).run().ok().out().to_owned()
@@ -49,10 +29,13 @@ fn id(world: &World) -> String {
 
 #[test]
 fn what_a_run_changed_is_listed_shown_kept_in_part_and_taken_back_by_commands() {
-    let (_upstream, world, _daemon) = world(&[
-        "CMD: printf 'one\\ntwo\\n' > kept; mkdir made; echo x > made/f",
-        "DONE: it is made",
-    ]);
+    let (_upstream, world, _daemon) = world_of(
+        &[
+            "CMD: printf 'one\\ntwo\\n' > kept; mkdir made; echo x > made/f",
+            "DONE: it is made",
+        ],
+        "",
+    );
     if lacks_layers(&world) {
         return;
     }
@@ -116,13 +99,16 @@ fn what_a_run_changed_is_listed_shown_kept_in_part_and_taken_back_by_commands() 
 
 #[test]
 fn a_run_that_goes_on_is_looked_into_kept_and_dropped_from_another_terminal() {
-    let (_upstream, world, _daemon) = world(&[
-        "CMD: echo x > kept; echo y > other",
-        "CMD: touch /usr/made",
-        "CMD: touch /usr/made",
-        "CMD: ls",
-        "DONE: it is made",
-    ]);
+    let (_upstream, world, _daemon) = world_of(
+        &[
+            "CMD: echo x > kept; echo y > other",
+            "CMD: touch /usr/made",
+            "CMD: touch /usr/made",
+            "CMD: ls",
+            "DONE: it is made",
+        ],
+        "",
+    );
     if lacks_layers(&world) {
         return;
     }
@@ -186,7 +172,8 @@ fn a_run_that_goes_on_is_looked_into_kept_and_dropped_from_another_terminal() {
 /// What waits in a conversation is seen and settled in its window, and nothing of other conversations is in the way.
 #[test]
 fn in_a_window_a_colon_shows_and_keeps_what_waits_there() {
-    let (_upstream, world, _daemon) = world(&["CMD: printf 'a\\nb\\n' > made", "DONE: it is made"]);
+    let (_upstream, world, _daemon) =
+        world_of(&["CMD: printf 'a\\nb\\n' > made", "DONE: it is made"], "");
     if lacks_layers(&world) {
         return;
     }
@@ -209,7 +196,7 @@ fn in_a_window_a_colon_shows_and_keeps_what_waits_there() {
 
 #[test]
 fn a_command_that_was_tried_is_among_what_waits_and_dropping_it_is_a_no() {
-    let (_upstream, world, _daemon) = world(&["CMD: echo x > made", "I see."]);
+    let (_upstream, world, _daemon) = world_of(&["CMD: echo x > made", "I see."], "");
     if lacks_layers(&world) {
         return;
     }

@@ -10,10 +10,15 @@ use crate::terminal_asked::wait_asked;
 
 /// A model that says one of these after the other.
 fn world(script: &'static [&'static str]) -> (Upstream, World, Daemon) {
+    world_of(script, "contain = \"workspace\"\n")
+}
+
+/// `norris` is more of its table of the configuration.
+pub(crate) fn world_of(script: &'static [&'static str], norris: &str) -> (Upstream, World, Daemon) {
     let upstream = Upstream::start();
     let world = World::new();
     world.write_config(&format!(
-        "{}[norris]\nsecond_opinion = false\ncontain = \"workspace\"\n",
+        "{}[norris]\nsecond_opinion = false\n{norris}",
         upstream.config("test")
     ));
     upstream.answer_with(move |request| {

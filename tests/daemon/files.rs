@@ -7,7 +7,9 @@ use aish_proto::event::ToolResult;
 use aish_testkit::{Answer as Said, Client, Upstream, World};
 use serde_json::{Value, json};
 
+use crate::norris;
 use crate::profiles::is_held;
+use crate::registry::started;
 use crate::tools::events;
 
 /// A world in which models are offered the tools.
@@ -155,4 +157,16 @@ fn nobody_is_offered_them_who_has_not_asked_for_it() {
     let offered = upstream.requests()[0].json();
     assert!(offered.get("tools").is_none(), "{offered}");
     assert!(results[0].contains("unknown tool"), "{results:?}");
+}
+
+/// In layers they would read the files as they are, and not as the run has changed them.
+#[test]
+fn a_run_has_none_of_them() {
+    let scene = norris::Scene::new("[tools]\nfiles = true\n");
+    let _daemon = started(&scene.world);
+    scene.model_says(&["DONE: there is nothing to do"]);
+    let mut run = norris::launch(&scene.world, |_| {});
+    let _ended = norris::outcome(&mut run);
+    let offered = scene.upstream.requests()[0].json()["tools"].to_string();
+    assert!(!offered.contains("files__"), "{offered}");
 }

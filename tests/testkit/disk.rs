@@ -5,30 +5,48 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tempfile::TempDir;
+
 use crate::wait;
 
 /// The file that takes up what is free.
 const FILLER: &str = "filler";
 
+/// Where nothing has layers: the kernel makes none over a directory with a mount below it, and other tests want some.
+const APART: [&str; 2] = ["/srv", "/opt"];
+
 /// A mounted `tmpfs`; it goes with the value.
 #[derive(Debug)]
 pub struct Small {
     place: PathBuf,
+    /// Where it is mounted, if `place` is a link there.
+    apart: Option<TempDir>,
 }
 
 impl Small {
-    /// Mounts one at `place`; `None`, with the reason printed, where this user may not mount.
+    /// Mounts one and has it at `place`, an empty directory; `None`, with the reason printed, where this user may not mount.
     #[expect(clippy::print_stdout, reason = "a test that does not run says why")]
     pub fn mount(place: &Path, bytes: u64) -> Option<Self> {
         let options = format!("size={bytes},mode=0700");
+        let mut builder = tempfile::Builder::new();
+        let mut apart = APART.iter();
+        let apart = apart.find_map(|it| builder.prefix("aish-small-").tempdir_in(it).ok());
+        let mount = apart.as_ref().map_or(place, |it| it.path());
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &options, "aish-test"])
-            .arg(place)
+            .arg(mount)
             .output();
         match mounted {
-            Ok(output) if output.status.success() => Some(Self {
-                place: place.to_path_buf(),
-            }),
+            Ok(output) if output.status.success() => {
+                if apart.is_some() {
+                    fs::remove_dir(place).expect("there is an empty directory");
+                    std::os::unix::fs::symlink(mount, place).expect("nothing is there");
+                }
+                Some(Self {
+                    place: mount.to_path_buf(),
+                    apart,
+                })
+            }
             Ok(output) => {
                 let why = String::from_utf8_lossy(&output.stderr).into_owned();
                 println!("skipped: no tmpfs can be mounted here: {}", why.trim());
@@ -77,5 +95,6 @@ impl Drop for Small {
     fn drop(&mut self) {
         // Lazily: the daemon of the test may still have files open.
         let _best_effort = Command::new("umount").arg("-l").arg(&self.place).status();
+        drop(self.apart.take());
     }
 }

@@ -1,8 +1,6 @@
 //! `changes` and `undo`: what commands and runs changed in layers over the files, looked at, kept or dropped from any terminal; and
 //! what was kept.
 
-use std::io::{self, BufRead as _, Write as _};
-
 use aish_proto::changes::{
     ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams, ChangesShowParams,
     ChangesShowResult, Diff, Drop, Keep, KeptChanges, List, OpenChanges, OpenChangesStage, PartAct,
@@ -20,7 +18,6 @@ use crate::commands::confirm::{self, ConfirmCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::question::tried;
-use crate::render::typed_lines::{TYPE_AHEAD, forget_typed};
 use crate::render::{difference, table};
 use crate::safe;
 
@@ -250,7 +247,9 @@ async fn keep(
             )
             .hint(format!("aishctl changes show {}", open.changes)));
         }
-        None if context.may_prompt => ask_to_keep(rows_of(&shown)).await?,
+        None if context.may_prompt => {
+            confirm::ask_to_keep(rows_of(&shown), "keep it, while the run goes on?").await?;
+        }
         None => {
             return Err(
                 Failure::new(Exit::USAGE, "nobody here can see what would be kept").hint(format!(
@@ -276,27 +275,6 @@ fn rows_of(shown: &ChangesShowResult) -> String {
     let mut rows: Vec<&str> = rows.lines().collect();
     rows.pop();
     rows.join("\n")
-}
-
-async fn ask_to_keep(rows: String) -> Result<(), Failure> {
-    let asked = tokio::task::spawn_blocking(move || -> io::Result<bool> {
-        let mut stderr = io::stderr().lock();
-        stderr.write_all(format!("{rows}\nkeep it, while the run goes on? [y/N] ").as_bytes())?;
-        stderr.flush()?;
-        std::thread::sleep(TYPE_AHEAD);
-        forget_typed();
-        let mut typed = String::new();
-        io::stdin().lock().read_line(&mut typed)?;
-        Ok(["y", "yes"].contains(&typed.trim()))
-    });
-    let cannot =
-        |error: &dyn std::fmt::Display| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
-    match asked.await {
-        Ok(Ok(true)) => Ok(()),
-        Ok(Ok(false)) => Err(Failure::new(Exit::DENIED, "not kept; it still waits")),
-        Ok(Err(error)) => Err(cannot(&error)),
-        Err(panic) => Err(cannot(&panic)),
-    }
 }
 
 async fn drop_them(context: &CommandContext, id: &str, only: &[String]) -> PrintResult {

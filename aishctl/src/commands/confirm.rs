@@ -185,20 +185,7 @@ pub async fn keep(
             )
             .hint(format!("aishctl confirm show {}", record.request.confirm)));
         }
-        None if context.may_prompt => {
-            let keeps = tokio::task::spawn_blocking(move || ask_to_keep(&rows)).await;
-            let cannot = |error: &dyn std::fmt::Display| {
-                Failure::new(Exit::FAILED, format!("cannot ask: {error}"))
-            };
-            match keeps {
-                Ok(Ok(true)) => {}
-                Ok(Ok(false)) => {
-                    return Err(Failure::new(Exit::DENIED, "not kept; it still waits"));
-                }
-                Ok(Err(error)) => return Err(cannot(&error)),
-                Err(panic) => return Err(cannot(&panic)),
-            }
-        }
+        None if context.may_prompt => ask_to_keep(rows, "keep it?").await?,
         None => {
             return Err(
                 Failure::new(Exit::USAGE, "nobody here can see what would be kept")
@@ -220,15 +207,26 @@ pub async fn keep(
     send(context, record.request.number, params).await
 }
 
-fn ask_to_keep(rows: &str) -> io::Result<bool> {
-    let mut stderr = io::stderr().lock();
-    stderr.write_all(format!("{rows}\nkeep it? [y/N] ").as_bytes())?;
-    stderr.flush()?;
-    std::thread::sleep(TYPE_AHEAD);
-    forget_typed();
-    let mut typed = String::new();
-    io::stdin().lock().read_line(&mut typed)?;
-    Ok(["y", "yes"].contains(&typed.trim()))
+/// Asks at this terminal, below what would be kept. What was typed before the question is none of an answer.
+pub(crate) async fn ask_to_keep(rows: String, question: &'static str) -> Result<(), Failure> {
+    let asked = tokio::task::spawn_blocking(move || -> io::Result<bool> {
+        let mut stderr = io::stderr().lock();
+        stderr.write_all(format!("{rows}\n{question} [y/N] ").as_bytes())?;
+        stderr.flush()?;
+        std::thread::sleep(TYPE_AHEAD);
+        forget_typed();
+        let mut typed = String::new();
+        io::stdin().lock().read_line(&mut typed)?;
+        Ok(["y", "yes"].contains(&typed.trim()))
+    });
+    let cannot =
+        |error: &dyn std::fmt::Display| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
+    match asked.await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(Failure::new(Exit::DENIED, "not kept; it still waits")),
+        Ok(Err(error)) => Err(cannot(&error)),
+        Err(panic) => Err(cannot(&panic)),
+    }
 }
 
 /// `confirm edit`: the call runs with other arguments, which were shown before.

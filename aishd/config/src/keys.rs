@@ -58,6 +58,7 @@ write = []
 [contain]
 hosts = []
 hosts_timeout = "2m"
+max_layer_bytes = 8589934592
 
 [mcp]
 connect_timeout = "5s"
@@ -85,7 +86,6 @@ confirm = true
 default = "ask"
 timeout = "5m"
 max_output_bytes = 4194304
-max_layer_bytes = 8589934592
 env_from_client = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"]
 feed_back = true
 
@@ -320,6 +320,9 @@ tables! {
         hosts: KeyLeaf<Vec<String>>,
         /// How long a connection waits for your answer; then it is refused.
         hosts_timeout: KeyLeaf<TimeSpan>,
+        /// The most that one trial, or one run in layers, may take of the disk until its changes are kept or
+        /// dropped; a command that writes more is ended.
+        max_layer_bytes: KeyLeaf<WholeNumber<1_048_576, 1_125_899_906_842_624>>,
     }
 
     /// Presets of classes.
@@ -419,9 +422,6 @@ tables! {
         timeout: KeyLeaf<TimeSpan>,
         /// The most that it prints; with more it is ended.
         max_output_bytes: KeyLeaf<WholeNumber<1_024, 16_777_216>>,
-        /// The most that one trial, or one run in layers, may take of the disk until its changes are kept or
-        /// dropped; a command that writes more is ended.
-        max_layer_bytes: KeyLeaf<WholeNumber<1_048_576, 1_125_899_906_842_624>>,
         /// Variables of the asking client that commands get, by their exact names, besides SHELL. They are stored with the
         /// question: name no secrets.
         env_from_client: KeyLeaf<Vec<String>>,

@@ -27,7 +27,7 @@ pub(super) fn rules(stack: &LayerStack, faults: &mut Vec<Fault>) -> ShellSetting
     if let Some(bytes) = &shell.max_output_bytes {
         rules.max_output_bytes = usize::try_from(bytes.value.0).unwrap_or(usize::MAX);
     }
-    if let Some(bytes) = &shell.max_layer_bytes {
+    if let Some(bytes) = &stack.file.contain.max_layer_bytes {
         rules.max_layer_bytes = bytes.value.0;
     }
     if let Some(names) = &shell.env_from_client {

@@ -72,7 +72,6 @@ use crate::spending::budget::BudgetMeter;
 use crate::turns::active_turn::{ActiveTurn, TurnGround};
 use crate::turns::run_clock::RunClock;
 use crate::turns::second_opinion::ReceivedOpinion;
-use crate::turns::seen_files::SeenFiles;
 use crate::turns::sessions::OwnSessions;
 use crate::view::ViewPublisher;
 
@@ -114,7 +113,6 @@ pub(crate) struct Conversation {
     /// Presets that classes name and that are not there, as far as somebody was told.
     pub(crate) unknown_told: BTreeSet<String>,
     pub(crate) budget: BudgetMeter,
-    pub(crate) seen_files: SeenFiles,
     /// A command that is tried while its question waits.
     pub(crate) trial: Option<RunningTrial>,
     /// What a person has kept, until its command's turn has come.

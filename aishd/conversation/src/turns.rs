@@ -6,7 +6,6 @@ pub(crate) mod call;
 pub mod routing_book;
 pub(crate) mod run_clock;
 pub(crate) mod second_opinion;
-pub(crate) mod seen_files;
 pub(crate) mod sessions;
 pub mod tool_definitions;
 pub(crate) mod turn_options;

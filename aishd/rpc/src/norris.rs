@@ -19,7 +19,7 @@ use aishd_log::norris;
 use aishd_log::norris::NorrisEvent;
 use aishd_log::norris::launch::{MAX_GOAL_BYTES, RunHold, RunLaunch, RunLimits, UnaskedLevels};
 use aishd_log::norris::status::RunStatus;
-use aishd_log::run_changes::of_run;
+use aishd_log::run_changes::{RunChanges, RunChangesStage, of_run};
 use aishd_log::spending::NanoUsd;
 use aishd_log::state::ConversationState;
 use aishd_log::tool_name::Alias;
@@ -205,7 +205,10 @@ fn notices(
 ) -> Vec<String> {
     let mut notices = vec![];
     notices.extend(unheld(server, launch));
+    // One that has just ended may have changed nothing.
+    let is_asked = |it: &&RunChanges| matches!(it.stage, RunChangesStage::Asked(_));
     let earlier = state.run_changes.iter().filter(|it| it.turn != turn);
+    let earlier = earlier.filter(is_asked);
     notices.extend(earlier.map(|it| {
         format!(
             "what an earlier run changed waits, and this one works on the files as they are, without it: aishctl changes show {}",

@@ -33,18 +33,14 @@ pub(super) async fn read(
     request: &FileRequest,
     roots: &[PathBuf],
 ) -> Result<FileReply, String> {
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(OURSELVES));
     let wish = ProfileWish {
         profile: Profile::Read,
         roots,
-        programs: &[program],
         ..ProfileWish::OPEN
     };
     let child = profiles.spawn(spec(request), wish).await;
-    let HeldChild { child, .. } = child.map_err(|error| {
-        let hint = error.hint().map(|it| format!("; {it}"));
-        format!("{error}{}", hint.unwrap_or_default())
-    })?;
+    let HeldChild { child, .. } =
+        child.map_err(|error| format!("{error}; `aishctl doctor` says more"))?;
     reply_of(child, request).await
 }
 

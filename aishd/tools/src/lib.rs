@@ -13,12 +13,12 @@ pub mod shell;
 pub mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_files::{FileRequest, SeenFile};
+use aishd_files::{FileCall, FileRequest};
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Pattern;
@@ -328,15 +328,16 @@ impl ToolRunner {
         read.unwrap_or_else(|panic| Err(panic.to_string()))
     }
 
-    /// Does a call of a tool for files that only reads; every failure becomes text. The reply says what was seen.
-    pub async fn read_files(
-        &self,
-        request: &FileRequest,
-        place: &CallPlace,
-    ) -> (ToolOutput, Option<SeenFile>) {
-        let reply = files::read(self.runner.profiles(), request, &place.roots).await;
-        let seen = reply.as_ref().ok().and_then(|it| it.seen.clone());
-        (files::output(reply), seen)
+    /// Does a call of a tool for files that only reads; every failure becomes text.
+    pub async fn read_files(&self, call: FileCall, place: &CallPlace) -> ToolOutput {
+        let profiles = self.runner.profiles();
+        let request = FileRequest {
+            call,
+            directory: place.cwd.clone().into(),
+            home: profiles.home().map(Path::to_owned),
+            seen: vec![],
+        };
+        files::output(files::read(profiles, &request, &place.roots).await)
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.

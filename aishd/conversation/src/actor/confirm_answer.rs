@@ -22,7 +22,7 @@ use aishd_rules::tool_binding::ToolBindings as _;
 use aishd_store::ReadError;
 use aishd_tools::builtin;
 use aishd_turn::transcript::TranscriptMessage;
-use aishd_turn::turn::{ConfirmEnd, Effect, OwedReplies, Step, TurnInput};
+use aishd_turn::turn::{ConfirmEnd, Effect, OwedReplies, Step, Turn, TurnInput};
 use serde_json::{Map, Value};
 
 use crate::actor::{Conversation, argument_edit};
@@ -182,7 +182,10 @@ impl Conversation {
     fn offer_of(&self, preset: Option<&Preset>) -> ToolOffer {
         let policy = self.services.policy.borrow().clone();
         let is_demo = preset.is_some_and(Preset::is_demo);
-        let runs_list = self.turn.as_ref().is_some_and(|it| it.machine.runs_list());
+        let machine = self.turn.as_ref().map(|it| &it.machine);
+        let runs_list = machine.is_some_and(Turn::runs_list);
+        // It may work in layers, and they would read the files as they are.
+        let is_run = machine.is_some_and(Turn::is_run);
         let keeps_results = self
             .transcript
             .held
@@ -197,7 +200,7 @@ impl Conversation {
             } else if builtin::reads_resources(&tool.name) {
                 runs_list
             } else if builtin::is_for_files(&tool.name) {
-                runs_list || policy.file_tools && !is_demo
+                runs_list || policy.file_tools && !is_demo && !is_run
             } else {
                 is_demo || runs_list || policy.builtin_tools || !builtin::is_builtin(&tool.name)
             }

@@ -271,7 +271,6 @@ impl Conversation {
                     doing: self.publisher.teller(),
                     forms: self.forms.sender(),
                     budget: self.budget.clone(),
-                    seen_files: self.seen_files.clone(),
                     turn,
                 };
                 self.io.spawn(async move {

@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aishd_broker::Broker;
-use aishd_files::FileRequest;
 use aishd_log::access::Access;
 use aishd_rules::gate::ApprovedCall;
 use aishd_store::Store;
@@ -23,7 +22,6 @@ use crate::questions::elicitation::ElicitMessage;
 use crate::questions::question_quota::Quota;
 use crate::questions::{elicitation, sampling};
 use crate::spending::budget::BudgetMeter;
-use crate::turns::seen_files::SeenFiles;
 use crate::view::ProgressTeller;
 use crate::view::tool_progress::ProgressMessage;
 
@@ -50,8 +48,6 @@ pub(crate) struct StartedCall {
     pub(crate) forms: mpsc::Sender<ElicitMessage>,
     /// Pays for models that its server wants.
     pub(crate) budget: BudgetMeter,
-    /// What may be changed, as it was seen.
-    pub(crate) seen_files: SeenFiles,
     pub(crate) turn: TurnId,
 }
 
@@ -129,16 +125,7 @@ async fn output(started: StartedCall) -> ToolOutput {
             tools.read_resource(&server, &uri, token).await
         }
         CallWork::Builtin(builtin::BuiltinCall::File(call)) => {
-            let request = FileRequest {
-                call,
-                directory: started.place.cwd.clone().into(),
-                home: None,
-                seen: started.seen_files.all(),
-            };
-            let read = started.tools.read_files(&request, &started.place);
-            let (output, seen) = Box::pin(read).await;
-            seen.into_iter().for_each(|it| started.seen_files.note(it));
-            output
+            Box::pin(started.tools.read_files(call, &started.place)).await
         }
         CallWork::Builtin(builtin::BuiltinCall::Data(call)) => {
             resource::data(started.store, started.conversation, call).await

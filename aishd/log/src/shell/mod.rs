@@ -151,7 +151,7 @@ impl ShellSettings {
             format!("shell.default = {}", if *tries { "try" } else { "ask" }),
             format!("shell.timeout = {timeout_ms} ms"),
             format!("shell.max_output_bytes = {max_output_bytes}"),
-            format!("shell.max_layer_bytes = {max_layer_bytes}"),
+            format!("contain.max_layer_bytes = {max_layer_bytes}"),
             format!("shell.env_from_client = {}", env_from_client.join(", ")),
             format!("shell.feed_back = {feed_back}"),
         ]

@@ -65,7 +65,7 @@ impl Containment {
 ///
 /// No link may be on the way to any of the three. `upper` and `work` are on one file system, `work` is for the kernel
 /// alone; `upper` may be below `lower`, where the child does not see it. A layer is used by one child at a time: the next one
-/// waits some seconds for the end of the one before. Other file systems that are mounted below `lower` are not seen through it.
+/// waits some seconds for the end of the one before. Where another file system is mounted below `lower`, the kernel makes none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteLayer {
     pub lower: PathBuf,

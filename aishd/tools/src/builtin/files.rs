@@ -13,6 +13,7 @@ const PROVIDED: &str = "aishd";
 
 pub(super) fn tools() -> impl Iterator<Item = Tool> {
     let all = definitions().into_iter();
+    // What changes something wants a question that shows the difference.
     all.filter(|it| it.access == Access::Read).map(offered)
 }
 

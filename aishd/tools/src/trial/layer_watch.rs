@@ -129,7 +129,7 @@ impl LayerWatch {
         self.weights.0.lock().insert(self.id, known);
         (known > self.most).then(|| {
             format!(
-                "what it wrote takes more than {} of the disk (shell.max_layer_bytes)",
+                "what it wrote takes more than {} of the disk (contain.max_layer_bytes)",
                 mebibytes(self.most)
             )
         })
