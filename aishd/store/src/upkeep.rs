@@ -48,6 +48,8 @@ pub(super) struct WriterEnd {
 
 impl Drop for WriterEnd {
     fn drop(&mut self) {
+        // Nobody reads without an index, and whoever closes the store finds nothing of it open then.
+        self.shared.files.forget(|_| true);
         self.shared.update(|it| {
             it.ended = true;
             it.problem = Some("the store is closed".to_owned());

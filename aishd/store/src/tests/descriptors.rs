@@ -72,6 +72,7 @@ fn the_files_that_a_store_has_open_do_not_become_more() {
     assert!(most_segments > 2 * MOST, "too few: {most_segments}");
     assert!(most.len() <= MOST, "{most:#?}");
     store.close();
-    drop(store);
+    // Also while somebody still has the handle.
     assert_eq!(Some(vec![]), open_below(dir.path()), "after the end");
+    drop(store);
 }
