@@ -491,7 +491,7 @@ fn a_role_says_who_may_answer() {
 /// Of two answers one counts, whoever gives them; the other is told who won. 1,000 races in all by default.
 #[test]
 fn of_two_answers_exactly_one_counts() {
-    let races = surroundings::count("AISH_TEST_RACES").unwrap_or(1000);
+    let races = surroundings::races();
     let scene = Scene::new("");
     scene.model_calls(&["{}"]);
     let people: Vec<Client> = (0..2)

@@ -2,7 +2,7 @@
 //! and the same bytes, a call that was started is never started again, every call has exactly one reply, and the next
 //! request is valid, which the upstream examines.
 //!
-//! `AISH_TEST_KILLS` says how many kills there are at each point; ten by default.
+//! `AISH_TEST_KILLS` says how many kills there are at each point.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,14 +16,11 @@ use aish_proto::event::{AssistantMessage, ToolCall, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::turn::{Send, SendParams, StopReason, TurnStatus};
 use aish_testkit::client::question;
-use aish_testkit::{Client, Follow, surroundings};
+use aish_testkit::surroundings::kills;
+use aish_testkit::{Client, Follow};
 
 use crate::audit;
 use crate::consent::{Scene, pending, with};
-
-fn kills() -> usize {
-    surroundings::count("AISH_TEST_KILLS").unwrap_or(10)
-}
 
 /// What must be true after the daemon died at this point while two calls were asked about and run.
 struct Point {

@@ -1,7 +1,7 @@
 //! kill -9 at every named point: nothing acknowledged is lost, no number is missing or doubled, and a cursor
 //! from before goes on.
 //!
-//! `AISH_TEST_KILLS` says how many kills there are at each point; ten by default, 220 in all.
+//! `AISH_TEST_KILLS` says how many kills there are at each point.
 
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use aish_proto::turn::{
 };
 use aish_testkit::client::question;
 use aish_testkit::process::kill9;
-use aish_testkit::{Answer, Chance, Client, Daemon, Follow, Upstream, World, surroundings};
+use aish_testkit::surroundings::kills;
+use aish_testkit::{Answer, Chance, Client, Daemon, Follow, Upstream, World};
 
 /// What was promised to the client before the daemon died.
 #[derive(Default)]
@@ -150,10 +151,6 @@ impl Scene {
         let after = client.wait_turn(client.ask(self.conversation, "and after?"));
         assert_eq!(Some(StopReason::End), after.stop_reason);
     }
-}
-
-fn kills() -> usize {
-    surroundings::count("AISH_TEST_KILLS").unwrap_or(10)
 }
 
 /// Kills the daemon `kills()` times at this point while a client asks two questions and watches.

@@ -13,6 +13,7 @@ use aish_proto::method::Empty;
 use aish_proto::route::{FallbackGet, FallbackSet, SwitchParams};
 use aish_proto::turn::{FailureClass, Send, StopReason, TurnRecord};
 use aish_testkit::client::question;
+use aish_testkit::surroundings::kills;
 use aish_testkit::{Answer, Client, Upstream, World};
 
 pub(crate) const TIMEOUTS: &str = "timeouts = { connect = \"400ms\", first_byte = \"600ms\", idle = \"300ms\", content_idle = \"400ms\" }";
@@ -278,7 +279,7 @@ fn without_another_preset_nothing_is_said_or_done() {
 /// kill -9 between the first failure and the second request, and while the second is answered: nobody asks a third time.
 #[test]
 fn a_crash_between_the_two_asks_nobody_again() {
-    let kills = aish_testkit::surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = kills();
     for (point, at_cloud) in [
         ("fallback.before_store", 0),
         ("fallback.after_store", 0),

@@ -3,22 +3,26 @@
 use std::fs;
 
 use aish_proto::conversation::{ConversationCreateParams, Create};
+use aish_proto::doctor::Doctor;
 use aish_proto::event::ToolResult;
+use aish_proto::id::ConversationId;
+use aish_proto::method::Empty;
 use aish_testkit::{Answer as Said, Client, Upstream, World};
 use serde_json::{Value, json};
 
+use crate::consent::pending;
+use crate::context::{log, statuses};
 use crate::norris;
 use crate::profiles::is_held;
 use crate::registry::started;
+use crate::shell::allow;
 use crate::tools::events;
 
-/// A world in which models are offered the tools.
+/// A world in which models are offered the tools, as they are by default.
 fn world(upstream: &Upstream, more: &str) -> World {
     let world = World::new();
-    world.write_config(&format!(
-        "{}\n[tools]\nfiles = true\n{more}",
-        upstream.config("test")
-    ));
+    world.write("machine/aish/config.toml", "");
+    world.write_config(&format!("{}\n{more}", upstream.config("test")));
     world
 }
 
@@ -43,18 +47,26 @@ fn model_calls(upstream: &Upstream, calls: &[(&str, Value)]) {
     });
 }
 
+/// A conversation in the directory of the world.
+fn created(world: &World, client: &Client) -> ConversationId {
+    let params = ConversationCreateParams {
+        title: None,
+        model: None,
+        cwd: world.work().display().to_string(),
+        constraints: None,
+        budget: None,
+    };
+    client.done::<Create>(params).id
+}
+
 /// What each call gave, in the order of the calls; those that only read end in any.
 fn asked(world: &World, client: &Client) -> Vec<String> {
-    let conversation = client
-        .done::<Create>(ConversationCreateParams {
-            title: None,
-            model: None,
-            cwd: world.work().display().to_string(),
-            constraints: None,
-            budget: None,
-        })
-        .id;
+    let conversation = created(world, client);
     client.wait_turn(client.ask(conversation, "look"));
+    results(client, conversation)
+}
+
+fn results(client: &Client, conversation: ConversationId) -> Vec<String> {
     let mut results = events::<ToolResult>(client, conversation);
     results.sort_by(|one, other| one.call.cmp(&other.call));
     results.into_iter().map(|it| it.content).collect()
@@ -98,7 +110,8 @@ fn a_model_reads_lists_and_finds_files_of_its_directory_unasked() {
 #[test]
 fn keys_are_hidden_from_what_reads_for_a_model() {
     let upstream = Upstream::start();
-    let world = world(&upstream, "");
+    // Nobody is asked about what lies elsewhere.
+    let world = world(&upstream, "[mcp.auto_approve]\n\"files__*\" = true\n");
     world.write("home/.ssh/id", "a key of a person\n");
     world.write("work/plain", "plain\n");
     let link = world.work().join("link");
@@ -130,25 +143,87 @@ fn keys_are_hidden_from_what_reads_for_a_model() {
 }
 
 #[test]
-fn where_nothing_holds_the_program_no_file_is_read_and_that_is_said() {
+fn where_nothing_holds_the_program_nobody_is_offered_it() {
     let upstream = Upstream::start();
     let world = world(&upstream, "");
     world.write("work/plain", "content\n");
     let _daemon = world.daemon().failpoint("profile=miss").spawn();
     let client = world.client();
+    // What the kernel holds is found out beside the first request.
+    client.done::<Doctor>(Empty {});
     model_calls(&upstream, &[("read", json!({"file_path": "plain"}))]);
     let results = asked(&world, &client);
-    assert!(
-        results[0].contains("cannot be held here: it is switched off"),
-        "{results:?}"
-    );
+    let offered = upstream.requests()[0].json();
+    assert!(offered.get("tools").is_none(), "{offered}");
     assert!(!results[0].contains("content"), "{results:?}");
 }
 
 #[test]
-fn nobody_is_offered_them_who_has_not_asked_for_it() {
+fn what_lies_elsewhere_is_asked_about_and_no_link_leads_there_unasked() {
     let upstream = Upstream::start();
-    let world = World::with(&upstream);
+    let world = world(&upstream, "");
+    world.write("elsewhere/notes", "from elsewhere\n");
+    std::os::unix::fs::symlink(world.path("elsewhere"), world.work().join("link")).unwrap();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    if !is_held(&client) {
+        return;
+    }
+    model_calls(
+        &upstream,
+        &[
+            ("read", json!({"file_path": "link/notes"})),
+            ("read", json!({"file_path": "../elsewhere/notes"})),
+        ],
+    );
+    let conversation = created(&world, &client);
+    let turn = client.ask(conversation, "look");
+    let confirm = pending(&client, conversation);
+    assert_eq!(
+        "it reads outside of the conversation's directories",
+        confirm.request.why
+    );
+    allow(&client, &confirm);
+    client.wait_turn(turn);
+    let results = results(&client, conversation);
+    let [through, named] = &results[..] else {
+        panic!("{results:?}");
+    };
+    assert!(!through.contains("from elsewhere"), "{through}");
+    assert!(named.contains("from elsewhere"), "{named}");
+}
+
+/// Its server refuses a request that has any, whatever they are.
+#[test]
+fn a_model_that_takes_no_tools_is_asked_without_them_from_then_on() {
+    let upstream = Upstream::start();
+    let world = world(&upstream, "");
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    upstream.answer_with(|request| {
+        if request.json().get("tools").is_some() {
+            let why = r#"{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools"}}"#;
+            return Said::status(400, why);
+        }
+        Said::text("hello")
+    });
+    let conversation = created(&world, &client);
+    for question in ["hi", "and again"] {
+        client.wait_turn(client.ask(conversation, question));
+    }
+    let with_tools = upstream.requests().into_iter();
+    let with_tools = with_tools.map(|it| it.json().get("tools").is_some());
+    assert_eq!(vec![true, false, false], with_tools.collect::<Vec<_>>());
+    assert_eq!(
+        vec!["test-model takes no tools: asked again without them"],
+        statuses(&log(&client, conversation))
+    );
+}
+
+#[test]
+fn nobody_is_offered_them_who_does_not_want_them() {
+    let upstream = Upstream::start();
+    let world = world(&upstream, "[tools]\nfiles = false\n");
     fs::write(world.work().join("plain"), "content\n").unwrap();
     let _daemon = world.daemon().spawn();
     let client = world.client();

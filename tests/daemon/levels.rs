@@ -100,7 +100,7 @@ fn one_level_goes_to_the_providers_that_were_used_and_to_no_other() {
 
 #[test]
 fn a_daemon_that_dies_while_it_hands_out_levels_leaves_each_as_it_was_or_done() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     for point in ["migrate.before_commit", "migrate.after_commit"] {
         for round in 0..kills {
             let world = world();

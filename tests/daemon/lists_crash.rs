@@ -34,7 +34,7 @@ fn finish(client: &Client, conversation: ConversationId, turn: TurnId) {
 /// those that never began. `AISH_TEST_KILLS` says how often at each.
 #[test]
 fn no_call_of_a_list_runs_twice_over_a_crash() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     for (point, passing) in [
         ("ask.after_store", 1),
         ("tool.before_start_mark", 1),
@@ -120,10 +120,7 @@ fn killed(scene: Scene, point: &str, passing: usize) -> (Scene, ToolRunParams) {
 /// it gave, those that are kept whole and those that a person edited included.
 #[test]
 fn a_list_that_waits_for_a_person_goes_on_after_a_crash() {
-    for _ in 0..surroundings::count("AISH_TEST_KILLS")
-        .unwrap_or(10)
-        .div_ceil(2)
-    {
+    for _ in 0..surroundings::kills().div_ceil(2) {
         let Some(scene) =
             Scene::new("[mcp.auto_approve]\n\"c__echo\" = true\n\"c__long\" = true\n")
         else {

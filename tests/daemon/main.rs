@@ -96,6 +96,7 @@ mod too_large;
 mod tools;
 mod transfer;
 mod trial;
+mod trial_beside_mounts;
 mod trial_room;
 mod trial_told;
 mod trust;

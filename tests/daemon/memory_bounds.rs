@@ -1,4 +1,6 @@
 //! What the daemon has in memory is bounded by what is shown, and not by what was said; and it is given back.
+//!
+//! `AISH_TEST_BULK=10` is what the bounds were made for: thirty answers, eight forks, 100 MiB of an import.
 
 use std::thread;
 use std::time::Duration;
@@ -7,6 +9,7 @@ use aish_proto::attach::ReplayStart;
 use aish_proto::conversation::{Fork, ForkParams};
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{ExportFormat, Import};
+use aish_testkit::surroundings::bulk;
 use aish_testkit::wait::until;
 use aish_testkit::{Answer, Client, Daemon, Upstream, World};
 use ulid::Ulid;
@@ -50,13 +53,13 @@ fn bounded(daemon: &Daemon, before: u64) {
 }
 
 #[test]
-fn thirty_long_answers_at_once() {
+fn many_long_answers_at_once() {
     let upstream = Upstream::start();
     let world = World::with(&upstream);
     let daemon = world.daemon().spawn();
     let client = world.client();
     let before = awake(&upstream, &daemon, &client);
-    let conversations: Vec<_> = (0..30).map(|_| client.create()).collect();
+    let conversations: Vec<_> = (0..3 * bulk()).map(|_| client.create()).collect();
     let watchers: Vec<_> = conversations.iter().map(|_| world.client()).collect();
     for (conversation, watcher) in conversations.iter().zip(&watchers) {
         watcher.attach(*conversation, ReplayStart::Start);
@@ -77,7 +80,7 @@ fn thirty_long_answers_at_once() {
 }
 
 #[test]
-fn eight_forks_of_a_long_conversation() {
+fn forks_of_a_long_conversation() {
     let upstream = Upstream::start();
     let world = World::with(&upstream);
     let daemon = world.daemon().spawn();
@@ -95,7 +98,7 @@ fn eight_forks_of_a_long_conversation() {
         client.wait_turn(turn);
     }
     let mut forks: Vec<ConversationId> = vec![];
-    for _ in 0..8 {
+    for _ in 0..(8 * bulk()).div_ceil(10) {
         let params = ForkParams {
             id: conversation,
             at_seq: None,
@@ -115,9 +118,9 @@ fn eight_forks_of_a_long_conversation() {
     bounded(&daemon, before);
 }
 
-/// 100 MiB in, and out again.
+/// A tenth has 10 MiB, which go in, and out again.
 #[test]
-fn an_import_of_ten_thousand_turns() {
+fn an_import_of_many_turns() {
     let upstream = Upstream::start();
     let world = World::with(&upstream);
     let daemon = world.daemon().spawn();
@@ -125,20 +128,21 @@ fn an_import_of_ten_thousand_turns() {
     let before = awake(&upstream, &daemon, &client);
     let id = ConversationId(Ulid::new());
     let mut offset = 0;
-    for number in 0..1_000 {
+    let pieces = 100 * bulk();
+    for number in 0..pieces {
         let turns = number * 10..(number + 1) * 10;
         let lines: String = turns.map(|it| example(it, 10_000)).collect();
-        let end = number == 999;
+        let end = number == pieces - 1;
         let result = client.done::<Import>(piece(id, offset, &lines, end));
         offset = result.taken;
         if end {
-            assert_eq!(10_000, result.done.unwrap().exchanges);
+            assert_eq!(10 * pieces as u64, result.done.unwrap().exchanges);
         }
     }
-    assert!(offset > 100_000_000, "{offset}");
+    assert!(offset > 100_000 * pieces as u64, "{offset}");
     bounded(&daemon, before);
     let (events, messages) = pages(&client, id, ExportFormat::Messages, /*archive*/ false);
-    assert_eq!((0, 40_000), (events.len(), messages.len()));
+    assert_eq!((0, 40 * pieces), (events.len(), messages.len()));
     bounded(&daemon, before);
 }
 

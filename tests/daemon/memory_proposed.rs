@@ -342,7 +342,7 @@ fn silence_keeps_nothing() {
 /// The same id and the same bytes after every kind of end of the daemon, until it is answered.
 #[test]
 fn a_proposal_outlives_kill_nine() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     let scene = Scene::new(CLOSES);
     let mut daemon = scene.daemon();
     let client = scene.world.client();
@@ -372,7 +372,7 @@ fn a_proposal_outlives_kill_nine() {
 /// never differ.
 #[test]
 fn a_proposal_and_its_answer_are_there_whole_or_not_at_all() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     for (point, is_asked, count, by_hand) in [
         ("confirm.before_store", false, 0, false),
         ("confirm.after_store", true, 0, false),

@@ -1,7 +1,7 @@
 //! kill -9 in every step of a run: a mark in a file is an effect, none comes twice, nothing goes on by itself,
 //! and a person resumes it.
 //!
-//! `AISH_TEST_KILLS` says how many kills there are at each point; ten by default.
+//! `AISH_TEST_KILLS` says how many kills there are at each point.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,8 +16,9 @@ use aish_proto::id::ConversationId;
 use aish_proto::norris::{NorrisOutcome, NorrisPause, NorrisRunParams, Resume, Start, StartParams};
 use aish_proto::shell::ShellEnding;
 use aish_proto::turn::StopReason;
+use aish_testkit::surroundings::kills;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer as Said, Client, Daemon, Follow, World, surroundings};
+use aish_testkit::{Answer as Said, Client, Daemon, Follow, World};
 
 use crate::consent::{pending, with};
 use crate::norris::{Scene, conversation, goal};
@@ -38,10 +39,6 @@ const COMMANDS: &[&str] = &[
     "CMD: echo put >> marks",
     "DONE: all of it",
 ];
-
-fn kills() -> usize {
-    surroundings::count("AISH_TEST_KILLS").unwrap_or(10)
-}
 
 fn status(client: &Client, id: ConversationId) -> ConversationStatus {
     client.done::<StatusOf>(ConversationParams { id })

@@ -1,6 +1,6 @@
 //! A question about a level outlives the daemon, and of two answers to it one counts.
 //!
-//! `AISH_TEST_KILLS` says how many kills there are at each point; ten by default.
+//! `AISH_TEST_KILLS` says how many kills there are at each point.
 
 use std::sync::Barrier;
 use std::thread;
@@ -20,7 +20,7 @@ use crate::tools::{answer, events};
 /// The same id and the same bytes after every kind of end of the daemon.
 #[test]
 fn an_open_question_about_a_level_outlives_kill_nine() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     let mut scene = Scene::new("");
     let client = scene.world.client();
     let conversation = client.create();
@@ -62,7 +62,7 @@ fn an_open_question_about_a_level_outlives_kill_nine() {
 /// The daemon dies while the question or its answer is on the way to the disk.
 #[test]
 fn a_question_about_a_level_is_there_whole_or_not_at_all() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     for (point, is_asked, level_then) in [
         ("confirm.before_store", false, 1),
         ("confirm.after_store", true, 1),

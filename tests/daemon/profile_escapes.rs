@@ -25,7 +25,7 @@ use aishd_tools::trial::TrialRoom;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::wall::{ORDINARY, User};
+use crate::wall::ORDINARY;
 
 /// Directories that every program is shown as its own, or through a layer: what is outside must not lie there.
 const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/dev", "/run"];
@@ -48,17 +48,28 @@ fn directory() -> Option<TempDir> {
     made
 }
 
+/// Who starts the programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Starter {
+    /// Who runs the tests.
+    Ours,
+    /// Somebody without privileges; the same as ours where we have none.
+    Ordinary,
+    /// Root of a user namespace around us, with processes and mounts of its own, as in a container.
+    InContainer,
+}
+
 struct Scene {
     directory: TempDir,
     around: EscapeScene,
-    user: User,
+    starter: Starter,
     profiles: ProfileGround,
     room: TrialRoom,
     tools: ToolRunner,
 }
 
 impl Scene {
-    fn new(user: User) -> Option<Self> {
+    fn new(starter: Starter) -> Option<Self> {
         let directory = directory()?;
         let path = |it: &str| directory.path().join(it);
         let around = EscapeScene::new(directory.path());
@@ -69,7 +80,7 @@ impl Scene {
         let mut base: BTreeMap<String, String> = around.env.clone();
         base.insert("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into());
         base.insert("LC_ALL".into(), "C".into());
-        let children = Children::behind(keeper(&path("keeper"), user), base);
+        let children = Children::behind(keeper(&path("keeper"), starter), base);
         let profiles = ProfileGround::new(
             children,
             path("state/changes"),
@@ -83,7 +94,7 @@ impl Scene {
         let mut scene = Self {
             directory,
             around,
-            user,
+            starter,
             profiles,
             room,
             tools,
@@ -99,7 +110,7 @@ impl Scene {
 
     /// Whoever runs the programs owns it from now on.
     fn give(&self, it: &str) {
-        if is_another(self.user) {
+        if is_another(self.starter) {
             hand(&self.path(it));
         }
     }
@@ -156,20 +167,24 @@ impl Scene {
     }
 }
 
-fn is_another(user: User) -> bool {
-    user == User::Ordinary && rustix::process::geteuid().is_root()
+fn is_another(starter: Starter) -> bool {
+    starter == Starter::Ordinary && rustix::process::geteuid().is_root()
 }
 
-/// Starts programs as this user.
-fn keeper(script: &Path, user: User) -> PathBuf {
+/// The program that keeps children, as this one starts it.
+fn keeper(script: &Path, starter: Starter) -> PathBuf {
     let aishd = PathBuf::from(env!("CARGO_BIN_EXE_aishd"));
-    if !is_another(user) {
-        return aishd;
-    }
-    let text = format!(
-        "#!/bin/sh\nexec setpriv --reuid={ORDINARY} --regid={ORDINARY} --clear-groups {} \"$@\"\n",
-        aishd.display()
-    );
+    let before = match starter {
+        Starter::InContainer => {
+            "unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc"
+                .to_owned()
+        }
+        Starter::Ordinary if is_another(starter) => {
+            format!("setpriv --reuid={ORDINARY} --regid={ORDINARY} --clear-groups")
+        }
+        Starter::Ours | Starter::Ordinary => return aishd,
+    };
+    let text = format!("#!/bin/sh\nexec {before} {} \"$@\"\n", aishd.display());
     fs::write(script, text).unwrap();
     fs::set_permissions(script, fs::Permissions::from_mode(0o755)).unwrap();
     script.to_owned()
@@ -215,8 +230,8 @@ fn hand(path: &Path) {
 
 /// None of them gets out of what this profile makes.
 fn nothing_gets_out(profile: &str) {
-    for user in [User::Ours, User::Ordinary] {
-        let Some(scene) = Scene::new(user) else {
+    for starter in [Starter::Ours, Starter::Ordinary, Starter::InContainer] {
+        let Some(scene) = Scene::new(starter) else {
             return;
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -244,8 +259,8 @@ fn nothing_gets_out(profile: &str) {
             });
             wrong.extend(scene.around.done_by(&escape, profile, (ran.0, &ran.1)));
         }
-        println!("{profile}, {user:?}: {tried} tried");
-        assert!(wrong.is_empty(), "{user:?}\n{}", wrong.join("\n"));
+        println!("{profile}, {starter:?}: {tried} tried");
+        assert!(wrong.is_empty(), "{starter:?}\n{}", wrong.join("\n"));
         let least = if escapes::has_python() { 150 } else { 40 };
         assert!(tried > least, "{tried}");
     }

@@ -17,7 +17,7 @@ use crate::tools::events;
 
 #[test]
 fn a_change_and_the_result_of_its_call_are_both_there_or_neither_is() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     for (point, is_there) in [
         ("tool.before_start_mark", false),
         ("tool.after_start_mark", false),

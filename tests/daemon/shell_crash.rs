@@ -9,15 +9,11 @@ use aish_proto::envelope::Envelope;
 use aish_proto::event::ShellFinished;
 use aish_proto::shell::{Run, ShellEnding, ShellRunParams};
 use aish_proto::turn::StopReason;
-use aish_testkit::surroundings;
+use aish_testkit::surroundings::kills;
 use aish_testkit::wait::until_true;
 
 use crate::consent::{pending, with};
 use crate::shell::{Scene, allow};
-
-fn kills() -> usize {
-    surroundings::count("AISH_TEST_KILLS").unwrap_or(10)
-}
 
 fn restarted(scene: Scene) -> Scene {
     let Scene {

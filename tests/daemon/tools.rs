@@ -440,7 +440,7 @@ fn a_cancel_does_not_wait_for_the_tool() {
 /// Killed around a call, a tool never runs twice for it. `AISH_TEST_KILLS` times at each point.
 #[test]
 fn a_call_runs_at_most_once_over_a_crash() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     for point in [
         "tool.before_start_mark",
         "tool.after_start_mark",

@@ -376,7 +376,7 @@ fn a_client_that_leaves_leaves_nothing() {
 /// kill -9 at each point of an import: it is there whole, or it is not there, and the next daemon has taken the half out.
 #[test]
 fn a_killed_import_is_whole_or_gone() {
-    let kills = surroundings::count("AISH_TEST_KILLS").unwrap_or(10);
+    let kills = surroundings::kills();
     for (point, is_there) in [
         ("import.half=kill", false),
         ("import.half=kill@2", false),

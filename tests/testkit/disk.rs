@@ -59,6 +59,18 @@ impl Small {
         }
     }
 
+    /// Mounts another one in a new directory of it, which goes with the whole.
+    #[track_caller]
+    pub fn mount_below(&self, name: &str) {
+        let below = self.place.join(name);
+        fs::create_dir(&below).expect("the disk takes a name");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "aish-test"])
+            .arg(&below)
+            .status();
+        assert!(mounted.is_ok_and(|it| it.success()), "one was mounted");
+    }
+
     /// Leaves not one byte free.
     #[track_caller]
     pub fn fill(&self) {

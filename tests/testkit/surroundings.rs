@@ -30,6 +30,21 @@ pub fn count(name: &str) -> Option<usize> {
     })
 }
 
+/// `AISH_TEST_KILLS`: how often a program is killed at each point; three times in the short form.
+pub fn kills() -> usize {
+    count("AISH_TEST_KILLS").unwrap_or(3)
+}
+
+/// `AISH_TEST_RACES`: how often two answer the same question at the same moment; 300 times in the short form.
+pub fn races() -> usize {
+    count("AISH_TEST_RACES").unwrap_or(300)
+}
+
+/// `AISH_TEST_BULK`: how many tenths there are of what is said to see what stays in memory; three in the short form.
+pub fn bulk() -> usize {
+    count("AISH_TEST_BULK").unwrap_or(3)
+}
+
 /// The time zone of the person who runs the tests, and the clock if `tests/days` has moved it (libfaketime): every
 /// program of a test lives in both.
 pub fn clock_and_zone() -> Vec<(OsString, OsString)> {

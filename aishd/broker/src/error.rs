@@ -101,6 +101,8 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
     let kind = told.map_or_else(|| chunk::reported(&message, &[]).kind, |told| told.kind);
     let detail = if tool_limit::is_refused(&message, param.as_deref()) {
         HttpDetail::TooManyTools
+    } else if tool_limit::takes_none(&message) {
+        HttpDetail::TakesNoTools
     } else {
         let refused = optional_fields::refused(&message, param.as_deref());
         refused.map_or(HttpDetail::None, HttpDetail::Refuses)

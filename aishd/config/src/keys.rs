@@ -75,7 +75,7 @@ on_timeout = "deny"
 
 [tools]
 builtin = false
-files = false
+files = true
 dirs = []
 max_depth = 50
 max_result_chars = 16000

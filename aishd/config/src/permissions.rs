@@ -65,7 +65,7 @@ pub(super) fn policy(stack: &LayerStack, faults: &mut Vec<Fault>) -> Policy {
         }
     }
     policy.builtin_tools = value_of(&file.tools.builtin).unwrap_or_default();
-    policy.file_tools = value_of(&file.tools.files).unwrap_or_default();
+    policy.file_tools = value_of(&file.tools.files).unwrap_or(true);
     policy.default_level = level(&file.permissions.default_level).unwrap_or_default();
     policy.silence = match value_of(&file.permissions.on_timeout) {
         Some(OnTimeout::Wait) => OnSilence::Waits,

@@ -23,6 +23,8 @@ pub enum FailureKind {
     WrongKind,
     /// It is there and not to be read or written by us, here.
     NotAllowed,
+    /// A link leads out of the directories that it was named in.
+    LeadsOut,
     /// It is no text, or none that could be written back as it was.
     NotText,
     TooLarge,

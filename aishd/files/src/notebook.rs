@@ -133,6 +133,7 @@ mod tests {
         let place = NamedPlace {
             shown: "a.ipynb".to_owned(),
             path: "/w/a.ipynb".into(),
+            roots: vec![],
         };
         let check = |offset, limit, expected: &str| {
             let call = ReadCall {

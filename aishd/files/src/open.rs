@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -37,6 +38,9 @@ impl OpenedFile {
             .metadata()
             .map_err(|error| cannot_read(place, &error))?;
         check_kind(place, &meta)?;
+        let real = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        let real = fs::read_link(real).map_err(|error| cannot_read(place, &error))?;
+        place.check_stays(&real)?;
         Ok(Self { file: opened, meta })
     }
 

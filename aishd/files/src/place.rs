@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use similar::get_close_matches;
 
@@ -20,6 +20,8 @@ pub(crate) struct NamedPlace {
     /// For the model.
     pub(crate) shown: String,
     pub(crate) path: PathBuf,
+    /// Where it must really be; none: anywhere.
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 impl NamedPlace {
@@ -36,10 +38,33 @@ impl NamedPlace {
                 format!("{named} cannot be found: say the absolute path"),
             ));
         }
+        let named_in = straight(&path);
+        let mut roots = request.roots.iter();
+        let is_within = roots.any(|it| named_in.starts_with(straight(it)));
+        let roots = if is_within {
+            let roots = request.roots.iter();
+            roots.filter_map(|it| fs::canonicalize(it).ok()).collect()
+        } else {
+            vec![]
+        };
         Ok(Self {
             shown: named.to_owned(),
             path,
+            roots,
         })
+    }
+
+    /// # Errors
+    /// It was named as something in the conversation's directories, and a link leads out of them: nobody was asked about that.
+    pub(crate) fn check_stays(&self, real: &Path) -> Result<(), FileFailure> {
+        if self.roots.is_empty() || self.roots.iter().any(|it| real.starts_with(it)) {
+            return Ok(());
+        }
+        let (shown, real) = (&self.shown, path_text(real));
+        let why = format!(
+            "{shown} leads to {real}, outside of the conversation's directories: name that path, and a person is asked"
+        );
+        Err(FileFailure::new(FailureKind::LeadsOut, why))
     }
 
     /// Why nothing can be read there, with what may have been meant.
@@ -100,7 +125,9 @@ impl NamedPlace {
 
     /// Where it really is, links followed, or why it is nowhere.
     pub(crate) fn real(&self) -> Result<PathBuf, FileFailure> {
-        fs::canonicalize(&self.path).map_err(|error| self.unreachable(&error))
+        let real = fs::canonicalize(&self.path).map_err(|error| self.unreachable(&error))?;
+        self.check_stays(&real)?;
+        Ok(real)
     }
 
     /// What it means that a path leads nowhere.
@@ -112,9 +139,23 @@ impl NamedPlace {
     }
 }
 
+/// Without `.` and `..`, by its words alone.
+fn straight(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(parts.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => parts.push(part),
+        }
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use crate::call::{FileCall, ReadCall};
+    use crate::open::OpenedFile;
 
     use super::*;
 
@@ -123,6 +164,7 @@ mod tests {
             call: FileCall::Read(ReadCall::default()),
             directory: directory.to_owned(),
             home: Some("/home/u".into()),
+            roots: vec![],
             seen: vec![],
         }
     }
@@ -141,6 +183,37 @@ mod tests {
         check(".", "/w/.");
         let nowhere = NamedPlace::of(&request(Path::new("w")), "a").unwrap_err();
         assert_eq!(FailureKind::BadRequest, nowhere.kind);
+    }
+
+    #[test]
+    fn a_link_leads_no_further_than_where_it_was_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |it: &str| directory.path().join(it);
+        for it in ["work/src", "outside"] {
+            fs::create_dir_all(at(it)).unwrap();
+        }
+        fs::write(at("outside/file"), "").unwrap();
+        std::os::unix::fs::symlink(at("outside"), at("work/out")).unwrap();
+        std::os::unix::fs::symlink(at("work/src"), at("work/in")).unwrap();
+        let check = |named: &str, expected: Option<FailureKind>| {
+            let request = FileRequest {
+                roots: vec![at("work")],
+                ..request(&at("work"))
+            };
+            let place = NamedPlace::of(&request, named).unwrap();
+            assert_eq!(expected, place.real().err().map(|it| it.kind), "{named}");
+            let opened = OpenedFile::open(&place).err().map(|it| it.kind);
+            let is_file = named.ends_with("file");
+            assert!(!is_file || opened == expected, "{named}: {opened:?}");
+        };
+        check("src", None);
+        check("in", None);
+        check("out", Some(FailureKind::LeadsOut));
+        check("out/file", Some(FailureKind::LeadsOut));
+        check("src/../out/file", Some(FailureKind::LeadsOut));
+        // That was asked about.
+        check("../outside/file", None);
+        check(at("outside/file").to_str().unwrap(), None);
     }
 
     #[test]

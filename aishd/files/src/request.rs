@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::FileCall;
 use crate::fingerprint::{FileFingerprint, SeenFile};
+use crate::place::NamedPlace;
 
 /// One call, with what the program cannot know by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +18,21 @@ pub struct FileRequest {
     /// What `~` stands for.
     #[serde(default)]
     pub home: Option<PathBuf>,
+    /// The conversation's directories. What is named in one of them must really be in one; none: anything may be anywhere.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
     /// What replies of this conversation said that it has seen; of two for one path the later counts.
     #[serde(default)]
     pub seen: Vec<SeenFile>,
 }
 
 impl FileRequest {
+    /// What was named outside of the conversation's directories, if that was.
+    pub fn elsewhere(&self) -> Option<PathBuf> {
+        let place = NamedPlace::of(self, self.call.path()).ok()?;
+        place.roots.is_empty().then_some(place.path)
+    }
+
     /// What was last seen of a file, by where it really is.
     pub(crate) fn seen(&self, path: &str) -> Option<FileFingerprint> {
         let mut seen = self.seen.iter().rev();

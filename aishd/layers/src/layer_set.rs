@@ -107,9 +107,12 @@ impl LayerStore {
         remove_tree(&unfinished).map_err(LayerSetError::io("remove unfinished layers"))?;
         let begin = || -> io::Result<LayerManifest> {
             make_dirs(&unfinished)?;
+            // All of them are on one file system, and nothing begins before this is over.
+            let begun = next_tick(&unfinished)?;
             let layers = lowers.iter().enumerate();
-            let layers = layers
-                .map(|(index, lower)| begin_layer(&unfinished.join(index.to_string()), lower));
+            let layers = layers.map(|(index, lower)| {
+                begin_layer(&unfinished.join(index.to_string()), lower, begun)
+            });
             let manifest = LayerManifest {
                 form: FORM,
                 begun_at_ms,
@@ -211,7 +214,7 @@ impl Layer {
     }
 }
 
-fn begin_layer(dir: &Path, lower: &Path) -> io::Result<Layer> {
+fn begin_layer(dir: &Path, lower: &Path, begun: Stamp) -> io::Result<Layer> {
     use std::os::unix::ffi::OsStrExt as _;
     let meta = Tree::open(lower)?.root_meta()?;
     for part in ["upper", "work"] {
@@ -223,7 +226,7 @@ fn begin_layer(dir: &Path, lower: &Path) -> io::Result<Layer> {
         lower: Escaped(lower.as_os_str().as_bytes().to_vec()),
         lower_dev: meta.dev,
         lower_ino: meta.ino,
-        begun: next_tick(dir)?,
+        begun,
     })
 }
 

@@ -101,6 +101,21 @@ impl Constraints {
         self.roots.iter().map(|it| PathBuf::from(&it.0)).collect()
     }
 
+    /// Whether a path leads into the directories of a conversation that is at `cwd`, by its words alone: into these, or into
+    /// `cwd` where there are none.
+    pub fn are_kept_by(&self, path: &str, cwd: &str) -> bool {
+        let path = match path.strip_prefix('/') {
+            Some(_absolute) => straight(path),
+            // Whose home that is nobody knows here.
+            None if path.starts_with('~') => return false,
+            None => straight(&format!("{cwd}/{path}")),
+        };
+        if self.roots.is_empty() {
+            return ConstraintRoot(straight(cwd)).holds(&path);
+        }
+        self.roots.iter().any(|it| it.holds(&path))
+    }
+
     /// Each of them in a line of its own.
     pub fn lines(&self) -> BTreeSet<String> {
         let read_only = self.read_only.then(|| "read only".to_owned());
@@ -496,6 +511,24 @@ mod tests {
                 "{told}"
             );
         }
+    }
+
+    #[test]
+    fn a_path_is_kept_where_it_leads_into_a_directory() {
+        let check = |roots: &[&str], path: &str, expected: bool| {
+            let constraints = constraints(false, false, roots);
+            assert_eq!(expected, constraints.are_kept_by(path, "/w/app"), "{path}");
+        };
+        check(&[], "src/main.rs", true);
+        check(&[], ".", true);
+        check(&[], "/w/app", true);
+        check(&[], "../app/x", true);
+        check(&[], "../other", false);
+        check(&[], "/w/application", false);
+        check(&[], "~/x", false);
+        check(&[], "a/../../..", false);
+        check(&["/w"], "../other", true);
+        check(&["/v", "/w/app/src"], "x", false);
     }
 
     #[test]

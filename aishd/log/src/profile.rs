@@ -34,6 +34,22 @@ impl Profile {
         }
     }
 
+    /// What the kernel holds its programs to, for people, where they reach these hosts.
+    pub fn held_to(self, hosts: &[String]) -> Option<String> {
+        const SHOWN: usize = 3;
+        let files = match self {
+            Self::Read => "held to reading",
+            Self::Workspace => "held to the conversation's directories",
+            Self::Open => return None,
+        };
+        let named = hosts.iter().take(SHOWN).cloned().collect::<Vec<_>>();
+        Some(match hosts.len().saturating_sub(SHOWN) {
+            0 if hosts.is_empty() => format!("{files}, without a network"),
+            0 => format!("{files}, reaches {}", named.join(", ")),
+            more => format!("{files}, reaches {} and {more} more", named.join(", ")),
+        })
+    }
+
     /// What a tool has whose manifest says nothing, by the level that its calls need.
     pub fn of_level(level: Access) -> Self {
         match level {
@@ -60,6 +76,13 @@ pub struct ChosenProfile {
     pub hosts: Vec<String>,
 }
 
+impl ChosenProfile {
+    /// As [`Profile::held_to`].
+    pub fn held_to(&self) -> Option<String> {
+        self.profile.held_to(&self.hosts)
+    }
+}
+
 /// It is none of the words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is read, workspace or open")]
@@ -77,6 +100,26 @@ impl FromStr for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_are_told_what_holds_it_and_what_it_reaches() {
+        let hosts =
+            |names: &[&str]| -> Vec<String> { names.iter().map(|it| (*it).to_owned()).collect() };
+        let held = |it: Profile, names: &[&str]| it.held_to(&hosts(names)).unwrap();
+        assert_eq!(
+            "held to reading, without a network",
+            held(Profile::Read, &[])
+        );
+        assert_eq!(
+            "held to the conversation's directories, reaches a.example, b.example",
+            held(Profile::Workspace, &["a.example", "b.example"])
+        );
+        assert_eq!(
+            "held to reading, reaches a, b, c and 2 more",
+            held(Profile::Read, &["a", "b", "c", "d", "e"])
+        );
+        assert_eq!(None, Profile::Open.held_to(&hosts(&["a"])));
+    }
 
     #[test]
     fn each_has_one_word_everywhere() {

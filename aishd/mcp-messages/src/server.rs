@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aishd_log::profile::Profile;
+use aishd_log::profile::ChosenProfile;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
 
@@ -24,7 +24,7 @@ pub struct ServerEntry {
     pub endpoint: String,
     pub kind: ServerKind,
     /// What the kernel holds it to.
-    pub profile: Profile,
+    pub contain: ChosenProfile,
     /// What its definitions are bound to.
     pub identity: String,
     pub state: ServerPhase,

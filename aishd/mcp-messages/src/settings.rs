@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_log::profile::{ChosenProfile, Profile};
+use aishd_log::profile::ChosenProfile;
 use aishd_log::tool_name::Alias;
 
 use crate::confidential;
@@ -103,10 +103,10 @@ impl ServerEndpoint {
     }
 
     /// What the kernel holds it to; nothing where nothing of it runs here.
-    pub fn profile(&self) -> Profile {
+    pub fn contain(&self) -> ChosenProfile {
         match self {
-            Self::Http(_) => Profile::Open,
-            Self::Stdio(stdio) => stdio.contain.profile,
+            Self::Http(_) => ChosenProfile::default(),
+            Self::Stdio(stdio) => stdio.contain.clone(),
         }
     }
 

@@ -54,13 +54,16 @@ pub fn offered_tool(server: &ServerEntry, tool: &mcp::ServerTool) -> Option<Tool
         ServerKind::Http => is_this_machine(&server.endpoint),
     };
     let name = ToolName::new(server.alias.clone(), &tool.called).ok()?;
+    let held = server.contain.held_to();
+    let place = [server.endpoint.clone()].into_iter().chain(held);
+    let place = place.collect::<Vec<_>>().join(", ");
     Some(Tool {
         name,
         description: described(tool),
         schema: tool.input_schema.clone(),
         annotations: tool.annotations.clone(),
         server: server.identity.as_str().into(),
-        place: server.endpoint.as_str().into(),
+        place: place.into(),
         needs: Access::from_hints(hints.read_only, hints.destructive),
         needs_by: ClaimSource::Servers,
         reads_only: hints.read_only == Some(true),
@@ -92,7 +95,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use aishd_log::profile::Profile;
+    use aishd_log::profile::{ChosenProfile, Profile};
 
     use crate::server::{ServerIdentity, ServerPhase};
 
@@ -106,7 +109,7 @@ mod tests {
             alias: "a".parse().unwrap(),
             endpoint: "here".to_owned(),
             kind: ServerKind::Stdio,
-            profile: Profile::Open,
+            contain: ChosenProfile::default(),
             identity: identity.to_owned(),
             state: ServerPhase::Ready,
             since: Timestamp::default(),
@@ -115,6 +118,15 @@ mod tests {
             remarks: Arc::default(),
             connect_ms: None,
         }
+    }
+
+    #[test]
+    fn people_are_told_what_holds_its_server() {
+        let place = |it: &ServerEntry| offered_tool(it, &it.tools[0]).unwrap().place;
+        let mut entry = server(&json!([{"name": "ls"}]), "one");
+        assert_eq!("here", &*place(&entry));
+        entry.contain.profile = Profile::Read;
+        assert_eq!("here, held to reading, without a network", &*place(&entry));
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl McpSession {
             alias: alias.clone(),
             endpoint: server.endpoint.display(),
             kind: server.endpoint.kind(),
-            profile: server.endpoint.profile(),
+            contain: server.endpoint.contain(),
             identity,
             state,
             since: clock::now(),

@@ -12,7 +12,7 @@ use aishd_mcp_messages::variable_expansion::expand;
 use aishd_profile::ProfileGround;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::{Client, Url};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::capability_cache::RememberedServer;
@@ -189,13 +189,13 @@ fn identity(endpoint: &ServerEndpoint, environment: &dyn Fn(&str) -> Option<Stri
             let program = program(&meant(&stdio.command), &path.unwrap_or_default());
             // As written, so that a token may change; the digest, because a literal may be one.
             let held = &stdio.contain;
-            let around = match held.profile {
-                Profile::Open => json!([stdio.env, stdio.cwd]),
-                // What was agreed to for one that is held is no consent to one that is not.
-                Profile::Read | Profile::Workspace => {
-                    json!([stdio.env, stdio.cwd, held.profile, held.write])
-                }
-            };
+            let mut around = vec![json!(stdio.env), json!(stdio.cwd)];
+            // What was agreed to for one that is held is no consent to one that is not, or that reaches other hosts.
+            if held.profile != Profile::Open {
+                around.extend([json!(held.profile), json!(held.write)]);
+                around.extend((!held.hosts.is_empty()).then(|| json!(held.hosts)));
+            }
+            let around = Value::from(around);
             let around = ContentDigest::of_value(&around);
             json!([program, stdio.command, stdio.args, around.to_string()]).to_string()
         }
@@ -262,5 +262,25 @@ mod tests {
         assert_eq!("https://b.example", of(&url, "HOST", "b.example"));
         assert_eq!("", of(&http("${URL}"), "HOST", "b.example"));
         assert_ne!(of(&program, "TOKEN", "t"), of(&program, "BIN", "/a"));
+    }
+
+    #[test]
+    fn what_holds_it_is_a_part_of_the_consent() {
+        let of = |contain: ChosenProfile| {
+            let ServerEndpoint::Stdio(server) = stdio("/bin/server", "x") else {
+                unreachable!("it is a program");
+            };
+            let server = StdioServerSettings { contain, ..server };
+            identity(&ServerEndpoint::Stdio(server), &|_| None)
+        };
+        let held = |hosts: &[&str]| ChosenProfile {
+            profile: Profile::Read,
+            hosts: hosts.iter().map(|it| (*it).to_owned()).collect(),
+            ..ChosenProfile::default()
+        };
+        let open = of(ChosenProfile::default());
+        let all = [open, of(held(&[])), of(held(&["a"])), of(held(&["b"]))];
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(all.len(), different.len());
     }
 }

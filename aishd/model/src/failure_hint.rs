@@ -134,6 +134,7 @@ fn of_detail(detail: HttpDetail, text: &str, preset: &Preset) -> Option<String> 
         HttpDetail::Refuses(OptionalField::StopSequences) => {
             "the server that asks has to do without stop sequences".to_owned()
         }
+        HttpDetail::TakesNoTools => format!("{} = false asks it without tools", key("tools")),
         HttpDetail::TooManyTools => format!(
             "{} says how many it may have, and {} = false asks it without; aishctl mcp list shows whose they are",
             key("max_tools"),

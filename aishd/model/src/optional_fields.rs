@@ -67,6 +67,9 @@ pub struct LearnedFields {
     /// How many tools a request may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tools: Option<usize>,
+    /// It refuses a request that has tools. Known until the daemon ends: it is often how the server was started.
+    #[serde(skip)]
+    pub takes_no_tools: bool,
 }
 
 /// What became of a request that a server refused for something optional.
@@ -122,6 +125,7 @@ impl LearnedFields {
         self.without.extend(&newer.without);
         self.limit = newer.limit.or(self.limit);
         self.max_tools = newer.max_tools.or(self.max_tools);
+        self.takes_no_tools |= newer.takes_no_tools;
         self
     }
 }
@@ -228,11 +232,18 @@ impl CureOutcome {
                 message,
                 ..
             } => return self.with_fewer_tools(preset, body, message),
+            RequestFailure::Http {
+                detail: HttpDetail::TakesNoTools,
+                ..
+            } => return self.without_tools(preset, body),
             RequestFailure::Api {
                 message,
                 overflow: false,
             } => match refused(message, None) {
                 Some(field) => field,
+                None if tool_limit::takes_none(message) => {
+                    return self.without_tools(preset, body);
+                }
                 None if tool_limit::is_refused(message, None) => {
                     return self.with_fewer_tools(preset, body, message);
                 }
@@ -279,6 +290,18 @@ impl CureOutcome {
         };
         self.learned.without.insert(field);
         self.told.push(told);
+        Some(Value::Object(body).to_string())
+    }
+
+    /// The same request without tools. What was called before stays in it.
+    fn without_tools(&mut self, preset: &Preset, body: &[u8]) -> Option<String> {
+        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
+        body.remove("tools")?;
+        self.learned.takes_no_tools = true;
+        self.told.push(format!(
+            "{} takes no tools: asked again without them",
+            preset.model
+        ));
         Some(Value::Object(body).to_string())
     }
 

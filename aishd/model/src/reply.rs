@@ -104,7 +104,7 @@ pub enum RequestFailure {
     Config(String),
     /// The key is missing; nothing was sent.
     Key(String),
-    /// A cap of R13 was reached; the rest was not read.
+    /// A cap was reached; the rest was not read.
     TooLarge(String),
     /// What the model is to be shown does not fit its context, whatever leaves; nothing was sent.
     TooLong(String),
@@ -121,6 +121,8 @@ pub enum HttpDetail {
     /// Something that the request can be without.
     Refuses(OptionalField),
     TooManyTools,
+    /// Its model calls no tools at all, or it does not let it.
+    TakesNoTools,
 }
 
 /// What was waited for when the time was over.

@@ -24,6 +24,22 @@ const TOO_MANY: [&str; 9] = [
     "maximum of",
 ];
 
+/// How servers say that a model calls no tools, or that they do not let it.
+const NO_TOOLS: [&str; 12] = [
+    "not support tool",
+    "not support function call",
+    "not support the tool",
+    "support tool use",
+    "support tool calling",
+    "tool calling is not supported",
+    "tool use is not supported",
+    "function calling is not",
+    "tools are not supported",
+    "tools is not supported",
+    "tools param requires",
+    "tool choice requires",
+];
+
 /// So many tools may be in a request of this preset: as somebody set, as was learned of its server, as is known of it.
 pub fn limit(preset: &Preset) -> Option<usize> {
     let host = match &preset.backend {
@@ -32,6 +48,9 @@ pub fn limit(preset: &Preset) -> Option<usize> {
     };
     let is_openai = host == "api.openai.com" || host.ends_with(".openai.azure.com");
     let known = is_openai.then_some(OPENAI);
+    if preset.learned.takes_no_tools {
+        return Some(0);
+    }
     preset.max_tools.or(preset.learned.max_tools).or(known)
 }
 
@@ -54,6 +73,13 @@ pub fn is_refused(message: &str, param: Option<&str>) -> bool {
         None => text.contains("tools") || text.contains("functions"),
     };
     named && TOO_MANY.iter().any(|it| text.contains(it))
+}
+
+/// Whether a server refuses a request with such words for having tools at all. What it wants otherwise of them, such as another
+/// address, is another matter.
+pub fn takes_none(message: &str) -> bool {
+    let text = message.to_lowercase();
+    !text.contains("/responses") && NO_TOOLS.iter().any(|it| text.contains(it))
 }
 
 /// How many are taken, by the words of a server that was sent so many: the largest number in them that is less, and
@@ -106,6 +132,10 @@ pub fn left_out_notice(model: &str, names: &[&str], chosen: &BTreeSet<usize>) ->
         .iter()
         .map(|(whose, count)| format!("{count} of {whose}"));
     let whose = whose.collect::<Vec<_>>().join(", ");
+    if chosen.is_empty() {
+        // That was said when it was found out.
+        return None;
+    }
     (count > 0).then(|| {
         format!(
             "{model} takes at most {} tools: {count} of {} are left out ({whose})",
@@ -125,6 +155,30 @@ mod tests {
     use super::*;
 
     /// The words of real servers, and what they take of 202.
+    #[test]
+    fn a_model_that_takes_no_tools_is_told_from_one_that_takes_others() {
+        for message in [
+            "registry.ollama.ai/library/gemma:2b does not support tools",
+            "tools param requires --jinja flag",
+            "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
+            "No endpoints found that support tool use. To learn more about provider routing, visit a page",
+            "`tool calling` is not supported with this model: Tool calling is not supported",
+            "This model does not support function calling",
+        ] {
+            assert!(takes_none(message), "{message}");
+            assert!(!is_refused(message, None), "{message}");
+        }
+        for message in [
+            "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.",
+            "Invalid 'tools': array too long. Expected an array with maximum length 128",
+            "tools.7.name: should have at most 64 characters",
+            "tool_choice 'required' is invalid",
+            "invalid tool call id",
+        ] {
+            assert!(!takes_none(message), "{message}");
+        }
+    }
+
     #[test]
     fn too_many_tools_are_told_from_one_that_is_wrong() {
         for (message, param, most) in [

@@ -204,12 +204,27 @@ impl ProfileGround {
         probe.get_or_init(|| find_out).await
     }
 
+    /// Whether children can be held here, as far as that is known; otherwise it is being found out.
+    pub fn may_hold(&self) -> bool {
+        if self.known().is_none() {
+            let ground = self.clone();
+            tokio::spawn(async move { ground.probe().await.user_namespaces.is_found() });
+        }
+        self.known_missing().is_none()
+    }
+
     /// Why no child can be held here.
     pub async fn missing(&self) -> Option<String> {
+        self.probe().await;
+        self.known_missing()
+    }
+
+    /// The same as far as somebody has asked.
+    fn known_missing(&self) -> Option<String> {
         if failpoint::misses("profile") {
             return Some("it is switched off".to_owned());
         }
-        let probe = self.probe().await;
+        let probe = self.known()?;
         let needed = [&probe.user_namespaces, &probe.seccomp];
         needed.into_iter().find_map(|it| match it {
             Mechanism::Missing(why) => Some(why.clone()),

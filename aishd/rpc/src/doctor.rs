@@ -378,7 +378,10 @@ async fn profiles(server: &RpcServer, servers: &ServerSnapshot) -> DoctorCheck {
     let tools = server.directory.tools();
     let registry = tools.registry();
     let held = |profile: Profile| {
-        let of_servers = servers.list.iter().filter(|it| it.profile == profile);
+        let of_servers = servers
+            .list
+            .iter()
+            .filter(|it| it.contain.profile == profile);
         let of_servers = of_servers.map(|it| format!("mcp {}", it.alias));
         let of_tools = registry.providers.values().filter(|it| {
             let mut capabilities = it.capabilities.iter();

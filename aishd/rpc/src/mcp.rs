@@ -421,7 +421,7 @@ pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
             ServerKind::Stdio => wire::McpTransport::Stdio,
         },
         endpoint: server.endpoint.clone(),
-        contain: held(server.profile),
+        contain: held(server.contain.profile),
         state,
         why,
         hint,

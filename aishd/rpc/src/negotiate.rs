@@ -186,6 +186,7 @@ async fn ask_for_level(
     let question = PolicyQuestion {
         tool,
         arguments: &params.arguments,
+        reads_beyond: false,
         constraints: &state.constraints,
         grants: &state.grants,
         turn: &on_confirm.allow,

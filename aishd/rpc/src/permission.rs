@@ -205,6 +205,7 @@ async fn check(call: MethodCall<Check>) -> Result<PermissionCheckResult, MethodE
     let question = PolicyQuestion {
         tool: &tool,
         arguments: &call.params.arguments.unwrap_or_default(),
+        reads_beyond: false,
         constraints: &state.constraints,
         grants: &state.grants,
         turn: &Patterns::default(),

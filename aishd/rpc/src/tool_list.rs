@@ -102,7 +102,7 @@ impl ToolStandpoint {
                 Some((manifest, capability)) => held(manifest.profile(capability)),
                 None => {
                     let server = self.servers.get(tool.name.alias());
-                    server.and_then(|it| held(it.profile))
+                    server.and_then(|it| held(it.contain.profile))
                 }
             },
             offered: self.offers(tool),
@@ -116,6 +116,7 @@ impl ToolStandpoint {
         let question = PolicyQuestion {
             tool,
             arguments: &Map::new(),
+            reads_beyond: false,
             constraints: &self.constraints,
             grants: &self.grants,
             turn: &Patterns::default(),

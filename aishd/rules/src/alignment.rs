@@ -51,6 +51,7 @@ impl ActionVerdict {
         let question = PolicyQuestion {
             tool,
             arguments,
+            reads_beyond: false,
             constraints: standing.constraints,
             grants: standing.grants,
             // What lets calls through beforehand comes after every rule that denies.

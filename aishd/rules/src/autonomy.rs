@@ -189,6 +189,7 @@ impl Autonomy<'_> {
                 AskReason::Unclear { .. }
                 | AskReason::Packages { .. }
                 | AskReason::Changed { .. }
+                | AskReason::ReadsBeyond
                 | AskReason::Halt(_),
             ) => return verdict,
             PolicyDecision::Allow(_)

@@ -92,6 +92,8 @@ pub struct ProviderRule {
 pub struct PolicyQuestion<'a> {
     pub tool: &'a Tool,
     pub arguments: &'a Map<String, Value>,
+    /// It only reads, and something beyond the conversation's directories.
+    pub reads_beyond: bool,
     /// What the conversation keeps itself from.
     pub constraints: &'a Constraints,
     pub grants: &'a GrantList,
@@ -144,6 +146,8 @@ pub enum DecidingRule {
 pub enum AskReason {
     /// Every call is asked about.
     EveryCall,
+    /// It only reads, and beyond the conversation's directories.
+    ReadsBeyond,
     /// The provider has less than the call needs.
     Level { has: Access, needs: Access },
     /// Whether it keeps to the conversation's constraints is not known. The level may be too low besides.
@@ -178,7 +182,7 @@ impl Default for Policy {
             clients: HashMap::new(),
             default_level: Access::default(),
             builtin_tools: false,
-            file_tools: false,
+            file_tools: true,
             unattended_ms: UNATTENDED_MS,
             silence: OnSilence::Denies,
             max_depth: MAX_DEPTH,
@@ -361,7 +365,7 @@ pub fn decide(question: PolicyQuestion<'_>, policy: &Policy) -> PolicyDecision {
         let doubt = ConstraintDoubt::OnlyItsWord;
         return PolicyDecision::Ask(AskReason::Unclear { doubt, has, needs });
     }
-    if tool.reach == ToolReach::HeldReading && has >= needs {
+    if tool.reach == ToolReach::HeldReading && has >= needs && !question.reads_beyond {
         return PolicyDecision::Allow(DecidingRule::HeldReading);
     }
     // Who allows a name beforehand has not seen what it would fetch.
@@ -389,6 +393,7 @@ fn unless_changed(
         turn,
         clients,
         bound,
+        reads_beyond,
         ..
     } = question;
     let approved = grants.approved.get(&tool.name).copied();
@@ -432,6 +437,8 @@ fn unless_changed(
         }
     } else if has < needs {
         AskReason::Level { has, needs }
+    } else if reads_beyond {
+        AskReason::ReadsBeyond
     } else {
         AskReason::EveryCall
     })
@@ -441,7 +448,7 @@ impl AskReason {
     /// The level that the provider would have to be raised to.
     pub fn raise_to(&self) -> Option<Access> {
         match self {
-            Self::EveryCall | Self::Halt(_) => None,
+            Self::EveryCall | Self::ReadsBeyond | Self::Halt(_) => None,
             Self::Level { has, needs }
             | Self::Unclear { has, needs, .. }
             | Self::Packages { has, needs, .. }
@@ -453,6 +460,7 @@ impl AskReason {
     pub fn text(&self, tool: &ToolName) -> String {
         match self {
             Self::EveryCall => "every call is asked about".to_owned(),
+            Self::ReadsBeyond => "it reads outside of the conversation's directories".to_owned(),
             Self::Level { has, needs } => upgrade_required(tool.alias(), *has, *needs),
             Self::Unclear { doubt, .. } => doubt.to_string(),
             Self::Halt(halt) => halt.text(),
@@ -469,9 +477,11 @@ impl AskReason {
         match self {
             Self::Unclear { doubt, .. } => doubt.describe(),
             Self::Halt(halt) => halt.describe(),
-            Self::EveryCall | Self::Level { .. } | Self::Packages { .. } | Self::Changed { .. } => {
-                self.text(tool)
-            }
+            Self::EveryCall
+            | Self::ReadsBeyond
+            | Self::Level { .. }
+            | Self::Packages { .. }
+            | Self::Changed { .. } => self.text(tool),
         }
     }
 }

@@ -306,7 +306,7 @@ impl Manifest {
                 schema: it.input.clone(),
                 annotations: it.annotations.clone(),
                 server: server.clone(),
-                place: match held_to(profile) {
+                place: match profile.held_to(&self.hosts) {
                     Some(held) => format!("{place}, {held}").into(),
                     None => place.clone(),
                 },
@@ -479,14 +479,6 @@ impl ManifestRegistry {
 }
 
 /// For who is asked about a call.
-fn held_to(profile: Profile) -> Option<&'static str> {
-    match profile {
-        Profile::Read => Some("held to reading, without a network"),
-        Profile::Workspace => Some("held to the conversation's directories, without a network"),
-        Profile::Open => None,
-    }
-}
-
 /// The path in the folder of a manifest.
 pub fn resolve_path(manifest: &Path, path: &Path) -> PathBuf {
     manifest.parent().unwrap_or(Path::new("/")).join(path)

@@ -335,9 +335,13 @@ impl ToolRunner {
             call,
             directory: place.cwd.clone().into(),
             home: profiles.home().map(Path::to_owned),
+            roots: place.roots.clone(),
             seen: vec![],
         };
-        files::output(files::read(profiles, &request, &place.roots).await)
+        // It was approved by that name, and may lie where the program would see only what is its own.
+        let mut roots = place.roots.clone();
+        roots.extend(request.elsewhere());
+        files::output(files::read(profiles, &request, &roots).await)
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.

@@ -1,6 +1,7 @@
 //! Commands that are tried: they run in layers over the files, in namespaces of their own, and what they change is read from
 //! the layers afterwards. Nothing of it is real before somebody keeps it.
 
+mod layer_places;
 pub(crate) mod layer_watch;
 mod layers_hold;
 pub(crate) mod run_layers;
@@ -21,13 +22,14 @@ use aishd_log::command_result::CommandResult;
 use aishd_log::time::Timestamp;
 use aishd_log::tried::ChangeSummary;
 use aishd_platform::{clock, failpoint};
-use aishd_process::contained::{Containment, Mechanism, WriteLayer};
+use aishd_process::contained::{Containment, Mechanism, WriteLayer, mount_points};
 use aishd_profile::ProfileGround;
 use aishd_rules::command_setting::CommandSetting;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use self::layer_places::{layer_places, outermost, real};
 use self::layer_watch::{LayerWatch, LayerWeights};
 pub use self::layers_hold::{LayersHold, LookedAt};
 pub use self::run_parts::{PartFound, PartWish};
@@ -38,8 +40,6 @@ const UNDO_BYTES: u64 = 1 << 30;
 /// How long.
 const UNDO_DAYS: i64 = 14;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Where programs put what they need for a moment, and what others leave for them.
-const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Where commands are tried; cheap to clone.
 #[derive(Clone, Debug)]
@@ -218,7 +218,7 @@ impl TrialRoom {
     /// Makes the layers of a command that would run like this. It waits for a tick of the file system's clock.
     pub fn begin(&self, setting: &CommandSetting) -> Result<Trial, String> {
         let id = ChangesId(clock::ulid());
-        let lowers = self.lowers(setting, &[]);
+        let lowers = self.lowers(setting, &[]).map_err(|it| text(&it))?;
         let set = self
             .0
             .layers
@@ -234,13 +234,11 @@ impl TrialRoom {
     }
 
     /// The directories that have layers: the homes, the command's own, these, and those for what is temporary.
-    fn lowers(&self, setting: &CommandSetting, besides: &[PathBuf]) -> Vec<PathBuf> {
+    fn lowers(&self, setting: &CommandSetting, besides: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
         let besides = besides.iter().map(|it| real(it));
         let cwd = real(Path::new(&setting.cwd));
-        let temporary = TEMPORARY.iter().map(|it| real(Path::new(it)));
         let wanted = self.homes(setting).into_iter().chain([cwd]);
-        let wanted = wanted.chain(besides).chain(temporary);
-        outermost(wanted.filter(|it| it.is_dir()).collect())
+        Ok(layer_places(wanted.chain(besides), &mount_points()?))
     }
 
     fn write_layers(set: &LayerSet) -> Vec<WriteLayer> {
@@ -543,25 +541,6 @@ fn choice(set: &LayerSet, only: &[String]) -> Result<KeepChoice, ChangeFailure> 
     Ok(KeepChoice::Paths(paths))
 }
 
-/// Without what is within another one, or is the same.
-fn outermost(mut all: Vec<PathBuf>) -> Vec<PathBuf> {
-    // No overlay is over everything.
-    all.retain(|it| it != Path::new("/"));
-    all.sort();
-    all.dedup();
-    let others = all.clone();
-    let is_within = |it: &PathBuf| {
-        let mut others = others.iter();
-        others.any(|other| other != it && it.starts_with(other))
-    };
-    all.retain(|it| !is_within(it));
-    all
-}
-
-fn real(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
 fn other(error: impl std::error::Error) -> ChangeFailure {
     ChangeFailure::Other(text(&error))
 }
@@ -575,17 +554,4 @@ fn text(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     said
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_layer_is_over_what_holds_another() {
-        let all = ["/tmp", "/srv/u", "/srv/u/src", "/tmp", "/", "/srv/user"];
-        let outer = outermost(all.map(PathBuf::from).to_vec());
-        let expected = ["/srv/u", "/srv/user", "/tmp"];
-        assert_eq!(expected.map(PathBuf::from).to_vec(), outer);
-    }
 }

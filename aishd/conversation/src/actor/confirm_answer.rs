@@ -191,6 +191,8 @@ impl Conversation {
             .held
             .as_ref()
             .is_none_or(aishd_turn::transcript::Transcript::keeps_results);
+        let profiles = self.services.tools.profiles();
+        let offers_files = policy.file_tools && !is_demo && !is_run && profiles.may_hold();
         let constraints = &self.state.constraints;
         let offer = self.services.tools.catalog().offer(&policy, |tool| {
             if constraints.bars(tool, policy.needs(tool)).is_some() {
@@ -200,7 +202,7 @@ impl Conversation {
             } else if builtin::reads_resources(&tool.name) {
                 runs_list
             } else if builtin::is_for_files(&tool.name) {
-                runs_list || policy.file_tools && !is_demo && !is_run
+                runs_list || offers_files
             } else {
                 is_demo || runs_list || policy.builtin_tools || !builtin::is_builtin(&tool.name)
             }

@@ -124,6 +124,7 @@ impl Workspace {
             call: call.unwrap_or_else(|why| panic!("{why}")),
             directory: self.top.clone(),
             home: Some(self.top.clone()),
+            roots: vec![],
             seen: self.seen.borrow().clone(),
         };
         serde_json::to_vec(&request).unwrap()

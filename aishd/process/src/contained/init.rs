@@ -21,6 +21,7 @@ use rustix::process::{
 use rustix::stdio::stdin;
 use rustix::thread::set_name;
 
+use super::bound_sockets;
 use super::mounts;
 use super::placed::LayerLocks;
 use super::{Containment, ContainmentPart, HeldBy, LandlockHold, namespaces, seccomp};
@@ -82,7 +83,7 @@ fn begin(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<Begun, StartFailu
     let nothing = Containment::default();
     let wanted = job.contained.as_deref().unwrap_or(&nothing);
     let failed = |part: ContainmentPart| move |error: io::Error| StartFailure::of(part, &error);
-    let sockets = mounts::sockets().map_err(failed(ContainmentPart::Mounts))?;
+    let sockets = bound_sockets::absolute().map_err(failed(ContainmentPart::Mounts))?;
     namespaces::own_rest().map_err(failed(ContainmentPart::Namespaces))?;
     let listener = namespaces::network(wanted.network).map_err(failed(ContainmentPart::Network))?;
     let locks = mounts::arrange(wanted, &sockets)?;

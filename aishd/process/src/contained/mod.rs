@@ -11,6 +11,7 @@
 //! Sockets that were there before, and everything in `/run`, `/tmp`, `/dev` and in layers, are out of reach. How much memory its
 //! own `/tmp` and `/dev/shm` take, the kernel limits to half of what there is, for each.
 
+mod bound_sockets;
 mod init;
 mod mount_table;
 mod mounts;
@@ -18,7 +19,6 @@ mod namespaces;
 mod own_trees;
 mod placed;
 mod probe;
-mod relative_sockets;
 mod relay;
 mod seccomp;
 
@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub(super) use init::{ARGUMENT, main};
+pub use mount_table::mount_points;
 pub(super) use namespaces::own_user;
 pub use probe::{ContainmentProbe, Mechanism};
 pub(super) use relay::run;
@@ -57,7 +58,7 @@ pub struct Containment {
 impl Containment {
     /// Masks sockets that are there and that no list of the kernel names as they can be reached.
     pub(super) fn mask_relative_sockets(&mut self) {
-        self.masks.extend(relative_sockets::places());
+        self.masks.extend(bound_sockets::relative());
     }
 }
 

@@ -28,6 +28,12 @@ struct ListedMount {
     flags: MountFlags,
 }
 
+/// Where something is mounted, as this process sees it.
+pub fn mount_points() -> io::Result<Vec<PathBuf>> {
+    let table = fs::read("/proc/self/mountinfo")?;
+    Ok(parse(&table).into_iter().map(|it| it.point).collect())
+}
+
 /// Holds everything that is mounted at this path or below it.
 pub(super) fn hold(below: &Path, access: MountAccess) -> io::Result<()> {
     let table = fs::read("/proc/self/mountinfo")?;

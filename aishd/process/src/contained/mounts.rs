@@ -1,9 +1,8 @@
 //! What a contained child sees of the file system, made in the mount namespace of its first process: everything read-only,
 //! over it what is the child's own, over that what it may write, and masks last.
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::OwnedFd;
@@ -31,31 +30,10 @@ const MACHINE: [&str; 10] = [
     "/proc/timer_list",
 ];
 
-/// Sockets with a path that somebody outside has bound. A program that may only read still connects to them, so they are
-/// masked. Read before the network namespace is left, of which this is the list.
-pub(super) fn sockets() -> io::Result<Vec<PathBuf>> {
-    let list = std::fs::read("/proc/self/net/unix")?;
-    Ok(bound(&list))
-}
-
-/// `number: references protocol flags type state inode path`; without a path for most, and `@` begins an abstract name.
-fn bound(list: &[u8]) -> Vec<PathBuf> {
-    let paths = list.split(|it| *it == b'\n').filter_map(|line| {
-        let start = line.iter().position(|it| *it == b'/')?;
-        let before = line[..start].split(|it| *it == b' ');
-        let fields = before.filter(|it| !it.is_empty()).count();
-        (fields == 7).then(|| PathBuf::from(OsStr::from_bytes(&line[start..])))
-    });
-    let mut all: Vec<PathBuf> = paths.collect();
-    all.sort();
-    all.dedup();
-    all
-}
-
 /// Arranges all of it. What is returned has to be held as long as the child lives.
 pub(super) fn arrange(
     wanted: &Containment,
-    sockets: &[PathBuf],
+    sockets: &BTreeSet<PathBuf>,
 ) -> Result<LayerLocks, StartFailure> {
     let failed = |error: io::Error| StartFailure::of(ContainmentPart::Mounts, &error);
     check(wanted)?;
@@ -172,23 +150,5 @@ fn mask_socket(path: &Path, empty: &EmptyMasks) -> io::Result<()> {
         // Whoever bound it has just removed it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         hidden => hidden,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sockets_are_those_with_a_path() {
-        let list = b"\
-Num       RefCount Protocol Flags    Type St Inode Path
-0000000000000000: 00000002 00000000 00010000 0001 01 21057 /run/a b.sock
-0000000000000000: 00000002 00000000 00010000 0001 01 21057 /run/a b.sock
-0000000000000000: 00000003 00000000 00000000 0001 03 21058
-0000000000000000: 00000002 00000000 00010000 0001 01 21059 @/tmp/.X11-unix/X0
-0000000000000000: 00000002 00000000 00010000 0001 01 21060 relative/x
-";
-        assert_eq!(vec![PathBuf::from("/run/a b.sock")], bound(list));
     }
 }

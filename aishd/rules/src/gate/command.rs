@@ -274,6 +274,7 @@ impl CommandGate<'_> {
         let question = PolicyQuestion {
             tool: shell::tool(),
             arguments: &arguments,
+            reads_beyond: false,
             constraints: self.constraints,
             grants: &GrantList::default(),
             turn: &Patterns::default(),

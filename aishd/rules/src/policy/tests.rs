@@ -64,6 +64,8 @@ fn decided(rules: &[&str]) -> String {
                 policy.needs.insert(rm.name.clone(), number(level));
             }
             ["fetches"] => {}
+            ["held"] => rm.reach = ToolReach::HeldReading,
+            ["reads-beyond"] => {}
             ["read-only"] => constraints.read_only = true,
             ["root", root] => constraints.roots.push(root.to_owned().try_into().unwrap()),
             ["path", path] => drop(arguments.insert("path".to_owned(), path.into())),
@@ -104,6 +106,7 @@ fn decided(rules: &[&str]) -> String {
     let question = PolicyQuestion {
         tool: &rm,
         arguments: &arguments,
+        reads_beyond: rules.contains(&"reads-beyond"),
         constraints: &constraints,
         grants: &grants,
         turn: &Patterns::new(turn),
@@ -118,6 +121,22 @@ fn decided(rules: &[&str]) -> String {
             Some(level) => format!("ask, raise to {}: {}", level.number(), why.text(&rm.name)),
         },
     }
+}
+
+/// What a program of ours only reads is no question, unless it lies elsewhere.
+#[test]
+fn reading_within_the_directories_is_not_asked_about() {
+    let held = ["held", "needs 1"];
+    check(&held, "allow: only reads, and is held to that");
+    let beyond = ["held", "needs 1", "reads-beyond"];
+    check(
+        &beyond,
+        "ask: it reads outside of the conversation's directories",
+    );
+    let always = [&beyond[..], &["always"]].concat();
+    check(&always, "allow: always, in this conversation");
+    let denied = [&held[..], &["deny fs__*"]].concat();
+    check(&denied, "deny: permissions.deny fs__*");
 }
 
 /// Enough level never means consent.
@@ -329,6 +348,7 @@ fn ten_thousand_rules_about_others_decide_nothing() {
     let question = PolicyQuestion {
         tool: &rm,
         arguments: &Map::new(),
+        reads_beyond: false,
         constraints: &Constraints::default(),
         grants: &GrantList::default(),
         turn: &patterns,

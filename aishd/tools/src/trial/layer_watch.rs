@@ -11,15 +11,19 @@ use aishd_layers::LayerSet;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
-/// How long a command can write before anybody looks.
+/// How long a command can write before anybody looks, where there is much room.
 const LOOK: Duration = Duration::from_millis(250);
+/// Where there is next to none.
+const LOOK_AGAIN: Duration = Duration::from_millis(4);
+/// What a fast disk takes in a millisecond: 4 GiB a second.
+const BYTES_IN_MILLISECOND: u64 = 4 << 20;
 /// After so long the layers are walked whatever the disk says: somebody else may have made room.
 const LONGEST: Duration = Duration::from_secs(10);
 /// A walk takes at most this part of the time, as long as the next one is not waited for longer than that.
 const RARELY: u32 = 20;
 /// What is left on the disk for others, our own store among them; of a small disk it is a part.
 const RESERVE: u64 = 512 << 20;
-const RESERVED_PART: u64 = 20;
+const RESERVED_PART: u64 = 10;
 
 /// What layers took when they were last weighed; cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +80,7 @@ impl LayerWatch {
     /// Waits until the layers have more than they may, and says so. Never, where they do not.
     pub(crate) async fn full(mut self) -> String {
         loop {
-            sleep(LOOK).await;
+            sleep(self.until_next_look()).await;
             let looked = tokio::task::spawn_blocking(move || {
                 let found = self.look();
                 (self, found)
@@ -97,6 +101,15 @@ impl LayerWatch {
     pub(crate) fn full_at_end(mut self) -> Option<String> {
         let (free, _lack) = self.disk();
         self.weigh(free)
+    }
+
+    /// Before the disk could be full.
+    fn until_next_look(&self) -> Duration {
+        let Ok(disk) = self.set.disk() else {
+            return LOOK;
+        };
+        let room = disk.free.saturating_sub(reserve(disk.size));
+        Duration::from_millis(room / BYTES_IN_MILLISECOND).clamp(LOOK_AGAIN, LOOK)
     }
 
     fn look(&mut self) -> Option<String> {
@@ -141,7 +154,7 @@ impl LayerWatch {
         let Ok(disk) = self.set.disk() else {
             return (self.free, None);
         };
-        let reserve = RESERVE.min(disk.size / RESERVED_PART);
+        let reserve = reserve(disk.size);
         let lack = (disk.free < reserve).then(|| {
             format!(
                 "the disk of aish's state has less than {} left",
@@ -150,6 +163,11 @@ impl LayerWatch {
         });
         (disk.free, lack)
     }
+}
+
+/// Of a disk of this size.
+fn reserve(size: u64) -> u64 {
+    RESERVE.min(size / RESERVED_PART)
 }
 
 fn mebibytes(bytes: u64) -> String {

@@ -34,7 +34,7 @@ impl LayersHold {
         let set = match self.layers() {
             Ok(set) => set.reopen().map(|()| set).map_err(|it| it.to_string()),
             Err(LayerSetError::Missing(_)) => {
-                let lowers = room.lowers(setting, directories);
+                let lowers = room.lowers(setting, directories).map_err(|it| text(&it))?;
                 let made = room
                     .0
                     .layers

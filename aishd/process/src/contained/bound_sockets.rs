@@ -1,21 +1,31 @@
-//! Sockets that somebody has bound by a path that is not absolute. The kernel lists such a name as it was written, and not where
-//! it is. Most programs stay in the directory in which they bound it, so it is looked for there.
-//!
-//! Looked at before there is a namespace: from inside of one nobody is told where others are.
+//! Sockets with a path that somebody outside has bound. A program that may only read still connects to them, so they are masked.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-/// Whoever binds more than that hides from us.
-const MOST_NAMES: usize = 256;
+/// The kernel's list, of the network namespace that reads it.
+const LIST: &str = "/proc/self/net/unix";
+/// Whoever binds more by paths that are not absolute hides from us.
+const MOST_RELATIVE: usize = 256;
 
-/// Those that were found, without links.
-pub(super) fn places() -> Vec<PathBuf> {
-    let list = std::fs::read("/proc/self/net/unix").unwrap_or_default();
-    let names = names(&list);
+/// Those that were bound by an absolute path. Read before the network namespace is left.
+pub(super) fn absolute() -> io::Result<BTreeSet<PathBuf>> {
+    let list = std::fs::read(LIST)?;
+    Ok(names(&list).filter(|it| it.is_absolute()).collect())
+}
+
+/// Where those are that were bound by a path that is not absolute, without links. The kernel lists such a name as it was
+/// written, and not where it is. Most programs stay in the directory in which they bound it, so it is looked for there.
+///
+/// Looked at before there is a namespace: from inside of one nobody is told where others are.
+pub(super) fn relative() -> Vec<PathBuf> {
+    let list = std::fs::read(LIST).unwrap_or_default();
+    let names = names(&list).filter(|it| it.is_relative());
+    let names: BTreeSet<PathBuf> = names.take(MOST_RELATIVE).collect();
     if names.is_empty() {
         return vec![];
     }
@@ -27,10 +37,11 @@ pub(super) fn places() -> Vec<PathBuf> {
     places.filter_map(|it| it.canonicalize().ok()).collect()
 }
 
-/// The fields before a name are seven. What begins with `@` has no path, or looks as if it had none.
-fn names(list: &[u8]) -> BTreeSet<PathBuf> {
+/// `number: references protocol flags type state inode path`; without a path for most, and `@` begins an abstract name, or one
+/// that looks like that.
+fn names(list: &[u8]) -> impl Iterator<Item = PathBuf> {
     let lines = list.split(|it| *it == b'\n').skip(1);
-    let names = lines.filter_map(|line| {
+    lines.filter_map(|line| {
         let mut rest = line;
         for _ in 0..7 {
             let end = rest.iter().position(|it| *it == b' ')?;
@@ -38,10 +49,8 @@ fn names(list: &[u8]) -> BTreeSet<PathBuf> {
             let begin = after.iter().position(|it| *it != b' ')?;
             rest = &after[begin..];
         }
-        let is_relative = !rest.starts_with(b"/") && !rest.starts_with(b"@");
-        is_relative.then(|| PathBuf::from(OsStr::from_bytes(rest)))
-    });
-    names.take(MOST_NAMES).collect()
+        (!rest.starts_with(b"@")).then(|| PathBuf::from(OsStr::from_bytes(rest)))
+    })
 }
 
 /// Where processes are, as far as we may know.
@@ -63,17 +72,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_paths_that_are_not_absolute() {
+    fn names_are_those_of_sockets_with_a_path() {
         let list = b"\
 Num       RefCount Protocol Flags    Type St Inode Path
-0000000000000000: 00000002 00000000 00010000 0001 01 21057 /run/a.sock
+0000000000000000: 00000002 00000000 00010000 0001 01 21057 /run/a b.sock
 0000000000000000: 00000003 00000000 00000000 0001 03   258
 0000000000000000: 00000003 00000000 00000000 0001 03 21058
 0000000000000000: 00000002 00000000 00010000 0001 01 21059 @/tmp/.X11-unix/X0
 0000000000000000: 00000002 00000000 00010000 0001 01   260 relative/a b
 0000000000000000: 00000002 00000000 00010000 0001 01 21061 s
 ";
-        let expected = ["relative/a b", "s"].map(PathBuf::from);
-        assert_eq!(BTreeSet::from(expected), names(list));
+        let expected = ["/run/a b.sock", "relative/a b", "s"].map(PathBuf::from);
+        assert_eq!(expected.to_vec(), names(list).collect::<Vec<_>>());
     }
 }
