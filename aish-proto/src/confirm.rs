@@ -83,6 +83,9 @@ pub struct CallSubject {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_definition: Option<Value>,
     pub level_required: u8,
+    /// The file that it changes, as it was named: what would change is shown beside the question (`commandTried`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes_file: Option<String>,
     /// The level that the provider would get by `allowConversation`, `allowProvider` and `raiseOnly`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise_to: Option<u8>,

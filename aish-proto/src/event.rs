@@ -199,6 +199,9 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<KeptResult>,
         changed: ChangeSummary,
+        /// The beginning of the difference, where a change of files is what is asked about; `changes/diff` has all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        difference: Option<String>,
         /// The hosts that it reached, and that it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkUse>,

@@ -19,7 +19,7 @@ use crate::shell::allow;
 use crate::tools::events;
 
 /// A world in which models are offered the tools, as they are by default.
-fn world(upstream: &Upstream, more: &str) -> World {
+pub(crate) fn world(upstream: &Upstream, more: &str) -> World {
     let world = World::new();
     world.write("machine/aish/config.toml", "");
     world.write_config(&format!("{}\n{more}", upstream.config("test")));
@@ -48,7 +48,7 @@ fn model_calls(upstream: &Upstream, calls: &[(&str, Value)]) {
 }
 
 /// A conversation in the directory of the world.
-fn created(world: &World, client: &Client) -> ConversationId {
+pub(crate) fn created(world: &World, client: &Client) -> ConversationId {
     let params = ConversationCreateParams {
         title: None,
         model: None,

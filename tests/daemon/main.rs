@@ -31,6 +31,7 @@ mod empty_answers;
 mod fallback;
 mod fallback_table;
 mod fanout;
+mod file_changes;
 mod files;
 mod first_question;
 mod forms;

@@ -19,6 +19,7 @@ use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::markdown::Colours;
 use crate::render::question::form::FormAnswers;
 use crate::render::question::{self, ArgumentExtent};
 use crate::render::table;
@@ -140,7 +141,7 @@ pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> 
             let result = context.caller.call_within::<Try>(params, None).await?;
             let number = Some(record.request.number);
             context.print(&result, || {
-                question::tried::rows(number, &result.tried).join("\n") + "\n"
+                question::tried::rows(number, &result.tried, Colours::None).join("\n") + "\n"
             })
         }
         Some(ConfirmCommand::Keep { id, changes, only }) => keep(context, id, *changes, only).await,
@@ -163,7 +164,7 @@ pub async fn keep(
     let number = Some(record.request.number);
     let (found, changed, rows) = match (&record.tried, question::changes_of(&record.request)) {
         (Some(tried), _) => {
-            let rows = question::tried::rows(number, tried).join("\n");
+            let rows = question::tried::rows(number, tried, Colours::None).join("\n");
             (tried.changes, &tried.changed, rows)
         }
         (None, Some(run)) => {

@@ -19,6 +19,7 @@ pub mod tried;
 mod word;
 
 pub use self::word::{ConsentWord, resembles_an_answer, word, word_of_tried};
+use crate::render::markdown::Colours;
 use crate::safe;
 
 /// Longer arguments are shown in part; all of them have to be seen before a yes counts.
@@ -229,7 +230,7 @@ pub fn full_card(record: &ConfirmRecord) -> String {
         text.push_str(&format!("  {} at {at}\n", ending(request.number, resolved)));
     } else {
         if let Some(tried) = &record.tried {
-            for row in tried::rows(Some(request.number), tried) {
+            for row in tried::rows(Some(request.number), tried, Colours::None) {
                 text.push_str(&row);
                 text.push('\n');
             }
@@ -349,6 +350,7 @@ pub(crate) mod tests {
 
     pub(crate) fn request(tool: &str, arguments: &str, level: u8) -> ConfirmRequested {
         let subject = CallSubject {
+            changes_file: None,
             call: ConfirmCall {
                 id: "call_1".to_owned(),
                 tool: tool.to_owned(),

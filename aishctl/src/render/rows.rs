@@ -165,7 +165,8 @@ impl ConversationRows {
             }
             Event::CommandTried(tried) => {
                 let number = self.numbers.get(&tried.confirm).copied();
-                let tried = question::tried::rows(number, tried);
+                let colours = self.writer.as_ref().map(|it| it.1);
+                let tried = question::tried::rows(number, tried, colours.unwrap_or_default());
                 rows.extend(tried.into_iter().map(SafeRow::Text));
             }
             Event::ChangesSettled(settled) => {

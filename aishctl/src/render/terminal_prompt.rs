@@ -15,6 +15,7 @@ use crate::client::editor::{ArgumentDraft, EditorPlace};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::difference;
+use crate::render::markdown::Colours;
 use crate::render::question::form::filling::{FillStep, FormFilling};
 use crate::render::question::form::{self, FormAnswers};
 use crate::render::question::{self, ArgumentExtent, ConsentWord, file_diff};
@@ -148,7 +149,7 @@ impl Prompter {
         };
         let text = match tried {
             Ok(result) => {
-                let rows = question::tried::rows(Some(open.request.number), &result.tried);
+                let rows = question::tried::rows(Some(open.request.number), &result.tried, Colours::None);
                 open.tried(result.tried);
                 rows.join("\n") + "\n"
             }
@@ -331,8 +332,10 @@ impl PromptQuestion {
 
     fn choices(&self) -> String {
         match &self.edited {
-            None if self.tried.is_some() => question::tried::choices(&self.request),
-            None => question::choices(&self.request),
+            None => match &self.tried {
+                Some(tried) => question::tried::choices(&self.request, tried),
+                None => question::choices(&self.request),
+            },
             Some(_) => question::choices_of_edited(self.question()),
         }
     }
@@ -431,7 +434,7 @@ impl PromptQuestion {
 impl PromptQuestion {
     fn help(&self) -> String {
         match &self.tried {
-            Some(_) => question::tried::help(&self.request),
+            Some(tried) => question::tried::help(&self.request, tried),
             None => question::help(&self.request),
         }
     }

@@ -72,6 +72,7 @@ use crate::spending::budget::BudgetMeter;
 use crate::turns::active_turn::{ActiveTurn, TurnGround};
 use crate::turns::run_clock::RunClock;
 use crate::turns::second_opinion::ReceivedOpinion;
+use crate::turns::seen_files::SeenFiles;
 use crate::turns::sessions::OwnSessions;
 use crate::view::ViewPublisher;
 
@@ -113,6 +114,9 @@ pub(crate) struct Conversation {
     /// Presets that classes name and that are not there, as far as somebody was told.
     pub(crate) unknown_told: BTreeSet<String>,
     pub(crate) budget: BudgetMeter,
+    pub(crate) seen_files: SeenFiles,
+    /// A change of files that is not asked about yet.
+    pub(crate) change: Option<ProposedChange>,
     /// A command that is tried while its question waits.
     pub(crate) trial: Option<RunningTrial>,
     /// What a person has kept, until its command's turn has come.
@@ -155,6 +159,8 @@ pub(crate) enum TaskOutcome {
     Left(Box<UnsummarizedExchanges>),
     /// The command of a question was tried, or why it was not.
     Tried(ConfirmId, Box<Result<TrialEnd, String>>),
+    /// The same of a change of files that nobody is asked about yet.
+    TriedFirst(TurnId, Box<TriedFirst>),
     /// What a run changed was looked at, or kept.
     Changes(TurnId, Box<ChangesStep>),
     /// A part of what a run changed was looked at, kept or dropped.

@@ -46,6 +46,7 @@ use crate::requests::{AcceptedAsk, AskRequest};
 use crate::services::ActorServices;
 use crate::spending::budget::{BudgetMeter, Ledger};
 use crate::turns::routing_book::RoutingBook;
+use crate::turns::seen_files::SeenFiles;
 use crate::turns::tool_definitions::ToolDefinitions;
 use crate::view::viewers::Attendance;
 use crate::view::{LoadingStage, ViewPublisher};
@@ -326,6 +327,8 @@ impl ConversationDirectory {
             settling: None,
             part: None,
             tried_unasked: None,
+            change: None,
+            seen_files: SeenFiles::default(),
             keeping: None,
             proposing: false,
             told: DirectoryTold::default(),

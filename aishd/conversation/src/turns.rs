@@ -3,9 +3,11 @@
 
 pub(crate) mod active_turn;
 pub(crate) mod call;
+pub(crate) mod file_change;
 pub mod routing_book;
 pub(crate) mod run_clock;
 pub(crate) mod second_opinion;
+pub(crate) mod seen_files;
 pub(crate) mod sessions;
 pub mod tool_definitions;
 pub(crate) mod turn_options;

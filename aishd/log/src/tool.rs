@@ -63,6 +63,8 @@ pub enum ToolReach {
     Conversation,
     /// To what a program of ours reads that the kernel lets write nothing, and shows no keys.
     HeldReading,
+    /// To what a program of ours changes in layers: it is real when a person keeps it.
+    HeldChanging,
     /// Anything else.
     World,
 }

@@ -30,6 +30,9 @@ pub struct TriedCommand {
     pub kept: Option<KeptResult>,
     pub cwd: String,
     pub changed: ChangeSummary,
+    /// The beginning of the difference, where that is what is asked about.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub difference: String,
     /// The hosts that it reached, and that it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Box<NetworkUse>>,
@@ -48,6 +51,13 @@ pub struct ChangeSummary {
     /// What cannot be kept, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+}
+
+impl ChangeSummary {
+    /// Those that are listed.
+    pub fn paths(&self) -> Vec<String> {
+        self.listed.iter().map(|it| it.path.clone()).collect()
+    }
 }
 
 /// One changed file, directory or link.

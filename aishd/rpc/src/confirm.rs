@@ -28,6 +28,7 @@ use aishd_log::tool::ContentDigest;
 use aishd_mcp_messages::form;
 use aishd_platform::clock;
 use aishd_rules::sampling_request::{SamplingRequest, SamplingRole, read_bounded};
+use aishd_tools::builtin;
 use jsonrpsee::RpcModule;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -340,9 +341,15 @@ pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {
     }
 }
 
+fn changed_file(call: &ConfirmCall) -> Option<String> {
+    let change = builtin::file_change(&call.tool, &call.arguments)?.ok()?;
+    Some(change.path().to_owned())
+}
+
 fn subject(subject: ConfirmSubject) -> wire::ConfirmSubject {
     match subject {
         ConfirmSubject::Call(subject) => wire::ConfirmSubject::Call(wire::CallSubject {
+            changes_file: changed_file(&subject.call),
             call: call(subject.call),
             definition: subject.definition,
             approved_definition: subject.approved_definition,

@@ -28,6 +28,7 @@ pub(super) fn tried(tried: TriedCommand) -> CommandTried {
         ms: tried.ms,
         kept: tried.kept.map(stored_result::result),
         changed: summary(tried.changed),
+        difference: Some(tried.difference).filter(|it| !it.is_empty()),
         network: tried.network.and_then(|it| network(*it)),
         by: tried.by.map(answerer),
     }

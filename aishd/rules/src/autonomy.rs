@@ -190,6 +190,7 @@ impl Autonomy<'_> {
                 | AskReason::Packages { .. }
                 | AskReason::Changed { .. }
                 | AskReason::ReadsBeyond
+                | AskReason::Changes
                 | AskReason::Halt(_),
             ) => return verdict,
             PolicyDecision::Allow(_)

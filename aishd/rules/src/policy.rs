@@ -148,6 +148,8 @@ pub enum AskReason {
     EveryCall,
     /// It only reads, and beyond the conversation's directories.
     ReadsBeyond,
+    /// What it would change is shown, and is real when a person keeps it.
+    Changes,
     /// The provider has less than the call needs.
     Level { has: Access, needs: Access },
     /// Whether it keeps to the conversation's constraints is not known. The level may be too low besides.
@@ -368,6 +370,11 @@ pub fn decide(question: PolicyQuestion<'_>, policy: &Policy) -> PolicyDecision {
     if tool.reach == ToolReach::HeldReading && has >= needs && !question.reads_beyond {
         return PolicyDecision::Allow(DecidingRule::HeldReading);
     }
+    // A level is about what runs unseen, and this is seen first.
+    let has = match tool.reach {
+        ToolReach::HeldChanging => has.max(needs),
+        ToolReach::Conversation | ToolReach::HeldReading | ToolReach::World => has,
+    };
     // Who allows a name beforehand has not seen what it would fetch.
     if !tool.packages.is_empty() && approved != Some(tool.definition_digest()) {
         let packages = tool.packages.clone();
@@ -439,6 +446,8 @@ fn unless_changed(
         AskReason::Level { has, needs }
     } else if reads_beyond {
         AskReason::ReadsBeyond
+    } else if tool.reach == ToolReach::HeldChanging {
+        AskReason::Changes
     } else {
         AskReason::EveryCall
     })
@@ -448,7 +457,7 @@ impl AskReason {
     /// The level that the provider would have to be raised to.
     pub fn raise_to(&self) -> Option<Access> {
         match self {
-            Self::EveryCall | Self::ReadsBeyond | Self::Halt(_) => None,
+            Self::EveryCall | Self::ReadsBeyond | Self::Changes | Self::Halt(_) => None,
             Self::Level { has, needs }
             | Self::Unclear { has, needs, .. }
             | Self::Packages { has, needs, .. }
@@ -461,6 +470,7 @@ impl AskReason {
         match self {
             Self::EveryCall => "every call is asked about".to_owned(),
             Self::ReadsBeyond => "it reads outside of the conversation's directories".to_owned(),
+            Self::Changes => "it changes files".to_owned(),
             Self::Level { has, needs } => upgrade_required(tool.alias(), *has, *needs),
             Self::Unclear { doubt, .. } => doubt.to_string(),
             Self::Halt(halt) => halt.text(),
@@ -479,6 +489,7 @@ impl AskReason {
             Self::Halt(halt) => halt.describe(),
             Self::EveryCall
             | Self::ReadsBeyond
+            | Self::Changes
             | Self::Level { .. }
             | Self::Packages { .. }
             | Self::Changed { .. } => self.text(tool),

@@ -8,6 +8,7 @@ use aishd_files::{ARGUMENT, FileReply, FileRequest};
 use aishd_log::block::BlockKind;
 use aishd_log::profile::Profile;
 use aishd_mcp_messages::outcome::{AttachmentBody, OutcomeAttachment};
+use aishd_process::Children;
 use aishd_process::child::{Child, OutputExtent};
 use aishd_process::spec::{ChildSpec, StandardStream};
 use aishd_profile::{HeldChild, ProfileGround, ProfileWish};
@@ -17,6 +18,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 use super::ToolOutput;
+use super::trial::Trial;
 
 /// What a reply can come to: the text is short, and a picture as large as a model takes it.
 const REPLY_BYTES: usize = 32 << 20;
@@ -41,6 +43,22 @@ pub(super) async fn read(
     let child = profiles.spawn(spec(request), wish).await;
     let HeldChild { child, .. } =
         child.map_err(|error| format!("{error}; `aishctl doctor` says more"))?;
+    reply_of(child, request).await
+}
+
+/// Does a call that changes files, in the layers of a trial.
+///
+/// # Errors
+/// Why there is no reply.
+pub(super) async fn change(
+    children: &Children,
+    request: &FileRequest,
+    trial: &Trial,
+) -> Result<FileReply, String> {
+    let mut spec = spec(request);
+    spec.contained = Some(Box::new(trial.containment.clone()));
+    let child = children.spawn(&spec).await;
+    let child = child.map_err(|error| format!("{error}; `aishctl doctor` says more"))?;
     reply_of(child, request).await
 }
 

@@ -18,7 +18,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_files::{FileCall, FileRequest};
+use aishd_files::{FileCall, FileReply, FileRequest, SeenFile};
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Pattern;
@@ -54,7 +54,7 @@ use tokio_util::sync::CancellationToken;
 use self::registry::{CallContext, CallPlace, ManifestRunner, RunnerJob};
 use self::result::judged;
 pub use self::result::{CallProgress, ToolOutput, returned};
-use self::trial::{Trial, TrialRoom};
+use self::trial::{Trial, TrialChanges, TrialReading, TrialRoom};
 
 /// What a call says that waits to be heard.
 const NOTES: usize = 64;
@@ -85,6 +85,20 @@ pub struct Toolset {
     pub catalog: Arc<Catalog>,
     /// What of it is written down.
     pub registry: Arc<ManifestRegistry>,
+}
+
+/// What a call that changes files came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TriedFileChange {
+    /// Nothing was changed; why, and what to do next, for the model.
+    Refused(String),
+    Held {
+        /// For the model, where it is kept.
+        text: String,
+        /// What the conversation has seen of the file then.
+        seen: Option<SeenFile>,
+        held: TrialChanges,
+    },
 }
 
 /// What a call needs to be done.
@@ -324,24 +338,71 @@ impl ToolRunner {
                 return Err(other.err().unwrap_or_else(|| "it was cancelled".to_owned()));
             }
         };
-        let read = tokio::task::spawn_blocking(move || trial.end(ended)).await;
-        read.unwrap_or_else(|panic| Err(panic.to_string()))
+        let read = tokio::task::spawn_blocking(move || trial.end(TrialReading::Files)).await;
+        let read = read.unwrap_or_else(|panic| Err(panic.to_string()))?;
+        Ok((ended, read.summary))
     }
 
-    /// Does a call of a tool for files that only reads; every failure becomes text.
-    pub async fn read_files(&self, call: FileCall, place: &CallPlace) -> ToolOutput {
+    /// Does a call of a tool for files that only reads; every failure becomes text. It says what was seen.
+    pub async fn read_files(
+        &self,
+        call: FileCall,
+        place: &CallPlace,
+    ) -> (ToolOutput, Option<SeenFile>) {
         let profiles = self.runner.profiles();
-        let request = FileRequest {
-            call,
-            directory: place.cwd.clone().into(),
-            home: profiles.home().map(Path::to_owned),
-            roots: place.roots.clone(),
-            seen: vec![],
-        };
+        let request = self.file_request(call, place, vec![]);
         // It was approved by that name, and may lie where the program would see only what is its own.
         let mut roots = place.roots.clone();
         roots.extend(request.elsewhere());
-        files::output(files::read(profiles, &request, &roots).await)
+        let reply = files::read(profiles, &request, &roots).await;
+        let seen = reply.as_ref().ok().and_then(|it| it.seen.clone());
+        (files::output(reply), seen)
+    }
+
+    /// Does a call of a tool for files that changes some, in layers: what it came to is a proposal, which is held where it
+    /// changed anything.
+    ///
+    /// # Errors
+    /// Why it did not come to an end.
+    pub async fn try_file_change(
+        &self,
+        call: FileCall,
+        place: &CallPlace,
+        seen: Vec<SeenFile>,
+        setting: &CommandSetting,
+        room: &TrialRoom,
+    ) -> Result<TriedFileChange, String> {
+        if let Some(why) = self.misses_for_trials(room).await {
+            return Err(format!("{why}; `aishctl doctor` says more"));
+        }
+        let request = self.file_request(call, place, seen);
+        let making = (room.clone(), setting.clone(), place.roots.clone());
+        let made = tokio::task::spawn_blocking(move || making.0.begin(&making.1, &making.2)).await;
+        let trial = made.unwrap_or_else(|panic| Err(panic.to_string()))?;
+        let children = self.runner.profiles().children();
+        let FileReply {
+            text,
+            failure,
+            seen,
+            picture: _,
+        } = files::change(children, &request, &trial).await?;
+        if failure.is_some() {
+            return Ok(TriedFileChange::Refused(text));
+        }
+        let reading = TrialReading::Difference;
+        let held = tokio::task::spawn_blocking(move || trial.end(reading)).await;
+        let held = held.unwrap_or_else(|panic| Err(panic.to_string()))?;
+        Ok(TriedFileChange::Held { text, seen, held })
+    }
+
+    fn file_request(&self, call: FileCall, place: &CallPlace, seen: Vec<SeenFile>) -> FileRequest {
+        FileRequest {
+            call,
+            directory: place.cwd.clone().into(),
+            home: self.runner.profiles().home().map(Path::to_owned),
+            roots: place.roots.clone(),
+            seen,
+        }
     }
 
     /// What these resources hold now, or why they cannot be read; none is waited for long.

@@ -18,7 +18,6 @@ use aishd_layers::{
     BeyondCap, KeepChoice, KeepConflicts, KeepError, KeepOptions, KeepPlan, LayerSet,
     LayerSetError, LayerStore, ReadBounds, Recovered, RelPath, UndoError,
 };
-use aishd_log::command_result::CommandResult;
 use aishd_log::time::Timestamp;
 use aishd_log::tried::ChangeSummary;
 use aishd_platform::{clock, failpoint};
@@ -72,6 +71,24 @@ pub struct Trial {
     pub(super) containment: Containment,
     /// Whatever ends it early, its layers go.
     goes: bool,
+}
+
+/// How much is read of what a trial changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialReading {
+    /// Which files.
+    Files,
+    /// And how, of as many as there is room for.
+    Difference,
+}
+
+/// What a trial changed, held in its layers until it is kept or dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrialChanges {
+    pub changes: ChangesId,
+    pub summary: ChangeSummary,
+    /// Empty where nobody wanted it.
+    pub difference: String,
 }
 
 /// What is known of something that was kept: no word of the command, which may be deleted before the files are.
@@ -215,10 +232,10 @@ impl TrialRoom {
         }
     }
 
-    /// Makes the layers of a command that would run like this. It waits for a tick of the file system's clock.
-    pub fn begin(&self, setting: &CommandSetting) -> Result<Trial, String> {
+    /// Makes the layers of a command that would run like this, over these directories among others. It waits for a tick of the file system's clock.
+    pub fn begin(&self, setting: &CommandSetting, besides: &[PathBuf]) -> Result<Trial, String> {
         let id = ChangesId(clock::ulid());
-        let lowers = self.lowers(setting, &[]).map_err(|it| text(&it))?;
+        let lowers = self.lowers(setting, besides).map_err(|it| text(&it))?;
         let set = self
             .0
             .layers
@@ -481,20 +498,25 @@ impl Trial {
         LayerWatch::begin(&self.room.0.weights, self.id, &self.set, most)
     }
 
-    /// Reads what the command changed, once nothing of it runs any more.
-    pub fn end(mut self, ended: CommandResult) -> Result<(CommandResult, ChangeSummary), String> {
-        let read = || -> io::Result<ChangeSummary> {
+    /// Reads what was changed, once nothing that changes it runs any more, and the difference where it is wanted. From here on
+    /// the layers are held.
+    pub fn end(mut self, reading: TrialReading) -> Result<TrialChanges, String> {
+        let read = || -> io::Result<TrialChanges> {
             let sealed = self.set.seal()?;
-            let changes = self.set.changes(&ReadBounds::default())?;
-            Ok(summary(&self.set, &changes, sealed.changed_meanwhile))
+            let bounds = ReadBounds::default();
+            let changes = self.set.changes(&bounds)?;
+            Ok(TrialChanges {
+                changes: self.id,
+                summary: summary(&self.set, &changes, sealed.changed_meanwhile),
+                difference: match reading {
+                    TrialReading::Files => String::new(),
+                    TrialReading::Difference => told::diff(&self.set, &changes, &bounds),
+                },
+            })
         };
-        match read() {
-            Ok(summary) => {
-                self.goes = false;
-                Ok((ended, summary))
-            }
-            Err(error) => Err(format!("read what it changed: {error}")),
-        }
+        let read = read().map_err(|error| format!("read what it changed: {error}"))?;
+        self.goes = false;
+        Ok(read)
     }
 }
 

@@ -22,8 +22,15 @@ impl Card for CallCard<'_> {
             definition,
             approved_definition,
             level_required,
+            changes_file,
             ..
         } = self.subject;
+        if let (Some(file), ArgumentExtent::Short) = (changes_file, extent) {
+            // What it would change stands below, and is what a yes is to.
+            let (tool, file) = (safe::visible(&call.tool), safe::visible(file));
+            let why = safe::visible(&self.request.why);
+            return format!("? c{}  {tool}  {file}\n  {why}\n", self.request.number);
+        }
         let mut text = format!(
             "? c{}  {}\n",
             self.request.number,
@@ -63,7 +70,8 @@ impl Card for CallCard<'_> {
     }
 
     fn is_long(&self) -> bool {
-        safe::visible(&self.subject.call.arguments).chars().count() > SHOWN_CHARS
+        let shown = safe::visible(&self.subject.call.arguments);
+        self.subject.changes_file.is_none() && shown.chars().count() > SHOWN_CHARS
     }
 
     fn yes(&self) -> &'static str {

@@ -5,19 +5,24 @@ use aish_proto::changes::{ChangeSummary, ChangedFile, FileChange};
 use aish_proto::event::{CommandTried, ConfirmRequested};
 
 use super::wants_whole_word;
-use crate::render::{command_frame, held_to};
+use crate::render::markdown::Colours;
+use crate::render::{command_frame, difference, held_to};
 use crate::safe;
 
 /// Lines of the output that are shown; the log has the rest.
 const MOST_LINES: usize = 12;
 
 /// Rows for everybody who looks on.
-pub fn rows(number: Option<u32>, tried: &CommandTried) -> Vec<String> {
+pub fn rows(number: Option<u32>, tried: &CommandTried, colours: Colours) -> Vec<String> {
     let name = number.map_or_else(|| "a command".to_owned(), |it| format!("c{it}"));
     let mut rows = vec![format!(
         "  ┌ {name} tried: {}",
         safe::visible(&tried.command)
     )];
+    if let Some(difference) = &tried.difference {
+        rows.extend(of_change(difference, &tried.changed, colours));
+        return rows;
+    }
     let mut lines = tried.output.lines();
     let shown = lines.by_ref().take(MOST_LINES);
     rows.extend(shown.map(|it| format!("  │ {}", safe::visible(it))));
@@ -36,6 +41,19 @@ pub fn rows(number: Option<u32>, tried: &CommandTried) -> Vec<String> {
     rows.push(format!("  └ {how} · {count}; nothing of it is real yet"));
     rows.push(format!("    {}", held_to::TRIED));
     rows.extend(files(&tried.changed));
+    rows
+}
+
+/// A change of files, where the difference is what is asked about.
+fn of_change(difference: &str, changed: &ChangeSummary, colours: Colours) -> Vec<String> {
+    let safe = difference::safe(difference);
+    let shown = match colours {
+        Colours::None => safe,
+        Colours::Sixteen | Colours::True => difference::painted(&safe),
+    };
+    let rows = shown.lines().map(|it| format!("  │ {it}"));
+    let mut rows: Vec<String> = rows.collect();
+    rows.push(format!("  └ {}; nothing of it is real yet", count(changed)));
     rows
 }
 
@@ -97,23 +115,36 @@ fn file(it: &ChangedFile) -> String {
 }
 
 /// The line that says what can be answered then.
-pub fn choices(request: &ConfirmRequested) -> String {
+pub fn choices(request: &ConfirmRequested, tried: &CommandTried) -> String {
     let [keep, run] = if wants_whole_word(request) {
         ["yes, keep", "run, for real"]
     } else {
         ["[y]es, keep", "[r]un for real"]
     };
+    if tried.difference.is_some() {
+        return format!(
+            "  {keep}  [N]o, drop  [n TEXT] no, because  [d]iff, all of it  [v]iew  abort  [?] "
+        );
+    }
     format!(
         "  {keep}  [d]iff  {run}  [N]o, drop  [n TEXT] no, because  [t]ry again  [v]iew  abort  [?] "
     )
 }
 
-pub fn help(request: &ConfirmRequested) -> String {
+pub fn help(request: &ConfirmRequested, tried: &CommandTried) -> String {
     let [yes, run] = if wants_whole_word(request) {
         ["yes", "run"]
     } else {
         ["y, yes", "r, run"]
     };
+    if tried.difference.is_some() {
+        return format!(
+            "  {yes:<11} it becomes real as it is shown; `aishctl undo` takes it back\n  \
+             n, no       nothing is changed; what follows is told to the model as the reason\n  \
+             d, diff     all of the difference\n  t, try      once more, from the files as they are\n  \
+             v, view     all of the question\n  abort       nothing is changed, and the turn ends\n"
+        );
+    }
     format!(
         "  {yes:<11} what it changed becomes real, and it does not run again; `aishctl undo` takes it back\n  \
          d, diff     what it would change, as a difference\n  \
@@ -160,10 +191,11 @@ mod tests {
                 count: 5,
                 refused: vec!["1 sockets and devices are left out".to_owned()],
             },
+            difference: None,
             network: None,
             by: None,
         };
-        let rows = rows(Some(7), &tried);
+        let rows = rows(Some(7), &tried, Colours::None);
         let expected = [
             "  ┌ c7 tried: make\\u{1b}[2J",
             "  │ … 2 lines more",
@@ -177,5 +209,31 @@ mod tests {
         ];
         let told: Vec<&String> = rows.iter().filter(|it| *it != "  │ one").collect();
         assert_eq!(expected.to_vec(), told);
+    }
+
+    /// The question of a change is its difference.
+    #[test]
+    fn a_change_is_shown_as_the_difference_that_it_makes() {
+        let tried: CommandTried = serde_json::from_value(serde_json::json!({
+            "confirm": ConfirmId::from_bytes([1; 16]),
+            "changes": ChangesId::from_bytes([2; 16]),
+            "command": "files__edit a.rs", "ending": "exited", "exitCode": 0,
+            "output": "a.rs: 1 place replaced\n", "bytes": 0, "ms": 3,
+            "changed": {"listed": [], "count": 1, "refused": []},
+            "difference": "=== /w/a.rs (changed)\n@@ -1 +1 @@\n-old\u{1b}[2J\n+new\n",
+        }))
+        .unwrap();
+        let shown = |colours| rows(Some(7), &tried, colours);
+        let expected = [
+            "  ┌ c7 tried: files__edit a.rs",
+            "  │ === /w/a.rs (changed)",
+            "  │ @@ -1 +1 @@",
+            "  │ -old\\u{1b}[2J",
+            "  │ +new",
+            "  └ 1 file would change; nothing of it is real yet",
+        ];
+        assert_eq!(expected.to_vec(), shown(Colours::None));
+        let painted = shown(Colours::Sixteen);
+        assert!(painted[4].contains("\u{1b}[32m"), "{painted:?}");
     }
 }

@@ -79,6 +79,7 @@ impl Conversation {
         if pending.ends {
             let ended = self.turn.take();
             self.keep_nothing();
+            self.drop_change();
             self.stopper.set(None);
             self.look_ahead(ended.as_ref());
             Box::pin(self.start_next()).await;

@@ -57,6 +57,7 @@ impl Conversation {
             let is_idle = self.is_idle();
             self.transcript.keep_warm(is_idle, &self.services.warm);
             self.settle_changes();
+            self.note_change().await;
             self.try_unasked();
             match self.select().await {
                 ActorAction::Request(request) => {
@@ -196,6 +197,7 @@ impl Conversation {
             TaskOutcome::Opinion(turn, opined) => self.opined(turn, *opined).await,
             TaskOutcome::Summed(summed) => self.summed(*summed).await,
             TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
+            TaskOutcome::TriedFirst(turn, tried) => self.tried_first(turn, *tried).await,
             TaskOutcome::Tried(confirm, ended) => self.tried(confirm, *ended).await,
             TaskOutcome::Changes(turn, step) => self.changes_went_on(turn, *step).await,
             TaskOutcome::Part(step) => self.part_went_on(*step).await,
@@ -239,9 +241,12 @@ impl Conversation {
             }
             Effect::Judge { owing, approved } => {
                 let judged = self.judge(&owing, approved);
-                if self.ask_for_opinion(&owing, approved, &judged) {
+                if self.ask_for_opinion(&owing, approved, &judged)
+                    || self.try_change_first(&owing, &judged)
+                {
                     return;
                 }
+                let judged = self.without_failed_change(&owing, judged);
                 let judged = self.bound(&owing, approved, judged).await;
                 let judged = self.in_their_order(judged);
                 if let Some(active) = &mut self.turn {
@@ -250,17 +255,24 @@ impl Conversation {
                     Box::pin(self.take_step(step)).await;
                 }
             }
-            Effect::CallTool { call, go } => {
+            Effect::CallTool {
+                call,
+                go,
+                keeps: Some(confirm),
+            } => {
                 active.note_action(None);
+                self.start_keeping_change(turn, (call, *go), confirm);
+            }
+            Effect::CallTool { call, go, .. } => {
+                active.note_action(None);
+                let files = self.file_ground();
                 let tools = self.tools();
                 let started = call::StartedCall {
                     conversation: self.id,
                     head: self.state.last_seq,
                     call,
-                    place: CallPlace {
-                        cwd: self.state.cwd.clone(),
-                        roots: self.roots(),
-                    },
+                    place: files.place.clone(),
+                    files,
                     needs: self.services.policy.borrow().needs(&go.tool),
                     go: *go,
                     tools,

@@ -1,9 +1,10 @@
-//! Trying the command of an open question: it runs in layers while the question waits, and what it came to is a fact beside
+//! Trying the command, or the change of files, of an open question: it runs in layers while the question waits, and what it came to is a fact beside
 //! it. Keeping takes the place of running it; any other end of the question drops the layers.
 
 use aish_proto::id::{ChangesId, ConfirmId, ConversationId, TurnId};
 use aishd_command::change_directory;
 use aishd_command::change_directory::StartingDirectory;
+use aishd_files::FileCall;
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::{CommandResult, WholeOutput};
 use aishd_log::confirm::{Confirm, Decision, Resolution};
@@ -47,12 +48,18 @@ impl Conversation {
     /// Tries the command of a new question before anybody looks at it, where that is configured. What cannot be tried is only
     /// asked about.
     pub(crate) fn try_unasked(&mut self) {
-        if !self.services.policy.borrow().shell.tries || self.trial.is_some() {
+        if self.trial.is_some() {
             return;
         }
+        let tries_commands = self.services.policy.borrow().shell.tries;
         let turn = self.turn.as_ref().filter(|it| !it.machine.is_run());
         let asked = turn.and_then(|it| it.machine.asking());
-        let Some(confirm) = asked.filter(|it| it.command().is_some()) else {
+        // A change is always shown first, that of another daemon's question too.
+        let is_tried = |it: &&Confirm| match it.command() {
+            Some(_) => tries_commands,
+            None => Self::change_of(it).is_some(),
+        };
+        let Some(confirm) = asked.filter(is_tried) else {
             return;
         };
         let (id, digest) = (confirm.id, confirm.digest);
@@ -85,8 +92,13 @@ impl Conversation {
         let Some(confirm) = open.filter(|it| it.id == wanted) else {
             return refused("it is no question of a command that waits");
         };
+        if let Some(change) = Self::change_of(confirm) {
+            let confirm = Confirm::clone(confirm);
+            self.begin_change(&confirm, change, digest, by);
+            return Ok(());
+        }
         let Some(subject) = confirm.command() else {
-            return refused("only commands can be tried");
+            return refused("only commands and changes of files can be tried");
         };
         let command = subject.asked.command.clone();
         let setting = self.setting_of_turn();
@@ -118,7 +130,7 @@ impl Conversation {
                 Some(why) => Err(why),
                 None => {
                     let making = setting.clone();
-                    let made = tokio::task::spawn_blocking(move || room.begin(&making)).await;
+                    let made = tokio::task::spawn_blocking(move || room.begin(&making, &[])).await;
                     made.unwrap_or_else(|panic| Err(panic.to_string()))
                 }
             };
@@ -133,6 +145,7 @@ impl Conversation {
                         digest: confirm.digest,
                         ended,
                         changed,
+                        difference: String::new(),
                     })
                 }
                 Err(why) => Err(why),
@@ -140,6 +153,32 @@ impl Conversation {
             TaskOutcome::Tried(confirm.id, Box::new(ended))
         });
         Ok(())
+    }
+
+    fn begin_change(
+        &mut self,
+        confirm: &Confirm,
+        change: Result<FileCall, String>,
+        digest: ContentDigest,
+        by: Option<&AnsweringPerson>,
+    ) {
+        let id = confirm.id;
+        let token = self.services.stopping.child_token();
+        self.trial = Some(RunningTrial {
+            confirm: id,
+            digest,
+            token: token.clone(),
+            by: by.cloned(),
+            replies: vec![],
+        });
+        let (tools, ground) = (self.tools(), self.file_ground());
+        let name = confirm.call().map(|it| it.tool.to_string());
+        self.io.spawn(async move {
+            let tried = ground.tried(&tools, change, &name.unwrap_or_default(), digest);
+            let came = token.run_until_cancelled(tried).await;
+            let came = came.unwrap_or_else(|| Err("it was cancelled".to_owned()));
+            TaskOutcome::Tried(id, Box::new(came))
+        });
     }
 
     /// A trial is over: everybody sees what it came to, if somebody is still asked.
@@ -159,7 +198,7 @@ impl Conversation {
         }
     }
 
-    async fn note_trial(
+    pub(crate) async fn note_trial(
         &mut self,
         running: &RunningTrial,
         end: TrialEnd,
@@ -259,7 +298,7 @@ impl Conversation {
             let kept = match order {
                 Some(order) => {
                     let kept =
-                        tokio::task::spawn_blocking(move || keep(&room, &order, conversation));
+                        tokio::task::spawn_blocking(move || order.keep_command(&room, conversation));
                     kept.await.unwrap_or_else(|panic| CommandResult {
                         ending: CommandEnding::Unknown,
                         ..CommandResult::failed(panic.to_string(), &cwd)
@@ -301,71 +340,5 @@ impl Conversation {
         let room = self.services.trials.clone();
         // At the next start it would be done too.
         let _goes_on = tokio::task::spawn_blocking(move || room.drop_layers(changes));
-    }
-}
-
-/// The command's end as its trial had it, once what it changed is real.
-fn keep(room: &TrialRoom, order: &KeepOrder, conversation: ConversationId) -> CommandResult {
-    let tried = TriedCommand::clone(&order.tried);
-    let paths = tried.changed.listed.iter().map(|it| it.path.clone());
-    let about = KeptAbout {
-        conversation: Some(conversation),
-        number: Some(order.number),
-        paths: paths.collect(),
-    };
-    let kept = room.keep_or_drop(tried.changes, &order.only, clock::now(), &about);
-    let told = match &kept {
-        Ok(kept) => {
-            let but = if kept.remark.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", kept.remark)
-            };
-            let (what, which) = if order.only.is_empty() {
-                ("it", listed(&tried.changed))
-            } else {
-                ("only this of it", order.only.join(", "))
-            };
-            format!(
-                "[aish] it ran in a copy of the files first, without keys and with no network but the hosts that were allowed; a person looked at what it changed and kept {what}{but}: {which}"
-            )
-        }
-        Err(error @ ChangeFailure::Unfinished(_)) => format!("[aish] {error}"),
-        Err(error) => format!("[aish] nothing of it was kept: {error}"),
-    };
-    let mut output = tried.output;
-    if !output.is_empty() && !output.ends_with('\n') {
-        output.push('\n');
-    }
-    output.push_str(&told);
-    output.push('\n');
-    CommandResult {
-        ending: match kept {
-            Ok(_) => tried.ending,
-            Err(ChangeFailure::Unfinished(_)) => CommandEnding::Unknown,
-            Err(_) => CommandEnding::Refused,
-        },
-        output,
-        bytes: tried.bytes,
-        ms: tried.ms,
-        kept: tried.kept.map(WholeOutput::Stored),
-        ran_in: tried.cwd,
-        within: BoundaryFailure::None,
-        moved: None,
-        network: tried.network,
-    }
-}
-
-/// A few of the changed files, for the model.
-fn listed(changed: &ChangeSummary) -> String {
-    const FEW: usize = 10;
-    let paths = changed.listed.iter().take(FEW);
-    let paths: Vec<&str> = paths.map(|it| it.path.as_str()).collect();
-    match changed.count {
-        0 => "no files changed".to_owned(),
-        count if count > paths.len() as u64 => {
-            format!("{count} files changed, {} among them", paths.join(", "))
-        }
-        _ => format!("changed {}", paths.join(", ")),
     }
 }

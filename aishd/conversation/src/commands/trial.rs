@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use aish_proto::id::{ChangesId, ConfirmId};
+use aish_proto::id::{ChangesId, ConfirmId, ConversationId};
 use aishd_log::answering_person::AnsweringPerson;
-use aishd_log::command_result::CommandResult;
+use aishd_log::command_result::{CommandResult, WholeOutput};
+use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::event::Event;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tried::{ChangeSummary, TriedCommand};
+use aishd_platform::clock;
+use aishd_tools::trial::{ChangeFailure, KeepReport, KeptAbout, TrialRoom};
 use tokio_util::sync::CancellationToken;
 
 use crate::requests::ActorReply;
@@ -34,6 +37,92 @@ pub(crate) struct KeepOrder {
     pub(crate) only: Vec<String>,
 }
 
+impl KeepOrder {
+    /// Makes it real, and says so for the model.
+    ///
+    /// # Errors
+    /// Why it is not, or not known to be.
+    pub(crate) fn keep(
+        &self,
+        room: &TrialRoom,
+        conversation: ConversationId,
+    ) -> Result<String, ChangeFailure> {
+        let changed = &self.tried.changed;
+        let about = KeptAbout {
+            conversation: Some(conversation),
+            number: Some(self.number),
+            paths: changed.paths(),
+        };
+        let kept = room.keep_or_drop(self.tried.changes, &self.only, clock::now(), &about)?;
+        let but = kept_remark(&kept);
+        Ok(if self.only.is_empty() {
+            format!("kept it{but}: {}", listed(changed))
+        } else {
+            format!("kept only this of it{but}: {}", self.only.join(", "))
+        })
+    }
+
+    /// The command's end as its trial had it, once what it changed is real.
+    pub(crate) fn keep_command(
+        &self,
+        room: &TrialRoom,
+        conversation: ConversationId,
+    ) -> CommandResult {
+        let tried = TriedCommand::clone(&self.tried);
+        let kept = self.keep(room, conversation);
+        let told = match &kept {
+            Ok(kept) => format!(
+                "[aish] it ran in a copy of the files first, without keys and with no network but the hosts that were allowed; a person looked at what it changed and {kept}"
+            ),
+            Err(error @ ChangeFailure::Unfinished(_)) => format!("[aish] {error}"),
+            Err(error) => format!("[aish] nothing of it was kept: {error}"),
+        };
+        let mut output = tried.output;
+        if !output.is_empty() && !output.ends_with('\n') {
+            output.push('\n');
+        }
+        output.push_str(&told);
+        output.push('\n');
+        CommandResult {
+            ending: match kept {
+                Ok(_) => tried.ending,
+                Err(ChangeFailure::Unfinished(_)) => CommandEnding::Unknown,
+                Err(_) => CommandEnding::Refused,
+            },
+            output,
+            bytes: tried.bytes,
+            ms: tried.ms,
+            kept: tried.kept.map(WholeOutput::Stored),
+            ran_in: tried.cwd,
+            within: BoundaryFailure::None,
+            moved: None,
+            network: tried.network,
+        }
+    }
+}
+
+/// What there is to be said of a keep besides, in brackets.
+pub(crate) fn kept_remark(kept: &KeepReport) -> String {
+    if kept.remark.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", kept.remark)
+}
+
+/// A few of the changed files, for the model.
+fn listed(changed: &ChangeSummary) -> String {
+    const FEW: usize = 10;
+    let paths = changed.listed.iter().take(FEW);
+    let paths: Vec<&str> = paths.map(|it| it.path.as_str()).collect();
+    match changed.count {
+        0 => "no files changed".to_owned(),
+        count if count > paths.len() as u64 => {
+            format!("{count} files changed, {} among them", paths.join(", "))
+        }
+        _ => format!("changed {}", paths.join(", ")),
+    }
+}
+
 /// What it came to.
 #[derive(Debug)]
 pub(crate) struct TrialEnd {
@@ -42,6 +131,8 @@ pub(crate) struct TrialEnd {
     pub(crate) digest: ContentDigest,
     pub(crate) ended: CommandResult,
     pub(crate) changed: ChangeSummary,
+    /// What stands beside its question; empty: nothing.
+    pub(crate) difference: String,
 }
 
 impl TrialEnd {
@@ -65,6 +156,7 @@ impl TrialEnd {
             kept: ended.kept.map(|it| it.store(&mut events)),
             cwd: ended.ran_in,
             changed: self.changed,
+            difference: self.difference,
             network: ended.network,
             by,
         };

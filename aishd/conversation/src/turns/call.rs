@@ -22,6 +22,7 @@ use crate::questions::elicitation::ElicitMessage;
 use crate::questions::question_quota::Quota;
 use crate::questions::{elicitation, sampling};
 use crate::spending::budget::BudgetMeter;
+use crate::turns::file_change::{self, FileGround};
 use crate::view::ProgressTeller;
 use crate::view::tool_progress::ProgressMessage;
 
@@ -34,6 +35,8 @@ pub(crate) struct StartedCall {
     pub(crate) call: String,
     /// The directories of the conversation.
     pub(crate) place: CallPlace,
+    /// For calls that read and change files.
+    pub(crate) files: FileGround,
     pub(crate) go: ApprovedCall,
     pub(crate) tools: ToolRunner,
     pub(crate) store: Store,
@@ -124,8 +127,14 @@ async fn output(started: StartedCall) -> ToolOutput {
             let (tools, token) = (&started.tools, &started.token);
             tools.read_resource(&server, &uri, token).await
         }
+        CallWork::Builtin(builtin::BuiltinCall::File(call)) if call.access() == Access::Read => {
+            let read = started.tools.read_files(call, &started.place);
+            let (output, seen) = Box::pin(read).await;
+            seen.into_iter().for_each(|it| started.files.seen.note(it));
+            output
+        }
         CallWork::Builtin(builtin::BuiltinCall::File(call)) => {
-            Box::pin(started.tools.read_files(call, &started.place)).await
+            Box::pin(file_change::make(call, &started)).await
         }
         CallWork::Builtin(builtin::BuiltinCall::Data(call)) => {
             resource::data(started.store, started.conversation, call).await

@@ -257,7 +257,7 @@ proptest! {
         let rule = if whole { Pattern::Provider(name.alias().clone()) } else { Pattern::Tool(name) };
         with.clients.set(allowed_by(3, &[&rule.to_string()], None));
         match without.verdict() {
-            PolicyDecision::Ask(AskReason::EveryCall | AskReason::ReadsBeyond | AskReason::Level { .. }) => {
+            PolicyDecision::Ask(AskReason::EveryCall | AskReason::ReadsBeyond | AskReason::Changes | AskReason::Level { .. }) => {
                 let by_client = matches!(with.verdict(), PolicyDecision::Allow(DecidingRule::Client { .. }));
                 prop_assert!(by_client, "{:?}", with.verdict());
             }

@@ -65,6 +65,7 @@ fn decided(rules: &[&str]) -> String {
             }
             ["fetches"] => {}
             ["held"] => rm.reach = ToolReach::HeldReading,
+            ["changing"] => rm.reach = ToolReach::HeldChanging,
             ["reads-beyond"] => {}
             ["read-only"] => constraints.read_only = true,
             ["root", root] => constraints.roots.push(root.to_owned().try_into().unwrap()),
@@ -137,6 +138,20 @@ fn reading_within_the_directories_is_not_asked_about() {
     check(&always, "allow: always, in this conversation");
     let denied = [&held[..], &["deny fs__*"]].concat();
     check(&denied, "deny: permissions.deny fs__*");
+}
+
+/// What it would change is seen before it is real, so no level has to be raised for it.
+#[test]
+fn a_change_that_is_shown_is_asked_about_whatever_the_level_is() {
+    let shown = ["changing", "needs 2"];
+    check(&shown, "ask: it changes files");
+    let always = [&shown[..], &["always"]].concat();
+    check(&always, "allow: always, in this conversation");
+    let bounded = [&shown[..], &["max 1"]].concat();
+    check(
+        &bounded,
+        "deny: max_level of fs is 1 and the call needs 2",
+    );
 }
 
 /// Enough level never means consent.

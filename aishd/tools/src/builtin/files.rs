@@ -12,9 +12,7 @@ pub(super) const PROVIDER: &str = "files";
 const PROVIDED: &str = "aishd";
 
 pub(super) fn tools() -> impl Iterator<Item = Tool> {
-    let all = definitions().into_iter();
-    // What changes something wants a question that shows the difference.
-    all.filter(|it| it.access == Access::Read).map(offered)
+    definitions().into_iter().map(offered)
 }
 
 fn offered(it: FileTool) -> Tool {
@@ -23,7 +21,7 @@ fn offered(it: FileTool) -> Tool {
     let reach = if reads_only {
         ToolReach::HeldReading
     } else {
-        ToolReach::World
+        ToolReach::HeldChanging
     };
     Tool {
         annotations: json!({

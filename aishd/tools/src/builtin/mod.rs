@@ -65,6 +65,16 @@ pub fn is_for_files(name: &ToolName) -> bool {
     name.alias().as_str() == files::PROVIDER
 }
 
+/// What a call changes in files, or why it means nothing. `None`: it is another kind of call.
+pub fn file_change(name: &ToolName, arguments: &str) -> Option<Result<FileCall, String>> {
+    if !is_for_files(name) {
+        return None;
+    }
+    let arguments = serde_json::from_str(arguments).ok()?;
+    files::call(name.tool(), &arguments)
+        .filter(|it| !it.as_ref().is_ok_and(|it| it.access() == Access::Read))
+}
+
 /// Whether a tool is part of the daemon.
 pub fn is_builtin(name: &ToolName) -> bool {
     is_provider(name.alias())

@@ -23,7 +23,12 @@ pub enum Effect {
         approved: Option<ContentDigest>,
     },
     /// The mark that it started is stored. Ends in `ToolReturned`.
-    CallTool { call: String, go: Box<ApprovedCall> },
+    CallTool {
+        call: String,
+        go: Box<ApprovedCall>,
+        /// What was tried at this confirm becomes real, and nothing is called.
+        keeps: Option<ConfirmId>,
+    },
     /// The mark that it started is stored. Ends in `CommandEnded`.
     RunCommand {
         call: String,

@@ -49,6 +49,11 @@ struct Approval {
     keeps: bool,
 }
 
+/// The confirm at which that was tried which is to become real.
+fn keeps(approval: Option<Approval>) -> Option<ConfirmId> {
+    approval.filter(|it| it.keeps).map(|it| it.confirm)
+}
+
 /// What has no reply yet.
 #[derive(Debug, PartialEq)]
 struct OwedCall {
@@ -184,7 +189,7 @@ impl Round {
                         self.rest.push_front(owed);
                         break;
                     }
-                    self.begin(owed, go, approval.map(|it| it.confirm), step);
+                    self.begin(owed, go, approval, step);
                     if alone {
                         break;
                     }
@@ -235,7 +240,7 @@ impl Round {
         &mut self,
         owed: OwedCall,
         go: ApprovedCall,
-        confirm: Option<ConfirmId>,
+        approval: Option<Approval>,
         step: &mut Step,
     ) {
         step.events.push(Event::ToolStarted {
@@ -244,11 +249,12 @@ impl Round {
             arguments: spelled(&go.arguments),
             digest: go.digest,
             rule: go.rule.clone(),
-            confirm,
+            confirm: approval.map(|it| it.confirm),
         });
         step.effects.push(Effect::CallTool {
             call: owed.what.id().to_owned(),
             go: Box::new(go),
+            keeps: keeps(approval),
         });
         self.running.push(owed);
     }
@@ -266,7 +272,7 @@ impl Round {
         step.effects.push(Effect::RunCommand {
             call,
             run: Box::new(run),
-            keeps: approval.filter(|it| it.keeps).map(|it| it.confirm),
+            keeps: keeps(approval),
         });
         self.running.push(owed);
     }

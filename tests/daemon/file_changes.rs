@@ -1,0 +1,269 @@
+//! Changes of files that a model proposes: the question is the difference, a yes makes exactly that real, and it can be taken
+//! back.
+
+use std::fs;
+
+use aish_proto::changes::{ChangesParams, Undo};
+use aish_proto::confirm::{Answer, AnswerOutcome, AnswerParams, ConfirmRecord, Decision};
+use aish_proto::event::ToolResult;
+use aish_proto::id::{ConversationId, TurnId};
+use aish_testkit::wait::{PATIENCE, until};
+use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World};
+use serde_json::{Value, json};
+
+use crate::consent::{pending, with};
+use crate::files::{created, world};
+use crate::profiles::is_held;
+use crate::tools::events;
+
+const BEFORE: &str = "fn main() {\n    greet(\"you\");\n}\n";
+const AFTER: &str = "fn main() {\n    greet(\"all\");\n}\n";
+
+struct Scene {
+    upstream: Upstream,
+    world: World,
+    daemon: Daemon,
+    client: Client,
+}
+
+impl Scene {
+    /// `None`, and said why: nothing is held here.
+    fn new(more: &str) -> Option<Self> {
+        let upstream = Upstream::start();
+        let world = world(&upstream, more);
+        world.write("work/main.rs", BEFORE);
+        let daemon = world.daemon().spawn();
+        let client = world.client();
+        is_held(&client).then_some(Self {
+            upstream,
+            world,
+            daemon,
+            client,
+        })
+    }
+
+    /// The model makes these calls one after the other, and then says a word.
+    fn calls(&self, calls: &[(&str, Value)]) {
+        let calls: Vec<(String, String)> = calls
+            .iter()
+            .map(|(tool, arguments)| (format!("files__{tool}"), arguments.to_string()))
+            .collect();
+        self.upstream.answer_with(move |request| {
+            let messages = request.messages();
+            let replies = messages.iter().filter(|(role, _)| role == "tool");
+            let replies = replies.count();
+            match calls.get(replies) {
+                Some((tool, arguments)) => {
+                    Said::stream().then_call(0, &format!("call-{replies}"), tool, arguments)
+                }
+                None => Said::text("Done."),
+            }
+        });
+    }
+
+    fn ask(&self) -> (ConversationId, TurnId) {
+        let conversation = created(&self.world, &self.client);
+        let turn = self.client.ask(conversation, "greet everybody");
+        (conversation, turn)
+    }
+
+    fn main(&self) -> String {
+        fs::read_to_string(self.world.work().join("main.rs")).unwrap()
+    }
+}
+
+fn read() -> (&'static str, Value) {
+    ("read", json!({"file_path": "main.rs"}))
+}
+
+fn edit() -> (&'static str, Value) {
+    let edit = json!({"file_path": "main.rs", "old_string": "\"you\"", "new_string": "\"all\""});
+    ("edit", edit)
+}
+
+/// The question, once it shows what would change.
+fn shown(client: &Client, conversation: ConversationId) -> ConfirmRecord {
+    until("a question with a difference", PATIENCE, || {
+        let confirm = pending(client, conversation);
+        confirm.tried.is_some().then_some(confirm)
+    })
+}
+
+fn difference(confirm: &ConfirmRecord) -> String {
+    confirm.tried.as_ref().unwrap().difference.clone().unwrap()
+}
+
+fn keep(client: &Client, confirm: &ConfirmRecord) {
+    let answered = client.done::<Answer>(AnswerParams {
+        changes: confirm.tried.as_ref().map(|it| it.changes),
+        ..with(confirm, Decision::Keep)
+    });
+    assert_eq!(AnswerOutcome::Resolved, answered.outcome);
+}
+
+fn last_result(client: &Client, conversation: ConversationId) -> String {
+    let results = events::<ToolResult>(client, conversation);
+    results.last().unwrap().content.clone()
+}
+
+#[test]
+fn a_change_is_shown_first_becomes_real_as_it_was_shown_and_can_be_undone() {
+    let Some(scene) = Scene::new("") else { return };
+    scene.calls(&[read(), edit()]);
+    let (conversation, turn) = scene.ask();
+    let confirm = shown(&scene.client, conversation);
+    assert_eq!("it changes files", confirm.request.why);
+    let difference = difference(&confirm);
+    assert!(
+        difference.contains("-    greet(\"you\");\n+    greet(\"all\");\n"),
+        "{difference}"
+    );
+    assert_eq!(BEFORE, scene.main());
+    keep(&scene.client, &confirm);
+    scene.client.wait_turn(turn);
+    assert_eq!(AFTER, scene.main());
+    let told = last_result(&scene.client, conversation);
+    assert!(
+        told.starts_with("main.rs: 1 place replaced")
+            && told.contains("a person looked at the difference and kept it"),
+        "{told}"
+    );
+    let changes = confirm.tried.unwrap().changes;
+    scene.client.done::<Undo>(ChangesParams { changes });
+    assert_eq!(BEFORE, scene.main());
+}
+
+/// The second edit is of what the first one made of the file: it need not be read again.
+#[test]
+fn edits_follow_one_another_and_a_new_file_is_written() {
+    let Some(scene) = Scene::new("") else { return };
+    let again = json!({"file_path": "main.rs", "old_string": "\"all\"", "new_string": "\"us\""});
+    let new = json!({"file_path": "notes/new.md", "content": "# New\n"});
+    scene.calls(&[read(), edit(), ("edit", again), ("write", new)]);
+    let (conversation, turn) = scene.ask();
+    for _ in 0..3 {
+        let confirm = shown(&scene.client, conversation);
+        keep(&scene.client, &confirm);
+    }
+    scene.client.wait_turn(turn);
+    assert_eq!(AFTER.replace("all", "us"), scene.main());
+    let new = fs::read_to_string(scene.world.work().join("notes/new.md"));
+    assert_eq!("# New\n", new.unwrap());
+}
+
+#[test]
+fn a_no_changes_nothing_and_leaves_nothing() {
+    let Some(scene) = Scene::new("") else { return };
+    scene.calls(&[read(), edit()]);
+    let (conversation, turn) = scene.ask();
+    let confirm = shown(&scene.client, conversation);
+    scene.client.done::<Answer>(AnswerParams {
+        reason: Some("say hello instead".to_owned()),
+        ..with(&confirm, Decision::Deny)
+    });
+    scene.client.wait_turn(turn);
+    assert_eq!(BEFORE, scene.main());
+    let told = last_result(&scene.client, conversation);
+    assert!(told.contains("say hello instead"), "{told}");
+    let layers = scene.world.path("state/aish/changes/layers");
+    until("no layers", PATIENCE, || {
+        let left = fs::read_dir(&layers).unwrap().count();
+        (left == 0).then_some(())
+    });
+}
+
+/// What comes to nothing is told to the model, which can do better; no person is asked about it.
+#[test]
+fn a_change_that_comes_to_nothing_asks_nobody() {
+    let Some(scene) = Scene::new("") else { return };
+    let nowhere = json!({"file_path": "main.rs", "old_string": "\"thee\"", "new_string": "x"});
+    scene.calls(&[edit(), read(), ("edit", nowhere)]);
+    let (conversation, turn) = scene.ask();
+    scene.client.wait_turn(turn);
+    let results = events::<ToolResult>(&scene.client, conversation);
+    let [unread, _read, nowhere] = &results[..] else {
+        panic!("{results:?}");
+    };
+    assert!(
+        unread.content.contains("has not been read"),
+        "{}",
+        unread.content
+    );
+    assert!(
+        nowhere.content.contains("`old_string` is not in"),
+        "{}",
+        nowhere.content
+    );
+    assert_eq!(BEFORE, scene.main());
+}
+
+/// Somebody changed the file while the question waited: that is not overwritten.
+#[test]
+fn what_somebody_changed_meanwhile_is_not_overwritten() {
+    let Some(scene) = Scene::new("") else { return };
+    scene.calls(&[read(), edit()]);
+    let (conversation, _turn) = scene.ask();
+    let confirm = shown(&scene.client, conversation);
+    scene.world.write("work/main.rs", "mine\n");
+    let refused = scene
+        .client
+        .call::<Answer>(AnswerParams {
+            changes: confirm.tried.as_ref().map(|it| it.changes),
+            ..with(&confirm, Decision::Keep)
+        })
+        .unwrap_err();
+    assert!(
+        refused.message.contains("somebody else changed"),
+        "{refused:?}"
+    );
+    assert_eq!("mine\n", scene.main());
+}
+
+#[test]
+fn a_question_about_a_change_outlives_its_daemon() {
+    let Some(scene) = Scene::new("") else { return };
+    scene.calls(&[read(), edit()]);
+    let (conversation, turn) = scene.ask();
+    let before = shown(&scene.client, conversation);
+    let Scene {
+        upstream: _upstream,
+        world,
+        daemon,
+        client,
+    } = scene;
+    drop(client);
+    daemon.kill9();
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    let confirm = shown(&client, conversation);
+    assert_eq!(difference(&before), difference(&confirm));
+    keep(&client, &confirm);
+    client.wait_turn(turn);
+    let now = fs::read_to_string(world.work().join("main.rs")).unwrap();
+    assert_eq!(AFTER, now);
+}
+
+/// Where nobody has to be asked, it is real at once, and in the list of what can be taken back.
+#[test]
+fn a_change_that_is_allowed_beforehand_can_be_undone_too() {
+    let Some(scene) = Scene::new("[mcp.auto_approve]\n\"files__*\" = true\n") else {
+        return;
+    };
+    scene.calls(&[read(), edit()]);
+    let (conversation, turn) = scene.ask();
+    scene.client.wait_turn(turn);
+    assert_eq!(AFTER, scene.main());
+    let told = last_result(&scene.client, conversation);
+    assert!(told.starts_with("main.rs: 1 place replaced"), "{told}");
+    let kept = scene
+        .client
+        .done::<aish_proto::changes::List>(aish_proto::method::Empty {})
+        .kept;
+    let [kept] = &kept[..] else {
+        panic!("{kept:?}");
+    };
+    scene.client.done::<Undo>(ChangesParams {
+        changes: kept.changes,
+    });
+    assert_eq!(BEFORE, scene.main());
+}
