@@ -133,6 +133,7 @@ fn main() {
         let question = PolicyQuestion {
             tool: &tools[round % TOOLS],
             arguments: &arguments,
+            reads_beyond: false,
             constraints: &constraints,
             grants: &grants,
             turn: &nothing,

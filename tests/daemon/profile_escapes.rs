@@ -139,7 +139,7 @@ impl Scene {
         let base = self.profiles.children().base();
         let given = ClientVariables::default();
         let setting = CommandSetting::new(given, base, &cwd, |it| Path::new(it).exists());
-        let trial = self.room.begin(&setting).unwrap();
+        let trial = self.room.begin(&setting, &[]).unwrap();
         let id = trial.id;
         self.give("state");
         let mut policy = Policy {

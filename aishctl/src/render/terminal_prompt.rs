@@ -149,7 +149,8 @@ impl Prompter {
         };
         let text = match tried {
             Ok(result) => {
-                let rows = question::tried::rows(Some(open.request.number), &result.tried, Colours::None);
+                let rows =
+                    question::tried::rows(Some(open.request.number), &result.tried, Colours::None);
                 open.tried(result.tried);
                 rows.join("\n") + "\n"
             }

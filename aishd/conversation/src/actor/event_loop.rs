@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use aish_proto::id::TurnId;
 use aishd_model::reply::RequestFailure;
-use aishd_tools::registry::CallPlace;
 use aishd_turn::turn::{Effect, Step, StreamId, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;

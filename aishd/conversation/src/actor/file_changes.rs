@@ -7,31 +7,15 @@ use aish_proto::id::{ConfirmId, TurnId};
 use aishd_files::FileCall;
 use aishd_log::confirm::{Confirm, ConfirmSubject};
 use aishd_log::event::RefusedCall;
-use aishd_log::tool::{ContentDigest, DecisionSubject};
+use aishd_log::tool::DecisionSubject;
 use aishd_rules::gate::{ApprovedCall, CallJudgement};
 use aishd_tools::registry::CallPlace;
 use aishd_tools::{ToolOutput, builtin, returned};
 use aishd_turn::turn::{CallReturn, Effect, OwedReplies, TurnInput};
 
 use crate::actor::{Conversation, TaskOutcome};
-use crate::commands::trial::{RunningTrial, TrialEnd};
-use crate::turns::file_change::FileGround;
-
-/// A change that was made in layers before its question.
-#[derive(Debug)]
-pub(crate) struct ProposedChange {
-    call: String,
-    digest: ContentDigest,
-    /// What is held of it, or what the model is told.
-    came: Result<TrialEnd, String>,
-}
-
-/// The same when it has ended, with what waits for it.
-#[derive(Debug)]
-pub(crate) struct TriedFirst {
-    change: ProposedChange,
-    owing: Vec<OwedReplies>,
-}
+use crate::commands::trial::RunningTrial;
+use crate::turns::file_change::{FileGround, ProposedChange, TriedFirst};
 
 impl Conversation {
     /// What a question is about, where that is a change of files; what is wrong with it is for the model.
@@ -76,9 +60,11 @@ impl Conversation {
         self.drop_change();
         let (id, digest) = (owed.id().to_owned(), confirm.digest);
         let (tools, ground, owing) = (self.tools(), self.file_ground(), owing.to_vec());
-        let name = confirm.call().map(|it| it.tool.to_string());
+        let name = confirm
+            .call()
+            .map_or_else(String::new, |it| it.tool.to_string());
         self.io.spawn(async move {
-            let tried = ground.tried(&tools, call, &name.unwrap_or_default(), digest);
+            let tried = ground.tried(&tools, call, &name, digest);
             let came = token.run_until_cancelled(tried).await;
             let change = ProposedChange {
                 call: id,
@@ -153,9 +139,8 @@ impl Conversation {
             return;
         };
         let call = confirm.call().map(|it| it.id.as_str());
-        let is_its = |it: &mut ProposedChange| {
-            Some(it.call.as_str()) == call && it.digest == confirm.digest
-        };
+        let is_its =
+            |it: &mut ProposedChange| Some(it.call.as_str()) == call && it.digest == confirm.digest;
         let (id, digest) = (confirm.id, confirm.digest);
         let Some(change) = self.change.take_if(is_its) else {
             return;
@@ -199,9 +184,8 @@ impl Conversation {
             let kept = match order {
                 Some(order) => {
                     let tried = Arc::clone(&order.tried);
-                    let keeping = tokio::task::spawn_blocking(move || {
-                        order.keep(&room, conversation)
-                    });
+                    let keeping =
+                        tokio::task::spawn_blocking(move || order.keep(&room, conversation));
                     let kept = keeping.await.map_err(|panic| panic.to_string());
                     let kept = kept.and_then(|it| it.map_err(|it| it.to_string()));
                     if kept.is_ok() {

@@ -1,21 +1,20 @@
 //! Trying the command, or the change of files, of an open question: it runs in layers while the question waits, and what it came to is a fact beside
 //! it. Keeping takes the place of running it; any other end of the question drops the layers.
 
-use aish_proto::id::{ChangesId, ConfirmId, ConversationId, TurnId};
+use aish_proto::id::{ChangesId, ConfirmId, TurnId};
 use aishd_command::change_directory;
 use aishd_command::change_directory::StartingDirectory;
 use aishd_files::FileCall;
 use aishd_log::answering_person::AnsweringPerson;
-use aishd_log::command_result::{CommandResult, WholeOutput};
+use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::{Confirm, Decision, Resolution};
-use aishd_log::ending::{BoundaryFailure, CommandEnding};
+use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::run_changes::of_run;
 use aishd_log::tool::ContentDigest;
-use aishd_log::tried::{ChangeSummary, TriedCommand};
-use aishd_platform::clock;
+use aishd_log::tried::TriedCommand;
 use aishd_tools::shell::CommandLimits;
-use aishd_tools::trial::{ChangeFailure, KeptAbout, TrialRoom};
+use aishd_tools::trial::ChangeFailure;
 use aishd_turn::turn::TurnInput;
 
 use crate::actor::{Conversation, TaskOutcome};
@@ -172,9 +171,11 @@ impl Conversation {
             replies: vec![],
         });
         let (tools, ground) = (self.tools(), self.file_ground());
-        let name = confirm.call().map(|it| it.tool.to_string());
+        let name = confirm
+            .call()
+            .map_or_else(String::new, |it| it.tool.to_string());
         self.io.spawn(async move {
-            let tried = ground.tried(&tools, change, &name.unwrap_or_default(), digest);
+            let tried = ground.tried(&tools, change, &name, digest);
             let came = token.run_until_cancelled(tried).await;
             let came = came.unwrap_or_else(|| Err("it was cancelled".to_owned()));
             TaskOutcome::Tried(id, Box::new(came))
@@ -297,8 +298,9 @@ impl Conversation {
         self.io.spawn(async move {
             let kept = match order {
                 Some(order) => {
-                    let kept =
-                        tokio::task::spawn_blocking(move || order.keep_command(&room, conversation));
+                    let kept = tokio::task::spawn_blocking(move || {
+                        order.keep_command(&room, conversation)
+                    });
                     kept.await.unwrap_or_else(|panic| CommandResult {
                         ending: CommandEnding::Unknown,
                         ..CommandResult::failed(panic.to_string(), &cwd)

@@ -11,6 +11,7 @@ use aishd_rules::command_setting::CommandSetting;
 use aishd_tools::registry::CallPlace;
 use aishd_tools::trial::{KeptAbout, TrialRoom};
 use aishd_tools::{ToolOutput, ToolRunner, TriedFileChange};
+use aishd_turn::turn::OwedReplies;
 use tokio::time::Instant;
 
 use crate::commands::trial::{TrialEnd, kept_remark};
@@ -28,6 +29,22 @@ pub(crate) struct FileGround {
     pub(crate) setting: Arc<CommandSetting>,
     pub(crate) room: TrialRoom,
     pub(crate) seen: SeenFiles,
+}
+
+/// A change that was made in layers before its question.
+#[derive(Debug)]
+pub(crate) struct ProposedChange {
+    pub(crate) call: String,
+    pub(crate) digest: ContentDigest,
+    /// What is held of it, or what the model is told.
+    pub(crate) came: Result<TrialEnd, String>,
+}
+
+/// The same when it has ended, with what waits for it.
+#[derive(Debug)]
+pub(crate) struct TriedFirst {
+    pub(crate) change: ProposedChange,
+    pub(crate) owing: Vec<OwedReplies>,
 }
 
 impl FileGround {

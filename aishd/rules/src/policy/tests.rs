@@ -148,10 +148,7 @@ fn a_change_that_is_shown_is_asked_about_whatever_the_level_is() {
     let always = [&shown[..], &["always"]].concat();
     check(&always, "allow: always, in this conversation");
     let bounded = [&shown[..], &["max 1"]].concat();
-    check(
-        &bounded,
-        "deny: max_level of fs is 1 and the call needs 2",
-    );
+    check(&bounded, "deny: max_level of fs is 1 and the call needs 2");
 }
 
 /// Enough level never means consent.
