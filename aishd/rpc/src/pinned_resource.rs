@@ -41,7 +41,7 @@ async fn pin(call: MethodCall<Pin>) -> Result<PinnedResult, MethodError> {
         &call.server,
         &call.connection,
         conversation,
-        ConversationChange::Pinned(pinned),
+        ConversationChange::ResourcePinned(pinned),
     )
     .await
 }
@@ -57,7 +57,7 @@ async fn unpin(call: MethodCall<Unpin>) -> Result<PinnedResult, MethodError> {
         &call.server,
         &call.connection,
         conversation,
-        ConversationChange::Unpinned(pinned.clone()),
+        ConversationChange::ResourceUnpinned(pinned.clone()),
     )
     .await?;
     // Another conversation that has it asks for it again.
@@ -81,7 +81,7 @@ async fn state(
     conversation: ConversationId,
 ) -> Result<Vec<pinned_resource::PinnedEntry>, MethodError> {
     let handle = server.directory.open(conversation).await?;
-    let pinned = handle.view().borrow().state.pinned.clone();
+    let pinned = handle.view().borrow().state.pinned_resources.clone();
     Ok(pinned)
 }
 
