@@ -1,4 +1,4 @@
-//! Resources that a conversation has pinned: what they hold now is in each of its requests.
+//! `mcp/pin`, `mcp/unpin`, `mcp/pinned`: resources of which each request of a conversation has what they hold at that moment.
 
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
