@@ -22,7 +22,10 @@ fn the_pages_of_the_architecture_name_what_is_there() {
     for page in pages(&files) {
         let text = repository::text(&page).unwrap();
         // The others speak of much that is not ours.
-        let is_map = page.ends_with("ARCHITECTURE.md") || page.starts_with("docs/design");
+        let is_map = ["ARCHITECTURE.md", "CONTRIBUTING.md"]
+            .iter()
+            .any(|it| page.ends_with(it))
+            || page.starts_with("docs/design");
         for name in text.split('`').skip(1).step_by(2) {
             let is_there = if name.contains('/') {
                 methods.contains(name) || is_file(name, &files)
@@ -46,7 +49,14 @@ fn the_pages_of_the_architecture_name_what_is_there() {
 }
 
 fn pages(files: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let pages = ["ARCHITECTURE", "SECURITY", "SHELL", "TESTING", "TOOLS"];
+    let pages = [
+        "ARCHITECTURE",
+        "CONTRIBUTING",
+        "SECURITY",
+        "SHELL",
+        "TESTING",
+        "TOOLS",
+    ];
     let mut pages: Vec<PathBuf> = pages
         .iter()
         .map(|it| PathBuf::from(format!("docs/{it}.md")))

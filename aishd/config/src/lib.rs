@@ -2,13 +2,13 @@
 
 pub mod address;
 pub mod command;
-mod contain;
 pub mod edit;
 pub mod effective_values;
 pub mod environment_variables;
 pub mod fault;
 pub mod file;
 pub mod filter;
+mod held_programs;
 mod key_values;
 pub mod keys;
 pub mod layers;

@@ -18,7 +18,7 @@ use super::preset::check_literal;
 use super::source::SourcePlace;
 use super::table_reader::{KeyLeaf, join};
 use super::value::{Contain, SecretText, TimeSpan};
-use super::{address, contain};
+use super::{address, held_programs};
 use crate::key_values::{home, value_of};
 
 /// What is configured about MCP; faults are added to the others.
@@ -188,8 +188,8 @@ impl ServerCheck<'_> {
         let narrow = (profile != Profile::Workspace).then_some(profile);
         ChosenProfile {
             profile,
-            write: contain::widened(&key, &server.write, narrow, faults),
-            hosts: contain::hosts(&hosts, &server.hosts, Some(profile), faults),
+            write: held_programs::widened(&key, &server.write, narrow, faults),
+            hosts: held_programs::hosts(&hosts, &server.hosts, Some(profile), faults),
         }
     }
 

@@ -73,7 +73,7 @@ pub(super) fn policy(stack: &LayerStack, faults: &mut Vec<Fault>) -> Policy {
     };
     calls(stack, &mut policy);
     policy.shell = super::shell::rules(stack, faults);
-    policy.hosts = super::contain::hosts("contain.hosts", &file.contain.hosts, None, faults);
+    policy.hosts = super::held_programs::hosts("contain.hosts", &file.contain.hosts, None, faults);
     policy.host_wait_ms =
         u64::try_from(time(&file.contain.hosts_timeout).as_millis()).unwrap_or(u64::MAX);
     for (name, provider) in &file.permissions.tools {

@@ -178,8 +178,8 @@ pub enum ConversationChange {
     Model(Option<String>),
     Archived(bool),
     Level(Alias, LevelChange),
-    Pinned(PinnedEntry),
-    Unpinned(PinnedEntry),
+    ResourcePinned(PinnedEntry),
+    ResourceUnpinned(PinnedEntry),
     Constraints(Constraints),
     Budget(BudgetLimits),
 }

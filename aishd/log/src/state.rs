@@ -122,8 +122,8 @@ pub struct ConversationState {
     #[serde(default)]
     pub confirm_count: u32,
     /// Resources that are in each request, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pinned: Vec<PinnedEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "pinned")]
+    pub pinned_resources: Vec<PinnedEntry>,
     /// A result had blocks that are no text, and people were told what becomes of those.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_blocks: bool,
@@ -302,11 +302,11 @@ impl ConversationState {
             }
             Event::ToolResult { call, blocks, .. } => self.replied(call, blocks),
             Event::ResourcePinned(pinned) => {
-                if !self.pinned.contains(pinned) {
-                    self.pinned.push(pinned.clone());
+                if !self.pinned_resources.contains(pinned) {
+                    self.pinned_resources.push(pinned.clone());
                 }
             }
-            Event::ResourceUnpinned(pinned) => self.pinned.retain(|it| it != pinned),
+            Event::ResourceUnpinned(pinned) => self.pinned_resources.retain(|it| it != pinned),
             Event::ResourceChanged(changed) => self.resource_changed(changed),
             Event::Evicted(eviction) => self.evicted(record.seq, eviction),
             Event::Restored(left) => {

@@ -1,4 +1,4 @@
-//! `permission/*` and `policy/check`.
+//! `permission/*`, `policy/check` and `policy/list`.
 
 use std::collections::BTreeSet;
 

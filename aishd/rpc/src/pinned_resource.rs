@@ -1,4 +1,4 @@
-//! Resources that a conversation has pinned: what they hold now is in each of its requests.
+//! `mcp/pin`, `mcp/unpin`, `mcp/pinned`: resources of which each request of a conversation has what they hold at that moment.
 
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
@@ -41,7 +41,7 @@ async fn pin(call: MethodCall<Pin>) -> Result<PinnedResult, MethodError> {
         &call.server,
         &call.connection,
         conversation,
-        ConversationChange::Pinned(pinned),
+        ConversationChange::ResourcePinned(pinned),
     )
     .await
 }
@@ -57,7 +57,7 @@ async fn unpin(call: MethodCall<Unpin>) -> Result<PinnedResult, MethodError> {
         &call.server,
         &call.connection,
         conversation,
-        ConversationChange::Unpinned(pinned.clone()),
+        ConversationChange::ResourceUnpinned(pinned.clone()),
     )
     .await?;
     // Another conversation that has it asks for it again.
@@ -81,7 +81,7 @@ async fn state(
     conversation: ConversationId,
 ) -> Result<Vec<pinned_resource::PinnedEntry>, MethodError> {
     let handle = server.directory.open(conversation).await?;
-    let pinned = handle.view().borrow().state.pinned.clone();
+    let pinned = handle.view().borrow().state.pinned_resources.clone();
     Ok(pinned)
 }
 

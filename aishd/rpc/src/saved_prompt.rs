@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::method_error::{HOME, MethodError};
 use super::turn::{TurnBody, take};
-use super::{MethodCall, RpcServer, prompt as of_servers, register};
+use super::{MethodCall, RpcServer, mcp_prompt, register};
 
 /// Characters of a prompt's first line that are shown.
 const BEGINS_CHARS: usize = 200;
@@ -95,7 +95,7 @@ async fn call(call: MethodCall<prompt::Call>) -> Result<SendResult, MethodError>
     // The same prompt with the same arguments is the same question, whatever its text is by now.
     let body = json!(["saved", name, arguments]).to_string();
     let name = parse_name(&name)?;
-    let text = if of_servers::was_asked(&call.server, conversation, &idempotency_key).await? {
+    let text = if mcp_prompt::was_asked(&call.server, conversation, &idempotency_key).await? {
         body.clone()
     } else {
         let shown = name.clone();

@@ -19,7 +19,7 @@ use aishd_log::grants::GrantList;
 use aishd_log::time::Timestamp;
 use aishd_log::tool::{ContentDigest, DecisionSubject, Tool, ToolReach};
 use aishd_log::tool_call::ToolCall;
-pub use command::{ApprovedCommand, CommandGate, RunContainment};
+pub use command::{ApprovedCommand, CommandGate, RunGround};
 use serde_json::{Map, Value};
 
 use crate::allowances::{AllowanceList, AllowanceNumber};

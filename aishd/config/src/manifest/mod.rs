@@ -24,9 +24,9 @@ use serde_json::{Map, Value};
 use toml::de::DeTable;
 
 use self::keys::{File, JsonTree, ShortFields};
-use super::contain;
 use super::fault::Fault;
 use super::file::{self, FileNeed};
+use super::held_programs;
 use super::source::{ConfigOrigin, SourcePlace, SourceText};
 use super::table_reader::{KeyLeaf, TableReader, nearest};
 use crate::key_values::{home, value_of};
@@ -348,8 +348,8 @@ impl ManifestCheck<'_> {
             None | Some(Profile::Workspace) => None,
             narrow @ Some(Profile::Read | Profile::Open) => narrow,
         };
-        let write = contain::widened("write", &said_in.write, held, &mut self.faults);
-        let hosts = contain::hosts("hosts", &said_in.hosts, held, &mut self.faults);
+        let write = held_programs::widened("write", &said_in.write, held, &mut self.faults);
+        let hosts = held_programs::hosts("hosts", &said_in.hosts, held, &mut self.faults);
         (profile, write, hosts)
     }
 

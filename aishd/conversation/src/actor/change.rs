@@ -33,8 +33,8 @@ impl Conversation {
                 self.own = None;
                 Event::ArchivedChanged { archived }
             }
-            ConversationChange::Pinned(pinned) => Event::ResourcePinned(pinned),
-            ConversationChange::Unpinned(pinned) => Event::ResourceUnpinned(pinned),
+            ConversationChange::ResourcePinned(pinned) => Event::ResourcePinned(pinned),
+            ConversationChange::ResourceUnpinned(pinned) => Event::ResourceUnpinned(pinned),
             ConversationChange::Level(provider, change) => {
                 self.level_changed(provider, change, by.clone())?
             }

@@ -32,11 +32,11 @@ impl Conversation {
             DirectoryLook::No => false,
         };
         let trusted = self.rules().project.filter(|_| looks);
-        if self.state.pinned.is_empty() && trusted.is_none() {
+        if self.state.pinned_resources.is_empty() && trusted.is_none() {
             return None;
         }
         Some(ExtraContext {
-            pinned: self.state.pinned.clone(),
+            pinned: self.state.pinned_resources.clone(),
             tools: self.tools(),
             directory: trusted.map(|trusted| ToldDirectory {
                 folders: self.services.folders.clone(),

@@ -14,7 +14,7 @@ use aishd_log::tool_call::ToolCall;
 use aishd_platform::clock;
 use aishd_rules::boundary::BoundaryFailures;
 use aishd_rules::command_setting::CommandSetting;
-use aishd_rules::gate::{ApprovedCommand, CallJudgement, CommandGate, RunContainment};
+use aishd_rules::gate::{ApprovedCommand, CallJudgement, CommandGate, RunGround};
 use aishd_tools::shell;
 use aishd_tools::shell::{CommandLimits, RunRoom};
 use aishd_turn::turn::TurnInput;
@@ -73,7 +73,7 @@ impl Conversation {
         let models = self.models();
         let none = BoundaryFailures::default();
         let no_layers = self.services.trials.known_missing();
-        let inside = RunContainment {
+        let inside = RunGround {
             ground: &self.services.ground,
             widened: &models.norris.widened,
             failures: self.turn.as_ref().map_or(&none, |it| &it.failures),

@@ -41,7 +41,7 @@ pub struct CommandGate<'a> {
     pub on_confirm: &'a OnConfirm,
     /// What an autonomous run was granted.
     pub autonomy: Option<Autonomy<'a>>,
-    pub inside: RunContainment<'a>,
+    pub inside: RunGround<'a>,
     pub attended: Presence,
     /// Where it would run.
     pub setting: &'a Arc<CommandSetting>,
@@ -50,9 +50,9 @@ pub struct CommandGate<'a> {
     pub next: (ConfirmId, u32),
 }
 
-/// What a run's commands are kept within, where nobody approves them.
+/// From this follows what holds a run's commands that nobody approves.
 #[derive(Clone, Copy, Debug)]
-pub struct RunContainment<'a> {
+pub struct RunGround<'a> {
     pub ground: &'a BoundaryGround,
     pub widened: &'a WidenedLimits,
     pub failures: &'a BoundaryFailures,
@@ -189,7 +189,7 @@ impl CommandGate<'_> {
 
     /// Where a command runs that nobody has approved, or why it does not.
     fn inside(&self, command: &str, roots: &[PathBuf]) -> Result<Arc<CommandSetting>, HaltReason> {
-        let RunContainment {
+        let RunGround {
             ground,
             widened,
             failures,
@@ -492,7 +492,7 @@ mod tests {
                 constraints: &self.constraints,
                 on_confirm: &self.on_confirm,
                 autonomy,
-                inside: RunContainment {
+                inside: RunGround {
                     ground: &self.ground,
                     widened: &WidenedLimits::default(),
                     failures: &self.failures,

@@ -1,4 +1,5 @@
-//! `contain`, `write` and `hosts`: what the kernel holds a program to, and what it may reach.
+//! `contain`, `write` and `hosts` of a program: what the kernel holds it to, and what it may reach. The table `[contain]` is of
+//! commands in layers, and read elsewhere: `hosts` and `hosts_timeout` in `permissions`, `max_layer_bytes` in `shell`.
 
 use std::path::PathBuf;
 
