@@ -159,7 +159,12 @@ impl<U: UserInterface> OpenWindow<U> {
             return Ok(());
         };
         let (text, colour) = if can_answer {
-            (question.show() + KEYS, question.colour())
+            let keys = if question.waits_for_difference() {
+                ""
+            } else {
+                KEYS
+            };
+            (question.show() + keys, question.colour())
         } else {
             (elsewhere(&question.request), question.colour())
         };

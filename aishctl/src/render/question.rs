@@ -266,6 +266,11 @@ pub fn can_be_tried(request: &ConfirmRequested) -> bool {
     matches!(&*request.subject, ConfirmSubject::Command(_))
 }
 
+/// Whether it is about a change of a file, whose difference comes with `commandTried`.
+pub fn is_file_change(request: &ConfirmRequested) -> bool {
+    matches!(&*request.subject, ConfirmSubject::Call(subject) if subject.changes_file.is_some())
+}
+
 /// What a run changed, where that is asked about.
 pub fn changes_of(request: &ConfirmRequested) -> Option<&ProposedChanges> {
     match &*request.subject {

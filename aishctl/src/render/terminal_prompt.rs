@@ -228,6 +228,7 @@ pub fn left_out(rows: usize, params: ChangesParams) -> String {
 impl PromptQuestion {
     pub fn new(request: ConfirmRequested) -> Self {
         Self {
+            is_being_tried: question::is_file_change(&request),
             request,
             seen: false,
             sure: None,
@@ -235,7 +236,6 @@ impl PromptQuestion {
             unjudged: false,
             filling: None,
             tried: None,
-            is_being_tried: false,
         }
     }
 
@@ -298,6 +298,11 @@ impl PromptQuestion {
         self.is_being_tried = false;
     }
 
+    /// What it would change is not known yet, so that there is nothing to say yes to.
+    pub fn waits_for_difference(&self) -> bool {
+        self.is_being_tried && self.tried.is_none() && question::is_file_change(&self.request)
+    }
+
     /// The trial came to nothing.
     pub fn not_tried(&mut self) {
         self.is_being_tried = false;
@@ -335,6 +340,7 @@ impl PromptQuestion {
         match &self.edited {
             None => match &self.tried {
                 Some(tried) => question::tried::choices(&self.request, tried),
+                None if self.waits_for_difference() => "  what it would change follows ".to_owned(),
                 None => question::choices(&self.request),
             },
             Some(_) => question::choices_of_edited(self.question()),

@@ -116,6 +116,9 @@ impl Card for CallCard<'_> {
 
     fn in_short(&self) -> (&str, String) {
         let call = &self.subject.call;
+        if let Some(file) = &self.subject.changes_file {
+            return (&call.tool, begin(file));
+        }
         let bytes = call.arguments.len();
         (
             &call.tool,

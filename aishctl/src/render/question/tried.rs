@@ -15,14 +15,13 @@ const MOST_LINES: usize = 12;
 /// Rows for everybody who looks on.
 pub fn rows(number: Option<u32>, tried: &CommandTried, colours: Colours) -> Vec<String> {
     let name = number.map_or_else(|| "a command".to_owned(), |it| format!("c{it}"));
+    if let Some(difference) = &tried.difference {
+        return of_change(&name, difference, &tried.changed, colours);
+    }
     let mut rows = vec![format!(
         "  ┌ {name} tried: {}",
         safe::visible(&tried.command)
     )];
-    if let Some(difference) = &tried.difference {
-        rows.extend(of_change(difference, &tried.changed, colours));
-        return rows;
-    }
     let mut lines = tried.output.lines();
     let shown = lines.by_ref().take(MOST_LINES);
     rows.extend(shown.map(|it| format!("  │ {}", safe::visible(it))));
@@ -45,14 +44,19 @@ pub fn rows(number: Option<u32>, tried: &CommandTried, colours: Colours) -> Vec<
 }
 
 /// A change of files, where the difference is what is asked about.
-fn of_change(difference: &str, changed: &ChangeSummary, colours: Colours) -> Vec<String> {
+fn of_change(
+    name: &str,
+    difference: &str,
+    changed: &ChangeSummary,
+    colours: Colours,
+) -> Vec<String> {
     let safe = difference::safe(difference);
     let shown = match colours {
         Colours::None => safe,
         Colours::Sixteen | Colours::True => difference::painted(&safe),
     };
-    let rows = shown.lines().map(|it| format!("  │ {it}"));
-    let mut rows: Vec<String> = rows.collect();
+    let mut rows = vec![format!("  ┌ {name} would change")];
+    rows.extend(shown.lines().map(|it| format!("  │ {it}")));
     rows.push(format!("  └ {}; nothing of it is real yet", count(changed)));
     rows
 }
@@ -225,7 +229,7 @@ mod tests {
         .unwrap();
         let shown = |colours| rows(Some(7), &tried, colours);
         let expected = [
-            "  ┌ c7 tried: files__edit a.rs",
+            "  ┌ c7 would change",
             "  │ === /w/a.rs (changed)",
             "  │ @@ -1 +1 @@",
             "  │ -old\\u{1b}[2J",
