@@ -39,6 +39,7 @@ pub use call::{
 pub use definitions::{FileTool, definitions};
 pub use failure::FailureKind;
 pub use fingerprint::{FileFingerprint, SeenFile};
+pub use place::elsewhere;
 pub use program::{ARGUMENT, answer, is_asked_for, main, serve};
 pub use reply::{FileReply, ReadPicture};
 pub use request::FileRequest;

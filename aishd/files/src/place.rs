@@ -139,6 +139,12 @@ impl NamedPlace {
     }
 }
 
+/// What a call names outside of the conversation's directories, if it does.
+pub fn elsewhere(request: &FileRequest) -> Option<PathBuf> {
+    let place = NamedPlace::of(request, request.call.path()).ok()?;
+    place.roots.is_empty().then_some(place.path)
+}
+
 /// Without `.` and `..`, by its words alone.
 fn straight(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::FileCall;
 use crate::fingerprint::{FileFingerprint, SeenFile};
-use crate::place::NamedPlace;
 
 /// One call, with what the program cannot know by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,12 +26,6 @@ pub struct FileRequest {
 }
 
 impl FileRequest {
-    /// What was named outside of the conversation's directories, if that was.
-    pub fn elsewhere(&self) -> Option<PathBuf> {
-        let place = NamedPlace::of(self, self.call.path()).ok()?;
-        place.roots.is_empty().then_some(place.path)
-    }
-
     /// What was last seen of a file, by where it really is.
     pub(crate) fn seen(&self, path: &str) -> Option<FileFingerprint> {
         let mut seen = self.seen.iter().rev();

@@ -204,12 +204,8 @@ impl ProfileGround {
         probe.get_or_init(|| find_out).await
     }
 
-    /// Whether children can be held here, as far as that is known; otherwise it is being found out.
+    /// Whether children can be held here, as far as that is known.
     pub fn may_hold(&self) -> bool {
-        if self.known().is_none() {
-            let ground = self.clone();
-            tokio::spawn(async move { ground.probe().await.user_namespaces.is_found() });
-        }
         self.known_missing().is_none()
     }
 

@@ -18,7 +18,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_files::{FileCall, FileReply, FileRequest, SeenFile};
+use aishd_files::{FileCall, FileReply, FileRequest, SeenFile, elsewhere};
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Pattern;
@@ -353,7 +353,7 @@ impl ToolRunner {
         let request = self.file_request(call, place, vec![]);
         // It was approved by that name, and may lie where the program would see only what is its own.
         let mut roots = place.roots.clone();
-        roots.extend(request.elsewhere());
+        roots.extend(elsewhere(&request));
         let reply = files::read(profiles, &request, &roots).await;
         let seen = reply.as_ref().ok().and_then(|it| it.seen.clone());
         (files::output(reply), seen)

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use aish_proto::id::TurnId;
 use aishd_model::reply::RequestFailure;
+use aishd_rules::gate::ApprovedCall;
 use aishd_turn::turn::{Effect, Step, StreamId, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::actor::{ActorStart, Conversation, TaskOutcome, failed};
@@ -264,29 +266,7 @@ impl Conversation {
             }
             Effect::CallTool { call, go, .. } => {
                 active.note_action(None);
-                let files = self.file_ground();
-                let tools = self.tools();
-                let started = call::StartedCall {
-                    conversation: self.id,
-                    head: self.state.last_seq,
-                    call,
-                    place: files.place.clone(),
-                    files,
-                    needs: self.services.policy.borrow().needs(&go.tool),
-                    go: *go,
-                    tools,
-                    store: self.services.store.clone(),
-                    broker: self.services.broker.clone(),
-                    max_chars: self.services.policy.borrow().max_result_chars,
-                    token,
-                    doing: self.publisher.teller(),
-                    forms: self.forms.sender(),
-                    budget: self.budget.clone(),
-                    turn,
-                };
-                self.io.spawn(async move {
-                    TaskOutcome::Turn(turn, Box::new(call::run(started).await))
-                });
+                self.start_call(turn, call, *go, token);
             }
             Effect::RunCommand {
                 call,
@@ -302,6 +282,37 @@ impl Conversation {
             }
             Effect::Abandon => token.cancel(),
         }
+    }
+
+    fn start_call(
+        &mut self,
+        turn: TurnId,
+        call: String,
+        go: ApprovedCall,
+        token: CancellationToken,
+    ) {
+        let files = self.file_ground();
+        let tools = self.tools();
+        let started = call::StartedCall {
+            conversation: self.id,
+            head: self.state.last_seq,
+            call,
+            place: files.place.clone(),
+            files,
+            needs: self.services.policy.borrow().needs(&go.tool),
+            go,
+            tools,
+            store: self.services.store.clone(),
+            broker: self.services.broker.clone(),
+            max_chars: self.services.policy.borrow().max_result_chars,
+            token,
+            doing: self.publisher.teller(),
+            forms: self.forms.sender(),
+            budget: self.budget.clone(),
+            turn,
+        };
+        self.io
+            .spawn(async move { TaskOutcome::Turn(turn, Box::new(call::run(started).await)) });
     }
 
     /// Starts work of a turn; a panic in it is a failed request and nothing worse.

@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aishd_broker::Broker;
+use aishd_files::FileCall;
 use aishd_log::access::Access;
 use aishd_rules::gate::ApprovedCall;
 use aishd_store::Store;
@@ -127,15 +128,7 @@ async fn output(started: StartedCall) -> ToolOutput {
             let (tools, token) = (&started.tools, &started.token);
             tools.read_resource(&server, &uri, token).await
         }
-        CallWork::Builtin(builtin::BuiltinCall::File(call)) if call.access() == Access::Read => {
-            let read = started.tools.read_files(call, &started.place);
-            let (output, seen) = Box::pin(read).await;
-            seen.into_iter().for_each(|it| started.files.seen.note(it));
-            output
-        }
-        CallWork::Builtin(builtin::BuiltinCall::File(call)) => {
-            Box::pin(file_change::make(call, &started)).await
-        }
+        CallWork::Builtin(builtin::BuiltinCall::File(call)) => file(call, &started).await,
         CallWork::Builtin(builtin::BuiltinCall::Data(call)) => {
             resource::data(started.store, started.conversation, call).await
         }
@@ -160,6 +153,27 @@ async fn output(started: StartedCall) -> ToolOutput {
                 }
                 Err(panic) => ToolOutput::failed(format!("[aish] tool dispatch failed: {panic}")),
             }
+        }
+    }
+}
+
+async fn file(call: FileCall, started: &StartedCall) -> ToolOutput {
+    let StartedCall {
+        files,
+        place,
+        tools,
+        go,
+        conversation,
+        ..
+    } = started;
+    match call.access() {
+        Access::Read => {
+            let (output, seen) = Box::pin(tools.read_files(call, place)).await;
+            seen.into_iter().for_each(|it| files.seen.note(it));
+            output
+        }
+        Access::Write | Access::Execute => {
+            Box::pin(file_change::make(call, files, tools, go, *conversation)).await
         }
     }
 }

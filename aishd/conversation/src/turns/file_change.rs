@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use aish_proto::id::ConversationId;
 use aishd_files::FileCall;
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::tool::ContentDigest;
 use aishd_platform::clock;
 use aishd_rules::command_setting::CommandSetting;
+use aishd_rules::gate::ApprovedCall;
 use aishd_tools::registry::CallPlace;
 use aishd_tools::trial::{KeptAbout, TrialRoom};
 use aishd_tools::{ToolOutput, ToolRunner, TriedFileChange};
@@ -15,7 +17,6 @@ use aishd_turn::turn::OwedReplies;
 use tokio::time::Instant;
 
 use crate::commands::trial::{TrialEnd, kept_remark};
-use crate::turns::call::StartedCall;
 use crate::turns::seen_files::SeenFiles;
 
 /// Lines and bytes of a difference that stand beside its question; there is a command for the rest.
@@ -69,7 +70,7 @@ impl FileGround {
             seen,
         } = self;
         let tried = tools.try_file_change(call, &place, seen.all(), &setting, &room);
-        let (text, proposed, held) = match tried.await? {
+        let (text, proposed, held) = match Box::pin(tried).await? {
             TriedFileChange::Refused(why) => return Err(why),
             TriedFileChange::Held { text, seen, held } => (text, seen, held),
         };
@@ -94,17 +95,21 @@ impl FileGround {
 
 /// A change that a rule lets through, or that somebody has agreed to without looking at it: it is real at once, and can be
 /// taken back like any other.
-pub(crate) async fn make(call: FileCall, started: &StartedCall) -> ToolOutput {
-    let ground = &started.files;
-    let name = started.go.tool.name.to_string();
-    let tried = ground.clone();
-    let tried = tried.tried(&started.tools, Ok(call), &name, started.go.digest);
+pub(crate) async fn make(
+    call: FileCall,
+    ground: &FileGround,
+    tools: &ToolRunner,
+    go: &ApprovedCall,
+    conversation: ConversationId,
+) -> ToolOutput {
+    let name = go.tool.name.to_string();
+    let tried = ground.clone().tried(tools, Ok(call), &name, go.digest);
     let end = match tried.await {
         Ok(end) => end,
         Err(why) => return ToolOutput::refused(why),
     };
     let about = KeptAbout {
-        conversation: Some(started.conversation),
+        conversation: Some(conversation),
         number: None,
         paths: end.changed.paths(),
     };
