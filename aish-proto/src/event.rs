@@ -202,6 +202,9 @@ events! {
         /// The beginning of the difference, where a change of files is what is asked about; `changes/diff` has all of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         difference: Option<String>,
+        /// Lines of all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        difference_lines: Option<u64>,
         /// The hosts that it reached, and that it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkUse>,

@@ -180,7 +180,7 @@ fn what_lies_elsewhere_is_asked_about_and_no_link_leads_there_unasked() {
     let turn = client.ask(conversation, "look");
     let confirm = pending(&client, conversation);
     assert_eq!(
-        "it reads outside of the conversation's directories",
+        "it reads outside of the conversation's directories, or a file that is for keys",
         confirm.request.why
     );
     allow(&client, &confirm);

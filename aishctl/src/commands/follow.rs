@@ -305,6 +305,12 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
                     self.notices.settle();
                     self.on_question(*request);
                 }
+                StreamStep::Tried(tried) => {
+                    if let Some(text) = self.prompter.tried(&tried) {
+                        let colour = self.prompter.open_question();
+                        self.notices.coloured(&text, colour.map_or("", |it| it.1));
+                    }
+                }
                 StreamStep::Settled(resolved) => {
                     let number = self.numbers.get(&resolved.confirm).copied();
                     if self.prompter.settle(resolved.confirm) {

@@ -386,7 +386,7 @@ impl ConversationRows {
                         rows.push(notice(&text));
                     }
                 }
-                StreamStep::Resync | StreamStep::ReplayComplete => {}
+                StreamStep::Resync | StreamStep::ReplayComplete | StreamStep::Tried(_) => {}
                 StreamStep::Asked(request) => {
                     self.close(rows);
                     self.question_rows(&request, rows);

@@ -162,6 +162,15 @@ impl Prompter {
         text + &self.ask_again()
     }
 
+    /// What was tried of the question that stands: what is to be shown.
+    pub fn tried(&mut self, tried: &CommandTried) -> Option<String> {
+        let open = self.open.as_mut();
+        let open = open.filter(|it| it.request.confirm == tried.confirm)?;
+        let rows = question::tried::rows(Some(open.request.number), tried, Colours::None);
+        open.tried(CommandTried::clone(tried));
+        Some(rows.join("\n") + "\n" + &self.ask_again())
+    }
+
     /// The difference that the trial would make, safe, and the question once more.
     pub async fn diff(&mut self, caller: &Caller, params: ChangesParams) -> (String, String) {
         let (shown, more) = match caller.call::<Diff>(params).await {
@@ -350,13 +359,21 @@ impl PromptQuestion {
     /// The text, which is to be shown now.
     pub fn show(&mut self) -> String {
         let meant = self.question();
-        if self.edited.is_none() && self.tried.is_some() {
-            let (_, in_short) = question::in_short(meant);
-            return format!("? c{}  {in_short}\n", meant.number) + &self.choices();
-        }
         let is_whole = !question::is_long(meant);
-        let text = question::question(meant, ArgumentExtent::Short) + &self.choices();
-        self.seen |= is_whole;
+        if let (None, Some(tried)) = (&self.edited, &self.tried) {
+            let (_, in_short) = question::in_short(meant);
+            let text = format!("? c{}  {in_short}\n", meant.number) + &self.choices();
+            self.seen |= is_whole && question::tried::lines_left_out(tried) == 0;
+            return text;
+        }
+        let is_change = question::is_file_change(meant);
+        let extent = match &self.edited {
+            Some(_) if is_change => ArgumentExtent::Whole,
+            Some(_) | None => ArgumentExtent::Short,
+        };
+        let text = question::question(meant, extent) + &self.choices();
+        // A yes to a change is to its difference.
+        self.seen |= is_whole && (!is_change || self.edited.is_some());
         text
     }
 
@@ -383,7 +400,10 @@ impl PromptQuestion {
                     question::question(self.question(), ArgumentExtent::Whole)
                 ))
             }
-            ConsentWord::Diff => self.diff(&again),
+            ConsentWord::Diff => {
+                self.seen = true;
+                self.diff(&again)
+            }
             ConsentWord::Try => self.try_first(&again),
             ConsentWord::Edit => {
                 PromptReaction::Edit(self.question().subject.arguments().to_owned())
@@ -416,7 +436,11 @@ impl PromptQuestion {
             ConsentWord::Decide(decision, _)
                 if !self.seen && decision != Decision::Deny && decision != Decision::Abort =>
             {
-                PromptReaction::Say(format!("  look at all of it first: v\n{again}"))
+                let how = match &self.tried {
+                    Some(tried) if tried.difference.is_some() => "d",
+                    Some(_) | None => "v",
+                };
+                PromptReaction::Say(format!("  look at all of it first: {how}\n{again}"))
             }
             ConsentWord::Decide(decision, _) if self.edited.is_some() && lasts(decision) => {
                 PromptReaction::Say(format!(

@@ -2,8 +2,8 @@
 //! the truth, and whatever a delta did not bring is taken from it.
 
 use aish_proto::event::{
-    CalledTool, ClientEvent, ConfirmRequested, ConfirmResolved, Event, FallbackUsed, NorrisEnded,
-    RunningTurn, StatusLevel, ToolResult, TurnFinished,
+    CalledTool, ClientEvent, CommandTried, ConfirmRequested, ConfirmResolved, Event, FallbackUsed,
+    NorrisEnded, RunningTurn, StatusLevel, ToolResult, TurnFinished,
 };
 use aish_proto::id::TurnId;
 use aish_proto::model::ModelSource;
@@ -81,6 +81,8 @@ pub enum StreamStep {
     ReplayComplete,
     /// A person is asked.
     Asked(Box<ConfirmRequested>),
+    /// What it is about was tried.
+    Tried(Box<CommandTried>),
     /// The question is settled, by whomever.
     Settled(Box<ConfirmResolved>),
 }
@@ -151,6 +153,9 @@ impl StreamedAnswer {
             // Another question than the one that the turn waits for would stand in its place.
             Event::ConfirmRequested(asked) if event.turn.is_some() => {
                 steps.push(StreamStep::Asked(asked.clone()));
+            }
+            Event::CommandTried(tried) if event.turn.is_some() => {
+                steps.push(StreamStep::Tried(tried.clone()));
             }
             Event::ConfirmResolved(resolved) if event.turn.is_some() => {
                 steps.push(StreamStep::Settled(resolved.clone()));

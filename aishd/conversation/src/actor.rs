@@ -117,8 +117,8 @@ pub(crate) struct Conversation {
     pub(crate) unknown_told: BTreeSet<String>,
     pub(crate) budget: BudgetMeter,
     pub(crate) seen_files: SeenFiles,
-    /// A change of files that is not asked about yet.
-    pub(crate) change: Option<ProposedChange>,
+    /// Changes of files that are not asked about yet.
+    pub(crate) changes: Vec<ProposedChange>,
     /// A command that is tried while its question waits.
     pub(crate) trial: Option<RunningTrial>,
     /// What a person has kept, until its command's turn has come.

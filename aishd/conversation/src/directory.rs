@@ -327,7 +327,7 @@ impl ConversationDirectory {
             settling: None,
             part: None,
             tried_unasked: None,
-            change: None,
+            changes: vec![],
             seen_files: SeenFiles::default(),
             keeping: None,
             proposing: false,

@@ -47,11 +47,22 @@ impl NamedPlace {
         } else {
             vec![]
         };
-        Ok(Self {
+        let place = Self {
             shown: named.to_owned(),
             path,
             roots,
-        })
+        };
+        place.check_way()?;
+        Ok(place)
+    }
+
+    /// As far as there is a way to it, that leads where it was named: nothing is told of what is elsewhere, and nothing made.
+    fn check_way(&self) -> Result<(), FileFailure> {
+        let mut way = self.path.ancestors();
+        match way.find_map(|it| fs::canonicalize(it).ok()) {
+            Some(real) => self.check_stays(&real),
+            None => Ok(()),
+        }
     }
 
     /// # Errors
@@ -161,7 +172,6 @@ fn straight(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use crate::call::{FileCall, ReadCall};
-    use crate::open::OpenedFile;
 
     use super::*;
 
@@ -171,6 +181,7 @@ mod tests {
             directory: directory.to_owned(),
             home: Some("/home/u".into()),
             roots: vec![],
+            keys: vec![],
             seen: vec![],
         }
     }
@@ -206,17 +217,17 @@ mod tests {
                 roots: vec![at("work")],
                 ..request(&at("work"))
             };
-            let place = NamedPlace::of(&request, named).unwrap();
-            assert_eq!(expected, place.real().err().map(|it| it.kind), "{named}");
-            let opened = OpenedFile::open(&place).err().map(|it| it.kind);
-            let is_file = named.ends_with("file");
-            assert!(!is_file || opened == expected, "{named}: {opened:?}");
+            let refused = NamedPlace::of(&request, named).err();
+            assert_eq!(expected, refused.map(|it| it.kind), "{named}");
         };
         check("src", None);
         check("in", None);
         check("out", Some(FailureKind::LeadsOut));
         check("out/file", Some(FailureKind::LeadsOut));
         check("src/../out/file", Some(FailureKind::LeadsOut));
+        // Neither is a new file made there, nor is told what is.
+        check("out/new/file", Some(FailureKind::LeadsOut));
+        check("out/flie", Some(FailureKind::LeadsOut));
         // That was asked about.
         check("../outside/file", None);
         check(at("outside/file").to_str().unwrap(), None);

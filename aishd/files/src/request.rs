@@ -20,6 +20,9 @@ pub struct FileRequest {
     /// The conversation's directories. What is named in one of them must really be in one; none: anything may be anywhere.
     #[serde(default)]
     pub roots: Vec<PathBuf>,
+    /// Names of files that hold keys by custom: a search goes by them where they are not named.
+    #[serde(default)]
+    pub keys: Vec<String>,
     /// What replies of this conversation said that it has seen; of two for one path the later counts.
     #[serde(default)]
     pub seen: Vec<SeenFile>,

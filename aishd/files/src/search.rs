@@ -57,7 +57,9 @@ pub(crate) fn search(request: &FileRequest, call: &SearchCall) -> Result<FileRep
             until: searching.until,
         };
         end = walk(&real, options, &mut |entry| {
-            if entry.kind.is_file() && filter.takes(entry.path) {
+            let name = entry.path.file_name();
+            let holds_keys = request.keys.iter().any(|it| name == Some(it.as_ref()));
+            if entry.kind.is_file() && !holds_keys && filter.takes(entry.path) {
                 return searching.walked(entry.full, entry.path);
             }
             ControlFlow::Continue(())

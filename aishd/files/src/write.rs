@@ -87,6 +87,7 @@ fn write_new(place: &NamedPlace, content: &str) -> Result<FileReply, FileFailure
     };
     let made = make_directories(place, parent)?;
     let real = fs::canonicalize(parent).map_err(|error| place.unreachable(&error))?;
+    place.check_stays(&real)?;
     let real = real.join(name);
     create(place, &real, content.as_bytes())?;
     let made = match made {

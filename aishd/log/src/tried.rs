@@ -11,6 +11,7 @@ use crate::ending::CommandEnding;
 use crate::kept_result::KeptResult;
 use crate::network::NetworkUse;
 use crate::tool::ContentDigest;
+use crate::tool_name::ToolName;
 
 /// What a trial came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub struct TriedCommand {
     /// Of the command and all that it ran with, as its question has it.
     pub digest: ContentDigest,
     pub command: String,
+    /// The tool whose call it is; none: it is a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
     /// Where the layers are that hold what it changed.
     pub changes: ChangesId,
     pub ending: CommandEnding,
@@ -33,6 +37,9 @@ pub struct TriedCommand {
     /// The beginning of the difference, where that is what is asked about.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub difference: String,
+    /// Lines of all of it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub difference_lines: u64,
     /// The hosts that it reached, and that it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Box<NetworkUse>>,
@@ -51,6 +58,11 @@ pub struct ChangeSummary {
     /// What cannot be kept, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(lines: &u64) -> bool {
+    *lines == 0
 }
 
 impl ChangeSummary {

@@ -79,7 +79,8 @@ pub fn is_refused(message: &str, param: Option<&str>) -> bool {
 /// address, is another matter.
 pub fn takes_none(message: &str) -> bool {
     let text = message.to_lowercase();
-    !text.contains("/responses") && NO_TOOLS.iter().any(|it| text.contains(it))
+    let others = ["/responses", "tool_choice", "parallel"];
+    !others.iter().any(|it| text.contains(it)) && NO_TOOLS.iter().any(|it| text.contains(it))
 }
 
 /// How many are taken, by the words of a server that was sent so many: the largest number in them that is less, and
@@ -154,7 +155,6 @@ fn provider(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// The words of real servers, and what they take of 202.
     #[test]
     fn a_model_that_takes_no_tools_is_told_from_one_that_takes_others() {
         for message in [
@@ -172,13 +172,15 @@ mod tests {
             "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.",
             "Invalid 'tools': array too long. Expected an array with maximum length 128",
             "tools.7.name: should have at most 64 characters",
-            "tool_choice 'required' is invalid",
+            "this model does not support tool_choice required",
+            "Parallel function calling is not supported",
             "invalid tool call id",
         ] {
             assert!(!takes_none(message), "{message}");
         }
     }
 
+    /// The words of real servers, and what they take of 202.
     #[test]
     fn too_many_tools_are_told_from_one_that_is_wrong() {
         for (message, param, most) in [

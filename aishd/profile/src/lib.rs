@@ -29,6 +29,7 @@ use tokio::sync::OnceCell;
 
 use self::network::Traffic;
 pub use self::network::{ChildNetwork, NetworkWish, host_patterns, with_listener};
+pub use self::places::OWN_TREES;
 use self::places::{HeldPlaces, find_program, real};
 
 /// What the kernel has to have, for people who lack it.

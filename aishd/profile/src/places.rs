@@ -9,7 +9,7 @@ use aishd_log::profile::Profile;
 use super::{ProfileError, ProfileWish};
 
 /// Directories of the program's own, in which nothing is seen of what is outside.
-const OWN_TREES: [&str; 3] = ["/tmp", "/run", "/dev"];
+pub const OWN_TREES: [&str; 3] = ["/tmp", "/run", "/dev"];
 /// What no program is given as a whole.
 const NEVER_WHOLE: [&str; 4] = ["/", "/dev", "/proc", "/run"];
 

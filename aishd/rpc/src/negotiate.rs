@@ -25,6 +25,7 @@ use aishd_rules::intent::{ChoiceReason, IntentConfidence, IntentDecision, route}
 use aishd_rules::level_request::{WantedLevel, missing};
 use aishd_rules::lifecycle::Lifecycle;
 use aishd_rules::policy::PolicyQuestion;
+use aishd_rules::read_extent::reads_beyond;
 use jsonrpsee::RpcModule;
 use serde_json::json;
 
@@ -186,7 +187,7 @@ async fn ask_for_level(
     let question = PolicyQuestion {
         tool,
         arguments: &params.arguments,
-        reads_beyond: false,
+        reads_beyond: reads_beyond(tool, &params.arguments, &state.constraints, &state.cwd),
         constraints: &state.constraints,
         grants: &state.grants,
         turn: &on_confirm.allow,

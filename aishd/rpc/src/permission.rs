@@ -16,6 +16,7 @@ use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_platform::clock;
 use aishd_rules::policy::{PolicyDecision, PolicyQuestion, decide};
+use aishd_rules::read_extent::reads_beyond;
 use jsonrpsee::RpcModule;
 
 use super::answerer::answerer;
@@ -202,10 +203,11 @@ async fn check(call: MethodCall<Check>) -> Result<PermissionCheckResult, MethodE
             )
             .hint("aishctl tools list")
         })?;
+    let arguments = call.params.arguments.unwrap_or_default();
     let question = PolicyQuestion {
         tool: &tool,
-        arguments: &call.params.arguments.unwrap_or_default(),
-        reads_beyond: false,
+        reads_beyond: reads_beyond(&tool, &arguments, &state.constraints, &state.cwd),
+        arguments: &arguments,
         constraints: &state.constraints,
         grants: &state.grants,
         turn: &Patterns::default(),

@@ -28,7 +28,8 @@ pub(super) fn tried(tried: TriedCommand) -> CommandTried {
         ms: tried.ms,
         kept: tried.kept.map(stored_result::result),
         changed: summary(tried.changed),
-        difference: Some(tried.difference).filter(|it| !it.is_empty()),
+        difference: tried.tool.is_some().then_some(tried.difference),
+        difference_lines: Some(tried.difference_lines).filter(|it| *it > 0),
         network: tried.network.and_then(|it| network(*it)),
         by: tried.by.map(answerer),
     }

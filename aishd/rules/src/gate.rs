@@ -17,7 +17,7 @@ use aishd_log::constraints::Constraints;
 use aishd_log::event::RefusedCall;
 use aishd_log::grants::GrantList;
 use aishd_log::time::Timestamp;
-use aishd_log::tool::{ContentDigest, DecisionSubject, Tool, ToolReach};
+use aishd_log::tool::{ContentDigest, DecisionSubject, Tool};
 use aishd_log::tool_call::ToolCall;
 pub use command::{ApprovedCommand, CommandGate, RunGround};
 use serde_json::{Map, Value};
@@ -28,10 +28,9 @@ use crate::autonomy::{Autonomy, HaltReason};
 use crate::catalog::{Catalog, ToolOffer};
 use crate::destructive_call;
 use crate::policy::{AskReason, Policy, PolicyDecision, PolicyQuestion, decide};
+use crate::read_extent::reads_beyond;
 use crate::tool_binding::{BoundBy, ToolBindings};
 
-/// What the tools for files call what they are to read.
-const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
 const NOT_OFFERED: &str = "no such tool is offered";
 const MISFIT: &str = "its arguments do not fit the tool's schema";
 
@@ -139,14 +138,6 @@ impl Gate<'_> {
         run.weigh(call, digest, tool, needs, verdict)
     }
 
-    /// Whether a call only reads, and names something beyond the conversation's directories.
-    fn reads_beyond(&self, tool: &Tool, arguments: &Map<String, Value>) -> bool {
-        let named = PATH_ARGUMENTS.iter();
-        let mut named = named.filter_map(|it| arguments.get(*it)?.as_str());
-        tool.reach == ToolReach::HeldReading
-            && named.any(|it| !self.constraints.are_kept_by(it, self.cwd))
-    }
-
     pub fn judge(&self, call: &ToolCall) -> CallJudgement {
         let arguments = match parse(call) {
             Ok(arguments) => arguments,
@@ -162,7 +153,7 @@ impl Gate<'_> {
         let question = PolicyQuestion {
             tool,
             arguments: &arguments,
-            reads_beyond: self.reads_beyond(tool, &arguments),
+            reads_beyond: reads_beyond(tool, &arguments, self.constraints, self.cwd),
             constraints: self.constraints,
             grants: self.grants,
             turn: &self.on_confirm.allow,

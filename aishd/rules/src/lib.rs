@@ -24,6 +24,7 @@ pub mod lifecycle;
 mod log_samples;
 pub mod needs_terminal;
 pub mod policy;
+pub mod read_extent;
 pub mod registry;
 #[cfg(test)]
 mod samples;

@@ -146,7 +146,7 @@ pub enum DecidingRule {
 pub enum AskReason {
     /// Every call is asked about.
     EveryCall,
-    /// It only reads, and beyond the conversation's directories.
+    /// It only reads, and beyond the conversation's directories, or what is for keys.
     ReadsBeyond,
     /// What it would change is shown, and is real when a person keeps it.
     Changes,
@@ -469,7 +469,10 @@ impl AskReason {
     pub fn text(&self, tool: &ToolName) -> String {
         match self {
             Self::EveryCall => "every call is asked about".to_owned(),
-            Self::ReadsBeyond => "it reads outside of the conversation's directories".to_owned(),
+            Self::ReadsBeyond => {
+                "it reads outside of the conversation's directories, or a file that is for keys"
+                    .to_owned()
+            }
             Self::Changes => "it changes files".to_owned(),
             Self::Level { has, needs } => upgrade_required(tool.alias(), *has, *needs),
             Self::Unclear { doubt, .. } => doubt.to_string(),

@@ -478,7 +478,6 @@ impl ManifestRegistry {
     }
 }
 
-/// For who is asked about a call.
 /// The path in the folder of a manifest.
 pub fn resolve_path(manifest: &Path, path: &Path) -> PathBuf {
     manifest.parent().unwrap_or(Path::new("/")).join(path)

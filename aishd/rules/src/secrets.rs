@@ -20,6 +20,11 @@ const OF_SYSTEM: &str = "/etc/shadow /etc/gshadow /etc/sudoers /etc/sudoers.d /e
 const OF_PROJECT: &str =
     ".env .env.local .env.development .env.test .env.staging .env.production .envrc";
 
+/// Names of files in a project that hold keys by custom, in whichever directory.
+pub fn of_project() -> impl Iterator<Item = &'static str> {
+    OF_PROJECT.split_whitespace()
+}
+
 /// All of it for these homes, directories of configuration elsewhere, and project directories, there or not.
 pub fn places(homes: &[PathBuf], configurations: &[PathBuf], projects: &[PathBuf]) -> Vec<PathBuf> {
     let below = |tops: &[PathBuf], names: &'static str| -> Vec<PathBuf> {

@@ -36,16 +36,17 @@ pub use aishd_mcp::{
 use aishd_mcp::{FailureSide, ToolCallError};
 use aishd_mcp_messages::server::{ServerPhase, ServerSnapshot};
 use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
-use aishd_profile::ProfileGround;
 pub use aishd_profile::{
     HostAnswer, HostQuestion, HostRules, HostScheme, NetworkWish, OpenQuestion, QuestionSettings,
     host_patterns,
 };
+use aishd_profile::{OWN_TREES, ProfileGround};
 use aishd_rules::catalog::Catalog;
 use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::gate::ApprovedCall;
 use aishd_rules::policy::Policy;
 use aishd_rules::registry::{Manifest, ManifestRegistry};
+use aishd_rules::secrets;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
@@ -87,8 +88,11 @@ pub struct Toolset {
     pub registry: Arc<ManifestRegistry>,
 }
 
+/// Of a change in a directory of the program's own, such as `/dev/shm`.
+const NOWHERE: &str = "nothing would be changed: that directory is not real for this tool. Choose a path in the conversation's directories.";
+
 /// What a call that changes files came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum TriedFileChange {
     /// Nothing was changed; why, and what to do next, for the model.
     Refused(String),
@@ -98,6 +102,8 @@ pub enum TriedFileChange {
         /// What the conversation has seen of the file then.
         seen: Option<SeenFile>,
         held: TrialChanges,
+        /// Its layers go with it, unless somebody holds them.
+        trial: Box<Trial>,
     },
 }
 
@@ -338,9 +344,14 @@ impl ToolRunner {
                 return Err(other.err().unwrap_or_else(|| "it was cancelled".to_owned()));
             }
         };
-        let read = tokio::task::spawn_blocking(move || trial.end(TrialReading::Files)).await;
-        let read = read.unwrap_or_else(|panic| Err(panic.to_string()))?;
-        Ok((ended, read.summary))
+        let read = tokio::task::spawn_blocking(move || {
+            let mut trial = trial;
+            let read = trial.end(TrialReading::Files)?;
+            trial.hold();
+            Ok(read.summary)
+        });
+        let read = read.await.unwrap_or_else(|panic| Err(panic.to_string()));
+        Ok((ended, read?))
     }
 
     /// Does a call of a tool for files that only reads; every failure becomes text. It says what was seen.
@@ -353,7 +364,16 @@ impl ToolRunner {
         let request = self.file_request(call, place, vec![]);
         // It was approved by that name, and may lie where the program would see only what is its own.
         let mut roots = place.roots.clone();
-        roots.extend(elsewhere(&request));
+        if let Some(named) = elsewhere(&request) {
+            if OWN_TREES.iter().any(|it| named == Path::new(it)) {
+                let why = "it is a directory of the tool's own here: name what is in it";
+                return (
+                    ToolOutput::refused(format!("{}: {why}", named.display())),
+                    None,
+                );
+            }
+            roots.push(named);
+        }
         let reply = files::read(profiles, &request, &roots).await;
         let seen = reply.as_ref().ok().and_then(|it| it.seen.clone());
         (files::output(reply), seen)
@@ -389,10 +409,22 @@ impl ToolRunner {
         if failure.is_some() {
             return Ok(TriedFileChange::Refused(text));
         }
-        let reading = TrialReading::Difference;
-        let held = tokio::task::spawn_blocking(move || trial.end(reading)).await;
-        let held = held.unwrap_or_else(|panic| Err(panic.to_string()))?;
-        Ok(TriedFileChange::Held { text, seen, held })
+        let read = tokio::task::spawn_blocking(move || {
+            let mut trial = trial;
+            let held = trial.end(TrialReading::Difference)?;
+            Ok((trial, held))
+        });
+        let read = read.await.unwrap_or_else(|panic| Err(panic.to_string()));
+        let (trial, held) = read?;
+        if held.summary.count == 0 {
+            return Ok(TriedFileChange::Refused(NOWHERE.to_owned()));
+        }
+        Ok(TriedFileChange::Held {
+            text,
+            seen,
+            held,
+            trial: Box::new(trial),
+        })
     }
 
     fn file_request(&self, call: FileCall, place: &CallPlace, seen: Vec<SeenFile>) -> FileRequest {
@@ -401,6 +433,7 @@ impl ToolRunner {
             directory: place.cwd.clone().into(),
             home: self.runner.profiles().home().map(Path::to_owned),
             roots: place.roots.clone(),
+            keys: secrets::of_project().map(str::to_owned).collect(),
             seen,
         }
     }

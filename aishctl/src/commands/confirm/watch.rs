@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;
+use std::time::Duration;
 
-use aish_proto::confirm::{Answer, AnswerOutcome, AnswerParams, Watch};
+use aish_proto::confirm::{Answer, AnswerOutcome, AnswerParams, ConfirmParams, Get, Watch};
 use aish_proto::conversation::{ConversationParams, StatusOf};
-use aish_proto::event::{ConfirmRequested, ConfirmResolved, Event};
+use aish_proto::event::{CommandTried, ConfirmRequested, ConfirmResolved, Event};
 use aish_proto::id::{ConfirmId, ConversationId};
 use aish_proto::method::Empty;
 
@@ -196,8 +197,15 @@ impl ConfirmWatch<'_> {
         self.notices
             .print(&format!("in {}:", safe::one_line(&title)));
         self.asked = Some(request.confirm);
+        let (confirm, is_change) = (request.confirm, question::is_file_change(&request));
         let text = self.prompter.ask(request);
         self.put(&text);
+        if is_change
+            && let Some(tried) = difference_of(link, confirm).await
+            && let Some(text) = self.prompter.tried(&tried)
+        {
+            self.put(&text);
+        }
     }
 
     fn put(&mut self, text: &str) {
@@ -251,6 +259,22 @@ impl ConfirmWatch<'_> {
         }
         Ok(())
     }
+}
+
+/// What a change would do. It is made in layers when its question is open, which takes milliseconds; `None`: it is over, or that
+/// takes too long, and `t` at the question makes it once more.
+async fn difference_of(link: &DaemonLink, confirm: ConfirmId) -> Option<CommandTried> {
+    const TIMES: u32 = 100;
+    const PAUSE: Duration = Duration::from_millis(50);
+    for _ in 0..TIMES {
+        let found = link.caller.call::<Get>(ConfirmParams { confirm }).await;
+        let record = found.ok()?;
+        if record.tried.is_some() || record.resolution.is_some() {
+            return record.tried;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    None
 }
 
 /// A question for somebody who reads a pipe, and how it is answered.

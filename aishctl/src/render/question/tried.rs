@@ -16,7 +16,8 @@ const MOST_LINES: usize = 12;
 pub fn rows(number: Option<u32>, tried: &CommandTried, colours: Colours) -> Vec<String> {
     let name = number.map_or_else(|| "a command".to_owned(), |it| format!("c{it}"));
     if let Some(difference) = &tried.difference {
-        return of_change(&name, difference, &tried.changed, colours);
+        let more = lines_left_out(tried);
+        return of_change(&name, difference, more, &tried.changed, colours);
     }
     let mut rows = vec![format!(
         "  ┌ {name} tried: {}",
@@ -47,6 +48,7 @@ pub fn rows(number: Option<u32>, tried: &CommandTried, colours: Colours) -> Vec<
 fn of_change(
     name: &str,
     difference: &str,
+    more: u64,
     changed: &ChangeSummary,
     colours: Colours,
 ) -> Vec<String> {
@@ -57,8 +59,20 @@ fn of_change(
     };
     let mut rows = vec![format!("  ┌ {name} would change")];
     rows.extend(shown.lines().map(|it| format!("  │ {it}")));
+    if more > 0 {
+        rows.push(format!("  │ … {more} lines more: d"));
+    }
     rows.push(format!("  └ {}; nothing of it is real yet", count(changed)));
     rows
+}
+
+/// Lines of the difference that do not stand beside its question.
+pub fn lines_left_out(tried: &CommandTried) -> u64 {
+    let shown = tried.difference.iter().flat_map(|it| it.lines()).count() as u64;
+    tried
+        .difference_lines
+        .unwrap_or(shown)
+        .saturating_sub(shown)
 }
 
 /// How much would change.
@@ -196,6 +210,7 @@ mod tests {
                 refused: vec!["1 sockets and devices are left out".to_owned()],
             },
             difference: None,
+            difference_lines: None,
             network: None,
             by: None,
         };

@@ -3,7 +3,9 @@
 use aish_proto::confirm::Decision;
 use aish_proto::event::ConfirmRequested;
 
-use super::{can_be_tried, changes_of, decision_for, file_diff, holds_up, wants_whole_word};
+use super::{
+    can_be_tried, changes_of, decision_for, file_diff, holds_up, is_file_change, wants_whole_word,
+};
 
 /// Words that answer some question, or lead on at it.
 const ANSWERS: [&str; 21] = [
@@ -75,6 +77,8 @@ pub fn word_of_tried(typed: &str, request: &ConfirmRequested) -> ConsentWord {
     match typed.trim() {
         "yes" | "keep" => ConsentWord::Decide(Decision::Keep, None),
         "y" | "k" if !whole_word => ConsentWord::Decide(Decision::Keep, None),
+        // It is made, and real, with a yes alone.
+        "run" | "r" if is_file_change(request) => ConsentWord::Unclear(typed.to_owned()),
         "run" => ConsentWord::Decide(Decision::AllowOnce, None),
         "r" if !whole_word => ConsentWord::Decide(Decision::AllowOnce, None),
         "d" | "diff" => ConsentWord::Diff,

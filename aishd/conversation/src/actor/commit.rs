@@ -79,7 +79,7 @@ impl Conversation {
         if pending.ends {
             let ended = self.turn.take();
             self.keep_nothing();
-            self.drop_change();
+            self.changes.clear();
             self.stopper.set(None);
             self.look_ahead(ended.as_ref());
             Box::pin(self.start_next()).await;

@@ -397,7 +397,7 @@ impl Conversation {
     }
 
     /// What would run is not what was asked about: the question goes, and the call is looked at anew.
-    async fn withdraw(&mut self, confirm: &Confirm) {
+    pub(crate) async fn withdraw(&mut self, confirm: &Confirm) {
         self.end_unanswered(confirm, ConfirmFate::Cancelled).await;
     }
 

@@ -242,12 +242,14 @@ impl Conversation {
             }
             Effect::Judge { owing, approved } => {
                 let judged = self.judge(&owing, approved);
-                if self.ask_for_opinion(&owing, approved, &judged)
-                    || self.try_change_first(&owing, &judged)
-                {
+                if self.ask_for_opinion(&owing, approved, &judged) {
                     return;
                 }
-                let judged = self.without_failed_change(&owing, judged);
+                let judged = self.without_failed_changes(&owing, judged);
+                if self.try_change_first(&owing, &judged) {
+                    return;
+                }
+                self.changes.retain(|it| it.came.is_ok());
                 let judged = self.bound(&owing, approved, judged).await;
                 let judged = self.in_their_order(judged);
                 if let Some(active) = &mut self.turn {

@@ -1,6 +1,7 @@
 //! Changes of files that a model proposes by a call. Each is made in layers before anybody is asked, so that its question shows
 //! what would change; what comes to nothing is told to the model, and nobody is asked.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aish_proto::id::{ConfirmId, TurnId};
@@ -10,11 +11,14 @@ use aishd_log::event::RefusedCall;
 use aishd_log::tool::DecisionSubject;
 use aishd_rules::gate::{ApprovedCall, CallJudgement};
 use aishd_tools::registry::CallPlace;
+use aishd_tools::trial::ChangeFailure;
 use aishd_tools::{ToolOutput, builtin, returned};
 use aishd_turn::turn::{CallReturn, Effect, OwedReplies, TurnInput};
+use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
 
 use crate::actor::{Conversation, TaskOutcome};
-use crate::commands::trial::RunningTrial;
+use crate::commands::trial::{RunningTrial, TrialEnd, not_kept};
 use crate::turns::file_change::{FileGround, ProposedChange, TriedFirst};
 
 impl Conversation {
@@ -54,40 +58,50 @@ impl Conversation {
         let Some(call) = Self::change_of(confirm) else {
             return false;
         };
-        if self.proposed_change(owed, confirm).is_some() {
+        if self.changes.iter().any(|it| it.is_of(owed, confirm)) {
             return false;
         }
-        self.drop_change();
-        let (id, digest) = (owed.id().to_owned(), confirm.digest);
-        let (tools, ground, owing) = (self.tools(), self.file_ground(), owing.to_vec());
-        let name = confirm
-            .call()
-            .map_or_else(String::new, |it| it.tool.to_string());
+        let (id, digest, owing) = (owed.id().to_owned(), confirm.digest, owing.to_vec());
+        let work = self.change_work(call, confirm, token);
         self.io.spawn(async move {
-            let tried = ground.tried(&tools, call, &name, digest);
-            let came = token.run_until_cancelled(tried).await;
-            let change = ProposedChange {
-                call: id,
-                digest,
-                came: came.unwrap_or_else(|| Err("it was cancelled".to_owned())),
-            };
+            let came = work.await;
+            let call = id;
+            let change = ProposedChange { call, digest, came };
             TaskOutcome::TriedFirst(turn, Box::new(TriedFirst { change, owing }))
         });
         true
+    }
+
+    /// Makes a change in layers, as far as nobody cancels it; a panic is its failure and nothing worse.
+    pub(crate) fn change_work(
+        &mut self,
+        call: Result<FileCall, String>,
+        confirm: &Confirm,
+        token: CancellationToken,
+    ) -> impl Future<Output = Result<TrialEnd, String>> + Send + use<> {
+        let (tools, ground, digest) = (self.tools(), self.file_ground(), confirm.digest);
+        let tool = confirm.call().map(|it| it.tool.clone());
+        async move {
+            let tried = AssertUnwindSafe(ground.tried(&tools, call, tool, digest)).catch_unwind();
+            match token.run_until_cancelled(tried).await {
+                Some(Ok(came)) => came,
+                Some(Err(_panic)) => Err("[aish] tool dispatch failed: internal error".to_owned()),
+                None => Err("it was cancelled".to_owned()),
+            }
+        }
     }
 
     /// It has ended: all is judged with that, by the rules as they are now.
     pub(crate) async fn tried_first(&mut self, turn: TurnId, tried: TriedFirst) {
         let stop = self.stop_of_token();
         let TriedFirst { change, owing } = tried;
-        self.change = Some(change);
         let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
-            return self.drop_change();
+            return;
         };
         if active.token.is_cancelled() {
-            self.drop_change();
             return self.stop_now(stop).await;
         }
+        self.changes.push(change);
         let judge = Effect::Judge {
             owing,
             approved: None,
@@ -97,39 +111,47 @@ impl Conversation {
         }
     }
 
-    fn proposed_change(&self, owed: &OwedReplies, confirm: &Confirm) -> Option<&ProposedChange> {
-        let change = self.change.as_ref();
-        change.filter(|it| it.call == owed.id() && it.digest == confirm.digest)
-    }
-
-    /// The judgements without a question about what came to nothing.
-    pub(crate) fn without_failed_change(
+    /// The judgements without questions about what came to nothing.
+    pub(crate) fn without_failed_changes(
         &self,
         owing: &[OwedReplies],
         mut judged: Vec<CallJudgement>,
     ) -> Vec<CallJudgement> {
-        let failed = next_question(&judged, owing).and_then(|(confirm, owed)| {
-            let change = self.proposed_change(owed, confirm)?;
-            let content = change.came.as_ref().err()?.clone();
-            let tool = confirm.call()?.tool.clone();
-            Some((owed.id().to_owned(), tool, confirm.digest, content))
-        });
-        let Some((call, tool, digest, content)) = failed else {
-            return judged;
-        };
-        let at = owing.iter().position(|it| it.id() == call);
-        if let Some(judgement) = at.and_then(|it| judged.get_mut(it)) {
+        for (judgement, owed) in judged.iter_mut().zip(owing) {
+            let CallJudgement::Ask(confirm) = judgement else {
+                continue;
+            };
+            let mut changes = self.changes.iter();
+            let change = changes.find(|it| it.is_of(owed, confirm));
+            let failed = change.and_then(|it| it.came.as_ref().err());
+            let (Some(content), Some(call)) = (failed, confirm.call()) else {
+                continue;
+            };
+            let subject = DecisionSubject {
+                tool: call.tool.clone(),
+                digest: confirm.digest,
+            };
             *judgement = CallJudgement::Refuse {
                 denial: None,
-                content,
+                content: content.clone(),
                 refused: RefusedCall {
-                    subject: Some(DecisionSubject { tool, digest }),
+                    subject: Some(subject),
                     because: "it came to nothing in layers".to_owned(),
                     imported: false,
                 },
             };
         }
         judged
+    }
+
+    /// A question about a change that came to nothing, when it was tried anew, is none: the call is looked at again, and the
+    /// model is told.
+    pub(crate) async fn withdraw_change(&mut self, confirm: ConfirmId) {
+        let asked = self.turn.as_ref().and_then(|it| it.machine.asking());
+        let asked = asked.filter(|it| it.id == confirm && Self::change_of(it).is_some());
+        if let Some(confirm) = asked.cloned() {
+            self.withdraw(&confirm).await;
+        }
     }
 
     /// The question is open: everybody sees what would change.
@@ -139,13 +161,15 @@ impl Conversation {
             return;
         };
         let call = confirm.call().map(|it| it.id.as_str());
-        let is_its =
-            |it: &mut ProposedChange| Some(it.call.as_str()) == call && it.digest == confirm.digest;
         let (id, digest) = (confirm.id, confirm.digest);
-        let Some(change) = self.change.take_if(is_its) else {
+        let its = self
+            .changes
+            .iter()
+            .position(|it| Some(it.call.as_str()) == call && it.digest == digest);
+        let Some(its) = its else { return };
+        let Ok(end) = self.changes.swap_remove(its).came else {
             return;
         };
-        let Ok(end) = change.came else { return };
         self.tried_unasked = Some(id);
         let tried = RunningTrial {
             confirm: id,
@@ -156,13 +180,6 @@ impl Conversation {
         };
         if let Err(why) = self.note_trial(&tried, end).await {
             tracing::warn!(conversation = %self.id, %why, "a question does not show what would change");
-        }
-    }
-
-    /// Nobody is asked about it.
-    pub(crate) fn drop_change(&mut self) {
-        if let Some(ProposedChange { came: Ok(end), .. }) = self.change.take() {
-            self.drop_layers_of(end.changes);
         }
     }
 
@@ -186,8 +203,10 @@ impl Conversation {
                     let tried = Arc::clone(&order.tried);
                     let keeping =
                         tokio::task::spawn_blocking(move || order.keep(&room, conversation));
-                    let kept = keeping.await.map_err(|panic| panic.to_string());
-                    let kept = kept.and_then(|it| it.map_err(|it| it.to_string()));
+                    let kept = keeping
+                        .await
+                        .unwrap_or_else(|panic| Err(ChangeFailure::Unfinished(panic.to_string())));
+                    let kept = kept.map_err(|it| not_kept(&it));
                     if kept.is_ok() {
                         seen.keep(tried.changes);
                     }
@@ -196,11 +215,11 @@ impl Conversation {
                         format!("{reply}\n[aish] a person looked at the difference and {told}")
                     })
                 }
-                None => Err("what was tried is gone".to_owned()),
+                None => Err("[aish] nothing was changed: what was tried is gone".to_owned()),
             };
             let output = match kept {
                 Ok(text) => ToolOutput::from_text(text),
-                Err(why) => ToolOutput::failed(format!("[aish] nothing was changed: {why}")),
+                Err(why) => ToolOutput::failed(why),
             };
             let returned = Box::new(CallReturn {
                 needs,

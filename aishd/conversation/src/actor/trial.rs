@@ -92,6 +92,9 @@ impl Conversation {
             return refused("it is no question of a command that waits");
         };
         if let Some(change) = Self::change_of(confirm) {
+            if digest != confirm.digest {
+                return refused("it is not what was asked about; look at the question again");
+            }
             let confirm = Confirm::clone(confirm);
             self.begin_change(&confirm, change, digest, by);
             return Ok(());
@@ -145,6 +148,9 @@ impl Conversation {
                         ended,
                         changed,
                         difference: String::new(),
+                        difference_lines: 0,
+                        tool: None,
+                        layers: None,
                     })
                 }
                 Err(why) => Err(why),
@@ -170,16 +176,9 @@ impl Conversation {
             by: by.cloned(),
             replies: vec![],
         });
-        let (tools, ground) = (self.tools(), self.file_ground());
-        let name = confirm
-            .call()
-            .map_or_else(String::new, |it| it.tool.to_string());
-        self.io.spawn(async move {
-            let tried = ground.tried(&tools, change, &name, digest);
-            let came = token.run_until_cancelled(tried).await;
-            let came = came.unwrap_or_else(|| Err("it was cancelled".to_owned()));
-            TaskOutcome::Tried(id, Box::new(came))
-        });
+        let work = self.change_work(change, confirm, token);
+        self.io
+            .spawn(async move { TaskOutcome::Tried(id, Box::new(work.await)) });
     }
 
     /// A trial is over: everybody sees what it came to, if somebody is still asked.
@@ -192,7 +191,10 @@ impl Conversation {
         };
         let result = match ended {
             Ok(ended) => self.note_trial(&running, ended).await,
-            Err(why) => Err(RequestError::Untried(why)),
+            Err(why) => {
+                self.withdraw_change(confirm).await;
+                Err(RequestError::Untried(why))
+            }
         };
         for reply in running.replies {
             let _client_left = reply.send(result.clone());
@@ -214,7 +216,7 @@ impl Conversation {
             return Err(RequestError::Untried(why.to_owned()));
         }
         let changes = end.changes;
-        let (tried, mut events) = end.told(running.confirm, running.by.clone());
+        let (tried, mut events, layers) = end.told(running.confirm, running.by.clone());
         let tried = Box::new(tried);
         events.push(Event::CommandTried(tried.clone()));
         let facts: Vec<UncommittedFact> = events
@@ -228,6 +230,9 @@ impl Conversation {
         if let Err(error) = self.commit(&facts, LiveChange::Keep).await {
             self.drop_layers_of(changes);
             return Err(error.into());
+        }
+        if let Some(layers) = layers {
+            layers.hold();
         }
         Ok(tried)
     }
@@ -326,6 +331,7 @@ impl Conversation {
             running.token.cancel();
         }
         self.keep_nothing();
+        self.changes.clear();
         let open = self.services.pending.snapshot();
         for it in &self.state.run_changes {
             self.drop_layers_of(of_run(it.turn));

@@ -8,9 +8,10 @@ use aishd_log::command_result::{CommandResult, WholeOutput};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::event::Event;
 use aishd_log::tool::ContentDigest;
+use aishd_log::tool_name::ToolName;
 use aishd_log::tried::{ChangeSummary, TriedCommand};
 use aishd_platform::clock;
-use aishd_tools::trial::{ChangeFailure, KeepReport, KeptAbout, TrialRoom};
+use aishd_tools::trial::{ChangeFailure, KeepReport, KeptAbout, Trial, TrialRoom};
 use tokio_util::sync::CancellationToken;
 
 use crate::requests::ActorReply;
@@ -101,6 +102,16 @@ impl KeepOrder {
     }
 }
 
+/// Why a change is not real, or not known to be, for the model.
+pub(crate) fn not_kept(failure: &ChangeFailure) -> String {
+    match failure {
+        ChangeFailure::Unfinished(_) => format!("[aish] {failure}"),
+        ChangeFailure::Conflicts(_) | ChangeFailure::Unseen | ChangeFailure::Other(_) => {
+            format!("[aish] nothing was changed: {failure}")
+        }
+    }
+}
+
 /// What there is to be said of a keep besides, in brackets.
 pub(crate) fn kept_remark(kept: &KeepReport) -> String {
     if kept.remark.is_empty() {
@@ -133,21 +144,27 @@ pub(crate) struct TrialEnd {
     pub(crate) changed: ChangeSummary,
     /// What stands beside its question; empty: nothing.
     pub(crate) difference: String,
+    pub(crate) difference_lines: u64,
+    /// The tool whose call it is; none: it is a command.
+    pub(crate) tool: Option<ToolName>,
+    /// Its layers, where they go with it until somebody holds them.
+    pub(crate) layers: Option<Box<Trial>>,
 }
 
 impl TrialEnd {
-    /// As a fact, and the parts of its output that stand before it.
+    /// As a fact, the parts of its output that stand before it, and its layers.
     pub(crate) fn told(
         self,
         confirm: ConfirmId,
         by: Option<AnsweringPerson>,
-    ) -> (TriedCommand, Vec<Event>) {
+    ) -> (TriedCommand, Vec<Event>, Option<Box<Trial>>) {
         let mut events = vec![];
         let ended = self.ended;
         let tried = TriedCommand {
             confirm,
             digest: self.digest,
             command: self.command,
+            tool: self.tool,
             changes: self.changes,
             ending: ended.ending,
             output: ended.output,
@@ -157,9 +174,10 @@ impl TrialEnd {
             cwd: ended.ran_in,
             changed: self.changed,
             difference: self.difference,
+            difference_lines: self.difference_lines,
             network: ended.network,
             by,
         };
-        (tried, events)
+        (tried, events, self.layers)
     }
 }

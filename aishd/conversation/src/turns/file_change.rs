@@ -5,18 +5,20 @@ use std::sync::Arc;
 use aish_proto::id::ConversationId;
 use aishd_files::FileCall;
 use aishd_log::command_result::CommandResult;
+use aishd_log::confirm::Confirm;
 use aishd_log::ending::CommandEnding;
 use aishd_log::tool::ContentDigest;
+use aishd_log::tool_name::ToolName;
 use aishd_platform::clock;
 use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::gate::ApprovedCall;
 use aishd_tools::registry::CallPlace;
-use aishd_tools::trial::{KeptAbout, TrialRoom};
+use aishd_tools::trial::{ChangeFailure, KeptAbout, TrialRoom};
 use aishd_tools::{ToolOutput, ToolRunner, TriedFileChange};
 use aishd_turn::turn::OwedReplies;
 use tokio::time::Instant;
 
-use crate::commands::trial::{TrialEnd, kept_remark};
+use crate::commands::trial::{TrialEnd, kept_remark, not_kept};
 use crate::turns::seen_files::SeenFiles;
 
 /// Lines and bytes of a difference that stand beside its question; there is a command for the rest.
@@ -41,6 +43,12 @@ pub(crate) struct ProposedChange {
     pub(crate) came: Result<TrialEnd, String>,
 }
 
+impl ProposedChange {
+    pub(crate) fn is_of(&self, owed: &OwedReplies, confirm: &Confirm) -> bool {
+        self.call == owed.id() && self.digest == confirm.digest
+    }
+}
+
 /// The same when it has ended, with what waits for it.
 #[derive(Debug)]
 pub(crate) struct TriedFirst {
@@ -57,11 +65,12 @@ impl FileGround {
         self,
         tools: &ToolRunner,
         call: Result<FileCall, String>,
-        name: &str,
+        tool: Option<ToolName>,
         digest: ContentDigest,
     ) -> Result<TrialEnd, String> {
         let begun = Instant::now();
         let call = call?;
+        let name = tool.as_ref().map_or_else(String::new, ToolName::to_string);
         let command = format!("{name} {}", call.path());
         let Self {
             place,
@@ -70,9 +79,14 @@ impl FileGround {
             seen,
         } = self;
         let tried = tools.try_file_change(call, &place, seen.all(), &setting, &room);
-        let (text, proposed, held) = match Box::pin(tried).await? {
+        let (text, proposed, held, trial) = match Box::pin(tried).await? {
             TriedFileChange::Refused(why) => return Err(why),
-            TriedFileChange::Held { text, seen, held } => (text, seen, held),
+            TriedFileChange::Held {
+                text,
+                seen,
+                held,
+                trial,
+            } => (text, seen, held, trial),
         };
         if let Some(proposed) = proposed {
             seen.propose(held.changes, proposed);
@@ -89,6 +103,9 @@ impl FileGround {
             },
             changed: held.summary,
             difference: shown(&held.difference),
+            difference_lines: held.difference.lines().count() as u64,
+            tool,
+            layers: Some(trial),
         })
     }
 }
@@ -102,8 +119,8 @@ pub(crate) async fn make(
     go: &ApprovedCall,
     conversation: ConversationId,
 ) -> ToolOutput {
-    let name = go.tool.name.to_string();
-    let tried = ground.clone().tried(tools, Ok(call), &name, go.digest);
+    let tool = Some(go.tool.name.clone());
+    let tried = ground.clone().tried(tools, Ok(call), tool, go.digest);
     let end = match tried.await {
         Ok(end) => end,
         Err(why) => return ToolOutput::refused(why),
@@ -114,36 +131,34 @@ pub(crate) async fn make(
         paths: end.changed.paths(),
     };
     let (room, changes) = (ground.room.clone(), end.changes);
+    let layers = end.layers;
     let keeping = tokio::task::spawn_blocking(move || {
-        let kept = room.keep_or_drop(changes, &[], clock::now(), &about);
-        kept.map_err(|it| it.to_string())
+        if let Some(layers) = layers {
+            layers.hold();
+        }
+        room.keep_or_drop(changes, &[], clock::now(), &about)
     });
-    let kept = keeping.await.unwrap_or_else(|panic| Err(panic.to_string()));
+    let kept = keeping.await;
+    let kept = kept.unwrap_or_else(|panic| Err(ChangeFailure::Unfinished(panic.to_string())));
     match kept {
         Ok(report) => {
             ground.seen.keep(changes);
             let remark = kept_remark(&report);
             ToolOutput::from_text(format!("{}{remark}", end.ended.output))
         }
-        Err(why) => ToolOutput::failed(format!("[aish] nothing was changed: {why}")),
+        Err(why) => ToolOutput::failed(not_kept(&why)),
     }
 }
 
 /// As much of a difference as stands beside a question.
 fn shown(difference: &str) -> String {
     let mut shown = String::new();
-    let mut lines = difference.lines();
-    for line in lines.by_ref().take(SHOWN_LINES) {
+    for line in difference.lines().take(SHOWN_LINES) {
         if shown.len() + line.len() > SHOWN_BYTES {
-            shown.push_str("(and more)\n");
-            return shown;
+            break;
         }
         shown.push_str(line);
         shown.push('\n');
-    }
-    match lines.count() {
-        0 => {}
-        more => shown.push_str(&format!("(and {more} lines more)\n")),
     }
     shown
 }
@@ -156,8 +171,8 @@ mod tests {
     fn a_long_difference_is_shown_by_its_beginning() {
         assert_eq!("-a\n+b\n", shown("-a\n+b\n"));
         let lines = "+line\n".repeat(SHOWN_LINES + 3);
-        assert!(shown(&lines).ends_with("+line\n(and 3 lines more)\n"));
+        assert_eq!(SHOWN_LINES, shown(&lines).lines().count());
         let wide = format!("+a\n+{}\n", "b".repeat(SHOWN_BYTES));
-        assert_eq!("+a\n(and more)\n", shown(&wide));
+        assert_eq!("+a\n", shown(&wide));
     }
 }

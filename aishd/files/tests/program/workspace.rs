@@ -125,6 +125,7 @@ impl Workspace {
             directory: self.top.clone(),
             home: Some(self.top.clone()),
             roots: vec![],
+            keys: vec![],
             seen: self.seen.borrow().clone(),
         };
         serde_json::to_vec(&request).unwrap()

@@ -63,7 +63,13 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         },
         Event::CommandTried(tried) => AuditFact::CommandTried {
             confirm: tried.confirm,
-            subject: DecisionSubject::named(TOOL, tried.digest),
+            subject: match &tried.tool {
+                Some(tool) => Some(DecisionSubject {
+                    tool: tool.clone(),
+                    digest: tried.digest,
+                }),
+                None => DecisionSubject::named(TOOL, tried.digest),
+            },
             changed: tried.changed.count,
             ok: tried.ending.is_success(),
             network: tried.network.clone(),

@@ -132,7 +132,7 @@ fn reading_within_the_directories_is_not_asked_about() {
     let beyond = ["held", "needs 1", "reads-beyond"];
     check(
         &beyond,
-        "ask: it reads outside of the conversation's directories",
+        "ask: it reads outside of the conversation's directories, or a file that is for keys",
     );
     let always = [&beyond[..], &["always"]].concat();
     check(&always, "allow: always, in this conversation");

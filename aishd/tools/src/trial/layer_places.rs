@@ -46,7 +46,8 @@ fn divide(directory: PathBuf, mounts: &[PathBuf], found: &mut Vec<PathBuf>) {
         kind.is_ok_and(|it| it.is_dir())
     });
     let mut within: Vec<PathBuf> = directories.map(|it| it.path()).collect();
-    within.retain(|it| !mounts.contains(it));
+    // Where we cannot look, what we start cannot write either.
+    within.retain(|it| !mounts.contains(it) && std::fs::read_dir(it).is_ok());
     within.sort();
     for it in within {
         divide(it, mounts, found);
