@@ -180,8 +180,8 @@ events! {
         /// Silence is a no from then on. Null: while nobody is attached, a day of it is.
         expires_at: Option<String>,
     }
-    /// The command of an open confirm was tried (`confirm/try`): it ran in layers over the files, and nothing of it is real
-    /// until somebody answers `keep`. Its newest trial counts.
+    /// The command, or the change of a file, of an open confirm was tried: it was done in layers over the files, and nothing of it
+    /// is real until somebody answers `keep`. A command is tried by `confirm/try`, a change by itself. The newest trial counts.
     CommandTried: "commandTried", true, {
         confirm: ConfirmId,
         /// Names the trial.

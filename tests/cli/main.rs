@@ -22,6 +22,7 @@ mod confirm;
 mod context;
 mod doctor;
 mod exit_codes;
+mod file_changes;
 mod forms;
 mod full_disk;
 mod gateway;

@@ -5,8 +5,10 @@ use std::fs;
 
 use aish_proto::changes::{ChangesParams, Undo};
 use aish_proto::confirm::{Answer, AnswerOutcome, AnswerParams, ConfirmRecord, Decision};
+use aish_proto::conversation::{ConversationDeleteParams, Delete};
 use aish_proto::event::ToolResult;
 use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::turn::{Cancel, TurnParams};
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World};
 use serde_json::{Value, json};
@@ -265,5 +267,85 @@ fn a_change_that_is_allowed_beforehand_can_be_undone_too() {
     scene.client.done::<Undo>(ChangesParams {
         changes: kept.changes,
     });
+    assert_eq!(BEFORE, scene.main());
+}
+
+/// Both are made in layers before anybody could be asked, and neither is a question.
+#[test]
+fn of_two_changes_in_one_message_none_is_asked_about_that_comes_to_nothing() {
+    let Some(scene) = Scene::new("") else { return };
+    let (_, edit) = edit();
+    let other = json!({"file_path": "none.rs", "old_string": "a", "new_string": "b"});
+    scene.upstream.answer_with(move |request| {
+        let messages = request.messages();
+        if messages.last().is_some_and(|(role, _)| role == "tool") {
+            return Said::text("Done.");
+        }
+        let both = [&edit, &other].into_iter().zip(0..);
+        both.fold(Said::stream(), |answer, (arguments, at)| {
+            let (id, arguments) = (format!("call-{at}"), arguments.to_string());
+            answer.then_call(at, &id, "files__edit", &arguments)
+        })
+    });
+    let (conversation, turn) = scene.ask();
+    scene.client.wait_turn(turn);
+    let results = events::<ToolResult>(&scene.client, conversation);
+    let [unread, missing] = &results[..] else {
+        panic!("{results:?}");
+    };
+    assert!(unread.content.contains("has not been read"), "{unread:?}");
+    assert!(missing.content.contains("is not there"), "{missing:?}");
+}
+
+/// Neither where a link leads nor where nothing is real.
+#[test]
+fn nothing_is_written_elsewhere_whatever_is_allowed() {
+    let Some(scene) = Scene::new("[mcp.auto_approve]\n\"files__*\" = true\n") else {
+        return;
+    };
+    let elsewhere = scene.world.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, scene.world.work().join("out")).unwrap();
+    let through = json!({"file_path": "out/new/file", "content": "x"});
+    let unreal = json!({"file_path": "/dev/shm/aish-unreal", "content": "x"});
+    scene.calls(&[("write", through), ("write", unreal)]);
+    let (conversation, turn) = scene.ask();
+    scene.client.wait_turn(turn);
+    let results = events::<ToolResult>(&scene.client, conversation);
+    let [through, unreal] = &results[..] else {
+        panic!("{results:?}");
+    };
+    assert!(
+        through.content.contains("outside of the conversation"),
+        "{through:?}"
+    );
+    assert!(unreal.content.contains("is not real"), "{unreal:?}");
+    assert_eq!(0, fs::read_dir(&elsewhere).unwrap().count());
+    assert!(!std::path::Path::new("/dev/shm/aish-unreal").exists());
+}
+
+/// Whoever cancels the turn leaves no layers behind, and neither does a conversation that is deleted.
+#[test]
+fn what_is_proposed_goes_with_its_turn_and_with_its_conversation() {
+    let Some(scene) = Scene::new("") else { return };
+    scene.calls(&[read(), edit()]);
+    let layers = scene.world.path("state/aish/changes/layers");
+    let gone = || {
+        until("no layers", PATIENCE, || {
+            let left = fs::read_dir(&layers).unwrap().count();
+            (left == 0).then_some(())
+        });
+    };
+    let (conversation, turn) = scene.ask();
+    shown(&scene.client, conversation);
+    scene.client.done::<Cancel>(TurnParams { turn });
+    gone();
+    let (conversation, _) = scene.ask();
+    shown(&scene.client, conversation);
+    scene.client.done::<Delete>(ConversationDeleteParams {
+        id: conversation,
+        confirm_title: "greet everybody".to_owned(),
+    });
+    gone();
     assert_eq!(BEFORE, scene.main());
 }

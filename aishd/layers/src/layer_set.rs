@@ -283,6 +283,13 @@ pub(crate) fn create_new(path: &Path) -> io::Result<File> {
 }
 
 /// A file that is there as a whole or not at all, also after a power cut.
+/// As [`write_synced`], for what needs not be there when the machine has lost its power.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("new");
+    fs::write(&unfinished, bytes)?;
+    fs::rename(&unfinished, path)
+}
+
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("new");
     match fs::remove_file(&unfinished) {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::{Depth, Fingerprint};
-use crate::layer_set::{LayerSet, create_new, next_tick, sync_dir, write_synced};
+use crate::layer_set::{LayerSet, create_new, next_tick, sync_dir, write_whole};
 use crate::node::{NodeKind, Stamp};
 use crate::rel_path::RelPath;
 use crate::upper::{self, UpperEntry};
@@ -43,7 +43,21 @@ impl LayerSet {
     /// To be called once the command has ended and nothing is mounted on the layers. What an earlier step of a run found below
     /// a path stays what its change is compared with.
     pub fn seal(&self) -> io::Result<SealReport> {
+        let report = self.seal_step()?;
+        self.sync_seal()?;
+        Ok(report)
+    }
+
+    /// The same between two steps of a run, without waiting for the disk: what the steps changed is not on it either. Where the
+    /// machine loses its power before [`LayerSet::sync_seal`], a path without a seal is nothing that replaces another.
+    pub fn seal_step(&self) -> io::Result<SealReport> {
         self.seal_over(&HashSet::new())
+    }
+
+    /// Waits until the seal is on the disk.
+    pub fn sync_seal(&self) -> io::Result<()> {
+        File::open(self.seal_path())?.sync_data()?;
+        sync_dir(&self.dir)
     }
 
     /// What is done to these directories up to now was done by us.
@@ -105,10 +119,8 @@ impl LayerSet {
                 file.write_all(b"\n")
             })?;
         }
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_data()?;
+        file.flush()?;
         fs::rename(&unfinished, &path)?;
-        sync_dir(&self.dir)?;
         remove_if_there(&self.earlier_seal_path())?;
         remove_if_there(&self.step_path())?;
         Ok(report)
@@ -123,7 +135,7 @@ impl LayerSet {
             Err(error) => return Err(error),
             Ok(()) => {
                 let begun = next_tick(&self.dir)?;
-                write_synced(&self.step_path(), &serde_json::to_vec(&begun)?)?;
+                write_whole(&self.step_path(), &serde_json::to_vec(&begun)?)?;
             }
         }
         (0..self.layers()).try_for_each(|layer| upper::restore_modes(self, layer))

@@ -24,7 +24,8 @@ impl LayerStore {
                 }
             }
         }
-        set.seal_over(&ours)
-            .map_err(KeepError::io("seal the layers"))
+        let sealed = set.seal_over(&ours);
+        let sealed = sealed.and_then(|report| set.sync_seal().map(|()| report));
+        sealed.map_err(KeepError::io("seal the layers"))
     }
 }

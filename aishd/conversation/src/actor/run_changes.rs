@@ -60,7 +60,7 @@ impl Conversation {
             let changes = of_run(turn);
             let held = room.hold_layers(changes).await;
             let work = move || match order {
-                None => ChangesStep::Looked(held.changes()),
+                None => ChangesStep::Looked(held.settled()),
                 Some(order) => {
                     let of = (conversation, order.number);
                     let kept = held.keep_of_run(&order.only, clock::now(), of);

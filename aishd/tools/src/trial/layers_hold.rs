@@ -75,6 +75,14 @@ impl LayersHold {
         Ok(Some((set, meanwhile)))
     }
 
+    /// What was changed when the run is over, with a seal that is on the disk. `None`: there are no layers.
+    pub fn settled(&self) -> Result<Option<ChangeSummary>, String> {
+        if let Some((set, _)) = self.sealed()? {
+            set.sync_seal().map_err(|it| unread(&it))?;
+        }
+        self.changes()
+    }
+
     /// What was changed so far. `None`: there are no layers.
     pub fn changes(&self) -> Result<Option<ChangeSummary>, String> {
         let Some((set, meanwhile)) = self.sealed()? else {

@@ -92,7 +92,7 @@ impl RunStep {
 
     /// To be called when nothing of the command runs any more.
     pub(crate) fn end(self) -> Result<(), String> {
-        let sealed = self.set.seal();
+        let sealed = self.set.seal_step();
         sealed
             .map(drop)
             .map_err(|it| format!("what it changed cannot be read: {it}"))
