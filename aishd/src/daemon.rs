@@ -430,7 +430,6 @@ fn chores(
     let scratch = directory.ground().scratch.clone();
     chores.spawn(boundary::clear(children.clone(), scratch));
     chores.spawn(trials::recover(directory.clone()));
-    chores.spawn(profiles::find_out(directory.clone()));
     if let Some(every) = watchdog {
         let store = store.clone();
         chores.spawn(service::feed(every, move || {

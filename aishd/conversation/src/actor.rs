@@ -161,6 +161,8 @@ pub(crate) enum TaskOutcome {
     Left(Box<UnsummarizedExchanges>),
     /// The command of a question was tried, or why it was not.
     Tried(ConfirmId, Box<Result<TrialEnd, String>>),
+    /// What the kernel holds is known.
+    FoundOut,
     /// The same of a change of files that nobody is asked about yet.
     TriedFirst(TurnId, Box<TriedFirst>),
     /// What a run changed was looked at, or kept.

@@ -51,14 +51,6 @@ fn egress() -> EgressGround {
     }
 }
 
-/// Finds out by a real child what the kernel holds, before anybody asks.
-pub(super) async fn find_out(directory: ConversationDirectory) {
-    let tools = directory.tools();
-    if let Some(why) = tools.profiles().missing().await {
-        tracing::info!(why, "no program can be held here");
-    }
-}
-
 /// Records them, for ever.
 pub(super) async fn record(directory: ConversationDirectory, mut told: mpsc::Receiver<HeldNews>) {
     while let Some(news) = told.recv().await {

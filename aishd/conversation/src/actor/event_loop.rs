@@ -198,6 +198,7 @@ impl Conversation {
             TaskOutcome::Opinion(turn, opined) => self.opined(turn, *opined).await,
             TaskOutcome::Summed(summed) => self.summed(*summed).await,
             TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
+            TaskOutcome::FoundOut => {}
             TaskOutcome::TriedFirst(turn, tried) => self.tried_first(turn, *tried).await,
             TaskOutcome::Tried(confirm, ended) => self.tried(confirm, *ended).await,
             TaskOutcome::Changes(turn, step) => self.changes_went_on(turn, *step).await,
@@ -222,7 +223,10 @@ impl Conversation {
         let (turn, token) = (active.id, active.token.clone());
         match effect {
             Effect::OpenStream(stream) => match self.load_transcript().await {
-                Ok(()) => self.open_stream_of(stream).await,
+                Ok(()) => {
+                    self.find_out_what_holds();
+                    self.open_stream_of(stream).await;
+                }
                 Err(error) => {
                     self.spawn(turn, stream, async move {
                         failed(stream, RequestFailure::Unreadable(error))

@@ -42,6 +42,19 @@ impl Conversation {
         }
     }
 
+    /// Whether the tools for files can be held here is found out beside the first request.
+    pub(crate) fn find_out_what_holds(&mut self) {
+        let profiles = self.services.tools.profiles();
+        if profiles.known().is_some() || !self.services.policy.borrow().file_tools {
+            return;
+        }
+        let profiles = profiles.clone();
+        self.io.spawn(async move {
+            profiles.probe().await;
+            TaskOutcome::FoundOut
+        });
+    }
+
     /// Makes the next change in layers, where it would be asked about. All is judged again when that has ended.
     pub(crate) fn try_change_first(
         &mut self,
