@@ -35,6 +35,8 @@ fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
         "files__read 1 file_path limit offset",
         "files__list 1 all depth glob limit path sort",
         "files__search 1 after all before context glob head_limit ignore_case literal offset output_mode path pattern type",
+        "files__edit 2 edits file_path new_string old_string replace_all",
+        "files__write 2 content file_path",
     ];
     assert_eq!(expected.to_vec(), offered);
 }
