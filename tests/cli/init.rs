@@ -79,7 +79,17 @@ fn keys(tmux: &Tmux<'_>, keys: &[&str]) {
     drop(tmux.run(&[&["send-keys", "-t", PANE], keys].concat()).ok());
 }
 
+/// Waits until an empty line is there to be typed in: what comes while a shell takes its terminal back may be lost.
+fn at_prompt(tmux: &Tmux<'_>) {
+    until_true("an empty line", || {
+        let screen = tmux.screen(PANE);
+        let last = screen.lines().rfind(|it| !it.trim().is_empty());
+        last.is_some_and(|it| it.trim_end() == "ready>")
+    });
+}
+
 fn propose(tmux: &Tmux<'_>, request: &str) {
+    at_prompt(tmux);
     keys(tmux, &["-l", request]);
     until_true("the request on the line", || {
         told(&tmux.screen(PANE), request) == 1
@@ -130,7 +140,9 @@ fn what_could_run_by_itself_is_no_proposal(upstream: &Upstream, world: &World, t
 fn a_question_is_asked_as_it_is(upstream: &Upstream, world: &World, tmux: &Tmux<'_>) {
     let before = upstream.requests().len();
     upstream.answer(Answer::text("because"));
+    at_prompt(tmux);
     tmux.type_line(PANE, "false");
+    at_prompt(tmux);
     let text = "why; touch evil $(touch evil) `touch evil` \"x\" 'y' \\z %s * && touch evil";
     tmux.type_line(PANE, &format!("#? {text}"));
     let question = upstream.wait_requests(before + 1).question();
@@ -138,7 +150,9 @@ fn a_question_is_asked_as_it_is(upstream: &Upstream, world: &World, tmux: &Tmux<
     assert!(question.contains("ended with status 1"), "{question}");
     until_true("the answer", || told(&tmux.screen(PANE), "because") == 1);
     // Neither an empty line nor another command asks it again.
+    at_prompt(tmux);
     tmux.type_line(PANE, "");
+    at_prompt(tmux);
     tmux.type_line(PANE, "echo last-one");
     until_true("the next command", || {
         tmux.screen(PANE)
@@ -156,6 +170,7 @@ fn what_the_answer_wants_to_run_is_asked_about(
     tmux: &Tmux<'_>,
 ) {
     upstream.answer(Answer::text("I make it.\nCMD: touch allowed"));
+    at_prompt(tmux);
     tmux.type_line(PANE, "#? make allowed");
     until_true("the question", || {
         told(&tmux.screen(PANE), "? c1  CMD  touch allowed") == 1
