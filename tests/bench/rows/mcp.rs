@@ -62,7 +62,8 @@ pub(crate) fn ten_servers(bench: &Bench) -> anyhow::Result<Vec<Row>> {
 fn home(bench: &Bench, servers: usize) -> anyhow::Result<Home> {
     let home = bench.home(&format!("mcp-{servers}"))?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/mcp/stdio_server.py");
-    let mut tables = String::new();
+    // The tools of the servers alone are counted.
+    let mut tables = "[tools]\nfiles = false\n".to_owned();
     for number in 0..servers {
         write!(
             tables,
