@@ -6,6 +6,7 @@ use std::time::Duration;
 use aish_proto::id::TurnId;
 use aishd_model::reply::RequestFailure;
 use aishd_rules::gate::ApprovedCall;
+use aishd_tools::builtin;
 use aishd_turn::turn::{Effect, Step, StreamId, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
@@ -297,13 +298,15 @@ impl Conversation {
         go: ApprovedCall,
         token: CancellationToken,
     ) {
-        let files = self.file_ground();
+        // It reads the store, which no other call needs.
+        let is_for_files = builtin::is_for_files(&go.tool.name);
+        let files = is_for_files.then(|| self.file_ground());
         let tools = self.tools();
         let started = call::StartedCall {
             conversation: self.id,
             head: self.state.last_seq,
             call,
-            place: files.place.clone(),
+            place: self.call_place(),
             files,
             needs: self.services.policy.borrow().needs(&go.tool),
             go,

@@ -32,13 +32,18 @@ impl Conversation {
 
     pub(crate) fn file_ground(&self) -> FileGround {
         FileGround {
-            place: CallPlace {
-                cwd: self.state.cwd.clone(),
-                roots: self.roots(),
-            },
+            place: self.call_place(),
             setting: self.setting_of_turn(),
             room: self.services.trials.clone(),
             seen: self.seen_files.clone(),
+        }
+    }
+
+    /// Where calls of the conversation's tools work.
+    pub(crate) fn call_place(&self) -> CallPlace {
+        CallPlace {
+            cwd: self.state.cwd.clone(),
+            roots: self.roots(),
         }
     }
 

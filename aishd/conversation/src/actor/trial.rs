@@ -192,7 +192,10 @@ impl Conversation {
         let result = match ended {
             Ok(ended) => self.note_trial(&running, ended).await,
             Err(why) => {
-                self.withdraw_change(confirm).await;
+                // One that was cancelled, as by a daemon that stops, says nothing of its question.
+                if !running.token.is_cancelled() {
+                    self.withdraw_change(confirm).await;
+                }
                 Err(RequestError::Untried(why))
             }
         };

@@ -36,8 +36,8 @@ pub(crate) struct StartedCall {
     pub(crate) call: String,
     /// The directories of the conversation.
     pub(crate) place: CallPlace,
-    /// For calls that read and change files.
-    pub(crate) files: FileGround,
+    /// For calls that read and change files; none for others.
+    pub(crate) files: Option<FileGround>,
     pub(crate) go: ApprovedCall,
     pub(crate) tools: ToolRunner,
     pub(crate) store: Store,
@@ -166,6 +166,9 @@ async fn file(call: FileCall, started: &StartedCall) -> ToolOutput {
         conversation,
         ..
     } = started;
+    let Some(files) = files else {
+        return ToolOutput::failed("[aish] tool dispatch failed: internal error".to_owned());
+    };
     match call.access() {
         Access::Read => {
             let (output, seen) = Box::pin(tools.read_files(call, place)).await;

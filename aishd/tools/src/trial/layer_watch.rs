@@ -47,6 +47,8 @@ pub(crate) struct LayerWatch {
     /// As it was when they were last weighed.
     weighed: u64,
     free: u64,
+    /// What could be written when somebody last looked.
+    room: u64,
     at: Instant,
     /// How long the next walk is waited for at least.
     pause: Duration,
@@ -62,7 +64,7 @@ impl LayerWatch {
         most: u64,
     ) -> Result<Self, String> {
         let weighed = weights.0.lock().get(&id).copied().unwrap_or_default();
-        let watch = Self {
+        let mut watch = Self {
             weights: weights.clone(),
             id,
             set: set.clone(),
@@ -70,6 +72,7 @@ impl LayerWatch {
             most: most.max(weighed),
             weighed,
             free: u64::MAX,
+            room: u64::MAX,
             at: Instant::now(),
             pause: LOOK,
         };
@@ -105,11 +108,7 @@ impl LayerWatch {
 
     /// Before the disk could be full.
     fn until_next_look(&self) -> Duration {
-        let Ok(disk) = self.set.disk() else {
-            return LOOK;
-        };
-        let room = disk.free.saturating_sub(reserve(disk.size));
-        Duration::from_millis(room / BYTES_IN_MILLISECOND).clamp(LOOK_AGAIN, LOOK)
+        Duration::from_millis(self.room / BYTES_IN_MILLISECOND).clamp(LOOK_AGAIN, LOOK)
     }
 
     fn look(&mut self) -> Option<String> {
@@ -149,12 +148,13 @@ impl LayerWatch {
     }
 
     /// What is free, and why nothing more may be written, if so.
-    fn disk(&self) -> (u64, Option<String>) {
+    fn disk(&mut self) -> (u64, Option<String>) {
         // A disk that does not tell lets nobody write either.
         let Ok(disk) = self.set.disk() else {
             return (self.free, None);
         };
-        let reserve = reserve(disk.size);
+        let reserve = RESERVE.min(disk.size / RESERVED_PART);
+        self.room = disk.free.saturating_sub(reserve);
         let lack = (disk.free < reserve).then(|| {
             format!(
                 "the disk of aish's state has less than {} left",
@@ -163,11 +163,6 @@ impl LayerWatch {
         });
         (disk.free, lack)
     }
-}
-
-/// Of a disk of this size.
-fn reserve(size: u64) -> u64 {
-    RESERVE.min(size / RESERVED_PART)
 }
 
 fn mebibytes(bytes: u64) -> String {
