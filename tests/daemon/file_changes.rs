@@ -63,6 +63,15 @@ impl Scene {
         });
     }
 
+    /// One in which an edit of a file that was read is asked about.
+    fn proposed() -> Option<(Self, ConversationId, TurnId, ConfirmRecord)> {
+        let scene = Self::new("")?;
+        scene.calls(&[read(), edit()]);
+        let (conversation, turn) = scene.ask();
+        let confirm = shown(&scene.client, conversation);
+        Some((scene, conversation, turn, confirm))
+    }
+
     fn ask(&self) -> (ConversationId, TurnId) {
         let conversation = created(&self.world, &self.client);
         let turn = self.client.ask(conversation, "greet everybody");
@@ -110,10 +119,9 @@ fn last_result(client: &Client, conversation: ConversationId) -> String {
 
 #[test]
 fn a_change_is_shown_first_becomes_real_as_it_was_shown_and_can_be_undone() {
-    let Some(scene) = Scene::new("") else { return };
-    scene.calls(&[read(), edit()]);
-    let (conversation, turn) = scene.ask();
-    let confirm = shown(&scene.client, conversation);
+    let Some((scene, conversation, turn, confirm)) = Scene::proposed() else {
+        return;
+    };
     assert_eq!("it changes files", confirm.request.why);
     let difference = difference(&confirm);
     assert!(
@@ -155,10 +163,9 @@ fn edits_follow_one_another_and_a_new_file_is_written() {
 
 #[test]
 fn a_no_changes_nothing_and_leaves_nothing() {
-    let Some(scene) = Scene::new("") else { return };
-    scene.calls(&[read(), edit()]);
-    let (conversation, turn) = scene.ask();
-    let confirm = shown(&scene.client, conversation);
+    let Some((scene, conversation, turn, confirm)) = Scene::proposed() else {
+        return;
+    };
     scene.client.done::<Answer>(AnswerParams {
         reason: Some("say hello instead".to_owned()),
         ..with(&confirm, Decision::Deny)
@@ -202,10 +209,9 @@ fn a_change_that_comes_to_nothing_asks_nobody() {
 /// Somebody changed the file while the question waited: that is not overwritten.
 #[test]
 fn what_somebody_changed_meanwhile_is_not_overwritten() {
-    let Some(scene) = Scene::new("") else { return };
-    scene.calls(&[read(), edit()]);
-    let (conversation, _turn) = scene.ask();
-    let confirm = shown(&scene.client, conversation);
+    let Some((scene, _, _, confirm)) = Scene::proposed() else {
+        return;
+    };
     scene.world.write("work/main.rs", "mine\n");
     let refused = scene
         .client
@@ -223,10 +229,9 @@ fn what_somebody_changed_meanwhile_is_not_overwritten() {
 
 #[test]
 fn a_question_about_a_change_outlives_its_daemon() {
-    let Some(scene) = Scene::new("") else { return };
-    scene.calls(&[read(), edit()]);
-    let (conversation, turn) = scene.ask();
-    let before = shown(&scene.client, conversation);
+    let Some((scene, conversation, turn, before)) = Scene::proposed() else {
+        return;
+    };
     let Scene {
         upstream: _upstream,
         world,

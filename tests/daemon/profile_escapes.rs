@@ -140,7 +140,6 @@ impl Scene {
         let given = ClientVariables::default();
         let setting = CommandSetting::new(given, base, &cwd, |it| Path::new(it).exists());
         let trial = self.room.begin(&setting, &[]).unwrap();
-        let id = trial.id;
         self.give("state");
         let mut policy = Policy {
             max_result_chars: OUTPUT_BYTES,
@@ -152,8 +151,7 @@ impl Scene {
         let tried = self
             .tools
             .try_command(script, &setting, limits, &never, within);
-        let (CommandResult { ending, output, .. }, _) = tried.await.unwrap();
-        self.room.drop_layers(id);
+        let (CommandResult { ending, output, .. }, ..) = tried.await.unwrap();
         (end(ending == CommandEnding::Exited { code: 0 }), output)
     }
 

@@ -36,6 +36,11 @@ impl Scene {
         let world = World::new();
         let config = upstream.config("test");
         world.write_config(&format!("{config}\n{more}"));
+        Self::of(upstream, world)
+    }
+
+    /// In a world that was made ready.
+    pub(crate) fn of(upstream: Upstream, world: World) -> Self {
         let daemon = world.daemon().spawn();
         Self {
             upstream,

@@ -24,12 +24,7 @@ fn a_command_is_tried_beside_what_is_mounted() {
     disk.mount_below("far");
     fs::create_dir(work.join("src")).unwrap();
     fs::write(work.join("far/there"), "far away\n").unwrap();
-    let daemon = world.daemon().spawn();
-    let scene = Scene {
-        upstream,
-        world,
-        daemon,
-    };
+    let scene = Scene::of(upstream, world);
     let client = scene.world.client();
     let (conversation, _, confirm) = scene.asked(&client, COMMAND);
     let mut follow = client.attach(conversation, ReplayStart::Start);

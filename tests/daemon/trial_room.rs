@@ -103,12 +103,7 @@ fn a_trial_leaves_room_on_the_disk_of_the_state() {
     let Some(_small) = Small::mount(&state, 256 << 20) else {
         return;
     };
-    let daemon = world.daemon().spawn();
-    let scene = Scene {
-        upstream,
-        world,
-        daemon,
-    };
+    let scene = Scene::of(upstream, world);
     let client = scene.world.client();
     // As fast as a disk is that is not in memory: what is written between two looks has to fit into the reserve.
     let fills =

@@ -223,10 +223,7 @@ impl ProfileGround {
         }
         let probe = self.known()?;
         let needed = [&probe.user_namespaces, &probe.seccomp];
-        needed.into_iter().find_map(|it| match it {
-            Mechanism::Missing(why) => Some(why.clone()),
-            Mechanism::Found(_) => None,
-        })
+        needed.into_iter().find_map(Mechanism::missing)
     }
 
     pub fn home(&self) -> Option<&Path> {

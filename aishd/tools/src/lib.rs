@@ -88,6 +88,18 @@ pub struct Toolset {
     pub registry: Arc<ManifestRegistry>,
 }
 
+/// Reads what was changed, once nothing that changes it runs any more.
+async fn read_trial(
+    mut trial: Trial,
+    reading: TrialReading,
+) -> Result<(Box<Trial>, TrialChanges), String> {
+    let read = tokio::task::spawn_blocking(move || {
+        let read = trial.end(reading)?;
+        Ok((Box::new(trial), read))
+    });
+    read.await.unwrap_or_else(|panic| Err(panic.to_string()))
+}
+
 /// Of a change in a directory of the program's own, such as `/dev/shm`.
 const NOWHERE: &str = "nothing would be changed: that directory is not real for this tool. Choose a path in the conversation's directories.";
 
@@ -334,7 +346,7 @@ impl ToolRunner {
         limits: shell::CommandLimits,
         cancel: &CancellationToken,
         (trial, reach): (Trial, NetworkWish),
-    ) -> Result<(CommandResult, ChangeSummary), String> {
+    ) -> Result<(CommandResult, ChangeSummary, Box<Trial>), String> {
         let profiles = self.runner.profiles();
         let within = (&trial, reach);
         let ended = shell::run_tried(profiles, command, setting, limits, cancel, within).await;
@@ -344,14 +356,8 @@ impl ToolRunner {
                 return Err(other.err().unwrap_or_else(|| "it was cancelled".to_owned()));
             }
         };
-        let read = tokio::task::spawn_blocking(move || {
-            let mut trial = trial;
-            let read = trial.end(TrialReading::Files)?;
-            trial.hold();
-            Ok(read.summary)
-        });
-        let read = read.await.unwrap_or_else(|panic| Err(panic.to_string()));
-        Ok((ended, read?))
+        let (trial, read) = read_trial(trial, TrialReading::Files).await?;
+        Ok((ended, read.summary, trial))
     }
 
     /// Does a call of a tool for files that only reads; every failure becomes text. It says what was seen.
@@ -409,13 +415,7 @@ impl ToolRunner {
         if failure.is_some() {
             return Ok(TriedFileChange::Refused(text));
         }
-        let read = tokio::task::spawn_blocking(move || {
-            let mut trial = trial;
-            let held = trial.end(TrialReading::Difference)?;
-            Ok((trial, held))
-        });
-        let read = read.await.unwrap_or_else(|panic| Err(panic.to_string()));
-        let (trial, held) = read?;
+        let (trial, held) = read_trial(trial, TrialReading::Difference).await?;
         if held.summary.count == 0 {
             return Ok(TriedFileChange::Refused(NOWHERE.to_owned()));
         }
@@ -423,7 +423,7 @@ impl ToolRunner {
             text,
             seen,
             held,
-            trial: Box::new(trial),
+            trial,
         })
     }
 

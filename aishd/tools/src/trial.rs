@@ -85,7 +85,6 @@ pub enum TrialReading {
 /// What a trial changed, held in its layers until it is kept or dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrialChanges {
-    pub changes: ChangesId,
     pub summary: ChangeSummary,
     /// Empty where nobody wanted it.
     pub difference: String,
@@ -174,10 +173,7 @@ impl TrialRoom {
         }
         let probe = self.0.profiles.known()?;
         let needed = [&probe.user_namespaces, &probe.overlay, &probe.seccomp];
-        needed.into_iter().find_map(|it| match it {
-            Mechanism::Missing(why) => Some(why.clone()),
-            Mechanism::Found(_) => None,
-        })
+        needed.into_iter().find_map(Mechanism::missing)
     }
 
     /// Ends what the last daemon was doing to files, so that each keep is whole or as before, and says what it did. Of the
@@ -505,7 +501,6 @@ impl Trial {
             let bounds = ReadBounds::default();
             let changes = self.set.changes(&bounds)?;
             Ok(TrialChanges {
-                changes: self.id,
                 summary: summary(&self.set, &changes, sealed.changed_meanwhile),
                 difference: match reading {
                     TrialReading::Files => String::new(),

@@ -76,7 +76,7 @@ impl Conversation {
         let Some(call) = Self::change_of(confirm) else {
             return false;
         };
-        if self.changes.iter().any(|it| it.is_of(owed, confirm)) {
+        if self.changes.iter().any(|it| it.is_of(owed.id(), confirm)) {
             return false;
         }
         let (id, digest, owing) = (owed.id().to_owned(), confirm.digest, owing.to_vec());
@@ -140,7 +140,7 @@ impl Conversation {
                 continue;
             };
             let mut changes = self.changes.iter();
-            let change = changes.find(|it| it.is_of(owed, confirm));
+            let change = changes.find(|it| it.is_of(owed.id(), confirm));
             let failed = change.and_then(|it| it.came.as_ref().err());
             let (Some(content), Some(call)) = (failed, confirm.call()) else {
                 continue;
@@ -178,24 +178,17 @@ impl Conversation {
         let Some(confirm) = asked.filter(|it| self.state.open_confirm(it.id).is_some()) else {
             return;
         };
-        let call = confirm.call().map(|it| it.id.as_str());
-        let (id, digest) = (confirm.id, confirm.digest);
-        let its = self
-            .changes
-            .iter()
-            .position(|it| Some(it.call.as_str()) == call && it.digest == digest);
-        let Some(its) = its else { return };
+        let Some(call) = confirm.call() else { return };
+        let its = self.changes.iter();
+        let mut its = its
+            .enumerate()
+            .filter(|(_, it)| it.is_of(&call.id, confirm));
+        let Some((its, _)) = its.next() else { return };
+        let tried = RunningTrial::new(confirm, self.services.stopping.child_token(), None);
         let Ok(end) = self.changes.swap_remove(its).came else {
             return;
         };
-        self.tried_unasked = Some(id);
-        let tried = RunningTrial {
-            confirm: id,
-            digest,
-            token: self.services.stopping.child_token(),
-            by: None,
-            replies: vec![],
-        };
+        self.tried_unasked = Some(tried.confirm);
         if let Err(why) = self.note_trial(&tried, end).await {
             tracing::warn!(conversation = %self.id, %why, "a question does not show what would change");
         }

@@ -96,7 +96,7 @@ impl Conversation {
                 return refused("it is not what was asked about; look at the question again");
             }
             let confirm = Confirm::clone(confirm);
-            self.begin_change(&confirm, change, digest, by);
+            self.begin_change(&confirm, change, by);
             return Ok(());
         }
         let Some(subject) = confirm.command() else {
@@ -119,13 +119,7 @@ impl Conversation {
         let limits = CommandLimits::of(&self.services.policy.borrow());
         let reach = self.network_for(&command, None);
         let token = self.services.stopping.child_token();
-        self.trial = Some(RunningTrial {
-            confirm: confirm.id,
-            digest: confirm.digest,
-            token: token.clone(),
-            by: by.cloned(),
-            replies: vec![],
-        });
+        self.trial = Some(RunningTrial::new(&confirm, token.clone(), by));
         let (tools, room) = (self.services.tools.clone(), self.services.trials.clone());
         self.io.spawn(async move {
             let made = match tools.misses_for_trials(&room).await {
@@ -138,11 +132,10 @@ impl Conversation {
             };
             let ended = match made {
                 Ok(trial) => {
-                    let changes = trial.id;
                     let within = (trial, reach);
                     let tried = tools.try_command(&command, &setting, limits, &token, within);
-                    tried.await.map(|(ended, changed)| TrialEnd {
-                        changes,
+                    tried.await.map(|(ended, changed, trial)| TrialEnd {
+                        trial,
                         command,
                         digest: confirm.digest,
                         ended,
@@ -150,7 +143,6 @@ impl Conversation {
                         difference: String::new(),
                         difference_lines: 0,
                         tool: None,
-                        layers: None,
                     })
                 }
                 Err(why) => Err(why),
@@ -164,18 +156,10 @@ impl Conversation {
         &mut self,
         confirm: &Confirm,
         change: Result<FileCall, String>,
-        digest: ContentDigest,
         by: Option<&AnsweringPerson>,
     ) {
-        let id = confirm.id;
-        let token = self.services.stopping.child_token();
-        self.trial = Some(RunningTrial {
-            confirm: id,
-            digest,
-            token: token.clone(),
-            by: by.cloned(),
-            replies: vec![],
-        });
+        let (id, token) = (confirm.id, self.services.stopping.child_token());
+        self.trial = Some(RunningTrial::new(confirm, token.clone(), by));
         let work = self.change_work(change, confirm, token);
         self.io
             .spawn(async move { TaskOutcome::Tried(id, Box::new(work.await)) });
@@ -184,9 +168,6 @@ impl Conversation {
     /// A trial is over: everybody sees what it came to, if somebody is still asked.
     pub(crate) async fn tried(&mut self, confirm: ConfirmId, ended: Result<TrialEnd, String>) {
         let Some(running) = self.trial.take_if(|it| it.confirm == confirm) else {
-            if let Ok(ended) = ended {
-                self.drop_layers_of(ended.changes);
-            }
             return;
         };
         let result = match ended {
@@ -214,12 +195,10 @@ impl Conversation {
         let is_asked = asks.is_some_and(|it| it.id == running.confirm && it.digest == end.digest);
         let turn = turn.map(|it| it.id);
         if !is_asked || self.unstored.is_some() {
-            self.drop_layers_of(end.changes);
             let why = "the question was answered meanwhile, and nothing of it is kept";
             return Err(RequestError::Untried(why.to_owned()));
         }
-        let changes = end.changes;
-        let (tried, mut events, layers) = end.told(running.confirm, running.by.clone());
+        let (tried, mut events, trial) = end.told(running.confirm, running.by.clone());
         let tried = Box::new(tried);
         events.push(Event::CommandTried(tried.clone()));
         let facts: Vec<UncommittedFact> = events
@@ -230,13 +209,8 @@ impl Conversation {
                 event,
             })
             .collect();
-        if let Err(error) = self.commit(&facts, LiveChange::Keep).await {
-            self.drop_layers_of(changes);
-            return Err(error.into());
-        }
-        if let Some(layers) = layers {
-            layers.hold();
-        }
+        self.commit(&facts, LiveChange::Keep).await?;
+        trial.hold();
         Ok(tried)
     }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use aish_proto::id::{ChangesId, ConfirmId, ConversationId};
+use aish_proto::id::{ConfirmId, ConversationId};
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::{CommandResult, WholeOutput};
+use aishd_log::confirm::Confirm;
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::event::Event;
 use aishd_log::tool::ContentDigest;
@@ -26,6 +27,22 @@ pub(crate) struct RunningTrial {
     pub(crate) by: Option<AnsweringPerson>,
     /// Who waits for its end.
     pub(crate) replies: Vec<ActorReply<Box<TriedCommand>>>,
+}
+
+impl RunningTrial {
+    pub(crate) fn new(
+        confirm: &Confirm,
+        token: CancellationToken,
+        by: Option<&AnsweringPerson>,
+    ) -> Self {
+        Self {
+            confirm: confirm.id,
+            digest: confirm.digest,
+            token,
+            by: by.cloned(),
+            replies: vec![],
+        }
+    }
 }
 
 /// A person's word that what was tried becomes real.
@@ -137,7 +154,8 @@ fn listed(changed: &ChangeSummary) -> String {
 /// What it came to.
 #[derive(Debug)]
 pub(crate) struct TrialEnd {
-    pub(crate) changes: ChangesId,
+    /// Its layers go with it, until somebody holds them.
+    pub(crate) trial: Box<Trial>,
     pub(crate) command: String,
     pub(crate) digest: ContentDigest,
     pub(crate) ended: CommandResult,
@@ -147,8 +165,6 @@ pub(crate) struct TrialEnd {
     pub(crate) difference_lines: u64,
     /// The tool whose call it is; none: it is a command.
     pub(crate) tool: Option<ToolName>,
-    /// Its layers, where they go with it until somebody holds them.
-    pub(crate) layers: Option<Box<Trial>>,
 }
 
 impl TrialEnd {
@@ -157,7 +173,7 @@ impl TrialEnd {
         self,
         confirm: ConfirmId,
         by: Option<AnsweringPerson>,
-    ) -> (TriedCommand, Vec<Event>, Option<Box<Trial>>) {
+    ) -> (TriedCommand, Vec<Event>, Box<Trial>) {
         let mut events = vec![];
         let ended = self.ended;
         let tried = TriedCommand {
@@ -165,7 +181,7 @@ impl TrialEnd {
             digest: self.digest,
             command: self.command,
             tool: self.tool,
-            changes: self.changes,
+            changes: self.trial.id,
             ending: ended.ending,
             output: ended.output,
             bytes: ended.bytes,
@@ -178,6 +194,6 @@ impl TrialEnd {
             network: ended.network,
             by,
         };
-        (tried, events, self.layers)
+        (tried, events, self.trial)
     }
 }

@@ -44,8 +44,8 @@ pub(crate) struct ProposedChange {
 }
 
 impl ProposedChange {
-    pub(crate) fn is_of(&self, owed: &OwedReplies, confirm: &Confirm) -> bool {
-        self.call == owed.id() && self.digest == confirm.digest
+    pub(crate) fn is_of(&self, call: &str, confirm: &Confirm) -> bool {
+        self.call == call && self.digest == confirm.digest
     }
 }
 
@@ -89,10 +89,10 @@ impl FileGround {
             } => (text, seen, held, trial),
         };
         if let Some(proposed) = proposed {
-            seen.propose(held.changes, proposed);
+            seen.propose(trial.id, proposed);
         }
         Ok(TrialEnd {
-            changes: held.changes,
+            trial,
             command,
             digest,
             ended: CommandResult {
@@ -105,7 +105,6 @@ impl FileGround {
             difference: shown(&held.difference),
             difference_lines: held.difference.lines().count() as u64,
             tool,
-            layers: Some(trial),
         })
     }
 }
@@ -130,12 +129,9 @@ pub(crate) async fn make(
         number: None,
         paths: end.changed.paths(),
     };
-    let (room, changes) = (ground.room.clone(), end.changes);
-    let layers = end.layers;
+    let (room, changes, trial) = (ground.room.clone(), end.trial.id, end.trial);
     let keeping = tokio::task::spawn_blocking(move || {
-        if let Some(layers) = layers {
-            layers.hold();
-        }
+        trial.hold();
         room.keep_or_drop(changes, &[], clock::now(), &about)
     });
     let kept = keeping.await;

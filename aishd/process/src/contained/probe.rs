@@ -29,6 +29,14 @@ impl Mechanism {
     pub fn is_found(&self) -> bool {
         matches!(self, Self::Found(_))
     }
+
+    /// Why it is not there.
+    pub fn missing(&self) -> Option<String> {
+        match self {
+            Self::Missing(why) => Some(why.clone()),
+            Self::Found(_) => None,
+        }
+    }
 }
 
 /// A child with any filter has a 2 there.

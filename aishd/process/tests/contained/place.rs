@@ -52,10 +52,7 @@ pub(crate) fn lacks() -> Option<String> {
     let (children, layers) = (place.children(), place.path("layers"));
     let probed = runtime.block_on(children.probe_containment(&layers));
     let parts = [&probed.user_namespaces, &probed.overlay, &probed.seccomp];
-    parts.into_iter().find_map(|it| match it {
-        Mechanism::Missing(why) => Some(why.clone()),
-        Mechanism::Found(_) => None,
-    })
+    parts.into_iter().find_map(Mechanism::missing)
 }
 
 impl Place {
