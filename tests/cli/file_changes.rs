@@ -37,16 +37,24 @@ fn written(world: &World) -> Option<String> {
     fs::read_to_string(world.work().join("notes.md")).ok()
 }
 
+fn times(rows: &[String], text: &str) -> usize {
+    rows.iter().filter(|it| it.contains(text)).count()
+}
+
 /// What is typed sooner after a question was drawn is no answer.
 const GUARD: Duration = Duration::from_millis(400);
 
-/// Answers the question that stands.
-fn say(screen: &mut Screen, word: &str, then: &str) {
+fn answer(screen: &mut Screen, word: &str) {
     let seen = Instant::now();
     until("the end of the guard", PATIENCE, || {
         (seen.elapsed() >= GUARD).then_some(())
     });
     screen.key(word);
+}
+
+/// Answers the question that stands.
+fn say(screen: &mut Screen, word: &str, then: &str) {
+    answer(screen, word);
     screen.wait_for(then);
 }
 
@@ -59,6 +67,7 @@ fn ask_shows_the_difference_and_a_yes_makes_it_real() {
     let mut screen = Screen::spawn(&world, &built("aishctl"), &line, 100, 30);
     screen.wait_for("+we greet everybody");
     screen.wait_for("[y]es, keep");
+    assert_eq!(1, times(&screen.rows(), "+we greet everybody"));
     assert_eq!(None, written(&world));
     say(&mut screen, "y\r", "Noted.");
     assert_eq!(Some("we greet everybody\n".to_owned()), written(&world));
@@ -73,6 +82,11 @@ fn who_watches_all_questions_is_shown_it_too() {
     let asking = world.ctl_spawn(&["ask", "--no-stdin", "--confirm=ask", "-C", "proj", "do it"]);
     screen.wait_for("+we greet everybody");
     screen.wait_for("[y]es, keep");
+    answer(&mut screen, "t\r");
+    screen.wait_rows("another trial, and the question below it", |rows| {
+        times(rows, "+we greet everybody") >= 2 && times(rows, "[y]es, keep") >= 2
+    });
+    assert_eq!(2, times(&screen.rows(), "+we greet everybody"));
     say(&mut screen, "y\r", "kept");
     drop(asking.wait().ok());
     assert_eq!(Some("we greet everybody\n".to_owned()), written(&world));

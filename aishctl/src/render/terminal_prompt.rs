@@ -162,10 +162,10 @@ impl Prompter {
         text + &self.ask_again()
     }
 
-    /// What was tried of the question that stands: what is to be shown.
+    /// What was tried of the question that stands: what is to be shown, if it is not there yet.
     pub fn tried(&mut self, tried: &CommandTried) -> Option<String> {
         let open = self.open.as_mut();
-        let open = open.filter(|it| it.request.confirm == tried.confirm)?;
+        let open = open.filter(|it| it.request.confirm == tried.confirm && !it.shows(tried))?;
         let rows = question::tried::rows(Some(open.request.number), tried, Colours::None);
         open.tried(CommandTried::clone(tried));
         Some(rows.join("\n") + "\n" + &self.ask_again())
@@ -307,6 +307,11 @@ impl PromptQuestion {
         self.is_being_tried = false;
     }
 
+    fn shows(&self, tried: &CommandTried) -> bool {
+        let shown = self.tried.as_ref();
+        shown.is_some_and(|it| it.changes == tried.changes)
+    }
+
     /// What it would change is not known yet, so that there is nothing to say yes to.
     pub fn waits_for_difference(&self) -> bool {
         self.is_being_tried && self.tried.is_none() && question::is_file_change(&self.request)
@@ -349,7 +354,9 @@ impl PromptQuestion {
         match &self.edited {
             None => match &self.tried {
                 Some(tried) => question::tried::choices(&self.request, tried),
-                None if self.waits_for_difference() => "  what it would change follows ".to_owned(),
+                None if self.waits_for_difference() => {
+                    "  what it would change follows\n".to_owned()
+                }
                 None => question::choices(&self.request),
             },
             Some(_) => question::choices_of_edited(self.question()),

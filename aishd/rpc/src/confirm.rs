@@ -255,6 +255,13 @@ impl ConfirmWatcher {
         for (_, question) in now.iter().filter(|(id, _)| !before.contains_key(id)) {
             self.line(&mut lines, question.conversation, &question.record());
         }
+        for (id, question) in now.iter() {
+            let known = before.get(id).and_then(|it| it.tried.as_ref());
+            let is_new = question.tried.as_ref() != known;
+            if let Some(trial) = question.trial_record().filter(|_| is_new) {
+                self.line(&mut lines, question.conversation, &trial);
+            }
+        }
         if first {
             let all = self.log(None);
             let through = Seq(0);

@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;
-use std::time::Duration;
 
-use aish_proto::confirm::{Answer, AnswerOutcome, AnswerParams, ConfirmParams, Get, Watch};
+use aish_proto::confirm::{Answer, AnswerOutcome, AnswerParams, Watch};
 use aish_proto::conversation::{ConversationParams, StatusOf};
 use aish_proto::event::{CommandTried, ConfirmRequested, ConfirmResolved, Event};
 use aish_proto::id::{ConfirmId, ConversationId};
@@ -19,6 +18,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 use crate::render::bell::{self, BellSupport};
+use crate::render::markdown::Colours;
 use crate::render::notice::Notices;
 use crate::render::question::{self, ArgumentExtent};
 use crate::render::terminal_prompt::{PromptReaction, Prompter};
@@ -54,6 +54,7 @@ pub async fn run(
         only,
         open: VecDeque::new(),
         numbers: BTreeMap::new(),
+        tried: BTreeMap::new(),
         announced: BTreeSet::new(),
         prompter: Prompter::default(),
         asked: None,
@@ -74,6 +75,8 @@ struct ConfirmWatch<'a> {
     open: VecDeque<(ConversationId, ConfirmRequested)>,
     /// What those are called that were told of.
     numbers: BTreeMap<ConfirmId, u32>,
+    /// The newest trials of those that wait.
+    tried: BTreeMap<ConfirmId, CommandTried>,
     /// Those that the daemon told of since it was reached.
     announced: BTreeSet<ConfirmId>,
     prompter: Prompter,
@@ -126,8 +129,24 @@ impl ConfirmWatch<'_> {
                 let request = ConfirmRequested::clone(request);
                 self.open.push_back((conversation, request));
             }
+        } else if let Event::CommandTried(tried) = &envelope.data {
+            self.tried(event, tried)?;
         } else if let Event::ConfirmResolved(resolved) = &envelope.data {
             self.resolved(event, resolved)?;
+        }
+        Ok(())
+    }
+
+    /// What a question is about was tried.
+    fn tried(&mut self, event: &WireEvent, tried: &CommandTried) -> Result<(), Failure> {
+        let number = self.numbers.get(&tried.confirm).copied();
+        if self.form != WatchFormat::Asks {
+            let rows = || question::tried::rows(number, tried, Colours::None).join("\n") + "\n";
+            return self.print(event, rows);
+        }
+        self.tried.insert(tried.confirm, CommandTried::clone(tried));
+        if let Some(text) = self.prompter.tried(tried) {
+            self.put(&text);
         }
         Ok(())
     }
@@ -137,6 +156,7 @@ impl ConfirmWatch<'_> {
         let announced = std::mem::take(&mut self.announced);
         self.numbers.retain(|it, _| announced.contains(it));
         self.open.retain(|(_, it)| announced.contains(&it.confirm));
+        self.tried.retain(|it, _| announced.contains(it));
         if let Some(asked) = self.asked
             && !announced.contains(&asked)
             && self.prompter.settle(asked)
@@ -150,6 +170,7 @@ impl ConfirmWatch<'_> {
 
     fn resolved(&mut self, event: &WireEvent, resolved: &ConfirmResolved) -> Result<(), Failure> {
         self.open.retain(|(_, it)| it.confirm != resolved.confirm);
+        self.tried.remove(&resolved.confirm);
         let Some(number) = self.numbers.remove(&resolved.confirm) else {
             return Ok(());
         };
@@ -197,13 +218,10 @@ impl ConfirmWatch<'_> {
         self.notices
             .print(&format!("in {}:", safe::one_line(&title)));
         self.asked = Some(request.confirm);
-        let (confirm, is_change) = (request.confirm, question::is_file_change(&request));
+        let tried = self.tried.get(&request.confirm).cloned();
         let text = self.prompter.ask(request);
         self.put(&text);
-        if is_change
-            && let Some(tried) = difference_of(link, confirm).await
-            && let Some(text) = self.prompter.tried(&tried)
-        {
+        if let Some(text) = tried.and_then(|it| self.prompter.tried(&it)) {
             self.put(&text);
         }
     }
@@ -259,22 +277,6 @@ impl ConfirmWatch<'_> {
         }
         Ok(())
     }
-}
-
-/// What a change would do. It is made in layers when its question is open, which takes milliseconds; `None`: it is over, or that
-/// takes too long, and `t` at the question makes it once more.
-async fn difference_of(link: &DaemonLink, confirm: ConfirmId) -> Option<CommandTried> {
-    const TIMES: u32 = 100;
-    const PAUSE: Duration = Duration::from_millis(50);
-    for _ in 0..TIMES {
-        let found = link.caller.call::<Get>(ConfirmParams { confirm }).await;
-        let record = found.ok()?;
-        if record.tried.is_some() || record.resolution.is_some() {
-            return record.tried;
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
-    None
 }
 
 /// A question for somebody who reads a pipe, and how it is answered.

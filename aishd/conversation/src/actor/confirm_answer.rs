@@ -517,7 +517,7 @@ impl Conversation {
                 self.services.pending.add(question);
             }
             if let Event::CommandTried(tried) = &record.event {
-                self.note_tried(tried);
+                self.note_tried(tried, (record.seq, record.at));
             }
             if let Event::ConfirmResolved(resolution) = &record.event {
                 noted = true;

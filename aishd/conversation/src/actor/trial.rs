@@ -1,7 +1,7 @@
 //! Trying the command, or the change of files, of an open question: it runs in layers while the question waits, and what it came to is a fact beside
 //! it. Keeping takes the place of running it; any other end of the question drops the layers.
 
-use aish_proto::id::{ChangesId, ConfirmId, TurnId};
+use aish_proto::id::{ChangesId, ConfirmId, Seq, TurnId};
 use aishd_command::change_directory;
 use aishd_command::change_directory::StartingDirectory;
 use aishd_files::FileCall;
@@ -11,6 +11,7 @@ use aishd_log::confirm::{Confirm, Decision, Resolution};
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::run_changes::of_run;
+use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tried::TriedCommand;
 use aishd_tools::shell::CommandLimits;
@@ -227,8 +228,8 @@ impl Conversation {
     }
 
     /// Another trial than the one before counts.
-    pub(crate) fn note_tried(&self, tried: &TriedCommand) {
-        if let Some(before) = self.services.pending.tried(tried) {
+    pub(crate) fn note_tried(&self, tried: &TriedCommand, at: (Seq, Timestamp)) {
+        if let Some(before) = self.services.pending.tried(tried, at) {
             self.drop_layers_of(before.changes);
         }
     }

@@ -32,8 +32,9 @@ pub struct PendingQuestion {
     pub seq: Seq,
     pub requested_at: Timestamp,
     pub confirm: Box<Confirm>,
-    /// The newest trial of its command.
+    /// The newest trial of what it is about, and its place in the log.
     pub tried: Option<Arc<TriedCommand>>,
+    tried_at: Option<(Seq, Timestamp)>,
 }
 
 impl PendingQuestion {
@@ -49,6 +50,7 @@ impl PendingQuestion {
             requested_at: record.at,
             confirm: confirm.clone(),
             tried: None,
+            tried_at: None,
         })
     }
 
@@ -58,8 +60,11 @@ impl PendingQuestion {
         let seq = state.and_then(|it| it.open_confirm(self.confirm.id)?.tried);
         let Some(seq) = seq else { return Ok(self) };
         let record = store.record(self.conversation, seq)?;
-        if let Some(Event::CommandTried(tried)) = record.map(|it| it.event) {
+        if let Some(record) = record
+            && let Event::CommandTried(tried) = record.event
+        {
             self.tried = Some(Arc::new(*tried));
+            self.tried_at = Some((record.seq, record.at));
         }
         Ok(self)
     }
@@ -73,6 +78,18 @@ impl PendingQuestion {
             client: None,
             event: Event::ConfirmRequested(self.confirm.clone()),
         }
+    }
+
+    /// The event that tells of its newest trial.
+    pub fn trial_record(&self) -> Option<Record> {
+        let ((seq, at), tried) = self.tried_at.zip(self.tried.as_deref())?;
+        Some(Record {
+            seq,
+            at,
+            turn: self.turn,
+            client: None,
+            event: Event::CommandTried(Box::new(tried.clone())),
+        })
     }
 
     /// The proposed fact that it is about.
@@ -121,7 +138,11 @@ impl PendingQuestions {
     }
 
     /// Another trial than before counts; the one before.
-    pub(crate) fn tried(&self, tried: &TriedCommand) -> Option<Arc<TriedCommand>> {
+    pub(crate) fn tried(
+        &self,
+        tried: &TriedCommand,
+        at: (Seq, Timestamp),
+    ) -> Option<Arc<TriedCommand>> {
         let mut before = None;
         self.open.send_if_modified(|open| {
             let question = Arc::make_mut(open).get_mut(&tried.confirm);
@@ -130,6 +151,7 @@ impl PendingQuestions {
             };
             let question = Arc::make_mut(question);
             before = question.tried.replace(Arc::new(tried.clone()));
+            question.tried_at = Some(at);
             true
         });
         before
