@@ -166,6 +166,8 @@ pub enum AuditKind {
     ChangesPart,
     /// Somebody wanted what was kept to be taken back, `changes`; `outcome` and `because` say whether it was, and how much.
     ChangesUndone,
+    /// The same of what was taken back, to be done again.
+    ChangesRedone,
     CallStarted,
     CallEnded,
     /// It never began.

@@ -9,7 +9,8 @@ use crate::id::{ChangesId, ConfirmId, ConversationId, TurnId};
 use crate::method::{Empty, methods};
 
 methods! {
-    /// What waits to be kept or dropped, and what was kept and can be undone, the newest first.
+    /// What waits to be kept or dropped, what was kept and can be undone, and what was undone and can be done again, the newest
+    /// first.
     List: "changes/list", Observer, Unordered, Empty => ChangesListResult;
     /// The difference that a trial would make, as text: unified diffs of text files, a line for everything else. The text is
     /// that of the command, so whoever shows it makes it safe. Only while its question waits. Also of a run, between its
@@ -27,6 +28,8 @@ methods! {
     /// Takes back what was kept, all of it or nothing: a file that was changed since is named in the error, and nothing is
     /// touched.
     Undo: "changes/undo", Approver, Unordered, ChangesParams => UndoResult;
+    /// Does again what `changes/undo` took back, all of it or nothing, unless a file is not what the undo left.
+    Redo: "changes/redo", Approver, Unordered, ChangesParams => RedoResult;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +45,9 @@ pub struct ChangesListResult {
     #[serde(default)]
     pub open: Vec<OpenChanges>,
     pub kept: Vec<KeptChanges>,
+    /// What was undone last comes first.
+    #[serde(default)]
+    pub undone: Vec<KeptChanges>,
 }
 
 /// Changes that nobody has kept or dropped yet.
@@ -177,7 +183,7 @@ pub enum PartStage {
     Failed,
 }
 
-/// What was kept, and can be undone for some days.
+/// What was kept, and can be undone for some days; or what was undone, and can be done again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptChanges {
@@ -186,6 +192,9 @@ pub struct KeptChanges {
     /// The conversation of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
+    /// The turn there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
     /// The number of its question there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
@@ -203,6 +212,26 @@ pub struct ChangesDiffResult {
 #[serde(rename_all = "camelCase")]
 pub struct UndoResult {
     pub changes: ChangesId,
+    /// Paths that are as before.
+    #[serde(default)]
+    pub count: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RedoResult {
+    /// What it can be undone by from now on.
+    pub changes: ChangesId,
+    /// Paths that are as they were kept.
+    pub count: u64,
+}
+
+/// What a person did to what was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum UndoAct {
+    Undo,
+    Redo,
 }
 
 /// What a run changed in layers over the files, as a question: a proposal until somebody keeps or drops it.

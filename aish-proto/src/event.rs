@@ -17,7 +17,7 @@ pub use self::part::{
     AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
 };
 use crate::answerer::Answerer;
-use crate::changes::{ChangeSummary, ChangesEnd, PartOfChanges};
+use crate::changes::{ChangeSummary, ChangesEnd, PartOfChanges, UndoAct};
 use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
 use crate::conversation::{Activity, Constraints};
 use crate::envelope::{Envelope, EventData};
@@ -222,6 +222,16 @@ events! {
         turn: TurnId,
         #[serde(flatten)]
         part: PartOfChanges,
+    }
+    /// A person took back what was kept of changes, or did it again.
+    ChangesUndo: "changesUndo", true, {
+        act: UndoAct,
+        /// What was taken back. A redo: what can be undone from now on.
+        changes: ChangesId,
+        /// The files, the first ones of many.
+        paths: Vec<String>,
+        /// Paths that changed.
+        count: u64,
     }
     /// The end of a confirm; each has one.
     ConfirmResolved: "confirmResolved", true, {

@@ -106,6 +106,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         changes::Keep,
         changes::Drop,
         changes::Undo,
+        changes::Redo,
         permission::List,
         permission::Set,
         permission::Revoke,

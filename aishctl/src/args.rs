@@ -114,8 +114,13 @@ pub enum CtlCommand {
         #[command(subcommand)]
         command: Option<ChangesCommand>,
     },
-    /// Take back what was kept of a command that was tried: the newest, or the one that is named
+    /// Take back what was kept of changes: those of the last turn that has any, or the one that is named
     Undo {
+        #[arg(value_name = "ID")]
+        changes: Option<ChangesId>,
+    },
+    /// Do again what was taken back last, or the one that is named
+    Redo {
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,
     },

@@ -31,7 +31,7 @@ const HELP: &str = "a plain line is a question; !COMMAND runs here, and the mode
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
 :now TEXT cancels and asks   :ask TEXT asks what begins with a colon
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
-:norris GOAL   :norris pause   :norris resume   :norris halt   :changes   :undo
+:norris GOAL   :norris pause   :norris resume   :norris halt   :changes   :undo   :redo
 :conv ls   :switch NAME   :model NAME   :route on   :fallback on   :status   :usage   :quit (or Ctrl-D); Ctrl-C cancels
 every other aishctl command too, e.g. :search TEXT
 on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;

@@ -1,5 +1,7 @@
 //! From a parsed command to the module that runs it, for all that make calls and print once.
 
+use aish_proto::changes::UndoAct;
+
 use crate::args::CtlCommand;
 use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
@@ -7,7 +9,7 @@ use crate::commands::prompt_ask::PromptRequest;
 use crate::commands::status::{self, StatusFormat};
 use crate::commands::{
     audit, changes, confirm, context, conversation, export, import, log, mcp, memory, model,
-    norris, permission, queue, resource, result, route, rpc, saved_prompt, tools, usage,
+    norris, permission, queue, resource, result, route, rpc, saved_prompt, tools, undo, usage,
 };
 use crate::dispatch::mcp::McpCommand;
 use crate::dispatch::saved_prompt::SavedPromptCommand;
@@ -33,7 +35,8 @@ impl CommandContext {
             CtlCommand::Norris(args) => norris::run(self, args).await,
             CtlCommand::Confirm { command } => confirm::run(self, command.as_ref()).await,
             CtlCommand::Changes { command } => changes::run(self, command.as_ref()).await,
-            CtlCommand::Undo { changes } => changes::undo(self, *changes).await,
+            CtlCommand::Undo { changes } => undo::run(self, UndoAct::Undo, *changes).await,
+            CtlCommand::Redo { changes } => undo::run(self, UndoAct::Redo, *changes).await,
             CtlCommand::Perm { command } => permission::run(self, command.as_ref()).await,
             CtlCommand::Usage(args) => usage::run(self, args).await,
             CtlCommand::Audit(args) => audit::run(self, args).await,

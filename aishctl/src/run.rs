@@ -171,6 +171,7 @@ impl AskProgram {
             | CtlCommand::Confirm { .. }
             | CtlCommand::Changes { .. }
             | CtlCommand::Undo { .. }
+            | CtlCommand::Redo { .. }
             | CtlCommand::Perm { .. }
             | CtlCommand::Usage(_)
             | CtlCommand::Audit(_)

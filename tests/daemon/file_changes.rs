@@ -18,19 +18,19 @@ use crate::files::{created, world};
 use crate::profiles::is_held;
 use crate::tools::events;
 
-const BEFORE: &str = "fn main() {\n    greet(\"you\");\n}\n";
-const AFTER: &str = "fn main() {\n    greet(\"all\");\n}\n";
+pub(crate) const BEFORE: &str = "fn main() {\n    greet(\"you\");\n}\n";
+pub(crate) const AFTER: &str = "fn main() {\n    greet(\"all\");\n}\n";
 
-struct Scene {
-    upstream: Upstream,
-    world: World,
+pub(crate) struct Scene {
+    pub(crate) upstream: Upstream,
+    pub(crate) world: World,
     daemon: Daemon,
-    client: Client,
+    pub(crate) client: Client,
 }
 
 impl Scene {
     /// `None`, and said why: nothing is held here.
-    fn new(more: &str) -> Option<Self> {
+    pub(crate) fn new(more: &str) -> Option<Self> {
         let upstream = Upstream::start();
         let world = world(&upstream, more);
         world.write("work/main.rs", BEFORE);
@@ -44,8 +44,28 @@ impl Scene {
         })
     }
 
+    /// The daemon is killed, and another one finds what it left.
+    pub(crate) fn restart(self) -> Self {
+        let Self {
+            upstream,
+            world,
+            daemon,
+            client,
+        } = self;
+        drop(client);
+        daemon.kill9();
+        let daemon = world.daemon().spawn();
+        let client = world.client();
+        Self {
+            upstream,
+            world,
+            daemon,
+            client,
+        }
+    }
+
     /// The model makes these calls one after the other, and then says a word.
-    fn calls(&self, calls: &[(&str, Value)]) {
+    pub(crate) fn calls(&self, calls: &[(&str, Value)]) {
         let calls: Vec<(String, String)> = calls
             .iter()
             .map(|(tool, arguments)| (format!("files__{tool}"), arguments.to_string()))
@@ -64,7 +84,7 @@ impl Scene {
     }
 
     /// One in which an edit of a file that was read is asked about.
-    fn proposed() -> Option<(Self, ConversationId, TurnId, ConfirmRecord)> {
+    pub(crate) fn proposed() -> Option<(Self, ConversationId, TurnId, ConfirmRecord)> {
         let scene = Self::new("")?;
         scene.calls(&[read(), edit()]);
         let (conversation, turn) = scene.ask();
@@ -72,28 +92,28 @@ impl Scene {
         Some((scene, conversation, turn, confirm))
     }
 
-    fn ask(&self) -> (ConversationId, TurnId) {
+    pub(crate) fn ask(&self) -> (ConversationId, TurnId) {
         let conversation = created(&self.world, &self.client);
         let turn = self.client.ask(conversation, "greet everybody");
         (conversation, turn)
     }
 
-    fn main(&self) -> String {
+    pub(crate) fn main(&self) -> String {
         fs::read_to_string(self.world.work().join("main.rs")).unwrap()
     }
 }
 
-fn read() -> (&'static str, Value) {
+pub(crate) fn read() -> (&'static str, Value) {
     ("read", json!({"file_path": "main.rs"}))
 }
 
-fn edit() -> (&'static str, Value) {
+pub(crate) fn edit() -> (&'static str, Value) {
     let edit = json!({"file_path": "main.rs", "old_string": "\"you\"", "new_string": "\"all\""});
     ("edit", edit)
 }
 
 /// The question, once it shows what would change.
-fn shown(client: &Client, conversation: ConversationId) -> ConfirmRecord {
+pub(crate) fn shown(client: &Client, conversation: ConversationId) -> ConfirmRecord {
     until("a question with a difference", PATIENCE, || {
         let confirm = pending(client, conversation);
         confirm.tried.is_some().then_some(confirm)
@@ -104,7 +124,7 @@ fn difference(confirm: &ConfirmRecord) -> String {
     confirm.tried.as_ref().unwrap().difference.clone().unwrap()
 }
 
-fn keep(client: &Client, confirm: &ConfirmRecord) {
+pub(crate) fn keep(client: &Client, confirm: &ConfirmRecord) {
     let answered = client.done::<Answer>(AnswerParams {
         changes: confirm.tried.as_ref().map(|it| it.changes),
         ..with(confirm, Decision::Keep)
@@ -232,22 +252,12 @@ fn a_question_about_a_change_outlives_its_daemon() {
     let Some((scene, conversation, turn, before)) = Scene::proposed() else {
         return;
     };
-    let Scene {
-        upstream: _upstream,
-        world,
-        daemon,
-        client,
-    } = scene;
-    drop(client);
-    daemon.kill9();
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    let confirm = shown(&client, conversation);
+    let scene = scene.restart();
+    let confirm = shown(&scene.client, conversation);
     assert_eq!(difference(&before), difference(&confirm));
-    keep(&client, &confirm);
-    client.wait_turn(turn);
-    let now = fs::read_to_string(world.work().join("main.rs")).unwrap();
-    assert_eq!(AFTER, now);
+    keep(&scene.client, &confirm);
+    scene.client.wait_turn(turn);
+    assert_eq!(AFTER, scene.main());
 }
 
 /// Where nobody has to be asked, it is real at once, and in the list of what can be taken back.
@@ -269,6 +279,7 @@ fn a_change_that_is_allowed_beforehand_can_be_undone_too() {
     let [kept] = &kept[..] else {
         panic!("{kept:?}");
     };
+    assert_eq!(Some(turn), kept.turn);
     scene.client.done::<Undo>(ChangesParams {
         changes: kept.changes,
     });

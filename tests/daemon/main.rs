@@ -103,6 +103,7 @@ mod trial_told;
 mod trust;
 mod turns;
 mod unanswered;
+mod undo;
 mod usage;
 mod used;
 mod wall;

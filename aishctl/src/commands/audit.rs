@@ -177,6 +177,7 @@ fn what(kind: AuditKind) -> &'static str {
         AuditKind::CommandTried => "tried",
         AuditKind::ChangesSettled | AuditKind::ChangesPart => "changes",
         AuditKind::ChangesUndone => "undo",
+        AuditKind::ChangesRedone => "redo",
         AuditKind::CallStarted => "started",
         AuditKind::CallEnded => "ended",
         AuditKind::CallRefused => "refused",

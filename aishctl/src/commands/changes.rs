@@ -1,10 +1,10 @@
-//! `changes` and `undo`: what commands and runs changed in layers over the files, looked at, kept or dropped from any terminal; and
+//! `changes`: what commands and runs changed in layers over the files, looked at, kept or dropped from any terminal; and
 //! what was kept.
 
 use aish_proto::changes::{
     ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams, ChangesShowParams,
     ChangesShowResult, Diff, Drop, Keep, KeptChanges, List, OpenChanges, OpenChangesStage, PartAct,
-    PartOfChanges, Show, Undo,
+    PartOfChanges, Show,
 };
 use aish_proto::id::{ChangesId, ConversationId};
 use aish_proto::method::Empty;
@@ -102,12 +102,13 @@ async fn list(context: &CommandContext) -> PrintResult {
     if let Some(id) = here(context).await? {
         result.open.retain(|it| it.conversation == id);
         result.kept.retain(|it| it.conversation == Some(id));
+        result.undone.retain(|it| it.conversation == Some(id));
     }
     context.print(&result, || listed(&result))
 }
 
 /// The conversation that was named, if one was.
-async fn here(context: &CommandContext) -> Result<Option<ConversationId>, Failure> {
+pub async fn here(context: &CommandContext) -> Result<Option<ConversationId>, Failure> {
     Ok(match context.name(None) {
         Some(name) => {
             let found = conversation_choice::by_name(&context.caller, name).await?;
@@ -129,6 +130,16 @@ fn listed(result: &ChangesListResult) -> String {
         }
         let rows: Vec<Vec<String>> = result.kept.iter().map(row).collect();
         text.push_str(&table::columns(&["id", "kept", "question", "files"], &rows));
+    }
+    if !result.undone.is_empty() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let rows: Vec<Vec<String>> = result.undone.iter().map(row).collect();
+        text.push_str(&table::columns(
+            &["id", "undone, was kept", "question", "files"],
+            &rows,
+        ));
     }
     if text.is_empty() {
         "nothing waits, and nothing was kept that could be undone\n".to_owned()
@@ -341,25 +352,6 @@ async fn find(context: &CommandContext, name: &str) -> Result<OpenChanges, Failu
             Err(Failure::new(Exit::UNKNOWN, message).hint("aishctl changes"))
         }
     }
-}
-
-/// `undo`: the newest, or the one that is named.
-pub async fn undo(context: &CommandContext, id: Option<ChangesId>) -> PrintResult {
-    let changes = match id {
-        Some(id) => id,
-        None => {
-            let kept = context.call::<List>(Empty {}).await?.kept;
-            let newest = kept.first().ok_or_else(|| {
-                Failure::new(Exit::UNKNOWN, "nothing was kept that could be undone")
-            })?;
-            newest.changes
-        }
-    };
-    let params = ChangesParams { changes };
-    let result = context.caller.call_within::<Undo>(params, None).await?;
-    context.print(&result, || {
-        format!("undone: the files are as they were before {changes} was kept\n")
-    })
 }
 
 /// What waits in this conversation, in one line each.

@@ -36,4 +36,5 @@ pub mod shell;
 pub mod status;
 pub mod store;
 pub mod tools;
+pub mod undo;
 pub mod usage;

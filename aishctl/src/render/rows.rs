@@ -175,6 +175,9 @@ impl ConversationRows {
             Event::ChangesPart(part) => {
                 rows.extend(question::changes::part(&part.part).map(SafeRow::Text));
             }
+            Event::ChangesUndo(undo) => {
+                rows.push(SafeRow::Text(question::changes::undo(undo)));
+            }
             Event::TextDelta(_)
             | Event::AssistantMessage(_)
             | Event::TurnFinished(_)

@@ -8,6 +8,7 @@ use aishd_log::access::Access;
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::budget::BudgetLimits;
 use aishd_log::call_list::CallList;
+use aishd_log::changes_undo::ChangesUndo;
 use aishd_log::confirm::{Confirm, Decision, OnConfirm, Resolution};
 use aishd_log::constraints::Constraints;
 use aishd_log::environment::ClientVariables;
@@ -182,6 +183,7 @@ pub enum ConversationChange {
     ResourceUnpinned(PinnedEntry),
     Constraints(Constraints),
     Budget(BudgetLimits),
+    Undo(Box<ChangesUndo>),
 }
 
 /// What a person does to a provider's level.

@@ -18,17 +18,23 @@ pub(crate) type At<'a> = (std::os::fd::BorrowedFd<'a>, &'a [u8]);
 
 /// Copies what stands at `from` to `to`, where nothing is yet. The data is not synced.
 pub(crate) fn copy_tree(from: At<'_>, to: At<'_>) -> io::Result<()> {
-    Copier::default().copy(from, to, 0)
+    Copier::default().copy(from, to)
 }
 
+/// Copies several, and what are names of one file stay that.
 #[derive(Default)]
-struct Copier {
+pub(crate) struct Copier {
     /// Files with several names, by where they were: an open descriptor would be one too many for each.
     linked: HashMap<(u64, u64), (std::os::fd::OwnedFd, Vec<u8>)>,
 }
 
 impl Copier {
-    fn copy(&mut self, from: At<'_>, to: At<'_>, depth: usize) -> io::Result<()> {
+    /// As [`copy_tree`].
+    pub(crate) fn copy(&mut self, from: At<'_>, to: At<'_>) -> io::Result<()> {
+        self.copy_at(from, to, 0)
+    }
+
+    fn copy_at(&mut self, from: At<'_>, to: At<'_>, depth: usize) -> io::Result<()> {
         let meta = node::meta_at(from.0, from.1)?.ok_or(io::ErrorKind::NotFound)?;
         if meta.is(NodeKind::File)
             && meta.links > 1
@@ -70,7 +76,7 @@ impl Copier {
         rustix::fs::mkdirat(to.0, to.1, Mode::from_raw_mode(0o700))?;
         let (source, target) = (node::open_dir(from.0, from.1)?, node::open_dir(to.0, to.1)?);
         for name in node::names(&source)? {
-            self.copy((source.as_fd(), &name), (target.as_fd(), &name), depth + 1)?;
+            self.copy_at((source.as_fd(), &name), (target.as_fd(), &name), depth + 1)?;
         }
         Ok(())
     }

@@ -83,6 +83,18 @@ impl Fingerprint {
         untouched || (self.hash.is_some() && self.hash == now.hash)
     }
 
+    /// It is what a keep or an undo left, or what another of them put back in its place: that sets the time of change, and a copy is
+    /// another file. Whoever sets the time of a large file back on purpose is not noticed.
+    pub(crate) fn is_as_left(&self, now: &Self) -> bool {
+        if self.meta.is(NodeKind::Directory) || self.hash.is_some() {
+            return self.is_unchanged(now);
+        }
+        self.meta.kind == now.meta.kind
+            && self.meta.same_access(&now.meta)
+            && self.meta.modified == now.meta.modified
+            && self.meta.size == now.meta.size
+    }
+
     /// It is what was looked at, renamed by us since: a rename alone sets the time of change.
     pub(crate) fn is_moved(&self, now: &NodeMeta) -> bool {
         self.same_place(now)

@@ -8,7 +8,9 @@
 //! | `kept.json` | all is done |
 //! | `undo.json` | an undo is being done, with these steps |
 //! | `undo-back` | and is being taken back |
-//! | `undone` | it is done; the rest can go |
+//! | `taken.json` | the undo has come to its end: what it left at the paths |
+//! | `undone` | it is done; what was taken back waits for a redo |
+//! | `settled` | and nothing of it lies in a real directory |
 
 use std::fs;
 use std::io;
@@ -54,6 +56,9 @@ pub(crate) struct KeepJournal {
     pub(crate) undo_cap_bytes: Option<u64>,
     /// Modes of files in the layer that were widened for a moment.
     pub(crate) modes: Vec<(usize, RelPath, u32)>,
+    /// The keep that was undone, and of which this is the redo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) redoes: Option<String>,
 }
 
 /// Where a layer and its real directory are.
@@ -62,7 +67,8 @@ pub(crate) struct LayerPlace {
     lower: Escaped,
     lower_dev: u64,
     lower_ino: u64,
-    upper: Escaped,
+    /// `None` for a redo, which needs no layer.
+    upper: Option<Escaped>,
     /// Renames reach from the state to the real directory.
     pub(crate) same_mount: bool,
 }
@@ -77,6 +83,12 @@ pub(crate) struct KeptRecord {
     pub(crate) parents: Vec<Option<Stamp>>,
     /// What was there is gone: it was more than the cap.
     pub(crate) undo_dropped: bool,
+}
+
+/// Written when all is taken back: what is at the path of each step since.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct TakenRecord {
+    pub(crate) left: Vec<Option<Fingerprint>>,
 }
 
 /// How far it has come.
@@ -108,6 +120,7 @@ impl KeepJournal {
             undo_bytes: 0,
             undo_cap_bytes: None,
             modes: Vec::new(),
+            redoes: None,
         }
     }
 
@@ -155,8 +168,16 @@ impl LayerPlace {
             lower_dev: layer.lower_dev,
             lower_ino: layer.lower_ino,
             same_mount: mount_of(&upper)? == mount_of(&layer.lower())?,
-            upper: Escaped(upper.as_os_str().as_bytes().to_vec()),
+            upper: Some(Escaped(upper.as_os_str().as_bytes().to_vec())),
         })
+    }
+
+    /// The same real directory, without its layer.
+    pub(crate) fn without_layer(&self) -> Self {
+        Self {
+            upper: None,
+            ..self.clone()
+        }
     }
 
     /// The real directory, if it is still the one that the layer was over.
@@ -174,8 +195,9 @@ impl LayerPlace {
 
     fn site(&self, dir: &Path, number: usize, in_state: bool) -> io::Result<StepSite> {
         let lower = self.open()?;
-        let upper = match Tree::open(&path_of(&self.upper)) {
-            Ok(upper) => Some(upper),
+        let upper = self.upper.as_ref().map(|it| Tree::open(&path_of(it)));
+        let upper = match upper.transpose() {
+            Ok(upper) => upper,
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };

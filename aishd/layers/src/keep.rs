@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use aishd_platform::failpoint;
 use rustix::fs::{AtFlags, FlockOperation};
 
-use crate::copy::{copy_tree, sync_all};
+use crate::copy::{Copier, sync_all};
 use crate::fingerprint::{Depth, Fingerprint};
 use crate::journal::{self, KeepConflicts, KeepJournal, KeptRecord, LayerPlace};
 use crate::layer_set::{LayerSet, LayerSetError, LayerStore, make_dirs, sync_dir};
@@ -18,7 +18,7 @@ use crate::node::{self, NodeKind, Stamp};
 use crate::plan::{Conflict, KeepPlan};
 use crate::ready;
 use crate::rel_path::RelPath;
-use crate::remove::{remove_at, remove_at_once, remove_tree};
+use crate::remove::{hide, remove_at, remove_at_once, remove_tree};
 use crate::step::{ConflictReason, Ended, KeepStep, Source, StepAct, StepSite, stash_name};
 use crate::tree;
 use crate::xattr;
@@ -147,17 +147,9 @@ impl LayerStore {
             BeyondCap::PayForUndo => None,
         };
         journal.modes = ready::widened(&plan.steps, &plan.make);
-        let sites = match begin(&dir, &mut journal, plan) {
-            Ok(sites) => sites,
-            Err(source) => {
-                abandon(&dir, &journal).map_err(KeepError::io("remove what was made ready"))?;
-                return Err(KeepError::WentBack {
-                    left: Vec::new(),
-                    source,
-                });
-            }
-        };
-        let applied = apply(&dir, &journal, &sites).map_err(KeepError::io("keep the changes"))?;
+        let (sites, applied) = begin_and_apply(&dir, &mut journal, |journal, sites| {
+            ready::make_ready(journal, &plan.make, sites)
+        })?;
         report(plan, &journal, &sites, applied)
     }
 
@@ -217,7 +209,32 @@ fn report(
     }
 }
 
-fn begin(dir: &Path, journal: &mut KeepJournal, plan: &KeepPlan) -> io::Result<Vec<StepSite>> {
+/// Does the steps once what they move is made ready; where that fails, nothing was begun.
+pub(crate) fn begin_and_apply(
+    dir: &Path,
+    journal: &mut KeepJournal,
+    make_ready: impl FnOnce(&mut KeepJournal, &[StepSite]) -> io::Result<()>,
+) -> Result<(Vec<StepSite>, Applied), KeepError> {
+    match begin(dir, journal, make_ready) {
+        Ok(sites) => {
+            let applied = apply(dir, journal, &sites).map_err(KeepError::io("keep the changes"))?;
+            Ok((sites, applied))
+        }
+        Err(source) => {
+            abandon(dir, journal).map_err(KeepError::io("remove what was made ready"))?;
+            Err(KeepError::WentBack {
+                left: Vec::new(),
+                source,
+            })
+        }
+    }
+}
+
+fn begin(
+    dir: &Path,
+    journal: &mut KeepJournal,
+    make_ready: impl FnOnce(&mut KeepJournal, &[StepSite]) -> io::Result<()>,
+) -> io::Result<Vec<StepSite>> {
     make_dirs(dir)?;
     failpoint::pass("layers.step");
     let leaves_traces =
@@ -229,7 +246,7 @@ fn begin(dir: &Path, journal: &mut KeepJournal, plan: &KeepPlan) -> io::Result<V
     journal.parents = parents(journal)?;
     let sites = journal.sites(dir)?;
     failpoint::pass("layers.step");
-    ready::make_ready(journal, &plan.make, &sites)?;
+    make_ready(journal, &sites)?;
     failpoint::pass("layers.step");
     journal::write_json(&dir.join("steps.json"), journal)?;
     sync_dir(dir.parent().unwrap_or(dir))?;
@@ -338,7 +355,7 @@ fn finish(
         .undo_cap_bytes
         .is_some_and(|cap| journal.undo_bytes > cap);
     if !undo_dropped {
-        stow(dir, journal, sites)?;
+        stow(dir, journal, sites, stash_name)?;
     }
     let mut record = KeptRecord {
         after: Vec::with_capacity(journal.steps.len()),
@@ -365,7 +382,8 @@ fn finish(
     tidy(dir, journal, sites, &record)
 }
 
-/// What is kept leaves the layer, so that it can be read or mounted again. Can be done again after a kill.
+/// What is kept leaves the layer, so that it can be read or mounted again, or the undo that it redoes. Can be done again after
+/// a kill.
 pub(crate) fn tidy(
     dir: &Path,
     journal: &KeepJournal,
@@ -389,6 +407,9 @@ pub(crate) fn tidy(
         }
     }
     journal.remove_workshops(dir)?;
+    if let Some(undone) = &journal.redoes {
+        hide(&dir.with_file_name(undone))?;
+    }
     fs::File::create(dir.join("tidied")).map(drop)
 }
 
@@ -422,8 +443,13 @@ fn tidy_step(step: &KeepStep, dir: std::os::fd::BorrowedFd<'_>, name: &[u8]) -> 
     }
 }
 
-/// From a workshop in a real directory, what was there before is copied to the state.
-fn stow(dir: &Path, journal: &KeepJournal, sites: &[StepSite]) -> io::Result<()> {
+/// From a workshop in a real directory, what a step left there under this name is copied to the state.
+pub(crate) fn stow(
+    dir: &Path,
+    journal: &KeepJournal,
+    sites: &[StepSite],
+    name_of: impl Fn(usize) -> String,
+) -> io::Result<()> {
     for (layer, place) in journal.places.iter().enumerate() {
         if place.same_mount {
             continue;
@@ -435,13 +461,14 @@ fn stow(dir: &Path, journal: &KeepJournal, sites: &[StepSite]) -> io::Result<()>
             rustix::fs::CWD,
             std::os::unix::ffi::OsStrExt::as_bytes(stow.as_os_str()),
         )?;
+        let mut copier = Copier::default();
         for number in
             (0..journal.steps.len()).filter(|number| journal.steps[*number].layer == layer)
         {
-            let name = stash_name(number);
+            let name = name_of(number);
             let shop = (sites[layer].workshop.as_fd(), name.as_bytes());
             if node::meta_at(shop.0, shop.1)?.is_some() {
-                copy_tree(shop, (stow.as_fd(), name.as_bytes()))?;
+                copier.copy(shop, (stow.as_fd(), name.as_bytes()))?;
             }
         }
         sync_all(&stow)?;

@@ -18,6 +18,7 @@ mod node;
 mod plan;
 mod ready;
 mod recover;
+mod redo;
 mod rel_path;
 mod remove;
 mod seal;

@@ -101,8 +101,9 @@ fn recover_one(dir: &Path, id: &str) -> io::Result<Option<Recovered>> {
             }
             Some(Recovered::StillKept(id))
         }
+        Some(KeepPhase::Undone) if undo::is_settled(dir) => None,
         Some(KeepPhase::Undone) => {
-            undo::clear(dir, &KeepJournal::read(&dir.join("undo.json"))?)?;
+            undo::settle(dir, &KeepJournal::read(&dir.join("undo.json"))?)?;
             Some(Recovered::Undone(id))
         }
     })

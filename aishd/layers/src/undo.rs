@@ -5,21 +5,25 @@ use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use aishd_platform::failpoint;
 
 use crate::copy::{copy_tree, set_modified};
 use crate::fingerprint::{Depth, Fingerprint};
-use crate::journal::{self, KeepJournal, KeepPhase, KeptRecord};
+use crate::journal::{self, KeepJournal, KeepPhase, KeptRecord, TakenRecord};
+use crate::keep;
 use crate::layer_set::{LayerSetError, LayerStore, ids_in};
 use crate::node::{self, Stamp};
 use crate::plan::Conflict;
 use crate::rel_path::RelPath;
 use crate::remove::{hide, remove_at_once, remove_hidden};
-use crate::step::{ConflictReason, Ended, KeepStep, Source, StepAct, StepSite, stash_name};
-use crate::tree;
+use crate::step::{
+    ConflictReason, Ended, KeepStep, Source, StepAct, StepSite, source_name, stash_name,
+};
+use crate::tree::{self, Tree};
 
-/// A keep that may be undone.
+/// A keep that may be undone, or that was and may be done again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoEntry {
     pub id: String,
@@ -28,6 +32,8 @@ pub struct UndoEntry {
     pub undo_bytes: u64,
     /// What was there is gone: it was more than the cap.
     pub dropped: bool,
+    /// What was taken back waits for a redo.
+    pub undone_at_ms: Option<i64>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -66,8 +72,8 @@ pub(crate) enum TakenBack {
 }
 
 impl LayerStore {
-    /// Takes a keep back, whole or not at all, and says how many paths that were. Afterwards it is gone; the bytes that were
-    /// taken back leave the disk with the next [`LayerStore::sweep`].
+    /// Takes a keep back, whole or not at all, and says how many paths that were. What was taken back waits for a redo, unless
+    /// it is more than the cap that the keep had; then it leaves the disk with the next [`LayerStore::sweep`].
     pub fn undo(&self, undo_id: &str) -> Result<u64, UndoError> {
         let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
         let dir = self.undo_dir(undo_id)?;
@@ -94,7 +100,7 @@ impl LayerStore {
         let sites = journal
             .sites(&dir)
             .map_err(UndoError::io("reach the real directories"))?;
-        let conflicts = changed_since(&journal, &kept, &sites)
+        let conflicts = changed_since(&mut journal, &kept, &sites)
             .map_err(UndoError::io("look at what was kept"))?;
         if !conflicts.is_empty() {
             journal
@@ -120,25 +126,40 @@ impl LayerStore {
         Ok(())
     }
 
-    /// All keeps that are finished, sorted by id.
+    /// All keeps and undos that are finished, sorted by id.
     pub fn undo_entries(&self) -> Result<Vec<UndoEntry>, UndoError> {
         let list = || -> io::Result<Vec<UndoEntry>> {
             let mut entries = Vec::new();
             for id in ids_in(&self.root.join("undo"))? {
                 let dir = self.root.join("undo").join(&id);
-                if KeepPhase::of(&dir) == Some(KeepPhase::Kept) {
-                    let (journal, kept) = read_kept(&dir)?;
-                    entries.push(UndoEntry {
-                        id,
-                        kept_at_ms: journal.kept_at_ms,
-                        undo_bytes: journal.undo_bytes,
-                        dropped: kept.undo_dropped,
-                    });
-                }
+                let undone_at_ms = match KeepPhase::of(&dir) {
+                    Some(KeepPhase::Kept) => None,
+                    Some(KeepPhase::Undone) if is_settled(&dir) => Some(undone_at(&dir)?),
+                    _ => continue,
+                };
+                let (journal, kept) = read_kept(&dir)?;
+                entries.push(UndoEntry {
+                    id,
+                    kept_at_ms: journal.kept_at_ms,
+                    undo_bytes: journal.undo_bytes,
+                    dropped: kept.undo_dropped,
+                    undone_at_ms,
+                });
             }
             Ok(entries)
         };
         list().map_err(UndoError::io("list what was kept"))
+    }
+
+    /// What an undo took back is not wanted any more.
+    pub fn forget_undone(&self, id: &str) -> Result<(), UndoError> {
+        let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
+        let dir = self.undo_dir(id)?;
+        if KeepPhase::of(&dir) != Some(KeepPhase::Undone) {
+            return Err(UndoError::Missing(id.to_owned()));
+        }
+        let hidden = hide(&dir).map(drop);
+        hidden.map_err(UndoError::io("remove what was taken back"))
     }
 
     /// Forgets keeps from before this time, and says which. What is not finished stays.
@@ -157,10 +178,21 @@ impl LayerStore {
 }
 
 /// Those that the undo touches, each once.
-fn paths(journal: &KeepJournal) -> u64 {
+pub(crate) fn paths(journal: &KeepJournal) -> u64 {
     let steps = journal.steps.iter().filter(|it| !is_nothing(it));
     let paths: BTreeSet<_> = steps.map(|it| (it.layer, &it.path)).collect();
     paths.len() as u64
+}
+
+/// The mark is written once.
+fn undone_at(dir: &Path) -> io::Result<i64> {
+    let modified = fs::metadata(dir.join("undone"))?.modified()?;
+    let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+pub(crate) fn is_settled(dir: &Path) -> bool {
+    dir.join("settled").exists()
 }
 
 fn read_kept(dir: &Path) -> io::Result<(KeepJournal, KeptRecord)> {
@@ -170,37 +202,60 @@ fn read_kept(dir: &Path) -> io::Result<(KeepJournal, KeptRecord)> {
     ))
 }
 
-/// Compared before anything is touched: in most cases this is the only look that finds something.
+/// Compared before anything is touched: in most cases this is the only look that finds something. What is there as it was kept
+/// is what the steps go by from now on: an undo of a later keep may have put back a copy of it.
 fn changed_since(
-    journal: &KeepJournal,
+    journal: &mut KeepJournal,
     kept: &KeptRecord,
     sites: &[StepSite],
 ) -> io::Result<Vec<Conflict>> {
     let mut conflicts = Vec::new();
-    for (number, step) in journal.steps.iter().enumerate() {
+    for (number, step) in journal.steps.iter_mut().enumerate() {
         if kept.left_out.binary_search(&number).is_ok() {
             continue;
         }
-        let now = match tree::if_allowed(sites[step.layer].lower.place(&step.path))? {
-            Some((dir, name)) => tree::if_allowed(Fingerprint::take(&*dir, name, Depth::Itself))?,
-            None => None,
-        };
-        let why = match (&kept.after[number], &now) {
-            (None, None) => continue,
-            (Some(then), Some(now)) if then.is_unchanged(now) => continue,
-            (Some(_), Some(_)) => ConflictReason::ChangedSince,
-            (Some(_), None) => ConflictReason::Vanished,
-            (None, Some(_)) => ConflictReason::Appeared,
-        };
-        conflicts.push(Conflict {
-            layer: step.layer,
-            path: step.path.clone(),
-            why,
-            ours: kept.after[number].as_ref().map(|then| then.meta),
-            theirs: now.map(|now| now.meta),
-        });
+        let now = stands_at(step, &sites[step.layer].lower, Depth::Itself)?;
+        conflicts.extend(conflict(step, kept.after[number].as_ref(), now.as_ref()));
+        if let (StepAct::Put { new, .. } | StepAct::Exchange { new, .. }, Some(now)) =
+            (&mut step.act, now)
+        {
+            *new = Some(now.meta);
+        }
     }
     Ok(conflicts)
+}
+
+pub(crate) fn stands_at(
+    step: &KeepStep,
+    lower: &Tree,
+    depth: Depth,
+) -> io::Result<Option<Fingerprint>> {
+    match tree::if_allowed(lower.place(&step.path))? {
+        Some((dir, name)) => tree::if_allowed(Fingerprint::take(&*dir, name, depth)),
+        None => Ok(None),
+    }
+}
+
+/// Whether somebody else was at the path of a step.
+pub(crate) fn conflict(
+    step: &KeepStep,
+    then: Option<&Fingerprint>,
+    now: Option<&Fingerprint>,
+) -> Option<Conflict> {
+    let why = match (then, now) {
+        (None, None) => return None,
+        (Some(then), Some(now)) if then.is_as_left(now) => return None,
+        (Some(_), Some(_)) => ConflictReason::ChangedSince,
+        (Some(_), None) => ConflictReason::Vanished,
+        (None, Some(_)) => ConflictReason::Appeared,
+    };
+    Some(Conflict {
+        layer: step.layer,
+        path: step.path.clone(),
+        why,
+        ours: then.map(|then| then.meta),
+        theirs: now.map(|now| now.meta),
+    })
 }
 
 /// The steps as an undo sees them: what was new goes to the workshop, and what was there waits in it.
@@ -303,12 +358,56 @@ pub(crate) fn take_back(
         .iter()
         .try_for_each(|site| crate::copy::sync_all(site.lower.root()))?;
     failpoint::pass("layers.step");
+    let left = journal.steps.iter();
+    let left = left.map(|step| stands_at(step, &sites[step.layer].lower, depth_of(step)));
+    let left = left.collect::<io::Result<_>>()?;
+    journal::write_json(&dir.join("taken.json"), &TakenRecord { left })?;
+    failpoint::pass("layers.step");
     journal::mark(&dir.join("undone"))?;
     failpoint::pass("layers.step");
-    journal.remove_workshops(dir)?;
+    settle(dir, journal)?;
     set_times(&times, sites)?;
-    clear(dir, journal)?;
     Ok(TakenBack::Whole)
+}
+
+/// A directory that a redo would take as a whole is looked at as a whole.
+pub(crate) fn depth_of(step: &KeepStep) -> Depth {
+    match &step.act {
+        StepAct::Exchange { old, .. } | StepAct::Take { old } if old.inside.is_some() => {
+            Depth::AllInside
+        }
+        StepAct::Put { .. }
+        | StepAct::Exchange { .. }
+        | StepAct::Take { .. }
+        | StepAct::Set { .. } => Depth::Itself,
+    }
+}
+
+pub(crate) fn taken_name(step: usize) -> String {
+    source_name(&Source::TakenBack, step)
+}
+
+/// What was taken back waits in the state, and nothing of it stays in the real directories. Can be done again after a kill.
+pub(crate) fn settle(dir: &Path, journal: &KeepJournal) -> io::Result<()> {
+    let new = journal.steps.iter().filter_map(|step| match &step.act {
+        StepAct::Put { new, .. } | StepAct::Exchange { new, .. } => new.as_ref(),
+        StepAct::Take { .. } | StepAct::Set { .. } => None,
+    });
+    let bytes: u64 = new.map(|it| it.stored).sum();
+    let is_dear = journal.undo_cap_bytes.is_some_and(|cap| bytes > cap);
+    // What an earlier version undid has no record of what it left.
+    if is_dear || !dir.join("taken.json").exists() {
+        journal.remove_workshops(dir)?;
+        return hide(dir).map(drop);
+    }
+    if !dir.join("stowed").exists() {
+        keep::stow(dir, journal, &journal.sites(dir)?, taken_name)?;
+        journal::mark(&dir.join("stowed"))?;
+        failpoint::pass("layers.step");
+    }
+    journal.remove_workshops(dir)?;
+    failpoint::pass("layers.step");
+    fs::File::create(dir.join("settled")).map(drop)
 }
 
 fn set_times(times: &[(usize, &RelPath, Stamp)], sites: &[StepSite]) -> io::Result<()> {
@@ -320,12 +419,6 @@ fn set_times(times: &[(usize, &RelPath, Stamp)], sites: &[StepSite]) -> io::Resu
         }
     }
     Ok(())
-}
-
-/// What is undone is out of sight; removing many files takes longer than all the rest.
-pub(crate) fn clear(dir: &Path, journal: &KeepJournal) -> io::Result<()> {
-    journal.remove_workshops(dir)?;
-    hide(dir).map(drop)
 }
 
 /// An undo that somebody came in the way of: all is kept as it was.
@@ -344,6 +437,6 @@ pub(crate) fn keep_again(dir: &Path, journal: &KeepJournal, sites: &[StepSite]) 
     journal::unmark(&dir.join("undo-back"))
 }
 
-fn is_nothing(step: &KeepStep) -> bool {
+pub(crate) fn is_nothing(step: &KeepStep) -> bool {
     matches!(&step.act, StepAct::Set { before, .. } if *before == crate::step::Attributes::nothing())
 }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::rules::RuleChange;
 use crate::access::Access;
 use crate::answering_person::AnsweringPerson;
+use crate::changes_undo::UndoAct;
 use crate::confirm::{ConfirmFate, Decision, Denial, OnConfirm};
 use crate::event::{PresetSource, Record};
 use crate::grants::GrantScope;
@@ -155,11 +156,13 @@ pub enum AuditFact {
         /// Paths that it is about.
         changed: u64,
     },
-    /// Somebody wanted what was kept to be taken back.
+    /// Somebody wanted what was kept to be taken back, or to be done again.
     ChangesUndone {
+        #[serde(default)]
+        act: UndoAct,
         changes: ChangesId,
         outcome: UndoOutcome,
-        /// Paths that are as before; of a conflict those that somebody has changed since.
+        /// Paths that are as before, or as they were kept; of a conflict those that somebody has changed since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         paths: Option<u64>,
     },

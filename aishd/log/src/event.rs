@@ -17,6 +17,7 @@ use crate::answering_person::AnsweringPerson;
 use crate::block::KeptBlock;
 use crate::budget::{BudgetChanged, BudgetLimits, BudgetReached};
 use crate::call_list::CallList;
+use crate::changes_undo::ChangesUndo;
 use crate::confirm::{Confirm, Denial, OnConfirm, Resolution};
 use crate::constraints::Constraints;
 use crate::ending::CommandEnding;
@@ -169,6 +170,8 @@ pub enum Event {
     ChangesSettled(Box<ChangesSettled>),
     /// A person keeps or drops what a run has changed so far, while the run goes on; the order stands before what came of it.
     ChangesPart(Box<ChangesPart>),
+    /// A person took back what was kept, or did it again.
+    ChangesUndo(Box<ChangesUndo>),
     /// Once for each confirm.
     ConfirmResolved(Box<Resolution>),
     /// The mark that a call was started: from here on it is never started again by itself.

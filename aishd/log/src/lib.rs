@@ -11,6 +11,7 @@ pub mod block;
 pub mod budget;
 pub mod call_list;
 pub mod canonical;
+pub mod changes_undo;
 pub mod command_result;
 pub mod confirm;
 pub mod constraints;

@@ -145,7 +145,7 @@ impl ChangesPart {
 }
 
 /// A few of the paths.
-fn named(paths: &[String], count: u64) -> String {
+pub(crate) fn named(paths: &[String], count: u64) -> String {
     let few = paths.iter().take(FEW);
     let few = few.cloned().collect::<Vec<_>>().join(", ");
     if count > paths.len().min(FEW) as u64 {

@@ -328,7 +328,10 @@ impl ConversationState {
             }
             Event::ChangesPart(part) => self.changes_in_part(part),
             Event::RecordLost {} => self.record_lost(),
-            Event::Status { .. } | Event::ResultKept { .. } | Event::BudgetReached(_) => {}
+            Event::Status { .. }
+            | Event::ResultKept { .. }
+            | Event::BudgetReached(_)
+            | Event::ChangesUndo(_) => {}
             Event::TurnFinished {
                 stop, merged_into, ..
             } => {

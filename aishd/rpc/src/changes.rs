@@ -1,21 +1,23 @@
 //! `changes/*`: what waits to be kept or dropped, doing that while a run goes on, and taking back what was kept.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use aish_proto::changes::{
     ChangesDiffResult, ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams,
     ChangesPartResult, ChangesShowParams, ChangesShowResult, Diff, Drop, Keep, KeptChanges, List,
-    Show, Undo, UndoResult,
+    Redo, RedoResult, Show, Undo, UndoResult,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ChangesId;
 use aish_proto::method::Empty;
 use aishd_conversation::request_error::RequestError;
-use aishd_conversation::requests::PartRequest;
+use aishd_conversation::requests::{ConversationChange, PartRequest};
 use aishd_log::audit::{AuditDraft, AuditFact, UndoOutcome};
+use aishd_log::changes_undo::{ChangesUndo, UndoAct};
 use aishd_log::run_changes::PartAct;
 use aishd_platform::clock;
-use aishd_tools::trial::{ChangeFailure, LayersHold, PartWish, TrialRoom};
+use aishd_tools::trial::{ChangeFailure, LayersHold, PartWish, TrialRoom, Undoable};
 use jsonrpsee::RpcModule;
 use tokio::time::timeout;
 
@@ -34,23 +36,35 @@ pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Keep, _, _>(module, keep);
     register::<Drop, _, _>(module, drop_part);
     register::<Undo, _, _>(module, undo);
+    register::<Redo, _, _>(module, redo);
 }
 
 async fn list(call: MethodCall<List>) -> Result<ChangesListResult, MethodError> {
     let Empty {} = call.params;
     let open = open_changes::all(&call.server).await?;
-    let kept = look(&call.server, |room| room.kept()).await?;
-    let kept = kept.into_iter().rev().map(|it| KeptChanges {
-        changes: it.changes,
-        kept_at: clock::rfc3339(it.kept_at),
-        conversation: it.about.as_ref().and_then(|it| it.conversation),
-        number: it.about.as_ref().and_then(|it| it.number),
-        paths: it.about.map(|it| it.paths).unwrap_or_default(),
-    });
+    let all = look(&call.server, |room| room.undoable()).await?;
+    let (mut undone, kept): (Vec<_>, Vec<_>) =
+        all.into_iter().rev().partition(|it| it.undone_at.is_some());
+    // Of those that were undone at once, the one that was kept first was undone last.
+    undone.reverse();
+    undone.sort_by_key(|it| Reverse(it.undone_at));
     Ok(ChangesListResult {
         open,
-        kept: kept.collect(),
+        kept: kept.into_iter().map(kept_changes).collect(),
+        undone: undone.into_iter().map(kept_changes).collect(),
     })
+}
+
+fn kept_changes(it: Undoable) -> KeptChanges {
+    let about = it.about.as_ref();
+    KeptChanges {
+        changes: it.changes,
+        kept_at: clock::rfc3339(it.kept_at),
+        conversation: about.and_then(|it| it.conversation),
+        turn: about.and_then(|it| it.turn),
+        number: about.and_then(|it| it.number),
+        paths: it.about.map(|it| it.paths).unwrap_or_default(),
+    }
 }
 
 async fn show(call: MethodCall<Show>) -> Result<ChangesShowResult, MethodError> {
@@ -129,33 +143,82 @@ async fn take_part(
 
 async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
     let ChangesParams { changes } = call.params;
-    let by = call.connection.person();
-    let undone = look(&call.server, move |room| {
-        let kept = room.kept()?;
-        let about = kept.into_iter().find(|it| it.changes == changes);
-        Ok((about, room.undo(changes)))
+    let undone = reverse(&call.server, &call.connection, UndoAct::Undo, changes);
+    let (changes, count) = undone.await?;
+    Ok(UndoResult { changes, count })
+}
+
+async fn redo(call: MethodCall<Redo>) -> Result<RedoResult, MethodError> {
+    let ChangesParams { changes } = call.params;
+    let redone = reverse(&call.server, &call.connection, UndoAct::Redo, changes);
+    let (changes, count) = redone.await?;
+    Ok(RedoResult { changes, count })
+}
+
+/// Takes back what was kept, or does again what was taken back; the trail and the conversation are told.
+async fn reverse(
+    server: &RpcServer,
+    connection: &ClientConnection,
+    act: UndoAct,
+    changes: ChangesId,
+) -> Result<(ChangesId, u64), MethodError> {
+    let by = connection.person();
+    let done = look(server, move |room| {
+        let all = room.undoable()?;
+        let about = all.into_iter().find(|it| it.changes == changes);
+        let done = match act {
+            UndoAct::Undo => room.undo(changes).map(|paths| (changes, paths)),
+            UndoAct::Redo => room.redo(changes),
+        };
+        Ok((about, done))
     });
-    let (kept, undone) = undone.await?;
+    let (kept, done) = done.await?;
     // Of what was never kept there is nothing to tell.
     if let Some(kept) = kept {
+        let about = kept.about.unwrap_or_default();
         let draft = AuditDraft {
-            conversation: kept.about.and_then(|it| it.conversation),
+            conversation: about.conversation,
             by: Some(by.clone()),
-            ..AuditDraft::outside_conversation(clock::now(), told(changes, &undone))
+            ..AuditDraft::outside_conversation(clock::now(), told(act, changes, &done))
         };
-        if let Err(error) = call.server.directory.record(draft).await {
+        if let Err(error) = server.directory.record(draft).await {
             tracing::error!(%changes, %error, "an undo is not in the audit trail");
         }
-    }
-    match undone {
-        Ok(_paths) => {
-            tracing::info!(%changes, by = by.name, "what was kept is undone");
-            Ok(UndoResult { changes })
+        if let (Ok((changes, count)), Some(conversation)) = (&done, about.conversation) {
+            let undo = Box::new(ChangesUndo {
+                act,
+                changes: *changes,
+                paths: about.paths,
+                count: *count,
+            });
+            let said = server.directory.with(conversation, |handle| {
+                let (undo, by) = (undo.clone(), by.clone());
+                async move { handle.change(ConversationChange::Undo(undo), by).await }
+            });
+            if let Err(error) = said.await {
+                tracing::warn!(%changes, %error, "the conversation is not told of an undo");
+            }
         }
-        Err(conflict @ (ChangeFailure::Conflicts(_) | ChangeFailure::Unseen)) => Err(
-            MethodError::new(ErrorKind::Denied, format!("{conflict}; nothing is undone"))
-                .hint("put these files back as they were, or undo the rest by hand"),
+    }
+    let (done_word, hint) = match act {
+        UndoAct::Undo => (
+            "undone",
+            "put these files back as they were, or undo the rest by hand",
         ),
+        UndoAct::Redo => ("done again", "put these files back as the undo left them"),
+    };
+    match done {
+        Ok(done) => {
+            tracing::info!(%changes, by = by.name, "what was kept is {done_word}");
+            Ok(done)
+        }
+        Err(conflict @ (ChangeFailure::Conflicts(_) | ChangeFailure::Unseen)) => {
+            Err(MethodError::new(
+                ErrorKind::Denied,
+                format!("{conflict}; nothing is {done_word}"),
+            )
+            .hint(hint))
+        }
         Err(unfinished @ ChangeFailure::Unfinished(_)) => {
             Err(MethodError::new(ErrorKind::Storage, unfinished.to_string()))
         }
@@ -180,14 +243,19 @@ async fn look_into<T: Send + 'static>(
     })
 }
 
-fn told(changes: ChangesId, undone: &Result<u64, ChangeFailure>) -> AuditFact {
-    let (outcome, paths) = match undone {
-        Ok(paths) => (UndoOutcome::Undone, Some(*paths)),
+fn told(
+    act: UndoAct,
+    changes: ChangesId,
+    done: &Result<(ChangesId, u64), ChangeFailure>,
+) -> AuditFact {
+    let (outcome, paths) = match done {
+        Ok((_, paths)) => (UndoOutcome::Undone, Some(*paths)),
         Err(ChangeFailure::Conflicts(paths)) => (UndoOutcome::Conflict, Some(paths.len() as u64)),
         Err(ChangeFailure::Unfinished(_)) => (UndoOutcome::Unfinished, None),
         Err(ChangeFailure::Unseen | ChangeFailure::Other(_)) => (UndoOutcome::Failed, None),
     };
     AuditFact::ChangesUndone {
+        act,
         changes,
         outcome,
         paths,

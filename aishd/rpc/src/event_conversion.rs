@@ -227,6 +227,7 @@ impl LogOwner {
                 turn: part.turn,
                 part: super::tried::part(*part),
             }),
+            Event::ChangesUndo(undo) => out!(super::tried::undo(*undo)),
             Event::ConfirmResolved(resolution) => out!(confirms::resolved(*resolution)),
             Event::ToolStarted {
                 call,

@@ -3,6 +3,7 @@
 use aish_proto::changes as wire;
 use aish_proto::event::{self as events, CommandTried};
 use aish_proto::hosts as wire_hosts;
+use aishd_log::changes_undo::{ChangesUndo, UndoAct};
 use aishd_log::confirm::changes::ChangesSubject;
 use aishd_log::confirm::host::HostSubject;
 use aishd_log::network::{HostCount, NetworkUse};
@@ -90,6 +91,18 @@ pub(super) fn settled(settled: ChangesSettled) -> events::ChangesSettled {
     events::ChangesSettled {
         turn: settled.turn,
         end,
+    }
+}
+
+pub(super) fn undo(undo: ChangesUndo) -> events::ChangesUndo {
+    events::ChangesUndo {
+        act: match undo.act {
+            UndoAct::Undo => wire::UndoAct::Undo,
+            UndoAct::Redo => wire::UndoAct::Redo,
+        },
+        changes: undo.changes,
+        paths: undo.paths,
+        count: undo.count,
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use aish_proto::id::ChangesId;
 use aishd_conversation::directory::ConversationDirectory;
 use aishd_log::audit::{AuditDraft, AuditFact, UndoOutcome};
+use aishd_log::changes_undo::UndoAct;
 use aishd_log::run_changes::of_run;
 use aishd_platform::clock;
 use aishd_profile::ProfileGround;
@@ -77,6 +78,7 @@ pub(super) async fn recover(directory: ConversationDirectory) {
     }
     for changes in undone {
         let fact = AuditFact::ChangesUndone {
+            act: UndoAct::Undo,
             changes,
             outcome: UndoOutcome::Undone,
             paths: None,

@@ -1,6 +1,7 @@
 //! Commands that are tried: they run in layers over the files, in namespaces of their own, and what they change is read from
 //! the layers afterwards. Nothing of it is real before somebody keeps it.
 
+mod kept_changes;
 mod layer_places;
 pub(crate) mod layer_watch;
 mod layers_hold;
@@ -13,10 +14,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aish_proto::id::{ChangesId, ConversationId};
+use aish_proto::id::ChangesId;
 use aishd_layers::{
     BeyondCap, KeepChoice, KeepConflicts, KeepError, KeepOptions, KeepPlan, LayerSet,
-    LayerSetError, LayerStore, ReadBounds, Recovered, RelPath, UndoError,
+    LayerSetError, LayerStore, ReadBounds, Recovered, RelPath,
 };
 use aishd_log::time::Timestamp;
 use aishd_log::tried::ChangeSummary;
@@ -25,21 +26,17 @@ use aishd_process::contained::{Containment, Mechanism, WriteLayer, mount_points}
 use aishd_profile::ProfileGround;
 use aishd_rules::command_setting::CommandSetting;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+pub use self::kept_changes::{KeptAbout, Undoable};
 use self::layer_places::{layer_places, outermost, real};
 use self::layer_watch::{LayerWatch, LayerWeights};
 pub use self::layers_hold::{LayersHold, LookedAt};
 pub use self::run_parts::{PartFound, PartWish};
-use self::told::{few, shown, summary, visible};
+use self::told::{few, shown, summary};
 
 /// What is held so that keeping can be undone, at most.
 const UNDO_BYTES: u64 = 1 << 30;
-/// How long.
-const UNDO_DAYS: i64 = 14;
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-
 /// Where commands are tried; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TrialRoom(Arc<Room>);
@@ -88,26 +85,6 @@ pub struct TrialChanges {
     pub summary: ChangeSummary,
     /// Empty where nobody wanted it.
     pub difference: String,
-}
-
-/// What is known of something that was kept: no word of the command, which may be deleted before the files are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptAbout {
-    /// `None`: it was deleted.
-    pub conversation: Option<ConversationId>,
-    /// The question's, where they were kept by an answer.
-    #[serde(default)]
-    pub number: Option<u32>,
-    /// The first ones of many.
-    pub paths: Vec<String>,
-}
-
-/// What was kept and can be undone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undoable {
-    pub changes: ChangesId,
-    pub kept_at: Timestamp,
-    pub about: Option<KeptAbout>,
 }
 
 /// What was made real.
@@ -211,21 +188,6 @@ impl TrialRoom {
         told.extend(self.expire());
         self.0.recovered.send_replace(true);
         TrialRecovery { told, undone }
-    }
-
-    /// What was kept so long ago can be undone no more.
-    pub fn expire(&self) -> Option<String> {
-        let old = clock::now().0 - UNDO_DAYS * DAY_MS;
-        match self.0.layers.expire(old) {
-            Ok(expired) => {
-                let expired = expired.iter().filter_map(|it| it.parse().ok());
-                expired.for_each(|it| {
-                    let _none_was_written = std::fs::remove_file(self.about_path(it));
-                });
-                None
-            }
-            Err(error) => Some(text(&error)),
-        }
     }
 
     /// Makes the layers of a command that would run like this, over these directories among others. It waits for a tick of the file system's clock.
@@ -386,23 +348,6 @@ impl TrialRoom {
         self.0.held.lock().insert(id);
     }
 
-    /// A conversation was deleted: of what was kept of it nothing says so any more.
-    pub fn forget(&self, conversation: ConversationId) {
-        for it in self.kept().unwrap_or_default() {
-            let Some(about) = it.about.filter(|it| it.conversation == Some(conversation)) else {
-                continue;
-            };
-            let about = KeptAbout {
-                conversation: None,
-                paths: vec![],
-                ..about
-            };
-            if let Err(error) = self.note(it.changes, &about) {
-                tracing::warn!(%error, "what was kept still names its conversation");
-            }
-        }
-    }
-
     /// Nothing of what a trial changed is wanted any more.
     pub fn drop_layers(&self, id: ChangesId) {
         self.0.held.lock().remove(&id);
@@ -427,64 +372,6 @@ impl TrialRoom {
         if let Err(error) = begun {
             tracing::debug!(%error, "what is hidden stays until the next time");
         }
-    }
-
-    /// Takes back what was kept, and says how many paths that were.
-    pub fn undo(&self, id: ChangesId) -> Result<u64, ChangeFailure> {
-        match self.0.layers.undo(&id.to_string()) {
-            Ok(paths) => {
-                let _none_was_written = std::fs::remove_file(self.about_path(id));
-                self.sweep();
-                Ok(paths)
-            }
-            Err(UndoError::Conflicts(conflicts)) => {
-                let paths = conflicts.iter().map(|it| visible(it.path.as_path()));
-                Err(ChangeFailure::Conflicts(paths.collect()))
-            }
-            Err(error @ UndoError::Io { .. }) => Err(ChangeFailure::Unfinished(text(&error))),
-            Err(error) => Err(other(error)),
-        }
-    }
-
-    /// What can be undone, the newest last.
-    pub fn kept(&self) -> Result<Vec<Undoable>, String> {
-        let entries = self.0.layers.undo_entries().map_err(|it| text(&it))?;
-        let mut kept: Vec<Undoable> = entries
-            .into_iter()
-            .filter(|it| !it.dropped)
-            .filter_map(|it| {
-                let changes = it.id.parse().ok()?;
-                Some(Undoable {
-                    changes,
-                    kept_at: Timestamp(it.kept_at_ms),
-                    about: self.about(changes),
-                })
-            })
-            .collect();
-        kept.sort_by_key(|it| it.kept_at);
-        Ok(kept)
-    }
-
-    /// Whether a keep of this name has come to its end, whether or not it can be undone.
-    fn is_kept(&self, id: ChangesId) -> Result<bool, ChangeFailure> {
-        let entries = self.0.layers.undo_entries().map_err(other)?;
-        let name = id.to_string();
-        Ok(entries.iter().any(|it| it.id == name))
-    }
-
-    fn about_path(&self, id: ChangesId) -> PathBuf {
-        self.0.directory.join("about").join(format!("{id}.json"))
-    }
-
-    fn note(&self, id: ChangesId, about: &KeptAbout) -> io::Result<()> {
-        let path = self.about_path(id);
-        std::fs::create_dir_all(self.0.directory.join("about"))?;
-        std::fs::write(path, serde_json::to_vec(about)?)
-    }
-
-    fn about(&self, id: ChangesId) -> Option<KeptAbout> {
-        let text = std::fs::read(self.about_path(id)).ok()?;
-        serde_json::from_slice(&text).ok()
     }
 }
 

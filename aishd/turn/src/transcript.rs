@@ -118,13 +118,8 @@ impl Transcript {
             Event::ConfirmRequested(confirm) => self.edits.on_confirm(confirm),
             Event::ConfirmResolved(resolution) => self.edits.resolved(resolution),
             Event::ShellFinished { .. } => self.command_ended(record),
-            Event::ChangesSettled(settled) => {
-                if let Some(text) = settled.told() {
-                    self.outputs.from.get_or_insert(record.seq);
-                    let told = CommandReport { text, output: None };
-                    self.outputs.texts.push(told);
-                }
-            }
+            Event::ChangesSettled(settled) => self.outside_told(record, settled.told()),
+            Event::ChangesUndo(undo) => self.outside_told(record, Some(undo.told())),
             Event::ChangesPart(part) => {
                 let is_run = |(turn, _): &(TurnId, Box<RunLaunch>)| *turn == part.turn;
                 // Where the run is over, the last word about its changes says it.
@@ -488,6 +483,15 @@ impl Transcript {
             TurnOrigin::Continue(_) => CONTINUE.to_owned(),
         };
         self.push_with(record, TranscriptMessage::User { text }, keeps_more, places);
+    }
+
+    /// What a person did to files beside the turns; the next question has it, as it has what a command printed.
+    fn outside_told(&mut self, record: &Record, text: Option<String>) {
+        if let Some(text) = text {
+            self.outputs.from.get_or_insert(record.seq);
+            let told = CommandReport { text, output: None };
+            self.outputs.texts.push(told);
+        }
     }
 
     /// What it printed goes with the next question, or stands where the turn goes on with it.

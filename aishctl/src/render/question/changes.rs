@@ -3,9 +3,9 @@
 
 use aish_proto::changes::{
     ChangeSummary, ChangedFile, ChangesEnd, ChangesOutcome, PartAct, PartOfChanges, PartStage,
-    ProposedChanges,
+    ProposedChanges, UndoAct,
 };
-use aish_proto::event::ConfirmRequested;
+use aish_proto::event::{ChangesUndo, ConfirmRequested};
 
 use super::{ArgumentExtent, Card, begin, tried};
 use crate::safe;
@@ -87,6 +87,15 @@ pub fn part(part: &PartOfChanges) -> Option<String> {
         (PartStage::Failed, PartAct::Drop) => "could not be dropped".to_owned(),
     };
     Some(format!("  changes of the run {how}{remark}"))
+}
+
+/// What a person did to what was kept, for everybody who looks on.
+pub fn undo(undo: &ChangesUndo) -> String {
+    let count = paths(undo.count);
+    match undo.act {
+        UndoAct::Undo => format!("  taken back: {count} as before; :redo does it again"),
+        UndoAct::Redo => format!("  done again: {count}; :undo takes it back"),
+    }
 }
 
 fn paths(count: u64) -> String {

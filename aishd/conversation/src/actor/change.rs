@@ -43,6 +43,7 @@ impl Conversation {
                 let by = Some(by.clone());
                 Event::ConstraintsChanged { constraints, by }
             }
+            ConversationChange::Undo(undo) => Event::ChangesUndo(undo),
             ConversationChange::Budget(budget) => {
                 let by = Some(by.clone());
                 Event::BudgetChanged(Box::new(BudgetChanged { budget, by }))

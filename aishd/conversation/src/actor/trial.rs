@@ -253,6 +253,7 @@ impl Conversation {
             self.services.trials.hold(tried.changes);
             self.keeping = Some(KeepOrder {
                 tried,
+                turn: question.turn,
                 number,
                 only: resolution.only.clone(),
             });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aish_proto::id::{ConfirmId, ConversationId};
+use aish_proto::id::{ConfirmId, ConversationId, TurnId};
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::{CommandResult, WholeOutput};
 use aishd_log::confirm::Confirm;
@@ -50,6 +50,8 @@ impl RunningTrial {
 pub(crate) struct KeepOrder {
     pub(crate) tried: Arc<TriedCommand>,
     /// Of the question.
+    pub(crate) turn: Option<TurnId>,
+    /// Of the question.
     pub(crate) number: u32,
     /// These paths and what is in them; empty: all.
     pub(crate) only: Vec<String>,
@@ -68,6 +70,7 @@ impl KeepOrder {
         let changed = &self.tried.changed;
         let about = KeptAbout {
             conversation: Some(conversation),
+            turn: self.turn,
             number: Some(self.number),
             paths: changed.paths(),
         };

@@ -164,6 +164,7 @@ async fn file(call: FileCall, started: &StartedCall) -> ToolOutput {
         tools,
         go,
         conversation,
+        turn,
         ..
     } = started;
     let Some(files) = files else {
@@ -176,7 +177,14 @@ async fn file(call: FileCall, started: &StartedCall) -> ToolOutput {
             output
         }
         Access::Write | Access::Execute => {
-            Box::pin(file_change::make(call, files, tools, go, *conversation)).await
+            Box::pin(file_change::make(
+                call,
+                files,
+                tools,
+                go,
+                (*conversation, *turn),
+            ))
+            .await
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aish_proto::id::ConversationId;
+use aish_proto::id::{ConversationId, TurnId};
 use aishd_files::FileCall;
 use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::Confirm;
@@ -116,7 +116,7 @@ pub(crate) async fn make(
     ground: &FileGround,
     tools: &ToolRunner,
     go: &ApprovedCall,
-    conversation: ConversationId,
+    (conversation, turn): (ConversationId, TurnId),
 ) -> ToolOutput {
     let tool = Some(go.tool.name.clone());
     let tried = ground.clone().tried(tools, Ok(call), tool, go.digest);
@@ -126,6 +126,7 @@ pub(crate) async fn make(
     };
     let about = KeptAbout {
         conversation: Some(conversation),
+        turn: Some(turn),
         number: None,
         paths: end.changed.paths(),
     };

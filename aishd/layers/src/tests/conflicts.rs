@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use super::scene::{Scene, lacks_overlays, options, paths, rel, write};
 use super::trees::{Times, difference, picture};
 use crate::journal::KeepConflicts;
-use crate::keep::{BeyondCap, KeepError};
+use crate::keep::{BeyondCap, KeepError, KeepOptions};
 use crate::plan::{Conflict, KeepChoice};
 use crate::step::ConflictReason;
 use crate::undo::UndoError;
@@ -290,7 +290,7 @@ fn what_is_more_than_the_cap_is_kept_without_an_undo_or_at_any_price() {
     let keep = |id: &str, beyond_cap| {
         let set = scene.run(id, &format!("echo {id} > a"));
         let plan = scene.store.plan(&set, &KeepChoice::All).unwrap();
-        let options = crate::KeepOptions {
+        let options = KeepOptions {
             undo_cap_bytes: 10,
             beyond_cap,
             ..options(id, KeepConflicts::Refuse)
@@ -305,7 +305,7 @@ fn what_is_more_than_the_cap_is_kept_without_an_undo_or_at_any_price() {
     assert!(keep("paid", BeyondCap::PayForUndo).is_some());
     scene.store.undo("paid").unwrap();
     assert_eq!(scene.read("a"), "without\n");
-    assert_eq!(scene.store.expire(1_001).unwrap(), ["without"]);
+    assert_eq!(scene.store.expire(1_001).unwrap(), ["paid", "without"]);
     assert!(matches!(
         scene.store.undo("without"),
         Err(UndoError::Missing(_))
@@ -475,4 +475,112 @@ fn a_run_goes_on_with_what_was_kept_of_it_meanwhile() {
     scene.store.undo("second").unwrap();
     scene.store.undo("first").unwrap();
     assert_eq!(["a", "gone"].map(|path| scene.read(path)), ["1", "1"]);
+}
+
+#[test]
+fn what_was_undone_is_not_done_again_over_what_somebody_changed_since() {
+    if lacks_overlays() {
+        return;
+    }
+    let files = [("a", "1"), ("b", "1"), ("d/x", "1"), ("mode", "1")];
+    let script = "echo 2 > a; rm b; echo 2 > new; rm -r d; chmod 600 mode";
+    for (theirs, path, why) in [
+        ("echo 3 > a", "a", ConflictReason::ChangedSince),
+        ("rm a", "a", ConflictReason::Vanished),
+        ("echo 3 >> b", "b", ConflictReason::ChangedSince),
+        ("echo 3 > new", "new", ConflictReason::Appeared),
+        ("echo 3 > d/y", "d", ConflictReason::ChangedSince),
+        ("chmod 640 mode", "mode", ConflictReason::ChangedSince),
+    ] {
+        let scene = Scene::with(&files);
+        scene.keep_all(&scene.run("set", script), "kept").unwrap();
+        scene.store.undo("kept").unwrap();
+        let theirs = std::process::Command::new("sh")
+            .args(["-ec", theirs])
+            .current_dir(&scene.real)
+            .status();
+        assert!(theirs.unwrap().success());
+        let before = picture(&scene.real, Times::Shown);
+        match scene.store.redo("kept", "again", 2_000) {
+            Err(UndoError::Conflicts(conflicts)) => {
+                assert_eq!(shown(&conflicts), [(path.to_owned(), why)]);
+            }
+            other => panic!("{path}: {other:?}"),
+        }
+        let now = picture(&scene.real, Times::Shown);
+        assert_eq!(difference(&now, &before), None, "{path}");
+        assert_eq!("kept: undone", scene.stages());
+    }
+}
+
+#[test]
+fn what_was_taken_back_waits_until_it_is_done_again_or_not_wanted() {
+    if lacks_overlays() {
+        return;
+    }
+    let scene = Scene::with(&[("a", "1")]);
+    scene
+        .keep_all(&scene.run("set", "echo 2 > a"), "kept")
+        .unwrap();
+    let missing = |tried: Result<u64, UndoError>| matches!(tried, Err(UndoError::Missing(_)));
+    assert!(missing(scene.store.redo("kept", "again", 2_000)));
+    scene.store.undo("kept").unwrap();
+    assert!(missing(scene.store.undo("kept")));
+    assert_eq!(1, scene.store.redo("kept", "again", 2_000).unwrap());
+    assert_eq!(
+        ("2\n", "again: kept"),
+        (&*scene.read("a"), &*scene.stages())
+    );
+    assert!(missing(scene.store.redo("kept", "more", 2_000)));
+    scene.store.undo("again").unwrap();
+    scene.store.forget_undone("again").unwrap();
+    assert!(missing(scene.store.redo("again", "more", 2_000)));
+    assert_eq!(("1", ""), (&*scene.read("a"), &*scene.stages()));
+}
+
+#[test]
+fn what_is_more_than_the_cap_does_not_wait_for_a_redo() {
+    if lacks_overlays() {
+        return;
+    }
+    let scene = Scene::with(&[("a", "1")]);
+    let set = scene.run("set", "head -c 100000 /dev/zero > new");
+    let plan = scene.store.plan(&set, &KeepChoice::All).unwrap();
+    let options = KeepOptions {
+        undo_cap_bytes: 50_000,
+        ..options("kept", KeepConflicts::Refuse)
+    };
+    scene.store.keep(&set, &plan, &options).unwrap();
+    scene.store.undo("kept").unwrap();
+    assert_eq!("", scene.stages());
+    scene.store.sweep().unwrap();
+    assert_eq!(0, fs::read_dir(scene.state().join("undo")).unwrap().count());
+}
+
+/// The second keep has moved what the first one had made, and its undo puts that back: it is nobody else's change.
+#[test]
+fn keeps_of_one_large_file_are_undone_one_after_the_other() {
+    if lacks_overlays() {
+        return;
+    }
+    for scene in [Scene::new(), Scene::across()] {
+        let write = |letter: &str| format!("head -c 3000000 /dev/zero | tr '\\0' {letter} > large");
+        for (id, letter) in [("one", "1"), ("two", "2"), ("three", "3")] {
+            scene
+                .keep_all(&scene.run(&format!("set-{id}"), &write(letter)), id)
+                .unwrap();
+        }
+        let begin = || scene.read("large").chars().next();
+        for (id, now) in [("three", Some('2')), ("two", Some('1'))] {
+            scene.store.undo(id).unwrap();
+            assert_eq!(now, begin());
+        }
+        scene.store.redo("two", "two-", 2_000).unwrap();
+        scene.store.redo("three", "three-", 2_000).unwrap();
+        assert_eq!(Some('3'), begin());
+        for id in ["three-", "two-", "one"] {
+            scene.store.undo(id).unwrap();
+        }
+        assert_eq!("<entity not found>", scene.read("large"));
+    }
 }

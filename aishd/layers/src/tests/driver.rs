@@ -46,7 +46,7 @@ pub(super) fn operations(path: &Path) -> (Command, Stdio) {
     })
 }
 
-/// Keeps or undoes, and is killed as it passes the nth place; `false`: it came to its end.
+/// Keeps, undoes or does again, and is killed as it passes the nth place; `false`: it came to its end.
 pub(super) fn killed(what: &str, state: &Path, nth: usize) -> bool {
     let job = Job {
         what: what.to_owned(),
@@ -115,6 +115,9 @@ fn child() {
         }
         "undo" => {
             store(&path).undo("kept").unwrap();
+        }
+        "redo" => {
+            store(&path).redo("kept", "again", 2_000).unwrap();
         }
         other => panic!("{other}"),
     }

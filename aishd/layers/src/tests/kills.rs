@@ -1,4 +1,4 @@
-//! kill -9 at each place of a keep and of an undo: what is left is recovered, as before or whole, and it says which.
+//! kill -9 at each place of a keep, of an undo and of a redo: what is left is recovered, as before or whole, and it says which.
 
 use std::fs;
 
@@ -134,12 +134,69 @@ fn undos_come_to_their_end(across: bool) {
         }
         recovered(&scene, nth);
         let now = picture(&scene.real, Times::Hidden);
-        if scene.store.undo_entries().unwrap().is_empty() {
-            assert_eq!(difference(&now, &before), None, "place {nth}");
-        } else {
-            assert_eq!(difference(&now, &whole), None, "place {nth}");
+        match &*scene.stages() {
+            "kept: undone" => {
+                assert_eq!(difference(&now, &before), None, "place {nth}");
+                scene.store.redo("kept", "again", 2_000).unwrap();
+                let again = picture(&scene.real, Times::Hidden);
+                assert_eq!(difference(&again, &whole), None, "place {nth}");
+            }
+            "kept: kept" => {
+                assert_eq!(difference(&now, &whole), None, "place {nth}");
+            }
+            other => panic!("place {nth}: {other}"),
         }
     }
+}
+
+fn redos_are_whole_or_as_undone(across: bool) {
+    let (mut went_back, mut went_on) = (0, 0);
+    for nth in 1.. {
+        let scene = scene(across);
+        let before = picture(&scene.real, Times::Hidden);
+        let set = scene.store.get("set").unwrap();
+        scene.keep_all(&set, "kept").unwrap();
+        let whole = picture(&scene.real, Times::Hidden);
+        scene.store.undo("kept").unwrap();
+        if !driver::killed("redo", &scene.state(), nth) {
+            break;
+        }
+        recovered(&scene, nth);
+        let now = picture(&scene.real, Times::Hidden);
+        match &*scene.stages() {
+            "again: kept" => {
+                went_on += 1;
+                assert_eq!(difference(&now, &whole), None, "place {nth}");
+                scene.store.undo("again").unwrap();
+                let now = picture(&scene.real, Times::Hidden);
+                assert_eq!(difference(&now, &before), None, "place {nth}");
+            }
+            "kept: undone" => {
+                went_back += 1;
+                assert_eq!(difference(&now, &before), None, "place {nth}");
+                scene.store.redo("kept", "later", 2_000).unwrap();
+            }
+            other => panic!("place {nth}: {other:?}"),
+        }
+    }
+    println!("{went_back} went back, {went_on} went on");
+    assert!(went_back > 0 && went_on > 20);
+}
+
+#[test]
+fn a_killed_redo_is_whole_or_as_undone() {
+    if lacks_overlays() {
+        return;
+    }
+    redos_are_whole_or_as_undone(false);
+}
+
+#[test]
+fn a_killed_redo_on_another_file_system_is_whole_or_as_undone() {
+    if lacks_overlays() {
+        return;
+    }
+    redos_are_whole_or_as_undone(true);
 }
 
 #[test]

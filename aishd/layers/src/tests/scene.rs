@@ -60,6 +60,25 @@ impl Scene {
         }
     }
 
+    /// As another daemon finds it.
+    pub(super) fn restart(&mut self) {
+        self.store = LayerStore::open(&self.state()).unwrap();
+        for recovered in self.store.recover().unwrap() {
+            recovered.unwrap();
+        }
+    }
+
+    /// Each keep, and whether it is undone.
+    pub(super) fn stages(&self) -> String {
+        let entries = self.store.undo_entries().unwrap();
+        let entries = entries.iter();
+        let stage = |undone| if undone { "undone" } else { "kept" };
+        let entries: Vec<String> = entries
+            .map(|it| format!("{}: {}", it.id, stage(it.undone_at_ms.is_some())))
+            .collect();
+        entries.join(", ")
+    }
+
     pub(super) fn state(&self) -> PathBuf {
         self.dir.path().join("state")
     }

@@ -156,6 +156,8 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         | Event::ArchivedChanged { .. }
         | Event::Status { .. }
         | Event::RecordLost {}
+        // Whether it succeeded or not, there is a record of the wish.
+        | Event::ChangesUndo(_)
         | Event::TurnFinished { .. } => return None,
     })
 }

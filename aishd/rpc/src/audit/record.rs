@@ -8,6 +8,7 @@ use aishd_log::audit::rules::RuleChange;
 use aishd_log::audit::{
     AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange, UndoOutcome,
 };
+use aishd_log::changes_undo::UndoAct;
 use aishd_log::confirm::{ConfirmFate, Denial};
 use aishd_log::grants::GrantScope;
 use aishd_log::level_request::LevelStep;
@@ -221,13 +222,18 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             AuditKind::ChangesPart
         }
         What::ChangesUndone {
+            act,
             changes,
             outcome,
             paths,
         } => {
             record.changes = Some(changes);
-            fill_of_undo(record, outcome, paths);
-            AuditKind::ChangesUndone
+            let (kind, done) = match act {
+                UndoAct::Undo => (AuditKind::ChangesUndone, "undone"),
+                UndoAct::Redo => (AuditKind::ChangesRedone, "done again"),
+            };
+            fill_of_undo(record, done, outcome, paths);
+            kind
         }
         What::CommandTried {
             confirm,
@@ -433,16 +439,16 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
     }
 }
 
-fn fill_of_undo(record: &mut AuditRecord, outcome: UndoOutcome, paths: Option<u64>) {
+fn fill_of_undo(record: &mut AuditRecord, done: &str, outcome: UndoOutcome, paths: Option<u64>) {
     let said = paths.map_or_else(|| "paths".to_owned(), |it| format!("{it} paths"));
     let (outcome, because) = match outcome {
-        UndoOutcome::Undone => (AuditOutcome::Ok, format!("{said} undone")),
+        UndoOutcome::Undone => (AuditOutcome::Ok, format!("{said} {done}")),
         UndoOutcome::Conflict => (
             AuditOutcome::Failed,
-            format!("nothing undone: {said} were changed since"),
+            format!("nothing {done}: {said} were changed since"),
         ),
         UndoOutcome::Unfinished => (AuditOutcome::Unknown, "it did not end".to_owned()),
-        UndoOutcome::Failed => (AuditOutcome::Failed, "nothing undone".to_owned()),
+        UndoOutcome::Failed => (AuditOutcome::Failed, format!("nothing {done}")),
     };
     (record.outcome, record.because) = (Some(outcome), Some(because));
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use aish_proto::id::ConversationId;
+use aish_proto::id::{ConversationId, TurnId};
 use aishd_layers::{LayerSet, LayerSetError};
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
@@ -75,6 +75,7 @@ impl LayersHold {
         };
         let about = KeptAbout {
             conversation: Some(conversation),
+            turn: Some(TurnId(self.id.0)),
             number: Some(number),
             paths,
         };

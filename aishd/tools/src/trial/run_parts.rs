@@ -103,6 +103,7 @@ impl LayersHold {
         } else {
             let about = KeptAbout {
                 conversation: Some(conversation),
+                turn: Some(part.turn),
                 number: None,
                 paths: part.paths.clone(),
             };

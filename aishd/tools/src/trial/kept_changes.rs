@@ -1,0 +1,164 @@
+//! What was kept: taken back, done again, told of for as long as that is possible.
+
+use std::io;
+use std::path::PathBuf;
+
+use aish_proto::id::{ChangesId, ConversationId, TurnId};
+use aishd_layers::{UndoEntry, UndoError};
+use aishd_log::time::Timestamp;
+use aishd_platform::clock;
+use serde::{Deserialize, Serialize};
+
+use super::told::visible;
+use super::{ChangeFailure, TrialRoom, other, text};
+
+/// How long an undo is held.
+const UNDO_DAYS: i64 = 14;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What is known of something that was kept: no word of the command, which may be deleted before the files are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptAbout {
+    /// `None`: it was deleted.
+    pub conversation: Option<ConversationId>,
+    #[serde(default)]
+    pub turn: Option<TurnId>,
+    /// The question's, where they were kept by an answer.
+    #[serde(default)]
+    pub number: Option<u32>,
+    /// The first ones of many.
+    pub paths: Vec<String>,
+}
+
+/// What was kept and can be undone, or was undone and can be done again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undoable {
+    pub changes: ChangesId,
+    pub kept_at: Timestamp,
+    pub undone_at: Option<Timestamp>,
+    pub about: Option<KeptAbout>,
+}
+
+impl TrialRoom {
+    /// What was kept so long ago can be undone no more.
+    pub fn expire(&self) -> Option<String> {
+        let old = clock::now().0 - UNDO_DAYS * DAY_MS;
+        match self.0.layers.expire(old) {
+            Ok(expired) => {
+                let expired = expired.iter().filter_map(|it| it.parse().ok());
+                expired.for_each(|it| {
+                    let _none_was_written = std::fs::remove_file(self.about_path(it));
+                });
+                None
+            }
+            Err(error) => Some(text(&error)),
+        }
+    }
+
+    /// A conversation was deleted: of what was kept of it nothing says so any more, and what was undone is gone.
+    pub fn forget(&self, conversation: ConversationId) {
+        for it in self.undoable().unwrap_or_default() {
+            let Some(about) = it.about.filter(|it| it.conversation == Some(conversation)) else {
+                continue;
+            };
+            if it.undone_at.is_some() {
+                self.forget_undone(it.changes);
+                continue;
+            }
+            let about = KeptAbout {
+                conversation: None,
+                paths: vec![],
+                ..about
+            };
+            if let Err(error) = self.note(it.changes, &about) {
+                tracing::warn!(%error, "what was kept still names its conversation");
+            }
+        }
+    }
+
+    fn forget_undone(&self, id: ChangesId) {
+        let _none_was_written = std::fs::remove_file(self.about_path(id));
+        if let Err(error) = self.0.layers.forget_undone(&id.to_string()) {
+            tracing::warn!(changes = %id, error = %text(&error), "what was undone stays until it is too old");
+        }
+        self.sweep();
+    }
+
+    /// Takes back what was kept, and says how many paths that were.
+    pub fn undo(&self, id: ChangesId) -> Result<u64, ChangeFailure> {
+        let paths = self.0.layers.undo(&id.to_string()).map_err(not_undone)?;
+        self.sweep();
+        Ok(paths)
+    }
+
+    /// Does again what was undone. The id that it can be undone by from now on, and how many paths that were.
+    pub fn redo(&self, id: ChangesId) -> Result<(ChangesId, u64), ChangeFailure> {
+        let again = ChangesId(clock::ulid());
+        // Before it is done: what recovery finishes is told of, too.
+        if let Some(about) = self.about(id)
+            && let Err(error) = self.note(again, &about)
+        {
+            tracing::warn!(changes = %again, %error, "nothing will say what was done again");
+        }
+        let (from, to) = (id.to_string(), again.to_string());
+        let done = self.0.layers.redo(&from, &to, clock::now().0);
+        let gone = if done.is_ok() { id } else { again };
+        let _none_was_written = std::fs::remove_file(self.about_path(gone));
+        self.sweep();
+        done.map(|paths| (again, paths)).map_err(not_undone)
+    }
+
+    /// What can be undone or done again, the newest keep last.
+    pub fn undoable(&self) -> Result<Vec<Undoable>, String> {
+        let entries = self.0.layers.undo_entries().map_err(|it| text(&it))?;
+        let mut kept: Vec<Undoable> = entries
+            .into_iter()
+            .filter(|it| !it.dropped)
+            .filter_map(|it| {
+                let changes = it.id.parse().ok()?;
+                Some(Undoable {
+                    changes,
+                    kept_at: Timestamp(it.kept_at_ms),
+                    undone_at: it.undone_at_ms.map(Timestamp),
+                    about: self.about(changes),
+                })
+            })
+            .collect();
+        kept.sort_by_key(|it| it.kept_at);
+        Ok(kept)
+    }
+
+    /// Whether a keep of this name has come to its end, whether or not it can be undone.
+    pub(super) fn is_kept(&self, id: ChangesId) -> Result<bool, ChangeFailure> {
+        let entries = self.0.layers.undo_entries().map_err(other)?;
+        let name = id.to_string();
+        let is_kept = |it: &UndoEntry| it.id == name && it.undone_at_ms.is_none();
+        Ok(entries.iter().any(is_kept))
+    }
+
+    pub(super) fn about_path(&self, id: ChangesId) -> PathBuf {
+        self.0.directory.join("about").join(format!("{id}.json"))
+    }
+
+    pub(super) fn note(&self, id: ChangesId, about: &KeptAbout) -> io::Result<()> {
+        let path = self.about_path(id);
+        std::fs::create_dir_all(self.0.directory.join("about"))?;
+        std::fs::write(path, serde_json::to_vec(about)?)
+    }
+
+    pub(super) fn about(&self, id: ChangesId) -> Option<KeptAbout> {
+        let text = std::fs::read(self.about_path(id)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+fn not_undone(error: UndoError) -> ChangeFailure {
+    match error {
+        UndoError::Conflicts(conflicts) => {
+            let paths = conflicts.iter().map(|it| visible(it.path.as_path()));
+            ChangeFailure::Conflicts(paths.collect())
+        }
+        error @ UndoError::Io { .. } => ChangeFailure::Unfinished(text(&error)),
+        error => other(error),
+    }
+}
