@@ -87,6 +87,9 @@ events! {
         /// What the server is asked for.
         model_id: String,
         source: ModelSource,
+        /// Tokens that a request and its answer may take; absent: nobody has said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_tokens: Option<u64>,
     }
     /// The look of the question was asked which preset answers it; said only while questions are routed.
     RouteDecided: "routeDecided", true, {

@@ -90,6 +90,7 @@ fn exchange(at: usize) -> [Event; 4] {
             model: "n1".to_owned(),
             model_id: "n1".to_owned(),
             source: PresetSource::Configured,
+            context_tokens: None,
         },
         Event::AssistantMessage {
             item: 0,

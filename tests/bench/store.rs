@@ -88,6 +88,7 @@ impl Author {
             model: "m".to_owned(),
             model_id: "m".to_owned(),
             source: PresetSource::Configured,
+            context_tokens: None,
         };
         self.commit(vec![(turn, question), (turn, started)])
     }

@@ -416,7 +416,8 @@ impl Person {
             let is_said = text.starts_with("[aish] attached to ") && text.ends_with(')')
                 || text.starts_with("[aish] pts/") && text.ends_with("here)")
                 || text.starts_with("[aish] queued #1 from ")
-                    && text.replace(' ', "").ends_with(":queuedrop1");
+                    && text.replace(' ', "").ends_with(":queuedrop1")
+                || text.starts_with("7 in · 5 out · ") && text.ends_with(" s");
             (is_said && whole).then_some((Kind::Other, text, count))
         })
     }

@@ -133,7 +133,7 @@ fn a_stopped_job_comes_back_with_its_line_and_what_was_missed() {
             .ok(),
     );
     screen.signal(Signal::CONT);
-    screen.wait_for("[aish] back (missed 2 lines)");
+    screen.wait_for("[aish] back (missed 3 lines)");
     screen.wait_for("› while you were away");
     screen.wait_for("meanwhile");
     wait_typed(&screen, "half typed");

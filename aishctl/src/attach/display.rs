@@ -103,6 +103,10 @@ impl<U: UserInterface> Display<U> {
                     text.push_str(&asked.rest(dim, self.ui.columns()));
                     text.push_str(&notice::rows(&line, dim, self.ui.columns()));
                 }
+                SafeRow::Aside(line) => {
+                    text.push_str(&asked.rest(dim, self.ui.columns()));
+                    text.push_str(&notice::aside(&line, dim, self.ui.columns()));
+                }
             }
             asked = ShownQuestion::default();
         }

@@ -168,7 +168,7 @@ async fn show<O: AsyncWrite + Unpin>(
     }
     for row in rows {
         match row {
-            SafeRow::Text(text) | SafeRow::Asked(_, text) => {
+            SafeRow::Text(text) | SafeRow::Asked(_, text) | SafeRow::Aside(text) => {
                 output.text(&format!("{text}\n")).await?;
             }
             SafeRow::Notice(text) => {
@@ -183,7 +183,9 @@ async fn show<O: AsyncWrite + Unpin>(
 fn text(rows: &[SafeRow]) -> String {
     rows.iter()
         .map(|row| match row {
-            SafeRow::Text(text) | SafeRow::Asked(_, text) => format!("{text}\n"),
+            SafeRow::Text(text) | SafeRow::Asked(_, text) | SafeRow::Aside(text) => {
+                format!("{text}\n")
+            }
             SafeRow::Notice(text) => notice::line(text, false),
         })
         .collect()

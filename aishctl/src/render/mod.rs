@@ -20,6 +20,7 @@ pub mod size;
 pub mod spinner;
 pub mod table;
 pub mod terminal_prompt;
+pub mod turn_figures;
 pub mod turn_stream;
 pub mod typed_lines;
 pub(crate) mod waiting_notice;

@@ -219,21 +219,30 @@ pub fn line(text: &str, dim: bool) -> String {
 
 /// The same in rows of so many columns, which end between words. What goes on in another row stands below its text.
 pub fn rows(text: &str, dim: bool, columns: Option<usize>) -> String {
-    const SIGN: &str = "[aish] ";
-    let Some(columns) = columns.filter(|it| *it >= NARROWEST) else {
-        return line(text, dim);
-    };
+    match columns.filter(|it| *it >= NARROWEST) {
+        Some(columns) => wrapped("[aish] ", text, dim, columns),
+        None => line(text, dim),
+    }
+}
+
+/// What stands dim beside what was said, in rows of so many columns.
+pub fn aside(text: &str, dim: bool, columns: Option<usize>) -> String {
+    let columns = columns.filter(|it| *it >= NARROWEST);
+    wrapped("", text, dim, columns.unwrap_or(usize::MAX))
+}
+
+fn wrapped(sign: &str, text: &str, dim: bool, columns: usize) -> String {
     let (on, off) = if dim {
         ("\u{1b}[2m", "\u{1b}[0m")
     } else {
         ("", "")
     };
     // Nothing but a space ends a word: a path or an option that is cut at a hyphen cannot be copied.
-    let below = " ".repeat(SIGN.len());
+    let below = " ".repeat(sign.len());
     let options = textwrap::Options::new(columns)
         .word_separator(textwrap::WordSeparator::AsciiSpace)
         .word_splitter(textwrap::WordSplitter::NoHyphenation)
-        .initial_indent(SIGN)
+        .initial_indent(sign)
         .subsequent_indent(&below);
     let safe = safe::screen(text);
     let rows = safe.lines().flat_map(|it| textwrap::wrap(it, &options));

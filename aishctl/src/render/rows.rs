@@ -15,6 +15,7 @@ use crate::render::command_frame::CommandFrames;
 use crate::render::markdown::{Colours, GlyphSet, MarkdownWriter, Style};
 use crate::render::mcp_status::AwayServers;
 use crate::render::question::{self, ArgumentExtent};
+use crate::render::turn_figures::TurnFigures;
 use crate::render::turn_stream::{StreamStep, StreamedAnswer};
 use crate::render::waiting_notice::WaitingNotice;
 use crate::render::{auto_approve, event_lines, progress};
@@ -29,6 +30,8 @@ pub enum SafeRow {
     Text(String),
     /// Shown as `[aish] …`.
     Notice(String),
+    /// Dim, beside what was said.
+    Aside(String),
 }
 
 /// Whose question it is.
@@ -80,6 +83,7 @@ pub struct ConversationRows {
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
     past: Option<Vec<ConfirmId>>,
     servers: AwayServers,
+    figures: TurnFigures,
 }
 
 /// That somebody was asked, and about what.
@@ -130,6 +134,8 @@ impl ConversationRows {
     pub fn take(&mut self, event: &ClientEvent) -> Vec<SafeRow> {
         let mut rows = Vec::new();
         rows.extend(self.unstored.event_line(event).map(|it| notice(&it)));
+        let is_person = self.reader == RowReader::Person;
+        let figures = self.figures.take(event).filter(|_| is_person);
         if let Event::TurnStarted(_) | Event::TurnFinished(_) = &event.data {
             self.no_longer_waiting(event.turn, &mut rows);
         }
@@ -190,6 +196,7 @@ impl ConversationRows {
                 self.write(turn, event, &mut rows);
                 if let Event::TurnFinished(finished) = &event.data {
                     self.finish(event, finished, &mut rows);
+                    rows.extend(figures.map(SafeRow::Aside));
                 }
             }
             _ => match self.frames.take(event) {
@@ -605,7 +612,7 @@ mod tests {
             event["client"] = json!(us);
             for row in rows.take(&test_daemon::event(event)) {
                 shown.push(match row {
-                    SafeRow::Text(text) | SafeRow::Asked(_, text) => text,
+                    SafeRow::Text(text) | SafeRow::Asked(_, text) | SafeRow::Aside(text) => text,
                     SafeRow::Notice(text) => format!("[aish] {text}"),
                 });
             }
@@ -667,7 +674,10 @@ mod tests {
             let rows = rows.take(&test_daemon::event(event));
             rows.into_iter()
                 .map(|it| match it {
-                    SafeRow::Text(text) | SafeRow::Asked(_, text) | SafeRow::Notice(text) => text,
+                    SafeRow::Text(text)
+                    | SafeRow::Asked(_, text)
+                    | SafeRow::Notice(text)
+                    | SafeRow::Aside(text) => text,
                 })
                 .collect()
         };

@@ -113,6 +113,9 @@ pub enum Event {
         model: String,
         model_id: String,
         source: PresetSource,
+        /// What a request and its answer may take, where that is limited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_tokens: Option<u64>,
     },
     /// The look of a question was asked which preset answers it; stands behind the start of its turn.
     RouteDecided(RoutingDecision),

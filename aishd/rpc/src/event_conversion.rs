@@ -174,10 +174,12 @@ impl LogOwner {
                 model,
                 model_id,
                 source,
+                context_tokens,
             } => out!(wire::TurnStarted {
                 model,
                 model_id,
                 source: source_of(source),
+                context_tokens,
             }),
             Event::RouteDecided(routed) => out!(route::decided(routed)),
             Event::FellBack {

@@ -77,7 +77,9 @@ impl CastExport {
         let mut text = String::new();
         for row in rows {
             let shown = match row {
-                SafeRow::Text(row) | SafeRow::Asked(_, row) => safe::screen(row),
+                SafeRow::Text(row) | SafeRow::Asked(_, row) | SafeRow::Aside(row) => {
+                    safe::screen(row)
+                }
                 SafeRow::Notice(row) => safe::screen(notice::line(row, false).trim_end()),
             };
             text.push_str(&shown.replace('\n', "\r\n"));

@@ -9,6 +9,7 @@ use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::confirm::OnConfirm;
 use aishd_log::event::{Event, IdempotencyKey, ProviderLevel, StopReason, TurnOrigin};
 use aishd_log::pattern::Patterns;
+use aishd_model::context_budget::ContextLimit;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::preset::Preset;
 use aishd_platform::{clock, failpoint};
@@ -400,10 +401,12 @@ impl Conversation {
         mut facts: Vec<UncommittedFact>,
     ) -> Result<(), RequestError> {
         let preset = self.services.broker.adapted(preset);
+        let limit = ContextLimit::of(&self.rules(), &preset);
         let started = Event::TurnStarted {
             model: preset.name.clone(),
             model_id: preset.model.clone(),
             source: preset.source,
+            context_tokens: limit.tokens.map(|it| it.whole),
         };
         let told = std::iter::once(started).chain(routed.events);
         facts.extend(told.map(|event| UncommittedFact {

@@ -32,6 +32,7 @@ impl Conversation {
                 model: String::new(),
                 model_id: String::new(),
                 source: PresetSource::None,
+                context_tokens: None,
             },
         });
         let on_confirm = self.terms(turn, &facts).on_confirm;

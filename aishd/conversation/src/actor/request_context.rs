@@ -464,6 +464,7 @@ pub(crate) fn preview_facts(
         model: preset.name.clone(),
         model_id: preset.model.clone(),
         source: preset.source,
+        context_tokens: None,
     };
     [question, started].map(|event| UncommittedFact {
         turn: Some(turn),

@@ -150,6 +150,7 @@ impl Author {
             model: "m".to_owned(),
             model_id: text(2),
             source: PresetSource::Configured,
+            context_tokens: None,
         };
         self.commit(vec![
             (user_message(text(1), None), Some(turn)),

@@ -127,6 +127,7 @@ impl Scene {
                             model,
                             model_id,
                             source,
+                            context_tokens: None,
                         },
                     );
                     self.running = Some(turn);

@@ -133,6 +133,7 @@ fn question(text: String) -> [Event; 2] {
             model: ELSEWHERE.to_owned(),
             model_id: ELSEWHERE.to_owned(),
             source: PresetSource::Imported,
+            context_tokens: None,
         },
     ]
 }

@@ -228,6 +228,7 @@ impl World {
                             model,
                             model_id,
                             source,
+                            context_tokens: None,
                         },
                     );
                     (self.running, self.answered) = (Some(turn), false);

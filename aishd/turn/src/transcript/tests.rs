@@ -63,6 +63,7 @@ fn record(seq: u64, line: &str) -> Record {
         model: model.to_owned(),
         model_id: model_id.to_owned(),
         source,
+        context_tokens: None,
     };
     let event = match words[1..] {
         ["ask", text] => asked(text, TurnOrigin::Asked),

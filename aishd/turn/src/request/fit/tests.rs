@@ -40,6 +40,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             model: "p".to_owned(),
             model_id: "m".to_owned(),
             source: PresetSource::Configured,
+            context_tokens: None,
         });
         let calls = (0..results.len()).map(|it| aishd_log::tool_call::ToolCall {
             id: format!("c{number}_{it}"),
@@ -124,6 +125,7 @@ fn after_commands(question: usize, outputs: &[&str]) -> Transcript {
             model: "p".to_owned(),
             model_id: "m".to_owned(),
             source: PresetSource::Configured,
+            context_tokens: None,
         },
     );
     transcript
