@@ -30,6 +30,7 @@ use crate::commands::status::StatusFormat;
 use crate::commands::store::{BackupArgs, RestoreArgs, StoreCommand};
 use crate::commands::usage::UsageArgs;
 use crate::commands::{mcp, tools};
+use crate::completion::CompleteArgs;
 use crate::global_args::GlobalArgs;
 
 /// Ask models through a daemon that keeps the conversations.
@@ -73,6 +74,13 @@ pub enum CtlCommand {
         #[arg(value_enum)]
         shell: ShellCommand,
     },
+    /// What makes Tab work, as a file for your shell; init has it too
+    Completion {
+        #[arg(value_enum)]
+        shell: ShellCommand,
+    },
+    #[command(hide = true)]
+    Complete(CompleteArgs),
     /// Conversations: list, make, name, put away
     #[command(alias = "conversation")]
     Conv {
@@ -92,7 +100,7 @@ pub enum CtlCommand {
         #[command(subcommand)]
         command: Option<ModelCommand>,
     },
-    /// Which preset answers what: switch it, look at the classes, try a text
+    /// Which preset answers what: switch it, see the classes, try a text
     Route {
         #[command(subcommand)]
         command: Option<RouteCommand>,
@@ -102,19 +110,21 @@ pub enum CtlCommand {
         #[command(subcommand)]
         command: Option<FallbackCommand>,
     },
-    /// Let a model work on its own towards a goal, in a copy of the files; lead such a run
+    /// Let a model work on its own towards a goal, in a copy of the files
     Norris(NorrisCommand),
     /// What waits for a person: look, allow, deny
     Confirm {
         #[command(subcommand)]
         command: Option<ConfirmCommand>,
     },
-    /// What commands and runs changed in layers over the files: look, keep, drop; and what was kept and can be undone
+    /// What commands and runs changed: look, keep, drop, undo
+    ///
+    /// What commands and runs changed in layers over the files, and what was kept of that and can be undone.
     Changes {
         #[command(subcommand)]
         command: Option<ChangesCommand>,
     },
-    /// Take back what was kept of a command that was tried: the newest, or the one that is named
+    /// Take back what was kept: the newest, or the one that is named
     Undo {
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,
@@ -126,7 +136,7 @@ pub enum CtlCommand {
     },
     /// What models took: tokens and money
     Usage(UsageArgs),
-    /// What was decided about every effect, by whom, and what became of it
+    /// What was decided about each effect, by whom, and what came of it
     Audit(AuditArgs),
     /// Turns that wait
     Queue {
@@ -147,7 +157,7 @@ pub enum CtlCommand {
     Import(ImportArgs),
     /// Messages that contain a text, those that left the context too
     Search(SearchArgs),
-    /// What the model is shown of a conversation, what has left that, and what is to come back
+    /// What the model is shown of a conversation, and what has left that
     Context {
         #[command(subcommand)]
         command: Option<ContextCommand>,
@@ -179,7 +189,7 @@ pub enum CtlCommand {
     },
     /// What is kept of tools' results: whole texts, images, files
     Result(ResultsCommand),
-    /// What the tools and people of a conversation share: JSON under names
+    /// What tools and people of a conversation share: JSON under names
     Resource {
         #[command(subcommand)]
         command: Option<ResourceCommand>,
@@ -191,9 +201,9 @@ pub enum CtlCommand {
     },
     /// Read the configuration again
     Reload,
-    /// Whether everything is as it should be, and what to do where it is not
+    /// Whether all is as it should be, and what to do where it is not
     Doctor,
-    /// What the daemon keeps: how much room it takes, check it, give room back, repair it
+    /// What the daemon keeps: its size, check it, give room back, repair
     Store {
         #[command(subcommand)]
         command: StoreCommand,

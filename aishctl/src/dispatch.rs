@@ -58,6 +58,8 @@ impl CommandContext {
             CtlCommand::Ask(_)
             | CtlCommand::Propose(_)
             | CtlCommand::Init { .. }
+            | CtlCommand::Completion { .. }
+            | CtlCommand::Complete(_)
             | CtlCommand::Attach(_)
             | CtlCommand::Retry(_)
             | CtlCommand::Continue(_)

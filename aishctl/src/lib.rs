@@ -9,6 +9,7 @@ pub mod client;
 pub mod colon_line;
 pub mod command_output;
 pub mod commands;
+pub mod completion;
 pub mod controlling_terminal;
 mod dispatch;
 pub mod environment;

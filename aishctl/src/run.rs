@@ -7,12 +7,11 @@ use std::process::ExitCode;
 use aish_proto::daemon::ClientKind;
 use aish_proto::method::ClientRole;
 use aish_proto::version::ProtocolRange;
-use clap::CommandFactory as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
-use crate::args::{CtlArgs, CtlCommand};
+use crate::args::CtlCommand;
 use crate::attach::look::WindowLook;
 use crate::attach::{self, WindowOptions};
 use crate::attach_args::AttachArgs;
@@ -31,12 +30,16 @@ use crate::commands::program_context::{self, AskProgram};
 use crate::commands::shell::ProposeArgs;
 use crate::commands::store::StoreContext;
 use crate::commands::tools::{self, ToolsCommand};
-use crate::commands::{ask, config, directory_listing, doctor, norris, prompt_ask, queue, rpc};
+use crate::commands::{
+    ask, config, directory_listing, doctor, norris, prompt_ask, queue, rpc,
+};
+use crate::completion;
 use crate::dispatch::is_status_bar;
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway;
+use crate::help;
 use crate::parse::{ProgramName, parse};
 use crate::render::difference;
 use crate::render::markdown::Painter;
@@ -73,8 +76,12 @@ pub fn main() -> ExitCode {
 impl AskProgram {
     fn run(&self, command: Option<CtlCommand>) -> Result<Exit, Failure> {
         let command = match command {
-            Some(CtlCommand::Help { topic }) => return print(&crate::help::help(&topic)?),
-            Some(CtlCommand::Init { shell }) => return print(shell.script()),
+            Some(CtlCommand::Help { topic }) => return print(&help::help(&topic)?),
+            Some(CtlCommand::Init { shell }) => return print(&shell.script()),
+            Some(CtlCommand::Completion { shell }) => return print(shell.completion()),
+            Some(CtlCommand::Complete(args)) => {
+                return print(&completion::offered(&self.around, &args));
+            }
             Some(CtlCommand::Rpc(args)) if args.schema => {
                 return print(&rpc::schema(self.around.stdout_terminal));
             }
@@ -86,7 +93,7 @@ impl AskProgram {
                     tail: 40,
                 })
             }
-            None => return print(&CtlArgs::command().render_help().to_string()),
+            None => return print(&help::help(&[])?),
         };
         self.block_on(self.serve(command))
     }
@@ -188,6 +195,8 @@ impl AskProgram {
             | CtlCommand::Reload
             | CtlCommand::Metrics
             | CtlCommand::Init { .. }
+            | CtlCommand::Completion { .. }
+            | CtlCommand::Complete(_)
             | CtlCommand::Rpc(_)
             | CtlCommand::Help { .. }) => self.within(self.in_context(command)).await,
         }

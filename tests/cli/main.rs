@@ -17,6 +17,7 @@ mod autostart;
 mod changes;
 mod commands;
 mod commands_run;
+mod completion;
 mod config;
 mod confirm;
 mod context;

@@ -39,9 +39,7 @@ pub enum McpCommand {
     #[command(alias = "ls")]
     List,
     /// The tools that can be called
-    Tools {
-        alias: Option<String>,
-    },
+    Tools { alias: Option<String> },
     /// One tool's whole definition
     Tool {
         #[arg(value_name = "ALIAS__TOOL")]
@@ -50,49 +48,29 @@ pub enum McpCommand {
     /// Connect to a server until it is disconnected or the daemon ends
     Connect(ConnectArgs),
     /// End a session; a configured server comes back when the daemon is started again
-    Disconnect {
-        alias: String,
-    },
+    Disconnect { alias: String },
     /// End a session and begin another
-    Restart {
-        alias: String,
-    },
+    Restart { alias: String },
     /// List the tools again, of one server or of all
-    Refresh {
-        alias: Option<String>,
-    },
+    Refresh { alias: Option<String> },
     /// What a server wrote to its standard error
-    Logs {
-        alias: String,
-    },
+    Logs { alias: String },
     /// What the servers in another program's file are here: tables for the configuration, on stdout
     Import(import::ImportServersArgs),
     /// What a server can be asked to read
-    Resources {
-        alias: String,
-    },
+    Resources { alias: String },
     /// Read a resource
-    Read {
-        alias: String,
-        uri: String,
-    },
+    Read { alias: String, uri: String },
     /// Keep a resource in the context of this conversation, as it is at each request
-    Pin {
-        alias: String,
-        uri: String,
-    },
-    Unpin {
-        alias: String,
-        uri: String,
-    },
+    Pin { alias: String, uri: String },
+    /// Keep it there no longer
+    Unpin { alias: String, uri: String },
     /// The resources that this conversation has pinned
     Pinned,
     /// Be an MCP server on stdin and stdout, with the tools of the daemon
     Serve(ServeArgs),
     /// The prompts that a server keeps ready
-    Prompts {
-        alias: String,
-    },
+    Prompts { alias: String },
     /// Ask the model what a prompt says; the answer on stdout
     Ask(AskPrompt),
     /// One prompt, filled in
