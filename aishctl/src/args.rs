@@ -15,6 +15,7 @@ use crate::commands::conversation::{ConversationCommand, ForkArgs, SearchArgs};
 use crate::commands::export::ExportArgs;
 use crate::commands::import::ImportArgs;
 use crate::commands::log::LogArgs;
+use crate::commands::man::ManArgs;
 use crate::commands::memory::{MemoryCommand, RememberArgs};
 use crate::commands::model::ModelCommand;
 use crate::commands::norris::NorrisCommand;
@@ -31,6 +32,7 @@ use crate::commands::store::{BackupArgs, RestoreArgs, StoreCommand};
 use crate::commands::usage::UsageArgs;
 use crate::commands::{mcp, tools};
 use crate::completion::CompleteArgs;
+use crate::examples;
 use crate::global_args::GlobalArgs;
 
 /// Ask models through a daemon that keeps the conversations.
@@ -64,8 +66,10 @@ pub struct LineArgs {
 #[command(defer = true)]
 pub enum CtlCommand {
     /// One question; the answer on stdout
+    #[command(after_help = examples::ASK)]
     Ask(AskArgs),
     /// Be a window on a conversation
+    #[command(after_help = examples::ATTACH)]
     Attach(AttachArgs),
     /// One command for what stdin asks for: printed, never run
     Propose(ProposeArgs),
@@ -81,8 +85,11 @@ pub enum CtlCommand {
     },
     #[command(hide = true)]
     Complete(CompleteArgs),
+    /// The pages of the manual, for a package
+    #[command(hide = true)]
+    Man(ManArgs),
     /// Conversations: list, make, name, put away
-    #[command(alias = "conversation")]
+    #[command(alias = "conversation", after_help = examples::CONVERSATIONS)]
     Conv {
         #[command(subcommand)]
         command: ConversationCommand,
@@ -93,7 +100,7 @@ pub enum CtlCommand {
         format: Option<StatusFormat>,
     },
     /// The model presets, or the one that this conversation uses
-    #[command(alias = "models")]
+    #[command(alias = "models", after_help = examples::MODEL)]
     Model {
         /// The preset that this conversation uses from its next turn on
         name: Option<String>,
@@ -113,6 +120,7 @@ pub enum CtlCommand {
     /// Let a model work on its own towards a goal, in a copy of the files
     Norris(NorrisCommand),
     /// What waits for a person: look, allow, deny
+    #[command(after_help = examples::CONFIRM)]
     Confirm {
         #[command(subcommand)]
         command: Option<ConfirmCommand>,
@@ -120,6 +128,7 @@ pub enum CtlCommand {
     /// What commands and runs changed: look, keep, drop, undo
     ///
     /// What commands and runs changed in layers over the files, and what was kept of that and can be undone.
+    #[command(after_help = examples::CHANGES)]
     Changes {
         #[command(subcommand)]
         command: Option<ChangesCommand>,
@@ -150,6 +159,7 @@ pub enum CtlCommand {
     /// Stop the running turn, or the command that runs
     Cancel { conversation: Option<String> },
     /// The transcript on stdout
+    #[command(after_help = examples::LOG)]
     Log(LogArgs),
     /// A conversation as Markdown, JSON lines, JSON or asciicast
     Export(ExportArgs),
@@ -177,12 +187,13 @@ pub enum CtlCommand {
     /// Copy a conversation up to a position
     Fork(ForkArgs),
     /// MCP servers: list, connect, look at what they offer
+    #[command(after_help = examples::MCP)]
     Mcp {
         #[command(subcommand)]
         command: Option<mcp::McpCommand>,
     },
     /// Tools: list, show, write down, call without a model
-    #[command(alias = "tool")]
+    #[command(alias = "tool", after_help = examples::TOOLS)]
     Tools {
         #[command(subcommand)]
         command: tools::ToolsCommand,
@@ -222,6 +233,7 @@ pub enum CtlCommand {
         command: ServiceCommand,
     },
     /// The configuration: check, show, explain, edit, trust
+    #[command(after_help = examples::CONFIG)]
     Config {
         #[command(subcommand)]
         command: ConfigCommand,

@@ -60,6 +60,7 @@ impl CommandContext {
             | CtlCommand::Init { .. }
             | CtlCommand::Completion { .. }
             | CtlCommand::Complete(_)
+            | CtlCommand::Man(_)
             | CtlCommand::Attach(_)
             | CtlCommand::Retry(_)
             | CtlCommand::Continue(_)

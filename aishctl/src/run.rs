@@ -31,7 +31,7 @@ use crate::commands::shell::ProposeArgs;
 use crate::commands::store::StoreContext;
 use crate::commands::tools::{self, ToolsCommand};
 use crate::commands::{
-    ask, config, directory_listing, doctor, norris, prompt_ask, queue, rpc,
+    ask, config, directory_listing, doctor, man, norris, prompt_ask, queue, rpc,
 };
 use crate::completion;
 use crate::dispatch::is_status_bar;
@@ -82,6 +82,7 @@ impl AskProgram {
             Some(CtlCommand::Complete(args)) => {
                 return print(&completion::offered(&self.around, &args));
             }
+            Some(CtlCommand::Man(args)) => return print(&man::write(&args)?),
             Some(CtlCommand::Rpc(args)) if args.schema => {
                 return print(&rpc::schema(self.around.stdout_terminal));
             }
@@ -197,6 +198,7 @@ impl AskProgram {
             | CtlCommand::Init { .. }
             | CtlCommand::Completion { .. }
             | CtlCommand::Complete(_)
+            | CtlCommand::Man(_)
             | CtlCommand::Rpc(_)
             | CtlCommand::Help { .. }) => self.within(self.in_context(command)).await,
         }

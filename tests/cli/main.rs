@@ -35,6 +35,7 @@ mod input;
 mod interleave;
 mod last_used;
 mod llama;
+mod man;
 mod markdown;
 mod mcp;
 mod memory;
