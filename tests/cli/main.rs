@@ -52,6 +52,7 @@ mod stop;
 mod store;
 mod stranger;
 mod systemd;
+mod temporary;
 mod terminal;
 mod terminal_asked;
 mod terminal_keys;

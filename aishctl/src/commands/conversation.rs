@@ -199,6 +199,7 @@ async fn new(context: &CommandContext, title: Option<&str>) -> PrintResult {
         cwd: context.around.cwd_text(),
         constraints: None,
         budget: None,
+        temporary: false,
     };
     let made = context.call::<Create>(params).await?;
     context.print(&made, || format!("{}\n", made.id))
