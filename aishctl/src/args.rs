@@ -14,6 +14,7 @@ use crate::commands::context::ContextCommand;
 use crate::commands::conversation::{ConversationCommand, ForkArgs, SearchArgs};
 use crate::commands::export::ExportArgs;
 use crate::commands::import::ImportArgs;
+use crate::commands::key::KeyCommand;
 use crate::commands::log::LogArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::memory::{MemoryCommand, RememberArgs};
@@ -106,6 +107,11 @@ pub enum CtlCommand {
         name: Option<String>,
         #[command(subcommand)]
         command: Option<ModelCommand>,
+    },
+    /// Keys for servers, in files of their own that only you can read
+    Key {
+        #[command(subcommand)]
+        command: KeyCommand,
     },
     /// Which preset answers what: switch it, see the classes, try a text
     Route {

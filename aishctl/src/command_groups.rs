@@ -23,7 +23,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Questions and changes",
         &["confirm", "changes", "undo", "perm", "audit"],
     ),
-    ("Models", &["model", "route", "fallback", "usage"]),
+    ("Models", &["model", "key", "route", "fallback", "usage"]),
     (
         "Tools and servers",
         &["tools", "mcp", "result", "resource", "prompt"],

@@ -61,6 +61,7 @@ impl CommandContext {
             | CtlCommand::Completion { .. }
             | CtlCommand::Complete(_)
             | CtlCommand::Man(_)
+            | CtlCommand::Key { .. }
             | CtlCommand::Attach(_)
             | CtlCommand::Retry(_)
             | CtlCommand::Continue(_)

@@ -46,6 +46,7 @@ pub(crate) const MODEL: &str = "\
 Examples:
   aishctl model
   aishctl model probe
+  aishctl model add
   aishctl model deep -C proj
   aishctl model default";
 
@@ -60,6 +61,7 @@ Examples:
   aishctl mcp
   aishctl mcp connect 'npx -y @modelcontextprotocol/server-filesystem .' fs --contain workspace
   aishctl mcp connect https://example.org/mcp web --auth-env EXAMPLE_TOKEN
+  aishctl mcp add https://example.org/mcp web
   aishctl mcp logs fs";
 
 pub(crate) const CONFIG: &str = "\

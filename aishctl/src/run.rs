@@ -26,12 +26,13 @@ use crate::commands::export::{self, ExportArgs, ExportSink};
 use crate::commands::import::{self, ImportArgs};
 use crate::commands::log::{self, LogArgs};
 use crate::commands::mcp::{self, McpCommand};
+use crate::commands::model::ModelCommand;
 use crate::commands::program_context::{self, AskProgram};
 use crate::commands::shell::ProposeArgs;
 use crate::commands::store::StoreContext;
 use crate::commands::tools::{self, ToolsCommand};
 use crate::commands::{
-    ask, config, directory_listing, doctor, man, norris, prompt_ask, queue, rpc,
+    ask, config, directory_listing, doctor, key, man, model_add, norris, prompt_ask, queue, rpc,
 };
 use crate::completion;
 use crate::dispatch::is_status_bar;
@@ -121,7 +122,29 @@ impl AskProgram {
             let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
             return norris::follow(parts.asker(&reach, self), launch).await;
         }
-        self.carry_out(command).await
+        match self.set_up(&command).await {
+            Some(done) => done,
+            None => self.carry_out(command).await,
+        }
+    }
+
+    /// The commands that change the person's files; of others, nothing.
+    async fn set_up(&self, command: &CtlCommand) -> Option<Result<Exit, Failure>> {
+        let context = self.config_context();
+        Some(match command {
+            CtlCommand::Mcp {
+                command: Some(McpCommand::Import(args)),
+            } if args.write => mcp::import::write(context, args).await,
+            CtlCommand::Mcp {
+                command: Some(McpCommand::Add(args)),
+            } => mcp::add::run(context, args).await,
+            CtlCommand::Model {
+                name: None,
+                command: Some(ModelCommand::Add(args)),
+            } => model_add::run(context, args).await,
+            CtlCommand::Key { command } => key::run(context, command).await,
+            _another => return None,
+        })
     }
 
     async fn carry_out(&self, command: CtlCommand) -> Result<Exit, Failure> {
@@ -141,9 +164,6 @@ impl AskProgram {
                 let mut stdin = io::stdin().lock();
                 tools::run(parts.asker(&reach, self), &args, &mut stdin).await
             }
-            CtlCommand::Mcp {
-                command: Some(McpCommand::Import(args)),
-            } if args.write => mcp::import::write(self.config_context(), &args).await,
             CtlCommand::Retry(args) => self.again(queue::RepeatKind::Retry, &args).await,
             CtlCommand::Continue(args) => self.again(queue::RepeatKind::Continue, &args).await,
             CtlCommand::Attach(args) => self.window(args).await,
@@ -171,6 +191,7 @@ impl AskProgram {
             command @ (CtlCommand::Conv { .. }
             | CtlCommand::Status { .. }
             | CtlCommand::Model { .. }
+            | CtlCommand::Key { .. }
             | CtlCommand::Route { .. }
             | CtlCommand::Fallback { .. }
             | CtlCommand::Norris(_)

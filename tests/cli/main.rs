@@ -47,6 +47,7 @@ mod resource;
 mod result;
 mod routing;
 mod saved_prompt;
+mod setup;
 mod shell;
 mod stop;
 mod store;

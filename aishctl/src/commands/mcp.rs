@@ -1,5 +1,6 @@
 //! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
 
+pub mod add;
 mod contain;
 pub mod import;
 mod pinned;
@@ -47,6 +48,8 @@ pub enum McpCommand {
     },
     /// Connect to a server until it is disconnected or the daemon ends
     Connect(ConnectArgs),
+    /// Keep a server in your configuration, where it is connected to from now on
+    Add(ConnectArgs),
     /// End a session; a configured server comes back when the daemon is started again
     Disconnect { alias: String },
     /// End a session and begin another
@@ -156,7 +159,7 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
         McpCommand::Pin { alias, uri } => pinned::pin(context, alias, uri).await,
         McpCommand::Unpin { alias, uri } => pinned::unpin(context, alias, uri).await,
         McpCommand::Pinned => pinned::list(context).await,
-        McpCommand::Ask(_) | McpCommand::Serve(_) => {
+        McpCommand::Ask(_) | McpCommand::Serve(_) | McpCommand::Add(_) => {
             Err(Failure::new(Exit::USAGE, "that command has its own output"))
         }
         McpCommand::Prompt {
@@ -304,21 +307,8 @@ async fn tool(context: &CommandContext, name: &str) -> PrintResult {
 }
 
 async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
-    let is_url = args.target.starts_with("http://") || args.target.starts_with("https://");
-    let (url, command) = if is_url {
-        (Some(args.target.clone()), vec![])
-    } else {
-        let words = shlex::split(&args.target).filter(|it| !it.is_empty());
-        let words = words.ok_or_else(|| {
-            Failure::new(
-                Exit::USAGE,
-                "the command cannot be read: a quote is not closed",
-            )
-            .hint("aishctl mcp connect \"npx -y some-server /tmp\" NAME")
-        })?;
-        (None, words)
-    };
-    let contain = contain::chosen(context, args, is_url)?;
+    let (url, command) = target(&args.target)?;
+    let contain = contain::chosen(args, url.is_some(), context.may_prompt)?;
     let params = ConnectParams {
         alias: args.alias.clone(),
         url,
@@ -327,7 +317,7 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
         command,
         env: args.env.iter().cloned().collect(),
         contain,
-        write: contain::written(context, args),
+        write: contain::written(&context.around.cwd, args),
         hosts: args.host.clone(),
     };
     let deadline = Some(context.global.timeout.unwrap_or(CONNECT_DEADLINE));
@@ -342,6 +332,22 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
             server.alias, server.tools, server.alias
         )
     })
+}
+
+/// A URL, or the words of a command.
+fn target(said: &str) -> Result<(Option<String>, Vec<String>), Failure> {
+    if said.starts_with("http://") || said.starts_with("https://") {
+        return Ok((Some(said.to_owned()), vec![]));
+    }
+    let words = shlex::split(said).filter(|it| !it.is_empty());
+    let words = words.ok_or_else(|| {
+        Failure::new(
+            Exit::USAGE,
+            "the command cannot be read: a quote is not closed",
+        )
+        .hint("aishctl mcp connect \"npx -y some-server /tmp\" NAME")
+    })?;
+    Ok((None, words))
 }
 
 async fn refresh(context: &CommandContext, alias: Option<String>) -> PrintResult {

@@ -96,7 +96,7 @@ fn names_of(path: &[&str], arg: &Arg) -> Option<NameKind> {
         (["model"], "name") => NameKind::Model,
         (_, "model") if arg.get_long() == Some("model") => NameKind::Model,
         // Here it is the name of a new one.
-        (["mcp", "connect"], "alias") => return None,
+        (["mcp", "connect" | "add"], "alias") => return None,
         (["mcp", _], "alias") => NameKind::Server,
         (["mcp", "tool"] | ["tools", "show"], "name") => NameKind::Tool,
         (["tools", _] | ["perm", "check"], "tool") => NameKind::Tool,
