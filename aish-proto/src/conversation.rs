@@ -54,6 +54,10 @@ pub struct ConversationCreateParams {
     /// What it may take of models; absent: as much as it likes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<ConversationBudget>,
+    /// It is deleted, and leaves the files of the store, as soon as nothing runs or waits in it and no client has looked at
+    /// it for some seconds; after a restart too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
 }
 
 /// What a conversation is to keep itself from. Policy may deny more.

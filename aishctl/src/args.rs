@@ -14,7 +14,9 @@ use crate::commands::context::ContextCommand;
 use crate::commands::conversation::{ConversationCommand, ForkArgs, SearchArgs};
 use crate::commands::export::ExportArgs;
 use crate::commands::import::ImportArgs;
+use crate::commands::key::KeyCommand;
 use crate::commands::log::LogArgs;
+use crate::commands::man::ManArgs;
 use crate::commands::memory::{MemoryCommand, RememberArgs};
 use crate::commands::model::ModelCommand;
 use crate::commands::norris::NorrisCommand;
@@ -30,6 +32,8 @@ use crate::commands::status::StatusFormat;
 use crate::commands::store::{BackupArgs, RestoreArgs, StoreCommand};
 use crate::commands::usage::UsageArgs;
 use crate::commands::{mcp, tools};
+use crate::completion::CompleteArgs;
+use crate::examples;
 use crate::global_args::GlobalArgs;
 
 /// Ask models through a daemon that keeps the conversations.
@@ -63,8 +67,10 @@ pub struct LineArgs {
 #[command(defer = true)]
 pub enum CtlCommand {
     /// One question; the answer on stdout
+    #[command(after_help = examples::ASK)]
     Ask(AskArgs),
     /// Be a window on a conversation
+    #[command(after_help = examples::ATTACH)]
     Attach(AttachArgs),
     /// One command for what stdin asks for: printed, never run
     Propose(ProposeArgs),
@@ -73,8 +79,18 @@ pub enum CtlCommand {
         #[arg(value_enum)]
         shell: ShellCommand,
     },
+    /// What makes Tab work, as a file for your shell; init has it too
+    Completion {
+        #[arg(value_enum)]
+        shell: ShellCommand,
+    },
+    #[command(hide = true)]
+    Complete(CompleteArgs),
+    /// The pages of the manual, for a package
+    #[command(hide = true)]
+    Man(ManArgs),
     /// Conversations: list, make, name, put away
-    #[command(alias = "conversation")]
+    #[command(alias = "conversation", after_help = examples::CONVERSATIONS)]
     Conv {
         #[command(subcommand)]
         command: ConversationCommand,
@@ -85,14 +101,19 @@ pub enum CtlCommand {
         format: Option<StatusFormat>,
     },
     /// The model presets, or the one that this conversation uses
-    #[command(alias = "models")]
+    #[command(alias = "models", after_help = examples::MODEL)]
     Model {
         /// The preset that this conversation uses from its next turn on
         name: Option<String>,
         #[command(subcommand)]
         command: Option<ModelCommand>,
     },
-    /// Which preset answers what: switch it, look at the classes, try a text
+    /// Keys for servers, in files of their own that only you can read
+    Key {
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
+    /// Which preset answers what: switch it, see the classes, try a text
     Route {
         #[command(subcommand)]
         command: Option<RouteCommand>,
@@ -102,14 +123,18 @@ pub enum CtlCommand {
         #[command(subcommand)]
         command: Option<FallbackCommand>,
     },
-    /// Let a model work on its own towards a goal, in a copy of the files; lead such a run
+    /// Let a model work on its own towards a goal, in a copy of the files
     Norris(NorrisCommand),
     /// What waits for a person: look, allow, deny
+    #[command(after_help = examples::CONFIRM)]
     Confirm {
         #[command(subcommand)]
         command: Option<ConfirmCommand>,
     },
-    /// What commands and runs changed in layers over the files: look, keep, drop; and what was kept and can be undone
+    /// What commands and runs changed: look, keep, drop, undo
+    ///
+    /// What commands and runs changed in layers over the files, and what was kept of that and can be undone.
+    #[command(after_help = examples::CHANGES)]
     Changes {
         #[command(subcommand)]
         command: Option<ChangesCommand>,
@@ -131,7 +156,7 @@ pub enum CtlCommand {
     },
     /// What models took: tokens and money
     Usage(UsageArgs),
-    /// What was decided about every effect, by whom, and what became of it
+    /// What was decided about each effect, by whom, and what came of it
     Audit(AuditArgs),
     /// Turns that wait
     Queue {
@@ -145,6 +170,7 @@ pub enum CtlCommand {
     /// Stop the running turn, or the command that runs
     Cancel { conversation: Option<String> },
     /// The transcript on stdout
+    #[command(after_help = examples::LOG)]
     Log(LogArgs),
     /// A conversation as Markdown, JSON lines, JSON or asciicast
     Export(ExportArgs),
@@ -152,7 +178,7 @@ pub enum CtlCommand {
     Import(ImportArgs),
     /// Messages that contain a text, those that left the context too
     Search(SearchArgs),
-    /// What the model is shown of a conversation, what has left that, and what is to come back
+    /// What the model is shown of a conversation, and what has left that
     Context {
         #[command(subcommand)]
         command: Option<ContextCommand>,
@@ -172,19 +198,20 @@ pub enum CtlCommand {
     /// Copy a conversation up to a position
     Fork(ForkArgs),
     /// MCP servers: list, connect, look at what they offer
+    #[command(after_help = examples::MCP)]
     Mcp {
         #[command(subcommand)]
         command: Option<mcp::McpCommand>,
     },
     /// Tools: list, show, write down, call without a model
-    #[command(alias = "tool")]
+    #[command(alias = "tool", after_help = examples::TOOLS)]
     Tools {
         #[command(subcommand)]
         command: tools::ToolsCommand,
     },
     /// What is kept of tools' results: whole texts, images, files
     Result(ResultsCommand),
-    /// What the tools and people of a conversation share: JSON under names
+    /// What tools and people of a conversation share: JSON under names
     Resource {
         #[command(subcommand)]
         command: Option<ResourceCommand>,
@@ -196,9 +223,9 @@ pub enum CtlCommand {
     },
     /// Read the configuration again
     Reload,
-    /// Whether everything is as it should be, and what to do where it is not
+    /// Whether all is as it should be, and what to do where it is not
     Doctor,
-    /// What the daemon keeps: how much room it takes, check it, give room back, repair it
+    /// What the daemon keeps: its size, check it, give room back, repair
     Store {
         #[command(subcommand)]
         command: StoreCommand,
@@ -217,6 +244,7 @@ pub enum CtlCommand {
         command: ServiceCommand,
     },
     /// The configuration: check, show, explain, edit, trust
+    #[command(after_help = examples::CONFIG)]
     Config {
         #[command(subcommand)]
         command: ConfigCommand,

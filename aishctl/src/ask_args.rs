@@ -29,6 +29,9 @@ pub struct AskArgs {
     /// Go on in the conversation used last
     #[arg(long, conflicts_with = "in-conversation")]
     pub last: bool,
+    /// Keep nothing: the conversation is deleted once its answer is there
+    #[arg(long, conflicts_with_all = ["last", "in-conversation", "detach"])]
+    pub temp: bool,
     /// Print only fenced code
     #[arg(long, conflicts_with_all = ["json", "jsonl", "cmd"])]
     pub code: bool,

@@ -61,6 +61,10 @@ impl CommandContext {
             CtlCommand::Ask(_)
             | CtlCommand::Propose(_)
             | CtlCommand::Init { .. }
+            | CtlCommand::Completion { .. }
+            | CtlCommand::Complete(_)
+            | CtlCommand::Man(_)
+            | CtlCommand::Key { .. }
             | CtlCommand::Attach(_)
             | CtlCommand::Retry(_)
             | CtlCommand::Continue(_)

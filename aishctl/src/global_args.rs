@@ -7,20 +7,22 @@ use clap::{Args, ValueEnum};
 
 use crate::span;
 
+/// Where the help of every command has them.
+pub(crate) const GLOBAL_OPTIONS: &str = "Global options";
+
 /// Flags about the looks, which every command takes.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct LookArgs {
-    /// Lay out the Markdown of answers
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    /// Lay out the Markdown of answers; auto: where a person looks at it
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS, value_enum, default_value_t, value_name = "WHEN")]
     pub markdown: MarkdownArg,
     /// Words instead of boxes and signs, for screen readers (else AISH_PLAIN=1)
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub plain: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum MarkdownArg {
-    /// Where a person looks at it
     #[default]
     Auto,
     Always,
@@ -35,37 +37,37 @@ pub struct GlobalArgs {
         id = "in-conversation",
         short = 'C',
         long = "conversation",
-        global = true,
+        global = true, help_heading = GLOBAL_OPTIONS,
         value_name = "NAME|ID"
     )]
     pub conversation: Option<String>,
     /// The model preset, by name
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub model: Option<String>,
     /// The daemon's socket; none is started there
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// One JSON object at the end
-    #[arg(long, global = true, conflicts_with = "jsonl")]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS, conflicts_with = "jsonl")]
     pub json: bool,
     /// Events as JSON, one a line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub jsonl: bool,
     /// No status lines on stderr
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub quiet: bool,
     /// Debug lines too
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub verbose: bool,
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS, value_enum, default_value_t, value_name = "WHEN")]
     pub color: ColorArg,
     #[command(flatten)]
     pub looks: LookArgs,
     /// Never ask a person
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub no_input: bool,
     /// Give up after this long, e.g. 30s, 5m, 500ms
-    #[arg(long, global = true, value_parser = span::parse, value_name = "DURATION")]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS, value_parser = span::parse, value_name = "DURATION")]
     pub timeout: Option<Duration>,
 }
 

@@ -3,6 +3,7 @@
 use clap::CommandFactory as _;
 
 use crate::args::CtlArgs;
+use crate::command_groups::grouped;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 
@@ -11,7 +12,10 @@ pub(crate) fn help(topic: &[String]) -> Result<String, Failure> {
     if topic == ["exit-codes"] {
         return Ok(exit::table());
     }
-    let mut command = CtlArgs::command();
+    let mut command = grouped(CtlArgs::command());
+    if topic.is_empty() {
+        return Ok(command.render_help().to_string());
+    }
     command.build();
     let mut at = &mut command;
     for word in topic {

@@ -7,10 +7,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{Parser as _, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser as _, Subcommand};
 
 use crate::args::{CtlArgs, CtlCommand, LineArgs};
 use crate::ask_args::AskArgs;
+use crate::command_groups::grouped;
 use crate::fast_path::{ALL, ALONE};
 use crate::global_args::GlobalArgs;
 
@@ -66,11 +67,16 @@ pub(crate) fn parse(
     match door {
         ProgramName::Ctl => match ask_alone(args) {
             Some((global, ask)) => Ok((global, Some(CtlCommand::Ask(ask)))),
-            None => CtlArgs::try_parse_from(args).map(|it| (it.global, it.command)),
+            None => all_commands(args).map(|it| (it.global, it.command)),
         },
         ProgramName::Line => LineArgs::try_parse_from(args)
             .map(|it| (it.global, Some(CtlCommand::Attach(it.attach)))),
     }
+}
+
+fn all_commands(args: &[OsString]) -> Result<CtlArgs, clap::Error> {
+    let mut matches = grouped(CtlArgs::command()).try_get_matches_from(args)?;
+    CtlArgs::from_arg_matches_mut(&mut matches)
 }
 
 pub(crate) fn ask_alone(args: &[OsString]) -> Option<(GlobalArgs, AskArgs)> {
@@ -88,7 +94,7 @@ mod tests {
     fn check(line: &str, alone: bool) {
         let args: Vec<OsString> = line.split(' ').map(Into::into).collect();
         assert_eq!(alone, ask_alone(&args).is_some(), "{line}");
-        let all = CtlArgs::try_parse_from(&args).map(|it| (it.global, it.command));
+        let all = all_commands(&args).map(|it| (it.global, it.command));
         let ours = parse(ProgramName::Ctl, &args);
         match (all, ours) {
             (Ok(all), Ok(ours)) => assert_eq!(format!("{all:?}"), format!("{ours:?}"), "{line}"),

@@ -7,12 +7,11 @@ use std::process::ExitCode;
 use aish_proto::daemon::ClientKind;
 use aish_proto::method::ClientRole;
 use aish_proto::version::ProtocolRange;
-use clap::CommandFactory as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
-use crate::args::{CtlArgs, CtlCommand};
+use crate::args::CtlCommand;
 use crate::attach::look::WindowLook;
 use crate::attach::{self, WindowOptions};
 use crate::attach_args::AttachArgs;
@@ -27,16 +26,21 @@ use crate::commands::export::{self, ExportArgs, ExportSink};
 use crate::commands::import::{self, ImportArgs};
 use crate::commands::log::{self, LogArgs};
 use crate::commands::mcp::{self, McpCommand};
+use crate::commands::model::ModelCommand;
 use crate::commands::program_context::{self, AskProgram};
 use crate::commands::shell::ProposeArgs;
 use crate::commands::store::StoreContext;
 use crate::commands::tools::{self, ToolsCommand};
-use crate::commands::{ask, config, directory_listing, doctor, norris, prompt_ask, queue, rpc};
+use crate::commands::{
+    ask, config, directory_listing, doctor, key, man, model_add, norris, prompt_ask, queue, rpc,
+};
+use crate::completion;
 use crate::dispatch::is_status_bar;
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway;
+use crate::help;
 use crate::parse::{ProgramName, parse};
 use crate::render::difference;
 use crate::render::markdown::Painter;
@@ -73,8 +77,13 @@ pub fn main() -> ExitCode {
 impl AskProgram {
     fn run(&self, command: Option<CtlCommand>) -> Result<Exit, Failure> {
         let command = match command {
-            Some(CtlCommand::Help { topic }) => return print(&crate::help::help(&topic)?),
-            Some(CtlCommand::Init { shell }) => return print(shell.script()),
+            Some(CtlCommand::Help { topic }) => return print(&help::help(&topic)?),
+            Some(CtlCommand::Init { shell }) => return print(&shell.script()),
+            Some(CtlCommand::Completion { shell }) => return print(shell.completion()),
+            Some(CtlCommand::Complete(args)) => {
+                return print(&completion::offered(&self.around, &args));
+            }
+            Some(CtlCommand::Man(args)) => return print(&man::write(&args)?),
             Some(CtlCommand::Rpc(args)) if args.schema => {
                 return print(&rpc::schema(self.around.stdout_terminal));
             }
@@ -86,7 +95,7 @@ impl AskProgram {
                     tail: 40,
                 })
             }
-            None => return print(&CtlArgs::command().render_help().to_string()),
+            None => return print(&help::help(&[])?),
         };
         self.block_on(self.serve(command))
     }
@@ -113,7 +122,29 @@ impl AskProgram {
             let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
             return norris::follow(parts.asker(&reach, self), launch).await;
         }
-        self.carry_out(command).await
+        match self.set_up(&command).await {
+            Some(done) => done,
+            None => self.carry_out(command).await,
+        }
+    }
+
+    /// The commands that change the person's files; of others, nothing.
+    async fn set_up(&self, command: &CtlCommand) -> Option<Result<Exit, Failure>> {
+        let context = self.config_context();
+        Some(match command {
+            CtlCommand::Mcp {
+                command: Some(McpCommand::Import(args)),
+            } if args.write => mcp::import::write(context, args).await,
+            CtlCommand::Mcp {
+                command: Some(McpCommand::Add(args)),
+            } => mcp::add::run(context, args).await,
+            CtlCommand::Model {
+                name: None,
+                command: Some(ModelCommand::Add(args)),
+            } => model_add::run(context, args).await,
+            CtlCommand::Key { command } => key::run(context, command).await,
+            _another => return None,
+        })
     }
 
     async fn carry_out(&self, command: CtlCommand) -> Result<Exit, Failure> {
@@ -133,9 +164,6 @@ impl AskProgram {
                 let mut stdin = io::stdin().lock();
                 tools::run(parts.asker(&reach, self), &args, &mut stdin).await
             }
-            CtlCommand::Mcp {
-                command: Some(McpCommand::Import(args)),
-            } if args.write => mcp::import::write(self.config_context(), &args).await,
             CtlCommand::Retry(args) => self.again(queue::RepeatKind::Retry, &args).await,
             CtlCommand::Continue(args) => self.again(queue::RepeatKind::Continue, &args).await,
             CtlCommand::Attach(args) => self.window(args).await,
@@ -163,6 +191,7 @@ impl AskProgram {
             command @ (CtlCommand::Conv { .. }
             | CtlCommand::Status { .. }
             | CtlCommand::Model { .. }
+            | CtlCommand::Key { .. }
             | CtlCommand::Route { .. }
             | CtlCommand::Fallback { .. }
             | CtlCommand::Norris(_)
@@ -189,6 +218,9 @@ impl AskProgram {
             | CtlCommand::Reload
             | CtlCommand::Metrics
             | CtlCommand::Init { .. }
+            | CtlCommand::Completion { .. }
+            | CtlCommand::Complete(_)
+            | CtlCommand::Man(_)
             | CtlCommand::Rpc(_)
             | CtlCommand::Help { .. }) => self.within(self.in_context(command)).await,
         }

@@ -81,6 +81,7 @@ impl Link {
                 cwd,
                 constraints: None,
                 budget: None,
+                temporary: false,
             })?
             .id)
     }

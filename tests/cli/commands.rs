@@ -461,3 +461,38 @@ fn what_was_said_is_found_and_copied() {
         "aishctl conv ls",
     );
 }
+
+#[test]
+fn a_part_of_an_id_is_enough_wherever_a_conversation_is_named() {
+    let (_upstream, world, _daemon) = world();
+    let [id, other] =
+        ["proj", "other"].map(|it| ok(&world, &format!("conv new {it}")).trim().to_owned());
+    let end = &id[20..];
+    assert!(ok(&world, &format!("conv status {end}")).starts_with("○ proj\n"));
+    assert!(ok(&world, &format!("conv status {}", end.to_lowercase())).starts_with("○ proj\n"));
+    drop(ok(&world, &format!("log -C {}", &id[..25])));
+    drop(ok(&world, &format!("queue -C {end}")));
+    // Ids that were made within the same minutes begin alike.
+    let hint = format!("{id} (proj)");
+    refused(
+        &world,
+        &format!("log {}", &id[..6]),
+        2,
+        "2 conversations have",
+        &hint,
+    );
+    refused(
+        &world,
+        &format!("log {}", &id[..6]),
+        2,
+        "2 conversations have",
+        &other,
+    );
+    refused(
+        &world,
+        &format!("log {}", &id[..3]),
+        8,
+        "unknown conversation",
+        "conv ls",
+    );
+}

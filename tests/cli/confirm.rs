@@ -394,6 +394,7 @@ fn a_window_shows_the_question_and_takes_the_answer() {
         cwd,
         constraints: None,
         budget: None,
+        temporary: false,
     });
     let mut window = scene.world.ctl_spawn(&["attach", "here"]);
     window.line_with("attached");

@@ -34,6 +34,7 @@ fn scene() -> Scene {
         cwd: "/".to_owned(),
         constraints: None,
         budget: None,
+        temporary: false,
     });
     Scene {
         _upstream: upstream,

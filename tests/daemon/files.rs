@@ -55,6 +55,7 @@ pub(crate) fn created(world: &World, client: &Client) -> ConversationId {
         cwd: world.work().display().to_string(),
         constraints: None,
         budget: None,
+        temporary: false,
     };
     client.done::<Create>(params).id
 }

@@ -20,6 +20,7 @@ fn first(id: ConversationId, text: &str) -> SendParams {
             cwd: "/".to_owned(),
             constraints: None,
             budget: None,
+            temporary: false,
         }),
         ..question(id, text)
     }
@@ -112,6 +113,7 @@ fn a_first_question_that_is_refused_leaves_nothing() {
             cwd: "here".to_owned(),
             constraints: None,
             budget: None,
+            temporary: false,
         }),
         ..question(id, "why?")
     });

@@ -38,6 +38,7 @@ fn made(client: &Client, title: Option<&str>) -> ConversationId {
         cwd: "/".to_owned(),
         constraints: None,
         budget: None,
+        temporary: false,
     });
     made.id
 }

@@ -303,6 +303,7 @@ pub(crate) fn call(world: &World, client: &Client, level: u8) -> String {
         cwd: world.work().display().to_string(),
         constraints: None,
         budget: None,
+        temporary: false,
     });
     let conversation = created.id;
     let said = called_in(client, conversation, &format!("t__l{level}"), &json!({}));

@@ -20,6 +20,7 @@ fn create(client: &Client, cwd: &str) -> CreateResult {
         cwd: cwd.to_owned(),
         constraints: None,
         budget: None,
+        temporary: false,
     })
 }
 

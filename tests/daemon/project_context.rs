@@ -74,6 +74,7 @@ fn create(client: &Client, cwd: &str) -> ConversationId {
         cwd: cwd.to_owned(),
         constraints: None,
         budget: None,
+        temporary: false,
     });
     made.id
 }
@@ -163,6 +164,7 @@ fn the_first_question_is_told_too_and_a_home_directory_tells_nothing() {
             cwd: cwd.to_owned(),
             constraints: None,
             budget: None,
+            temporary: false,
         });
         client.wait_turn(client.done::<aish_proto::turn::Send>(params).turn);
         scene.system()

@@ -355,6 +355,7 @@ fn a_conversation_of_a_model_is_not_routed() {
             cwd: "/".to_owned(),
             constraints: None,
             budget: None,
+            temporary: false,
         })
         .id;
     client.wait_turn(client.ask(conversation, CODE));

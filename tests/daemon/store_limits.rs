@@ -135,6 +135,7 @@ fn write_old_conversations(store: &Path, count: u64) {
             forked_from: None,
             constraints: Constraints::default(),
             importing: false,
+            temporary: false,
             budget: BudgetLimits::default(),
         };
         let named = Event::Renamed {

@@ -214,6 +214,7 @@ impl Client {
             cwd: "/".to_owned(),
             constraints: None,
             budget: None,
+            temporary: false,
         };
         self.done::<Create>(params).id
     }

@@ -14,6 +14,7 @@ use crate::client::last_used::LastUsed;
 use crate::environment::{ClientEnvironment, project_root_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::safe;
 
 /// How far off a title may be to be proposed instead.
 const SIMILAR: f64 = 0.6;
@@ -25,7 +26,12 @@ const MOST_NAMESAKES: u32 = 20;
 const FEW: u32 = 100;
 const MANY: u32 = 500;
 
-/// A conversation by exact title or id.
+/// Less of an id is not looked for.
+const LEAST_OF_AN_ID: usize = 4;
+/// So many are named where a part of an id is that of several.
+const MOST_CANDIDATES: usize = 10;
+
+/// A conversation by exact title, by id, or by the beginning or the end of its id, where no other one has that too.
 pub async fn by_name(caller: &Caller, name: &str) -> Result<ConversationStatus, Failure> {
     if let Ok(id) = name.parse::<ConversationId>() {
         match caller.call::<StatusOf>(ConversationParams { id }).await {
@@ -53,6 +59,9 @@ pub async fn by_name(caller: &Caller, name: &str) -> Result<ConversationStatus, 
             return Ok(found);
         }
     }
+    if let Some(found) = by_part_of_id(caller, name).await? {
+        return Ok(found);
+    }
     let mut pages = ListPages::of(caller, ListState::All, None, MOST_PROPOSED);
     let used_last = pages.next().await?.unwrap_or_default();
     let nearest = nearest(name, used_last.iter().map(|it| it.title.as_str()));
@@ -64,6 +73,32 @@ pub async fn by_name(caller: &Caller, name: &str) -> Result<ConversationStatus, 
         format!("unknown conversation \"{name}\"{did_you_mean}"),
     )
     .hint("aishctl conv ls"))
+}
+
+async fn by_part_of_id(caller: &Caller, part: &str) -> Result<Option<ConversationStatus>, Failure> {
+    if part.len() < LEAST_OF_AN_ID || !part.bytes().all(|it| it.is_ascii_alphanumeric()) {
+        return Ok(None);
+    }
+    let wanted = part.to_ascii_uppercase();
+    let mut found = list(caller, ListState::All).await?;
+    found.retain(|it| {
+        let id = it.id.to_string();
+        id.starts_with(&wanted) || id.ends_with(&wanted)
+    });
+    if found.len() < 2 {
+        return Ok(found.pop());
+    }
+    let candidates = found.iter().take(MOST_CANDIDATES);
+    let candidates: Vec<String> = candidates
+        .map(|it| format!("{} ({})", it.id, safe::one_line(&it.title)))
+        .collect();
+    let more = match found.len().saturating_sub(MOST_CANDIDATES) {
+        0 => String::new(),
+        more => format!(", and {more} more: aishctl conv ls --all"),
+    };
+    let message = format!("{} conversations have \"{part}\" in their ids", found.len());
+    let hint = format!("use more of one: {}{more}", candidates.join(", "));
+    Err(Failure::new(Exit::USAGE, message).hint(hint))
 }
 
 fn nearest<'a>(name: &str, titles: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -142,6 +177,7 @@ pub async fn to_attach(
         cwd: around.cwd_text(),
         constraints: None,
         budget: None,
+        temporary: false,
     };
     Ok(caller.call::<Create>(params).await?.id)
 }
@@ -310,6 +346,21 @@ mod tests {
         );
         let failure = resolve("zzz", &["proj"]).await.unwrap_err();
         assert_eq!("unknown conversation \"zzz\"", failure.message);
+    }
+
+    #[tokio::test]
+    async fn a_part_of_an_id_is_enough_where_it_is_of_one() {
+        let id = |byte| ConversationId::from_bytes([byte; 16]).to_string();
+        let titles = ["a", "b", "c"];
+        let whole = id(2);
+        for part in [&whole[..6], &whole[20..], &whole[..6].to_lowercase()] {
+            assert_eq!(Ok("b".to_owned()), resolve(part, &titles).await, "{part}");
+        }
+        // A title comes first.
+        let titled = resolve(&whole[..6], &["a", "b", &whole[..6]]).await;
+        assert_eq!(Ok(whole[..6].to_owned()), titled);
+        let failure = resolve(&whole[..3], &titles).await.unwrap_err();
+        assert_eq!(Exit::UNKNOWN, failure.exit);
     }
 
     #[tokio::test]

@@ -308,6 +308,22 @@ impl ConfigContext<'_> {
         self.take_over(running.as_ref()).await
     }
 
+    /// Whether a person can be asked here.
+    pub(crate) fn may_prompt(&self) -> bool {
+        self.around.stdin_terminal && !self.global.no_input
+    }
+
+    /// What was done, on stdout.
+    pub(crate) fn say(&self, text: &str) -> Result<(), Failure> {
+        print(text)
+    }
+
+    /// Lets a daemon that runs read its files again.
+    pub(crate) async fn reload(&self) -> Result<Exit, Failure> {
+        let running = self.running().await?;
+        self.take_over(running.as_ref()).await
+    }
+
     /// Says what the daemon makes of the files.
     async fn take_over(&self, running: Option<&RunningDaemon>) -> Result<Exit, Failure> {
         let Some(running) = running else {

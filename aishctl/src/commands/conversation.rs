@@ -35,31 +35,20 @@ pub enum ConversationCommand {
         all: bool,
     },
     /// Make one
-    New {
-        title: Option<String>,
-    },
+    New { title: Option<String> },
     /// One conversation as it is now
     #[command(alias = "show")]
-    Status {
-        conversation: Option<String>,
-    },
+    Status { conversation: Option<String> },
     /// Use another one (in attach; elsewhere it says how)
-    Switch {
-        conversation: String,
-    },
+    Switch { conversation: String },
     /// What it may take of models: show, set, or take away
     Budget(BudgetArgs),
-    Rename {
-        conversation: String,
-        title: String,
-    },
+    /// Give it another title
+    Rename { conversation: String, title: String },
     /// Take it out of the list; nothing is lost
-    Archive {
-        conversation: String,
-    },
-    Unarchive {
-        conversation: String,
-    },
+    Archive { conversation: String },
+    /// Put it back into the list
+    Unarchive { conversation: String },
     /// Delete it for good
     #[command(alias = "delete")]
     Rm {
@@ -72,10 +61,10 @@ pub enum ConversationCommand {
         title: Option<String>,
     },
     /// Return once nothing runs or waits there
-    Wait {
-        conversation: Option<String>,
-    },
+    Wait { conversation: Option<String> },
+    /// Copy it up to a position
     Fork(ForkArgs),
+    /// Messages that contain a text
     Search(SearchArgs),
 }
 
@@ -210,6 +199,7 @@ async fn new(context: &CommandContext, title: Option<&str>) -> PrintResult {
         cwd: context.around.cwd_text(),
         constraints: None,
         budget: None,
+        temporary: false,
     };
     let made = context.call::<Create>(params).await?;
     context.print(&made, || format!("{}\n", made.id))

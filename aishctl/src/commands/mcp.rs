@@ -1,5 +1,6 @@
 //! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
 
+pub mod add;
 mod contain;
 pub mod import;
 mod pinned;
@@ -39,9 +40,7 @@ pub enum McpCommand {
     #[command(alias = "ls")]
     List,
     /// The tools that can be called
-    Tools {
-        alias: Option<String>,
-    },
+    Tools { alias: Option<String> },
     /// One tool's whole definition
     Tool {
         #[arg(value_name = "ALIAS__TOOL")]
@@ -49,50 +48,32 @@ pub enum McpCommand {
     },
     /// Connect to a server until it is disconnected or the daemon ends
     Connect(ConnectArgs),
+    /// Keep a server in your configuration, where it is connected to from now on
+    Add(ConnectArgs),
     /// End a session; a configured server comes back when the daemon is started again
-    Disconnect {
-        alias: String,
-    },
+    Disconnect { alias: String },
     /// End a session and begin another
-    Restart {
-        alias: String,
-    },
+    Restart { alias: String },
     /// List the tools again, of one server or of all
-    Refresh {
-        alias: Option<String>,
-    },
+    Refresh { alias: Option<String> },
     /// What a server wrote to its standard error
-    Logs {
-        alias: String,
-    },
+    Logs { alias: String },
     /// What the servers in another program's file are here: tables for the configuration, on stdout
     Import(import::ImportServersArgs),
     /// What a server can be asked to read
-    Resources {
-        alias: String,
-    },
+    Resources { alias: String },
     /// Read a resource
-    Read {
-        alias: String,
-        uri: String,
-    },
+    Read { alias: String, uri: String },
     /// Keep a resource in the context of this conversation, as it is at each request
-    Pin {
-        alias: String,
-        uri: String,
-    },
-    Unpin {
-        alias: String,
-        uri: String,
-    },
+    Pin { alias: String, uri: String },
+    /// Keep it there no longer
+    Unpin { alias: String, uri: String },
     /// The resources that this conversation has pinned
     Pinned,
     /// Be an MCP server on stdin and stdout, with the tools of the daemon
     Serve(ServeArgs),
     /// The prompts that a server keeps ready
-    Prompts {
-        alias: String,
-    },
+    Prompts { alias: String },
     /// Ask the model what a prompt says; the answer on stdout
     Ask(AskPrompt),
     /// One prompt, filled in
@@ -178,7 +159,7 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
         McpCommand::Pin { alias, uri } => pinned::pin(context, alias, uri).await,
         McpCommand::Unpin { alias, uri } => pinned::unpin(context, alias, uri).await,
         McpCommand::Pinned => pinned::list(context).await,
-        McpCommand::Ask(_) | McpCommand::Serve(_) => {
+        McpCommand::Ask(_) | McpCommand::Serve(_) | McpCommand::Add(_) => {
             Err(Failure::new(Exit::USAGE, "that command has its own output"))
         }
         McpCommand::Prompt {
@@ -326,21 +307,8 @@ async fn tool(context: &CommandContext, name: &str) -> PrintResult {
 }
 
 async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
-    let is_url = args.target.starts_with("http://") || args.target.starts_with("https://");
-    let (url, command) = if is_url {
-        (Some(args.target.clone()), vec![])
-    } else {
-        let words = shlex::split(&args.target).filter(|it| !it.is_empty());
-        let words = words.ok_or_else(|| {
-            Failure::new(
-                Exit::USAGE,
-                "the command cannot be read: a quote is not closed",
-            )
-            .hint("aishctl mcp connect \"npx -y some-server /tmp\" NAME")
-        })?;
-        (None, words)
-    };
-    let contain = contain::chosen(context, args, is_url)?;
+    let (url, command) = target(&args.target)?;
+    let contain = contain::chosen(args, url.is_some(), context.may_prompt)?;
     let params = ConnectParams {
         alias: args.alias.clone(),
         url,
@@ -349,7 +317,7 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
         command,
         env: args.env.iter().cloned().collect(),
         contain,
-        write: contain::written(context, args),
+        write: contain::written(&context.around.cwd, args),
         hosts: args.host.clone(),
     };
     let deadline = Some(context.global.timeout.unwrap_or(CONNECT_DEADLINE));
@@ -364,6 +332,22 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
             server.alias, server.tools, server.alias
         )
     })
+}
+
+/// A URL, or the words of a command.
+fn target(said: &str) -> Result<(Option<String>, Vec<String>), Failure> {
+    if said.starts_with("http://") || said.starts_with("https://") {
+        return Ok((Some(said.to_owned()), vec![]));
+    }
+    let words = shlex::split(said).filter(|it| !it.is_empty());
+    let words = words.ok_or_else(|| {
+        Failure::new(
+            Exit::USAGE,
+            "the command cannot be read: a quote is not closed",
+        )
+        .hint("aishctl mcp connect \"npx -y some-server /tmp\" NAME")
+    })?;
+    Ok((None, words))
 }
 
 async fn refresh(context: &CommandContext, alias: Option<String>) -> PrintResult {

@@ -9,6 +9,7 @@ use clap::Subcommand;
 
 use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
+use crate::commands::model_add::ModelAddArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::table;
@@ -20,6 +21,8 @@ pub enum ModelCommand {
     List,
     /// Ask the servers what they serve
     Probe,
+    /// Put a preset into your configuration, and try it
+    Add(ModelAddArgs),
 }
 
 /// Slow servers are asked too.
@@ -34,6 +37,9 @@ pub async fn run(
         (None, None | Some(ModelCommand::List)) => list(context).await,
         (None, Some(ModelCommand::Probe)) => probe(context).await,
         (Some(name), None) => choose(context, name).await,
+        (_, Some(ModelCommand::Add(_))) => {
+            Err(Failure::new(Exit::USAGE, "that command has its own output"))
+        }
         (Some(_), Some(_)) => {
             Err(Failure::new(Exit::USAGE, "one model at a time").hint("aishctl model list"))
         }

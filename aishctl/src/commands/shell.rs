@@ -19,12 +19,22 @@ pub enum ShellCommand {
 }
 
 impl ShellCommand {
-    /// The script for `eval "$(aishctl init SHELL)"`. It may be read twice.
-    pub fn script(self) -> &'static str {
-        match self {
+    /// The script for `eval "$(aishctl init SHELL)"`: keys, questions and completion. It may be read twice.
+    pub fn script(self) -> String {
+        let keys = match self {
             Self::Bash => include_str!("shell/bash.sh"),
             Self::Zsh => include_str!("shell/zsh.zsh"),
             Self::Fish => include_str!("shell/fish.fish"),
+        };
+        format!("{keys}\n{}", self.completion())
+    }
+
+    /// The script of completion alone, also as a file where the shell looks for one.
+    pub fn completion(self) -> &'static str {
+        match self {
+            Self::Bash => include_str!("../completion/bash.sh"),
+            Self::Zsh => include_str!("../completion/zsh.zsh"),
+            Self::Fish => include_str!("../completion/fish.fish"),
         }
     }
 

@@ -179,6 +179,7 @@ impl GatewayCallProgress<'_> {
             cwd: self.reach.around.cwd_text(),
             constraints: None,
             budget: None,
+            temporary: false,
         });
         ToolRunParams {
             conversation: self.seat.conversation,

@@ -322,10 +322,13 @@ fn changed(changed: Result<PathBuf, SetError>) -> ActionOutput {
                 writeln!(err, "aishd: {}", super::redaction::safe(&describe(&error)));
             let code = match error {
                 SetError::Invalid(_) => exit::CONFIG,
-                SetError::NoKey(_)
-                | SetError::IsTable(_)
-                | SetError::NoTable(_)
-                | SetError::Exists(_) => exit::USAGE,
+                SetError::NoKey(_) | SetError::IsTable(_) | SetError::NoTable(_) => exit::USAGE,
+                SetError::Exists(_) => {
+                    err.push_str(
+                        "hint: take another name, or change what is there: aishctl config edit\n",
+                    );
+                    exit::USAGE
+                }
                 SetError::SecretArgument => {
                     err.push_str("hint: give - as the value, and the key on stdin\n");
                     exit::USAGE

@@ -15,6 +15,8 @@ pub struct NewConversation {
     pub cwd: String,
     pub constraints: Constraints,
     pub budget: BudgetLimits,
+    /// It goes when nothing is under way in it and nobody looks.
+    pub temporary: bool,
 }
 
 impl NewConversation {
@@ -26,6 +28,7 @@ impl NewConversation {
             forked_from: None,
             constraints: self.constraints,
             importing: false,
+            temporary: self.temporary,
             budget: self.budget,
         }
     }

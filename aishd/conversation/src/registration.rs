@@ -16,6 +16,9 @@ use crate::view::{ConversationView, RecentRecords};
 /// An actor that nobody needs ends after this, or sooner when there are many.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 
+/// What is to go waits this long for a client that comes back.
+pub(crate) const IDLE_TEMPORARY: Duration = Duration::from_secs(2);
+
 pub(crate) const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
 
 pub(crate) type OpenConversation = Arc<Mutex<HashMap<ConversationId, ActorEntry>>>;

@@ -73,6 +73,9 @@ pub enum Event {
         /// What is imported follows; until its end is in the log, nobody sees the conversation.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         importing: bool,
+        /// Nobody wants it any longer than its work takes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        temporary: bool,
         #[serde(default, skip_serializing_if = "BudgetLimits::is_none")]
         budget: BudgetLimits,
     },

@@ -148,6 +148,9 @@ pub struct ConversationState {
     /// It is half an import: nobody sees it, and the next daemon takes it out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub importing: bool,
+    /// It goes when nothing is under way in it and nobody looks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
     /// Where its import ended; 0: it was not imported.
     #[serde(default, skip_serializing_if = "is_first")]
     pub imported: Seq,
@@ -244,10 +247,12 @@ impl ConversationState {
                 cwd,
                 constraints,
                 importing,
+                temporary,
                 budget,
                 forked_from: _,
             } => {
                 self.importing = *importing;
+                self.temporary = *temporary;
                 self.created_at = record.at;
                 self.budget = *budget;
                 self.title.clone_from(title);

@@ -96,6 +96,7 @@ pub(super) fn checked(params: ConversationCreateParams) -> Result<NewConversatio
         cwd,
         constraints,
         budget,
+        temporary,
     } = params;
     if let Some(title) = &title {
         check_title(title)?;
@@ -110,6 +111,7 @@ pub(super) fn checked(params: ConversationCreateParams) -> Result<NewConversatio
         cwd,
         constraints: kept_from(constraints)?,
         budget: usage::budget_limits(budget),
+        temporary,
     })
 }
 

@@ -128,6 +128,7 @@ impl LogOwner {
                 forked_from,
                 constraints: _,
                 importing: _,
+                temporary: _,
                 budget: _,
             } => out!(wire::Created {
                 title: title.unwrap_or_default(),

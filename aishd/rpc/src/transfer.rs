@@ -225,6 +225,7 @@ fn made_with(
         cwd,
         constraints: None,
         budget: None,
+        temporary: false,
     })
 }
 

@@ -36,9 +36,9 @@ pub(crate) async fn place(
     if args.last {
         return Ok(known(conversation_choice::last(caller).await?.id));
     }
-    match named_conversation(reach, global) {
+    match named_conversation(reach, global).filter(|_| !args.temp) {
         Some(name) => Ok(known(conversation_choice::by_name(caller, name).await?.id)),
-        None => Ok(new(reach)),
+        None => Ok(new(reach, args)),
     }
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn place_unasked(
     global: &GlobalArgs,
     args: &AskArgs,
 ) -> Option<AskTarget> {
-    let is_new = !args.last && named_conversation(reach, global).is_none();
-    is_new.then(|| new(reach))
+    let is_new = !args.last && (args.temp || named_conversation(reach, global).is_none());
+    is_new.then(|| new(reach, args))
 }
 
 fn named_conversation<'a>(reach: &'a DaemonReach, global: &'a GlobalArgs) -> Option<&'a str> {
@@ -57,13 +57,14 @@ fn named_conversation<'a>(reach: &'a DaemonReach, global: &'a GlobalArgs) -> Opt
     named.or_else(|| reach.around.variable("AISH_CONVERSATION"))
 }
 
-fn new(reach: &DaemonReach) -> AskTarget {
+fn new(reach: &DaemonReach, args: &AskArgs) -> AskTarget {
     let new = ConversationCreateParams {
         title: None,
         model: None,
         cwd: reach.around.cwd_text(),
         constraints: None,
         budget: None,
+        temporary: args.temp,
     };
     AskTarget {
         id: ConversationId(Ulid::new()),

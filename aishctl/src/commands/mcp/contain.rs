@@ -1,11 +1,11 @@
 //! What the kernel is to hold a server's program to, as arguments say it, or a person at the terminal.
 
 use std::io::{self, BufRead as _, Write as _};
+use std::path::Path;
 
 use aish_proto::mcp::Profile;
 
 use super::ConnectArgs;
-use crate::commands::command_context::CommandContext;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -24,11 +24,11 @@ pub(super) fn profile(word: &str) -> Result<Profile, String> {
 
 /// What was said, or is answered now where somebody can be asked; nothing: as ever.
 pub(super) fn chosen(
-    context: &CommandContext,
     args: &ConnectArgs,
     is_url: bool,
+    may_prompt: bool,
 ) -> Result<Option<Profile>, Failure> {
-    if args.contain.is_some() || is_url || !context.may_prompt {
+    if args.contain.is_some() || is_url || !may_prompt {
         return Ok(args.contain);
     }
     let failed = |error: io::Error| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
@@ -50,7 +50,7 @@ pub(super) fn chosen(
 }
 
 /// From this directory, as the daemon wants them.
-pub(super) fn written(context: &CommandContext, args: &ConnectArgs) -> Vec<String> {
-    let paths = args.write.iter().map(|it| context.around.cwd.join(it));
+pub(super) fn written(cwd: &Path, args: &ConnectArgs) -> Vec<String> {
+    let paths = args.write.iter().map(|it| cwd.join(it));
     paths.map(|it| it.display().to_string()).collect()
 }

@@ -122,6 +122,22 @@ impl Conversation {
         Ok(true)
     }
 
+    /// Removes a conversation that is kept for no longer than its work takes. False: it stays, for now or as others do.
+    pub(crate) async fn goes_now(&mut self) -> bool {
+        let is_stored = self.unborn.is_none();
+        if !self.state.temporary || !is_stored || self.state.has_work() || !self.may_close() {
+            return false;
+        }
+        if let Err(error) = self.delete(None).await {
+            tracing::warn!(conversation = %self.id, %error, "it stays until the next start");
+            return false;
+        }
+        if let Err(why) = self.services.store.erase().await {
+            tracing::warn!(why, "what was deleted has not left every file yet");
+        }
+        true
+    }
+
     /// Removes the conversation, and then whatever runs in it. `by`: nobody, where it was kept for long enough.
     pub(crate) async fn delete(&mut self, by: Option<AnsweringPerson>) -> Result<(), RequestError> {
         let draft = AuditDraft {

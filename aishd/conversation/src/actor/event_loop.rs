@@ -17,6 +17,7 @@ use tracing::Instrument as _;
 use crate::actor::{ActorStart, Conversation, TaskOutcome, failed};
 use crate::questions::elicitation::ElicitNews;
 use crate::questions::hosts::HostNews;
+use crate::registration::IDLE_TEMPORARY;
 use crate::requests::ActorRequest;
 use crate::turns::active_turn::ActiveTurn;
 use crate::turns::{call, turn_tasks};
@@ -77,6 +78,9 @@ impl Conversation {
                 // The transcript is let go of before the next wait, above.
                 ActorAction::Cooled => {}
                 ActorAction::Idle => {
+                    if self.goes_now().await {
+                        return;
+                    }
                     if self.registration.remove_if(|| self.may_close()) {
                         tracing::debug!("closed: nobody needs it");
                         return;
@@ -98,7 +102,11 @@ impl Conversation {
             .and_then(ActiveTurn::time_over_at)
             .filter(|_| retry_at.is_none());
         let cools_at = self.transcript.cools_at();
-        let idle_in = self.registration.idle_time();
+        let idle_in = if self.state.temporary {
+            IDLE_TEMPORARY
+        } else {
+            self.registration.idle_time()
+        };
         let idle_for_now = self.is_idle();
         tokio::select! {
             biased;

@@ -59,6 +59,7 @@ fn copied_log(
         // As they are now: a copy of an older part is no way around them.
         constraints: source.constraints.clone(),
         importing: false,
+        temporary: false,
         budget: source.budget,
     };
     let mut batch = vec![place(&mut state, None, created(Seq(0)))];

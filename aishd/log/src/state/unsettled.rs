@@ -11,10 +11,15 @@ impl ConversationState {
         self.requires_action() || (is_paused && !open.clone().any(|it| it.started))
     }
 
-    /// Work is under way or waits, a person is asked, or it is not whole: such a conversation is looked at after a restart.
+    /// There is work, or it is not whole, or it is to go: such a conversation is looked at after a restart.
     pub fn is_unsettled(&self) -> bool {
+        self.has_work() || self.importing || self.temporary
+    }
+
+    /// Work is under way or waits, or a person is asked.
+    pub fn has_work(&self) -> bool {
         let works = self.running.is_some() || !self.queue.is_empty() || !self.shell.own.is_empty();
-        works || self.asks_aside() || self.has_changes_to_settle() || self.importing
+        works || self.asks_aside() || self.has_changes_to_settle()
     }
 
     /// A person is asked something that no turn waits for, and silence may become an answer.

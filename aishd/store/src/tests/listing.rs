@@ -52,6 +52,7 @@ impl Step {
                 forked_from: None,
                 constraints: Constraints::default(),
                 importing: *importing,
+                temporary: false,
                 budget: BudgetLimits::default(),
             }],
             Self::Rename(to) => vec![Event::Renamed { title: title(to) }],

@@ -218,6 +218,7 @@ fn what_was_imported_leaves_nothing_open_and_grants_nothing() {
         forked_from: None,
         constraints: aishd_log::constraints::Constraints::default(),
         importing: true,
+        temporary: false,
         budget: aishd_log::budget::BudgetLimits::default(),
     };
     let facts = facts.into_iter().map(|(turn, event)| (Some(turn), event));

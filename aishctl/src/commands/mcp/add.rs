@@ -1,0 +1,98 @@
+//! `mcp add`: a server in the person's file, which is connected to from now on; `mcp connect` is until the daemon ends.
+
+use std::time::Duration;
+
+use aish_proto::mcp::{List, McpServerStatus, ServerState};
+use aish_proto::method::Empty;
+use tokio::time::Instant;
+
+use super::{CONNECT_DEADLINE, ConnectArgs, contain, target};
+use crate::client::daemon_link::DaemonWait;
+use crate::commands::config::ConfigContext;
+use crate::commands::toml_text::TomlTable;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::safe;
+
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Runs it to its end.
+pub async fn run(context: ConfigContext<'_>, args: &ConnectArgs) -> Result<Exit, Failure> {
+    let alias = args.alias.as_deref().ok_or_else(|| {
+        Failure::new(
+            Exit::USAGE,
+            "a server in the configuration has a name of its own",
+        )
+        .hint("aishctl mcp add URL|COMMAND NAME")
+    })?;
+    let (url, command) = target(&args.target)?;
+    let contain = contain::chosen(args, url.is_some(), context.may_prompt())?;
+    let mut table = TomlTable::new("mcp.servers", alias)?;
+    if let Some(url) = &url {
+        table = table.text("url", url)?;
+    }
+    if let Some((program, arguments)) = command.split_first() {
+        table = table
+            .text("command", program)?
+            .list("args", arguments.iter().map(String::as_str))?
+            .text("cwd", &context.around.cwd_text())?;
+    }
+    if let Some(variable) = &args.auth_env {
+        table = table.text("auth_env", variable)?;
+    }
+    table = table.inline("env", &args.env)?;
+    if let Some(profile) = contain {
+        table = table.text("contain", profile.word())?;
+    }
+    let write = contain::written(&context.around.cwd, args);
+    let table = table
+        .list("write", write.iter().map(String::as_str))?
+        .list("hosts", args.host.iter().map(String::as_str))?;
+    let exit = context.add(&table.into_text()).await?;
+    if exit != Exit::DONE {
+        return Ok(exit);
+    }
+    connected(&context, alias).await
+}
+
+/// Waits for its first session, where a daemon runs, and says what came of it.
+async fn connected(context: &ConfigContext<'_>, alias: &str) -> Result<Exit, Failure> {
+    let Ok(link) = context.reach.open(DaemonWait::No).await else {
+        return Ok(Exit::DONE);
+    };
+    let give_up = Instant::now() + context.global.timeout.unwrap_or(CONNECT_DEADLINE);
+    let shown = safe::one_line(alias);
+    loop {
+        let found = link.caller.call::<List>(Empty {}).await?.servers;
+        let ours = found.iter().find(|it| it.alias == alias);
+        let settled = ours.filter(|it| it.state != ServerState::Connecting);
+        match settled {
+            Some(McpServerStatus {
+                state: ServerState::Ready,
+                tools,
+                ..
+            }) => {
+                let line =
+                    format!("{shown} is connected: {tools} tools; aishctl mcp tools {shown}\n");
+                context.say(&line)?;
+                return Ok(Exit::DONE);
+            }
+            Some(server) => {
+                let why = server.why.as_deref().unwrap_or("it is off");
+                let message = format!(
+                    "{shown} is in the file, and not connected: {}",
+                    safe::one_line(why)
+                );
+                return Err(
+                    Failure::new(Exit::FAILED, message).hint(format!("aishctl mcp logs {shown}"))
+                );
+            }
+            None if Instant::now() > give_up => {
+                let message =
+                    format!("{shown} is in the file; the daemon is still connecting to it");
+                return Err(Failure::new(Exit::TIMEOUT, message).hint("aishctl mcp list"));
+            }
+            None => tokio::time::sleep(LOOK_AGAIN).await,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! `model add`: a preset in the person's file, said by options or asked for at the terminal, and tried at once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aish_proto::method::Empty;
+use aish_proto::model::{Probe, ProbedServer};
+use clap::{ArgGroup, Args};
+
+use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
+use crate::commands::config::ConfigContext;
+use crate::commands::toml_text::{self, TomlTable};
+use crate::commands::{key, typed_answer};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::safe;
+
+/// Slow servers are asked too.
+const PROBE_DEADLINE: Duration = Duration::from_secs(60);
+/// So many of a server's models are named where the one that is wanted is not among them.
+const MOST_NAMED: usize = 8;
+
+/// A well-known place of models: its name, its endpoint, and whether it wants a key.
+const PROVIDERS: [(&str, &str, bool); 13] = [
+    ("ollama", "http://127.0.0.1:11434/v1", false),
+    ("lmstudio", "http://127.0.0.1:1234/v1", false),
+    ("llamacpp", "http://127.0.0.1:8080/v1", false),
+    ("vllm", "http://127.0.0.1:8000/v1", false),
+    ("openai", "https://api.openai.com/v1", true),
+    ("anthropic", "https://api.anthropic.com/v1", true),
+    (
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        true,
+    ),
+    ("mistral", "https://api.mistral.ai/v1", true),
+    ("deepseek", "https://api.deepseek.com/v1", true),
+    ("groq", "https://api.groq.com/openai/v1", true),
+    ("openrouter", "https://openrouter.ai/api/v1", true),
+    ("together", "https://api.together.xyz/v1", true),
+    ("xai", "https://api.x.ai/v1", true),
+];
+
+#[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("key-from"))]
+#[command(after_help = "\
+Examples:
+  aishctl model add
+  aishctl model add fast --provider ollama --id qwen2.5-coder:1.5b
+  aishctl model add deep --provider openai --id gpt-4.1 --key-env OPENAI_API_KEY
+  pass show example | aishctl model add deep --endpoint https://models.example.org/v1 --id large --key-stdin")]
+pub struct ModelAddArgs {
+    /// What the preset is to be called
+    pub name: Option<String>,
+    /// A well-known place of models, in place of --endpoint
+    #[arg(long, value_name = "PROVIDER", conflicts_with = "endpoint", value_parser = PROVIDERS.map(|it| it.0))]
+    pub provider: Option<String>,
+    /// Where the model is asked: the address before /chat/completions
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// What the server calls the model
+    #[arg(long, value_name = "MODEL")]
+    pub id: Option<String>,
+    /// The key is in this variable
+    #[arg(long, value_name = "VARIABLE", group = "key-from")]
+    pub key_env: Option<String>,
+    /// The key is in this file, which only you can read
+    #[arg(long, value_name = "FILE", group = "key-from")]
+    pub key_file: Option<PathBuf>,
+    /// The key is what this command prints
+    #[arg(long, value_name = "COMMAND", group = "key-from")]
+    pub key_cmd: Option<String>,
+    /// The key is on stdin, and goes into a file of its own that only you can read
+    #[arg(long, group = "key-from")]
+    pub key_stdin: bool,
+    /// How many tokens the model can take in
+    #[arg(long, value_name = "N")]
+    pub context_tokens: Option<u64>,
+    /// Do not try it
+    #[arg(long)]
+    pub no_probe: bool,
+}
+
+/// Where the key is.
+enum KeyPlace {
+    None,
+    Variable(String),
+    File(PathBuf),
+    Command(Vec<String>),
+    /// It is here, and goes into this file.
+    New(PathBuf, String),
+}
+
+struct NewPreset {
+    name: String,
+    endpoint: String,
+    id: String,
+    key: KeyPlace,
+}
+
+/// Runs it to its end.
+pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit, Failure> {
+    let preset = if context.may_prompt() && !args.key_stdin {
+        asked(&context, args)?
+    } else {
+        said(&context, args)?
+    };
+    let mut table = TomlTable::new("models", &preset.name)?
+        .text("endpoint", &preset.endpoint)?
+        .text("model", &preset.id)?;
+    table = match &preset.key {
+        KeyPlace::None => table,
+        KeyPlace::Variable(name) => table.text("key_env", name)?,
+        KeyPlace::File(file) | KeyPlace::New(file, _) => {
+            table.text("key_file", toml_text::path(file)?)?
+        }
+        KeyPlace::Command(words) => table.list("key_cmd", words.iter().map(String::as_str))?,
+    };
+    if let Some(tokens) = args.context_tokens {
+        table = table.number("context_tokens", tokens);
+    }
+    // First what may be refused: a name that is taken keeps its key.
+    let exit = context.add(&table.into_text()).await?;
+    if exit != Exit::DONE {
+        return Ok(exit);
+    }
+    if let KeyPlace::New(file, key) = &preset.key {
+        key::write(file, key)?;
+    }
+    if args.no_probe {
+        return Ok(Exit::DONE);
+    }
+    tried(&context, &preset).await
+}
+
+/// By the options alone.
+fn said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, Failure> {
+    let missing = |what: &str| {
+        Failure::new(Exit::USAGE, format!("{what}, and nobody here can be asked")).hint(
+            "aishctl model add NAME --endpoint URL --id MODEL [--key-env VARIABLE]; aishctl help model add",
+        )
+    };
+    let endpoint = args
+        .endpoint
+        .clone()
+        .or_else(|| known(args.provider.as_deref()?).map(|it| it.1.to_owned()));
+    let name = args
+        .name
+        .clone()
+        .ok_or_else(|| missing("the preset has no name"))?;
+    Ok(NewPreset {
+        endpoint: endpoint.ok_or_else(|| missing("there is no --endpoint and no --provider"))?,
+        id: args
+            .id
+            .clone()
+            .ok_or_else(|| missing("there is no --id of a model"))?,
+        key: match key_said(context, args)? {
+            None if args.key_stdin => new_key(context, &name, false)?,
+            None => KeyPlace::None,
+            Some(key) => key,
+        },
+        name,
+    })
+}
+
+/// What the options do not say is asked for.
+fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, Failure> {
+    let provider = match (&args.endpoint, args.provider.as_deref()) {
+        (Some(_), _) => None,
+        (None, Some(provider)) => known(provider),
+        (None, None) => choose()?,
+    };
+    let endpoint = match (&args.endpoint, provider) {
+        (Some(endpoint), _) => endpoint.clone(),
+        (None, Some((_, endpoint, _))) => endpoint.to_owned(),
+        (None, None) => typed_answer::ask("Endpoint, the address before /chat/completions", None)?,
+    };
+    let id = match &args.id {
+        Some(id) => id.clone(),
+        None => typed_answer::ask("Model, as the server calls it", None)?,
+    };
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => typed_answer::ask("Name of the preset here", provider.map(|it| it.0))?,
+    };
+    let key = match key_said(context, args)? {
+        Some(key) => key,
+        None => choose_key(context, &name, provider.is_none_or(|it| it.2))?,
+    };
+    Ok(NewPreset {
+        name,
+        endpoint,
+        id,
+        key,
+    })
+}
+
+fn known(provider: &str) -> Option<(&'static str, &'static str, bool)> {
+    PROVIDERS.into_iter().find(|it| it.0 == provider)
+}
+
+/// Nothing: another place than those that are known.
+fn choose() -> Result<Option<(&'static str, &'static str, bool)>, Failure> {
+    let mut menu = "Where is the model?\n".to_owned();
+    for (number, (name, endpoint, _)) in (1..).zip(PROVIDERS) {
+        menu.push_str(&format!("  {number:>2}  {name:<12}{endpoint}\n"));
+    }
+    menu.push_str("   0  elsewhere\n");
+    typed_answer::say(&menu)?;
+    loop {
+        let answer = typed_answer::ask("Number or name", None)?;
+        if answer == "0" || answer == "elsewhere" {
+            return Ok(None);
+        }
+        let number = answer
+            .parse::<usize>()
+            .ok()
+            .and_then(|it| it.checked_sub(1));
+        let numbered = number.and_then(|it| PROVIDERS.get(it).copied());
+        if let Some(found) = numbered.or_else(|| known(&answer)) {
+            return Ok(Some(found));
+        }
+    }
+}
+
+fn key_said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<Option<KeyPlace>, Failure> {
+    Ok(match (&args.key_env, &args.key_file, &args.key_cmd) {
+        (Some(name), _, _) => Some(KeyPlace::Variable(name.clone())),
+        (_, Some(file), _) => Some(KeyPlace::File(context.around.cwd.join(file))),
+        (_, _, Some(command)) => Some(KeyPlace::Command(words(command)?)),
+        (None, None, None) => None,
+    })
+}
+
+fn words(command: &str) -> Result<Vec<String>, Failure> {
+    let words = shlex::split(command).filter(|it| !it.is_empty());
+    words.ok_or_else(|| {
+        Failure::new(
+            Exit::USAGE,
+            "the command cannot be read: a quote is not closed",
+        )
+    })
+}
+
+const KEYS: &str = "\
+How does the server know you?
+  t, type       I type the key now; it goes into a file that only I can read
+  v, variable   the key is in a variable of my shell
+  c, command    a command prints the key
+  n, none       it wants no key
+";
+
+fn choose_key(
+    context: &ConfigContext<'_>,
+    name: &str,
+    wants_key: bool,
+) -> Result<KeyPlace, Failure> {
+    typed_answer::say(KEYS)?;
+    loop {
+        let usual = if wants_key { "type" } else { "none" };
+        match typed_answer::ask("Key", Some(usual))?.as_str() {
+            "t" | "type" => return new_key(context, name, true),
+            "v" | "variable" => {
+                return Ok(KeyPlace::Variable(typed_answer::ask("Its name", None)?));
+            }
+            "c" | "command" => {
+                return Ok(KeyPlace::Command(words(&typed_answer::ask("It", None)?)?));
+            }
+            "n" | "none" => return Ok(KeyPlace::None),
+            _another_word => {}
+        }
+    }
+}
+
+fn new_key(context: &ConfigContext<'_>, name: &str, may_prompt: bool) -> Result<KeyPlace, Failure> {
+    let place = key::place(context.around, name)?;
+    Ok(KeyPlace::New(place, key::read(may_prompt, "Key")?))
+}
+
+/// Asks the server of the new preset what it serves, as `model probe` does, and says it in one line.
+async fn tried(context: &ConfigContext<'_>, preset: &NewPreset) -> Result<Exit, Failure> {
+    let start = if context.global.socket.is_some() {
+        DaemonStart::Forbidden
+    } else {
+        DaemonStart::Allowed
+    };
+    let reach = DaemonReach {
+        start,
+        ..context.reach.clone()
+    };
+    let link = reach.open(DaemonWait::No).await?;
+    let deadline = Some(context.global.timeout.unwrap_or(PROBE_DEADLINE));
+    let found = link.caller.call_within::<Probe>(Empty {}, deadline).await?;
+    let mut servers = found.servers.iter();
+    let ours = servers.find(|it| it.preset.as_deref() == Some(&preset.name));
+    let (line, exit) = match ours {
+        Some(server) => told(preset, server),
+        None => (
+            "the daemon does not know it yet: aishctl reload, then aishctl model probe".to_owned(),
+            Exit::FAILED,
+        ),
+    };
+    let name = safe::one_line(&preset.name);
+    context.say(&format!("{name}: {}\n", safe::one_line(&line)))?;
+    Ok(exit)
+}
+
+fn told(preset: &NewPreset, server: &ProbedServer) -> (String, Exit) {
+    let (endpoint, id) = (&server.endpoint, &preset.id);
+    if !server.ok {
+        let why = server.error.as_deref().unwrap_or("it does not answer");
+        let line = format!("{endpoint}: {why}; aishctl model probe asks again");
+        return (line, Exit::UNREACHABLE);
+    }
+    // Some say it with a path before it.
+    let is_it = |it: &&String| *it == id || it.rsplit_once('/').is_some_and(|(_, it)| it == id);
+    if server.models.is_empty() || server.models.iter().any(|it| is_it(&it)) {
+        let ms = server.ms;
+        return (
+            format!("{endpoint} answers in {ms} ms and has {id}"),
+            Exit::DONE,
+        );
+    }
+    let some: Vec<&str> = server
+        .models
+        .iter()
+        .take(MOST_NAMED)
+        .map(String::as_str)
+        .collect();
+    let line = format!(
+        "{endpoint} answers, but does not list {id}; it has {}",
+        some.join(", ")
+    );
+    (line, Exit::UNKNOWN)
+}

@@ -1,0 +1,328 @@
+//! Set up without an editor: `model add`, `key set`, `mcp add`. The person's file keeps its comments, a key is in a file of
+//! its own and nowhere else, and what goes wrong leaves everything as it was.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use aish_testkit::{Answer, Upstream, World, built};
+
+use crate::shell::{shell, shell_on_terminal};
+
+const KEY: &str = "sk-never-shown-4711";
+const STRACE: &str = "/usr/bin/strace";
+const MINE: &str = "# my own words\n[ui]\ncolor = \"never\"   # because\n\n[models.old] # stays\nendpoint = \"http://127.0.0.1:9\"\nmodel = \"m\"\n";
+
+fn file(world: &World) -> String {
+    fs::read_to_string(world.config_file()).unwrap()
+}
+
+fn key_file(world: &World, name: &str) -> PathBuf {
+    world.path(format!("config/aish/keys/{name}.key"))
+}
+
+/// What the person had said is there, in its order.
+#[track_caller]
+fn keeps_mine(world: &World) {
+    let text = file(world);
+    assert!(text.starts_with(MINE), "{text}");
+}
+
+#[test]
+fn a_preset_is_added_by_options_its_key_on_stdin_and_tried() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    world.write_config(MINE);
+    let _daemon = world.daemon().spawn();
+    let add = format!(
+        "model add deep --endpoint {} --id test-model --context-tokens 9000 --key-stdin",
+        upstream.endpoint()
+    );
+    let added = shell(&world, &format!("printf '{KEY}\\n' | aishctl {add}")).run();
+    let said = format!("{}{}", added.out(), added.err());
+    assert!(
+        said.contains("/v1 answers in ") && said.contains(" has test-model\n"),
+        "{}",
+        added.report()
+    );
+    assert!(!said.contains(KEY), "{said}");
+    keeps_mine(&world);
+    let text = file(&world);
+    assert!(text.contains("\n[models.deep]\nendpoint = "), "{text}");
+    assert!(text.contains("context_tokens = 9000"), "{text}");
+    let kept = key_file(&world, "deep");
+    assert!(
+        text.contains(&format!("key_file = \"{}\"", kept.display())),
+        "{text}"
+    );
+    assert_eq!(format!("{KEY}\n"), fs::read_to_string(&kept).unwrap());
+    assert_eq!(
+        0o600,
+        fs::metadata(&kept).unwrap().permissions().mode() & 0o777
+    );
+    assert_eq!(
+        0o700,
+        fs::metadata(kept.parent().unwrap())
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    );
+    // The daemon has it, and sends the key.
+    upstream.answer(Answer::text("fine"));
+    assert_eq!(
+        "fine\n",
+        world.ctl(&["ask", "-m", "deep", "x"]).run().ok().out()
+    );
+    assert!(!world.log_text().contains(KEY));
+
+    let before = (file(&world), fs::read(&kept).unwrap());
+    let again = shell(&world, &format!("echo other | aishctl {add}"))
+        .run()
+        .code(2);
+    assert!(
+        again.err().contains("models.deep is in the file already"),
+        "{}",
+        again.err()
+    );
+    assert!(
+        again.err().contains("hint: take another name"),
+        "{}",
+        again.err()
+    );
+    assert_eq!(before, (file(&world), fs::read(&kept).unwrap()));
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_told_in_one_line() {
+    let world = World::new();
+    let _daemon = world.daemon().spawn();
+    let tried = world
+        .ctl(&[
+            "model",
+            "add",
+            "off",
+            "--endpoint",
+            "http://127.0.0.1:9",
+            "--id",
+            "m",
+        ])
+        .run()
+        .code(5);
+    let line = tried.out().lines().last().unwrap();
+    assert!(
+        line.starts_with("off: http://127.0.0.1:9/v1: "),
+        "{}",
+        tried.report()
+    );
+    let unsaid = world
+        .ctl(&["model", "add", "x", "--provider", "ollama"])
+        .run()
+        .code(2);
+    assert!(
+        unsaid
+            .err()
+            .contains("there is no --id of a model, and nobody here can be asked"),
+        "{}",
+        unsaid.err()
+    );
+    assert!(
+        unsaid.err().contains("hint: aishctl model add NAME"),
+        "{}",
+        unsaid.err()
+    );
+}
+
+#[test]
+fn a_person_chooses_from_a_menu_and_types_a_key_that_is_not_shown() {
+    let world = World::new();
+    world.write_config(MINE);
+    let mut adding = shell_on_terminal(&world, "exec aishctl model add --no-probe");
+    adding.wait_for("Number or name: ");
+    assert!(
+        adding.seen().contains("https://api.openai.com/v1"),
+        "{}",
+        adding.seen()
+    );
+    adding.key("openai\n");
+    adding.wait_for("as the server calls it: ");
+    adding.key("gpt-x\n");
+    adding.wait_for("Name of the preset here [openai]: ");
+    adding.key("deep\n");
+    adding.wait_for("Key [type]: ");
+    adding.key("\n");
+    adding.wait_for("it is not shown): ");
+    adding.key(&format!("x\u{7f}{KEY}\n"));
+    assert_eq!(0, adding.wait(), "{}", adding.seen());
+    assert!(!adding.seen().contains(KEY), "{}", adding.seen());
+    keeps_mine(&world);
+    let text = file(&world);
+    assert!(
+        text.contains("endpoint = \"https://api.openai.com/v1\"\nmodel = \"gpt-x\"\n"),
+        "{text}"
+    );
+    assert_eq!(
+        format!("{KEY}\n"),
+        fs::read_to_string(key_file(&world, "deep")).unwrap()
+    );
+    // The terminal shows again what is typed.
+    let mut stopped = shell_on_terminal(&world, "aishctl key set other; stty -a");
+    stopped.wait_for("it is not shown): ");
+    stopped.key("\u{3}");
+    let _interrupted = stopped.wait();
+    assert!(stopped.seen().contains(" echo "), "{}", stopped.seen());
+    assert!(!key_file(&world, "other").exists());
+}
+
+#[test]
+fn a_key_is_set_again_and_has_to_be_one() {
+    let world = World::new();
+    for key in ["first", KEY] {
+        let set = shell(&world, &format!("echo {key} | aishctl key set deep"))
+            .run()
+            .ok();
+        assert_eq!(
+            format!("{}\n", key_file(&world, "deep").display()),
+            set.out()
+        );
+    }
+    assert_eq!(
+        format!("{KEY}\n"),
+        fs::read_to_string(key_file(&world, "deep")).unwrap()
+    );
+    for (line, why) in [
+        ("echo 'two words' | aishctl key set x", "a key is one word"),
+        ("aishctl key set x </dev/null", "no key was given"),
+        ("echo k | aishctl key set ../x", "the name of a key"),
+    ] {
+        let refused = shell(&world, line).run().code(2);
+        assert!(refused.err().contains(why), "{}", refused.err());
+        assert!(refused.err().contains("hint: "), "{}", refused.err());
+    }
+    assert_eq!(
+        1,
+        fs::read_dir(world.path("config/aish/keys"))
+            .unwrap()
+            .count()
+    );
+}
+
+#[test]
+fn a_server_is_kept_in_the_configuration_and_connected_to() {
+    let world = World::new();
+    world.write_config(MINE);
+    let _daemon = world.daemon().spawn();
+    let script = aish_testkit::repository::top().join("tests/data/mcp/stdio_server.py");
+    let add = format!(
+        "mcp add 'python3 {} example' notes --env 'A=b \"c\"'",
+        script.display()
+    );
+    let added = shell(&world, &format!("aishctl {add}")).run().ok();
+    assert!(
+        added.out().contains("notes is connected: "),
+        "{}",
+        added.report()
+    );
+    keeps_mine(&world);
+    let text = file(&world);
+    assert!(
+        text.contains("[mcp.servers.notes]\ncommand = \"python3\"\n"),
+        "{text}"
+    );
+    assert!(text.contains("env = { A = \"b \\\"c\\\"\" }"), "{text}");
+    let again = shell(&world, &format!("aishctl {add}")).run().code(2);
+    assert!(
+        again
+            .err()
+            .contains("mcp.servers.notes is in the file already"),
+        "{}",
+        again.err()
+    );
+    let unnamed = world
+        .ctl(&["mcp", "add", "http://127.0.0.1:9/mcp"])
+        .run()
+        .code(2);
+    assert!(
+        unnamed
+            .err()
+            .contains("hint: aishctl mcp add URL|COMMAND NAME"),
+        "{}",
+        unnamed.err()
+    );
+    let off = world
+        .ctl(&["mcp", "add", "http://127.0.0.1:9/mcp", "off"])
+        .run()
+        .code(1);
+    assert!(
+        off.err()
+            .contains("off is in the file, and not connected: "),
+        "{}",
+        off.err()
+    );
+}
+
+#[test]
+fn what_the_kernel_is_to_hold_is_asked_for() {
+    let world = World::new();
+    let mut adding = shell_on_terminal(&world, "exec aishctl mcp add 'some-program -x' held");
+    adding.wait_for("What may this program reach?");
+    adding.key("r\n");
+    assert_eq!(0, adding.wait(), "{}", adding.seen());
+    let text = file(&world);
+    assert!(
+        text.contains("args = [\"-x\"]\n") && text.contains("contain = \"read\"\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_with_a_fault_is_told_with_the_place_and_stays() {
+    let world = World::new();
+    world.write("config/aish/config.toml", "[ui]\ncolor = \n");
+    for line in [
+        "model add x --endpoint http://127.0.0.1:9 --id m",
+        "mcp add http://127.0.0.1:9 x",
+    ] {
+        let refused = shell(&world, &format!("aishctl {line}")).run().code(78);
+        assert!(
+            refused.err().contains("config.toml:2:"),
+            "{}",
+            refused.err()
+        );
+        assert_eq!("[ui]\ncolor = \n", file(&world));
+    }
+}
+
+#[test]
+fn killed_between_writing_and_renaming_the_old_file_is_there() {
+    if !Path::new(STRACE).exists() {
+        println!("skipped: there is no {STRACE}");
+        return;
+    }
+    let world = World::new();
+    world.write_config(MINE);
+    let before = file(&world);
+    let daemon = built("aishd");
+    let inject = "inject=rename,renameat,renameat2:error=EPERM:signal=SIGKILL";
+    let killed = world
+        .program(
+            Path::new(STRACE),
+            &[
+                "-f",
+                "-o",
+                "/dev/null",
+                "-e",
+                inject,
+                daemon.to_str().unwrap(),
+                "config",
+                "add",
+            ],
+        )
+        .stdin("[models.x]\nendpoint = \"http://127.0.0.1:9\"\nmodel = \"m\"\n")
+        .run();
+    assert!(!killed.out().contains("config.toml"), "{}", killed.report());
+    assert_eq!(before, file(&world));
+    let add = "aishctl model add x --endpoint http://127.0.0.1:9 --id m --no-probe";
+    drop(shell(&world, add).run().ok());
+    assert!(file(&world).contains("[models.x]"));
+}
