@@ -213,8 +213,9 @@ pub struct ChangesDiffResult {
 pub struct UndoResult {
     pub changes: ChangesId,
     /// Paths that are as before.
-    #[serde(default)]
     pub count: u64,
+    /// Whether `changes/redo` can do it again: what was taken back is held up to 1 GiB.
+    pub reversible: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -235,6 +235,8 @@ events! {
         paths: Vec<String>,
         /// Paths that changed.
         count: u64,
+        /// Whether the opposite can be done.
+        reversible: bool,
     }
     /// The end of a confirm; each has one.
     ConfirmResolved: "confirmResolved", true, {

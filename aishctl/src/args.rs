@@ -144,7 +144,7 @@ pub enum CtlCommand {
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,
     },
-    /// Do again what was taken back last, or the one that is named
+    /// Do again what was taken back of the last turn that has anything, or the one that is named
     Redo {
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,

@@ -29,7 +29,7 @@ pub struct AskArgs {
     /// Go on in the conversation used last
     #[arg(long, conflicts_with = "in-conversation")]
     pub last: bool,
-    /// Keep nothing: the conversation is deleted once its answer is there
+    /// The conversation is deleted once its answer is there, and no file of the store keeps a word of it
     #[arg(long, conflicts_with_all = ["last", "in-conversation", "detach"])]
     pub temp: bool,
     /// Print only fenced code

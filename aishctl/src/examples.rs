@@ -5,7 +5,7 @@ Examples:
   aishctl ask why does my disk fill up
   git diff | aishctl ask review this
   aishctl ask -f main.rs --code 'write a test for @lib.rs' > test.rs
-  aishctl ask --last and what about the other one?
+  aishctl ask --last 'and what about the other one?'
   aishctl ask --json -C proj 'one word: is it done?'";
 
 pub(crate) const ATTACH: &str = "\

@@ -75,6 +75,11 @@ pub async fn by_name(caller: &Caller, name: &str) -> Result<ConversationStatus, 
     .hint("aishctl conv ls"))
 }
 
+/// A conversation is meant by the whole of its title or id.
+pub fn is_whole(name: &str, found: &ConversationStatus) -> bool {
+    name == found.title || name.eq_ignore_ascii_case(&found.id.to_string())
+}
+
 async fn by_part_of_id(caller: &Caller, part: &str) -> Result<Option<ConversationStatus>, Failure> {
     if part.len() < LEAST_OF_AN_ID || !part.bytes().all(|it| it.is_ascii_alphanumeric()) {
         return Ok(None);

@@ -286,6 +286,14 @@ impl ConfigContext<'_> {
 
     /// Adds tables to the user's file, and lets the daemon take them over.
     pub async fn add(&self, tables: &str) -> Result<Exit, Failure> {
+        match self.write(tables).await? {
+            Exit::DONE => self.reload().await,
+            exit => Ok(exit),
+        }
+    }
+
+    /// Adds tables to the user's file, all of them or none.
+    pub(crate) async fn write(&self, tables: &str) -> Result<Exit, Failure> {
         let running = self.running().await?;
         let mut program = self.program(running.as_ref(), &["add"], JsonSupport::Never)?;
         let mut child = program
@@ -302,10 +310,7 @@ impl ConfigContext<'_> {
         if let (Some(Err(error)), Exit::DONE) = (written, exit) {
             return Err(cannot_run(&error));
         }
-        if exit != Exit::DONE {
-            return Ok(exit);
-        }
-        self.take_over(running.as_ref()).await
+        Ok(exit)
     }
 
     /// Whether a person can be asked here.

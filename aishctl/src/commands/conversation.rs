@@ -245,7 +245,7 @@ async fn remove(
     let found = conversation_choice::by_name(&context.caller, name).await?;
     let confirm_title = match title {
         Some(title) => title.to_owned(),
-        None if yes => found.title.clone(),
+        None if yes && conversation_choice::is_whole(name, &found) => found.title.clone(),
         None if context.may_prompt => typed(&found.title)?,
         None => {
             return Err(Failure::new(

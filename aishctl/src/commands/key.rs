@@ -2,7 +2,7 @@
 //! without being shown or comes on stdin, and is in no argument, no environment and no message.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +55,12 @@ pub(crate) fn place(around: &ClientEnvironment, name: &str) -> Result<PathBuf, F
 pub(crate) fn read(may_prompt: bool, question: &str) -> Result<String, Failure> {
     let text = if may_prompt {
         typed_answer::ask_hidden(question)?
+    } else if io::stdin().is_terminal() {
+        // Read from there it would stand on the screen.
+        return Err(
+            Failure::new(Exit::USAGE, "nobody here may be asked for the key")
+                .hint("give it on stdin: aishctl key set NAME < FILE"),
+        );
     } else {
         let mut text = String::new();
         let read = io::stdin()

@@ -119,13 +119,20 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     if let Some(tokens) = args.context_tokens {
         table = table.number("context_tokens", tokens);
     }
-    // First what may be refused: a name that is taken keeps its key.
-    let exit = context.add(&table.into_text()).await?;
-    if exit != Exit::DONE {
-        return Ok(exit);
-    }
+    // The key first: a preset that names no key fails at its first question.
     if let KeyPlace::New(file, key) = &preset.key {
         key::write(file, key)?;
+    }
+    let written = context.write(&table.into_text()).await;
+    if !matches!(written, Ok(Exit::DONE)) {
+        if let KeyPlace::New(file, _) = &preset.key {
+            let _nothing_names_it = std::fs::remove_file(file);
+        }
+        return written;
+    }
+    let taken_over = context.reload().await?;
+    if taken_over != Exit::DONE {
+        return Ok(taken_over);
     }
     if args.no_probe {
         return Ok(Exit::DONE);
@@ -155,7 +162,7 @@ fn said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, F
             .clone()
             .ok_or_else(|| missing("there is no --id of a model"))?,
         key: match key_said(context, args)? {
-            None if args.key_stdin => new_key(context, &name, false)?,
+            None if args.key_stdin => new_key(context, &name, context.may_prompt())?,
             None => KeyPlace::None,
             Some(key) => key,
         },
@@ -274,6 +281,14 @@ fn choose_key(
 
 fn new_key(context: &ConfigContext<'_>, name: &str, may_prompt: bool) -> Result<KeyPlace, Failure> {
     let place = key::place(context.around, name)?;
+    // It may be another preset's.
+    if place.exists() {
+        let message = format!("there is a key in {} already", place.display());
+        return Err(Failure::new(Exit::USAGE, message).hint(format!(
+            "use it: aishctl model add {name} --key-file {}; or another one: aishctl key set {name}",
+            place.display()
+        )));
+    }
     Ok(KeyPlace::New(place, key::read(may_prompt, "Key")?))
 }
 

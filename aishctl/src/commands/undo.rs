@@ -1,6 +1,8 @@
 //! `undo` and `redo`: what was kept is taken back, turn by turn, or done again.
 
-use aish_proto::changes::{ChangesParams, KeptChanges, List, Redo, Undo, UndoAct};
+use std::collections::BTreeSet;
+
+use aish_proto::changes::{ChangesParams, KeptChanges, List, Redo, Undo, UndoAct, UndoResult};
 use aish_proto::id::ChangesId;
 use aish_proto::method::Empty;
 use serde::Serialize;
@@ -20,10 +22,16 @@ const FEW: usize = 5;
 #[serde(rename_all = "camelCase")]
 struct Reversed {
     changes: Vec<ChangesId>,
-    /// Paths of all of them together.
+    /// Paths of each of them, together.
     count: u64,
+    /// What is too large to be done again.
+    for_good: u64,
+    /// Those that are named, each once.
     #[serde(skip)]
-    paths: Vec<String>,
+    paths: BTreeSet<String>,
+    /// How many were named, also more than once.
+    #[serde(skip)]
+    named: u64,
 }
 
 /// The one that is named; else all of the last turn that has any, of the conversation that was named or of all.
@@ -40,13 +48,17 @@ pub async fn run(context: &CommandContext, act: UndoAct, id: Option<ChangesId>) 
         UndoAct::Undo => all.kept,
         UndoAct::Redo => all.undone,
     };
-    let chosen = match id {
+    let mut chosen: Vec<KeptChanges> = match id {
         Some(id) => candidates
             .into_iter()
             .filter(|it| it.changes == id)
             .collect(),
         None => of_last_turn(candidates),
     };
+    // In the order that they were kept in; an undo goes the other way.
+    if act == UndoAct::Redo {
+        chosen.sort_by(|one, other| one.kept_at.cmp(&other.kept_at));
+    }
     let chosen = match (chosen.is_empty(), id) {
         (false, _) => chosen,
         // The daemon knows best why not.
@@ -56,9 +68,11 @@ pub async fn run(context: &CommandContext, act: UndoAct, id: Option<ChangesId>) 
     let mut done = Reversed::default();
     for one in chosen {
         let reversed = reverse(context, act, one.changes).await;
-        let (changes, count) = reversed.map_err(|failure| after(&done, act, failure))?;
-        done.changes.push(changes);
-        done.count += count;
+        let reversed = reversed.map_err(|failure| after(&done, act, failure))?;
+        done.changes.push(reversed.changes);
+        done.count += reversed.count;
+        done.for_good += u64::from(!reversed.reversible);
+        done.named += one.paths.len() as u64;
         done.paths.extend(one.paths);
     }
     context.print(&done, || told(act, &done))
@@ -68,16 +82,17 @@ async fn reverse(
     context: &CommandContext,
     act: UndoAct,
     changes: ChangesId,
-) -> Result<(ChangesId, u64), Failure> {
+) -> Result<UndoResult, Failure> {
     let params = ChangesParams { changes };
     Ok(match act {
-        UndoAct::Undo => {
-            let undone = context.caller.call_within::<Undo>(params, None).await?;
-            (undone.changes, undone.count)
-        }
+        UndoAct::Undo => context.caller.call_within::<Undo>(params, None).await?,
         UndoAct::Redo => {
             let redone = context.caller.call_within::<Redo>(params, None).await?;
-            (redone.changes, redone.count)
+            UndoResult {
+                changes: redone.changes,
+                count: redone.count,
+                reversible: true,
+            }
         }
     })
 }
@@ -127,26 +142,34 @@ fn after(done: &Reversed, act: UndoAct, failure: Failure) -> Failure {
 }
 
 fn told(act: UndoAct, done: &Reversed) -> String {
-    let mut paths: Vec<String> = done.paths.iter().map(|it| safe::visible(it)).collect();
-    paths.dedup();
-    let more = paths.len().saturating_sub(FEW);
-    paths.truncate(FEW);
-    let mut listed = paths.join(", ");
-    if more > 0 {
+    // Where all are named, one that several turns changed counts once.
+    let count = if done.named == done.count {
+        done.paths.len() as u64
+    } else {
+        done.count
+    };
+    let few = done.paths.iter().take(FEW);
+    let few: Vec<String> = few.map(|it| safe::visible(it)).collect();
+    let mut listed = few.join(", ");
+    let more = count.saturating_sub(few.len() as u64);
+    if more > 0 && !few.is_empty() {
         listed.push_str(&format!(" and {more} more"));
     }
-    let count = match done.count {
-        1 => "1 path is".to_owned(),
-        count => format!("{count} paths are"),
-    };
-    let (how, other) = match act {
-        UndoAct::Undo => ("as before", "redo"),
-        UndoAct::Redo => ("changed again", "undo"),
-    };
     let listed = if listed.is_empty() {
         listed
     } else {
         format!(": {listed}")
     };
-    format!("{count} {how}{listed}; aishctl {other} reverses it\n")
+    let count = match count {
+        1 => "1 path is".to_owned(),
+        count => format!("{count} paths are"),
+    };
+    let (how, other) = match act {
+        UndoAct::Undo if done.for_good > 0 => {
+            ("as before", "it was too large to be held for a redo")
+        }
+        UndoAct::Undo => ("as before", "aishctl redo reverses it"),
+        UndoAct::Redo => ("changed again", "aishctl undo reverses it"),
+    };
+    format!("{count} {how}{listed}; {other}\n")
 }

@@ -16,6 +16,7 @@ use crate::client::connect::{Caller, RpcCallError};
 use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
 use crate::environment::ClientEnvironment;
 use crate::render::question;
+use crate::safe;
 
 /// How long a person waits for a name, at most. With the start of this program it stays below a fifth of a second.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -182,7 +183,7 @@ async fn conversations(caller: &Caller, state: ListState) -> Result<NamesAndWhat
         *count.entry(it.title.clone()).or_default() += 1;
     }
     let named = found.into_iter().map(|it| {
-        let is_hard = it.title.starts_with('-') || it.title.chars().any(char::is_control);
+        let is_hard = it.title.starts_with('-') || safe::one_line(&it.title) != it.title;
         if it.title.is_empty() || is_hard || count.get(&it.title) != Some(&1) {
             (it.id.to_string(), it.title)
         } else {

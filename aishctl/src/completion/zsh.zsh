@@ -21,7 +21,7 @@ __aish_complete() {
         ;;
     esac
   done
-  (( $#found )) && _describe -V aish found $nospace
+  (( $#found )) && _describe -V aish found "${nospace[@]}"
 }
 
 # As a file of the function path this is the function itself. Read by `init` it may come before the person's own compinit,

@@ -18,6 +18,9 @@ struct RunningFigures {
     since: Option<SystemTime>,
     /// It waited for a person.
     waited: Duration,
+    /// Questions that are open, and since when there has been one.
+    open: u32,
+    asked: Option<SystemTime>,
     /// Tokens that a request and its answer may take.
     context_tokens: Option<u64>,
     /// Of the last request.
@@ -33,6 +36,8 @@ impl TurnFigures {
                 turn,
                 since: at(event),
                 waited: Duration::ZERO,
+                open: 0,
+                asked: None,
                 context_tokens: started.context_tokens,
                 sent: None,
             });
@@ -45,8 +50,17 @@ impl TurnFigures {
             Event::AssistantMessage(message) => {
                 running.sent = message.usage.as_ref().and_then(|it| it.input_tokens);
             }
-            Event::ConfirmResolved(resolved) => {
-                running.waited += Duration::from_millis(resolved.waited_ms.unwrap_or_default());
+            Event::ConfirmRequested(_) => {
+                running.open += 1;
+                running.asked = running.asked.or(at(event));
+            }
+            Event::ConfirmResolved(_) => {
+                running.open = running.open.saturating_sub(1);
+                if running.open == 0
+                    && let Some((asked, now)) = running.asked.take().zip(at(event))
+                {
+                    running.waited += now.duration_since(asked).unwrap_or_default();
+                }
             }
             Event::TurnFinished(finished) => {
                 let running = self.running.take()?;
@@ -157,6 +171,8 @@ mod tests {
             turn: TurnId(Ulid::nil()),
             since: Some(SystemTime::UNIX_EPOCH),
             waited: Duration::from_secs(60),
+            open: 0,
+            asked: None,
             context_tokens: Some(25_000),
             sent: Some(3_000),
         };

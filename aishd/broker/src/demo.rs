@@ -152,7 +152,8 @@ fn script(question: &str) -> String {
          To get answers from a model, do one of these and ask again:\n\
          \n\
          1. start a local server: `ollama serve`, or `llama-server -m MODEL.gguf`; aish finds it by itself\n\
-         2. name one in `~/.config/aish/config.toml`:\n\
+         2. `aishctl model add`: choose a provider, give the key, and it is tried at once\n\
+         3. or write it into `~/.config/aish/config.toml` yourself:\n\
          \n\
          ```toml\n\
          default_model = \"fast\"\n\

@@ -39,6 +39,8 @@ pub(crate) struct Inside {
 pub(crate) enum Depth {
     Itself,
     AllInside,
+    /// The same by what it looks like: a copy of it is the same.
+    LooksInside,
 }
 
 impl Fingerprint {
@@ -58,7 +60,9 @@ impl Fingerprint {
             | NodeKind::Device => None,
         };
         let inside = match (meta.kind, depth) {
-            (NodeKind::Directory, Depth::AllInside) => Some(Inside::take(dir, name)?),
+            (NodeKind::Directory, Depth::AllInside | Depth::LooksInside) => {
+                Some(Inside::take(dir, name, depth)?)
+            }
             _ => None,
         };
         Ok(Some(Self { meta, hash, inside }))
@@ -86,13 +90,16 @@ impl Fingerprint {
     /// It is what a keep or an undo left, or what another of them put back in its place: that sets the time of change, and a copy is
     /// another file. Whoever sets the time of a large file back on purpose is not noticed.
     pub(crate) fn is_as_left(&self, now: &Self) -> bool {
-        if self.meta.is(NodeKind::Directory) || self.hash.is_some() {
+        let is_same = self.meta.kind == now.meta.kind && self.meta.same_access(&now.meta);
+        if self.meta.is(NodeKind::Directory) {
+            return is_same
+                && self.inside.as_ref().map(|it| &it.hash)
+                    == now.inside.as_ref().map(|it| &it.hash);
+        }
+        if self.hash.is_some() {
             return self.is_unchanged(now);
         }
-        self.meta.kind == now.meta.kind
-            && self.meta.same_access(&now.meta)
-            && self.meta.modified == now.meta.modified
-            && self.meta.size == now.meta.size
+        is_same && self.meta.modified == now.meta.modified && self.meta.size == now.meta.size
     }
 
     /// It is what was looked at, renamed by us since: a rename alone sets the time of change.
@@ -132,7 +139,7 @@ fn is_at_or_after(stamp: Stamp, begun: Stamp) -> bool {
 }
 
 impl Inside {
-    fn take(dir: impl AsFd, name: &[u8]) -> io::Result<Self> {
+    fn take(dir: impl AsFd, name: &[u8], how: Depth) -> io::Result<Self> {
         let mut hasher = Sha256::new();
         let mut inside = Self {
             entries: 0,
@@ -140,7 +147,7 @@ impl Inside {
             hash: String::new(),
             latest_change: Stamp(i64::MIN, 0),
         };
-        inside.add(dir, name, &mut hasher, 0)?;
+        inside.add(dir, name, &mut hasher, (0, how))?;
         inside.hash = hex(&hasher.finalize());
         Ok(inside)
     }
@@ -150,7 +157,7 @@ impl Inside {
         dir: impl AsFd,
         name: &[u8],
         hasher: &mut Sha256,
-        depth: usize,
+        (depth, how): (usize, Depth),
     ) -> io::Result<()> {
         if depth > MAX_DEPTH {
             return Err(io::Error::new(
@@ -169,24 +176,50 @@ impl Inside {
             hasher.update([u8::try_from(depth).unwrap_or(u8::MAX)]);
             hasher.update(&name);
             hasher.update([0]);
-            for number in [
-                meta.ino,
-                meta.size,
-                u64::from(meta.mode),
-                u64::from(meta.uid),
-            ] {
+            for number in [meta.mode, meta.uid, meta.gid] {
                 hasher.update(number.to_le_bytes());
             }
-            for Stamp(seconds, nanos) in [meta.modified, meta.changed] {
-                hasher.update(seconds.to_le_bytes());
-                hasher.update(nanos.to_le_bytes());
+            if how == Depth::LooksInside {
+                look(&opened, &name, &meta, hasher)?;
+            } else {
+                for number in [meta.ino, meta.size] {
+                    hasher.update(number.to_le_bytes());
+                }
+                add_time(meta.modified, hasher);
+                add_time(meta.changed, hasher);
             }
             if meta.is(NodeKind::Directory) {
-                self.add(&opened, &name, hasher, depth + 1)?;
+                self.add(&opened, &name, hasher, (depth + 1, how))?;
             }
         }
         Ok(())
     }
+}
+
+fn add_time(Stamp(seconds, nanos): Stamp, hasher: &mut Sha256) {
+    hasher.update(seconds.to_le_bytes());
+    hasher.update(nanos.to_le_bytes());
+}
+
+/// What a copy of it has too.
+fn look(dir: impl AsFd, name: &[u8], meta: &NodeMeta, hasher: &mut Sha256) -> io::Result<()> {
+    let dir = dir.as_fd();
+    hasher.update(format!("{:?}", meta.kind));
+    match meta.kind {
+        NodeKind::File => {
+            hasher.update(meta.size.to_le_bytes());
+            let is_small = meta.size <= HASHED_BYTES;
+            match is_small.then(|| content_hash(dir, name)) {
+                Some(Ok(hash)) => hasher.update(hash),
+                Some(Err(_)) | None => add_time(meta.modified, hasher),
+            }
+        }
+        NodeKind::Symlink => hasher.update(node::link_target(dir, name)?),
+        NodeKind::Fifo | NodeKind::Socket | NodeKind::Device => add_time(meta.modified, hasher),
+        // What is in it comes behind it.
+        NodeKind::Directory => {}
+    }
+    Ok(())
 }
 
 fn content_hash(dir: impl AsFd, name: &[u8]) -> io::Result<String> {

@@ -146,6 +146,11 @@ impl KeepJournal {
         sites.collect()
     }
 
+    /// The real directories, looked at anew: what was opened before may be another directory by now.
+    pub(crate) fn lowers(&self) -> io::Result<Vec<Tree>> {
+        self.places.iter().map(LayerPlace::open).collect()
+    }
+
     /// Removes the workshops that lie in real directories.
     pub(crate) fn remove_workshops(&self, dir: &Path) -> io::Result<()> {
         for place in self.places.iter().filter(|place| !place.same_mount) {

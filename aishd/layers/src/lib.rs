@@ -44,7 +44,7 @@ pub use recover::{RecoverError, Recovered};
 pub use rel_path::RelPath;
 pub use seal::SealReport;
 pub use step::ConflictReason;
-pub use undo::{UndoEntry, UndoError};
+pub use undo::{Redoable, UndoEntry, UndoError, Undone};
 pub use weight::{DiskSpace, LayerWeight};
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn recover_one(dir: &Path, id: &str) -> io::Result<Option<Recovered>> {
             let journal = KeepJournal::read(&dir.join("undo.json"))?;
             let taken = undo::take_back(dir, &journal, &kept(dir)?, &journal.sites(dir)?)?;
             Some(match taken {
-                TakenBack::Whole => Recovered::Undone(id),
+                TakenBack::Whole(_) => Recovered::Undone(id),
                 TakenBack::Refused(_) => Recovered::StillKept(id),
             })
         }

@@ -48,8 +48,12 @@ impl LayerStore {
             Applied::Whole { .. } => Ok(undo::paths(&journal)),
             Applied::WentBack {
                 cause: Cause::Failed(source),
-                ..
-            } => Err(UndoError::io("do it again")(source)),
+                left,
+            } => Err(UndoError::WentBack { left, source }),
+            Applied::WentBack { left, .. } if !left.is_empty() => Err(UndoError::WentBack {
+                left,
+                source: io::Error::other("somebody else changed a path"),
+            }),
             Applied::WentBack {
                 cause: Cause::Conflict(number, why),
                 ..
@@ -70,7 +74,7 @@ impl LayerStore {
 fn failed(error: KeepError) -> UndoError {
     match error {
         KeepError::Io { action, source } => UndoError::Io { action, source },
-        KeepError::WentBack { source, .. } => UndoError::io("make it ready")(source),
+        KeepError::WentBack { left, source } => UndoError::WentBack { left, source },
         other => UndoError::io("do it again")(io::Error::other(other)),
     }
 }
@@ -100,8 +104,7 @@ fn in_the_way(
     numbers: &[usize],
 ) -> io::Result<Vec<Conflict>> {
     let TakenRecord { left } = journal::read_json(&from.join("taken.json"))?;
-    let lowers = journal.places.iter().map(LayerPlace::open);
-    let lowers = lowers.collect::<io::Result<Vec<_>>>()?;
+    let lowers = journal.lowers()?;
     let mut conflicts = Vec::new();
     for (step, number) in journal.steps.iter_mut().zip(numbers) {
         let then = left.get(*number).ok_or(io::ErrorKind::InvalidData)?;

@@ -48,6 +48,13 @@ pub enum UndoError {
     Unfinished(String),
     #[error(transparent)]
     Set(#[from] LayerSetError),
+    /// All is as it was before the wish, but for these paths, which somebody changed while it went back.
+    #[error("nothing is changed, but for {} paths that somebody else changed meanwhile", .left.len())]
+    WentBack {
+        left: Vec<RelPath>,
+        #[source]
+        source: io::Error,
+    },
     /// Where it had begun, recovery goes on.
     #[error("{action}")]
     Io {
@@ -63,10 +70,25 @@ impl UndoError {
     }
 }
 
+/// An undo that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undone {
+    pub paths: u64,
+    pub redo: Redoable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redoable {
+    Yes,
+    /// What was taken back was more than the cap, or could not be held.
+    No,
+}
+
 /// How an undo ended.
 #[derive(Debug)]
 pub(crate) enum TakenBack {
-    Whole,
+    /// Whether it can be done again.
+    Whole(Redoable),
     /// All is as it was kept.
     Refused(Vec<Conflict>),
 }
@@ -74,7 +96,7 @@ pub(crate) enum TakenBack {
 impl LayerStore {
     /// Takes a keep back, whole or not at all, and says how many paths that were. What was taken back waits for a redo, unless
     /// it is more than the cap that the keep had; then it leaves the disk with the next [`LayerStore::sweep`].
-    pub fn undo(&self, undo_id: &str) -> Result<u64, UndoError> {
+    pub fn undo(&self, undo_id: &str) -> Result<Undone, UndoError> {
         let _one_at_a_time = self.lock().map_err(UndoError::io("lock the layers"))?;
         let dir = self.undo_dir(undo_id)?;
         match KeepPhase::of(&dir) {
@@ -113,7 +135,10 @@ impl LayerStore {
             take_back(&dir, &journal, &kept, &sites)
         };
         match work().map_err(UndoError::io("take back what was kept"))? {
-            TakenBack::Whole => Ok(paths(&journal)),
+            TakenBack::Whole(redo) => Ok(Undone {
+                paths: paths(&journal),
+                redo,
+            }),
             TakenBack::Refused(conflicts) => Err(UndoError::Conflicts(conflicts)),
         }
     }
@@ -134,10 +159,15 @@ impl LayerStore {
                 let dir = self.root.join("undo").join(&id);
                 let undone_at_ms = match KeepPhase::of(&dir) {
                     Some(KeepPhase::Kept) => None,
-                    Some(KeepPhase::Undone) if is_settled(&dir) => Some(undone_at(&dir)?),
+                    Some(KeepPhase::Undone) if is_settled(&dir) => Some(undone_at(&dir)),
                     _ => continue,
                 };
-                let (journal, kept) = read_kept(&dir)?;
+                let (journal, kept) = match read_kept(&dir) {
+                    Ok(read) => read,
+                    // Somebody removes it meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    Err(error) => return Err(error),
+                };
                 entries.push(UndoEntry {
                     id,
                     kept_at_ms: journal.kept_at_ms,
@@ -185,10 +215,11 @@ pub(crate) fn paths(journal: &KeepJournal) -> u64 {
 }
 
 /// The mark is written once.
-fn undone_at(dir: &Path) -> io::Result<i64> {
-    let modified = fs::metadata(dir.join("undone"))?.modified()?;
+fn undone_at(dir: &Path) -> i64 {
+    let modified = fs::metadata(dir.join("undone")).and_then(|it| it.modified());
+    let modified = modified.unwrap_or(UNIX_EPOCH);
     let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 pub(crate) fn is_settled(dir: &Path) -> bool {
@@ -353,28 +384,31 @@ pub(crate) fn take_back(
             return Ok(TakenBack::Refused(vec![conflict]));
         }
     }
-    set_times(&times, sites)?;
+    let lowers = journal.lowers()?;
+    set_times(&times, &lowers)?;
     sites
         .iter()
         .try_for_each(|site| crate::copy::sync_all(site.lower.root()))?;
     failpoint::pass("layers.step");
     let left = journal.steps.iter();
-    let left = left.map(|step| stands_at(step, &sites[step.layer].lower, depth_of(step)));
+    let left = left.map(|step| stands_at(step, &lowers[step.layer], depth_of(step)));
     let left = left.collect::<io::Result<_>>()?;
     journal::write_json(&dir.join("taken.json"), &TakenRecord { left })?;
     failpoint::pass("layers.step");
     journal::mark(&dir.join("undone"))?;
     failpoint::pass("layers.step");
-    settle(dir, journal)?;
-    set_times(&times, sites)?;
-    Ok(TakenBack::Whole)
+    let redo = settle(dir, journal)?;
+    // Where a workshop went from.
+    times.retain(|(_, path, _)| path.is_root());
+    set_times(&times, &lowers)?;
+    Ok(TakenBack::Whole(redo))
 }
 
 /// A directory that a redo would take as a whole is looked at as a whole.
 pub(crate) fn depth_of(step: &KeepStep) -> Depth {
     match &step.act {
         StepAct::Exchange { old, .. } | StepAct::Take { old } if old.inside.is_some() => {
-            Depth::AllInside
+            Depth::LooksInside
         }
         StepAct::Put { .. }
         | StepAct::Exchange { .. }
@@ -387,8 +421,9 @@ pub(crate) fn taken_name(step: usize) -> String {
     source_name(&Source::TakenBack, step)
 }
 
-/// What was taken back waits in the state, and nothing of it stays in the real directories. Can be done again after a kill.
-pub(crate) fn settle(dir: &Path, journal: &KeepJournal) -> io::Result<()> {
+/// What was taken back waits in the state, and nothing of it stays in the real directories. Can be done again after a kill. The
+/// undo itself is done, so what cannot be held is let go.
+pub(crate) fn settle(dir: &Path, journal: &KeepJournal) -> io::Result<Redoable> {
     let new = journal.steps.iter().filter_map(|step| match &step.act {
         StepAct::Put { new, .. } | StepAct::Exchange { new, .. } => new.as_ref(),
         StepAct::Take { .. } | StepAct::Set { .. } => None,
@@ -396,23 +431,30 @@ pub(crate) fn settle(dir: &Path, journal: &KeepJournal) -> io::Result<()> {
     let bytes: u64 = new.map(|it| it.stored).sum();
     let is_dear = journal.undo_cap_bytes.is_some_and(|cap| bytes > cap);
     // What an earlier version undid has no record of what it left.
-    if is_dear || !dir.join("taken.json").exists() {
+    if is_dear || !dir.join("taken.json").exists() || stow_taken(dir, journal).is_err() {
         journal.remove_workshops(dir)?;
-        return hide(dir).map(drop);
+        hide(dir)?;
+        return Ok(Redoable::No);
     }
-    if !dir.join("stowed").exists() {
-        keep::stow(dir, journal, &journal.sites(dir)?, taken_name)?;
-        journal::mark(&dir.join("stowed"))?;
-        failpoint::pass("layers.step");
-    }
+    failpoint::pass("layers.step");
     journal.remove_workshops(dir)?;
     failpoint::pass("layers.step");
-    fs::File::create(dir.join("settled")).map(drop)
+    fs::File::create(dir.join("settled"))?;
+    Ok(Redoable::Yes)
 }
 
-fn set_times(times: &[(usize, &RelPath, Stamp)], sites: &[StepSite]) -> io::Result<()> {
+fn stow_taken(dir: &Path, journal: &KeepJournal) -> io::Result<()> {
+    let stowed = dir.join("stowed");
+    if stowed.exists() {
+        return Ok(());
+    }
+    keep::stow(dir, journal, &journal.sites(dir)?, taken_name)?;
+    journal::mark(&stowed)
+}
+
+fn set_times(times: &[(usize, &RelPath, Stamp)], lowers: &[Tree]) -> io::Result<()> {
     for (layer, path, before) in times {
-        if let Some((place, name)) = sites[*layer].lower.place(path)?
+        if let Some((place, name)) = lowers[*layer].place(path)?
             && node::meta_at(&*place, name)?.is_some()
         {
             set_modified((place.as_fd(), name), *before)?;

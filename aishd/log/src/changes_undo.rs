@@ -17,6 +17,9 @@ pub struct ChangesUndo {
     pub paths: Vec<String>,
     #[serde(default)]
     pub count: u64,
+    /// Whether the opposite can be done.
+    #[serde(default)]
+    pub reversible: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +64,7 @@ mod tests {
                 changes,
                 paths,
                 count,
+                reversible: true,
             }
             .told()
         };

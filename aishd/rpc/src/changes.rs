@@ -17,7 +17,9 @@ use aishd_log::audit::{AuditDraft, AuditFact, UndoOutcome};
 use aishd_log::changes_undo::{ChangesUndo, UndoAct};
 use aishd_log::run_changes::PartAct;
 use aishd_platform::clock;
-use aishd_tools::trial::{ChangeFailure, LayersHold, PartWish, TrialRoom, Undoable};
+use aishd_tools::trial::{
+    ChangeFailure, LayersHold, PartWish, ReversedChanges, TrialRoom, Undoable,
+};
 use jsonrpsee::RpcModule;
 use tokio::time::timeout;
 
@@ -144,15 +146,22 @@ async fn take_part(
 async fn undo(call: MethodCall<Undo>) -> Result<UndoResult, MethodError> {
     let ChangesParams { changes } = call.params;
     let undone = reverse(&call.server, &call.connection, UndoAct::Undo, changes);
-    let (changes, count) = undone.await?;
-    Ok(UndoResult { changes, count })
+    let undone = undone.await?;
+    Ok(UndoResult {
+        changes: undone.changes,
+        count: undone.paths,
+        reversible: undone.reversible,
+    })
 }
 
 async fn redo(call: MethodCall<Redo>) -> Result<RedoResult, MethodError> {
     let ChangesParams { changes } = call.params;
     let redone = reverse(&call.server, &call.connection, UndoAct::Redo, changes);
-    let (changes, count) = redone.await?;
-    Ok(RedoResult { changes, count })
+    let redone = redone.await?;
+    Ok(RedoResult {
+        changes: redone.changes,
+        count: redone.paths,
+    })
 }
 
 /// Takes back what was kept, or does again what was taken back; the trail and the conversation are told.
@@ -161,13 +170,13 @@ async fn reverse(
     connection: &ClientConnection,
     act: UndoAct,
     changes: ChangesId,
-) -> Result<(ChangesId, u64), MethodError> {
+) -> Result<ReversedChanges, MethodError> {
     let by = connection.person();
     let done = look(server, move |room| {
         let all = room.undoable()?;
         let about = all.into_iter().find(|it| it.changes == changes);
         let done = match act {
-            UndoAct::Undo => room.undo(changes).map(|paths| (changes, paths)),
+            UndoAct::Undo => room.undo(changes),
             UndoAct::Redo => room.redo(changes),
         };
         Ok((about, done))
@@ -184,12 +193,13 @@ async fn reverse(
         if let Err(error) = server.directory.record(draft).await {
             tracing::error!(%changes, %error, "an undo is not in the audit trail");
         }
-        if let (Ok((changes, count)), Some(conversation)) = (&done, about.conversation) {
+        if let (Ok(done), Some(conversation)) = (&done, about.conversation) {
             let undo = Box::new(ChangesUndo {
                 act,
-                changes: *changes,
+                changes: done.changes,
                 paths: about.paths,
-                count: *count,
+                count: done.paths,
+                reversible: done.reversible,
             });
             let said = server.directory.with(conversation, |handle| {
                 let (undo, by) = (undo.clone(), by.clone());
@@ -246,10 +256,10 @@ async fn look_into<T: Send + 'static>(
 fn told(
     act: UndoAct,
     changes: ChangesId,
-    done: &Result<(ChangesId, u64), ChangeFailure>,
+    done: &Result<ReversedChanges, ChangeFailure>,
 ) -> AuditFact {
     let (outcome, paths) = match done {
-        Ok((_, paths)) => (UndoOutcome::Undone, Some(*paths)),
+        Ok(done) => (UndoOutcome::Undone, Some(done.paths)),
         Err(ChangeFailure::Conflicts(paths)) => (UndoOutcome::Conflict, Some(paths.len() as u64)),
         Err(ChangeFailure::Unfinished(_)) => (UndoOutcome::Unfinished, None),
         Err(ChangeFailure::Unseen | ChangeFailure::Other(_)) => (UndoOutcome::Failed, None),

@@ -304,7 +304,7 @@ async fn found(server: &RpcServer) -> DoctorCheck {
         }
         None => {
             let detail = "none is configured and none was found on this machine: the demo answers";
-            let what = "start a local server such as Ollama, or name one in the configuration";
+            let what = "start a local server such as Ollama, or add one: aishctl model add";
             fix(check("models", CheckOutcome::Warn, detail), what)
         }
     }

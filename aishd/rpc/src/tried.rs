@@ -103,6 +103,7 @@ pub(super) fn undo(undo: ChangesUndo) -> events::ChangesUndo {
         changes: undo.changes,
         paths: undo.paths,
         count: undo.count,
+        reversible: undo.reversible,
     }
 }
 

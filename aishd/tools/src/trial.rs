@@ -28,7 +28,7 @@ use aishd_rules::command_setting::CommandSetting;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-pub use self::kept_changes::{KeptAbout, Undoable};
+pub use self::kept_changes::{KeptAbout, ReversedChanges, Undoable};
 use self::layer_places::{layer_places, outermost, real};
 use self::layer_watch::{LayerWatch, LayerWeights};
 pub use self::layers_hold::{LayersHold, LookedAt};
@@ -186,6 +186,7 @@ impl TrialRoom {
         }
         self.sweep();
         told.extend(self.expire());
+        told.extend(self.forget_lost().err().map(|it| text(&it)));
         self.0.recovered.send_replace(true);
         TrialRecovery { told, undone }
     }

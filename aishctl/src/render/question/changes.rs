@@ -93,7 +93,10 @@ pub fn part(part: &PartOfChanges) -> Option<String> {
 pub fn undo(undo: &ChangesUndo) -> String {
     let count = paths(undo.count);
     match undo.act {
-        UndoAct::Undo => format!("  taken back: {count} as before; :redo does it again"),
+        UndoAct::Undo if undo.reversible => {
+            format!("  taken back: {count} as before; :redo does it again")
+        }
+        UndoAct::Undo => format!("  taken back for good: {count} as before"),
         UndoAct::Redo => format!("  done again: {count}; :undo takes it back"),
     }
 }

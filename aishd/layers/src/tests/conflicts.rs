@@ -9,7 +9,7 @@ use crate::journal::KeepConflicts;
 use crate::keep::{BeyondCap, KeepError, KeepOptions};
 use crate::plan::{Conflict, KeepChoice};
 use crate::step::ConflictReason;
-use crate::undo::UndoError;
+use crate::undo::{Redoable, UndoError};
 
 fn shown(conflicts: &[Conflict]) -> Vec<(String, ConflictReason)> {
     let shown = |conflict: &Conflict| {
@@ -522,19 +522,21 @@ fn what_was_taken_back_waits_until_it_is_done_again_or_not_wanted() {
     scene
         .keep_all(&scene.run("set", "echo 2 > a"), "kept")
         .unwrap();
-    let missing = |tried: Result<u64, UndoError>| matches!(tried, Err(UndoError::Missing(_)));
-    assert!(missing(scene.store.redo("kept", "again", 2_000)));
+    fn missing<T>(tried: &Result<T, UndoError>) -> bool {
+        matches!(tried, Err(UndoError::Missing(_)))
+    }
+    assert!(missing(&scene.store.redo("kept", "again", 2_000)));
     scene.store.undo("kept").unwrap();
-    assert!(missing(scene.store.undo("kept")));
+    assert!(missing(&scene.store.undo("kept")));
     assert_eq!(1, scene.store.redo("kept", "again", 2_000).unwrap());
     assert_eq!(
         ("2\n", "again: kept"),
         (&*scene.read("a"), &*scene.stages())
     );
-    assert!(missing(scene.store.redo("kept", "more", 2_000)));
+    assert!(missing(&scene.store.redo("kept", "more", 2_000)));
     scene.store.undo("again").unwrap();
     scene.store.forget_undone("again").unwrap();
-    assert!(missing(scene.store.redo("again", "more", 2_000)));
+    assert!(missing(&scene.store.redo("again", "more", 2_000)));
     assert_eq!(("1", ""), (&*scene.read("a"), &*scene.stages()));
 }
 
@@ -551,7 +553,8 @@ fn what_is_more_than_the_cap_does_not_wait_for_a_redo() {
         ..options("kept", KeepConflicts::Refuse)
     };
     scene.store.keep(&set, &plan, &options).unwrap();
-    scene.store.undo("kept").unwrap();
+    let undone = scene.store.undo("kept").unwrap();
+    assert_eq!((1, Redoable::No), (undone.paths, undone.redo));
     assert_eq!("", scene.stages());
     scene.store.sweep().unwrap();
     assert_eq!(0, fs::read_dir(scene.state().join("undo")).unwrap().count());
@@ -582,5 +585,67 @@ fn keeps_of_one_large_file_are_undone_one_after_the_other() {
             scene.store.undo(id).unwrap();
         }
         assert_eq!("<entity not found>", scene.read("large"));
+    }
+}
+
+/// Directories are replaced by directories, and a later turn removes what an earlier one had changed.
+#[test]
+fn directories_are_replaced_removed_and_done_again() {
+    if lacks_overlays() {
+        return;
+    }
+    let files = [
+        ("d/x", "1"),
+        ("p/build/sub/y", "1"),
+        ("src/x", "1"),
+        ("src/deep/z", "1"),
+    ];
+    let turns = [
+        (
+            "one",
+            "rm -r d; mkdir d; echo 2 > d/x; rm -r p/build; mkdir -p p/build/sub; echo 2 > p/build/sub/y",
+        ),
+        (
+            "two",
+            "echo 2 > src/x; echo 2 > src/deep/new; mkdir made; echo 1 > made/a",
+        ),
+        ("three", "rm -r src made"),
+    ];
+    for scene in [Scene::new(), Scene::across()] {
+        for (path, content) in files {
+            write(&scene.real.join(path), content);
+        }
+        let mut pictures = vec![picture(&scene.real, Times::Hidden)];
+        for (id, script) in turns {
+            scene
+                .keep_all(&scene.run(&format!("set-{id}"), script), id)
+                .unwrap();
+            pictures.push(picture(&scene.real, Times::Hidden));
+        }
+        for ((id, _), before) in turns.iter().zip(&pictures).rev() {
+            scene.store.undo(id).unwrap();
+            assert_eq!(
+                difference(&picture(&scene.real, Times::Hidden), before),
+                None,
+                "{id}"
+            );
+        }
+        for ((id, _), after) in turns.iter().zip(&pictures[1..]) {
+            let done = scene.store.redo(id, &format!("{id}-"), 2_000);
+            assert!(done.is_ok(), "{id}: {done:?}");
+            assert_eq!(
+                difference(&picture(&scene.real, Times::Hidden), after),
+                None,
+                "{id}"
+            );
+        }
+        for ((id, _), before) in turns.iter().zip(&pictures).rev() {
+            scene.store.undo(&format!("{id}-")).unwrap();
+            assert_eq!(
+                difference(&picture(&scene.real, Times::Hidden), before),
+                None,
+                "{id}"
+            );
+        }
     }
 }

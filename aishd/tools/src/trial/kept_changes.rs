@@ -4,12 +4,12 @@ use std::io;
 use std::path::PathBuf;
 
 use aish_proto::id::{ChangesId, ConversationId, TurnId};
-use aishd_layers::{UndoEntry, UndoError};
+use aishd_layers::{Redoable, UndoEntry, UndoError};
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use serde::{Deserialize, Serialize};
 
-use super::told::visible;
+use super::told::{few, visible};
 use super::{ChangeFailure, TrialRoom, other, text};
 
 /// How long an undo is held.
@@ -37,6 +37,16 @@ pub struct Undoable {
     pub kept_at: Timestamp,
     pub undone_at: Option<Timestamp>,
     pub about: Option<KeptAbout>,
+}
+
+/// An undo or a redo that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReversedChanges {
+    /// What was taken back. A redo: what was done again, by the id that it is undone by from now on.
+    pub changes: ChangesId,
+    pub paths: u64,
+    /// Whether the opposite can be done.
+    pub reversible: bool,
 }
 
 impl TrialRoom {
@@ -85,14 +95,22 @@ impl TrialRoom {
     }
 
     /// Takes back what was kept, and says how many paths that were.
-    pub fn undo(&self, id: ChangesId) -> Result<u64, ChangeFailure> {
-        let paths = self.0.layers.undo(&id.to_string()).map_err(not_undone)?;
+    pub fn undo(&self, id: ChangesId) -> Result<ReversedChanges, ChangeFailure> {
+        let undone = self.0.layers.undo(&id.to_string()).map_err(not_undone)?;
+        let reversible = undone.redo == Redoable::Yes;
+        if !reversible {
+            let _none_was_written = std::fs::remove_file(self.about_path(id));
+        }
         self.sweep();
-        Ok(paths)
+        Ok(ReversedChanges {
+            changes: id,
+            paths: undone.paths,
+            reversible,
+        })
     }
 
-    /// Does again what was undone. The id that it can be undone by from now on, and how many paths that were.
-    pub fn redo(&self, id: ChangesId) -> Result<(ChangesId, u64), ChangeFailure> {
+    /// Does again what was undone.
+    pub fn redo(&self, id: ChangesId) -> Result<ReversedChanges, ChangeFailure> {
         let again = ChangesId(clock::ulid());
         // Before it is done: what recovery finishes is told of, too.
         if let Some(about) = self.about(id)
@@ -102,10 +120,39 @@ impl TrialRoom {
         }
         let (from, to) = (id.to_string(), again.to_string());
         let done = self.0.layers.redo(&from, &to, clock::now().0);
-        let gone = if done.is_ok() { id } else { again };
-        let _none_was_written = std::fs::remove_file(self.about_path(gone));
+        let done = done.map_err(not_undone);
+        let gone = match &done {
+            Ok(_) => Some(id),
+            // Recovery finishes it, or takes it back.
+            Err(ChangeFailure::Unfinished(_)) => None,
+            Err(_) => Some(again),
+        };
+        if let Some(gone) = gone {
+            let _none_was_written = std::fs::remove_file(self.about_path(gone));
+        }
         self.sweep();
-        done.map(|paths| (again, paths)).map_err(not_undone)
+        Ok(ReversedChanges {
+            changes: again,
+            paths: done?,
+            reversible: true,
+        })
+    }
+
+    /// What is known of keeps that are not there any more is removed. Only before anything is kept.
+    pub(super) fn forget_lost(&self) -> io::Result<()> {
+        let directory = self.0.directory.join("about");
+        let entries = match std::fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let path = entry?.path();
+            let id = path.file_stem().unwrap_or_default();
+            if !self.0.directory.join("undo").join(id).exists() {
+                std::fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// What can be undone or done again, the newest keep last.
@@ -157,6 +204,17 @@ fn not_undone(error: UndoError) -> ChangeFailure {
         UndoError::Conflicts(conflicts) => {
             let paths = conflicts.iter().map(|it| visible(it.path.as_path()));
             ChangeFailure::Conflicts(paths.collect())
+        }
+        UndoError::WentBack { left, source } => {
+            let left = left
+                .iter()
+                .map(|it| visible(it.as_path()))
+                .collect::<Vec<_>>();
+            let but = match &left[..] {
+                [] => "nothing is changed".to_owned(),
+                left => format!("nothing is changed but {}", few(left)),
+            };
+            ChangeFailure::Other(format!("{but}: {source}"))
         }
         error @ UndoError::Io { .. } => ChangeFailure::Unfinished(text(&error)),
         error => other(error),
