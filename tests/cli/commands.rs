@@ -472,6 +472,14 @@ fn a_part_of_an_id_is_enough_wherever_a_conversation_is_named() {
     assert!(ok(&world, &format!("conv status {}", end.to_lowercase())).starts_with("○ proj\n"));
     drop(ok(&world, &format!("log -C {}", &id[..25])));
     drop(ok(&world, &format!("queue -C {end}")));
+    // What is deleted for good unasked is named as a whole.
+    refused(
+        &world,
+        &format!("conv rm --yes {end}"),
+        2,
+        "deleting \"proj\" cannot be undone",
+        &format!("aishctl conv rm {id} --yes"),
+    );
     // Ids that were made within the same minutes begin alike.
     let hint = format!("{id} (proj)");
     refused(

@@ -81,12 +81,15 @@ fn a_preset_is_added_by_options_its_key_on_stdin_and_tried() {
         .run()
         .code(2);
     assert!(
-        again.err().contains("models.deep is in the file already"),
+        again.err().contains("deep.key already\nhint: use it: "),
         "{}",
         again.err()
     );
+    let plain = add.replace(" --key-stdin", "");
+    let again = shell(&world, &format!("aishctl {plain}")).run().code(2);
     assert!(
-        again.err().contains("hint: take another name"),
+        again.err().contains("models.deep is in the file already")
+            && again.err().contains("hint: take another name"),
         "{}",
         again.err()
     );
