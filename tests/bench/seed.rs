@@ -37,6 +37,7 @@ async fn conversation(store: &Store, turns: usize) -> anyhow::Result<Conversatio
         importing: false,
         constraints: Constraints::default(),
         budget: BudgetLimits::default(),
+        temporary: false,
     };
     let mut events = vec![(None, created)];
     for at in 0..turns {

@@ -1,5 +1,5 @@
-//! Figures of the whole house, printed by `cargo test -p aish-testkit --test tidy figures -- --nocapture`. Each has a ceiling that only
-//! ever comes down.
+//! Figures of the whole house, printed by `cargo test -p aish-testkit --test tidy figures -- --nocapture`. Each has a ceiling, which comes
+//! down with its figure; that of the lines goes up only by what a user gets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
