@@ -1,6 +1,6 @@
 //! Taking back what was kept: every byte, mode, link and time, unless somebody changed it since.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use aishd_platform::failpoint;
 
-use crate::copy::{copy_tree, set_modified};
+use crate::copy::{Copier, set_modified};
 use crate::fingerprint::{Depth, Fingerprint};
 use crate::journal::{self, KeepJournal, KeepPhase, KeptRecord, TakenRecord};
 use crate::keep;
@@ -305,18 +305,21 @@ fn prepare(
             after: nothing,
         };
     }
+    // What are names of one file in the state stay that.
+    let mut copiers: BTreeMap<usize, Copier> = BTreeMap::new();
     for (number, step) in journal.steps.iter_mut().enumerate() {
         let same_mount = journal.places[step.layer].same_mount;
+        let copier = copiers.entry(step.layer).or_default();
         match &mut step.act {
             StepAct::Put { from, .. } => *from = Source::TakenBack,
             StepAct::Exchange { from, old, .. } => {
                 *from = Source::TakenBack;
                 if !same_mount {
-                    old.meta = bring(dir, number, step.layer, sites)?;
+                    old.meta = bring(dir, number, &sites[step.layer], step.layer, copier)?;
                 }
             }
             StepAct::Take { old } if !same_mount => {
-                old.meta = bring(dir, number, step.layer, sites)?;
+                old.meta = bring(dir, number, &sites[step.layer], step.layer, copier)?;
             }
             StepAct::Take { .. } | StepAct::Set { .. } => {}
         }
@@ -335,16 +338,17 @@ fn prepare(
 fn bring(
     dir: &Path,
     number: usize,
+    site: &StepSite,
     layer: usize,
-    sites: &[StepSite],
+    copier: &mut Copier,
 ) -> io::Result<node::NodeMeta> {
     use std::os::unix::ffi::OsStrExt as _;
     let name = stash_name(number);
     let stow = dir.join(layer.to_string());
     let stow = node::open_dir(rustix::fs::CWD, stow.as_os_str().as_bytes())?;
-    let shop = (sites[layer].workshop.as_fd(), name.as_bytes());
+    let shop = (site.workshop.as_fd(), name.as_bytes());
     crate::remove::remove_at(shop.0, shop.1)?;
-    copy_tree((stow.as_fd(), name.as_bytes()), shop)?;
+    copier.copy((stow.as_fd(), name.as_bytes()), shop)?;
     Ok(node::meta_at(shop.0, shop.1)?.ok_or(io::ErrorKind::NotFound)?)
 }
 

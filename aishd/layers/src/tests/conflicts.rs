@@ -649,3 +649,21 @@ fn directories_are_replaced_removed_and_done_again() {
         }
     }
 }
+
+#[test]
+fn names_of_one_file_that_were_removed_together_come_back_as_names_of_one_file() {
+    use std::os::unix::fs::MetadataExt as _;
+    if lacks_overlays() {
+        return;
+    }
+    for scene in [Scene::new(), Scene::across()] {
+        write(&scene.real.join("one"), "1");
+        fs::hard_link(scene.real.join("one"), scene.real.join("two")).unwrap();
+        scene
+            .keep_all(&scene.run("set", "rm one two"), "kept")
+            .unwrap();
+        scene.store.undo("kept").unwrap();
+        let links = |name| fs::metadata(scene.real.join(name)).unwrap().nlink();
+        assert_eq!((2, 2), (links("one"), links("two")));
+    }
+}
