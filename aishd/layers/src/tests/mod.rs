@@ -7,6 +7,7 @@ mod hostile;
 mod kills;
 mod parts;
 mod reading;
+mod redo;
 mod same_as_real;
 mod scene;
 mod trees;
