@@ -221,7 +221,8 @@ fn the_daemon_says_how_it_is() {
     assert!(ok(&world, "help conv ls").contains("--archived"));
     assert!(ok(&world, "--version").starts_with("aishctl 0."));
     assert!(
-        ok(&world, "").contains("\nCommands:\n") && ok(&world, "help").contains("\nCommands:\n")
+        ok(&world, "").contains("\nConversations:\n")
+            && ok(&world, "help").contains("\nConversations:\n")
     );
 }
 
