@@ -139,12 +139,12 @@ pub enum CtlCommand {
         #[command(subcommand)]
         command: Option<ChangesCommand>,
     },
-    /// Take back what was kept: of the last turn, or the one that is named
+    /// Take back what was kept: of the last turn, or the named one
     Undo {
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,
     },
-    /// Do again what was taken back: of the last turn, or the one that is named
+    /// Do again what was taken back: of the last turn, or the named
     Redo {
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,
