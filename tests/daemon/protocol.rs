@@ -7,8 +7,9 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 15] = [
+const SHOWN_IF_THEY_COME: [&str; 16] = [
     "changesPart",
+    "changesUndo",
     "changesSettled",
     "commandTried",
     "configReloaded",
