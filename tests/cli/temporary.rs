@@ -60,6 +60,14 @@ fn an_answer_that_was_asked_for_so_leaves_no_conversation() {
     drop(asked.run().ok());
 }
 
+/// Asks, and the client is killed once the model has the question.
+fn ask_and_be_killed(world: &World, upstream: &Upstream, question: &str) {
+    let client = world.ctl_spawn(&["ask", "--no-stdin", "--temp", question]);
+    drop(upstream.wait_requests(1));
+    client.signal(Signal::KILL);
+    drop(client.wait());
+}
+
 #[test]
 fn a_killed_client_leaves_none_either() {
     let upstream = Upstream::start();
@@ -67,10 +75,7 @@ fn a_killed_client_leaves_none_either() {
     upstream.answer(answer);
     let world = World::with(&upstream);
     let _daemon = world.daemon().spawn();
-    let client = world.ctl_spawn(&["ask", "--no-stdin", "--temp", "why?"]);
-    drop(upstream.wait_requests(1));
-    client.signal(Signal::KILL);
-    drop(client.wait());
+    ask_and_be_killed(&world, &upstream, "why?");
     assert_eq!(1, conversations(&world).len());
     gate.text("because");
     gate.finish();
@@ -84,10 +89,7 @@ fn a_killed_daemon_takes_it_out_when_it_is_back() {
     upstream.answer(answer);
     let world = World::with(&upstream);
     let daemon = world.daemon().spawn();
-    let client = world.ctl_spawn(&["ask", "--no-stdin", "--temp", SECRET]);
-    drop(upstream.wait_requests(1));
-    client.signal(Signal::KILL);
-    drop(client.wait());
+    ask_and_be_killed(&world, &upstream, SECRET);
     daemon.kill9();
     assert!(is_stored(&world, SECRET));
     let _daemon = world.daemon().spawn();
@@ -114,8 +116,10 @@ fn it_stays_for_as_long_as_somebody_looks() {
     gate.text("because");
     gate.finish();
     drop(asking.wait().ok());
-    // Longer than it would stay otherwise.
-    std::thread::park_timeout(std::time::Duration::from_secs(3));
+    // Another one, whose answer came later and at which nobody looks, goes before it.
+    upstream.answer(Answer::text("later"));
+    drop(world.ctl(&["ask", "--temp", "and then?"]).run().ok());
+    until_true("the other one to go", || conversations(&world).len() < 2);
     assert_eq!(vec![id], conversations(&world));
     drop(viewer);
     wait_gone(&world);

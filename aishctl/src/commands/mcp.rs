@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
+use crate::commands::typed_answer;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway::ServeArgs;
@@ -339,14 +340,8 @@ fn target(said: &str) -> Result<(Option<String>, Vec<String>), Failure> {
     if said.starts_with("http://") || said.starts_with("https://") {
         return Ok((Some(said.to_owned()), vec![]));
     }
-    let words = shlex::split(said).filter(|it| !it.is_empty());
-    let words = words.ok_or_else(|| {
-        Failure::new(
-            Exit::USAGE,
-            "the command cannot be read: a quote is not closed",
-        )
-        .hint("aishctl mcp connect \"npx -y some-server /tmp\" NAME")
-    })?;
+    let hint = "aishctl mcp connect \"npx -y some-server /tmp\" NAME";
+    let words = typed_answer::words(said).map_err(|it| it.hint(hint))?;
     Ok((None, words))
 }
 

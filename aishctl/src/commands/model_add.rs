@@ -234,18 +234,8 @@ fn key_said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<Option<K
     Ok(match (&args.key_env, &args.key_file, &args.key_cmd) {
         (Some(name), _, _) => Some(KeyPlace::Variable(name.clone())),
         (_, Some(file), _) => Some(KeyPlace::File(context.around.cwd.join(file))),
-        (_, _, Some(command)) => Some(KeyPlace::Command(words(command)?)),
+        (_, _, Some(command)) => Some(KeyPlace::Command(typed_answer::words(command)?)),
         (None, None, None) => None,
-    })
-}
-
-fn words(command: &str) -> Result<Vec<String>, Failure> {
-    let words = shlex::split(command).filter(|it| !it.is_empty());
-    words.ok_or_else(|| {
-        Failure::new(
-            Exit::USAGE,
-            "the command cannot be read: a quote is not closed",
-        )
     })
 }
 
@@ -271,7 +261,9 @@ fn choose_key(
                 return Ok(KeyPlace::Variable(typed_answer::ask("Its name", None)?));
             }
             "c" | "command" => {
-                return Ok(KeyPlace::Command(words(&typed_answer::ask("It", None)?)?));
+                return Ok(KeyPlace::Command(typed_answer::words(&typed_answer::ask(
+                    "It", None,
+                )?)?));
             }
             "n" | "none" => return Ok(KeyPlace::None),
             _another_word => {}

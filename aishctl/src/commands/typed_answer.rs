@@ -27,6 +27,13 @@ pub(crate) fn ask(question: &str, usual: Option<&str>) -> Result<String, Failure
     }
 }
 
+/// The words of a command that somebody typed as one.
+pub(crate) fn words(command: &str) -> Result<Vec<String>, Failure> {
+    let words = shlex::split(command).filter(|it| !it.is_empty());
+    let why = "the command cannot be read: a quote is not closed";
+    words.ok_or_else(|| Failure::new(Exit::USAGE, why))
+}
+
 /// Asks for what is not to stand on the screen.
 pub(crate) fn ask_hidden(question: &str) -> Result<String, Failure> {
     say(&format!("{question} (it is not shown): "))?;

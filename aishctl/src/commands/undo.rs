@@ -48,32 +48,26 @@ pub async fn run(context: &CommandContext, act: UndoAct, id: Option<ChangesId>) 
         UndoAct::Undo => all.kept,
         UndoAct::Redo => all.undone,
     };
-    let mut chosen: Vec<KeptChanges> = match id {
-        Some(id) => candidates
-            .into_iter()
-            .filter(|it| it.changes == id)
-            .collect(),
-        None => of_last_turn(candidates),
+    let chosen = match id {
+        // Where it is not among them, the daemon knows best why not.
+        Some(id) => {
+            let found = candidates.into_iter().find(|it| it.changes == id);
+            vec![(id, found.map(|it| it.paths).unwrap_or_default())]
+        }
+        None => of_last_turn(candidates, act),
     };
-    // In the order that they were kept in; an undo goes the other way.
-    if act == UndoAct::Redo {
-        chosen.sort_by(|one, other| one.kept_at.cmp(&other.kept_at));
+    if chosen.is_empty() {
+        return Err(nothing(act));
     }
-    let chosen = match (chosen.is_empty(), id) {
-        (false, _) => chosen,
-        // The daemon knows best why not.
-        (true, Some(id)) => vec![unknown(id)],
-        (true, None) => return Err(nothing(act)),
-    };
     let mut done = Reversed::default();
-    for one in chosen {
-        let reversed = reverse(context, act, one.changes).await;
+    for (changes, paths) in chosen {
+        let reversed = reverse(context, act, changes).await;
         let reversed = reversed.map_err(|failure| after(&done, act, failure))?;
         done.changes.push(reversed.changes);
         done.count += reversed.count;
         done.for_good += u64::from(!reversed.reversible);
-        done.named += one.paths.len() as u64;
-        done.paths.extend(one.paths);
+        done.named += paths.len() as u64;
+        done.paths.extend(paths);
     }
     context.print(&done, || told(act, &done))
 }
@@ -97,27 +91,21 @@ async fn reverse(
     })
 }
 
-/// The first one, and what belongs to the same turn.
-fn of_last_turn(candidates: Vec<KeptChanges>) -> Vec<KeptChanges> {
-    let Some(first) = candidates.first() else {
-        return vec![];
+/// The first one and what belongs to the same turn, with their paths: undone from the newest on, done again in the order
+/// that they were kept in.
+fn of_last_turn(candidates: Vec<KeptChanges>, act: UndoAct) -> Vec<(ChangesId, Vec<String>)> {
+    let first = candidates.first().map(|it| (it.changes, it.turn));
+    let is_of_it = |it: &KeptChanges| {
+        first.is_some_and(|(id, turn)| it.changes == id || (turn.is_some() && it.turn == turn))
     };
-    let Some(turn) = first.turn else {
-        return candidates.into_iter().take(1).collect();
-    };
-    let same = candidates.into_iter();
-    same.filter(|it| it.turn == Some(turn)).collect()
-}
-
-fn unknown(changes: ChangesId) -> KeptChanges {
-    KeptChanges {
-        changes,
-        kept_at: String::new(),
-        conversation: None,
-        turn: None,
-        number: None,
-        paths: vec![],
+    let mut chosen: Vec<KeptChanges> = candidates.into_iter().filter(is_of_it).collect();
+    if act == UndoAct::Redo {
+        chosen.sort_by(|one, other| one.kept_at.cmp(&other.kept_at));
     }
+    chosen
+        .into_iter()
+        .map(|it| (it.changes, it.paths))
+        .collect()
 }
 
 fn nothing(act: UndoAct) -> Failure {
