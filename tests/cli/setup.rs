@@ -46,6 +46,8 @@ fn a_preset_is_added_by_options_its_key_on_stdin_and_tried() {
         added.report()
     );
     assert!(!said.contains(KEY), "{said}");
+    let always = "always: aishctl config set default_model deep\n";
+    assert!(said.contains(always), "{said}");
     keeps_mine(&world);
     let text = file(&world);
     assert!(text.contains("\n[models.deep]\nendpoint = "), "{text}");

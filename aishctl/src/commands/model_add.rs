@@ -134,6 +134,13 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     if taken_over != Exit::DONE {
         return Ok(taken_over);
     }
+    if !matches!(preset.key, KeyPlace::None) {
+        // Nothing goes to a model that costs money unless somebody says so.
+        let name = safe::one_line(&preset.name);
+        context.say(&format!(
+            "{name} answers where it is named: aishctl ask -m {name}; always: aishctl config set default_model {name}\n"
+        ))?;
+    }
     if args.no_probe {
         return Ok(Exit::DONE);
     }
