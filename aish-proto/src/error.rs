@@ -40,10 +40,12 @@ pub enum ErrorKind {
     Storage,
     /// An MCP server failed.
     McpFailed,
+    /// The question is dear, or fills half of what its model takes in, and nobody has accepted that.
+    Costly,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NotInitialized,
         Self::VersionMismatch,
         Self::NotFound,
@@ -60,6 +62,7 @@ impl ErrorKind {
         Self::InvalidConfig,
         Self::Storage,
         Self::McpFailed,
+        Self::Costly,
     ];
 
     /// The JSON-RPC error code: -31000 for the first kind, one less for each that follows.
@@ -87,8 +90,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_the_sixteen_below_minus_31000() {
+    fn codes_are_those_below_minus_31000() {
         let codes: Vec<i32> = ErrorKind::ALL.iter().map(|it| it.code()).collect();
-        assert_eq!((0..16).map(|it| -31000 - it).collect::<Vec<_>>(), codes);
+        assert_eq!((0..17).map(|it| -31000 - it).collect::<Vec<_>>(), codes);
     }
 }

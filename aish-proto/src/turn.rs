@@ -88,6 +88,10 @@ pub struct SendParams {
     /// question that joins a running turn has the limit of that turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_depth: Option<NonZeroU32>,
+    /// What its first request is expected to take was said, and is accepted: without it a question that is dear, or fills half
+    /// of what its model takes in, is refused as `costly`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept_cost: bool,
 }
 
 /// What is done in one turn where a person would have to be asked.
@@ -159,6 +163,10 @@ pub struct AgainParams {
     /// A preset by name, for this turn only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What its first request is expected to take was said, and is accepted: without it a question that is dear, or fills half
+    /// of what its model takes in, is refused as `costly`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept_cost: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

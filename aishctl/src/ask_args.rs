@@ -29,6 +29,9 @@ pub struct AskArgs {
     /// Go on in the conversation used last
     #[arg(long, conflicts_with = "in-conversation")]
     pub last: bool,
+    /// Send it also where it is dear or fills half of what the model takes in
+    #[arg(long)]
+    pub accept_cost: bool,
     /// The conversation is deleted once its answer is there, and no file of the store keeps a word of it
     #[arg(long, conflicts_with_all = ["last", "in-conversation", "detach"])]
     pub temp: bool,

@@ -19,6 +19,8 @@ pub enum ColonLine {
     Run(String),
     /// Cancel what runs, then ask.
     Now(String),
+    /// Send the question that was refused for what it takes.
+    SendCostly,
     Leave,
     /// Be a window on another conversation.
     Switch(String),
@@ -29,7 +31,7 @@ pub enum ColonLine {
 
 const HELP: &str = "a plain line is a question; !COMMAND runs here, and the model sees what it printed; behind a colon:
 :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
-:now TEXT cancels and asks   :ask TEXT asks what begins with a colon
+:now TEXT cancels and asks   :ask TEXT asks what begins with a colon   :send, where a question is dear
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
 :norris GOAL   :norris pause   :norris resume   :norris halt   :changes   :undo   :redo
 :conv ls   :switch NAME   :model NAME   :route on   :fallback on   :status   :usage   :quit (or Ctrl-D); Ctrl-C cancels
@@ -67,6 +69,7 @@ pub fn read(line: &str, here: ConversationId) -> ColonLine {
         "ask" | "now" if rest.is_empty() => ColonLine::Told(format!("what? (:{verb} TEXT)")),
         "ask" => ColonLine::Question(rest.to_owned()),
         "now" => ColonLine::Now(rest.to_owned()),
+        "send" if rest.is_empty() => ColonLine::SendCostly,
         "switch" if rest.is_empty() => {
             ColonLine::Told("where? (:switch NAME, :conv ls)".to_owned())
         }

@@ -30,7 +30,7 @@ impl Exit {
     pub const UNKNOWN: Self = Self(8);
     /// Somebody else was first.
     pub const CONFLICT: Self = Self(9);
-    /// The budget is used up.
+    /// The budget is used up, or nobody has accepted what the question takes.
     pub const BUDGET: Self = Self(10);
     /// The configuration is invalid; the daemon did not start with it.
     pub const CONFIG: Self = Self(78);
@@ -93,7 +93,10 @@ pub const TABLE: [(Exit, &str); 17] = [
         "no such conversation, turn or model; no such key of the configuration",
     ),
     (Exit::CONFLICT, "conflict: somebody else was first"),
-    (Exit::BUDGET, "the budget is used up"),
+    (
+        Exit::BUDGET,
+        "the budget is used up, or the question is dear and nobody has accepted that",
+    ),
     (Exit::CONFIG, "the configuration is invalid"),
     (Exit::TIMEOUT, "--timeout is over"),
     (Exit::HUNG_UP, "the terminal hung up (SIGHUP)"),
@@ -142,7 +145,7 @@ pub fn of_refusal(kind: ErrorKind) -> Exit {
     match kind {
         ErrorKind::NotFound => Exit::UNKNOWN,
         ErrorKind::Overloaded | ErrorKind::TooLarge => Exit::LIMIT,
-        ErrorKind::BudgetExceeded => Exit::BUDGET,
+        ErrorKind::BudgetExceeded | ErrorKind::Costly => Exit::BUDGET,
         ErrorKind::Denied => Exit::DENIED,
         ErrorKind::VersionMismatch | ErrorKind::Draining => Exit::NO_DAEMON,
         ErrorKind::InvalidConfig => Exit::CONFIG,

@@ -106,6 +106,7 @@ impl Link {
             attachments: vec![],
             on_confirm: None,
             max_tool_depth: None,
+            accept_cost: false,
         })?;
         Ok(())
     }

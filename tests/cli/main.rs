@@ -21,6 +21,7 @@ mod completion;
 mod config;
 mod confirm;
 mod context;
+mod costly;
 mod doctor;
 mod exit_codes;
 mod file_changes;

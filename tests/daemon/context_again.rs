@@ -43,6 +43,7 @@ fn again(conversation: ConversationId, turn: TurnId, key: &str) -> AgainParams {
         turn: Some(turn),
         idempotency_key: key.to_owned(),
         model: None,
+        accept_cost: false,
     }
 }
 

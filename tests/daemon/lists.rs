@@ -68,6 +68,7 @@ pub(crate) fn again(conversation: ConversationId, turn: TurnId) -> AgainParams {
         turn: Some(turn),
         idempotency_key: Ulid::new().to_string(),
         model: None,
+        accept_cost: false,
     }
 }
 

@@ -76,6 +76,7 @@ fn an_asker_may_want_fewer_rounds_of_calls() {
         turn: Some(fewest),
         idempotency_key: "again".to_owned(),
         model: None,
+        accept_cost: false,
     };
     client.wait_turn(client.done::<Retry>(again).turn);
     let said = events::<Status>(&client, conversation).pop().unwrap();

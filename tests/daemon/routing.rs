@@ -242,6 +242,7 @@ fn a_continuation_goes_where_its_question_went_and_a_retry_is_decided_anew() {
         turn: None,
         idempotency_key: key.to_owned(),
         model: None,
+        accept_cost: false,
     };
     client.wait_turn(client.done::<Continue>(again("a")).turn);
     client.wait_turn(client.done::<Retry>(again("b")).turn);

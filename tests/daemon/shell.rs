@@ -528,6 +528,7 @@ fn outputs_wait_over_a_restart_and_go_with_a_retry_again() {
         turn: None,
         idempotency_key: "again".to_owned(),
         model: None,
+        accept_cost: false,
     });
     client.wait_turn(again.turn);
     assert_eq!(first, scene.last_question());

@@ -20,6 +20,7 @@ fn again(conversation: ConversationId, turn: Option<TurnId>, key: &str) -> Again
         turn,
         idempotency_key: key.to_owned(),
         model: None,
+        accept_cost: false,
     }
 }
 

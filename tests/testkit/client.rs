@@ -257,6 +257,7 @@ pub fn question(conversation: ConversationId, text: &str) -> SendParams {
         attachments: vec![],
         on_confirm: None,
         max_tool_depth: None,
+        accept_cost: false,
     }
 }
 

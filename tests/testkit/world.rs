@@ -20,8 +20,9 @@ use crate::{panics, signals, surroundings};
 /// No server is looked for on the machine: what a developer has running must not answer a test.
 const NO_DISCOVERY: &str = "\n[discovery]\nservers = []\n";
 
-/// The machine's file: a model goes on with what its commands printed, and has tools for files, where a test is about that.
-const MACHINE: &str = "[shell]\nfeed_back = false\n\n[tools]\nfiles = false\n";
+/// The machine's file: a model goes on with what its commands printed, and has tools for commands and files, where a test is about
+/// that.
+const MACHINE: &str = "[shell]\nfeed_back = false\ntool = false\n\n[tools]\nfiles = false\n";
 
 /// The end of the daemon's log that a failing test shows.
 const LOG_SHOWN_BYTES: usize = 8 << 10;

@@ -70,6 +70,12 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.cancel();
                 self.outbox.put_first(self.conversation, text, files);
             }
+            ColonLine::SendCostly => {
+                if !self.outbox.accept_cost() {
+                    let told = "no question waits for that";
+                    self.display.print_notice(told).await?;
+                }
+            }
             ColonLine::Switch(name) => self.look_for(name),
             ColonLine::Command(parsed) => {
                 if !self.allowed(&parsed.1).await? {
@@ -165,6 +171,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 turn: args.turn.as_deref().and_then(|it| it.parse().ok()),
                 idempotency_key: Ulid::new().to_string(),
                 model: global.model,
+                accept_cost: args.accept_cost,
             };
             let conversation = self.conversation;
             self.calls.spawn(async move {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::turn::SendResult;
 
@@ -51,6 +52,11 @@ impl<U: UserInterface> OpenWindow<U> {
                         .await?;
                 }
                 Ok(())
+            }
+            Err(error) if error.kind == CallFailure::Refused(ErrorKind::Costly) => {
+                self.outbox.set_costly_aside();
+                let told = format!("not sent: {}; :send sends it", error.message);
+                self.display.print_notice(&told).await
             }
             Ok(_) | Err(_) => {
                 self.outbox.done();

@@ -22,6 +22,8 @@ pub(super) struct TypedAsk {
     text: String,
     /// Read when it was typed, so that it is the same question each time it is sent.
     files: Vec<AttachedFile>,
+    /// What it takes was said, and a person wants it sent.
+    accepts_cost: bool,
 }
 
 impl TypedAsk {
@@ -31,6 +33,7 @@ impl TypedAsk {
             key: Ulid::new().to_string(),
             text,
             files,
+            accepts_cost: false,
         }
     }
 }
@@ -41,6 +44,8 @@ pub(super) struct AskOutbox {
     sending: bool,
     /// The first was not answered in time.
     late: bool,
+    /// The last one that a person has to know the price of first.
+    costly: Option<TypedAsk>,
 }
 
 impl AskOutbox {
@@ -78,6 +83,24 @@ impl AskOutbox {
         self.sending = false;
         self.late = false;
         self.lines.pop_front();
+    }
+
+    /// It was refused for what it takes, and is at hand.
+    pub(super) fn set_costly_aside(&mut self) {
+        self.sending = false;
+        self.late = false;
+        self.costly = self.lines.pop_front();
+    }
+
+    /// A person wants it sent all the same. False: there is none.
+    pub(super) fn accept_cost(&mut self) -> bool {
+        let Some(mut question) = self.costly.take() else {
+            return false;
+        };
+        question.accepts_cost = true;
+        let at = usize::from(self.sending).min(self.lines.len());
+        self.lines.insert(at, question);
+        true
     }
 
     /// The connection is gone; nobody knows whether it has arrived.
@@ -120,6 +143,7 @@ pub(super) async fn send(
         key,
         mut text,
         files,
+        accepts_cost,
     } = question;
     let mut attachments = Vec::new();
     let escaped = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |it| it.len());
@@ -158,6 +182,7 @@ pub(super) async fn send(
         on_confirm: None,
         max_tool_depth: None,
         new: None,
+        accept_cost: accepts_cost,
     };
     caller.call::<Send>(params).await
 }
@@ -188,5 +213,19 @@ mod tests {
         assert!(!outbox.is_empty());
         outbox.done();
         assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn what_is_dear_is_sent_once_a_person_says_so_and_goes_first() {
+        let here = ConversationId::from_bytes([1; 16]);
+        let mut outbox = AskOutbox::default();
+        outbox.put(here, "a whole log".into(), vec![]);
+        outbox.put(here, "two".into(), vec![]);
+        assert!(!outbox.accept_cost());
+        let first = outbox.next().unwrap();
+        outbox.set_costly_aside();
+        assert!(outbox.accept_cost() && !outbox.accept_cost());
+        let again = outbox.next().unwrap();
+        assert_eq!((first.key, true), (again.key, again.accepts_cost));
     }
 }

@@ -29,6 +29,9 @@ pub struct AgainArgs {
     /// The turn; absent: the last one that finished
     #[arg(long)]
     pub turn: Option<String>,
+    /// Send it also where it is dear or fills half of what the model takes in
+    #[arg(long)]
+    pub accept_cost: bool,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -206,6 +209,7 @@ async fn begin(
                 turn,
                 idempotency_key: key.clone(),
                 model: global.model.clone(),
+                accept_cost: args.accept_cost,
             };
             progress.sending();
             let sent = send(&link.caller, again, params).await?;

@@ -88,6 +88,7 @@ timeout = "5m"
 max_output_bytes = 4194304
 env_from_client = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"]
 feed_back = true
+tool = true
 
 [limits]
 max_clients = 64
@@ -95,6 +96,7 @@ max_queue_per_conversation = 16
 max_conversations_in_memory = 32
 client_stall = "30s"
 daily_spend_usd = 0.0
+ask_above_usd = 1.0
 
 [store]
 max_bytes = 0
@@ -428,6 +430,9 @@ tables! {
         /// Whether the model goes on at once with what a command printed, or with why you said no; else that waits for your next
         /// question.
         feed_back: KeyLeaf<bool>,
+        /// Whether models that take tools propose commands by calls of `shell__run`; else, as all others do, by lines of their
+        /// answer.
+        tool: KeyLeaf<bool>,
     }
 
     /// One MCP server: a url, or a command.
@@ -481,6 +486,10 @@ tables! {
         /// What may be spent on a day (UTC) by all conversations together, in US dollars; 0 is as much as they like. Only
         /// presets with a `price` can be counted. A change counts at once.
         daily_spend_usd: KeyLeaf<DollarAmount>,
+        /// You are asked before a question is sent whose first request takes more than so many US dollars, its answer not
+        /// counted, by a preset with a `price`; 0 asks nobody. One that fills half of what its model takes in is asked about in
+        /// any case, unless it costs nothing. A change counts at once.
+        ask_above_usd: KeyLeaf<DollarAmount>,
     }
 
     /// The daemon itself.

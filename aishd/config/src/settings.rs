@@ -319,6 +319,7 @@ pub(super) fn models(
         routing: super::routing::routing(stack, faults),
         norris: super::norris::norris(stack, faults),
         daily_usd: super::spending::daily(stack, &presets, faults),
+        ask_above_usd: super::spending::ask_above(stack),
         presets,
         local_servers: value_of(&file.discovery.servers).unwrap_or_default(),
         projects: BTreeMap::new(),

@@ -42,5 +42,6 @@ pub(super) fn rules(stack: &LayerStack, faults: &mut Vec<Fault>) -> ShellSetting
     rules.confirm = value_of(&shell.confirm).unwrap_or(true);
     rules.tries = value_of(&shell.default) == Some(ProposedCommands::Try);
     rules.feed_back = value_of(&shell.feed_back).unwrap_or_default();
+    rules.offers_tool = value_of(&shell.tool).unwrap_or_default();
     rules
 }

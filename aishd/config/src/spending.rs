@@ -1,4 +1,5 @@
-//! `limits.daily_spend_usd`: what may be spent on a day, and what that cannot count.
+//! `limits.daily_spend_usd`: what may be spent on a day, and what that cannot count. `limits.ask_above_usd`: the price from which
+//! on a request is asked about.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +10,12 @@ use aishd_model::preset::Preset;
 use super::fault::Fault;
 use super::layers::LayerStack;
 use super::table_reader::join;
+
+/// `None`: nobody is asked.
+pub(super) fn ask_above(stack: &LayerStack) -> Option<NanoUsd> {
+    let said = stack.file.limits.ask_above_usd.as_ref()?;
+    Some(said.value.nano()).filter(|it| *it > NanoUsd(0))
+}
 
 /// `None`: no limit.
 pub(super) fn daily(

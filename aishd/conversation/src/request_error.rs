@@ -6,6 +6,7 @@ use aishd_log::budget::BudgetReached;
 use aishd_log::eviction::EvictedExchange;
 use aishd_log::resource::ResourceChangeError;
 use aishd_log::tool_name::Alias;
+use aishd_model::costly_request::CostlyRequest;
 use aishd_rules::level_request::MOST;
 use aishd_store::{CommitError, ReadError};
 
@@ -38,6 +39,8 @@ pub enum RequestError {
     NoRoom(String),
     #[error("{1}")]
     Budget(ConversationId, BudgetReached),
+    #[error("{0}")]
+    Costly(CostlyRequest),
     #[error("no turn has finished here yet")]
     NothingToRepeat,
     #[error("every call of that list has begun, and none is started twice by itself")]

@@ -56,6 +56,8 @@ pub struct AskRequest {
     pub calls: Option<CallList>,
     /// What its commands run with.
     pub environment: ClientVariables,
+    /// Who asks knows what it takes.
+    pub accepts_cost: bool,
 }
 
 /// Where a question is asked.
@@ -155,6 +157,8 @@ pub struct AskAgain {
     pub model: Option<String>,
     pub by: AnsweringPerson,
     pub environment: ClientVariables,
+    /// Who asks knows what it takes.
+    pub accepts_cost: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

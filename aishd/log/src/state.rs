@@ -475,7 +475,10 @@ impl ConversationState {
             subject: None,
             command: command.map(str::to_owned),
         };
-        let called = calls.iter().map(|it| open(&it.id, &it.name, None));
+        // A call that proposes a command is there as that.
+        let is_command = |it: &&ToolCall| commands.iter().any(|line| line.call == it.id);
+        let called = calls.iter().filter(|it| !is_command(it));
+        let called = called.map(|it| open(&it.id, &it.name, None));
         let proposed = commands.iter();
         let proposed = proposed.map(|it| open(&it.call, TOOL, Some(&it.command)));
         running.items += 1;

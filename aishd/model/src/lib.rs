@@ -2,6 +2,7 @@
 
 pub mod call_assembly;
 pub mod context_budget;
+pub mod costly_request;
 pub mod failure_hint;
 pub mod fallback;
 pub mod model_settings;

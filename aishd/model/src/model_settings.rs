@@ -30,6 +30,8 @@ pub struct ModelSettings {
     pub norris: norris_settings::NorrisSettings,
     /// What may be spent on a day (UTC), by all conversations together; `None`: as much as they like.
     pub daily_usd: Option<NanoUsd>,
+    /// The price of a request from which on a person is asked before it; `None`: nobody is.
+    pub ask_above_usd: Option<NanoUsd>,
     /// What holds below the roots of trusted projects instead.
     pub projects: BTreeMap<PathBuf, Arc<Self>>,
 }

@@ -49,7 +49,8 @@ impl MethodError {
             | ErrorKind::Denied
             | ErrorKind::TooLarge
             | ErrorKind::InvalidConfig
-            | ErrorKind::McpFailed => false,
+            | ErrorKind::McpFailed
+            | ErrorKind::Costly => false,
         };
         Self {
             code: kind.code(),
@@ -207,6 +208,9 @@ impl From<RequestError> for MethodError {
                 let remedy = reached.remedy(&conversation.to_string());
                 Self::new(ErrorKind::BudgetExceeded, message).hint(remedy)
             }
+            RequestError::Costly(_) => Self::new(ErrorKind::Costly, message).hint(
+                "nothing was sent; with acceptCost (aishctl ask --accept-cost) it is. limits.ask_above_usd says what is asked about",
+            ),
             RequestError::NothingLeft => Self::new(ErrorKind::NotFound, message)
                 .hint("turn/retry (aishctl retry) runs all of them again"),
             RequestError::Exists => Self::params(&format!(

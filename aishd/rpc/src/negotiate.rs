@@ -75,6 +75,8 @@ async fn negotiate(call: MethodCall<Negotiate>) -> Result<NegotiateResult, Metho
             attachments: vec![],
             on_confirm: params.on_confirm,
             max_tool_depth: None,
+            // No model is asked.
+            accept_cost: true,
         };
         let body = TurnBody::Calls(chosen.list, format!("intent/negotiate {body}"));
         let sent = take(&server, &connection, send, body).await?;

@@ -170,6 +170,8 @@ fn launching(
         max_tool_depth: None,
         calls: None,
         environment: connection.environment(server),
+        // A run has limits of its own, which were said with its launch.
+        accepts_cost: true,
     };
     Ok(NorrisLaunch { ask, launch })
 }

@@ -114,6 +114,7 @@ async fn call(call: MethodCall<prompt::Call>) -> Result<SendResult, MethodError>
         attachments: vec![],
         on_confirm,
         max_tool_depth: None,
+        accept_cost: false,
     };
     take(&call.server, &call.connection, send, TurnBody::From(body)).await
 }

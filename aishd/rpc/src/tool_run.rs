@@ -49,6 +49,8 @@ async fn run(call: MethodCall<Run>) -> Result<SendResult, MethodError> {
         attachments: vec![],
         on_confirm: params.on_confirm,
         max_tool_depth: None,
+        // No model is asked.
+        accept_cost: true,
     };
     let body = TurnBody::Calls(list, body);
     take(&call.server, &call.connection, send, body).await

@@ -196,6 +196,7 @@ fn ask(
         max_tool_depth: params.max_tool_depth,
         calls: None,
         environment,
+        accepts_cost: params.accept_cost,
     })
 }
 
@@ -312,6 +313,7 @@ async fn repeat(
         model: params.model,
         by: connection.person(),
         environment: connection.environment(&server),
+        accepts_cost: params.accept_cost,
     };
     let accepted = server
         .directory

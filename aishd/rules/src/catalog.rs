@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use aishd_log::pattern::Pattern;
+use aishd_log::shell;
 use aishd_log::tool::{ContentDigest, Tool};
 use aishd_log::tool_name::{Alias, ToolName, on_the_wire};
 use aishd_mcp_messages::schema::Schema;
@@ -112,6 +113,22 @@ impl Catalog {
 }
 
 impl ToolOffer {
+    /// The same, with the tool that proposes commands behind it, so that the others stay where they are.
+    pub fn with_shell(mut self) -> Self {
+        let tool = shell::tool();
+        self.push(on_the_wire(&tool.name.to_string()), tool.clone());
+        self
+    }
+
+    /// What the tool that proposes commands is called in it, where it has that.
+    pub fn shell_name(&self) -> Option<&str> {
+        let tools = self.iter();
+        tools
+            .filter(|(_, tool)| tool.name == shell::tool().name)
+            .map(|(wire, _)| wire)
+            .next()
+    }
+
     fn push(&mut self, wire: String, tool: Arc<Tool>) {
         self.by_wire.insert(wire.clone(), self.tools.len());
         self.tools.push((wire, tool));

@@ -16,10 +16,11 @@ use aishd_log::confirm::{
 use aishd_log::constraints::Constraints;
 use aishd_log::event::RefusedCall;
 use aishd_log::grants::GrantList;
+use aishd_log::shell;
 use aishd_log::time::Timestamp;
 use aishd_log::tool::{ContentDigest, DecisionSubject, Tool};
 use aishd_log::tool_call::ToolCall;
-pub use command::{ApprovedCommand, CommandGate, RunGround};
+pub use command::{ApprovedCommand, CommandGate, RunGround, command_consent};
 use serde_json::{Map, Value};
 
 use crate::allowances::{AllowanceList, AllowanceNumber};
@@ -146,6 +147,11 @@ impl Gate<'_> {
                 return refuse(None, content, refused("its arguments are no JSON object"));
             }
         };
+        if call.name == shell::TOOL {
+            let content =
+                "[aish] tool arguments do not fit: a command is run by {\"command\": \"…\"}";
+            return refuse(None, content.to_owned(), refused(MISFIT));
+        }
         let Some(tool) = self.find(&call.name) else {
             let content = format!("[aish] tool dispatch failed: unknown tool {}", call.name);
             return refuse(None, content, refused(NOT_OFFERED));

@@ -43,30 +43,31 @@ pub fn body(
     pinned: &[PinnedContent],
     mode: LoopMode,
 ) -> String {
-    let offers = preset.tools && !offer.is_empty();
-    let system = system(transcript, offers, mode);
+    let offer = Some(offer).filter(|it| preset.tools && !it.is_empty());
+    let system = system(transcript, offer, mode);
     let mut messages = if preset.use_tool_role {
         with_tool_role(&system, transcript, preset)
     } else {
         without_tool_role(&system, transcript)
     };
     pin(&mut messages, pinned);
-    written(preset, &messages, offers.then_some(offer))
+    written(preset, &messages, offer)
 }
 
 /// The one system message. Its bytes change only with the tools, with whether commands can run, with what people keep for all
 /// conversations, with the directory from one turn to the next, and with what left the context.
-fn system(transcript: &Transcript, offers: bool, mode: LoopMode) -> String {
+fn system(transcript: &Transcript, offer: Option<&ToolOffer>, mode: LoopMode) -> String {
     let mut system = transcript.opening().unwrap_or(BASE_PROMPT).to_owned();
-    if offers {
+    if offer.is_some() {
         system.push_str(TOOLS_PROMPT);
     }
     let shell = transcript.shell();
-    system.push_str(
-        shell
-            .map(CommandInstructions::paragraph)
-            .unwrap_or_default(),
-    );
+    if let Some(shell) = shell {
+        match offer.and_then(ToolOffer::shell_name) {
+            Some(tool) => system.push_str(&shell.by_call(tool)),
+            None => system.push_str(shell.by_line()),
+        }
+    }
     let place = shell.map(CommandInstructions::place).unwrap_or_default();
     let project = transcript.project().unwrap_or_default();
     match mode {
@@ -109,6 +110,7 @@ pub fn parts(
     mode: LoopMode,
 ) -> RequestBytes {
     let offers = preset.tools && !offer.is_empty();
+    let offered = offers.then_some(offer);
     let summary = match mode {
         LoopMode::Talk => transcript.summary().map_or(0, |it| it.block().len()),
         LoopMode::Norris => 0,
@@ -116,7 +118,7 @@ pub fn parts(
     let project = transcript.project().map_or(0, str::len);
     let tools = serde_json::to_string(&RequestTools(offer)).map_or(0, |it| it.len());
     RequestBytes {
-        system: system(transcript, offers, mode).len() - summary - project,
+        system: system(transcript, offered, mode).len() - summary - project,
         project,
         summary,
         tools: if offers { tools } else { 0 },

@@ -14,7 +14,7 @@ use aishd_log::eviction::Eviction;
 use aishd_log::norris::launch::RunLaunch;
 use aishd_log::norris::{NorrisEvent, RunPause};
 use aishd_log::rolling_summary::RollingSummary;
-use aishd_log::shell::OutputUse;
+use aishd_log::shell::{OutputUse, TOOL};
 use aishd_log::state::ConversationState;
 use aishd_log::tool_call::ToolCall;
 use aishd_model::context_budget::LoopMode;
@@ -494,7 +494,8 @@ impl Transcript {
         }
     }
 
-    /// What it printed goes with the next question, or stands where the turn goes on with it.
+    /// What it printed is the reply of the call that proposed it, goes with the next question, or stands where the turn goes on with
+    /// it.
     fn command_ended(&mut self, record: &Record) {
         let Event::ShellFinished {
             call,
@@ -517,6 +518,14 @@ impl Transcript {
             command_report::ReportAuthor::Model
         };
         let mut told = command_report::of(command, cwd.as_deref(), *ending, output, author);
+        if record.turn.is_some() && self.calls_last(call) {
+            let message = TranscriptMessage::Tool {
+                call: call.clone(),
+                name: TOOL.to_owned(),
+                content: told.text,
+            };
+            return self.reply(record, message, kept.is_some());
+        }
         match given {
             OutputUse::Never => {}
             OutputUse::WithNextQuestion => {
@@ -540,6 +549,20 @@ impl Transcript {
                 }
             }
         }
+    }
+
+    /// Whether the last answer has a call of this id.
+    fn calls_last(&self, id: &str) -> bool {
+        let entries = self.exchanges.back().map(Exchange::entries);
+        let mut messages = entries.unwrap_or_default().iter().rev();
+        messages
+            .find_map(|it| match &it.message {
+                TranscriptMessage::Assistant { calls, .. } => {
+                    Some(calls.iter().any(|it| it.id == id))
+                }
+                TranscriptMessage::User { .. } | TranscriptMessage::Tool { .. } => None,
+            })
+            .unwrap_or_default()
     }
 
     /// Keeps only such messages, and exchanges that have any.

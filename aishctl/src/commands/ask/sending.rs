@@ -1,22 +1,25 @@
 //! From words to a turn: reaches the daemon, finds or makes the conversation, and sends the question until it is there.
 
+use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, AttachResult, ReplayStart};
 use aish_proto::daemon::{BlobPut, BlobPutParams};
+use aish_proto::error::ErrorKind;
 use aish_proto::id::BlobId;
 use aish_proto::limits::INPUT_BYTES;
 use aish_proto::turn::{Attachment, OnConfirm, Send, SendParams, SendResult};
 use ulid::Ulid;
 
 use crate::ask_args::AskArgs;
-use crate::client::connect::{Caller, RpcCallError};
+use crate::client::connect::{CallFailure, Caller, RpcCallError};
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::commands::ask::target::{AskTarget, may_prompt, on_confirm, place, place_unasked};
 use crate::commands::ask_progress::{AskProgress, SentTurn};
 use crate::commands::input::{AskInput, GivenInput};
-use crate::commands::resource_mention;
+use crate::commands::{resource_mention, typed_answer};
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 use crate::render::notice::Notices;
@@ -37,6 +40,8 @@ pub(super) async fn begin(
     let key = Ulid::new().to_string();
     let on_confirm = on_confirm(args, may_prompt(&reach.around, global));
     let question = |place, input| OutgoingAsk {
+        accepts_cost: Cell::new(args.accept_cost),
+        may_prompt: may_prompt(&reach.around, global),
         place,
         input,
         key: &key,
@@ -112,7 +117,15 @@ async fn sent(
             Err(error) if error.is_transient() && !progress.is_stopped() => {
                 link = reach.open(DaemonWait::UntilBack).await?;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => match error.kind {
+                CallFailure::Refused(ErrorKind::Costly) if question.may_prompt => {
+                    if !typed_answer::is_accepted(&error.message).await? {
+                        return Err(Failure::new(Exit::BUDGET, "it was not sent"));
+                    }
+                    question.accepts_cost.set(true);
+                }
+                _ => return Err(error.into()),
+            },
         }
     }
 }
@@ -125,6 +138,10 @@ fn say_started(link: &DaemonLink, notices: &mut Notices) {
 
 /// A question with all that belongs to it.
 struct OutgoingAsk<'a> {
+    /// Whoever asks knows what it takes.
+    accepts_cost: Cell<bool>,
+    /// A person at this terminal can be asked about that.
+    may_prompt: bool,
     place: AskTarget,
     input: &'a AskInput,
     key: &'a str,
@@ -182,6 +199,7 @@ async fn send(caller: &Caller, question: &OutgoingAsk<'_>, progress: &AskProgres
         attachments,
         on_confirm: Some(question.on_confirm.clone()),
         max_tool_depth: question.args.max_tool_depth,
+        accept_cost: question.accepts_cost.get(),
     };
     progress.sending();
     let deadline = Some(caller.deadline().max(Duration::from_secs(10)));

@@ -61,6 +61,9 @@ impl Conversation {
             calls: ask.calls,
             environment: self.said_anew(ask.environment),
         };
+        if !ask.accepts_cost {
+            self.check_cost(&event).await?;
+        }
         let turn = TurnId(clock::ulid());
         self.take_in(turn, ask.by, event, ask.mode).await
     }
@@ -125,6 +128,9 @@ impl Conversation {
             calls,
             environment: self.said_anew(again.environment),
         };
+        if !again.accepts_cost {
+            self.check_cost(&event).await?;
+        }
         // It goes ahead of what waits: the queue was held for exactly this.
         let turn = TurnId(clock::ulid());
         self.start_with(turn, again.by, event).await

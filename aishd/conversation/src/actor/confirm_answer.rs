@@ -44,7 +44,7 @@ impl Conversation {
                 let approved = approved.filter(|_| position == 0);
                 let call = match owed {
                     OwedReplies::Call(call) => call,
-                    OwedReplies::Command(proposed) => {
+                    OwedReplies::Command(proposed) | OwedReplies::CalledCommand(proposed) => {
                         judged.push(self.judge_command(proposed, approved));
                         continue;
                     }
@@ -207,6 +207,11 @@ impl Conversation {
                 is_demo || runs_list || policy.builtin_tools || !builtin::is_builtin(&tool.name)
             }
         });
+        let offer = if !is_demo && !is_run && !runs_list && self.offers_shell(&policy) {
+            offer.with_shell()
+        } else {
+            offer
+        };
         match preset {
             Some(preset) if !runs_list => offer.for_preset(preset, || self.named_calls()),
             Some(_) | None => offer,

@@ -10,7 +10,9 @@ use aishd_model::reply::RequestFailure;
 use aishd_platform::clock;
 use aishd_project::ProjectLook;
 use aishd_rules::catalog::ToolOffer;
-use aishd_rules::command_instructions::{CommandInstructions, OutputVisibility};
+use aishd_rules::command_instructions::{CommandConsent, CommandInstructions, OutputVisibility};
+use aishd_rules::gate::command_consent;
+use aishd_rules::policy::Policy;
 use aishd_store::Commit;
 use aishd_tools::machine;
 use aishd_turn::transcript::Transcript;
@@ -93,7 +95,8 @@ impl Conversation {
         on_confirm: &OnConfirm,
     ) -> Option<CommandInstructions> {
         let by_itself = transcript.run().is_some();
-        let consent = self.with_command_gate_for(on_confirm, |gate| gate.offers(by_itself))?;
+        let policy = self.services.policy.borrow().clone();
+        let consent = self.command_consent(&policy, on_confirm, by_itself)?;
         let state = begins.map_or(&self.state, |it| &it.state);
         let seq = match &state.running {
             Some(running) => running.environment_seq,
@@ -105,7 +108,7 @@ impl Conversation {
             None => self.given_at(seq),
         };
         let setting = self.setting(given.unwrap_or_default(), &state.cwd);
-        let feeds_back = by_itself || self.services.policy.borrow().shell.feed_back;
+        let feeds_back = by_itself || policy.shell.feed_back;
         let seen = if feeds_back {
             OutputVisibility::AtOnce
         } else {
@@ -117,6 +120,34 @@ impl Conversation {
             consent,
             seen,
         ))
+    }
+
+    fn command_consent(
+        &self,
+        policy: &Policy,
+        on_confirm: &OnConfirm,
+        by_itself: bool,
+    ) -> Option<CommandConsent> {
+        let constraints = &self.state.constraints;
+        let attended = self.expiry.presence();
+        command_consent(policy, constraints, on_confirm, attended, by_itself)
+    }
+
+    /// Whether requests offer the tool that proposes commands: those of one turn all do, or none.
+    pub(crate) fn offers_shell(&self, policy: &Policy) -> bool {
+        if !policy.shell.offers_tool {
+            return false;
+        }
+        let running = self.turn.as_ref().map(|it| it.id);
+        if let Some((turn, told)) = &self.told.shell
+            && Some(*turn) == running
+        {
+            return told.is_some();
+        }
+        let asks = OnConfirm::default();
+        let on_confirm = self.turn.as_ref().map_or(&asks, |it| &it.on_confirm);
+        self.command_consent(policy, on_confirm, /*by_itself*/ false)
+            .is_some()
     }
 
     /// What was found of the directory is what this turn tells.

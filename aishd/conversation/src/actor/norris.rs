@@ -62,6 +62,7 @@ impl Conversation {
             mode: _,
             expected: _,
             place: _,
+            accepts_cost: _,
         } = ask;
         let question = Event::UserMessage {
             text,

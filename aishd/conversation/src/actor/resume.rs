@@ -110,9 +110,8 @@ impl Conversation {
         };
         let called = !calls.is_empty();
         let owed = |it: &OwedReplies| running.open_calls.iter().any(|open| open.id == it.id());
-        let calls = calls.into_iter().map(OwedReplies::Call);
-        let owing = calls.chain(commands.into_iter().map(OwedReplies::Command));
-        let owing: Vec<OwedReplies> = owing.filter(owed).collect();
+        let mut owing = OwedReplies::of_answer(calls, commands);
+        owing.retain(owed);
         // The one that is asked about comes first, or the log is not what this program writes.
         let fits = owing
             .first()

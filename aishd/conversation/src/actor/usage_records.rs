@@ -4,13 +4,15 @@ use aish_proto::id::TurnId;
 use aishd_log::budget::BudgetReached;
 use aishd_log::event::{Event, PresetSource, StopReason};
 use aishd_log::spending::{EstimatedTokens, PaidRequest, Payee, SpendingPurpose};
-use aishd_model::context_budget::BytesPerToken;
+use aishd_model::context_budget::{BytesPerToken, ContextLimit};
+use aishd_model::costly_request::CostlyRequest;
 use aishd_model::preset::Preset;
 use aishd_model::reply::{Reply, RequestFailure};
 use aishd_store::Partial;
 use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::{Step, StreamId, TurnInput};
 
+use crate::actor::model_choice::PresetChoice;
 use crate::actor::{Conversation, finished};
 use crate::pending_commit::UncommittedFact;
 use crate::request_error::RequestError;
@@ -29,6 +31,40 @@ impl Conversation {
         let transcript = self.transcript.held.as_ref().unwrap_or(&nothing);
         let admitted = self.admit(preset, transcript);
         admitted.map_err(|it| RequestError::Budget(self.id, it))
+    }
+
+    /// Refuses a question that a person has to know the price of before it is sent. Which preset a local server gives is not known
+    /// before it was looked for, and costs nothing.
+    pub(crate) async fn check_cost(&mut self, question: &Event) -> Result<(), RequestError> {
+        let PresetChoice::Ready(preset, _) = self.choose(question) else {
+            return Ok(());
+        };
+        if preset.is_demo() {
+            return Ok(());
+        }
+        let Event::UserMessage {
+            text, attachments, ..
+        } = question
+        else {
+            return Ok(());
+        };
+        let read = self.load_transcript().await;
+        read.map_err(RequestError::Storage)?;
+        let attached: usize = attachments.iter().map(|it| it.text.len()).sum();
+        let transcript = self.transcript.held.iter();
+        let history = transcript.map(Transcript::bytes).sum();
+        let ratio = self.services.tokens.ratio(&preset);
+        let tokens = (
+            ratio.tokens((text.len() + attached) as u64),
+            ratio.tokens(history),
+        );
+        let limit = ContextLimit::of(&self.rules(), &preset);
+        let context = limit.tokens.map(|it| it.whole);
+        let above = self.models().ask_above_usd;
+        match CostlyRequest::of(&preset, tokens, context, above) {
+            Some(costly) => Err(RequestError::Costly(costly)),
+            None => Ok(()),
+        }
     }
 
     /// A request of about what the transcript holds. What leaves to make it fit does not matter to an expectation.

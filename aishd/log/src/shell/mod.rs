@@ -6,14 +6,16 @@
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::access::Access;
 use crate::environment::ClientVariables;
 use crate::norris::launch::RunHold;
 use crate::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
+use crate::tool_call::ToolCall;
 
-/// The capability that rules can name. No model is offered it: it proposes commands by lines of its text.
+/// The capability that rules can name, and the tool by which models propose commands. Those that are offered none do so by lines
+/// of their text.
 pub const TOOL: &str = "shell__run";
 /// No server and no manifest can have this name.
 pub const PROVIDER: &str = "shell";
@@ -36,11 +38,25 @@ pub fn why_it_cannot_run(command: &str) -> Option<&'static str> {
     }
 }
 
-/// A line of a model's answer that proposes a command.
+/// A command that a model's answer proposes: by a line, or by a call that it names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProposedLine {
     pub call: String,
     pub command: String,
+}
+
+impl ProposedLine {
+    /// The command that a call of the shell's tool proposes. `None`: it is another call, or has no command.
+    pub fn of_call(call: &ToolCall) -> Option<Self> {
+        if call.name != TOOL || call.broken.is_some() {
+            return None;
+        }
+        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+        Some(Self {
+            call: call.id.clone(),
+            command: arguments.get("command")?.as_str()?.to_owned(),
+        })
+    }
 }
 
 /// What a confirm asks about a command, besides what every confirm has.
@@ -117,6 +133,8 @@ pub struct ShellSettings {
     /// Variables that commands get from the client which asked.
     pub env_from_client: Vec<String>,
     pub feed_back: bool,
+    /// Models that take tools propose commands by calls.
+    pub offers_tool: bool,
 }
 
 impl Default for ShellSettings {
@@ -130,6 +148,7 @@ impl Default for ShellSettings {
             max_layer_bytes: 8 << 30,
             env_from_client: names.map(str::to_owned).to_vec(),
             feed_back: true,
+            offers_tool: true,
         }
     }
 }
@@ -145,6 +164,7 @@ impl ShellSettings {
             max_layer_bytes,
             env_from_client,
             feed_back,
+            offers_tool,
         } = self;
         [
             format!("shell.confirm = {confirm}"),
@@ -154,6 +174,7 @@ impl ShellSettings {
             format!("contain.max_layer_bytes = {max_layer_bytes}"),
             format!("shell.env_from_client = {}", env_from_client.join(", ")),
             format!("shell.feed_back = {feed_back}"),
+            format!("shell.tool = {offers_tool}"),
         ]
         .into_iter()
     }
@@ -166,8 +187,17 @@ pub fn tool() -> &'static Arc<Tool> {
         let name = TOOL.parse().expect("a well-formed name");
         Arc::new(Tool {
             name,
-            description: "Runs a command in the conversation's directory.".to_owned(),
-            schema: json!({"type": "object"}),
+            description: "Runs a command in the shell of this machine, in the conversation's directory. There is no terminal, and \
+a command that waits for input gets none. `cd DIR` alone changes the directory for all later ones."
+                .to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "command": {"type": "string", "description": "the whole command, as the shell reads it"},
+                },
+                "required": ["command"],
+                "additionalProperties": false,
+            }),
             annotations: json!({}),
             server: "this machine".into(),
             place: "this machine".into(),

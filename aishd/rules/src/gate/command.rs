@@ -248,40 +248,8 @@ impl CommandGate<'_> {
         }
     }
 
-    /// How a command that the model proposes could come to run in this turn. `None`: none can, so a request says nothing of
-    /// commands. `by_itself`: the turn is a run.
-    pub fn offers(&self, by_itself: bool) -> Option<CommandConsent> {
-        let is_unclear = match self.verdict() {
-            PolicyDecision::Deny(_) => return None,
-            PolicyDecision::Ask(why) => matches!(why, AskReason::Unclear { .. }),
-            PolicyDecision::Allow(_) => false,
-        };
-        if by_itself {
-            Some(CommandConsent::OfRun)
-        } else if !self.policy.shell.confirm && !is_unclear {
-            Some(CommandConsent::Unasked)
-        } else {
-            may_ask(self.on_confirm, self.attended)
-                .ok()
-                .map(|()| CommandConsent::Asked)
-        }
-    }
-
-    /// Deny rules, constraints and the highest level; whatever else it says, nobody has agreed to the text.
     fn verdict(&self) -> PolicyDecision {
-        // Paths in it are no arguments: what runs programs goes where they go.
-        let arguments = serde_json::Map::new();
-        let question = PolicyQuestion {
-            tool: shell::tool(),
-            arguments: &arguments,
-            reads_beyond: false,
-            constraints: self.constraints,
-            grants: &GrantList::default(),
-            turn: &Patterns::default(),
-            clients: &AllowanceList::default(),
-            bound: &NoBindings,
-        };
-        decide(question, self.policy)
+        verdict(self.policy, self.constraints)
     }
 
     fn execute(&self, proposed: &ProposedLine, digest: ContentDigest, rule: &str) -> CallJudgement {
@@ -408,6 +376,48 @@ fn refused(digest: ContentDigest, because: &str) -> RefusedCall {
         because: because.to_owned(),
         imported: false,
     }
+}
+
+/// How a command that the model proposes could come to run in a turn. `None`: none can, so a request says nothing of
+/// commands. `by_itself`: the turn is a run.
+pub fn command_consent(
+    policy: &Policy,
+    constraints: &Constraints,
+    on_confirm: &OnConfirm,
+    attended: Presence,
+    by_itself: bool,
+) -> Option<CommandConsent> {
+    let is_unclear = match verdict(policy, constraints) {
+        PolicyDecision::Deny(_) => return None,
+        PolicyDecision::Ask(why) => matches!(why, AskReason::Unclear { .. }),
+        PolicyDecision::Allow(_) => false,
+    };
+    if by_itself {
+        Some(CommandConsent::OfRun)
+    } else if !policy.shell.confirm && !is_unclear {
+        Some(CommandConsent::Unasked)
+    } else {
+        may_ask(on_confirm, attended)
+            .ok()
+            .map(|()| CommandConsent::Asked)
+    }
+}
+
+/// Deny rules, constraints and the highest level; whatever else it says, nobody has agreed to the text.
+fn verdict(policy: &Policy, constraints: &Constraints) -> PolicyDecision {
+    // Paths in it are no arguments: what runs programs goes where they go.
+    let arguments = serde_json::Map::new();
+    let question = PolicyQuestion {
+        tool: shell::tool(),
+        arguments: &arguments,
+        reads_beyond: false,
+        constraints,
+        grants: &GrantList::default(),
+        turn: &Patterns::default(),
+        clients: &AllowanceList::default(),
+        bound: &NoBindings,
+    };
+    decide(question, policy)
 }
 
 #[cfg(test)]
@@ -626,7 +636,15 @@ mod tests {
     #[test]
     fn a_model_is_told_of_commands_where_one_could_run() {
         let check = |scene: &Scene, by_itself, expected| {
-            let offers = scene.gate("/w", |gate| gate.offers(by_itself));
+            let offers = scene.gate("/w", |gate| {
+                command_consent(
+                    gate.policy,
+                    gate.constraints,
+                    gate.on_confirm,
+                    gate.attended,
+                    by_itself,
+                )
+            });
             assert_eq!(expected, offers);
         };
         let mut scene = Scene::new();

@@ -108,8 +108,8 @@ fn record(seq: u64, line: &str) -> Record {
             structured: None,
             refused: None,
         },
-        ["printed" | "fed" | "hidden", output] => Event::ShellFinished {
-            call: "run-1".to_owned(),
+        ["printed" | "fed" | "hidden", output, ref call @ ..] => Event::ShellFinished {
+            call: (*call.first().unwrap_or(&"run-1")).to_owned(),
             command: "x".to_owned(),
             cwd: None,
             ending: CommandEnding::Exited { code: 0 },

@@ -367,7 +367,9 @@ impl Turn {
             }
         };
         let before = std::mem::take(&mut self.before);
-        let (commands, left_out) = pending_actions::proposed(&before, &reply, stop, self.items);
+        let (lines, left_out) = pending_actions::proposed(&before, &reply, stop, self.items);
+        let called = reply.calls.iter().filter_map(ProposedLine::of_call);
+        let commands: Vec<ProposedLine> = called.chain(lines).collect();
         let calls = self.keep(reply, commands.clone(), /*complete*/ true, step);
         if left_out > 0 {
             let text = format!(
@@ -376,9 +378,7 @@ impl Turn {
             step.events.push(status(ProviderLevel::Warning, text));
         }
         self.called = !calls.is_empty();
-        let calls = calls.into_iter().map(OwedReplies::Call);
-        let owing = calls.chain(commands.into_iter().map(OwedReplies::Command));
-        let owing: Vec<OwedReplies> = owing.collect();
+        let owing = OwedReplies::of_answer(calls, commands);
         if self.is_run() {
             self.replied_alone(stop, owing, step);
         } else if owing.is_empty() {

@@ -1,5 +1,5 @@
-//! What a message of a model wants done, each of which gets exactly one reply: calls of tools, and after them the commands
-//! that its text proposes.
+//! What a message of a model wants done, each of which gets exactly one reply: calls of tools, some of which propose commands, and
+//! after them the commands that its text proposes.
 
 use aishd_log::confirm::Denial;
 use aishd_log::ending::CommandEnding;
@@ -14,14 +14,39 @@ use crate::extract::{FinishedAnswer, commands};
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwedReplies {
     Call(ToolCall),
+    /// Of the text.
     Command(ProposedLine),
+    /// Of a call: what becomes of it is the reply of that call.
+    CalledCommand(ProposedLine),
 }
 
 impl OwedReplies {
+    /// All of a message, in the order in which it begins: a call that proposes a command stands among the commands, under its id.
+    pub fn of_answer(calls: Vec<ToolCall>, commands: Vec<ProposedLine>) -> Vec<Self> {
+        let mut lines = commands;
+        let mut owed = Vec::with_capacity(calls.len() + lines.len());
+        for call in calls {
+            owed.push(match lines.iter().position(|it| it.call == call.id) {
+                Some(at) => Self::CalledCommand(lines.remove(at)),
+                None => Self::Call(call),
+            });
+        }
+        owed.extend(lines.into_iter().map(Self::Command));
+        owed
+    }
+
     pub fn id(&self) -> &str {
         match self {
             Self::Call(call) => &call.id,
-            Self::Command(proposed) => &proposed.call,
+            Self::Command(proposed) | Self::CalledCommand(proposed) => &proposed.call,
+        }
+    }
+
+    /// What becomes of its output, where that of commands is `given`: a call has its reply at once.
+    pub(super) fn given(&self, given: OutputUse) -> OutputUse {
+        match self {
+            Self::CalledCommand(_) => OutputUse::AtOnce,
+            Self::Call(_) | Self::Command(_) => given,
         }
     }
 
@@ -29,7 +54,7 @@ impl OwedReplies {
     pub(super) fn edit(&mut self, edited: &str) {
         match self {
             Self::Call(call) => edited.clone_into(&mut call.arguments),
-            Self::Command(proposed) => {
+            Self::Command(proposed) | Self::CalledCommand(proposed) => {
                 if let Some(command) = command_of(edited) {
                     proposed.command = command;
                 }
@@ -47,7 +72,7 @@ impl OwedReplies {
     ) -> Event {
         match self {
             Self::Call(call) => reply(call, denial, content, refused),
-            Self::Command(proposed) => Event::ShellFinished {
+            Self::Command(proposed) | Self::CalledCommand(proposed) => Event::ShellFinished {
                 call: proposed.call.clone(),
                 command: proposed.command.clone(),
                 cwd: None,
@@ -58,7 +83,7 @@ impl OwedReplies {
                 kept: None,
                 denial,
                 refused,
-                given,
+                given: self.given(given),
                 network: None,
             },
         }
@@ -73,7 +98,8 @@ impl OwedReplies {
     ) -> Event {
         match self {
             Self::Call(call) => reply(call, None, unknown.to_owned(), None),
-            Self::Command(proposed) => {
+            Self::Command(proposed) | Self::CalledCommand(proposed) => {
+                let given = self.given(given);
                 unfinished_command(&proposed.call, &proposed.command, ending, given)
             }
         }
@@ -120,7 +146,7 @@ pub fn command_of(arguments: &str) -> Option<String> {
     Some(command.to_owned())
 }
 
-/// The commands that an answer proposes, and how many lines were too many. It has to have ended by itself: the last line of
+/// The commands that the text of an answer proposes, and how many lines were too many. It has to have ended by itself: the last line of
 /// a text that broke off, or that the server cut, may be the beginning of another one. `before` is what it goes on from:
 /// a fence that was opened there is open here, and a line that began there is none of this answer.
 pub(super) fn proposed(

@@ -268,7 +268,8 @@ impl Round {
     ) {
         let call = owed.what.id().to_owned();
         let confirm = approval.map(|it| it.confirm);
-        step.events.push(run.started(&call, confirm, self.given));
+        let given = owed.what.given(self.given);
+        step.events.push(run.started(&call, confirm, given));
         step.effects.push(Effect::RunCommand {
             call,
             run: Box::new(run),
@@ -372,11 +373,13 @@ impl Round {
             return Progress::Waits;
         };
         let owed = self.running.remove(at);
-        let OwedReplies::Command(proposed) = owed.what else {
+        let given = owed.what.given(self.given);
+        let (OwedReplies::Command(proposed) | OwedReplies::CalledCommand(proposed)) = owed.what
+        else {
             return self.progress();
         };
-        self.is_heard |= self.given == OutputUse::AtOnce;
-        finish(&proposed, ended, self.given, step);
+        self.is_heard |= given == OutputUse::AtOnce;
+        finish(&proposed, ended, given, step);
         self.go_on(step)
     }
 

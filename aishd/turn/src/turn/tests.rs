@@ -24,7 +24,7 @@ use script::{parse, render};
 
 /// Plays a script of inputs and renders what the turn said, one line per event or effect. The gate answers by
 /// itself, by what stands behind a call's id: `a` runs, `a~` runs and only reads, `a?` is asked about, `a-` is
-/// denied by policy.
+/// denied by policy; `a$ls` proposes a command.
 #[track_caller]
 fn check(script: &[&str], expected: &[&str]) {
     let mut scene = Scene::start();
@@ -123,7 +123,9 @@ impl Scene {
     fn judge(&mut self, owing: &OwedReplies, approved: Option<ContentDigest>) -> CallJudgement {
         let call = match owing {
             OwedReplies::Call(call) => call,
-            OwedReplies::Command(proposed) => return self.judge_command(proposed, approved),
+            OwedReplies::Command(proposed) | OwedReplies::CalledCommand(proposed) => {
+                return self.judge_command(proposed, approved);
+            }
         };
         let go = |rule: &str| {
             CallJudgement::Run(ApprovedCall {
@@ -207,6 +209,15 @@ fn digest(call: &ToolCall) -> ContentDigest {
 }
 
 fn call(id: &str) -> ToolCall {
+    if let Some((id, command)) = id.split_once('$') {
+        return ToolCall {
+            id: id.to_owned(),
+            name: "shell__run".to_owned(),
+            arguments: format!("{{\"command\":\"{command}\"}}"),
+            broken: None,
+            extra: serde_json::Map::new(),
+        };
+    }
     let (name, broken) = match id.chars().last() {
         Some('!') => ("t__x", Some("column 1".to_owned())),
         Some('?') => ("t__asks", None),

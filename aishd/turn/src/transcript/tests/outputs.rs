@@ -47,7 +47,11 @@ fn short(message: &TranscriptMessage) -> String {
             }
         }
         TranscriptMessage::Assistant { text, .. } => format!("assistant {text}"),
-        TranscriptMessage::Tool { .. } => "tool".to_owned(),
+        TranscriptMessage::Tool { call, content, .. } => {
+            format!("tool {call} {}", outputs_in(content))
+                .trim_end()
+                .to_owned()
+        }
     }
 }
 
@@ -73,6 +77,33 @@ fn an_output_goes_with_the_next_question_and_with_no_other() {
             "b start",
         ],
         &["user o1+o3 q1", "assistant r1", "user o4 q2"],
+    );
+}
+
+#[test]
+fn an_output_of_a_called_command_is_the_reply_of_its_call() {
+    check(
+        &[
+            "a ask q1",
+            "a start",
+            "a call x",
+            "a fed o1 x",
+            "a fed o2 cmd0-0",
+            "a say r1",
+            // An id that was used before is that of a line now.
+            "a fed o3 x",
+            "a say r2",
+            "a end",
+        ],
+        &[
+            "user q1",
+            "assistant ",
+            "tool x o1",
+            "user o2",
+            "assistant r1",
+            "user o3",
+            "assistant r2",
+        ],
     );
 }
 

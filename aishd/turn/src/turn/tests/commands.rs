@@ -31,6 +31,53 @@ fn a_command_is_asked_about_marked_run_and_its_output_waits_for_the_next_questio
 }
 
 #[test]
+fn a_called_command_is_asked_about_and_what_became_of_it_is_the_reply() {
+    check(
+        &[
+            "done 0 look a$ls b",
+            "answer yes",
+            "ran a 0 x",
+            "tool b ok",
+            "done 1 fine",
+        ],
+        &[
+            "> open 0",
+            "= says 0 \"look\" +2 a=\"ls\"",
+            "= asks c1 about a",
+            "= Allowed c1",
+            "= runs a \"ls\"",
+            "> run a",
+            "= over a exit code 0: \"x\" AtOnce",
+            "= starts b rule",
+            "> call b",
+            "= result b ok \"ok\"",
+            "> open 1",
+            "= says 1 \"fine\" +0",
+            "= ended End \"fine\"",
+        ],
+    );
+}
+
+/// Calls and lines of one answer: no answer to a call waits for a question, whatever was said to it.
+#[test]
+fn a_call_is_replied_to_at_once_when_nothing_ran() {
+    check(
+        &["calls-and-says 0 a$ls CMD: pwd", "answer no", "answer no"],
+        &[
+            "> open 0",
+            "= says 0 \"CMD: pwd\" +1 a=\"ls\" cmd0-0=\"pwd\"",
+            "= asks c1 about a",
+            "= Denied c1",
+            "= over a not run: \"[aish] denied by user\" AtOnce",
+            "= asks c2 about cmd0-0",
+            "= Denied c2",
+            "= over cmd0-0 not run: \"[aish] denied by user\" WithNextQuestion",
+            "> open 1",
+        ],
+    );
+}
+
+#[test]
 fn each_line_is_asked_about_by_itself_and_in_order() {
     check(
         &[
