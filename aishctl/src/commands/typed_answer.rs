@@ -6,6 +6,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::typed_lines::{TypedLines, forget_typed};
 use crate::{controlling_terminal, safe};
 
 /// Asks until something is answered; nothing means `usual`, where there is that.
@@ -28,29 +29,20 @@ pub(crate) fn ask(question: &str, usual: Option<&str>) -> Result<String, Failure
     }
 }
 
-/// Asks at the terminal that we were started from whether something is to be done all the same; whatever is no yes is a no.
+/// Asks at the terminal that we were started from whether a question is to be sent all the same; whatever is no yes is a no.
 pub(crate) async fn is_accepted(about: &str) -> Result<bool, Failure> {
     let question = format!("{}: send it? [y/N] ", safe::one_line(about));
-    let asking = tokio::task::spawn_blocking(move || ask_at_terminal(&question));
-    let answered = asking.await.map_err(io::Error::other).flatten();
-    let line = answered.map_err(|it| failed(&it))?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
-}
-
-/// Our streams may lead elsewhere: what is asked came through one of them, or the answer goes there.
-fn ask_at_terminal(question: &str) -> io::Result<String> {
-    let mut line = String::new();
+    forget_typed();
     match controlling_terminal::open() {
-        Some(mut terminal) => {
-            terminal.write_all(question.as_bytes())?;
-            io::BufReader::new(terminal).read_line(&mut line)?;
-        }
-        None => {
-            io::stderr().lock().write_all(question.as_bytes())?;
-            io::stdin().lock().read_line(&mut line)?;
-        }
+        Some(mut terminal) => terminal
+            .write_all(question.as_bytes())
+            .map_err(|it| failed(&it))?,
+        None => say(&question)?,
     }
-    Ok(line)
+    let mut lines = TypedLines::start();
+    lines.want_more();
+    let line = lines.next().await.unwrap_or_default();
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 /// The words of a command that somebody typed as one.

@@ -103,8 +103,11 @@ impl CommandFrames {
         Some(match &event.data {
             Event::ShellStarted(started) => {
                 running.insert(started.call.clone(), frame());
-                let begins = marks.begins;
-                vec![format!("{begins}{}", safe::visible(&started.command))]
+                let marks = [marks.begins, marks.prints];
+                let lines = started.command.split('\n').enumerate();
+                lines
+                    .map(|(at, line)| format!("{}{}", marks[at.min(1)], safe::visible(line)))
+                    .collect()
             }
             Event::ShellOutput(output) => {
                 let frame = running.entry(output.call.clone()).or_insert_with(frame);
@@ -305,6 +308,21 @@ mod tests {
             .unwrap()
             .extend(more.as_object().unwrap().clone());
         ("shellFinished", data)
+    }
+
+    #[test]
+    fn a_command_of_several_lines_has_as_many_rows() {
+        let (kind, mut data) = started();
+        data["command"] = json!("for f in *; do\n  echo $f\u{1b}\ndone");
+        check(
+            &[(kind, data), finished("", &json!({}))],
+            &[
+                "  ┌ for f in *; do",
+                "  │   echo $f\\u{1b}",
+                "  │ done",
+                "  └ exit 0 · 6 ms",
+            ],
+        );
     }
 
     #[test]

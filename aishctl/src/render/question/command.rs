@@ -55,7 +55,7 @@ impl Card for CommandCard<'_> {
             level_required,
             asked,
         } = self.subject;
-        let shown = safe::visible(&asked.command);
+        let shown = lines(&asked.command);
         let mut text = format!("? c{}  CMD  ", self.request.number);
         let chars = shown.chars().count();
         if extent == ArgumentExtent::Short && chars > SHOWN_CHARS {
@@ -92,7 +92,7 @@ impl Card for CommandCard<'_> {
     }
 
     fn is_long(&self) -> bool {
-        safe::visible(&self.subject.asked.command).chars().count() > SHOWN_CHARS
+        lines(&self.subject.asked.command).chars().count() > SHOWN_CHARS
     }
 
     fn yes(&self) -> &'static str {
@@ -116,6 +116,12 @@ impl Card for CommandCard<'_> {
     fn in_short(&self) -> (&str, String) {
         (&self.request.title, begin(&self.subject.asked.command))
     }
+}
+
+/// The text as it is written. Its further lines are marked, so that none is taken for a row of ours.
+fn lines(command: &str) -> String {
+    let lines: Vec<String> = command.split('\n').map(safe::visible).collect();
+    lines.join("\n  │ ")
 }
 
 /// What is worth knowing, and nothing to be afraid of.
@@ -146,4 +152,17 @@ fn parts(asked: &CommandAsked, extent: ArgumentExtent) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_command_is_taken_for_a_row_of_ours() {
+        assert_eq!(
+            "ls\n  │   in /tmp · level 1 read\\u{1b}\n  │ ",
+            lines("ls\n  in /tmp · level 1 read\u{1b}\n")
+        );
+    }
 }
