@@ -179,6 +179,32 @@ fn a_person_chooses_from_a_menu_and_types_a_key_that_is_not_shown() {
     assert!(!key_file(&world, "other").exists());
 }
 
+/// The name is made from the model's, and what answers is asked about where nothing does yet. A name may look like a number.
+#[test]
+fn the_first_model_is_offered_as_the_one_that_answers() {
+    let upstream = Upstream::start();
+    upstream.models(&["org/7"]);
+    upstream.answer_with(|_| Answer::text("I see."));
+    let world = World::new();
+    let mut adding = shell_on_terminal(&world, "exec aishctl model add");
+    for (question, typed) in [
+        ("Number or name: ", "0"),
+        ("before /chat/completions: ", &upstream.endpoint()),
+        ("as the server calls it: ", "org/7"),
+        ("Name of the preset here [7]: ", ""),
+        ("Key [type]: ", ""),
+        ("it is not shown): ", KEY),
+        ("names no other one? [yes]: ", ""),
+    ] {
+        adding.wait_for(question);
+        adding.key(&format!("{typed}\n"));
+    }
+    assert_eq!(0, adding.wait(), "{}", adding.seen());
+    let text = file(&world);
+    assert!(text.contains("default_model = \"7\""), "{text}");
+    assert_eq!("I see.\n", world.ctl(&["ask", "why?"]).run().ok().out());
+}
+
 #[test]
 fn a_key_is_set_again_and_has_to_be_one() {
     let world = World::new();

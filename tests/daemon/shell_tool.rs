@@ -3,8 +3,11 @@
 use std::fs;
 
 use aish_proto::confirm::{Answer, AnswerParams, ConfirmRecord, Decision};
+use aish_proto::context::{ContextPreviewParams, Preview};
 use aish_proto::event::{ShellFinished, ShellStarted, ToolCall, ToolResult};
 use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::turn::{OnConfirm, Send, UnattendedAction};
+use aish_testkit::client::question;
 use aish_testkit::upstream::Request;
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer as Said, Asked as _, Client, Daemon, Upstream, World};
@@ -280,4 +283,36 @@ fn a_call_without_a_command_is_told_to_the_model_and_asks_nobody() {
         told[0].contains("a command is run by {\"command\""),
         "{told:?}"
     );
+}
+
+/// A preview is what is sent, also where nobody could be asked about a command.
+#[test]
+fn a_preview_offers_the_tool_where_the_request_does() {
+    let scene = Scene::new("");
+    scene.upstream.answer_with(|_| Said::text("I see."));
+    for (then, is_offered) in [
+        (UnattendedAction::Ask, true),
+        (UnattendedAction::Deny, false),
+    ] {
+        let conversation = created(&scene.world, &scene.client);
+        let on_confirm = Some(OnConfirm {
+            then,
+            ..OnConfirm::default()
+        });
+        let preview = scene.client.done::<Preview>(ContextPreviewParams {
+            conversation,
+            text: Some("what is here?".to_owned()),
+            attachments: vec![],
+            model: None,
+            on_confirm: on_confirm.clone(),
+        });
+        let mut asked = question(conversation, "what is here?");
+        asked.on_confirm = on_confirm;
+        scene
+            .client
+            .wait_turn(scene.client.done::<Send>(asked).turn);
+        let sent = scene.last_request();
+        assert_eq!(preview.body.as_bytes(), sent.body, "{then:?}");
+        assert_eq!(is_offered, !offered(&sent).is_empty(), "{then:?}");
+    }
 }

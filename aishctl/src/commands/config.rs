@@ -273,7 +273,7 @@ impl ConfigContext<'_> {
     }
 
     /// Changes something, and lets the daemon take it over.
-    async fn change(&self, args: &[&str]) -> Result<Exit, Failure> {
+    pub(crate) async fn change(&self, args: &[&str]) -> Result<Exit, Failure> {
         let running = self.running().await?;
         let exit = self
             .program(running.as_ref(), args, JsonSupport::Never)?
@@ -321,6 +321,14 @@ impl ConfigContext<'_> {
     /// What was done, on stdout.
     pub(crate) fn say(&self, text: &str) -> Result<(), Failure> {
         print(text)
+    }
+
+    /// The preset that answers by default, as the daemon that runs has it.
+    pub(crate) async fn default_model(&self) -> Result<Option<String>, Failure> {
+        let running = self.running().await?;
+        let mut settings = running.iter().flat_map(|it| &it.shown.settings);
+        let value = settings.find(|it| it.key == "default_model");
+        Ok(value.map(|it| it.value.trim_matches('"').to_owned()))
     }
 
     /// Lets a daemon that runs read its files again.

@@ -100,7 +100,8 @@ struct NewPreset {
 
 /// Runs it to its end.
 pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit, Failure> {
-    let preset = if context.may_prompt() && !args.key_stdin {
+    let is_asked = context.may_prompt() && !args.key_stdin;
+    let preset = if is_asked {
         asked(&context, args)?
     } else {
         said(&context, args)?
@@ -134,7 +135,8 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     if taken_over != Exit::DONE {
         return Ok(taken_over);
     }
-    if !matches!(preset.key, KeyPlace::None) {
+    let will_offer = is_asked && !args.no_probe;
+    if !matches!(preset.key, KeyPlace::None) && !will_offer {
         // Nothing goes to a model that costs money unless somebody says so.
         let name = safe::one_line(&preset.name);
         context.say(&format!(
@@ -144,7 +146,28 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     if args.no_probe {
         return Ok(Exit::DONE);
     }
-    tried(&context, &preset).await
+    match tried(&context, &preset).await? {
+        Exit::DONE if is_asked => offer_default(&context, &preset.name).await,
+        exit => Ok(exit),
+    }
+}
+
+/// Where no preset answers by default, asks whether this one shall.
+async fn offer_default(context: &ConfigContext<'_>, name: &str) -> Result<Exit, Failure> {
+    if let Some(default) = context.default_model().await? {
+        if default != name {
+            let name = safe::one_line(name);
+            context.say(&format!(
+                "{name} answers where it is named: aishctl ask -m {name}\n"
+            ))?;
+        }
+        return Ok(Exit::DONE);
+    }
+    let question = "Is it to answer every question that names no other one?";
+    match typed_answer::ask(question, Some("yes"))?.as_str() {
+        "y" | "yes" => context.change(&["set", "default_model", name]).await,
+        _no => Ok(Exit::DONE),
+    }
 }
 
 /// By the options alone.
@@ -195,7 +218,11 @@ fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, 
     };
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => typed_answer::ask("Name of the preset here", provider.map(|it| it.0))?,
+        None => {
+            let usual = provider.map_or_else(|| usual_name(&id), |it| it.0.to_owned());
+            let usual = Some(usual.as_str()).filter(|it| !it.is_empty());
+            typed_answer::ask("Name of the preset here", usual)?
+        }
     };
     let key = match key_said(context, args)? {
         Some(key) => key,
@@ -207,6 +234,14 @@ fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, 
         id,
         key,
     })
+}
+
+/// What a preset is called after its model: `org/large-2:free` is `large-2`.
+fn usual_name(id: &str) -> String {
+    let last = id.rsplit('/').next().unwrap_or_default();
+    let name = last.split([':', '@']).next().unwrap_or_default();
+    let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+    name.chars().filter(|it| fits(*it)).collect()
 }
 
 fn known(provider: &str) -> Option<(&'static str, &'static str, bool)> {

@@ -103,11 +103,7 @@ impl CommandFrames {
         Some(match &event.data {
             Event::ShellStarted(started) => {
                 running.insert(started.call.clone(), frame());
-                let marks = [marks.begins, marks.prints];
-                let lines = started.command.split('\n').enumerate();
-                lines
-                    .map(|(at, line)| format!("{}{}", marks[at.min(1)], safe::visible(line)))
-                    .collect()
+                command_rows(&started.command, marks.begins, marks.prints)
             }
             Event::ShellOutput(output) => {
                 let frame = running.entry(output.call.clone()).or_insert_with(frame);
@@ -127,6 +123,16 @@ impl CommandFrames {
             _ => return None,
         })
     }
+}
+
+/// A row for each line of a command, the first with another mark than those behind it.
+fn command_rows(command: &str, first: &str, behind: &str) -> Vec<String> {
+    let lines = command.split('\n').enumerate();
+    let row = |(at, line)| {
+        let mark = if at == 0 { first } else { behind };
+        format!("{mark}{}", safe::visible(line))
+    };
+    lines.map(row).collect()
 }
 
 impl CommandFrame {
@@ -184,8 +190,9 @@ impl CommandFrame {
         if finished.ending == ShellEnding::Refused {
             let why = finished.output.strip_prefix("[aish] ");
             let why = safe::one_line(why.unwrap_or(&finished.output));
-            let command = safe::visible(&finished.command);
-            return vec![format!("{refused}{command}"), format!("    not run: {why}")];
+            let mut rows = command_rows(&finished.command, refused, prints);
+            rows.push(format!("    not run: {why}"));
+            return rows;
         }
         // Deltas are a courtesy: what they did not bring is here, unless it is too long.
         let whole = finished.kept.is_none() && self.seen < finished.bytes.max(1);

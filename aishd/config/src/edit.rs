@@ -61,7 +61,17 @@ pub fn set(
     if secret && given == ValueSource::Argument {
         return Err(SetError::SecretArgument);
     }
-    rewrite(place, is_set, |table| put(table, &names, value, secret))
+    let written = rewrite(place, is_set, |table| put(table, &names, value, secret));
+    match written {
+        // A name may look like a number: what cannot be that is a text.
+        Err(SetError::Invalid(faults)) => {
+            let as_text = rewrite(place, is_set, |table| {
+                put(table, &names, value, /*is_text*/ true)
+            });
+            as_text.map_err(|_| SetError::Invalid(faults))
+        }
+        other => other,
+    }
 }
 
 /// Adds tables to the user's file. Returns the file; nothing that is there is changed.
@@ -163,7 +173,7 @@ fn put(
     table: &mut dyn TableLike,
     names: &[String],
     value: &str,
-    secret: bool,
+    is_text: bool,
 ) -> Result<(), SetError> {
     let Some((last, above)) = names.split_last() else {
         return Ok(());
@@ -185,7 +195,7 @@ fn put(
         return Err(SetError::IsTable(names.join(".")));
     }
     let text = || Value::from(value);
-    let mut new = if secret {
+    let mut new = if is_text {
         text()
     } else {
         value.trim().parse::<Value>().unwrap_or_else(|_| text())

@@ -89,7 +89,9 @@ impl MarkdownExport {
         if !message.text.is_empty() {
             text.push_str(&format!("\n{}", quoted(&message.text)));
         }
-        for call in &message.tool_calls {
+        let is_command = |id: &str| message.commands.iter().any(|it| it.call == id);
+        // What became of a command tells of it.
+        for call in message.tool_calls.iter().filter(|it| !is_command(&it.id)) {
             let summary = format!("called <code>{}</code>", html(&call.name));
             folded(&summary, &fenced("json", &call.arguments), text);
         }

@@ -171,15 +171,16 @@ impl Conversation {
         let preset = self.turn.as_ref().and_then(|it| it.preset.clone());
         // It may have been learned since the turn began.
         let preset = preset.map(|it| self.services.broker.adapted(it));
-        self.offer_of(preset.as_deref())
+        self.offer_of(preset.as_deref(), self.offers_shell())
     }
 
     /// What a turn of this preset would be offered.
     pub(crate) fn offer_to(&self, preset: &Preset) -> ToolOffer {
-        self.offer_of(Some(preset))
+        self.offer_of(Some(preset), self.offers_shell())
     }
 
-    fn offer_of(&self, preset: Option<&Preset>) -> ToolOffer {
+    /// The same, where it is known whether commands could run.
+    pub(crate) fn offer_of(&self, preset: Option<&Preset>, offers_shell: bool) -> ToolOffer {
         let policy = self.services.policy.borrow().clone();
         let is_demo = preset.is_some_and(Preset::is_demo);
         let machine = self.turn.as_ref().map(|it| &it.machine);
@@ -207,11 +208,8 @@ impl Conversation {
                 is_demo || runs_list || policy.builtin_tools || !builtin::is_builtin(&tool.name)
             }
         });
-        let offer = if !is_demo && !is_run && !runs_list && self.offers_shell(&policy) {
-            offer.with_shell()
-        } else {
-            offer
-        };
+        let shell = offers_shell && policy.shell.offers_tool && !is_demo && !is_run && !runs_list;
+        let offer = if shell { offer.with_shell() } else { offer };
         match preset {
             Some(preset) if !runs_list => offer.for_preset(preset, || self.named_calls()),
             Some(_) | None => offer,

@@ -133,11 +133,8 @@ impl Conversation {
         command_consent(policy, constraints, on_confirm, attended, by_itself)
     }
 
-    /// Whether requests offer the tool that proposes commands: those of one turn all do, or none.
-    pub(crate) fn offers_shell(&self, policy: &Policy) -> bool {
-        if !policy.shell.offers_tool {
-            return false;
-        }
+    /// Whether requests may offer the tool that proposes commands: those of one turn all do, or none.
+    pub(crate) fn offers_shell(&self) -> bool {
         let running = self.turn.as_ref().map(|it| it.id);
         if let Some((turn, told)) = &self.told.shell
             && Some(*turn) == running
@@ -146,7 +143,8 @@ impl Conversation {
         }
         let asks = OnConfirm::default();
         let on_confirm = self.turn.as_ref().map_or(&asks, |it| &it.on_confirm);
-        self.command_consent(policy, on_confirm, /*by_itself*/ false)
+        let policy = self.services.policy.borrow().clone();
+        self.command_consent(&policy, on_confirm, /*by_itself*/ false)
             .is_some()
     }
 

@@ -322,10 +322,10 @@ impl Conversation {
             return Ok(PreviewedRequest::Read(Box::new(beside)));
         }
         let GatheredContext { held, looked } = gathered.unwrap_or_default();
-        let offer = Arc::new(self.offer_to(&preset));
         let Some(transcript) = &self.transcript.held else {
             return Ok(PreviewedRequest::Nobody);
         };
+        let mut offers_shell = self.offers_shell();
         let mut transcript = transcript.clone();
         let mut remarks = vec![];
         if let Some(looked) = looked {
@@ -334,12 +334,14 @@ impl Conversation {
         }
         if let Some(asking) = question {
             let shell = self.shell_offered(&transcript, None, &on_confirm);
+            offers_shell = shell.is_some();
             transcript.set_shell(shell.map(Arc::new));
             let turn = TurnId(clock::ulid());
             for record in self.number(&preview_facts(turn, asking, &preset)).records {
                 transcript.apply(&record);
             }
         }
+        let offer = Arc::new(self.offer_of(Some(&preset), offers_shell));
         Ok(self.previewed(preset, &transcript, &offer, &held, remarks))
     }
 
