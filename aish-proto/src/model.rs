@@ -27,6 +27,28 @@ pub enum ModelSource {
     Imported,
 }
 
+/// How a server of models is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ModelApi {
+    /// Chat completions.
+    Chat,
+    /// As `OpenAI`'s newer models want it.
+    Responses,
+    /// As Anthropic's do.
+    Messages,
+}
+
+impl ModelApi {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelStatus {
@@ -35,6 +57,8 @@ pub struct ModelStatus {
     /// Null for the demo.
     pub endpoint: Option<String>,
     pub model: String,
+    /// How its server is spoken to.
+    pub api: ModelApi,
     pub default: bool,
     /// Whether a key is configured, and whether it is there.
     pub key: KeyStatus,
@@ -63,6 +87,8 @@ pub struct ProbedServer {
     pub ok: bool,
     /// Model ids that it lists.
     pub models: Vec<String>,
+    /// How it can be spoken to, as far as it answers an empty request; only of the servers of presets.
+    pub apis: Vec<ModelApi>,
     /// What went wrong, if something did.
     pub error: Option<String>,
     pub ms: u64,

@@ -16,6 +16,9 @@ pub struct Usage {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub cached_input_tokens: Option<u64>,
+    /// Of the request: what the server keeps from now on, which some take more for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_written_tokens: Option<u64>,
     pub reasoning_tokens: Option<u64>,
     /// Some of these tokens were counted by no server, and are believed from bytes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

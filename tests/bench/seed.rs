@@ -100,6 +100,7 @@ fn exchange(at: usize) -> [Event; 4] {
             calls: vec![],
             commands: vec![],
             extra: serde_json::Map::new(),
+            sealed: None,
             complete: true,
             served_by: None,
             usage: None,

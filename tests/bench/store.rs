@@ -101,6 +101,7 @@ impl Author {
             calls: vec![],
             commands: vec![],
             extra: serde_json::Map::new(),
+            sealed: None,
             complete: true,
             served_by: None,
             usage: None,

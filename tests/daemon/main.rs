@@ -27,6 +27,7 @@ mod context_summary;
 mod costly;
 mod crash;
 mod definitions;
+mod dialects;
 mod disk;
 mod empty_answers;
 mod fallback;

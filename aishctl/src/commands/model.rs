@@ -71,13 +71,14 @@ async fn list(context: &CommandContext) -> PrintResult {
                     mark.to_owned(),
                     it.name.clone(),
                     it.model.clone(),
+                    it.api.name().to_owned(),
                     endpoint,
                     key.to_owned(),
                     source.to_owned(),
                 ]
             })
             .collect();
-        table::columns(&["", "name", "model", "endpoint", "key", "source"], &rows)
+        table::columns(&["", "name", "model", "api", "endpoint", "key", "source"], &rows)
     })
 }
 
@@ -93,18 +94,20 @@ async fn probe(context: &CommandContext) -> PrintResult {
             .iter()
             .map(|it| {
                 let says = it.error.clone().unwrap_or_else(|| it.models.join(", "));
+                let apis: Vec<&str> = it.apis.iter().map(|it| it.name()).collect();
                 let mark = if it.ok { "ok" } else { "no" };
                 let preset = it.preset.clone().unwrap_or_else(|| "–".to_owned());
                 vec![
                     mark.to_owned(),
                     preset,
                     it.endpoint.clone(),
+                    apis.join(" "),
                     format!("{} ms", it.ms),
                     says,
                 ]
             })
             .collect();
-        table::columns(&["", "preset", "endpoint", "time", "serves"], &rows)
+        table::columns(&["", "preset", "endpoint", "speaks", "time", "serves"], &rows)
     })
 }
 

@@ -41,6 +41,8 @@ const PROVIDERS: [(&str, &str, bool); 13] = [
     ("xai", "https://api.x.ai/v1", true),
 ];
 
+const APIS: [&str; 3] = ["chat", "responses", "messages"];
+
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("key-from"))]
 #[command(after_help = "\
@@ -58,6 +60,9 @@ pub struct ModelAddArgs {
     /// Where the model is asked: the address before /chat/completions
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
+    /// How the server is spoken to, where its address does not say it
+    #[arg(long, value_name = "API", value_parser = APIS)]
+    pub api: Option<String>,
     /// What the server calls the model
     #[arg(long, value_name = "MODEL")]
     pub id: Option<String>,
@@ -109,6 +114,9 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     let mut table = TomlTable::new("models", &preset.name)?
         .text("endpoint", &preset.endpoint)?
         .text("model", &preset.id)?;
+    if let Some(api) = &args.api {
+        table = table.text("api", api)?;
+    }
     table = match &preset.key {
         KeyPlace::None => table,
         KeyPlace::Variable(name) => table.text("key_env", name)?,

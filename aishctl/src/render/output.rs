@@ -106,6 +106,8 @@ pub struct ReportedUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cached_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_written_tokens: Option<u64>,
     reasoning_tokens: Option<u64>,
     /// Some of it was counted by no server.
     estimated: bool,
@@ -117,6 +119,7 @@ impl From<Usage> for ReportedUsage {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             cached_input_tokens: usage.cached_input_tokens,
+            cache_written_tokens: usage.cache_written_tokens,
             reasoning_tokens: usage.reasoning_tokens,
             estimated: usage.estimated,
         }

@@ -1,33 +1,39 @@
 //! One reply while it arrives: chunk after chunk becomes deltas at once and is added to the reply, within the caps.
 
+use aishd_dialect::{AnswerChunk, AnswerDecoder, ChunkPiece, ReportedKind, ServerReportedError};
+use aishd_log::sealed_answer::{ApiDialect, SealOrigin, SealedAnswer, SealedPart};
 use aishd_model::call_assembly::{Assembler, StreamEnding, StreamExcess, merge};
-use aishd_model::reply::{Delta, Reply, RequestFailure};
+use aishd_model::reply::{Delta, HttpDetail, Reply, RequestFailure};
 use aishd_model::thinking::{AnswerPart, Splitter, ThinkingStart, ThinkingStatus, lone_end};
 use aishd_platform::clock;
 use serde_json::{Map, Value};
 
-use super::chunk::{self, ChunkKind, ChunkPiece, CompletionChunk, ServerReportedError};
-
 /// Text and reasoning of one answer.
 pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
+/// Seals of one answer.
+const MAX_SEAL_BYTES: usize = 1024 * 1024;
 /// One frame that cannot be decoded is skipped; this many in a row are no stream.
 const MAX_BAD_FRAMES: u32 = 3;
 const REASONING_CONTENT: &str = "reasoning_content";
 
 /// What is known of an answer before it comes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AnswerContext<'a> {
-    pub(super) model: &'a str,
+#[derive(Clone, Debug)]
+pub(super) struct AnswerContext {
+    /// Who was asked for it.
+    pub(super) from: SealOrigin,
     pub(super) think: ThinkingStart,
 }
 
 #[derive(Debug)]
 pub(super) struct AnswerReader<'a> {
-    asked: AnswerContext<'a>,
+    asked: AnswerContext,
+    decoder: AnswerDecoder,
     /// What has come so far: whoever gave it has it also where the stream is given up.
     reply: &'a mut Reply,
     thinking: Splitter,
     calls: Assembler,
+    parts: Vec<SealedPart>,
+    seal_bytes: usize,
     extra_bytes: usize,
     choice: Option<u64>,
     reasoning_content: bool,
@@ -47,13 +53,16 @@ pub(super) enum FrameProgress {
 }
 
 impl<'a> AnswerReader<'a> {
-    pub(super) fn new(asked: AnswerContext<'a>, reply: &'a mut Reply) -> Self {
+    pub(super) fn new(asked: AnswerContext, reply: &'a mut Reply) -> Self {
         *reply = Reply::default();
         Self {
+            decoder: AnswerDecoder::new(asked.from.api),
+            thinking: Splitter::new(asked.think),
             asked,
             reply,
-            thinking: Splitter::new(asked.think),
             calls: Assembler::default(),
+            parts: vec![],
+            seal_bytes: 0,
             extra_bytes: 0,
             choice: None,
             reasoning_content: false,
@@ -78,14 +87,20 @@ impl<'a> AnswerReader<'a> {
         if data.is_empty() {
             return Ok(FrameProgress::None);
         }
+        let is_chat = self.asked.from.api == ApiDialect::Chat;
         if data == "[DONE]" {
-            return Ok(FrameProgress::Done);
+            // Elsewhere it is a habit of servers in between, and says nothing.
+            return Ok(if is_chat || self.finished() {
+                FrameProgress::Done
+            } else {
+                FrameProgress::None
+            });
         }
-        if name == "error" {
+        if name == "error" && is_chat {
             let object = serde_json::from_str::<Map<String, Value>>(data).unwrap_or_default();
-            let told = chunk::error(&object).unwrap_or_else(|| {
+            let told = aishd_dialect::error(&object).unwrap_or_else(|| {
                 let message = object.get("message").and_then(Value::as_str);
-                chunk::reported(message.unwrap_or(data), &[])
+                aishd_dialect::reported(message.unwrap_or(data), &[])
             });
             return Err(api(told));
         }
@@ -101,7 +116,8 @@ impl<'a> AnswerReader<'a> {
             return Ok(FrameProgress::None);
         };
         self.bad_frames = 0;
-        self.chunk(chunk::read(object), sink)
+        let chunk = self.decoder.read(data, object);
+        self.chunk(chunk, sink)
     }
 
     /// Takes an answer that came whole, from a server that does not stream.
@@ -110,8 +126,8 @@ impl<'a> AnswerReader<'a> {
         body: &str,
         sink: &mut impl FnMut(Delta<'_>),
     ) -> Result<(), RequestFailure> {
-        let read = serde_json::from_str::<Map<String, Value>>(body).map(chunk::read);
-        match read {
+        let read = serde_json::from_str::<Map<String, Value>>(body);
+        match read.map(|it| self.decoder.read_whole(body, it)) {
             Ok(chunk) if chunk.whole || chunk.error.is_some() => {
                 self.chunk(chunk, sink)?;
                 self.note("the server answered without streaming");
@@ -123,17 +139,20 @@ impl<'a> AnswerReader<'a> {
 
     fn chunk(
         &mut self,
-        chunk: CompletionChunk,
+        chunk: AnswerChunk,
         sink: &mut impl FnMut(Delta<'_>),
     ) -> Result<FrameProgress, RequestFailure> {
         if let Some(model) = chunk.model
-            && model != self.asked.model
+            && !is_dated(&model, &self.asked.from.model)
             && self.reply.served_by.is_none()
         {
             self.reply.served_by = Some(model);
         }
         if chunk.usage.is_some() {
             self.reply.usage = chunk.usage;
+        }
+        if let Some(note) = &chunk.note {
+            self.note(note);
         }
         if chunk.choice.is_some() && self.choice.is_none() {
             self.choice = chunk.choice;
@@ -148,12 +167,15 @@ impl<'a> AnswerReader<'a> {
                 self.piece(piece, sink)?;
                 progress = FrameProgress::Content;
             }
+            let opened = self.calls.len();
             self.calls
                 .push(chunk.calls, |call, name, text| {
                     progress = FrameProgress::Content;
                     sink(Delta::Arguments { call, name, text });
                 })
                 .map_err(|excess: StreamExcess| RequestFailure::TooLarge(excess.to_string()))?;
+            self.parts
+                .extend((opened..self.calls.len()).map(SealedPart::Call));
             merge(&mut self.reply.extra, chunk.extra, &mut self.extra_bytes);
         }
         if let Some(told) = chunk.error {
@@ -162,6 +184,9 @@ impl<'a> AnswerReader<'a> {
         if chunk.finish.is_some() && !other_choice {
             self.reply.finish = chunk.finish;
             progress = FrameProgress::Content;
+        }
+        if chunk.done {
+            progress = FrameProgress::Done;
         }
         Ok(progress)
     }
@@ -176,6 +201,7 @@ impl<'a> AnswerReader<'a> {
             | ChunkPiece::Refusal(text)
             | ChunkPiece::ReasoningContent(text)
             | ChunkPiece::Reasoning(text) => text.len(),
+            ChunkPiece::Phase(_) | ChunkPiece::Seal(_) => 0,
         };
         if self.reply.text.len() + self.reply.reasoning.len() + bytes > MAX_TEXT_BYTES {
             return Err(RequestFailure::TooLarge(format!(
@@ -184,6 +210,7 @@ impl<'a> AnswerReader<'a> {
             )));
         }
         let reply = &mut *self.reply;
+        let said = reply.text.len();
         match piece {
             ChunkPiece::Text(text) => {
                 self.began = true;
@@ -195,13 +222,52 @@ impl<'a> AnswerReader<'a> {
                 reply.refused = true;
                 push_part(reply, AnswerPart::Text(&text), sink);
             }
+            ChunkPiece::Phase(phase) => self.parts.push(SealedPart::Text {
+                bytes: 0,
+                phase: Some(phase),
+            }),
+            ChunkPiece::Seal(json) => {
+                self.seal_bytes += json.len();
+                self.parts.push(SealedPart::Seal(json));
+            }
             ChunkPiece::ReasoningContent(text) => {
                 self.reasoning_content = true;
                 push_part(reply, AnswerPart::Thinking(&text), sink);
             }
             ChunkPiece::Reasoning(text) => push_part(reply, AnswerPart::Thinking(&text), sink),
         }
+        let more = self.reply.text.len() - said;
+        match self.parts.last_mut() {
+            _ if more == 0 => {}
+            Some(SealedPart::Text { bytes, .. }) => *bytes += more,
+            Some(SealedPart::Seal(_) | SealedPart::Call(_)) | None => {
+                self.parts.push(SealedPart::Text {
+                    bytes: more,
+                    phase: None,
+                });
+            }
+        }
         Ok(())
+    }
+
+    /// What the server wants back, where it sealed something. Half an answer is worth nothing to it.
+    fn sealed(&mut self, ending: StreamEnding) -> Option<Box<SealedAnswer>> {
+        let parts = std::mem::take(&mut self.parts);
+        let is_sealed = |it: &SealedPart| {
+            matches!(
+                it,
+                SealedPart::Seal(_) | SealedPart::Text { phase: Some(_), .. }
+            )
+        };
+        if ending == StreamEnding::Broken || !parts.iter().any(is_sealed) {
+            return None;
+        }
+        if self.seal_bytes > MAX_SEAL_BYTES {
+            self.note("what the model thought is too long to be sent back to it");
+            return None;
+        }
+        let from = self.asked.from.clone();
+        Some(Box::new(SealedAnswer { from, parts }))
     }
 
     /// What was held back, because it could have been the beginning of a tag, is said.
@@ -248,6 +314,7 @@ impl<'a> AnswerReader<'a> {
         if self.calls.without_index() {
             self.note("tool calls came without an index; their order was worked out");
         }
+        self.reply.sealed = self.sealed(ending);
         let make_id = || format!("call_{}", clock::ulid());
         self.reply.calls = self.calls.finish(ending, make_id);
         if self.reasoning_content && !self.reply.calls.is_empty() {
@@ -274,10 +341,34 @@ fn push_part(reply: &mut Reply, part: AnswerPart<'_>, sink: &mut impl FnMut(Delt
 }
 
 fn api(told: ServerReportedError) -> RequestFailure {
-    RequestFailure::Api {
-        overflow: told.kind == ChunkKind::ContextOverflow,
+    let Some(status) = told.status else {
+        return RequestFailure::Api {
+            overflow: told.kind == ReportedKind::ContextOverflow,
+            message: told.message,
+        };
+    };
+    RequestFailure::Http {
+        status,
         message: told.message,
+        retry_after_ms: told.retry_after_ms,
+        detail: match told.kind {
+            ReportedKind::ContextOverflow => HttpDetail::ContextOverflow,
+            ReportedKind::RefusesSeals => HttpDetail::RefusesSeals,
+            ReportedKind::ModelNotFound | ReportedKind::Other => HttpDetail::None,
+        },
     }
+}
+
+/// Whether it is the model that was asked for, or that with the day of its version: `gpt-5` and `gpt-5-2025-08-07`.
+fn is_dated(served: &str, asked: &str) -> bool {
+    let Some(rest) = served.strip_prefix(asked) else {
+        return false;
+    };
+    let digits = rest.bytes().filter(u8::is_ascii_digit).count();
+    rest.is_empty()
+        || (rest.starts_with('-')
+            && digits == 8
+            && rest.bytes().all(|it| it == b'-' || it.is_ascii_digit()))
 }
 
 /// For a 2xx answer that is neither a stream nor a whole answer.

@@ -206,8 +206,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use aishd_log::sealed_answer::ApiDialect;
     use aishd_log::turn_error::FailureClass;
-    use aishd_model::preset::Timeouts;
+    use aishd_model::preset::{KeyHeader, Timeouts};
 
     use super::*;
 
@@ -341,6 +342,8 @@ mod tests {
     fn keys_are_cut_out_of_texts() {
         let endpoint = ModelEndpoint {
             url: String::new(),
+            api: ApiDialect::Chat,
+            auth: KeyHeader::Bearer,
             key: KeySource::None,
             headers: BTreeMap::from([("X-Api-Key".to_owned(), "sk-1234-more".to_owned())]),
             timeouts: Timeouts::LOOPBACK,

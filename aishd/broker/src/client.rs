@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use aishd_http::tls;
+use aishd_log::sealed_answer::ApiDialect;
 use aishd_mcp_messages::server_reach::ServerReach;
-use aishd_model::preset::ModelEndpoint;
+use aishd_model::preset::{KeyHeader, ModelEndpoint};
 use aishd_model::reply::RequestFailure;
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -17,6 +18,12 @@ use super::api_key::ApiKey;
 /// Local servers close idle connections after about five seconds; asking on one that is just closing would fail.
 const LOCAL_POOL_IDLE: Duration = Duration::from_secs(3);
 const REMOTE_POOL_IDLE: Duration = Duration::from_secs(60);
+
+/// Of Anthropic's API, which has had no other since.
+const MESSAGES_VERSION: &str = "2023-06-01";
+const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// One client for each reach, and one more for every other connect timeout, which is set per client.
 #[derive(Debug, Default)]
@@ -78,6 +85,9 @@ pub(super) fn headers(
     key: Option<&ApiKey>,
 ) -> Result<HeaderMap, RequestFailure> {
     let mut headers = HeaderMap::new();
+    if endpoint.api == ApiDialect::Messages {
+        headers.insert(VERSION, HeaderValue::from_static(MESSAGES_VERSION));
+    }
     for (name, value) in &endpoint.headers {
         let unusable = || RequestFailure::Config(format!("the header {name:?} cannot be sent"));
         headers.insert(
@@ -85,14 +95,20 @@ pub(super) fn headers(
             HeaderValue::try_from(value.as_str()).map_err(|_invalid| unusable())?,
         );
     }
-    if let Some(key) = key {
-        let mut value =
-            HeaderValue::try_from(format!("Bearer {}", key.expose())).map_err(|_invalid| {
-                RequestFailure::Config("the key holds characters that cannot be sent".to_owned())
-            })?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
-    }
+    let Some(key) = key else {
+        return Ok(headers);
+    };
+    let (name, value) = match endpoint.auth {
+        KeyHeader::None => return Ok(headers),
+        KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+        KeyHeader::XApiKey => (X_API_KEY, key.expose().to_owned()),
+        KeyHeader::ApiKey => (API_KEY, key.expose().to_owned()),
+    };
+    let mut value = HeaderValue::try_from(value).map_err(|_invalid| {
+        RequestFailure::Config("the key holds characters that cannot be sent".to_owned())
+    })?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
     Ok(headers)
 }
 

@@ -6,13 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aishd_log::event::PresetSource;
+use aishd_log::sealed_answer::ApiDialect;
+use aishd_model::catalog::CatalogFacts;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::optional_fields::LearnedFields;
-use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
+use aishd_model::preset::{
+    ANTHROPIC, Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Preset, Timeouts,
+};
 use aishd_model::reply::RequestFailure;
 use aishd_model::thinking::ThinkingStart;
 use futures_util::future::join_all;
 use reqwest::Url;
+use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -122,11 +127,20 @@ pub(super) async fn probe(inner: &Inner, models: &ModelSettings) -> Vec<Probe> {
             None => LIST_LIMIT,
         };
         let models = probe_one(inner, &endpoint, limit).await;
+        let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let apis = match (&preset, &models) {
+            // Who cannot be reached is not asked three times more.
+            (Some(_), Ok(_) | Err(RequestFailure::Http { .. } | RequestFailure::Api { .. })) => {
+                spoken(inner, &endpoint, limit).await
+            }
+            (Some(_), Err(_)) | (None, _) => vec![],
+        };
         Probe {
             preset,
             endpoint: endpoint.base(),
             models: models.map_err(|failure| failure.to_string()),
-            ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            apis,
+            ms,
         }
     }))
     .await
@@ -145,6 +159,42 @@ pub(super) async fn probe_one(
     }
 }
 
+/// How a server can be spoken to: it says what is wrong with an empty request where it reads one, which costs nothing.
+async fn spoken(inner: &Inner, endpoint: &ModelEndpoint, limit: Duration) -> Vec<ApiDialect> {
+    let Ok(key) = api_key::fetch(&endpoint.key, inner, &inner.children).await else {
+        return vec![];
+    };
+    let asked = ApiDialect::ALL.map(|api| {
+        let endpoint = ModelEndpoint {
+            api,
+            ..endpoint.clone()
+        };
+        let key = key.clone();
+        async move {
+            let url = client::address(&endpoint, api.path())?;
+            let client = inner
+                .clients
+                .get(client::reach(&url), endpoint.timeouts.connect)?;
+            let request = client
+                .post(url)
+                .headers(client::headers(&endpoint, key.as_ref())?)
+                .header(CONTENT_TYPE, "application/json")
+                .body("{}");
+            stream::send(&client, request, Instant::now() + limit).await
+        }
+    });
+    let answers = join_all(asked).await;
+    let reads = |it: &Result<_, RequestFailure>| match it {
+        Ok(_) => true,
+        Err(failure) => matches!(failure.status(), Some(400 | 401 | 422)),
+    };
+    let spoken = ApiDialect::ALL.into_iter().zip(&answers);
+    spoken
+        .filter(|(_, answer)| reads(answer))
+        .map(|(api, _)| api)
+        .collect()
+}
+
 /// `GET <base>/models`; anything but a list of models is a failure, since many programs answer on these ports.
 async fn list(
     clients: &HttpClients,
@@ -152,7 +202,11 @@ async fn list(
     key: Option<&ApiKey>,
     limit: Duration,
 ) -> Result<Vec<ListedModel>, RequestFailure> {
-    let url = client::address(endpoint, "models")?;
+    let mut url = client::address(endpoint, "models")?;
+    if endpoint.host() == ANTHROPIC {
+        // Without it there are twenty on a page.
+        url.query_pairs_mut().append_pair("limit", "1000");
+    }
     let deadline = Instant::now() + limit;
     let client = clients.get(client::reach(&url), endpoint.timeouts.connect)?;
     let request = client.get(url).headers(client::headers(endpoint, key)?);
@@ -231,6 +285,8 @@ fn can_chat(id: &str) -> bool {
 fn local(url: &str) -> ModelEndpoint {
     ModelEndpoint {
         url: url.to_owned(),
+        api: ApiDialect::Chat,
+        auth: KeyHeader::Bearer,
         key: KeySource::None,
         headers: BTreeMap::new(),
         timeouts: Timeouts::LOOPBACK,
@@ -245,6 +301,8 @@ fn preset(endpoint: &ModelEndpoint, url: &Url, model: &ListedModel) -> Preset {
         model: model.id.clone(),
         temperature: None,
         max_tokens: None,
+        effort: None,
+        cache: CacheLife::default(),
         context_tokens: model.context_tokens,
         use_tool_role: true,
         tools: true,
@@ -252,6 +310,7 @@ fn preset(endpoint: &ModelEndpoint, url: &Url, model: &ListedModel) -> Preset {
         include_usage: true,
         think: ThinkingStart::Auto,
         price: None,
+        facts: CatalogFacts::default(),
         learned: LearnedFields::default(),
     }
 }

@@ -3,14 +3,13 @@
 use std::error::Error as _;
 use std::io;
 
+use aishd_dialect::ReportedKind;
 use aishd_model::reply::{HttpDetail, RequestFailure, TimeoutStage};
 use aishd_model::{optional_fields, tool_limit};
 use aishd_platform::clock;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::{Map, Value};
-
-use super::chunk::{self, ChunkKind};
 
 /// How much of a server's text is shown.
 pub(super) const SHOWN_BYTES: usize = 2048;
@@ -91,14 +90,17 @@ pub(super) fn in_body(error: &reqwest::Error) -> RequestFailure {
 pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -> RequestFailure {
     let told = serde_json::from_str::<Map<String, Value>>(body)
         .ok()
-        .and_then(|object| chunk::error(&object));
+        .and_then(|object| aishd_dialect::error(&object));
     let message = match &told {
         Some(told) => told.message.clone(),
         None if status.is_redirection() => "redirects are not followed".to_owned(),
         None => start(body),
     };
     let param = told.as_ref().and_then(|told| told.param.clone());
-    let kind = told.map_or_else(|| chunk::reported(&message, &[]).kind, |told| told.kind);
+    let kind = told.map_or_else(
+        || aishd_dialect::reported(&message, &[]).kind,
+        |told| told.kind,
+    );
     let detail = if tool_limit::is_refused(&message, param.as_deref()) {
         HttpDetail::TooManyTools
     } else if tool_limit::takes_none(&message) {
@@ -117,11 +119,12 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
         message,
         retry_after_ms: retry_after_ms(headers),
         detail: match kind {
-            ChunkKind::ContextOverflow => HttpDetail::ContextOverflow,
-            ChunkKind::ModelNotFound if matches!(status.as_u16(), 400 | 404) => {
+            ReportedKind::ContextOverflow => HttpDetail::ContextOverflow,
+            ReportedKind::RefusesSeals => HttpDetail::RefusesSeals,
+            ReportedKind::ModelNotFound if matches!(status.as_u16(), 400 | 404) => {
                 HttpDetail::ModelNotFound
             }
-            ChunkKind::ModelNotFound | ChunkKind::Other => detail,
+            ReportedKind::ModelNotFound | ReportedKind::Other => detail,
         },
     }
 }

@@ -1,4 +1,4 @@
-//! Talking to OpenAI-compatible servers. The broker is a transport layer: it knows nothing of
+//! Talking to servers of models. The broker is a transport layer: it knows nothing of
 //! conversations, of MCP or of policy.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::sealed_answer::ApiDialect;
 use aishd_model::failure_hint::hint;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::optional_fields::CureOutcome;
@@ -17,11 +18,10 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
 mod answer;
+mod answer_events;
 mod api_key;
-mod chunk;
 mod client;
 mod demo;
-mod dialect;
 mod discovery;
 mod error;
 mod found_models;
@@ -61,6 +61,8 @@ pub struct Probe {
     pub preset: Option<String>,
     pub endpoint: String,
     pub models: Result<Vec<String>, String>,
+    /// How it can be spoken to, where that was asked.
+    pub apis: Vec<ApiDialect>,
     pub ms: u64,
 }
 
@@ -192,7 +194,7 @@ impl Broker {
                     let limit = stream::ContentLimit::new(started, endpoint.timeouts);
                     let body = stream::timed(response, started, endpoint.timeouts);
                     let asked = AnswerContext {
-                        model: &preset.model,
+                        from: preset.seal_origin(),
                         think: self.think(preset, endpoint),
                     };
                     stream::read(body, limit, asked, arrived, &mut sink).await

@@ -15,9 +15,9 @@ use reqwest::{Client, RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::{AnswerContext, AnswerReader, FrameProgress, not_a_stream};
+use super::answer_events::AnswerEvents;
 use super::api_key::ApiKey;
 use super::client::{self, HttpClients};
-use super::dialect::ChatDialect;
 use super::error;
 
 /// What is read of an error's body, and how long that may take.
@@ -35,7 +35,7 @@ pub(super) async fn open(
     key: Option<&ApiKey>,
     body: Bytes,
 ) -> Result<(Response, Instant), RequestFailure> {
-    let url = client::address(endpoint, "chat/completions")?;
+    let url = client::address(endpoint, endpoint.api.path())?;
     let client = clients.get(client::reach(&url), endpoint.timeouts.connect)?;
     let request = client
         .post(url)
@@ -134,7 +134,7 @@ impl ContentLimit {
 pub(super) async fn read(
     body: impl Stream<Item = Result<Bytes, RequestFailure>> + Send,
     limit: ContentLimit,
-    asked: AnswerContext<'_>,
+    asked: AnswerContext,
     arrived: &mut Reply,
     mut sink: impl FnMut(Delta<'_>) + Send,
 ) -> Result<Reply, Box<BrokenRequest>> {
@@ -183,7 +183,7 @@ async fn read_events(
     limit: ContentLimit,
     sink: &mut (impl FnMut(Delta<'_>) + Send),
 ) -> Result<(), RequestFailure> {
-    let mut events = EventStream::new(GuardedBody::<_, ChatDialect>::new(body));
+    let mut events = EventStream::new(GuardedBody::<_, AnswerEvents>::new(body));
     let mut deadline = limit.first;
     loop {
         let failure = match timeout_at(deadline, events.next()).await {

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
-    Client, Contain, DollarAmount, Keymap, LogFormat, NotifyMethod, NotifyWhen, OnTimeout,
-    ProposedCommands, RunPlace, SecretText, Temperature, Thinks, TimeSpan, When, WholeNumber,
+    Api, Auth, Cache, Client, Contain, DollarAmount, Effort, Keymap, LogFormat, NotifyMethod,
+    NotifyWhen, OnTimeout, ProposedCommands, RunPlace, SecretText, Temperature, Thinks, TimeSpan,
+    When, WholeNumber,
 };
 
 /// What holds when nobody says otherwise: the lowest layer.
@@ -178,6 +179,13 @@ tables! {
         endpoint: KeyLeaf<String>,
         /// What the server is asked for.
         model: KeyLeaf<String>,
+        /// How the server is spoken to: `chat` for chat completions, which nearly all servers speak, `responses` as OpenAI's
+        /// newer models want it, `messages` as Anthropic's do. When it is not said, by the end of the endpoint's path, by
+        /// whose server it is, and else `chat`. `aishctl model probe` says what a server speaks.
+        api: KeyLeaf<Api>,
+        /// The header that the key goes in: `bearer`, `x-api-key`, `api-key`, or `none`. When it is not said, as Anthropic and Azure
+        /// want it at their addresses, and else `bearer`.
+        auth: KeyLeaf<Auth>,
         /// The key is in this variable of the daemon, or lent by a client that has it.
         key_env: KeyLeaf<String>,
         /// The key is in this file, which only you can read.
@@ -188,9 +196,17 @@ tables! {
         key: KeyLeaf<SecretText>,
         /// How freely the model chooses its words; not sent when it is not set.
         temperature: KeyLeaf<Temperature>,
-        /// The longest answer, in tokens; not sent when it is not set.
+        /// The longest answer, in tokens; not sent when it is not set, except with `api = "messages"`, which cannot be without it.
         max_tokens: KeyLeaf<WholeNumber<1, 1_000_000_000>>,
-        /// How much the model can take in, in tokens: its requests are kept below it (`context`).
+        /// How much the model is to think before it answers; not sent when it is not set. What it thought goes back to the same
+        /// server and model alone, as they sealed it.
+        effort: KeyLeaf<Effort>,
+        /// With `api = "messages"`: how long the server is to keep what it has read of a conversation, so that the next request
+        /// costs less; `off` says nothing of it. 5m when it is not said. With `api = "responses"`, `off` leaves out which
+        /// conversation it is.
+        cache: KeyLeaf<Cache>,
+        /// How much the model can take in, in tokens: its requests are kept below it (`context`). When it is not said, as the catalog
+        /// that comes with the program knows it.
         context_tokens: KeyLeaf<WholeNumber<1, 1_000_000_000>>,
         /// Whether results of tools go back with the role "tool"; false for servers whose template rejects it.
         use_tool_role: KeyLeaf<bool>,
@@ -206,7 +222,8 @@ tables! {
         think: KeyLeaf<Thinks>,
         /// Sent along with each request. Their values are never shown.
         headers: BTreeMap<String, KeyLeaf<SecretText>>,
-        /// What its server takes, in US dollars for a million tokens. Without it nobody knows what a request cost.
+        /// What its server takes, in US dollars for a million tokens. When it is not said, what the catalog of the program knows; without
+        /// either nobody knows what a request cost.
         price: Price,
         /// Limits of one stream; the whole has none.
         timeouts: Timeouts,
@@ -220,6 +237,8 @@ tables! {
         output: KeyLeaf<DollarAmount>,
         /// Of a request, as far as the server had it still; as other input when it is not said.
         cached_input: KeyLeaf<DollarAmount>,
+        /// Of a request, as far as the server keeps it from now on; as other input when it is not said.
+        cache_write: KeyLeaf<DollarAmount>,
     }
 
     /// Limits of one stream.

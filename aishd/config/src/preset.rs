@@ -1,9 +1,13 @@
 //! One preset: what its keys come to, and what is wrong with them.
 
 use aishd_log::event::PresetSource;
+use aishd_log::sealed_answer::ApiDialect;
 use aishd_log::spending::TokenPrice;
+use aishd_model::catalog;
 use aishd_model::optional_fields::LearnedFields;
-use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
+use aishd_model::preset::{
+    Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Preset, ThinkingEffort, Timeouts,
+};
 use aishd_model::thinking::ThinkingStart;
 use url::Url;
 
@@ -13,7 +17,7 @@ use super::keys::{self, Model};
 use super::layers::LayerStack;
 use super::source::{ConfigOrigin, FileExposure, SourcePlace};
 use super::table_reader::{KeyLeaf, LocatedValue, join};
-use super::value::{DollarAmount, SecretText, Thinks, TimeSpan};
+use super::value::{Api, Auth, Cache, DollarAmount, Effort, SecretText, Thinks, TimeSpan};
 use crate::key_values::{IsSet, home, value_of};
 
 /// One preset, while it is looked at.
@@ -49,11 +53,16 @@ impl PresetCheck<'_> {
         };
         let limit =
             |leaf: &KeyLeaf<TimeSpan>, usual| leaf.as_ref().map_or(usual, |it| it.value.value);
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        // A hint: what is said here goes before it.
+        let facts = catalog::facts(&host.to_lowercase(), model.as_deref().unwrap_or_default());
         let header = |(name, value): (&String, &KeyLeaf<_>)| Some((name.clone(), secret(value)?));
         Some(Preset {
             name: self.name.to_owned(),
             source: PresetSource::Configured,
             backend: Backend::Http(ModelEndpoint {
+                api: self.api(),
+                auth: self.auth(),
                 url: value_of(&self.model.endpoint)?,
                 key,
                 headers: headers.iter().filter_map(header).collect(),
@@ -67,9 +76,17 @@ impl PresetCheck<'_> {
             model: model?,
             temperature: value_of(&self.model.temperature).map(|it| it.0),
             max_tokens: value_of(&self.model.max_tokens).map(|it| it.0),
-            context_tokens: value_of(&self.model.context_tokens).map(|it| it.0),
+            effort: value_of(&self.model.effort).map(effort),
+            cache: match value_of(&self.model.cache) {
+                None | Some(Cache::FiveMinutes) => CacheLife::FiveMinutes,
+                Some(Cache::OneHour) => CacheLife::OneHour,
+                Some(Cache::Off) => CacheLife::Off,
+            },
+            context_tokens: value_of(&self.model.context_tokens)
+                .map(|it| it.0)
+                .or(facts.context_tokens),
             use_tool_role: value_of(&self.model.use_tool_role).unwrap_or(true),
-            tools: value_of(&self.model.tools).unwrap_or(true),
+            tools: value_of(&self.model.tools).unwrap_or(facts.tools != Some(false)),
             max_tools: value_of(&self.model.max_tools).and_then(|it| usize::try_from(it.0).ok()),
             include_usage: value_of(&self.model.include_usage).unwrap_or(true),
             think: match value_of(&self.model.think) {
@@ -77,9 +94,32 @@ impl PresetCheck<'_> {
                 Some(Thinks::Open) => ThinkingStart::Open,
                 Some(Thinks::Off) => ThinkingStart::Off,
             },
-            price,
+            price: price.or(facts.price),
+            facts,
             learned: LearnedFields::default(),
         })
+    }
+
+    /// As somebody says, else as the address does.
+    fn api(&self) -> ApiDialect {
+        let url = self.model.endpoint.as_ref().map(|it| &*it.value);
+        match value_of(&self.model.api) {
+            Some(Api::Chat) => ApiDialect::Chat,
+            Some(Api::Responses) => ApiDialect::Responses,
+            Some(Api::Messages) => ApiDialect::Messages,
+            None => url.and_then(ModelEndpoint::known_api).unwrap_or_default(),
+        }
+    }
+
+    fn auth(&self) -> KeyHeader {
+        let url = self.model.endpoint.as_ref().map(|it| &*it.value);
+        match value_of(&self.model.auth) {
+            Some(Auth::Bearer) => KeyHeader::Bearer,
+            Some(Auth::XApiKey) => KeyHeader::XApiKey,
+            Some(Auth::ApiKey) => KeyHeader::ApiKey,
+            Some(Auth::None) => KeyHeader::None,
+            None => KeyHeader::usual(url.unwrap_or_default()),
+        }
     }
 
     fn path(&self) -> String {
@@ -110,6 +150,7 @@ impl PresetCheck<'_> {
             input,
             output,
             cached_input,
+            cache_write,
         } = &self.model.price;
         let nano = |leaf: &KeyLeaf<DollarAmount>| leaf.as_ref().map(|it| it.value.nano());
         match (nano(input), nano(output)) {
@@ -117,9 +158,10 @@ impl PresetCheck<'_> {
                 input,
                 output,
                 cached_input: nano(cached_input),
+                cache_write: nano(cache_write),
             }),
             (had_input, _) => {
-                let parts = [input, output, cached_input];
+                let parts = [input, output, cached_input, cache_write];
                 let first = parts.into_iter().flatten().next()?;
                 let lacks = if had_input.is_some() {
                     "output"
@@ -241,6 +283,18 @@ impl PresetCheck<'_> {
             let help = "the daemon does not have it; a client that has it lends it";
             faults.push(Fault::warning(&name.place, message).help(help));
         }
+    }
+}
+
+fn effort(said: Effort) -> ThinkingEffort {
+    match said {
+        Effort::None => ThinkingEffort::None,
+        Effort::Minimal => ThinkingEffort::Minimal,
+        Effort::Low => ThinkingEffort::Low,
+        Effort::Medium => ThinkingEffort::Medium,
+        Effort::High => ThinkingEffort::High,
+        Effort::XHigh => ThinkingEffort::XHigh,
+        Effort::Max => ThinkingEffort::Max,
     }
 }
 

@@ -101,8 +101,12 @@ fn forbid(layers: &BaseLayers, project: &ConfigLayer, faults: &mut Vec<Fault>) {
             input,
             output,
             cached_input,
+            cache_write,
         } = &model.price;
-        for said in [input, output, cached_input].into_iter().flatten() {
+        for said in [input, output, cached_input, cache_write]
+            .into_iter()
+            .flatten()
+        {
             let message = format!("a project may not say what `{name}` costs");
             let help = "give this preset another name";
             faults.push(Fault::error(&said.place, message).help(help));

@@ -333,6 +333,35 @@ words! {
         Open: "open",
         Off: "off",
     }
+    /// How a server of models is spoken to.
+    Api {
+        Chat: "chat",
+        Responses: "responses",
+        Messages: "messages",
+    }
+    /// The header that a key goes in.
+    Auth {
+        Bearer: "bearer",
+        XApiKey: "x-api-key",
+        ApiKey: "api-key",
+        None: "none",
+    }
+    /// How much a model is to think.
+    Effort {
+        None: "none",
+        Minimal: "minimal",
+        Low: "low",
+        Medium: "medium",
+        High: "high",
+        XHigh: "xhigh",
+        Max: "max",
+    }
+    /// How long a server is to keep what it has read.
+    Cache {
+        FiveMinutes: "5m",
+        OneHour: "1h",
+        Off: "off",
+    }
     /// When something is used.
     When {
         Auto: "auto",

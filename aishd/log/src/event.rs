@@ -31,6 +31,7 @@ use crate::resource::ResourceChanged;
 use crate::rolling_summary::RollingSummary;
 use crate::routed::RoutingDecision;
 use crate::run_changes::{ChangesPart, ChangesSettled};
+use crate::sealed_answer::SealedAnswer;
 use crate::shell::{OutputUse, ProposedLine};
 use crate::spending::{PaidRequest, Payee};
 use crate::structured::StructuredResult;
@@ -151,6 +152,9 @@ pub enum Event {
         /// Fields of the message that we do not know and the same model wants back.
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         extra: serde_json::Map<String, serde_json::Value>,
+        /// What the server that wrote it wants back byte for byte.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sealed: Option<Box<SealedAnswer>>,
         complete: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         served_by: Option<String>,

@@ -35,6 +35,7 @@ pub mod routed;
 pub mod run_changes;
 #[cfg(test)]
 mod samples;
+pub mod sealed_answer;
 pub mod shell;
 pub mod shortened_result;
 pub mod shown_name;

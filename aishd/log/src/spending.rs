@@ -60,20 +60,26 @@ pub struct TokenPrice {
     /// `None`: as other input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<NanoUsd>,
+    /// Of what the server keeps from now on; `None`: as other input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<NanoUsd>,
 }
 
 impl TokenPrice {
     pub fn is_nothing(&self) -> bool {
         let cached = self.cached_input.unwrap_or_default();
-        [self.input, self.output, cached] == [NanoUsd(0); 3]
+        let written = self.cache_write.unwrap_or_default();
+        [self.input, self.output, cached, written] == [NanoUsd(0); 4]
     }
 
     /// What so many tokens cost, to the nearest nano: one division for a whole request.
     pub fn of(&self, usage: &Usage) -> NanoUsd {
         let input = usage.input.unwrap_or(0);
         let cached = usage.cached_input.unwrap_or(0).min(input);
+        let written = usage.cache_written.unwrap_or(0).min(input - cached);
         let times = |tokens: u64, price: NanoUsd| u128::from(tokens) * u128::from(price.0);
-        let sum = times(input - cached, self.input)
+        let sum = times(input - cached - written, self.input)
+            .saturating_add(times(written, self.cache_write.unwrap_or(self.input)))
             .saturating_add(times(cached, self.cached_input.unwrap_or(self.input)))
             .saturating_add(times(usage.output.unwrap_or(0), self.output));
         NanoUsd(u64::try_from((sum.saturating_add(MILLION / 2)) / MILLION).unwrap_or(u64::MAX))
@@ -135,6 +141,7 @@ impl Payee {
             input: input.or(Some(believed.input)),
             output: output.or(Some(believed.output)),
             cached_input: sane(counted.cached_input),
+            cache_written: sane(counted.cache_written),
             reasoning: sane(counted.reasoning),
             estimated: input.is_none() || output.is_none(),
             cost: None,
@@ -207,6 +214,7 @@ mod tests {
             input: usd(input),
             output: usd(output),
             cached_input: cached_input.map(usd),
+            cache_write: None,
         }
     }
 
@@ -250,6 +258,17 @@ mod tests {
             tokens(1000, Some(900), 0),
             3_000_000,
         );
+        // What is kept from now on costs more, and is no part of what was kept.
+        let writes = Usage {
+            cache_written: Some(80),
+            ..tokens(1000, Some(900), 0)
+        };
+        let dear = TokenPrice {
+            cache_write: Some(usd(3.75)),
+            ..paid
+        };
+        check(dear, writes, 20 * 3_000 + 80 * 3_750 + 270_000);
+        check(paid, writes, 300_000 + 270_000);
         // More of it cached than there is: no more than there is.
         check(paid, tokens(10, Some(u64::MAX), 0), 3_000);
         // 37.5 nanos a token: halves are rounded once.
@@ -342,6 +361,7 @@ mod tests {
         ), price in prop::option::of((0..100_000_000_000_u64, 0..100_000_000_000_u64))) {
             let price = price.map(|(input, output)| TokenPrice {
                 input: NanoUsd(input), output: NanoUsd(output), cached_input: Some(NanoUsd(input / 10)),
+                cache_write: None,
             });
             let payee = |priced| Payee::new("p", "m", price.filter(|_| priced), SpendingPurpose::Answer);
             let of = |(input, output, cached, priced): &(u64, u64, Option<u64>, bool)| {

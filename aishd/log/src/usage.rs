@@ -14,6 +14,9 @@ pub struct Usage {
     pub output: Option<u64>,
     #[serde(default)]
     pub cached_input: Option<u64>,
+    /// Of the input: what the server keeps from now on, which some take more for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_written: Option<u64>,
     #[serde(default)]
     pub reasoning: Option<u64>,
     /// Some of it was not counted by a server, and is believed from bytes.
@@ -45,6 +48,7 @@ impl Usage {
             input: sum(self.input, other.input),
             output: sum(self.output, other.output),
             cached_input: sum(self.cached_input, other.cached_input),
+            cache_written: sum(self.cache_written, other.cache_written),
             reasoning: sum(self.reasoning, other.reasoning),
             estimated: self.estimated || other.estimated,
             cost: match (self.cost, other.cost) {

@@ -112,6 +112,12 @@ impl Assembler {
         Ok(())
     }
 
+    /// How many calls were opened.
+    #[expect(clippy::len_without_is_empty, reason = "`any` says it")]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Whether any call was opened.
     pub fn any(&self) -> bool {
         !self.slots.is_empty()

@@ -1,6 +1,8 @@
 //! What to do about a request that failed, by what its server said: the key of the configuration or the command that
 //! cures it. Where nothing is known the same may be sent again, and then there is no hint.
 
+use aishd_log::sealed_answer::ApiDialect;
+
 use crate::optional_fields::OptionalField;
 use crate::preset::{Backend, KeySource, Preset};
 use crate::reply::{HttpDetail, RequestFailure};
@@ -76,16 +78,11 @@ fn of_answer(
         "requires",
         "not allowed",
     ]);
-    if has(&["/responses", "/messages"]) || wrong_dialect(preset) {
-        let tools = if has(&["tool"]) {
-            format!("; {} = false asks it without tools", key("tools"))
-        } else {
-            String::new()
-        };
+    if let Some(api) = other_dialect(status, &text, preset) {
         return Some(format!(
-            "aish speaks chat completions only: {} is the address up to /v1, and {} a model that answers there{tools}",
-            key("endpoint"),
-            key("model")
+            "{} = \"{}\" speaks to it as it wants",
+            key("api"),
+            api.as_str()
         ));
     }
     if has(&["tool", "function call"]) && (refuses || has(&["--jinja"])) {
@@ -133,6 +130,13 @@ fn of_detail(detail: HttpDetail, text: &str, preset: &Preset) -> Option<String> 
         HttpDetail::Refuses(OptionalField::Limit) => format!("take {} out", key("max_tokens")),
         HttpDetail::Refuses(OptionalField::StopSequences) => {
             "the server that asks has to do without stop sequences".to_owned()
+        }
+        HttpDetail::Refuses(OptionalField::Effort) => format!("take {} out", key("effort")),
+        HttpDetail::Refuses(OptionalField::CacheMarks | OptionalField::CacheKey) => {
+            format!("{} = \"off\" leaves it out", key("cache"))
+        }
+        HttpDetail::Refuses(OptionalField::SealedThinking) | HttpDetail::RefusesSeals => {
+            "a new conversation has none of it: ask there, or another model with -m NAME".to_owned()
         }
         HttpDetail::TakesNoTools => format!("{} = false asks it without tools", key("tools")),
         HttpDetail::TooManyTools => format!(
@@ -193,15 +197,17 @@ fn place(preset: &Preset) -> String {
     )
 }
 
-/// The endpoint is that of another dialect than the one spoken here.
-fn wrong_dialect(preset: &Preset) -> bool {
-    match &preset.backend {
-        Backend::Http(endpoint) => {
-            let base = endpoint.base();
-            base.ends_with("/responses") || base.ends_with("/messages")
-        }
-        Backend::Demo => false,
-    }
+/// The dialect that the server wants instead, where it says so.
+fn other_dialect(status: Option<u16>, text: &str, preset: &Preset) -> Option<ApiDialect> {
+    let about_path = status.is_none_or(|it| (400..500).contains(&it));
+    let named = |it: &ApiDialect| match it {
+        ApiDialect::Chat => text.contains("/chat/completions"),
+        ApiDialect::Responses => text.contains("/responses"),
+        ApiDialect::Messages => text.contains("/messages"),
+    };
+    // It often names the one that was asked as well.
+    let mut others = ApiDialect::ALL.into_iter().filter(|it| *it != preset.api());
+    others.find(named).filter(|_| about_path)
 }
 
 fn of_key(preset: &Preset) -> String {
@@ -244,7 +250,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::preset::{ModelEndpoint, Timeouts};
+    use crate::preset::{KeyHeader, ModelEndpoint, Timeouts};
 
     fn preset(url: &str) -> Preset {
         Preset {
@@ -253,6 +259,8 @@ mod tests {
             max_tokens: Some(1_000_000),
             backend: Backend::Http(ModelEndpoint {
                 url: url.to_owned(),
+                api: ApiDialect::Chat,
+                auth: KeyHeader::Bearer,
                 key: KeySource::Env("TEST_KEY".to_owned()),
                 headers: BTreeMap::new(),
                 timeouts: Timeouts::LOOPBACK,
@@ -309,17 +317,16 @@ mod tests {
                     Is::None,
                 ),
                 here,
-                "chat completions only",
+                "models.test.api = \"responses\"",
             ),
             (
-                http(404, "Not Found", Is::None),
-                "https://h/v1/responses",
-                "chat completions only",
-            ),
-            (
-                http(404, "Not Found", Is::None),
-                "https://h/v1/messages",
-                "models.test.endpoint",
+                http(
+                    404,
+                    "Invalid URL (POST /v1/chat/completions); use /v1/messages",
+                    Is::None,
+                ),
+                here,
+                "models.test.api = \"messages\"",
             ),
             (
                 http(404, "Not Found", Is::None),

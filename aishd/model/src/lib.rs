@@ -1,10 +1,12 @@
 //! Presets of models, what a request to one may fail of, and which one is asked. Pure.
 
 pub mod call_assembly;
+pub mod catalog;
 pub mod context_budget;
 pub mod costly_request;
 pub mod failure_hint;
 pub mod fallback;
+pub mod model_families;
 pub mod model_settings;
 pub mod norris_settings;
 pub mod optional_fields;

@@ -69,8 +69,10 @@ pub struct WidenedLimits {
 mod tests {
     use std::collections::BTreeMap;
 
+    use aishd_log::sealed_answer::ApiDialect;
+
     use super::*;
-    use crate::preset::{Backend, KeySource, ModelEndpoint, Timeouts};
+    use crate::preset::{Backend, KeyHeader, KeySource, ModelEndpoint, Timeouts};
 
     fn models(
         presets: &[(&str, KeySource)],
@@ -82,6 +84,8 @@ mod tests {
                 name: (*name).to_owned(),
                 backend: Backend::Http(ModelEndpoint {
                     url: "http://127.0.0.1:1/v1".to_owned(),
+                    api: ApiDialect::Chat,
+                    auth: KeyHeader::Bearer,
                     key: key.clone(),
                     headers: BTreeMap::new(),
                     timeouts: Timeouts::LOOPBACK,

@@ -4,15 +4,16 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use aishd_log::sealed_answer::ApiDialect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::preset::{Backend, Preset};
+use crate::preset::Preset;
 use crate::reply::{HttpDetail, RequestFailure};
 use crate::tool_limit;
 
 /// Where the limit counts what the model thinks as well, an answer of a few words needs so much more.
-const FOR_THOUGHT_TOKENS: u64 = 4_000;
+pub const FOR_THOUGHT_TOKENS: u64 = 4_000;
 
 /// A server that takes fewer tools each time it is asked is not asked for ever.
 const MOST_CUTS: u32 = 3;
@@ -46,6 +47,18 @@ pub enum OptionalField {
     StreamOptions,
     #[serde(rename = "stop")]
     StopSequences,
+    /// How much to think.
+    #[serde(rename = "effort")]
+    Effort,
+    /// The wish for what it thinks in a sealed form.
+    #[serde(rename = "sealed_thinking")]
+    SealedThinking,
+    /// Whose requests begin alike.
+    #[serde(rename = "cache_key")]
+    CacheKey,
+    /// Up to where a server is to keep what it has read.
+    #[serde(rename = "cache_marks")]
+    CacheMarks,
 }
 
 /// What a server calls the limit of an answer.
@@ -135,10 +148,7 @@ pub fn limit_name(preset: &Preset) -> LimitName {
     if let Some(name) = preset.learned.limit {
         return name;
     }
-    let host = match &preset.backend {
-        Backend::Http(endpoint) => endpoint.host(),
-        Backend::Demo => String::new(),
-    };
+    let host = preset.host();
     if host == "api.openai.com" || host.ends_with(".openai.azure.com") {
         LimitName::MaxCompletionTokens
     } else {
@@ -146,16 +156,17 @@ pub fn limit_name(preset: &Preset) -> LimitName {
     }
 }
 
-/// The optional fields of a request, in the order in which they are sent.
+/// The optional fields of a chat completion, in the order in which they are sent.
 pub fn fields(preset: &Preset, options: RequestOptions<'_>) -> Vec<(&'static str, Value)> {
     let sends = |field| !preset.learned.without.contains(&field);
+    let takes = |field| sends(field) && preset.takes_temperature();
     let mut fields = vec![];
     if preset.include_usage && sends(OptionalField::StreamOptions) {
         fields.push(("stream_options", json!({"include_usage": true})));
     }
     if let Some(temperature) = options
         .temperature
-        .filter(|_| sends(OptionalField::Temperature))
+        .filter(|_| takes(OptionalField::Temperature))
     {
         fields.push(("temperature", json!(temperature)));
     }
@@ -171,6 +182,9 @@ pub fn fields(preset: &Preset, options: RequestOptions<'_>) -> Vec<(&'static str
         };
         fields.push((name.name(), json!(tokens)));
     }
+    if let Some(effort) = preset.effort.filter(|_| sends(OptionalField::Effort)) {
+        fields.push(("reasoning_effort", json!(effort.as_str())));
+    }
     if !options.stop.is_empty() && sends(OptionalField::StopSequences) {
         fields.push(("stop", json!(options.stop)));
     }
@@ -183,6 +197,13 @@ pub fn refused(message: &str, param: Option<&str>) -> Option<OptionalField> {
     if !REFUSALS.iter().any(|it| text.contains(it)) {
         return None;
     }
+    // Another address is another matter.
+    if text.contains("/v1/responses") {
+        return None;
+    }
+    if text.contains("encrypted content") {
+        return Some(OptionalField::SealedThinking);
+    }
     if let Some(param) = param.filter(|it| !it.is_empty()) {
         let first = param.split(['.', '[']).next().unwrap_or(param);
         return of_name(first);
@@ -193,21 +214,31 @@ pub fn refused(message: &str, param: Option<&str>) -> Option<OptionalField> {
         .collect();
     let named = words
         .iter()
-        .find_map(|it| of_name(it).filter(|it| *it != OptionalField::StopSequences));
+        .find_map(|it| of_name(it).filter(|_| !PLAIN_WORDS.contains(it)));
     let quoted = |it: &str| {
         ['\'', '"', '`']
             .iter()
             .any(|mark| text.contains(&format!("{mark}{it}{mark}")))
     };
-    named.or_else(|| quoted("stop").then_some(OptionalField::StopSequences))
+    let mut plain = PLAIN_WORDS.into_iter().filter(|it| quoted(it));
+    named.or_else(|| plain.find_map(of_name))
 }
+
+/// Names that are words of any sentence: they mean the field only in quotes.
+const PLAIN_WORDS: [&str; 4] = ["stop", "include", "reasoning", "effort"];
 
 fn of_name(name: &str) -> Option<OptionalField> {
     match name {
         "temperature" => Some(OptionalField::Temperature),
-        "max_tokens" | "max_completion_tokens" => Some(OptionalField::Limit),
+        "max_tokens" | "max_completion_tokens" | "max_output_tokens" => Some(OptionalField::Limit),
         "stream_options" | "include_usage" => Some(OptionalField::StreamOptions),
-        "stop" => Some(OptionalField::StopSequences),
+        "stop" | "stop_sequences" => Some(OptionalField::StopSequences),
+        "reasoning_effort" | "reasoning" | "thinking" | "output_config" | "effort" => {
+            Some(OptionalField::Effort)
+        }
+        "include" => Some(OptionalField::SealedThinking),
+        "prompt_cache_key" => Some(OptionalField::CacheKey),
+        "cache_control" => Some(OptionalField::CacheMarks),
         _ => None,
     }
 }
@@ -236,6 +267,10 @@ impl CureOutcome {
                 detail: HttpDetail::TakesNoTools,
                 ..
             } => return self.without_tools(preset, body),
+            RequestFailure::Http {
+                detail: HttpDetail::RefusesSeals,
+                ..
+            } => return self.without_seals(preset, body),
             RequestFailure::Api {
                 message,
                 overflow: false,
@@ -265,24 +300,51 @@ impl CureOutcome {
                 )
             }
             OptionalField::StopSequences => {
-                body.remove("stop")?;
+                let names = ["stop", "stop_sequences"];
+                names.iter().find_map(|it| body.remove(*it))?;
                 format!("{model} takes no `stop`: asked again without it")
             }
+            OptionalField::Effort => {
+                let names = ["reasoning_effort", "reasoning", "thinking", "output_config"];
+                let removed = names
+                    .map(|it| body.remove(it))
+                    .into_iter()
+                    .flatten()
+                    .count();
+                if removed == 0 {
+                    return None;
+                }
+                format!("{model} cannot be told how much to think: asked again without that")
+            }
+            OptionalField::SealedThinking => {
+                body.remove("include")?;
+                format!("{model} does not hand out what it thinks: asked again without that")
+            }
+            OptionalField::CacheKey => {
+                body.remove("prompt_cache_key")?;
+                format!("the server of {model} takes no `prompt_cache_key`: asked again without it")
+            }
+            OptionalField::CacheMarks => {
+                let mut rest = Value::Object(body);
+                if !without_marks(&mut rest) {
+                    return None;
+                }
+                let told = format!(
+                    "the server of {model} takes no `cache_control`: asked again without it"
+                );
+                self.told.push(told);
+                self.learned.without.insert(field);
+                return Some(rest.to_string());
+            }
             OptionalField::Limit => {
-                let names = [LimitName::MaxTokens, LimitName::MaxCompletionTokens];
-                let sent = names.into_iter().find(|it| body.contains_key(it.name()))?;
-                let tokens = body.remove(sent.name())?;
-                // Where neither name is wanted it goes without.
-                if self.learned.limit.is_none() {
-                    let other = sent.other();
-                    body.insert(other.name().to_owned(), tokens);
-                    self.learned.limit = Some(other);
-                    self.told.push(format!(
-                        "{model} takes no `{}`: asked again with `{}`",
-                        sent.name(),
-                        other.name()
-                    ));
-                    return Some(Value::Object(body).to_string());
+                // There it has to be said.
+                if preset.api() == ApiDialect::Messages {
+                    return None;
+                }
+                if body.remove("max_output_tokens").is_none()
+                    && let Some(renamed) = self.renamed_limit(preset, &mut body)
+                {
+                    return renamed.then(|| Value::Object(body).to_string());
                 }
                 self.learned.limit = None;
                 format!("{model} takes no limit of an answer: asked again without it")
@@ -290,6 +352,60 @@ impl CureOutcome {
         };
         self.learned.without.insert(field);
         self.told.push(told);
+        Some(Value::Object(body).to_string())
+    }
+
+    /// The limit under its other name, once. `None`: it was that already, and is taken out; false: there is none in it.
+    fn renamed_limit(&mut self, preset: &Preset, body: &mut Map<String, Value>) -> Option<bool> {
+        let names = [LimitName::MaxTokens, LimitName::MaxCompletionTokens];
+        let Some(sent) = names.into_iter().find(|it| body.contains_key(it.name())) else {
+            return Some(false);
+        };
+        let tokens = body.remove(sent.name())?;
+        if self.learned.limit.is_some() {
+            return None;
+        }
+        let other = sent.other();
+        body.insert(other.name().to_owned(), tokens);
+        self.learned.limit = Some(other);
+        self.told.push(format!(
+            "{} takes no `{}`: asked again with `{}`",
+            preset.model,
+            sent.name(),
+            other.name()
+        ));
+        Some(true)
+    }
+
+    /// The same request without what the server sealed itself: it may have another key by now.
+    fn without_seals(&mut self, preset: &Preset, body: &[u8]) -> Option<String> {
+        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
+        let is_seal = |it: &Value| {
+            let kind = it["type"].as_str();
+            kind.is_some_and(|it| matches!(it, "reasoning" | "thinking" | "redacted_thinking"))
+        };
+        let mut removed = false;
+        let mut sweep = |list: &mut Vec<Value>| {
+            let before = list.len();
+            list.retain(|it| !is_seal(it));
+            removed |= list.len() < before;
+        };
+        if let Some(Value::Array(input)) = body.get_mut("input") {
+            sweep(input);
+        }
+        let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+        for message in messages.into_iter().flatten() {
+            if let Some(Value::Array(content)) = message.get_mut("content") {
+                sweep(content);
+            }
+        }
+        if !removed {
+            return None;
+        }
+        self.told.push(format!(
+            "the server of {} does not take back what it thought before: asked again without that",
+            preset.model
+        ));
         Some(Value::Object(body).to_string())
     }
 
@@ -314,10 +430,7 @@ impl CureOutcome {
         let Some(Value::Array(mut tools)) = body.get("tools").cloned() else {
             return None;
         };
-        let messages = body.get("messages").and_then(Value::as_array);
-        let calls = messages.into_iter().flatten();
-        let calls = calls.filter_map(|it| it["tool_calls"].as_array()).flatten();
-        let called: HashSet<&str> = calls.filter_map(name).collect();
+        let called = called(&body);
         let names: Vec<&str> = tools
             .iter()
             .map(|it| name(it).unwrap_or_default())
@@ -345,7 +458,47 @@ impl CureOutcome {
 
 /// What a tool, or a call of one, is called.
 fn name(it: &Value) -> Option<&str> {
-    it["function"]["name"].as_str()
+    it["function"]["name"].as_str().or(it["name"].as_str())
+}
+
+/// The names of all that was called in a request, in whatever dialect it is.
+fn called(body: &Map<String, Value>) -> HashSet<&str> {
+    let list = |name: &str| {
+        body.get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let is_call = |it: &&Value| {
+        let kind = it["type"].as_str();
+        kind.is_some_and(|it| matches!(it, "function_call" | "tool_use"))
+    };
+    let in_messages = list("messages").flat_map(|it| {
+        let lists = ["tool_calls", "content"].map(|name| it[name].as_array());
+        lists.into_iter().flatten().flatten()
+    });
+    let of_chat = |it: &&Value| it["function"].is_object();
+    let calls = in_messages.filter(|it| of_chat(it) || is_call(it));
+    let calls = calls.chain(list("input").filter(is_call));
+    calls.filter_map(name).collect()
+}
+
+/// Takes the marks of what is to be kept out, and says whether there were any.
+fn without_marks(value: &mut Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            let had = fields.remove("cache_control").is_some();
+            let had_below = fields.iter_mut().filter_map(|(name, it)| {
+                // The schema of a tool is its own.
+                (name != "input_schema" && name != "input").then(|| without_marks(it))
+            });
+            had_below.fold(had, |any, it| any | it)
+        }
+        Value::Array(list) => list
+            .iter_mut()
+            .fold(false, |any, it| any | without_marks(it)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 #[cfg(test)]
@@ -414,6 +567,27 @@ mod tests {
         );
         check("this model does not support tools", None, None);
         check("please stop, streaming is not supported", None, None);
+        check("images that include text are not supported", None, None);
+        check(
+            "Encrypted content is not supported with this model.",
+            None,
+            Some(OptionalField::SealedThinking),
+        );
+        check(
+            "adaptive thinking is not supported on this model",
+            None,
+            Some(OptionalField::Effort),
+        );
+        check(
+            "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+            Some("reasoning.effort"),
+            Some(OptionalField::Effort),
+        );
+        check(
+            "system.0.cache_control: Extra inputs are not permitted",
+            None,
+            Some(OptionalField::CacheMarks),
+        );
     }
 
     fn http(field: OptionalField) -> RequestFailure {
@@ -458,6 +632,10 @@ mod tests {
             OptionalField::Limit,
             OptionalField::StreamOptions,
             OptionalField::StopSequences,
+            OptionalField::Effort,
+            OptionalField::SealedThinking,
+            OptionalField::CacheKey,
+            OptionalField::CacheMarks,
         ] {
             assert_eq!(None, cured.cure(&preset, bare.as_bytes(), &http(field)));
         }

@@ -6,13 +6,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aishd_log::event::PresetSource;
+use aishd_log::sealed_answer::{ApiDialect, SealOrigin};
 use aishd_log::spending::TokenPrice;
 
+use crate::catalog::CatalogFacts;
+use crate::model_families;
 use crate::optional_fields::LearnedFields;
 use crate::thinking::ThinkingStart;
 
 /// The built-in responder can always be asked by name.
 pub(crate) const DEMO: &str = "demo";
+
+pub const OPENAI: &str = "api.openai.com";
+pub const ANTHROPIC: &str = "api.anthropic.com";
+const AZURE: &str = ".openai.azure.com";
+/// Where other places of models have a door for programs that speak to Anthropic; those add the version themselves.
+const ANTHROPIC_PATH: &str = "/anthropic";
 
 /// One way to reach one model.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +33,10 @@ pub struct Preset {
     pub model: String,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u64>,
+    /// How much it is to think; `None`: nobody said.
+    pub effort: Option<ThinkingEffort>,
+    /// How long its server is to keep what it has read, where that can be said.
+    pub cache: CacheLife,
     pub context_tokens: Option<u64>,
     /// Whether results go back as `role: "tool"`.
     pub use_tool_role: bool,
@@ -37,6 +50,8 @@ pub struct Preset {
     pub think: ThinkingStart,
     /// What its server takes; `None`: nobody said.
     pub price: Option<TokenPrice>,
+    /// What the catalog knows of the model.
+    pub facts: CatalogFacts,
     /// What its server was found not to take.
     pub learned: LearnedFields,
 }
@@ -48,14 +63,53 @@ pub enum Backend {
     Demo,
 }
 
-/// An OpenAI-compatible server.
+/// A server of models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelEndpoint {
     /// As configured; [`ModelEndpoint::base`] is what is asked.
     pub url: String,
+    /// How it is spoken to.
+    pub api: ApiDialect,
+    /// How the key goes along.
+    pub auth: KeyHeader,
     pub key: KeySource,
     pub headers: BTreeMap<String, String>,
     pub timeouts: Timeouts,
+}
+
+/// The header that the key goes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHeader {
+    /// `Authorization: Bearer`.
+    Bearer,
+    /// `x-api-key`, as Anthropic has it.
+    XApiKey,
+    /// `api-key`, as Azure has it.
+    ApiKey,
+    /// None: it is not sent.
+    None,
+}
+
+/// How much a model is to think before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThinkingEffort {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    XHigh,
+    Max,
+}
+
+/// How long a server keeps what it has read of a request, where a dialect can say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheLife {
+    #[default]
+    FiveMinutes,
+    OneHour,
+    /// Nothing is said of it.
+    Off,
 }
 
 /// Where the key comes from. It is read when it is needed, and sent only to this endpoint.
@@ -81,6 +135,34 @@ impl fmt::Debug for KeySource {
     }
 }
 
+impl KeyHeader {
+    /// As the server at this address wants it, as far as is known.
+    pub fn usual(url: &str) -> Self {
+        let host = host_of(url);
+        if host == ANTHROPIC {
+            Self::XApiKey
+        } else if host.ends_with(AZURE) {
+            Self::ApiKey
+        } else {
+            Self::Bearer
+        }
+    }
+}
+
+impl ThinkingEffort {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::XHigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+}
+
 /// Limits of one stream. There is no limit on the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -94,23 +176,38 @@ pub struct Timeouts {
 }
 
 impl ModelEndpoint {
-    /// What is asked: `/v1` is added when the endpoint has no path of its own, and the path of the chat itself
-    /// and a closing slash are taken away, since people paste those too.
+    /// What is asked: `/v1` is added when the endpoint has no path of its own, and the path of a dialect and a closing
+    /// slash are taken away, since people paste those too.
     pub fn base(&self) -> String {
         self.parts().0
     }
 
-    /// The name or number of the machine, in lower case.
-    pub fn host(&self) -> String {
+    /// How a server at this address is spoken to, where that is known of the address.
+    pub fn known_api(url: &str) -> Option<ApiDialect> {
+        let (path, _) = without_query(url);
+        let path = path.trim_end_matches('/');
+        let ends = |it: &ApiDialect| path.ends_with(&format!("/{}", it.path()));
+        let host = host_of(url);
+        ApiDialect::ALL.into_iter().find(ends).or(match &*host {
+            OPENAI => Some(ApiDialect::Responses),
+            ANTHROPIC => Some(ApiDialect::Messages),
+            _ if path.ends_with(ANTHROPIC_PATH) => Some(ApiDialect::Messages),
+            _ => None,
+        })
+    }
+
+    /// Whose server it is: scheme, host and port.
+    pub fn origin(&self) -> String {
         let base = self.base();
-        let rest = base.split_once("://").map_or(&*base, |(_, rest)| rest);
+        let (scheme, rest) = base.split_once("://").unwrap_or(("", &base));
         let place = rest.split(['/', '?']).next().unwrap_or_default();
         let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-        let host = match place.strip_prefix('[') {
-            Some(six) => six.split(']').next().unwrap_or_default(),
-            None => place.split(':').next().unwrap_or_default(),
-        };
-        host.to_ascii_lowercase()
+        format!("{scheme}://{place}").to_ascii_lowercase()
+    }
+
+    /// The name or number of the machine, in lower case.
+    pub fn host(&self) -> String {
+        host_of(&self.url)
     }
 
     /// The address of something below [`ModelEndpoint::base`], with the endpoint's own query.
@@ -123,25 +220,42 @@ impl ModelEndpoint {
     }
 
     fn parts(&self) -> (String, Option<&str>) {
-        let url = self.url.trim();
-        let (url, _fragment) = url.split_once('#').unwrap_or((url, ""));
-        let (url, query) = match url.split_once('?') {
-            None => (url, None),
-            Some((url, query)) => (url, Some(query)),
-        };
+        let (url, query) = without_query(&self.url);
         let url = url.trim_end_matches('/');
-        let url = url
-            .strip_suffix("/chat/completions")
-            .unwrap_or(url)
-            .trim_end_matches('/');
+        let mut paths = ApiDialect::ALL.into_iter();
+        // A whole path is asked as it is.
+        if let Some(base) = paths.find_map(|it| url.strip_suffix(&format!("/{}", it.path()))) {
+            return (base.trim_end_matches('/').to_owned(), query);
+        }
         let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let version = if after_scheme.contains('/') {
-            ""
-        } else {
+        let version = if !after_scheme.contains('/') || url.ends_with(ANTHROPIC_PATH) {
             "/v1"
+        } else {
+            ""
         };
         (format!("{url}{version}"), query)
     }
+}
+
+fn without_query(url: &str) -> (&str, Option<&str>) {
+    let url = url.trim();
+    let (url, _fragment) = url.split_once('#').unwrap_or((url, ""));
+    match url.split_once('?') {
+        None => (url, None),
+        Some((url, query)) => (url, Some(query)),
+    }
+}
+
+fn host_of(url: &str) -> String {
+    let (url, _) = without_query(url);
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let place = rest.split('/').next().unwrap_or_default();
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let host = match place.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or_default(),
+        None => place.split(':').next().unwrap_or_default(),
+    };
+    host.to_ascii_lowercase()
 }
 
 impl Timeouts {
@@ -163,6 +277,46 @@ impl Preset {
         match &self.backend {
             Backend::Http(endpoint) => endpoint.key == KeySource::None,
             Backend::Demo => true,
+        }
+    }
+
+    /// How its server is spoken to.
+    pub fn api(&self) -> ApiDialect {
+        match &self.backend {
+            Backend::Http(endpoint) => endpoint.api,
+            Backend::Demo => ApiDialect::Chat,
+        }
+    }
+
+    /// The name of the machine that its server is on; empty for the demo.
+    pub fn host(&self) -> String {
+        match &self.backend {
+            Backend::Http(endpoint) => endpoint.host(),
+            Backend::Demo => String::new(),
+        }
+    }
+
+    /// Whether a request may have a temperature, as far as is known.
+    pub fn takes_temperature(&self) -> bool {
+        self.facts
+            .temperature
+            .unwrap_or_else(|| !model_families::refuses_temperature(&self.model))
+    }
+
+    /// Whether it may think before it answers, as far as is known.
+    pub fn may_think(&self) -> bool {
+        !model_families::never_thinks(&self.model)
+    }
+
+    /// Whose seals it takes back.
+    pub fn seal_origin(&self) -> SealOrigin {
+        SealOrigin {
+            api: self.api(),
+            origin: match &self.backend {
+                Backend::Http(endpoint) => endpoint.origin(),
+                Backend::Demo => String::new(),
+            },
+            model: self.model.clone(),
         }
     }
 
@@ -195,6 +349,8 @@ impl Preset {
             model: "demo".to_owned(),
             temperature: None,
             max_tokens: None,
+            effort: None,
+            cache: CacheLife::default(),
             context_tokens: None,
             use_tool_role: true,
             tools: true,
@@ -202,6 +358,7 @@ impl Preset {
             include_usage: false,
             think: ThinkingStart::Off,
             price: None,
+            facts: CatalogFacts::default(),
             learned: LearnedFields::default(),
         }
     }
@@ -214,15 +371,21 @@ mod tests {
     use super::*;
     use crate::model_settings::ModelSettings;
 
-    #[track_caller]
-    fn check(url: &str, chat: &str) {
-        let endpoint = ModelEndpoint {
+    fn endpoint(url: &str) -> ModelEndpoint {
+        ModelEndpoint {
             url: url.to_owned(),
+            api: ModelEndpoint::known_api(url).unwrap_or_default(),
+            auth: KeyHeader::Bearer,
             key: KeySource::None,
             headers: BTreeMap::new(),
             timeouts: Timeouts::LOOPBACK,
-        };
-        assert_eq!(chat, endpoint.address("chat/completions"));
+        }
+    }
+
+    #[track_caller]
+    fn check(url: &str, asked: &str) {
+        let endpoint = endpoint(url);
+        assert_eq!(asked, endpoint.address(endpoint.api.path()));
     }
 
     #[test]
@@ -272,5 +435,44 @@ mod tests {
             "https://h/openai/chat/completions?api-version=1",
         );
         check("http://[::1]:8080", "http://[::1]:8080/v1/chat/completions");
+    }
+
+    #[test]
+    fn an_address_says_how_a_server_is_spoken_to() {
+        check(
+            "https://api.openai.com",
+            "https://api.openai.com/v1/responses",
+        );
+        check(
+            "https://API.openai.com/v1/",
+            "https://API.openai.com/v1/responses",
+        );
+        check(
+            "https://api.anthropic.com",
+            "https://api.anthropic.com/v1/messages",
+        );
+        check("https://h/anthropic", "https://h/anthropic/v1/messages");
+        // A whole path is asked as it is.
+        check("http://h:1/chat/completions", "http://h:1/chat/completions");
+        check("http://h/messages?beta=true", "http://h/messages?beta=true");
+        check("http://h/x/responses/", "http://h/x/responses");
+        check(
+            "https://api.openai.com/v1/chat/completions",
+            "https://api.openai.com/v1/chat/completions",
+        );
+        check(
+            "https://api.openai.com.evil.example",
+            "https://api.openai.com.evil.example/v1/chat/completions",
+        );
+    }
+
+    #[test]
+    fn a_seal_goes_back_to_the_server_that_it_came_from() {
+        let origin = |url: &str| endpoint(url).origin();
+        assert_eq!("https://h:8443", origin("https://H:8443/v1"));
+        assert_eq!(origin("http://h/v1"), origin("http://h/v1/messages?x=1"));
+        assert_ne!(origin("http://h"), origin("https://h"));
+        assert_ne!(origin("http://h:1"), origin("http://h:2"));
+        assert_eq!("http://h", origin("http://user:secret@h/"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use aishd_log::sealed_answer::SealedAnswer;
 use aishd_log::tool_call::ToolCall;
 use aishd_log::turn_error::FailureClass;
 use aishd_log::usage::Usage;
@@ -39,6 +40,8 @@ pub struct Reply {
     pub calls: Vec<ToolCall>,
     /// Fields of the message that we do not know and the same model wants back.
     pub extra: Map<String, Value>,
+    /// What its server wants back byte for byte.
+    pub sealed: Option<Box<SealedAnswer>>,
     pub usage: Option<Usage>,
     pub finish: Option<FinishReason>,
     /// The model that the server named, when it was not the one asked for.
@@ -67,6 +70,8 @@ pub enum FinishReason {
     Length,
     ToolCalls,
     ContentFilter,
+    /// The server stopped in the middle of its own work, and goes on when it is sent this back.
+    Paused,
     /// A word that we do not know; counted as a proper end.
     Other,
 }
@@ -123,6 +128,8 @@ pub enum HttpDetail {
     TooManyTools,
     /// Its model calls no tools at all, or it does not let it.
     TakesNoTools,
+    /// It does not take back what it sealed itself.
+    RefusesSeals,
 }
 
 /// What was waited for when the time was over.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
-use crate::preset::{Backend, Preset};
+use crate::preset::Preset;
 
 /// What `OpenAI` takes.
 const OPENAI: usize = 128;
@@ -42,10 +42,7 @@ const NO_TOOLS: [&str; 12] = [
 
 /// So many tools may be in a request of this preset: as somebody set, as was learned of its server, as is known of it.
 pub fn limit(preset: &Preset) -> Option<usize> {
-    let host = match &preset.backend {
-        Backend::Http(endpoint) => endpoint.host(),
-        Backend::Demo => String::new(),
-    };
+    let host = preset.host();
     let is_openai = host == "api.openai.com" || host.ends_with(".openai.azure.com");
     let known = is_openai.then_some(OPENAI);
     if preset.learned.takes_no_tools {

@@ -209,6 +209,7 @@ impl LogOwner {
                 served_by,
                 usage,
                 extra: _,
+                sealed: _,
                 payee: _,
             } => out!(wire::AssistantMessage {
                 item,

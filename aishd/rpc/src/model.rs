@@ -2,8 +2,9 @@
 
 use aish_proto::method::Empty;
 use aish_proto::model::{
-    KeyStatus, List, ModelListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
+    KeyStatus, List, ModelApi, ModelListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
 };
+use aishd_log::sealed_answer::ApiDialect;
 use aishd_model::preset::{Backend, Preset};
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
@@ -29,6 +30,7 @@ async fn list(call: MethodCall<List>) -> Result<ModelListResult, MethodError> {
             Backend::Demo => None,
         },
         model: preset.model.clone(),
+        api: shown(preset.api()),
         default: default == Some(preset.name.as_str()),
         key: match broker.has_key(preset).await {
             None => KeyStatus::None,
@@ -43,6 +45,14 @@ async fn list(call: MethodCall<List>) -> Result<ModelListResult, MethodError> {
     Ok(ModelListResult { models: list })
 }
 
+fn shown(api: ApiDialect) -> ModelApi {
+    match api {
+        ApiDialect::Chat => ModelApi::Chat,
+        ApiDialect::Responses => ModelApi::Responses,
+        ApiDialect::Messages => ModelApi::Messages,
+    }
+}
+
 async fn probe(call: MethodCall<Probe>) -> Result<ProbeResult, MethodError> {
     let Empty {} = call.params;
     let servers = call.server.directory.probe_models().await;
@@ -52,6 +62,7 @@ async fn probe(call: MethodCall<Probe>) -> Result<ProbeResult, MethodError> {
         ok: it.models.is_ok(),
         error: it.models.as_ref().err().cloned(),
         models: it.models.unwrap_or_default(),
+        apis: it.apis.into_iter().map(shown).collect(),
         ms: it.ms,
     };
     Ok(ProbeResult {

@@ -176,6 +176,7 @@ pub fn result(reply: &Reply, model: &str) -> Value {
             FinishReason::Stop
             | FinishReason::ToolCalls
             | FinishReason::ContentFilter
+            | FinishReason::Paused
             | FinishReason::Other,
         )
         | None => "endTurn",

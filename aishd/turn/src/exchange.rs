@@ -231,7 +231,11 @@ pub(super) fn weight(message: &TranscriptMessage) -> u64 {
     let bytes = match message {
         TranscriptMessage::User { text } => json_bytes(text),
         TranscriptMessage::Assistant {
-            text, calls, extra, ..
+            text,
+            calls,
+            extra,
+            sealed,
+            ..
         } => {
             let calls = calls.iter().map(|it| {
                 let told = json_bytes(&it.arguments) + json_bytes(&it.id) + json_bytes(&it.name);
@@ -240,7 +244,8 @@ pub(super) fn weight(message: &TranscriptMessage) -> u64 {
             let extra = extra
                 .iter()
                 .map(|(name, it)| json_bytes(name) + it.to_string().len() as u64);
-            json_bytes(text) + calls.sum::<u64>() + extra.sum::<u64>()
+            let seals = sealed.as_ref().map_or(0, |it| it.bytes());
+            json_bytes(text) + calls.sum::<u64>() + extra.sum::<u64>() + seals
         }
         TranscriptMessage::Tool { call, content, .. } => json_bytes(content) + json_bytes(call),
     };

@@ -12,6 +12,7 @@ mod list_samples;
 #[path = "../../log/src/samples.rs"]
 mod log_samples;
 pub mod memory_proposal;
+pub mod opinion_request;
 pub mod project;
 pub mod request;
 #[cfg(test)]

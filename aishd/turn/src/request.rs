@@ -1,23 +1,18 @@
 //! The body of one model request, made from a preset and a transcript. The same function serves the real call and every preview of it.
 
+use aishd_dialect::prompt::{Prompt, PromptItem, PromptPurpose, PromptTool, SharedText};
 use aishd_log::pinned_resource::PinnedContent;
-use aishd_log::tool::Tool;
 use aishd_model::context_budget::LoopMode;
-use aishd_model::optional_fields::{self, OutputLimit, RequestOptions};
+use aishd_model::optional_fields::{OutputLimit, RequestOptions};
 use aishd_model::preset::Preset;
 use aishd_rules::catalog::ToolOffer;
 use aishd_rules::command_instructions::CommandInstructions;
-use serde::ser::{SerializeMap as _, SerializeSeq as _};
-use serde::{Serialize, Serializer};
 
-use self::message::{OutgoingMessage, SharedText, add};
 use crate::exchange::json_bytes;
 use crate::transcript::{Transcript, TranscriptMessage};
 
 pub mod completion;
-mod escape;
 pub mod fit;
-mod message;
 
 /// What the system message always begins with.
 const BASE_PROMPT: &str = "You are aish, an assistant in a terminal. Answer exactly and briefly, in Markdown. \
@@ -45,13 +40,26 @@ pub fn body(
 ) -> String {
     let offer = Some(offer).filter(|it| preset.tools && !it.is_empty());
     let system = system(transcript, offer, mode);
-    let mut messages = if preset.use_tool_role {
-        with_tool_role(&system, transcript, preset)
+    let mut items = if preset.use_tool_role {
+        with_tool_role(transcript, preset)
     } else {
-        without_tool_role(&system, transcript)
+        without_tool_role(transcript)
     };
-    pin(&mut messages, pinned);
-    written(preset, &messages, offer)
+    pin(&mut items, pinned);
+    let prompt = Prompt {
+        system: &system,
+        items,
+        tools: offer.map(tools).unwrap_or_default(),
+        options: RequestOptions {
+            temperature: preset.temperature,
+            limit: preset.max_tokens.map(OutputLimit::Set),
+            stop: &[],
+        },
+        purpose: PromptPurpose::Conversation {
+            key: transcript.cache_key(),
+        },
+    };
+    aishd_dialect::encode(preset, &prompt)
 }
 
 /// The one system message. Its bytes change only with the tools, with whether commands can run, with what people keep for all
@@ -116,7 +124,7 @@ pub fn parts(
         LoopMode::Norris => 0,
     };
     let project = transcript.project().map_or(0, str::len);
-    let tools = serde_json::to_string(&RequestTools(offer)).map_or(0, |it| it.len());
+    let tools = aishd_dialect::tools_bytes(preset.api(), &tools(offer));
     RequestBytes {
         system: system(transcript, offered, mode).len() - summary - project,
         project,
@@ -128,16 +136,14 @@ pub fn parts(
 
 /// Resources stand before the newest question: what comes before it stays byte for byte what it was, and a local server
 /// need not read that again.
-fn pin(messages: &mut [OutgoingMessage<'_>], pinned: &[PinnedContent]) {
+fn pin(items: &mut [PromptItem<'_>], pinned: &[PinnedContent]) {
     if pinned.is_empty() {
         return;
     }
     let mut text = in_front(pinned);
-    let newest = messages.iter_mut().rev().find_map(|it| match it {
-        OutgoingMessage::User(text) => Some(text),
-        OutgoingMessage::System(_)
-        | OutgoingMessage::Assistant { .. }
-        | OutgoingMessage::Tool { .. } => None,
+    let newest = items.iter_mut().rev().find_map(|it| match it {
+        PromptItem::User(text) => Some(text),
+        PromptItem::Assistant { .. } | PromptItem::Tool { .. } => None,
     });
     if let Some(question) = newest {
         text.push_str(question);
@@ -149,94 +155,21 @@ fn in_front(pinned: &[PinnedContent]) -> String {
     pinned.iter().map(|it| it.block() + "\n\n").collect()
 }
 
-fn written(preset: &Preset, messages: &[OutgoingMessage<'_>], offer: Option<&ToolOffer>) -> String {
-    let mut to = String::with_capacity(room(messages, offer));
-    add(&mut to, &RequestHead(preset));
-    // The head goes on.
-    to.pop();
-    to.push_str(",\"messages\":[");
-    for (at, message) in messages.iter().enumerate() {
-        if at > 0 {
-            to.push(',');
-        }
-        message.add_to(&mut to);
-    }
-    to.push(']');
-    // Some servers refuse an empty list.
-    if let Some(offer) = offer {
-        to.push_str(",\"tools\":");
-        add(&mut to, &RequestTools(offer));
-    }
-    to.push('}');
-    to
-}
-
-/// About what it takes, so that a long one is not moved while it grows.
-fn room(messages: &[OutgoingMessage<'_>], offer: Option<&ToolOffer>) -> usize {
-    const AROUND: usize = 1024;
-    const OF_A_TOOL: usize = 1024;
-    let texts: usize = messages.iter().map(OutgoingMessage::room).sum();
-    let tools = offer.map_or(0, |it| it.iter().len() * OF_A_TOOL);
-    AROUND + texts + tools
-}
-
-/// What stands in front of the messages.
-struct RequestHead<'a>(&'a Preset);
-
-impl Serialize for RequestHead<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self(preset) = self;
-        let mut map = to.serialize_map(None)?;
-        map.serialize_entry("model", &preset.model)?;
-        map.serialize_entry("stream", &true)?;
-        let options = RequestOptions {
-            temperature: preset.temperature,
-            limit: preset.max_tokens.map(OutputLimit::Set),
-            stop: &[],
-        };
-        for (name, value) in optional_fields::fields(preset, options) {
-            map.serialize_entry(name, &value)?;
-        }
-        map.end()
-    }
-}
-
-struct RequestTools<'a>(&'a ToolOffer);
-
-impl Serialize for RequestTools<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut seq = to.serialize_seq(Some(self.0.iter().len()))?;
-        for (name, tool) in self.0.iter() {
-            seq.serialize_element(&OneTool(name, tool))?;
-        }
-        seq.end()
-    }
-}
-
-struct OneTool<'a>(&'a str, &'a Tool);
-
-impl Serialize for OneTool<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self(name, tool) = self;
+fn tools(offer: &ToolOffer) -> Vec<PromptTool<'_>> {
+    let tools = offer.iter().map(|(name, tool)| {
         let cut = tool.description.floor_char_boundary(DESCRIPTION_BYTES);
-        let mut map = to.serialize_map(Some(2))?;
-        map.serialize_entry("type", "function")?;
-        let function = serde_json::json!({
-            "name": name,
-            "description": &tool.description[..cut],
-            "parameters": tool.schema,
-        });
-        map.serialize_entry("function", &function)?;
-        map.end()
-    }
+        PromptTool {
+            name,
+            description: &tool.description[..cut],
+            schema: &tool.schema,
+        }
+    });
+    tools.collect()
 }
 
-fn with_tool_role<'a>(
-    system: &'a str,
-    transcript: &'a Transcript,
-    preset: &Preset,
-) -> Vec<OutgoingMessage<'a>> {
-    let mut out = opening_messages(system, transcript);
+fn with_tool_role<'a>(transcript: &'a Transcript, preset: &Preset) -> Vec<PromptItem<'a>> {
+    let origin = preset.seal_origin();
+    let mut out = with_room(transcript);
     let mut owed: Vec<&str> = vec![];
     for message in transcript.messages() {
         if !matches!(message, TranscriptMessage::Tool { .. }) {
@@ -248,22 +181,25 @@ fn with_tool_role<'a>(
                 text,
                 calls,
                 extra,
+                sealed,
                 model_id,
             } => {
                 if text.is_empty() && calls.is_empty() {
                     continue;
                 }
                 owed.extend(calls.iter().map(|it| it.id.as_str()));
-                out.push(OutgoingMessage::Assistant {
+                out.push(PromptItem::Assistant {
                     text: (&**text).into(),
                     calls,
                     extra: (*model_id == preset.model).then_some(extra),
+                    // Nobody else can open it.
+                    sealed: sealed.as_deref().filter(|it| it.from == origin),
                 });
             }
             TranscriptMessage::Tool { call, content, .. } => {
                 if let Some(at) = owed.iter().position(|it| it == call) {
                     owed.remove(at);
-                    out.push(OutgoingMessage::Tool { call, content });
+                    out.push(PromptItem::Tool { call, content });
                 }
             }
         }
@@ -273,23 +209,21 @@ fn with_tool_role<'a>(
 }
 
 /// The list, with room for a conversation without tools.
-fn opening_messages<'a>(system: &'a str, transcript: &Transcript) -> Vec<OutgoingMessage<'a>> {
-    let mut out = Vec::with_capacity(2 * transcript.exchanges().len() + 1);
-    out.push(OutgoingMessage::System(system));
-    out
+fn with_room<'a>(transcript: &Transcript) -> Vec<PromptItem<'a>> {
+    Vec::with_capacity(2 * transcript.exchanges().len())
 }
 
-fn settle<'a>(out: &mut Vec<OutgoingMessage<'a>>, owed: &mut Vec<&'a str>) {
+fn settle<'a>(out: &mut Vec<PromptItem<'a>>, owed: &mut Vec<&'a str>) {
     let content = NO_RESULT;
     out.extend(
         owed.drain(..)
-            .map(|call| OutgoingMessage::Tool { call, content }),
+            .map(|call| PromptItem::Tool { call, content }),
     );
 }
 
 /// Only user and assistant, strictly taking turns; results go in front of the next user text.
-fn without_tool_role<'a>(system: &'a str, transcript: &'a Transcript) -> Vec<OutgoingMessage<'a>> {
-    let mut out = opening_messages(system, transcript);
+fn without_tool_role(transcript: &Transcript) -> Vec<PromptItem<'_>> {
+    let mut out = with_room(transcript);
     for message in transcript.messages() {
         match message {
             TranscriptMessage::User { text } => push_user(&mut out, text.into()),
@@ -297,13 +231,14 @@ fn without_tool_role<'a>(system: &'a str, transcript: &'a Transcript) -> Vec<Out
                 if text.is_empty() {
                     continue;
                 }
-                if let Some(OutgoingMessage::Assistant { text: before, .. }) = out.last_mut() {
+                if let Some(PromptItem::Assistant { text: before, .. }) = out.last_mut() {
                     join(before, text);
                 } else {
-                    out.push(OutgoingMessage::Assistant {
+                    out.push(PromptItem::Assistant {
                         text: (&**text).into(),
                         calls: &[],
                         extra: None,
+                        sealed: None,
                     });
                 }
             }
@@ -316,11 +251,11 @@ fn without_tool_role<'a>(system: &'a str, transcript: &'a Transcript) -> Vec<Out
 }
 
 /// Two user messages never stand side by side.
-fn push_user<'a>(out: &mut Vec<OutgoingMessage<'a>>, text: SharedText<'a>) {
-    if let Some(OutgoingMessage::User(before)) = out.last_mut() {
+fn push_user<'a>(out: &mut Vec<PromptItem<'a>>, text: SharedText<'a>) {
+    if let Some(PromptItem::User(before)) = out.last_mut() {
         join(before, &text);
     } else {
-        out.push(OutgoingMessage::User(text));
+        out.push(PromptItem::User(text));
     }
 }
 

@@ -163,6 +163,7 @@ mod tests {
             calls: vec![],
             commands: vec![],
             extra: serde_json::Map::new(),
+            sealed: None,
             complete: true,
             served_by: None,
             usage: None,

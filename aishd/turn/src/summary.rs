@@ -1,12 +1,12 @@
 //! The rolling summary of what left the context: what a model is asked for it, what is made of its
 //! answer, and how it stands in a request. It is a model's text about other people's texts, so nothing in it is obeyed.
 
+use aishd_dialect::prompt::Prompt;
 use aishd_log::invisible_characters::{cleaned, is_line_end};
 use aishd_log::shortened_result::without_middle;
-use aishd_model::optional_fields::{self, OutputLimit, RequestOptions};
+use aishd_model::optional_fields::{OutputLimit, RequestOptions};
 use aishd_model::preset::Preset;
 use aishd_model::reply::{FinishReason, Reply};
-use serde_json::{Map, Value, json};
 
 use crate::exchange::Exchange;
 use crate::transcript::TranscriptMessage;
@@ -65,25 +65,13 @@ pub(super) fn one_question(
     question: &str,
     max_tokens: u64,
 ) -> String {
-    let mut body = Map::new();
-    let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    add("model", json!(preset.model));
-    add("stream", json!(true));
     let most = preset.max_tokens.unwrap_or(max_tokens).min(max_tokens);
     let options = RequestOptions {
         temperature: preset.temperature,
         limit: Some(OutputLimit::Said(most)),
         stop: &[],
     };
-    for (name, value) in optional_fields::fields(preset, options) {
-        add(name, value);
-    }
-    let messages = json!([
-        {"role": "system", "content": system},
-        {"role": "user", "content": question},
-    ]);
-    add("messages", messages);
-    Value::Object(body).to_string()
+    aishd_dialect::encode(preset, &Prompt::question(system, question, options))
 }
 
 /// Of a model that does not end, the beginning is enough.
@@ -182,7 +170,13 @@ pub fn worth(reply: &Reply) -> Result<SummaryWorth, String> {
             return Err("its filter held the answer back".to_owned());
         }
         Some(FinishReason::Length) => false,
-        Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other) | None => true,
+        Some(
+            FinishReason::Stop
+            | FinishReason::ToolCalls
+            | FinishReason::Paused
+            | FinishReason::Other,
+        )
+        | None => true,
     };
     let text = cleaned(without_thought(&reply.text));
     let text = text.ok_or_else(|| "it said nothing".to_owned())?;

@@ -44,6 +44,8 @@ pub struct Transcript {
     summary: Option<Box<RollingSummary>>,
     /// What people keep for all conversations; no part of the log.
     background: Option<Arc<str>>,
+    /// The same for all requests of the conversation, and of no other; no part of the log.
+    cache_key: Option<Arc<str>>,
     /// What the system message begins with, where somebody has said so.
     opening: Option<Arc<str>>,
     /// What is told of the shell, where commands can run.
@@ -85,7 +87,11 @@ impl Transcript {
             } => self.started(record, model_id, *source),
             Event::FellBack { model_id, .. } => self.falls_back_to = Some(model_id.clone()),
             Event::AssistantMessage {
-                text, calls, extra, ..
+                text,
+                calls,
+                extra,
+                sealed,
+                ..
             } => {
                 let writer = self.falls_back_to.take();
                 let message = TranscriptMessage::Assistant {
@@ -95,6 +101,7 @@ impl Transcript {
                         .map(|it| self.call_as_named(record, it))
                         .collect(),
                     extra: extra.clone(),
+                    sealed: sealed.clone(),
                     model_id: writer.unwrap_or_else(|| self.model_id.clone()),
                 };
                 self.push(record, message, /*keeps_more*/ false);

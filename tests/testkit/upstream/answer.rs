@@ -46,6 +46,8 @@ pub struct Answer {
     /// What follows the steps of a stream that is whole.
     pub(super) finish: Option<String>,
     pub(super) usage: Option<(u64, u64)>,
+    /// Of the input: what the server had kept, and what it keeps from now on.
+    pub(super) cached: (u64, u64),
     pub(super) done: bool,
     /// The model that the chunks name; absent: the one asked for.
     pub(super) model: Option<String>,
@@ -59,6 +61,7 @@ impl Answer {
             steps: vec![],
             finish: Some("stop".to_owned()),
             usage: Some((7, 5)),
+            cached: (0, 0),
             done: true,
             model: None,
         }
@@ -171,6 +174,12 @@ impl Answer {
     /// The tokens it counts; `None`: it says nothing of them.
     pub fn usage(mut self, tokens: Option<(u64, u64)>) -> Self {
         self.usage = tokens;
+        self
+    }
+
+    /// How many of the tokens of the request it had kept, and how many it keeps from now on.
+    pub fn cached(mut self, read: u64, written: u64) -> Self {
+        self.cached = (read, written);
         self
     }
 

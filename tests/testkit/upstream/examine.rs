@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::speech::{self, Api};
+
 /// Whether this is the one-token question by which a daemon looks for a model that answers. It belongs to no
 /// conversation, so most rules mean nothing for it.
 pub(super) fn is_probe(body: &Value) -> bool {
@@ -11,7 +13,7 @@ pub(super) fn is_probe(body: &Value) -> bool {
 }
 
 /// The rules that this body breaks.
-pub(super) fn broken_rules(bytes: &[u8], secrets: &[String]) -> Vec<String> {
+pub(super) fn broken_rules(api: Api, bytes: &[u8], secrets: &[String]) -> Vec<String> {
     let mut broken = vec![];
     let text = String::from_utf8_lossy(bytes);
     if secrets.iter().any(|it| text.contains(it.as_str())) {
@@ -30,6 +32,8 @@ pub(super) fn broken_rules(bytes: &[u8], secrets: &[String]) -> Vec<String> {
     if is_probe(&body) {
         return broken;
     }
+    broken.extend(speech::broken_rules(api, &body));
+    let body = speech::as_chat(api, &body);
     if body["stream"] != true {
         broken.push("`stream` is not true".to_owned());
     }
@@ -166,7 +170,8 @@ mod tests {
 
     #[track_caller]
     fn check_body(body: &Value, expected: &[&str]) {
-        let broken = broken_rules(body.to_string().as_bytes(), &["sk-secret".to_owned()]);
+        let secrets = ["sk-secret".to_owned()];
+        let broken = broken_rules(Api::Chat, body.to_string().as_bytes(), &secrets);
         assert_eq!(expected.len(), broken.len(), "{broken:#?}");
         for (rule, begin) in broken.iter().zip(expected) {
             assert!(rule.starts_with(begin), "{rule:?} should say {begin:?}");
@@ -252,6 +257,6 @@ mod tests {
         let dotted =
             json!([{ "type": "function", "function": { "name": "a.b", "parameters": {} } }]);
         check_body(&with("tools", dotted), &["servers reject the tool name"]);
-        assert_eq!(1, broken_rules(b"{", &[]).len());
+        assert_eq!(1, broken_rules(Api::Chat, b"{", &[]).len());
     }
 }

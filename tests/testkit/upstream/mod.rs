@@ -6,6 +6,7 @@ mod examine;
 pub mod gate;
 mod http;
 mod serve;
+pub mod speech;
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
@@ -15,6 +16,7 @@ use std::{fmt, thread};
 
 use answer::Answer;
 use serde_json::Value;
+use speech::Api;
 
 use crate::wait::{PATIENCE, until_true};
 
@@ -24,6 +26,8 @@ pub struct Request {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// The dialect that it is in.
+    pub api: Api,
 }
 
 impl Request {
@@ -39,10 +43,10 @@ impl Request {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Role and text of each message.
+    /// Role and text of each message, whatever the dialect.
     pub fn messages(&self) -> Vec<(String, String)> {
         let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
-        let body = self.json();
+        let body = speech::as_chat(self.api, &self.json());
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
         messages
             .iter()

@@ -1,9 +1,10 @@
 //! The threads of the upstream: one that accepts, one for each connection, and one for each answer that
 //! watches whether the other side hangs up.
 
+use std::cell::RefCell;
 use std::io::{self, BufReader, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Head, Step, choice};
 use super::gate::{Next, Piece};
 use super::http::{self, Message};
+use super::speech::{Api, Counted, Speech};
 use super::{Desk, Request, examine};
 use crate::wait::left;
 
@@ -58,7 +60,13 @@ fn converse(stream: &TcpStream, desk: &Arc<Desk>) -> io::Result<()> {
                 reply(stream, 200, &json!({ "object": "list", "data": data }))?;
                 false
             }
-            ("POST", "/chat/completions") => chat(stream, desk, message)?,
+            ("POST", path) => match Api::of_path(path) {
+                Some(api) => answered(stream, desk, api, message)?,
+                None => {
+                    reply(stream, 404, &json!({ "error": { "message": "not found" } }))?;
+                    false
+                }
+            },
             (_, _) => {
                 reply(stream, 404, &json!({ "error": { "message": "not found" } }))?;
                 false
@@ -77,12 +85,23 @@ fn reply(mut stream: &TcpStream, code: u16, body: &Value) -> io::Result<()> {
 }
 
 /// Answers one request. True when the connection ends with it.
-fn chat(stream: &TcpStream, desk: &Arc<Desk>, message: Message) -> io::Result<bool> {
+fn answered(stream: &TcpStream, desk: &Arc<Desk>, api: Api, message: Message) -> io::Result<bool> {
     let request = Request {
         headers: message.headers,
         body: message.body,
+        api,
     };
     let body = request.json();
+    if body == json!({}) {
+        // Somebody asks whether this is spoken here.
+        reply(
+            stream,
+            400,
+            &json!({ "error": { "message": "`model` is missing" } }),
+        )?;
+        return Ok(false);
+    }
+    keep(&request);
     let probe = examine::is_probe(&body);
     let answer = {
         let mut state = desk.lock();
@@ -90,8 +109,10 @@ fn chat(stream: &TcpStream, desk: &Arc<Desk>, message: Message) -> io::Result<bo
         let bearer = request
             .header("authorization")
             .and_then(|it| it.strip_prefix("Bearer "));
-        secrets.extend(bearer.map(str::to_owned));
-        let broken = examine::broken_rules(&request.body, &secrets);
+        let other = ["x-api-key", "api-key"].iter();
+        let other = other.filter_map(|it| request.header(it));
+        secrets.extend(bearer.into_iter().chain(other).map(str::to_owned));
+        let broken = examine::broken_rules(api, &request.body, &secrets);
         state.violations.extend(broken);
         if probe {
             state.probes += 1;
@@ -118,7 +139,24 @@ fn chat(stream: &TcpStream, desk: &Arc<Desk>, message: Message) -> io::Result<bo
     let model = answer.model.clone();
     let model = model.unwrap_or_else(|| body["model"].as_str().unwrap_or_default().to_owned());
     let usage_wanted = body["stream_options"]["include_usage"] == true;
-    Writer::new(stream, desk, model).give(answer, usage_wanted)
+    Writer::new(stream, desk, api, model).give(answer, usage_wanted)
+}
+
+/// Where somebody wants to look at the requests, they are kept: see `tests/check-bodies.py`.
+fn keep(request: &Request) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let Some(folder) = std::env::var_os("AISH_TEST_BODIES") else {
+        return;
+    };
+    let api = match request.api {
+        Api::Chat => "chat",
+        Api::Responses => "responses",
+        Api::Messages => "messages",
+    };
+    let number = COUNT.fetch_add(1, Ordering::SeqCst);
+    let file = std::path::Path::new(&folder).join(format!("{number}.{api}.json"));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(file, &request.body).unwrap();
 }
 
 /// Writes one answer.
@@ -126,6 +164,9 @@ struct Writer<'a> {
     stream: &'a TcpStream,
     desk: &'a Arc<Desk>,
     model: String,
+    /// How it speaks.
+    speech: RefCell<Speech>,
+    is_chat: bool,
     chunked: bool,
     gone: Arc<AtomicBool>,
     /// The answer is out; what the other side does now is no hang-up.
@@ -133,10 +174,12 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(stream: &'a TcpStream, desk: &'a Arc<Desk>, model: String) -> Self {
+    fn new(stream: &'a TcpStream, desk: &'a Arc<Desk>, api: Api, model: String) -> Self {
         Self {
             stream,
             desk,
+            speech: RefCell::new(Speech::new(api, &model)),
+            is_chat: api == Api::Chat,
             model,
             chunked: true,
             gone: Arc::default(),
@@ -165,13 +208,31 @@ impl<'a> Writer<'a> {
                 return Ok(true);
             }
         }
+        if !self.is_chat {
+            self.over.store(true, Ordering::SeqCst);
+            if let Some(reason) = &answer.finish {
+                let cached = answer.cached;
+                let counted = answer.usage.map(|(input, output)| Counted {
+                    input,
+                    output,
+                    cached,
+                });
+                let end = self.speech.borrow_mut().end(reason, counted);
+                self.bytes(end.as_bytes())?;
+            }
+            self.bytes(b"")?;
+            return Ok(false);
+        }
         if let Some(reason) = &answer.finish {
             self.frame(choice(&json!({}), Some(reason)))?;
         }
         if let Some((input, output)) = answer.usage.filter(|_| usage_wanted) {
-            let usage = json!({
+            let mut usage = json!({
                 "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
             });
+            if answer.cached.0 > 0 {
+                usage["prompt_tokens_details"] = json!({"cached_tokens": answer.cached.0});
+            }
             self.frame(json!({ "choices": [], "usage": usage }))?;
         }
         // Set before the last frame: who has the whole answer may leave at once.
@@ -252,6 +313,12 @@ impl<'a> Writer<'a> {
     }
 
     fn frame(&self, mut frame: Value) -> io::Result<()> {
+        if let Some(events) = self.speech.borrow_mut().chunk(&frame) {
+            return self.bytes(events.as_bytes());
+        }
+        if !self.is_chat {
+            return self.bytes(format!("data: {frame}\n\n").as_bytes());
+        }
         if let Some(fields) = frame.as_object_mut() {
             let id = || json!("chatcmpl-scripted");
             fields.entry("id").or_insert_with(id);

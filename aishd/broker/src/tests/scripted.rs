@@ -5,8 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aishd_log::event::PresetSource;
+use aishd_log::sealed_answer::ApiDialect;
+use aishd_model::catalog::CatalogFacts;
 use aishd_model::optional_fields::LearnedFields;
-use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset, Timeouts};
+use aishd_model::preset::{
+    Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Preset, Timeouts,
+};
 use aishd_model::thinking::ThinkingStart;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -179,6 +183,8 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         source: PresetSource::Configured,
         backend: Backend::Http(ModelEndpoint {
             url: url.to_owned(),
+            api: ApiDialect::Chat,
+            auth: KeyHeader::Bearer,
             key: KeySource::Literal("sk-secret-1234".to_owned()),
             headers: BTreeMap::from([("x-extra".to_owned(), "1".to_owned())]),
             timeouts,
@@ -186,6 +192,8 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         model: "m".to_owned(),
         temperature: None,
         max_tokens: None,
+        effort: None,
+        cache: CacheLife::default(),
         context_tokens: None,
         use_tool_role: true,
         tools: true,
@@ -193,6 +201,7 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         include_usage: true,
         think: ThinkingStart::Auto,
         price: None,
+        facts: CatalogFacts::default(),
         learned: LearnedFields::default(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use aishd_log::sealed_answer::{ApiDialect, SealOrigin};
 use aishd_model::call_assembly::{MAX_ARGUMENTS_BYTES, MAX_CALLS};
 use aishd_model::preset::Timeouts;
 use aishd_model::reply::{BrokenRequest, Delta, FinishReason, Reply, RequestFailure};
@@ -57,11 +58,24 @@ pub(super) async fn read_pieces(
     pieces: Vec<Bytes>,
     asked: &str,
 ) -> (Result<Reply, Box<BrokenRequest>>, Deltas) {
+    read_as(ApiDialect::Chat, pieces, asked).await
+}
+
+/// The same in any dialect.
+async fn read_as(
+    api: ApiDialect,
+    pieces: Vec<Bytes>,
+    asked: &str,
+) -> (Result<Reply, Box<BrokenRequest>>, Deltas) {
     let body = futures_util::stream::iter(pieces.into_iter().map(Ok));
     let limit = ContentLimit::new(Instant::now(), Timeouts::LOOPBACK);
     let mut deltas = Deltas::default();
     let asked = AnswerContext {
-        model: asked,
+        from: SealOrigin {
+            api,
+            origin: "http://h".to_owned(),
+            model: asked.to_owned(),
+        },
         think: ThinkingStart::Auto,
     };
     let mut arrived = Reply::default();
@@ -117,6 +131,7 @@ pub(super) fn outcome(reply: Result<Reply, Box<BrokenRequest>>, deltas: &Deltas)
         FinishReason::Length => "length",
         FinishReason::ToolCalls => "tool_calls",
         FinishReason::ContentFilter => "content_filter",
+        FinishReason::Paused => "pause",
         FinishReason::Other => "other",
     });
     let usage = reply.usage.map(|usage| {
@@ -136,6 +151,7 @@ pub(super) fn outcome(reply: Result<Reply, Box<BrokenRequest>>, deltas: &Deltas)
         "refused": reply.refused.then_some(true),
         "served_by": reply.served_by,
         "extra": reply.extra,
+        "sealed": reply.sealed.map(|it| it.parts),
         "notes": reply.notes,
         "failure": failure.as_ref().map(ToString::to_string),
         "class": failure.map(|failure| serde_json::to_value(failure.class()).unwrap()),
@@ -154,10 +170,18 @@ async fn check(case: &Case, pieces: Vec<Bytes>, how: &str) {
     let mut expected = case.expected.clone();
     let fields = expected.as_object_mut().unwrap();
     let asked = fields.remove("asked").unwrap_or_else(|| "m".into());
-    let (reply, deltas) = read_pieces(pieces, asked.as_str().unwrap()).await;
+    let api = fields.remove("api").unwrap_or_else(|| "chat".into());
+    let api = serde_json::from_value(api).unwrap();
+    let (reply, deltas) = read_as(api, pieces, asked.as_str().unwrap()).await;
     let mut outcome = outcome(reply, &deltas);
     if !fields.contains_key("class") {
         outcome.as_object_mut().unwrap().remove("class");
+    }
+    if std::env::var_os("STREAM_PRINT").is_some() {
+        if how == "whole" && case.expected["api"].is_string() {
+            println!("PRINT {} {outcome}", case.name);
+        }
+        return;
     }
     assert_eq!(expected, outcome, "{}, {how}", case.name);
 }

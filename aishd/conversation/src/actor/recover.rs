@@ -198,6 +198,7 @@ fn leftovers(
             calls: vec![],
             commands: vec![],
             extra: serde_json::Map::new(),
+            sealed: None,
             complete: false,
             served_by: None,
             usage: None,

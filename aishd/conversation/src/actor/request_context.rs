@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use aish_proto::id::TurnId;
+use aish_proto::id::{ConversationId, TurnId};
 use aishd_log::event::{Event, ProviderLevel, TurnOrigin};
 use aishd_log::eviction::Eviction;
 use aishd_log::pinned_resource::PinnedContent;
+use aishd_log::tool::ContentDigest;
 use aishd_model::context_budget::{ContextLimit, ContextSettings, LoopMode};
 use aishd_model::preset::Preset;
 use aishd_model::reply::{Reply, RequestFailure};
@@ -33,6 +34,12 @@ use crate::turns::turn_tasks::{StreamRequest, streamed};
 use crate::view::LiveChange;
 use crate::view::live_item::LiveItem;
 
+/// What servers may know a conversation by, which is not its id.
+fn cache_key(id: ConversationId) -> Arc<str> {
+    let digest = ContentDigest::of(id.to_string().as_bytes()).to_string();
+    format!("aish-{}", digest.get(..32).unwrap_or(&digest)).into()
+}
+
 impl Conversation {
     /// What people keep for all conversations, what they have the system message begin with, and what it says of the shell,
     /// stands in the next turn's requests as it is now.
@@ -44,6 +51,7 @@ impl Conversation {
         };
         transcript.set_background(self.services.book.background(most));
         transcript.set_opening(rules.system_prompt);
+        transcript.set_cache_key(Some(cache_key(self.id)));
         transcript.set_project(rules.project.and_then(|_| self.told.blocks()));
         transcript.set_shell(self.shell_told(&transcript, None));
         self.transcript.held = Some(transcript);

@@ -108,7 +108,8 @@ fn key(preset: &Preset) -> String {
 
 #[cfg(test)]
 mod tests {
-    use aishd_model::preset::{KeySource, ModelEndpoint, Timeouts};
+    use aishd_log::sealed_answer::ApiDialect;
+    use aishd_model::preset::{KeyHeader, KeySource, ModelEndpoint, Timeouts};
 
     use super::*;
 
@@ -117,6 +118,8 @@ mod tests {
         let at = |url: &str| Preset {
             backend: Backend::Http(ModelEndpoint {
                 url: url.to_owned(),
+                api: ApiDialect::Chat,
+                auth: KeyHeader::Bearer,
                 key: KeySource::None,
                 headers: std::collections::BTreeMap::new(),
                 timeouts: Timeouts::LOOPBACK,

@@ -310,8 +310,9 @@ impl Drop for SpendingTicket {
 #[cfg(test)]
 pub(crate) mod tests {
     use aishd_log::event::PresetSource;
+    use aishd_log::sealed_answer::ApiDialect;
     use aishd_log::spending::TokenPrice;
-    use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Timeouts};
+    use aishd_model::preset::{Backend, KeyHeader, KeySource, ModelEndpoint, Timeouts};
 
     use super::*;
 
@@ -333,6 +334,8 @@ pub(crate) mod tests {
             source: PresetSource::Configured,
             backend: Backend::Http(ModelEndpoint {
                 url: "http://localhost/".to_owned(),
+                api: ApiDialect::Chat,
+                auth: KeyHeader::Bearer,
                 key: KeySource::None,
                 headers: BTreeMap::new(),
                 timeouts: Timeouts::LOOPBACK,
@@ -346,6 +349,7 @@ pub(crate) mod tests {
     const PRICE: TokenPrice = TokenPrice {
         input: NanoUsd(1_000_000_000_000),
         cached_input: None,
+        cache_write: None,
         output: NanoUsd(1_000_000_000_000),
     };
 

@@ -38,6 +38,7 @@ fn said(preset: Option<&str>, input: u64) -> Event {
         calls: vec![],
         commands: vec![],
         extra: serde_json::Map::new(),
+        sealed: None,
         complete: true,
         served_by: None,
         usage: Some(usage),

@@ -206,6 +206,7 @@ impl Scene {
             calls,
             commands: vec![],
             extra: Map::new(),
+            sealed: None,
             complete: true,
             served_by: None,
             usage: None,

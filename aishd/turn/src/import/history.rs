@@ -146,6 +146,7 @@ fn answer(item: u32, text: String, calls: Vec<ToolCall>) -> Event {
         calls,
         commands: vec![],
         extra: Map::new(),
+        sealed: None,
         complete: true,
         served_by: None,
         usage: None,

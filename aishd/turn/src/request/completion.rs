@@ -1,49 +1,51 @@
 //! The body of a model request that a server wanted and a person allowed: what the person was shown, and nothing
 //! of the conversation; no tools.
 
-use aishd_model::optional_fields::{self, OutputLimit, RequestOptions};
+use aishd_dialect::prompt::{Prompt, PromptItem};
+use aishd_model::optional_fields::{OutputLimit, RequestOptions};
 use aishd_model::preset::Preset;
-use aishd_rules::sampling_request::SamplingRequest;
-use serde_json::{Map, Value, json};
+use aishd_rules::sampling_request::{SamplingRequest, SamplingRole};
 
 /// The request body as it goes out.
 pub fn body(preset: &Preset, asked: &SamplingRequest) -> String {
-    let mut messages: Vec<(&str, String)> = vec![];
-    if let Some(system) = &asked.system_prompt {
-        messages.push(("system", system.clone()));
-    }
+    let mut items: Vec<PromptItem<'_>> = vec![];
     for message in &asked.messages {
-        let role = message.role.name();
-        match messages.last_mut() {
+        let said = match (message.role, items.last_mut()) {
             // Strict templates want the roles to take turns.
-            Some((before, text)) if *before == role => {
+            (SamplingRole::User, Some(PromptItem::User(text)))
+            | (SamplingRole::Assistant, Some(PromptItem::Assistant { text, .. })) => {
+                let text = text.to_mut();
                 text.push_str("\n\n");
                 text.push_str(&message.text);
+                continue;
             }
-            Some(_) | None => messages.push((role, message.text.clone())),
-        }
+            (SamplingRole::User, _) => PromptItem::User((&*message.text).into()),
+            (SamplingRole::Assistant, _) => PromptItem::Assistant {
+                text: (&*message.text).into(),
+                calls: &[],
+                extra: None,
+                sealed: None,
+            },
+        };
+        items.push(said);
     }
-    let messages = messages.iter();
-    let messages = messages.map(|(role, text)| json!({"role": role, "content": text}));
-    let mut body = Map::new();
-    let mut add = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    add("model", json!(preset.model));
-    add("stream", json!(true));
-    let options = RequestOptions {
-        temperature: asked.temperature.or(preset.temperature),
-        limit: Some(OutputLimit::Said(asked.max_tokens)),
-        stop: &asked.stop_sequences,
+    let prompt = Prompt {
+        system: asked.system_prompt.as_deref().unwrap_or_default(),
+        items,
+        options: RequestOptions {
+            temperature: asked.temperature.or(preset.temperature),
+            limit: Some(OutputLimit::Said(asked.max_tokens)),
+            stop: &asked.stop_sequences,
+        },
+        ..Prompt::default()
     };
-    for (name, value) in optional_fields::fields(preset, options) {
-        add(name, value);
-    }
-    add("messages", messages.collect());
-    Value::Object(body).to_string()
+    aishd_dialect::encode(preset, &prompt)
 }
 
 #[cfg(test)]
 mod tests {
-    use aishd_rules::sampling_request::{SamplingMessage, SamplingRole};
+    use aishd_rules::sampling_request::SamplingMessage;
+    use serde_json::{Value, json};
 
     use super::*;
 

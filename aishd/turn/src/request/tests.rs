@@ -6,13 +6,15 @@ use aishd_log::event::{Event, PresetSource, Record, StopReason, TurnOrigin};
 use aishd_log::eviction::LeftExchange;
 use aishd_log::pinned_resource::PinnedEntry;
 use aishd_log::rolling_summary::RollingSummary;
+use aishd_log::sealed_answer::ApiDialect;
 use aishd_log::shell::OutputUse;
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_call::ToolCall;
+use aishd_model::catalog::CatalogFacts;
 use aishd_model::context_budget::{BytesPerToken, ContextLimit, TokenLimit};
 use aishd_model::optional_fields::LearnedFields;
-use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Timeouts};
+use aishd_model::preset::{Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Timeouts};
 use aishd_model::thinking::ThinkingStart;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -28,6 +30,8 @@ fn preset(use_tool_role: bool) -> Preset {
         source: PresetSource::Configured,
         backend: Backend::Http(ModelEndpoint {
             url: "http://127.0.0.1:1".to_owned(),
+            api: ApiDialect::Chat,
+            auth: KeyHeader::Bearer,
             key: KeySource::None,
             headers: std::collections::BTreeMap::new(),
             timeouts: Timeouts::LOOPBACK,
@@ -35,6 +39,8 @@ fn preset(use_tool_role: bool) -> Preset {
         model: "m".to_owned(),
         temperature: None,
         max_tokens: None,
+        effort: None,
+        cache: CacheLife::default(),
         context_tokens: None,
         use_tool_role,
         tools: true,
@@ -42,6 +48,7 @@ fn preset(use_tool_role: bool) -> Preset {
         include_usage: true,
         think: ThinkingStart::Auto,
         price: None,
+        facts: CatalogFacts::default(),
         learned: LearnedFields::default(),
     }
 }
@@ -382,6 +389,7 @@ impl World {
                 calls,
                 commands: vec![],
                 extra: Map::new(),
+                sealed: None,
                 complete: true,
                 served_by: None,
                 usage: None,

@@ -1,6 +1,8 @@
 use aish_proto::id::Seq;
 use aishd_log::rolling_summary::RollingSummary;
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::exchange::ExchangeEntry;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aish_proto::id::Seq;
 use aishd_log::event::{Attachment, TurnOrigin};
+use aishd_log::sealed_answer::SealedAnswer;
 use aishd_log::tool_call::ToolCall;
 use serde_json::{Map, Value};
 
@@ -19,6 +20,8 @@ pub enum TranscriptMessage {
         text: Arc<str>,
         calls: Vec<ToolCall>,
         extra: Map<String, Value>,
+        /// What the server that wrote it wants back byte for byte.
+        sealed: Option<Box<SealedAnswer>>,
         /// The model that wrote it: only that one gets `extra` back.
         model_id: String,
     },

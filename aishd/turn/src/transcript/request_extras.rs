@@ -17,6 +17,15 @@ impl Transcript {
         self.background = background;
     }
 
+    /// What a server that keeps what it has read may know the conversation by.
+    pub fn cache_key(&self) -> Option<&str> {
+        self.cache_key.as_deref()
+    }
+
+    pub fn set_cache_key(&mut self, cache_key: Option<Arc<str>>) {
+        self.cache_key = cache_key;
+    }
+
     /// What the system message begins with instead of what it usually does.
     pub fn opening(&self) -> Option<&str> {
         self.opening.as_deref()

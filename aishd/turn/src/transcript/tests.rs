@@ -88,6 +88,7 @@ fn record(seq: u64, line: &str) -> Record {
             calls: vec![],
             commands: vec![],
             extra: Map::new(),
+            sealed: None,
             complete: true,
             served_by: None,
             usage: None,

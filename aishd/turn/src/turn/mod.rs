@@ -41,6 +41,8 @@ use self::replies::{refused, reply};
 use self::round::{Progress, Round};
 use crate::run::RunState;
 
+/// So often a server may stop in the middle of its own work, in one turn.
+const MOST_PAUSES: u32 = 3;
 /// The longest `Retry-After` that is waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
@@ -106,6 +108,8 @@ pub struct Turn {
     before: String,
     /// The last answer called tools, so that the model is asked again.
     called: bool,
+    /// How often its server has stopped in the middle of its own work.
+    pauses: u32,
 }
 
 /// A turn that waits for a person, as a daemon finds it that was not there when it began.
@@ -147,6 +151,7 @@ impl Turn {
             given: OutputUse::default(),
             before: String::new(),
             called: false,
+            pauses: 0,
         };
         let step = Step {
             events: vec![],
@@ -174,6 +179,7 @@ impl Turn {
             given: OutputUse::default(),
             before: String::new(),
             called: true,
+            pauses: 0,
         };
         let mut step = Step::default();
         turn.next_wave(&mut step);
@@ -199,6 +205,7 @@ impl Turn {
             given: OutputUse::default(),
             before: String::new(),
             called: paused.called,
+            pauses: 0,
         }
     }
 
@@ -357,15 +364,16 @@ impl Turn {
         let stop = match reply.finish {
             Some(FinishReason::Length) => StopReason::MaxTokens,
             Some(FinishReason::ContentFilter) => StopReason::Refusal,
-            Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other) | None
-                if reply.refused =>
-            {
-                StopReason::Refusal
-            }
-            Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other) | None => {
-                StopReason::End
-            }
+            Some(_) | None if reply.refused => StopReason::Refusal,
+            Some(
+                FinishReason::Stop
+                | FinishReason::ToolCalls
+                | FinishReason::Paused
+                | FinishReason::Other,
+            )
+            | None => StopReason::End,
         };
+        let pauses = reply.finish == Some(FinishReason::Paused);
         let before = std::mem::take(&mut self.before);
         let (lines, left_out) = pending_actions::proposed(&before, &reply, stop, self.items);
         let called = reply.calls.iter().filter_map(ProposedLine::of_call);
@@ -381,6 +389,10 @@ impl Turn {
         let owing = OwedReplies::of_answer(calls, commands);
         if self.is_run() {
             self.replied_alone(stop, owing, step);
+        } else if owing.is_empty() && pauses && self.pauses < MOST_PAUSES {
+            // It goes on when it is sent back as it is.
+            self.pauses += 1;
+            self.ask_again(step);
         } else if owing.is_empty() {
             self.end(stop, None, step);
         } else {
@@ -572,6 +584,8 @@ impl Turn {
             calls: calls.clone(),
             commands,
             extra: reply.extra,
+            // Half an answer is sealed by nobody.
+            sealed: reply.sealed.filter(|_| complete),
             complete,
             served_by: reply.served_by,
             usage: reply.usage,
@@ -606,6 +620,7 @@ pub fn answer_with_calls(item: u32, calls: Vec<ToolCall>) -> Event {
         calls,
         commands: vec![],
         extra: serde_json::Map::new(),
+        sealed: None,
         complete: true,
         served_by: None,
         usage: None,
@@ -625,7 +640,7 @@ fn tell_cured(reply: &mut Reply, step: &mut Step) {
 /// A pause that the server asked for and that is short enough to wait for.
 fn pause_asked_for(failure: &RequestFailure) -> Option<Duration> {
     let RequestFailure::Http {
-        status: 429 | 503,
+        status: 429 | 503 | 529,
         retry_after_ms: Some(pause_ms),
         ..
     } = failure

@@ -161,7 +161,12 @@ pub(super) fn proposed(
         Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
             FinishedAnswer::of(&whole, stop)
         }
-        Some(FinishReason::Length | FinishReason::ContentFilter | FinishReason::Other) => None,
+        Some(
+            FinishReason::Length
+            | FinishReason::ContentFilter
+            | FinishReason::Paused
+            | FinishReason::Other,
+        ) => None,
     };
     let Some(lines) = finished.map(commands) else {
         return (vec![], 0);

@@ -56,6 +56,7 @@ fn transcript(exchanges: &[(usize, &[usize])]) -> Transcript {
             calls: calls.collect(),
             commands: vec![],
             extra: serde_json::Map::new(),
+            sealed: None,
             complete: true,
             served_by: None,
             usage: None,

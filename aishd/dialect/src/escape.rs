@@ -5,7 +5,7 @@
 const STRETCH: usize = 32;
 
 /// Adds the text, in quotes.
-pub(super) fn quote(text: &str, to: &mut String) {
+pub(crate) fn quote(text: &str, to: &mut String) {
     to.push('"');
     let mut rest = text;
     loop {

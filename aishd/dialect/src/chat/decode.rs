@@ -1,4 +1,4 @@
-//! What one decoded chunk says. Every field may be absent, null or of another type than the documents promise:
+//! What a chunk of a chat completion says. Every field may be absent, null or of another type than the documents promise:
 //! what cannot be understood is left out, never an error.
 
 use aishd_log::usage::Usage;
@@ -6,53 +6,16 @@ use aishd_model::call_assembly::CallFragment;
 use aishd_model::reply::FinishReason;
 use serde_json::{Map, Value};
 
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct CompletionChunk {
-    pub(super) model: Option<String>,
-    /// Position of the choice; a server may send more of them than it was asked for.
-    pub(super) choice: Option<u64>,
-    pub(super) pieces: Vec<ChunkPiece>,
-    pub(super) calls: Vec<CallFragment>,
-    /// The chunk holds the message as a whole and not a part of it.
-    pub(super) whole: bool,
-    pub(super) extra: Map<String, Value>,
-    pub(super) finish: Option<FinishReason>,
-    pub(super) usage: Option<Usage>,
-    pub(super) error: Option<ServerReportedError>,
-}
+use crate::chunk::{AnswerChunk, ChunkPiece};
+use crate::server_error::{ServerReportedError, error};
 
-#[derive(Debug, PartialEq)]
-pub(super) enum ChunkPiece {
-    Text(String),
-    Refusal(String),
-    /// From `reasoning_content`, which DeepSeek wants back with the calls that followed from it.
-    ReasoningContent(String),
-    Reasoning(String),
-}
-
-/// An error as the server told it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ServerReportedError {
-    pub(super) message: String,
-    pub(super) kind: ChunkKind,
-    /// The field of the request that it is about.
-    pub(super) param: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChunkKind {
-    Other,
-    ContextOverflow,
-    ModelNotFound,
-}
-
-pub(super) fn read(mut object: Map<String, Value>) -> CompletionChunk {
-    let mut chunk = CompletionChunk {
+pub(crate) fn read(mut object: Map<String, Value>) -> AnswerChunk {
+    let mut chunk = AnswerChunk {
         model: text(object.remove("model")).filter(|model| !model.is_empty()),
         usage: usage(object.get("usage"))
             .or_else(|| usage(object.get("x_groq").and_then(|groq| groq.get("usage")))),
         error: error(&object),
-        ..CompletionChunk::default()
+        ..AnswerChunk::default()
     };
     if let Some(Value::Array(choices)) = object.remove("choices")
         && let Some(Value::Object(choice)) = choices.into_iter().next()
@@ -62,7 +25,7 @@ pub(super) fn read(mut object: Map<String, Value>) -> CompletionChunk {
     chunk
 }
 
-fn read_choice(mut choice: Map<String, Value>, chunk: &mut CompletionChunk) {
+fn read_choice(mut choice: Map<String, Value>, chunk: &mut AnswerChunk) {
     chunk.choice = choice.get("index").and_then(Value::as_u64);
     if chunk.usage.is_none() {
         chunk.usage = usage(choice.get("usage"));
@@ -77,11 +40,9 @@ fn read_choice(mut choice: Map<String, Value>, chunk: &mut CompletionChunk) {
         Some("error") => {
             let told = error(&choice);
             chunk.error = chunk.error.take().or(told).or_else(|| {
-                Some(ServerReportedError {
-                    message: "the server ended the answer with an error".to_owned(),
-                    kind: ChunkKind::Other,
-                    param: None,
-                })
+                Some(ServerReportedError::saying(
+                    "the server ended the answer with an error",
+                ))
             });
         }
         Some(_) => chunk.finish = Some(FinishReason::Other),
@@ -97,7 +58,7 @@ fn read_choice(mut choice: Map<String, Value>, chunk: &mut CompletionChunk) {
     read_delta(delta, chunk);
 }
 
-fn read_delta(mut delta: Map<String, Value>, chunk: &mut CompletionChunk) {
+fn read_delta(mut delta: Map<String, Value>, chunk: &mut AnswerChunk) {
     delta.remove("role");
     // Some servers say the same in both.
     let reasoning_content = text(delta.remove("reasoning_content")).unwrap_or_default();
@@ -134,7 +95,7 @@ fn read_delta(mut delta: Map<String, Value>, chunk: &mut CompletionChunk) {
 }
 
 /// One part of a content that is a list (Mistral).
-fn read_part(part: Value, chunk: &mut CompletionChunk) {
+fn read_part(part: Value, chunk: &mut AnswerChunk) {
     let mut part = match part {
         Value::Object(part) => part,
         Value::String(content) => return push_text(content, chunk),
@@ -155,7 +116,7 @@ fn read_part(part: Value, chunk: &mut CompletionChunk) {
     }
 }
 
-fn push_text(content: String, chunk: &mut CompletionChunk) {
+fn push_text(content: String, chunk: &mut AnswerChunk) {
     if !content.is_empty() {
         chunk.pieces.push(ChunkPiece::Text(content));
     }
@@ -201,83 +162,11 @@ fn usage(value: Option<&Value>) -> Option<Usage> {
         output: number("completion_tokens"),
         cached_input: detail("prompt_tokens_details", "cached_tokens")
             .or_else(|| number("prompt_cache_hit_tokens")),
+        cache_written: detail("prompt_tokens_details", "cache_write_tokens"),
         reasoning: detail("completion_tokens_details", "reasoning_tokens"),
         ..Usage::default()
     };
     (usage != Usage::default()).then_some(usage)
-}
-
-/// The error that an object reports: `{"error": …}`, `{"object": "error"}`, or FastAPI's `{"detail": …}`.
-pub(super) fn error(object: &Map<String, Value>) -> Option<ServerReportedError> {
-    let told = match object.get("error") {
-        None | Some(Value::Null) => {
-            if object.get("object").and_then(Value::as_str) == Some("error") {
-                object
-            } else if let (Some(detail), false) =
-                (object.get("detail"), object.contains_key("choices"))
-            {
-                return Some(reported(&plain(detail), &[]));
-            } else {
-                return None;
-            }
-        }
-        Some(Value::Object(told)) => told,
-        Some(other) => return Some(reported(&plain(other), &[])),
-    };
-    let field = |name: &str| told.get(name).map(plain).unwrap_or_default();
-    let message = told
-        .get("message")
-        .map_or_else(|| plain(&Value::Object(told.clone())), plain);
-    let param = told.get("param").and_then(Value::as_str);
-    Some(ServerReportedError {
-        param: param.map(str::to_owned),
-        ..reported(&message, &[field("type"), field("code")])
-    })
-}
-
-/// What a plain message or one with a type and a code is about; servers agree on no field for it.
-pub(super) fn reported(message: &str, labels: &[String]) -> ServerReportedError {
-    const OVERFLOW: [&str; 10] = [
-        "exceed_context_size",
-        "context_length_exceeded",
-        "exceeds the available context size",
-        "context window",
-        "contextwindowexceeded",
-        "maximum context length",
-        "context length",
-        "prompt is too long",
-        "maximum number of tokens",
-        "input is too long",
-    ];
-    const NOT_FOUND: [&str; 4] = [
-        "not found",
-        "does not exist",
-        "invalid model name",
-        "not a valid model",
-    ];
-    let all = format!("{message} {}", labels.join(" ")).to_lowercase();
-    let about_model = all.contains("model") && NOT_FOUND.iter().any(|words| all.contains(words));
-    let kind = if OVERFLOW.iter().any(|words| all.contains(words)) {
-        ChunkKind::ContextOverflow
-    } else if about_model || all.contains("model_not_found") {
-        ChunkKind::ModelNotFound
-    } else {
-        ChunkKind::Other
-    };
-    ServerReportedError {
-        message: message.to_owned(),
-        kind,
-        param: None,
-    }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            value.to_string()
-        }
-    }
 }
 
 fn text(value: Option<Value>) -> Option<String> {

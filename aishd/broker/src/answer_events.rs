@@ -10,9 +10,9 @@ const MAX_NAME_LINE_BYTES: usize = 64;
 
 /// The lines of an answer that mean something.
 #[derive(Debug, Default)]
-pub(super) struct ChatDialect;
+pub(super) struct AnswerEvents;
 
-impl event_lines::EventDialect for ChatDialect {
+impl event_lines::EventDialect for AnswerEvents {
     type Failure = RequestFailure;
 
     const MAX_BYTES: usize = 1024 * 1024;
@@ -65,7 +65,7 @@ mod tests {
                 Some("data: {\"error\":{\"code\":400}}"),
             ),
         ] {
-            assert_eq!(shown, ChatDialect.passed_line(line).as_deref(), "{line}");
+            assert_eq!(shown, AnswerEvents.passed_line(line).as_deref(), "{line}");
         }
     }
 }

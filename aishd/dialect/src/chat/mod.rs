@@ -1,0 +1,4 @@
+//! Chat completions.
+
+pub(crate) mod decode;
+pub(crate) mod encode;

@@ -1,0 +1,284 @@
+//! A request as Anthropic's messages: the roles take turns, all results of an answer stand first in one message behind it, and
+//! what the server is to keep is marked in at most four places.
+
+use std::borrow::Cow;
+
+use aishd_log::sealed_answer::SealedAnswer;
+use aishd_log::tool_call::ToolCall;
+use aishd_log::tool_name::on_the_wire;
+use aishd_model::optional_fields::OptionalField;
+use aishd_model::preset::{CacheLife, Preset};
+
+use crate::call_id;
+use crate::object_writer::ObjectWriter;
+use crate::prompt::{AnswerPart, Prompt, PromptItem, PromptPurpose, PromptTool, parts};
+use crate::thinking_budget::{self, ThinkingWish};
+
+/// Stands in for a text of which nothing can be seen, which the server refuses.
+const NOTHING_SAID: &str = "(nothing)";
+
+pub(crate) fn body(preset: &Preset, prompt: &Prompt<'_>) -> String {
+    let mut messages = messages(&prompt.items);
+    let mark = match prompt.purpose {
+        PromptPurpose::Aside => None,
+        PromptPurpose::Conversation { .. } => mark(preset.cache)
+            .filter(|_| !preset.learned.without.contains(&OptionalField::CacheMarks)),
+    };
+    if mark.is_some() {
+        mark_places(&mut messages);
+    }
+    let mut to = String::with_capacity(prompt.room());
+    let mut body = ObjectWriter::begin(&mut to);
+    body.text("model", &preset.model).value("stream", &true);
+    options(preset, prompt, &mut body);
+    if !prompt.system.is_empty() {
+        body.list("system", [prompt.system], |text, to| {
+            text_block(text, mark, to);
+        });
+    }
+    body.list("messages", &messages, |it, to| message(it, mark, to));
+    if let Some((last, others)) = prompt.tools.split_last() {
+        let tools = others.iter().map(|it| (it, None));
+        let tools = tools.chain([(last, mark)]);
+        body.list("tools", tools, |(it, mark), to| tool(it, mark, to));
+    }
+    body.end();
+    to
+}
+
+fn options(preset: &Preset, prompt: &Prompt<'_>, body: &mut ObjectWriter<'_>) {
+    let sends = |field| !preset.learned.without.contains(&field);
+    let (wish, limit) = thinking_budget::wish(preset, prompt);
+    body.value("max_tokens", &limit);
+    match wish {
+        ThinkingWish::Unsaid => {
+            // Who thinks takes no temperature.
+            let temperature = prompt.options.temperature;
+            let temperature = temperature
+                .filter(|_| sends(OptionalField::Temperature) && preset.takes_temperature());
+            if let Some(temperature) = temperature {
+                body.value("temperature", &temperature);
+            }
+        }
+        ThinkingWish::Adaptive { effort } => {
+            body.object("thinking", |it| {
+                it.text("type", "adaptive").text("display", "summarized");
+            });
+            body.object("output_config", |it| {
+                it.text("effort", effort);
+            });
+        }
+        ThinkingWish::Budget { tokens } => body.object("thinking", |it| {
+            it.text("type", "enabled").value("budget_tokens", &tokens);
+        }),
+    }
+    if !prompt.options.stop.is_empty() && sends(OptionalField::StopSequences) {
+        body.value("stop_sequences", &prompt.options.stop);
+    }
+}
+
+/// The mark of a place up to which the server is to keep what it has read.
+fn mark(life: CacheLife) -> Option<&'static str> {
+    match life {
+        CacheLife::FiveMinutes => Some(r#"{"type":"ephemeral"}"#),
+        CacheLife::OneHour => Some(r#"{"type":"ephemeral","ttl":"1h"}"#),
+        CacheLife::Off => None,
+    }
+}
+
+struct OutgoingMessage<'a> {
+    role: &'static str,
+    blocks: Vec<OutgoingBlock<'a>>,
+    /// The server is to keep all up to the end of it.
+    is_kept: bool,
+    /// The person's words are in it, and not results alone.
+    asks: bool,
+}
+
+enum OutgoingBlock<'a> {
+    Text(&'a str),
+    Call(&'a ToolCall),
+    Result { call: &'a str, content: &'a str },
+    Sealed(&'a str),
+}
+
+fn messages<'a>(items: &'a [PromptItem<'a>]) -> Vec<OutgoingMessage<'a>> {
+    let mut out: Vec<OutgoingMessage<'a>> = vec![];
+    for item in items {
+        match item {
+            PromptItem::User(text) => {
+                let message = of_person(&mut out);
+                message.asks = true;
+                message.blocks.push(OutgoingBlock::Text(visible(text)));
+            }
+            PromptItem::Tool { call, content } => {
+                let message = of_person(&mut out);
+                let is_result = |it: &OutgoingBlock<'_>| matches!(it, OutgoingBlock::Result { .. });
+                let place = message.blocks.iter().take_while(|it| is_result(it)).count();
+                message
+                    .blocks
+                    .insert(place, OutgoingBlock::Result { call, content });
+            }
+            PromptItem::Assistant {
+                text,
+                calls,
+                sealed,
+                ..
+            } => {
+                let blocks = answer_blocks(text, calls, *sealed);
+                if blocks.is_empty() {
+                    continue;
+                }
+                if out.is_empty() {
+                    // Somebody has to begin.
+                    of_person(&mut out)
+                        .blocks
+                        .push(OutgoingBlock::Text(NOTHING_SAID));
+                }
+                out.push(OutgoingMessage {
+                    role: "assistant",
+                    blocks,
+                    is_kept: false,
+                    asks: false,
+                });
+            }
+        }
+    }
+    out
+}
+
+/// The message of the person that stands last, begun if it is another's.
+fn of_person<'a, 'b>(out: &'b mut Vec<OutgoingMessage<'a>>) -> &'b mut OutgoingMessage<'a> {
+    if out.last().is_none_or(|it| it.role != "user") {
+        out.push(OutgoingMessage {
+            role: "user",
+            blocks: vec![],
+            is_kept: false,
+            asks: false,
+        });
+    }
+    let last = out.len() - 1;
+    &mut out[last]
+}
+
+fn visible(text: &str) -> &str {
+    if text.trim().is_empty() {
+        NOTHING_SAID
+    } else {
+        text
+    }
+}
+
+/// The parts of an answer in their order, where seals say what that was; else the text, and what it calls.
+fn answer_blocks<'a>(
+    text: &'a str,
+    calls: &'a [ToolCall],
+    sealed: Option<&'a SealedAnswer>,
+) -> Vec<OutgoingBlock<'a>> {
+    let mut blocks = vec![];
+    let push_text = |text: &'a str, blocks: &mut Vec<OutgoingBlock<'a>>| {
+        if !text.trim().is_empty() {
+            blocks.push(OutgoingBlock::Text(text));
+        }
+    };
+    let Some(sealed) = sealed else {
+        push_text(text, &mut blocks);
+        blocks.extend(calls.iter().map(OutgoingBlock::Call));
+        return blocks;
+    };
+    for part in parts(text, calls, &sealed.parts) {
+        match part {
+            AnswerPart::Seal(json) => blocks.push(OutgoingBlock::Sealed(json)),
+            AnswerPart::Text { text, .. } => push_text(text, &mut blocks),
+            AnswerPart::Call(call) => blocks.push(OutgoingBlock::Call(call)),
+        }
+    }
+    // Thinking alone is no message.
+    if blocks
+        .iter()
+        .all(|it| matches!(it, OutgoingBlock::Sealed(_)))
+    {
+        blocks.clear();
+    }
+    blocks
+}
+
+/// The end of what was said before this question, and the end of all. With the system message and the tools these are four
+/// places, and more are refused.
+fn mark_places(messages: &mut [OutgoingMessage<'_>]) {
+    let question = messages.iter().rposition(|it| it.asks);
+    for place in [
+        question.and_then(|it| it.checked_sub(1)),
+        messages.len().checked_sub(1),
+    ] {
+        if let Some(message) = place.and_then(|it| messages.get_mut(it)) {
+            message.is_kept = true;
+        }
+    }
+}
+
+fn message(message: &OutgoingMessage<'_>, mark: Option<&str>, to: &mut String) {
+    let mut out = ObjectWriter::begin(to);
+    out.text("role", message.role);
+    // Thinking cannot be marked.
+    let markable = |it: &OutgoingBlock<'_>| !matches!(it, OutgoingBlock::Sealed(_));
+    let marked = message.blocks.iter().rposition(markable);
+    let marked = marked.filter(|_| message.is_kept);
+    out.list(
+        "content",
+        message.blocks.iter().enumerate(),
+        |(at, it), to| {
+            let mark = mark.filter(|_| marked == Some(at));
+            block(it, mark, to);
+        },
+    );
+    out.end();
+}
+
+fn block(block: &OutgoingBlock<'_>, mark: Option<&str>, to: &mut String) {
+    match block {
+        OutgoingBlock::Sealed(json) => to.push_str(json),
+        OutgoingBlock::Text(text) => text_block(text, mark, to),
+        OutgoingBlock::Call(call) => {
+            let mut out = ObjectWriter::begin(to);
+            out.text("type", "tool_use")
+                .text("id", &call_id(&call.id))
+                .text("name", &on_the_wire(&call.name))
+                .raw("input", &call.arguments);
+            marked(out, mark);
+        }
+        OutgoingBlock::Result { call, content } => {
+            let mut out = ObjectWriter::begin(to);
+            out.text("type", "tool_result")
+                .text("tool_use_id", &call_id(call))
+                .text("content", content);
+            marked(out, mark);
+        }
+    }
+}
+
+fn text_block(text: &str, mark: Option<&str>, to: &mut String) {
+    let mut out = ObjectWriter::begin(to);
+    out.text("type", "text").text("text", text);
+    marked(out, mark);
+}
+
+fn marked(mut out: ObjectWriter<'_>, mark: Option<&str>) {
+    if let Some(mark) = mark {
+        out.raw("cache_control", mark);
+    }
+    out.end();
+}
+
+fn call_id(id: &str) -> Cow<'_, str> {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-');
+    call_id::fitting(id, fits)
+}
+
+pub(crate) fn tool(tool: &PromptTool<'_>, mark: Option<&str>, to: &mut String) {
+    let mut out = ObjectWriter::begin(to);
+    out.text("name", tool.name)
+        .text("description", tool.description)
+        .value("input_schema", tool.schema);
+    marked(out, mark);
+}

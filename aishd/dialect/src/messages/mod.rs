@@ -1,0 +1,4 @@
+//! Anthropic's messages.
+
+pub(crate) mod decode;
+pub(crate) mod encode;

@@ -1,0 +1,4 @@
+//! `OpenAI`'s responses.
+
+pub(crate) mod decode;
+pub(crate) mod encode;
