@@ -2,13 +2,14 @@
 //! back as it was sealed, what is kept at the server, errors in the middle, and the key where each wants it.
 
 use aish_proto::conversation::{SetModel, SetModelParams};
-use aish_proto::event::{AssistantMessage, TurnFinished};
+use aish_proto::event::{AssistantMessage, Evicted, TurnFinished};
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
 use aish_proto::model::{ModelApi, Probe};
 use aish_proto::turn::{FailureClass, StopReason};
 use aish_testkit::upstream::Request;
 use aish_testkit::upstream::speech::signature;
+use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Client, Daemon, Upstream, World};
 use serde_json::{Value, json};
 
@@ -404,6 +405,76 @@ fn a_request_begins_as_the_one_before_it_did_byte_for_byte() {
     }
 }
 
+/// What leaves the context changes what stands behind the system message, once; then requests go on as before.
+#[test]
+fn an_eviction_costs_the_beginning_once() {
+    for api in ["messages", "responses"] {
+        let scene = Scene::new(api, "[context]\nmax_turns = 6\n");
+        let client = scene.world.client();
+        let conversation = client.create();
+        for number in 0..12 {
+            asked(&client, conversation, &format!("question {number}"));
+        }
+        let evicted: Vec<Evicted> = events(&client, conversation);
+        assert!(evicted.len() > 1, "{evicted:?}");
+        let sent: Vec<String> = bodies(&scene.upstream)
+            .iter()
+            .map(|it| unmarked(it))
+            .collect();
+        let goes_on = |pair: &&[String]| beginning(&pair[1]).starts_with(beginning(&pair[0]));
+        let lost = sent.windows(2).filter(|it| !goes_on(it)).count();
+        assert_eq!(evicted.len(), lost, "{api}");
+        scene.upstream.finish();
+    }
+}
+
+/// A summary is asked for in the dialect of its preset, and leaves nothing to be kept.
+#[test]
+fn requests_beside_a_conversation_speak_the_same_dialect() {
+    for api in ["messages", "responses"] {
+        let context =
+            "[context]\nmax_turns = 2\nsummarize_on_evict = true\nsummarizer_model = \"test\"\n";
+        let scene = Scene::new(api, context);
+        let client = scene.world.client();
+        let conversation = client.create();
+        scene.upstream.answer_with(|request| {
+            let asked = request.question();
+            let asks = asked.contains("Sum this up") || asked.contains("Extend the summary");
+            Answer::text(if asks { "They counted." } else { "fine" })
+        });
+        for number in 0..4 {
+            asked(&client, conversation, &format!("question {number}"));
+        }
+        until_true("a summary in a request", || {
+            asked(&client, conversation, "and?");
+            let last = bodies(&scene.upstream).pop().unwrap_or_default();
+            last.contains("They counted.")
+        });
+        let requests = scene.upstream.requests();
+        let aside = requests
+            .iter()
+            .find(|it| it.question().contains("Sum this up"));
+        let body = aside.unwrap().json();
+        assert_eq!("system", aside.unwrap().messages()[0].0);
+        let limit = match api {
+            "messages" => (&body["max_tokens"], json!(300)),
+            _ => (&body["max_output_tokens"], json!(4_300)),
+        };
+        assert_eq!(limit.1, *limit.0, "{api}");
+        for absent in [
+            "tools",
+            "include",
+            "prompt_cache_key",
+            "thinking",
+            "temperature",
+        ] {
+            assert_eq!(Value::Null, body[absent], "{api}");
+        }
+        assert!(!body.to_string().contains("cache_control"), "{body}");
+        scene.upstream.finish();
+    }
+}
+
 #[test]
 fn the_same_conversation_has_the_same_key_and_another_has_another() {
     let scene = Scene::new("responses", "");
@@ -439,7 +510,8 @@ fn the_key_is_where_each_server_wants_it() {
         world.write("home/key", "sk-of-the-test\n");
         let file = world.path("home/key");
         let more = format!("api = \"{api}\"\nauth = \"{auth}\"\nkey_file = {file:?}");
-        world.write_config(&upstream.preset("test", &more));
+        let preset = upstream.preset("test", &more);
+        world.write_config(&format!("default_model = \"test\"\n{preset}"));
         let _daemon = world.daemon().spawn();
         let client = world.client();
         asked(&client, client.create(), "hi");

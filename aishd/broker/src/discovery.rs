@@ -186,7 +186,7 @@ async fn spoken(inner: &Inner, endpoint: &ModelEndpoint, limit: Duration) -> Vec
     let answers = join_all(asked).await;
     let reads = |it: &Result<_, RequestFailure>| match it {
         Ok(_) => true,
-        Err(failure) => matches!(failure.status(), Some(400 | 401 | 422)),
+        Err(failure) => matches!(failure.status(), Some(400 | 401 | 422 | 500)),
     };
     let spoken = ApiDialect::ALL.into_iter().zip(&answers);
     spoken

@@ -293,22 +293,23 @@ fn responses_have_the_whole_conversation_and_leave_nothing_at_the_server() {
             user("more"),
         ])
     };
-    let message = |role: &str, kind: &str, text: &str| json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]});
-    let mut first = message("assistant", "output_text", "ok");
+    let message =
+        |role: &str, text: &str| json!({"type": "message", "role": role, "content": text});
+    let mut first = message("assistant", "ok");
     first["phase"] = "commentary".into();
     let expected = json!({
         "model": "gpt-5", "stream": true, "store": false, "include": ["reasoning.encrypted_content"],
         "prompt_cache_key": "k", "instructions": "be brief",
         "input": [
-            message("user", "input_text", "q"),
+            message("user", "q"),
             serde_json::from_str::<Value>(raw).unwrap(),
             first,
             {"type": "function_call", "call_id": "call_1", "name": "a__b", "arguments": "{\"x\":1}"},
             {"type": "function_call", "call_id": short, "name": "a__b", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "call_1", "output": "r"},
             {"type": "function_call_output", "call_id": short, "output": "s"},
-            message("assistant", "output_text", "done"),
-            message("user", "input_text", "more"),
+            message("assistant", "done"),
+            message("user", "more"),
         ],
         "tools": [{"type": "function", "name": "a__b", "description": "does", "parameters": {"type": "object"}, "strict": false}],
     });

@@ -411,7 +411,11 @@ fn of_messages(message: &Value, messages: &mut Vec<Value>) {
 
 fn of_input(item: &Value, messages: &mut Vec<Value>) {
     match item["type"].as_str() {
-        Some("message") => push(&item["role"], &texts(&item["content"]), vec![], messages),
+        Some("message") => {
+            let text = item["content"].as_str().map(str::to_owned);
+            let text = text.unwrap_or_else(|| texts(&item["content"]));
+            push(&item["role"], &text, vec![], messages);
+        }
         Some("function_call_output") => {
             messages.push(
                 json!({"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}),

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use aishd_dialect::prompt::{Prompt, PromptItem, PromptPurpose, PromptTool};
+use aishd_log::sealed_answer::ApiDialect;
 use aishd_log::turn_error::FailureClass;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::preset::{Backend, KeySource, Preset};
@@ -211,4 +213,62 @@ async fn a_real_server_is_found() {
         .await
         .unwrap();
     assert!(reply.text.starts_with("Hello from"), "{}", reply.text);
+}
+
+/// A call, its result, and what the model makes of it, in each of the dialects that the server speaks.
+#[tokio::test]
+async fn it_is_spoken_to_in_every_dialect() {
+    let Some(llama) = Llama::start(&[]).await else {
+        return;
+    };
+    let schema =
+        json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let tools = vec![PromptTool {
+        name: "weather",
+        description: "The weather of a city.",
+        schema: &schema,
+    }];
+    for api in ApiDialect::ALL {
+        let mut preset = preset(&llama.url);
+        preset.model = "scripted".to_owned();
+        let Backend::Http(endpoint) = &mut preset.backend else {
+            panic!("{preset:?}");
+        };
+        (endpoint.api, endpoint.key) = (api, KeySource::None);
+        let prompt = |items| Prompt {
+            system: "be brief",
+            items,
+            tools: tools.clone(),
+            purpose: PromptPurpose::Conversation { key: Some("k") },
+            ..Prompt::default()
+        };
+        let asks = || PromptItem::User("What is the weather?".into());
+        let body = aishd_dialect::encode(&preset, &prompt(vec![asks()]));
+        let reply = without_keys().stream(&preset, body, |_| {}).await.unwrap();
+        let call = &reply.calls[0];
+        assert_eq!(
+            ("weather", None),
+            (call.name.as_str(), call.broken.as_ref()),
+            "{api:?}"
+        );
+        assert_eq!(Some(FinishReason::ToolCalls), reply.finish, "{api:?}");
+        assert!(reply.usage.unwrap().input.unwrap() > 0, "{api:?}");
+        let items = vec![
+            asks(),
+            PromptItem::Assistant {
+                text: "".into(),
+                calls: &reply.calls,
+                extra: None,
+                sealed: None,
+            },
+            PromptItem::Tool {
+                call: &call.id,
+                content: "sunny",
+            },
+        ];
+        let body = aishd_dialect::encode(&preset, &prompt(items));
+        let reply = without_keys().stream(&preset, body, |_| {}).await.unwrap();
+        assert!(reply.text.contains("result"), "{api:?}: {}", reply.text);
+        assert_eq!(Some(FinishReason::Stop), reply.finish, "{api:?}");
+    }
 }

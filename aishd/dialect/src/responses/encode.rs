@@ -121,14 +121,12 @@ fn sealed_items<'a>(
 }
 
 fn item(item: &InputItem<'_>, to: &mut String) {
-    let said = |role: &str, kind: &str, text: &str, phase: Option<&str>, to: &mut String| {
+    // As one text: servers differ in what parts an answer of theirs may have.
+    let said = |role: &str, text: &str, phase: Option<&str>, to: &mut String| {
         let mut out = ObjectWriter::begin(to);
-        out.text("type", "message").text("role", role);
-        out.list("content", [text], |text, to| {
-            let mut part = ObjectWriter::begin(to);
-            part.text("type", kind).text("text", text);
-            part.end();
-        });
+        out.text("type", "message")
+            .text("role", role)
+            .text("content", text);
         if let Some(phase) = phase {
             out.text("phase", phase);
         }
@@ -136,8 +134,8 @@ fn item(item: &InputItem<'_>, to: &mut String) {
     };
     match item {
         InputItem::Sealed(json) => to.push_str(json),
-        InputItem::User(text) => said("user", "input_text", text, None, to),
-        InputItem::Said { text, phase } => said("assistant", "output_text", text, *phase, to),
+        InputItem::User(text) => said("user", text, None, to),
+        InputItem::Said { text, phase } => said("assistant", text, *phase, to),
         InputItem::Call(call) => {
             let mut out = ObjectWriter::begin(to);
             out.text("type", "function_call")
