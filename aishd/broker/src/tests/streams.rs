@@ -62,7 +62,7 @@ pub(super) async fn read_pieces(
 }
 
 /// The same in any dialect.
-async fn read_as(
+pub(super) async fn read_as(
     api: ApiDialect,
     pieces: Vec<Bytes>,
     asked: &str,
