@@ -634,7 +634,7 @@ fn how_a_server_is_spoken_to_is_said_or_told_by_its_address() {
     );
     check(
         &at("https://api.openai.com/v1", "gpt-5"),
-        (responses, bearer, Some(400_000), true),
+        (responses, bearer, Some(272_000), true),
     );
     check(
         &format!("{}\napi = \"chat\"", at("https://api.openai.com/v1", "x")),
