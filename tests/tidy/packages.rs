@@ -8,7 +8,15 @@ use aish_testkit::repository;
 use crate::{code, none};
 
 /// Packages that do no IO and read no clock.
-const PURE: &[&str] = &["command", "log", "mcp-messages", "model", "rules", "turn"];
+const PURE: &[&str] = &[
+    "command",
+    "dialect",
+    "log",
+    "mcp-messages",
+    "model",
+    "rules",
+    "turn",
+];
 
 /// What they may not name. A `Duration` is a value.
 const IMPURE: &[&str] = &[

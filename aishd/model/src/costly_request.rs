@@ -113,14 +113,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     use aishd_log::event::PresetSource;
+    use aishd_log::sealed_answer::ApiDialect;
     use aishd_log::spending::TokenPrice;
 
     use super::*;
-    use crate::preset::{KeySource, ModelEndpoint, Timeouts};
+    use crate::preset::{KeyHeader, KeySource, ModelEndpoint, Timeouts};
 
     fn at(url: &str) -> Backend {
         Backend::Http(ModelEndpoint {
             url: url.to_owned(),
+            api: ApiDialect::Chat,
+            auth: KeyHeader::Bearer,
             key: KeySource::None,
             headers: BTreeMap::new(),
             timeouts: Timeouts::REMOTE,
@@ -139,6 +142,7 @@ mod tests {
             input: usd(5.0),
             output: usd(25.0),
             cached_input: None,
+            cache_write: None,
         });
         let costly = CostlyRequest::of(&preset, (question, history), context, Some(usd(1.0)));
         let said = costly.map(|it| it.to_string()).unwrap_or_default();
