@@ -78,7 +78,10 @@ async fn list(context: &CommandContext) -> PrintResult {
                 ]
             })
             .collect();
-        table::columns(&["", "name", "model", "api", "endpoint", "key", "source"], &rows)
+        table::columns(
+            &["", "name", "model", "api", "endpoint", "key", "source"],
+            &rows,
+        )
     })
 }
 
@@ -107,7 +110,10 @@ async fn probe(context: &CommandContext) -> PrintResult {
                 ]
             })
             .collect();
-        table::columns(&["", "preset", "endpoint", "speaks", "time", "serves"], &rows)
+        table::columns(
+            &["", "preset", "endpoint", "speaks", "time", "serves"],
+            &rows,
+        )
     })
 }
 
