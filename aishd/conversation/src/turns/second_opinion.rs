@@ -9,9 +9,9 @@ use aishd_log::shell;
 use aishd_log::spending::SpendingPurpose;
 use aishd_model::preset::Preset;
 use aishd_model::second_opinion::{Opinion, PlannedAction, read, too_long};
-use aishd_turn::opinion_request::body;
 use aishd_rules::autonomy::SecondOpinion;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, spelled};
+use aishd_turn::opinion_request::body;
 use aishd_turn::turn::OwedReplies;
 use tokio::time::timeout;
 
