@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::conversation::ConversationCreateParams;
 use crate::hosts::NetworkUse;
 use crate::id::ConversationId;
+use crate::mcp_login::SignInStatus;
 use crate::method::{Empty, methods};
 use crate::turn::{OnConfirm, SendMode, SendResult};
 
@@ -93,6 +94,9 @@ pub struct McpServerStatus {
     /// In `mcp/list`: the hosts that its program reached and that it was refused, since the daemon began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUse>,
+    /// In `mcp/list`: the sign-in, where there is one or was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign_in: Option<SignInStatus>,
     /// What was odd: tools that were left out, revisions that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -133,6 +137,8 @@ pub enum ServerState {
     Off,
     Connecting,
     Ready,
+    /// Nothing goes on before a person signs in (`mcp/login`); its tools stay offered, and a call says so.
+    NeedsSignIn,
     Failed,
 }
 

@@ -138,6 +138,12 @@ impl AskProgram {
             CtlCommand::Mcp {
                 command: Some(McpCommand::Add(args)),
             } => mcp::add::run(context, args).await,
+            CtlCommand::Mcp {
+                command: Some(McpCommand::Login(args)),
+            } => mcp::login::run(context, args).await,
+            CtlCommand::Mcp {
+                command: Some(McpCommand::Logout(args)),
+            } => mcp::login::logout(context, args).await,
             CtlCommand::Model {
                 name: None,
                 command: Some(ModelCommand::Add(args)),

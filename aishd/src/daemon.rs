@@ -218,7 +218,8 @@ async fn run(
     let settings = configured.settings.clone();
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let (profiles, started) = profiles::ground(&children, &ground, trials::directory(&around)?);
-    let hub = sessions::hub(&store, profiles.clone(), logging.redactor());
+    let sign_ins = around.state_dir.join("oauth");
+    let hub = sessions::hub(&store, profiles.clone(), logging.redactor(), sign_ins);
     let tools = registry::tools(&hub, &profiles, &around.state_dir, &redactor);
     let witness = StoreWitness::start(&store, &settings).await;
     migrate_levels::hand_out(&store, &settings.policy).await;

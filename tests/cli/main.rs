@@ -50,6 +50,7 @@ mod routing;
 mod saved_prompt;
 mod setup;
 mod shell;
+mod sign_in;
 mod stop;
 mod store;
 mod stranger;

@@ -21,6 +21,7 @@ use aishd_mcp::call_listener::CallListener;
 use aishd_mcp::hub::Hub;
 use aishd_mcp::hub_parts::HubParts;
 use aishd_mcp::{ElicitationAnswer, ElicitationCall};
+use aishd_mcp_messages::oauth_settings::OAuthSettings;
 use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
 use aishd_mcp_messages::settings::{
     BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings,
@@ -28,6 +29,7 @@ use aishd_mcp_messages::settings::{
 use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_process::Children;
 use aishd_profile::ProfileGround;
+use aishd_signin::{SignIn, SignInParts};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +44,12 @@ async fn main() -> ExitCode {
     let (sender, forms) = mpsc::channel(4);
     let hub = Hub::new(HubParts {
         profiles: ProfileGround::plain(Children::new(BTreeMap::new())),
+        sign_in: SignIn::new(SignInParts {
+            directory: "/nowhere".into(),
+            environment: Box::new(|_name| None),
+            learn: Box::new(|_secret| {}),
+            redact: Box::new(str::to_owned),
+        }),
         environment: Box::new(|_name| None),
         recall: Box::new(|_key| None),
         keep: Box::new(|_key, _text| {}),
@@ -68,6 +76,7 @@ async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicita
         url,
         auth: BearerSource::None,
         headers: BTreeMap::new(),
+        oauth: OAuthSettings::default(),
     });
     let server = ServerSettings {
         endpoint,

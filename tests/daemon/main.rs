@@ -93,6 +93,7 @@ mod shell_limits;
 mod shell_order;
 mod shell_told;
 mod shell_tool;
+mod sign_in;
 mod stop;
 mod store_limits;
 mod thinking;

@@ -18,6 +18,7 @@ use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_profile::{EgressGround, NetworkWish, ProfileGround, ProfileWish};
 use aishd_rules::command_setting::CommandSetting;
 use aishd_rules::policy::Policy;
+use aishd_signin::{SignIn, SignInParts};
 use aishd_tools::ToolRunner;
 use aishd_tools::registry::{ManifestRunner, RunnerServices};
 use aishd_tools::shell::CommandLimits;
@@ -191,6 +192,12 @@ fn keeper(script: &Path, starter: Starter) -> PathBuf {
 fn tools(profiles: &ProfileGround, folder: PathBuf) -> ToolRunner {
     let hub = Hub::new(HubParts {
         profiles: profiles.clone(),
+        sign_in: SignIn::new(SignInParts {
+            directory: "/nowhere".into(),
+            environment: Box::new(|_name| None),
+            learn: Box::new(|_secret| {}),
+            redact: Box::new(str::to_owned),
+        }),
         environment: Box::new(|_name| None),
         recall: Box::new(|_key| None),
         keep: Box::new(|_key, _text| {}),

@@ -1,8 +1,11 @@
 //! `mcp`: the servers that the daemon holds sessions with, what they offer, and what they last said.
 
 pub mod add;
+mod browser;
 mod contain;
 pub mod import;
+pub mod login;
+mod loopback;
 mod pinned;
 
 use std::collections::BTreeMap;
@@ -51,6 +54,10 @@ pub enum McpCommand {
     Connect(ConnectArgs),
     /// Keep a server in your configuration, where it is connected to from now on
     Add(ConnectArgs),
+    /// Sign in to a server, in a browser
+    Login(login::LoginArgs),
+    /// Sign out of a server, and take its tokens back
+    Logout(login::LogoutArgs),
     /// End a session; a configured server comes back when the daemon is started again
     Disconnect { alias: String },
     /// End a session and begin another
@@ -160,7 +167,11 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
         McpCommand::Pin { alias, uri } => pinned::pin(context, alias, uri).await,
         McpCommand::Unpin { alias, uri } => pinned::unpin(context, alias, uri).await,
         McpCommand::Pinned => pinned::list(context).await,
-        McpCommand::Ask(_) | McpCommand::Serve(_) | McpCommand::Add(_) => {
+        McpCommand::Ask(_)
+        | McpCommand::Serve(_)
+        | McpCommand::Add(_)
+        | McpCommand::Login(_)
+        | McpCommand::Logout(_) => {
             Err(Failure::new(Exit::USAGE, "that command has its own output"))
         }
         McpCommand::Prompt {
@@ -203,6 +214,14 @@ async fn list(context: &CommandContext) -> PrintResult {
                     text.push_str(&format!("hint: {}\n", safe::one_line(hint)));
                 }
             }
+            if let Some(wanted) = server.sign_in.as_ref().map(|it| it.wanted.join(" "))
+                && !wanted.is_empty()
+            {
+                let (alias, wanted) = (&server.alias, safe::one_line(&wanted));
+                text.push_str(&format!(
+                    "[aish] mcp {alias}: it wanted more than was granted: {wanted}\nhint: aishctl mcp login {alias}\n"
+                ));
+            }
             if let Some(network) = &server.network {
                 text.push_str(&told_of_network(&server.alias, network));
             }
@@ -234,6 +253,7 @@ fn row(server: &McpServerStatus) -> Vec<String> {
         ServerState::Off => "off",
         ServerState::Connecting => "connecting",
         ServerState::Ready => "ready",
+        ServerState::NeedsSignIn => "needs sign-in",
         ServerState::Failed => "failed",
     };
     let none = || "–".to_owned();

@@ -23,7 +23,7 @@ impl AwayServers {
         let alias = &server.alias;
         match server.state {
             ServerState::Ready => drop(self.0.remove(alias)),
-            ServerState::Failed | ServerState::Off => {
+            ServerState::Failed | ServerState::NeedsSignIn | ServerState::Off => {
                 let said = self.0.entry(alias.clone()).or_default();
                 if said.len() >= MOST_REASONS || !said.insert(server.why.clone()) {
                     return None;
@@ -33,10 +33,15 @@ impl AwayServers {
         }
         match (server.state, &server.why) {
             (ServerState::Ready, _) => Some(format!("mcp {alias}: {} tools", server.tools)),
+            (ServerState::NeedsSignIn, Some(why)) => {
+                Some(format!("mcp {alias}: {why}: aishctl mcp login {alias}"))
+            }
             (ServerState::Failed | ServerState::Off, Some(why)) => {
                 Some(format!("mcp {alias}: {why}"))
             }
-            (ServerState::Failed | ServerState::Off, None) => Some(format!("mcp {alias}: gone")),
+            (ServerState::Failed | ServerState::NeedsSignIn | ServerState::Off, None) => {
+                Some(format!("mcp {alias}: gone"))
+            }
             (ServerState::Connecting, _) => is_curious.then(|| format!("mcp {alias}: connecting")),
         }
     }

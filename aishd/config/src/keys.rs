@@ -5,127 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use super::defaults::DEFAULTS;
 use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
-    Api, Auth, Cache, Client, Contain, DollarAmount, Effort, Keymap, LogFormat, NotifyMethod,
-    NotifyWhen, OnTimeout, ProposedCommands, RunPlace, SecretText, Temperature, Thinks, TimeSpan,
+    Api, Auth, Cache, Client, Contain, DollarAmount, Effort, Grant, Keymap, LogFormat, NotifyMethod,
+    NotifyWhen, OnTimeout, Pkce, ProposedCommands, RunPlace, SecretText, Temperature, Thinks, TimeSpan,
     When, WholeNumber,
 };
-
-/// What holds when nobody says otherwise: the lowest layer.
-pub const DEFAULTS: &str = r#"config_version = 1
-
-[discovery]
-servers = [
-  "http://127.0.0.1:11434/v1",
-  "http://127.0.0.1:1234/v1",
-  "http://127.0.0.1:8080/v1",
-  "http://127.0.0.1:8000/v1",
-  "http://127.0.0.1:1337/v1",
-  "http://127.0.0.1:5001/v1",
-  "http://127.0.0.1:12434/v1",
-]
-
-[context]
-max_turns = 40
-reserve_tokens = 2048
-summarize_on_evict = false
-summarizer_model = "fast"
-max_summary_chars = 2000
-project = false
-
-[memory]
-max_chars = 4000
-summarize_on_close = false
-
-[routing]
-auto = false
-fallback = false
-fallback_model = "cloud"
-
-[routing.classes]
-code = "deep"
-
-[norris]
-steps = 25
-time = "1h"
-second_opinion = true
-second_opinion_within = "30s"
-contain = "try"
-read = []
-write = []
-
-[contain]
-hosts = []
-hosts_timeout = "2m"
-max_layer_bytes = 8589934592
-
-[mcp]
-connect_timeout = "5s"
-start_timeout = "1m"
-call_timeout = "2m"
-call_timeout_with_progress = "15m"
-roots = false
-
-[permissions]
-deny = []
-default_level = 1
-confirm_timeout = "24h"
-on_timeout = "deny"
-
-[tools]
-builtin = false
-files = true
-dirs = []
-max_depth = 50
-max_result_chars = 16000
-parallel_readonly = true
-
-[shell]
-confirm = true
-default = "ask"
-timeout = "5m"
-max_output_bytes = 4194304
-env_from_client = ["PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "VIRTUAL_ENV"]
-feed_back = true
-tool = true
-
-[limits]
-max_clients = 64
-max_queue_per_conversation = 16
-max_conversations_in_memory = 32
-client_stall = "30s"
-daily_spend_usd = 0.0
-ask_above_usd = 1.0
-
-[store]
-max_bytes = 0
-keep_days = 0
-
-[shutdown]
-grace = "2s"
-
-[logging]
-level = "info"
-format = "auto"
-redact = ["authorization", "key", "token"]
-content = false
-
-[notify]
-when = "unattended"
-method = "auto"
-command = []
-contain = "open"
-after = "2s"
-
-[ui]
-color = "auto"
-markdown = "auto"
-theme = "ansi"
-editor = ""
-keymap = "emacs"
-"#;
 
 tables! {
     /// Configuration of aishd, in TOML. Every key is optional, and an unknown one is an error.
@@ -480,10 +367,49 @@ tables! {
         /// Hosts that it may reach where `contain` holds it: `example.org`, `*.example.org`, `example.org:8443`. It finds them by
         /// HTTP_PROXY and its like; all others are refused, and `aishctl mcp` says which.
         hosts: KeyLeaf<Vec<String>>,
+        /// Signing in to it, where it wants that and no token is set: nothing has to be said, `aishctl mcp login` finds out.
+        oauth: OAuth,
         /// False: it is listed and not connected to.
         enabled: KeyLeaf<bool>,
         /// True: it may ask for a model while a tool of its runs. You are asked each time, and shown what would be sent.
         sampling: KeyLeaf<bool>,
+    }
+
+    /// Signing in to one server.
+    OAuth {
+        /// "person": somebody signs in with `aishctl mcp login`. "client_credentials": the client is its own account.
+        /// "jwt_bearer": a token from elsewhere is handed in. "enterprise": an identity token is exchanged for one.
+        grant: KeyLeaf<Grant>,
+        /// Whose account it is; servers with the same address and account share a sign-in.
+        account: KeyLeaf<String>,
+        /// A client that you registered there. Without it one is registered.
+        client_id: KeyLeaf<String>,
+        /// The variable of the daemon that holds the client's secret.
+        client_secret_env: KeyLeaf<String>,
+        /// The file that holds it, which only you can read.
+        client_secret_file: KeyLeaf<PathBuf>,
+        /// A private key (PKCS#8) that the client signs with in place of a secret.
+        private_key_file: KeyLeaf<PathBuf>,
+        /// The variable that holds the token to hand in.
+        assertion_env: KeyLeaf<String>,
+        /// The file that holds it, read each time.
+        assertion_file: KeyLeaf<PathBuf>,
+        /// Where an identity token is exchanged ("enterprise").
+        idp_token_endpoint: KeyLeaf<String>,
+        /// Who you are there.
+        idp_client_id: KeyLeaf<String>,
+        /// What is asked for, in place of what the server asks for.
+        scopes: KeyLeaf<Vec<String>>,
+        /// What the authorization server calls itself, where that is not how the MCP server names it, or which of several.
+        issuer: KeyLeaf<String>,
+        /// "assume": it does PKCE with S256 and does not say so.
+        pkce: KeyLeaf<Pkce>,
+        /// Where the browser comes back to, as the authorization server knows it; a free port of this machine when it is not said.
+        redirect_uri: KeyLeaf<String>,
+        /// The port for that, where only the port matters.
+        callback_port: KeyLeaf<WholeNumber<1, 65_535>>,
+        /// The https address of a document about this client, for authorization servers that take one.
+        client_metadata_url: KeyLeaf<String>,
     }
 
     /// Looking for a model server on this machine.

@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod command;
+mod defaults;
 pub mod edit;
 pub mod effective_values;
 pub mod environment_variables;
@@ -19,6 +20,7 @@ pub mod manifest_store;
 pub mod mcp;
 pub mod merged_list;
 pub mod norris;
+mod oauth;
 pub mod paths;
 pub mod permissions;
 pub mod preset;

@@ -18,7 +18,7 @@ use super::preset::check_literal;
 use super::source::SourcePlace;
 use super::table_reader::{KeyLeaf, join};
 use super::value::{Contain, SecretText, TimeSpan};
-use super::{address, held_programs};
+use super::{address, held_programs, oauth};
 use crate::key_values::{home, value_of};
 
 /// What is configured about MCP; faults are added to the others.
@@ -155,6 +155,7 @@ impl ServerCheck<'_> {
             url: url.to_owned(),
             auth,
             headers: texts(&server.headers),
+            oauth: oauth::settings(&join(&self.path, "oauth"), &server.oauth, faults),
         }
     }
 

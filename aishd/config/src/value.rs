@@ -394,6 +394,18 @@ words! {
         Workspace: "workspace",
         Open: "open",
     }
+    /// How a token for a server is come by.
+    Grant {
+        Person: "person",
+        ClientCredentials: "client_credentials",
+        JwtBearer: "jwt_bearer",
+        Enterprise: "enterprise",
+    }
+    /// What is believed of PKCE.
+    Pkce {
+        Listed: "listed",
+        Assume: "assume",
+    }
     /// When somebody is told of a question.
     NotifyWhen {
         Never: "never",

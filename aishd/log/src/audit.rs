@@ -344,6 +344,8 @@ pub enum ServerChange {
     Connected,
     Disconnected,
     Restarted,
+    SignedIn,
+    SignedOut,
 }
 
 /// What became of a call that began.

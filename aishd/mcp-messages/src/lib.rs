@@ -6,6 +6,7 @@ pub mod content;
 mod description;
 pub mod form;
 pub mod mirrored_headers;
+pub mod oauth_settings;
 pub mod outcome;
 pub mod prompt;
 pub mod remarks;

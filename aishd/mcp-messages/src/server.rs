@@ -51,6 +51,12 @@ pub enum ServerPhase {
     Off(String),
     Connecting,
     Ready,
+    /// Nothing goes on before a person signs in. It is not tried again by itself; its tools stay offered, so that a call
+    /// says what is to be done.
+    NeedsSignIn {
+        why: String,
+        hint: String,
+    },
     /// It is tried again by itself, for HTTP also when it is needed.
     Failed {
         why: String,

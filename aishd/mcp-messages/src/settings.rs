@@ -10,6 +10,7 @@ use aishd_log::profile::ChosenProfile;
 use aishd_log::tool_name::Alias;
 
 use crate::confidential;
+use crate::oauth_settings::OAuthSettings;
 use crate::server::ServerKind;
 
 /// Everything that is configured about MCP.
@@ -70,6 +71,8 @@ pub struct HttpServerSettings {
     pub url: String,
     pub auth: BearerSource,
     pub headers: BTreeMap<String, String>,
+    /// How to sign in, where no token and no header for it is configured.
+    pub oauth: OAuthSettings,
 }
 
 /// Where the bearer token comes from.
@@ -142,6 +145,7 @@ impl fmt::Debug for HttpServerSettings {
             .field("url", &without_userinfo(&self.url))
             .field("auth", &self.auth)
             .field("headers", &self.headers.keys())
+            .field("oauth", &self.oauth)
             .finish()
     }
 }
@@ -178,6 +182,7 @@ mod tests {
             url: "https://me:hush@host.example:8/mcp?key=hush#hush".to_owned(),
             auth: BearerSource::Token("hush".to_owned()),
             headers: BTreeMap::from([("X-Key".to_owned(), "hush".to_owned())]),
+            oauth: OAuthSettings::default(),
         });
         assert_eq!("https://host.example:8/mcp", http.display());
         let stdio = ServerEndpoint::Stdio(StdioServerSettings {

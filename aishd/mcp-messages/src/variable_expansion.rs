@@ -44,6 +44,7 @@ impl ServerEndpoint {
                     other @ (BearerSource::None | BearerSource::Env(_)) => other.clone(),
                 },
                 headers: table("headers", &http.headers)?,
+                oauth: http.oauth.clone(),
             }),
             Self::Stdio(stdio) => Self::Stdio(StdioServerSettings {
                 command: one("command", &stdio.command)?,

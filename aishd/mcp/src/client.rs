@@ -6,6 +6,7 @@ use std::time::Duration;
 use aishd_http::tls;
 use aishd_mcp_messages::server_reach::ServerReach;
 use aishd_mcp_messages::settings::{BearerSource, HttpServerSettings};
+use aishd_signin::{ServerBearer, SignIn};
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
@@ -54,6 +55,8 @@ pub(super) struct ServerAddress {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) token: SentToken,
+    /// Signs each request, where no token is configured.
+    pub(super) bearer: Option<ServerBearer>,
     /// What must not appear in a text for people, should the server repeat it.
     pub(super) secrets: ServerSecrets,
 }
@@ -63,6 +66,7 @@ pub(super) fn address(
     http: &HttpServerSettings,
     environment: &(dyn Fn(&str) -> Option<String> + Send + Sync),
     learn: &LearnSecret,
+    sign_in: &SignIn,
 ) -> Result<ServerAddress, WireFailure> {
     // The text of the URL is not repeated: it may hold a password.
     let url = Url::parse(&http.url)
@@ -103,10 +107,16 @@ pub(super) fn address(
         sent.set_sensitive(true);
         headers.insert(AUTHORIZATION, sent);
     }
+    let bearer = (token == SentToken::None && !headers.contains_key(AUTHORIZATION))
+        .then(|| sign_in.of_server(&url, &http.oauth));
+    if let Some(bearer) = &bearer {
+        secrets.follow(bearer.clone());
+    }
     Ok(ServerAddress {
         url,
         headers,
         token,
+        bearer,
         secrets,
     })
 }

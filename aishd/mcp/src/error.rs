@@ -1,6 +1,7 @@
 //! How a session or a call fails.
 
 use aishd_log::tool_name::{Alias, ToolName};
+use aishd_signin::SignInNeed;
 
 pub use super::message::RpcError;
 
@@ -20,7 +21,7 @@ pub enum ToolCallError {
     /// The server answered with an error.
     #[error("{}", .0.message)]
     Rpc(RpcError),
-    #[error("MCP server {alias}: {failure}")]
+    #[error("MCP server {alias}: {failure}{}", failure.next_command(alias))]
     Transport { alias: Alias, failure: WireFailure },
     #[error("MCP server {alias} gave no answer within {seconds} s")]
     TimedOut { alias: Alias, seconds: u64 },
@@ -74,6 +75,8 @@ pub enum WireFailure {
     Unreachable(String),
     #[error("authentication failed: HTTP {status}{}", token.reason())]
     Auth { status: u16, token: SentToken },
+    #[error("{0}")]
+    SignIn(SignInNeed),
     #[error("HTTP {status}{}", server_message(.message))]
     Http { status: u16, message: String },
     /// The server does not know our session any more.
@@ -119,7 +122,9 @@ impl WireFailure {
         match self {
             Self::Auth { token, .. } => Some(match token {
                 SentToken::None => {
-                    format!("set mcp.servers.{alias}.auth_env to the variable that holds its token")
+                    format!(
+                        "aishctl mcp login {alias} signs in, or set mcp.servers.{alias}.auth_env to the variable that holds its token"
+                    )
                 }
                 SentToken::Literal => format!("check mcp.servers.{alias}.auth_token"),
                 SentToken::Env(name) => {
@@ -129,6 +134,7 @@ impl WireFailure {
                     format!("start aishd with {name} in its environment")
                 }
             }),
+            Self::SignIn(need) => Some(need.hint(alias.as_str())),
             Self::NotHeld { hint, .. } => Some(format!("[mcp.servers.{alias}]: {hint}")),
             Self::Ended(_) => Some(format!("aishctl mcp logs {alias}")),
             Self::NotConnected(_)
@@ -142,13 +148,33 @@ impl WireFailure {
         }
     }
 
+    /// What stands behind it in the answer to a call: whoever reads that has no hint beside it.
+    fn next_command(&self, alias: &Alias) -> String {
+        match self {
+            Self::SignIn(need) => format!(": {}", need.hint(alias.as_str())),
+            Self::NotConnected(_)
+            | Self::NotHeld { .. }
+            | Self::Unreachable(_)
+            | Self::Auth { .. }
+            | Self::Http { .. }
+            | Self::SessionLost(_)
+            | Self::Cut(_)
+            | Self::Silent(_)
+            | Self::Ended(_)
+            | Self::TooLarge(_)
+            | Self::Unreadable(_) => String::new(),
+        }
+    }
+
     /// The same for a question that was on its way when its session ended so.
     pub(super) fn in_flight(&self) -> Self {
         match self {
             Self::NotConnected(why) | Self::Unreachable(why) | Self::SessionLost(why) => {
                 Self::Cut(why.clone())
             }
-            Self::NotHeld { .. } | Self::Auth { .. } => Self::Cut(self.to_string()),
+            Self::NotHeld { .. } | Self::Auth { .. } | Self::SignIn(_) => {
+                Self::Cut(self.to_string())
+            }
             Self::Http { .. }
             | Self::Cut(_)
             | Self::Silent(_)
@@ -163,7 +189,8 @@ impl WireFailure {
             Self::NotConnected(_)
             | Self::NotHeld { .. }
             | Self::Unreachable(_)
-            | Self::Auth { .. } => false,
+            | Self::Auth { .. }
+            | Self::SignIn(_) => false,
             // Whoever hears of it was sent more than once, or cannot be sent again.
             Self::Http { .. }
             | Self::SessionLost(_)

@@ -7,7 +7,7 @@ use reqwest::{Client, Url};
 
 use super::client::ServerAddress;
 use super::error::WireFailure;
-use super::http::{FrameKind, body, unsent};
+use super::http::{FrameKind, body};
 use super::inbox::{Inbox, MessageOrigin};
 use super::message;
 use super::secrets::ServerSecrets;
@@ -37,7 +37,7 @@ pub(super) async fn open(
         .get(address.url.clone())
         .headers(address.headers.clone())
         .header(ACCEPT, "text/event-stream");
-    let response = request.send().await.map_err(|error| unsent(&error))?;
+    let response = address.send(request).await?;
     let status = response.status();
     if !status.is_success() || FrameKind::of(&response) != FrameKind::Events {
         return Err(WireFailure::Http {
@@ -84,7 +84,7 @@ impl EventStream {
             .headers(self.address.headers.clone())
             .header(CONTENT_TYPE, "application/json")
             .body(body);
-        let response = request.send().await.map_err(|error| unsent(&error))?;
+        let response = self.address.send(request).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
             status if matches!(status.as_u16(), 401 | 403) => Err(WireFailure::Auth {

@@ -209,7 +209,7 @@ impl HttpTransport {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, WireFailure> {
-        request.send().await.map_err(|error| unsent(&error))
+        self.address.send(request).await
     }
 
     fn keep_session(&self, response: &Response) {

@@ -321,6 +321,7 @@ impl Hub {
         let server = servers.get(name.alias());
         let why = match server.map(|it| &it.state) {
             Some(ServerPhase::Failed { why, .. } | ServerPhase::Off(why)) => why.clone(),
+            Some(ServerPhase::NeedsSignIn { why, hint }) => format!("it {why}: {hint}"),
             Some(ServerPhase::Connecting) => "it is still connecting".to_owned(),
             Some(ServerPhase::Ready) | None => return ToolCallError::UnknownTool(name.clone()),
         };
@@ -392,6 +393,18 @@ impl Hub {
     /// What is known of a server's resources.
     pub(super) fn fresh(&self, alias: &Alias) -> Option<ResourceCache> {
         Some(self.handle(alias)?.kept.fresh)
+    }
+
+    /// All servers with how they are reached.
+    pub(super) fn endpoints(&self) -> Vec<(Alias, Arc<ServerSettings>)> {
+        let sessions = self.inner.sessions.lock();
+        let each = sessions.iter();
+        each.map(|(alias, it)| (alias.clone(), it.server.clone()))
+            .collect()
+    }
+
+    pub(super) fn shared(&self) -> &SharedCell {
+        &self.inner.shared
     }
 
     fn handle(&self, alias: &Alias) -> Option<SessionHandle> {

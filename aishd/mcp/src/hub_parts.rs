@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use aishd_profile::ProfileGround;
+use aishd_signin::SignIn;
 
 use crate::secrets::LearnSecret;
 
@@ -16,6 +17,8 @@ type KeepServer = dyn Fn(&str, String) + Send + Sync;
 pub struct HubParts {
     /// Starts servers that are children.
     pub profiles: ProfileGround,
+    /// Signs people in to servers.
+    pub sign_in: SignIn,
     /// The daemon's own variables.
     pub environment: Box<HubEnvironment>,
     /// What was kept under a key, if anything was.

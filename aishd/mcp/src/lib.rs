@@ -30,6 +30,8 @@ mod secrets;
 mod server_requests;
 mod session;
 mod shared;
+mod sign_in;
+mod signed_request;
 mod sse;
 mod stderr_ring;
 mod stdio;
@@ -44,3 +46,4 @@ pub use self::resources_and_prompts::{
     OfferedArgument, OfferedPrompt, OfferedResource, ReadableResources,
 };
 pub use self::sampling::{SamplingCall, SamplingOutcome};
+pub use self::sign_in::{LoginFinished, ServerSignInError};

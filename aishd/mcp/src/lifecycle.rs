@@ -111,7 +111,9 @@ pub(super) async fn http(
 ) -> Result<LiveSession, WireFailure> {
     let started = Instant::now();
     let limits = means.limits();
-    let mut address = client::address(server, means.shared.environment(), means.shared.learn())?;
+    let (environment, learn) = (means.shared.environment(), means.shared.learn());
+    let sign_in = &means.shared.parts.sign_in;
+    let mut address = client::address(server, environment, learn, sign_in)?;
     for secret in means.used {
         address.secrets.add(secret, means.shared.learn());
     }
@@ -261,6 +263,7 @@ fn is_final(failure: &WireFailure) -> bool {
             | WireFailure::NotHeld { .. }
             | WireFailure::Unreachable(_)
             | WireFailure::Auth { .. }
+            | WireFailure::SignIn(_)
             | WireFailure::Ended(_)
     )
 }

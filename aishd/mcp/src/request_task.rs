@@ -4,6 +4,7 @@ use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::server::ServerEntry;
 use aishd_mcp_messages::tool_approval::{ApprovedTool, StillOffered};
+use aishd_signin::{SignInNeed, SignInReason};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -72,12 +73,21 @@ impl RequestedWork {
     }
 }
 
-/// Does it. Returned is what has to be done again, because the server did not know our session any more.
+/// What becomes of a request.
+#[derive(Debug)]
+pub(super) enum PerformedWork {
+    Answered,
+    /// It has to be done again, because the server did not know our session any more.
+    Again(Box<RequestedWork>, String),
+    /// It was answered so: the server knows nobody of us any more.
+    SignedOut(SignInNeed),
+}
+
 pub(super) async fn perform(
     peer: &ServerClient,
     respondent: ElicitRespondent<'_>,
     work: RequestedWork,
-) -> Option<(RequestedWork, String)> {
+) -> PerformedWork {
     let (result, abandoned) = rounds(peer, &respondent, &work).await;
     let lost = match &result {
         Err(ExchangeError::Failure(WireFailure::SessionLost(why))) if !work.repeated => {
@@ -86,13 +96,21 @@ pub(super) async fn perform(
         Ok(_) | Err(_) => None,
     };
     if let Some(why) = lost {
-        return Some((work, why));
+        return PerformedWork::Again(Box::new(work), why);
     }
+    let signed_out = match &result {
+        Err(ExchangeError::Failure(WireFailure::SignIn(need)))
+            if need.why != SignInReason::Scope =>
+        {
+            Some(need.clone())
+        }
+        Ok(_) | Err(_) => None,
+    };
     work.answer(respondent.alias, result);
     if let Some(abandoned) = abandoned {
         peer.call_off(abandoned).await;
     }
-    None
+    signed_out.map_or(PerformedWork::Answered, PerformedWork::SignedOut)
 }
 
 async fn rounds(

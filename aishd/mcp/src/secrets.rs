@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use aishd_mcp_messages::settings::StdioServerSettings;
 use aishd_mcp_messages::{confidential, secret_name};
+use aishd_signin::ServerBearer;
 
 /// What stands where a secret was.
 const MARK: &str = "[key]";
@@ -16,7 +17,11 @@ pub(super) type LearnSecret = dyn Fn(&str) + Send + Sync;
 
 /// Deliberately without Debug and Display of its values.
 #[derive(Clone, Default)]
-pub(super) struct ServerSecrets(Vec<String>);
+pub(super) struct ServerSecrets {
+    values: Vec<String>,
+    /// Whose tokens change.
+    bearer: Option<ServerBearer>,
+}
 
 impl std::fmt::Debug for ServerSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -64,15 +69,24 @@ impl ServerSecrets {
     pub(super) fn hide(&mut self, value: &str) {
         let value = value.trim();
         if value.len() >= MIN_SECRET_BYTES {
-            self.0.push(value.to_owned());
+            self.values.push(value.to_owned());
             // The longest first, so that one which holds another goes as a whole.
-            self.0.sort_by_key(|it| std::cmp::Reverse(it.len()));
+            self.values.sort_by_key(|it| std::cmp::Reverse(it.len()));
         }
     }
 
+    /// The tokens of now are cut out as well.
+    pub(super) fn follow(&mut self, bearer: ServerBearer) {
+        self.bearer = Some(bearer);
+    }
+
     pub(super) fn redact(&self, text: &str) -> String {
-        let secrets = self.0.iter();
-        secrets.fold(text.to_owned(), |text, it| text.replace(it, MARK))
+        let secrets = self.values.iter();
+        let text = secrets.fold(text.to_owned(), |text, it| text.replace(it, MARK));
+        match &self.bearer {
+            Some(bearer) => bearer.redact(&text),
+            None => text,
+        }
     }
 }
 

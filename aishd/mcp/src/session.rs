@@ -13,6 +13,7 @@ use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
 use aishd_mcp_messages::settings::{ServerEndpoint, ServerSettings};
 use aishd_mcp_messages::tool::ListedTools;
 use aishd_platform::clock;
+use aishd_signin::SignInNeed;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -29,7 +30,7 @@ use super::error::WireFailure;
 use super::inbox::InboundMessage;
 use super::lifecycle::LiveSession;
 use super::message::INTERNAL_ERROR;
-use super::request_task::{self, RequestedWork};
+use super::request_task::{self, PerformedWork, RequestedWork};
 use super::resource_cache::{FreshUntil, ResourceCache};
 use super::server_requests::{AnsweringRequest, RequestRoom};
 use super::shared::SharedCell;
@@ -100,13 +101,17 @@ pub(super) struct McpSession {
     forgotten: CancellationToken,
     /// A child that died of a question from 2026 is not asked it at its next start.
     guess: Option<Era>,
+    /// Nothing goes on before a person signs in; with how many sign-ins there had been then.
+    need: Option<(SignInNeed, u64)>,
 }
 
 /// What ended by itself.
 enum SessionDone {
     Connected(Box<Result<UpSession, WireFailure>>),
     /// A call; what has to be done again comes back, with the reason and the session that was lost.
-    Asked(Option<(RequestedWork, String, u64)>),
+    Asked(Option<(Box<RequestedWork>, String, u64)>),
+    /// The server of this session knows nobody of us any more.
+    SignedOut(SignInNeed, u64),
     /// With the session that was asked.
     Listed(u64, Result<ListedTools, WireFailure>),
     Told,
@@ -179,6 +184,7 @@ impl McpSession {
             leaving: vec![],
             forgotten: CancellationToken::new(),
             guess: None,
+            need: None,
         }
     }
 
@@ -328,11 +334,15 @@ impl McpSession {
                 SessionPhase::Down { retry_at } => {
                     // On demand, and yet never in a tight loop: not right after it failed.
                     let http = matches!(self.server.endpoint, ServerEndpoint::Http(_));
-                    if http && retry_at.is_some() && self.backoff.may_try() {
+                    let may = retry_at.is_some() || self.somebody_signed_in();
+                    if http && may && self.backoff.may_try() {
                         self.waiting.push_back(work);
                         self.connect();
                     } else {
-                        let why = WireFailure::NotConnected(self.why());
+                        let why = match &self.need {
+                            Some((need, _)) => WireFailure::SignIn(need.clone()),
+                            None => WireFailure::NotConnected(self.why()),
+                        };
                         work.answer(&self.alias, Err(why.into()));
                     }
                 }
@@ -367,9 +377,20 @@ impl McpSession {
 
     fn why(&self) -> String {
         match &self.status.state {
-            ServerPhase::Off(why) | ServerPhase::Failed { why, .. } => why.clone(),
+            ServerPhase::Off(why)
+            | ServerPhase::Failed { why, .. }
+            | ServerPhase::NeedsSignIn { why, .. } => why.clone(),
             ServerPhase::Connecting | ServerPhase::Ready => "it is connecting".to_owned(),
         }
+    }
+
+    /// Whether anybody has since a person was needed, wherever.
+    fn somebody_signed_in(&self) -> bool {
+        let bearer = self.shared.bearer(&self.server.endpoint);
+        let now = bearer.map(|it| it.sign_ins());
+        self.need
+            .as_ref()
+            .is_some_and(|(_, then)| now != Some(*then))
     }
 
     fn ask(&mut self, work: RequestedWork) {
@@ -385,9 +406,13 @@ impl McpSession {
         self.tasks.spawn(async move {
             let people = PeopleLink::of(&work.ears);
             let respondent = shared.respondent(&alias, peer.abilities, people);
-            let again = request_task::perform(&peer, respondent, work).await;
+            let performed = request_task::perform(&peer, respondent, work).await;
             drop(in_flight);
-            SessionDone::Asked(again.map(|(work, why)| (work, why, session)))
+            match performed {
+                PerformedWork::Answered => SessionDone::Asked(None),
+                PerformedWork::Again(work, why) => SessionDone::Asked(Some((work, why, session))),
+                PerformedWork::SignedOut(need) => SessionDone::SignedOut(need, session),
+            }
         });
     }
 
@@ -429,19 +454,25 @@ impl McpSession {
     async fn done(&mut self, done: SessionDone) {
         match done {
             SessionDone::Told | SessionDone::Asked(None) => {}
+            SessionDone::SignedOut(need, session)
+                if session == self.next_id && matches!(self.phase, SessionPhase::Up(_)) =>
+            {
+                self.fell(WireFailure::SignIn(need)).await;
+            }
+            SessionDone::SignedOut(..) => {}
             SessionDone::Asked(Some((mut work, why, session))) => {
                 work.repeated = true;
                 work.wait_until = Instant::now() + self.shared.limits().connect * 2;
                 match &self.phase {
                     // Another call has found out before, and there is a new one.
-                    SessionPhase::Up(_) if session != self.next_id => self.ask(work),
+                    SessionPhase::Up(_) if session != self.next_id => self.ask(*work),
                     SessionPhase::Up(_) => {
                         tracing::info!(mcp = %self.alias, why, "the server forgot our session");
-                        self.waiting.push_back(work);
+                        self.waiting.push_back(*work);
                         self.was_forgotten();
                         self.connect();
                     }
-                    SessionPhase::Connecting(_) => self.waiting.push_back(work),
+                    SessionPhase::Connecting(_) => self.waiting.push_back(*work),
                     SessionPhase::Down { .. } => {
                         let failure = WireFailure::SessionLost(why);
                         work.answer(&self.alias, Err(failure.into()));

@@ -10,13 +10,14 @@ use aishd_mcp_messages::server::{ServerEntry, ServerSnapshot};
 use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings, SessionLimits};
 use aishd_mcp_messages::variable_expansion::expand;
 use aishd_profile::ProfileGround;
+use aishd_signin::ServerBearer;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::capability_cache::RememberedServer;
-use super::client::McpHttpClients;
+use super::client::{self, McpHttpClients};
 use super::elicitation::{ElicitRespondent, PeopleLink};
 use super::era::ClientAbilities;
 use super::error::WireFailure;
@@ -98,6 +99,17 @@ impl SharedCell {
 
     pub(super) fn client(&self, url: &Url) -> Result<Client, WireFailure> {
         self.clients.get(url, self.limits().connect)
+    }
+
+    /// The sign-in for a server that could have one.
+    pub(super) fn bearer(&self, endpoint: &ServerEndpoint) -> Option<ServerBearer> {
+        let expanded = endpoint.expanded(&|name| (self.parts.environment)(name));
+        let Ok(ServerEndpoint::Http(http)) = expanded else {
+            return None;
+        };
+        // What is learnt here was learnt before.
+        let address = client::address(&http, self.environment(), &|_known| {}, &self.parts.sign_in);
+        address.ok()?.bearer
     }
 
     /// Who answers for a call, or for none.
@@ -224,6 +236,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use aishd_log::profile::ChosenProfile;
+    use aishd_mcp_messages::oauth_settings::OAuthSettings;
     use aishd_mcp_messages::settings::{BearerSource, HttpServerSettings, StdioServerSettings};
 
     use super::*;
@@ -243,6 +256,7 @@ mod tests {
             url: url.to_owned(),
             auth: BearerSource::None,
             headers: BTreeMap::new(),
+            oauth: OAuthSettings::default(),
         })
     }
 

@@ -276,6 +276,10 @@ fn mcp(server: &ServerEntry) -> DoctorCheck {
             check(name, CheckOutcome::Ok, detail)
         }
         ServerPhase::Off(why) => check(name, CheckOutcome::Ok, format!("off: {why}")),
+        ServerPhase::NeedsSignIn { why, hint } => {
+            let needed = check(name, CheckOutcome::Warn, one_line(why, MAX_SAID_CHARS));
+            fix(needed, one_line(hint, MAX_SAID_CHARS))
+        }
         ServerPhase::Connecting => fix(
             check(name, CheckOutcome::Warn, "it is still connecting"),
             format!("aishctl mcp logs {alias}, if it stays so"),

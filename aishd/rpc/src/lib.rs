@@ -24,6 +24,7 @@ pub mod listen;
 mod log;
 mod log_owner;
 mod mcp;
+mod mcp_login;
 mod mcp_prompt;
 mod memory;
 mod method_error;
@@ -264,6 +265,7 @@ fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     route::register_all(&mut module);
     usage::register_all(&mut module);
     mcp::register_all(&mut module);
+    mcp_login::register_all(&mut module);
     mcp_prompt::register_all(&mut module);
     saved_prompt::register_all(&mut module);
     pinned_resource::register_all(&mut module);

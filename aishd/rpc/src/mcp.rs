@@ -21,6 +21,7 @@ use aishd_mcp::ToolCallError;
 use aishd_mcp::hub::ServerChangeError;
 use aishd_mcp::import::{ImportHold, McpImportError};
 use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::oauth_settings::OAuthSettings;
 use aishd_mcp_messages::server::{ServerEntry, ServerKind, ServerPhase, ServerSnapshot};
 use aishd_mcp_messages::settings::{
     BearerSource, HttpServerSettings, ServerEndpoint, StdioServerSettings,
@@ -73,6 +74,7 @@ fn with_network(server: &RpcServer, it: &ServerEntry) -> wire::McpServerStatus {
     let used = server.directory.tools().profiles().network_of(&it.alias);
     wire::McpServerStatus {
         network: super::tried::network(used),
+        sign_in: super::mcp_login::standing(server, &it.alias),
         ..status(it)
     }
 }
@@ -161,6 +163,7 @@ fn endpoint(params: ConnectParams) -> Result<ServerEndpoint, MethodError> {
                 .auth_env
                 .map_or(BearerSource::None, BearerSource::Env),
             headers: BTreeMap::new(),
+            oauth: OAuthSettings::default(),
         })),
         (None, Some(command)) => Ok(ServerEndpoint::Stdio(StdioServerSettings {
             command,
@@ -260,7 +263,7 @@ async fn changed_by_hand(
     Ok(Empty {})
 }
 
-async fn audit(
+pub(super) async fn audit(
     server: &RpcServer,
     connection: &ClientConnection,
     told: AuditFact,
@@ -410,6 +413,11 @@ pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
         ServerPhase::Off(why) => (wire::ServerState::Off, Some(why.clone()), None),
         ServerPhase::Connecting => (wire::ServerState::Connecting, None, None),
         ServerPhase::Ready => (wire::ServerState::Ready, None, None),
+        ServerPhase::NeedsSignIn { why, hint } => (
+            wire::ServerState::NeedsSignIn,
+            Some(why.clone()),
+            Some(hint.clone()),
+        ),
         ServerPhase::Failed { why, hint } => {
             (wire::ServerState::Failed, Some(why.clone()), hint.clone())
         }
@@ -435,6 +443,7 @@ pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
         connect_ms: server.connect_ms,
         instructions: server.about.instructions.clone(),
         network: None,
+        sign_in: None,
         remarks: server.remarks.to_vec(),
     }
 }

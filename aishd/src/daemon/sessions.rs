@@ -10,6 +10,7 @@ use aishd_mcp::hub::Hub;
 use aishd_mcp::hub_parts::HubParts;
 use aishd_mcp_messages::settings::McpSettings;
 use aishd_profile::ProfileGround;
+use aishd_signin::{SignIn, SignInParts};
 use aishd_store::{Note, Store};
 use tokio::sync::watch;
 
@@ -17,11 +18,18 @@ use tokio::sync::watch;
 const WAIT: Duration = Duration::from_secs(1);
 
 /// The hub, with no session yet. The log learns its secrets before they are used.
-pub(super) fn hub(store: &Store, profiles: ProfileGround, redactor: Redactor) -> Hub {
+pub(super) fn hub(
+    store: &Store,
+    profiles: ProfileGround,
+    redactor: Redactor,
+    sign_ins: PathBuf,
+) -> Hub {
     let learner = redactor.clone();
+    let sign_in = sign_in(sign_ins, &redactor);
     let (recalled, kept, listed) = (store.clone(), store.clone(), store.clone());
     Hub::new(HubParts {
         profiles,
+        sign_in,
         environment: Box::new(environment_variables::key),
         recall: Box::new(move |key| recalled.note(key).ok().flatten()),
         keep: Box::new(move |key, text| {
@@ -38,6 +46,17 @@ pub(super) fn hub(store: &Store, profiles: ProfileGround, redactor: Redactor) ->
         redact: Box::new(move |text| redactor.redact(text)),
         learn: Box::new(move |secret| learner.learn(secret)),
         elicitation: true,
+    })
+}
+
+/// Signing in to servers; what comes of it lies in this directory.
+fn sign_in(directory: PathBuf, redactor: &Redactor) -> SignIn {
+    let (learner, redactor) = (redactor.clone(), redactor.clone());
+    SignIn::new(SignInParts {
+        directory,
+        environment: Box::new(environment_variables::key),
+        learn: Box::new(move |secret| learner.learn(secret)),
+        redact: Box::new(move |text| redactor.redact(text)),
     })
 }
 
@@ -63,4 +82,6 @@ pub(super) async fn follow(hub: Hub, mut settings: watch::Receiver<McpSettings>)
 /// Ends them. Those that do not end in time are dropped, and their children's keepers do the rest.
 pub(super) async fn stop(hub: &Hub) {
     let _in_time = tokio::time::timeout(WAIT, hub.stop()).await;
+    // A renewal that is under way may hold the only token that is left.
+    let _in_time = tokio::time::timeout(WAIT, hub.signed()).await;
 }

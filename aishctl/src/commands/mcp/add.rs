@@ -77,6 +77,13 @@ async fn connected(context: &ConfigContext<'_>, alias: &str) -> Result<Exit, Fai
                 context.say(&line)?;
                 return Ok(Exit::DONE);
             }
+            Some(server) if server.state == ServerState::NeedsSignIn => {
+                let line = format!(
+                    "{shown} is in the file, and needs a sign-in: aishctl mcp login {shown}\n"
+                );
+                context.say(&line)?;
+                return Ok(Exit::DONE);
+            }
             Some(server) => {
                 let why = server.why.as_deref().unwrap_or("it is off");
                 let message = format!(

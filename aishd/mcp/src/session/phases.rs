@@ -129,6 +129,7 @@ impl McpSession {
         );
         self.status.about = up.live.about.clone();
         self.status.connect_ms = Some(up.live.connect_ms);
+        self.need = None;
         self.status.state = ServerPhase::Ready;
         self.status.since = clock::now();
         self.reported = None;
@@ -164,16 +165,10 @@ impl McpSession {
             tracing::warn!(mcp = %self.alias, why, "not connected");
             self.reported = Some(why.clone());
         }
-        self.status.state = ServerPhase::Failed {
-            why,
-            hint: failure.hint(&self.alias),
-        };
+        let retry_at = self.is_down(&failure, why);
         self.status.since = clock::now();
-        self.status.tools = Arc::default();
         self.holds.begin(None);
-        self.phase = SessionPhase::Down {
-            retry_at: Some(Instant::now() + self.backoff.next()),
-        };
+        self.phase = SessionPhase::Down { retry_at };
         for live in std::mem::take(&mut self.leaving) {
             self.tasks.spawn(async move {
                 live.end().await;
@@ -181,6 +176,29 @@ impl McpSession {
             });
         }
         self.publish();
+    }
+
+    /// Says how it does, and when it is tried again by itself.
+    fn is_down(&mut self, failure: &WireFailure, why: String) -> Option<Instant> {
+        if let WireFailure::SignIn(need) = failure {
+            let bearer = self.shared.bearer(&self.server.endpoint);
+            let sign_ins = bearer.map_or(0, |it| it.sign_ins());
+            self.status.state = ServerPhase::NeedsSignIn {
+                why,
+                hint: need.hint(self.alias.as_str()),
+            };
+            // The tools of the last session stay offered: what models are shown does not change, and a call says what
+            // is to be done.
+            self.need = Some((need.clone(), sign_ins));
+            return None;
+        }
+        self.need = None;
+        self.status.state = ServerPhase::Failed {
+            why,
+            hint: failure.hint(&self.alias),
+        };
+        self.status.tools = Arc::default();
+        Some(Instant::now() + self.backoff.next())
     }
 
     /// Its server does not know the session any more, and another one is begun. What else is in flight on it hears of

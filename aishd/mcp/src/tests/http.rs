@@ -47,7 +47,7 @@ async fn a_refused_token_is_an_auth_failure() {
         assert_eq!((why.to_owned(), Some(hint.to_owned())), failed);
     };
     let none = "authentication failed: HTTP 401, and no token is configured";
-    let set = "set mcp.servers.a.auth_env to the variable that holds its token";
+    let set = "aishctl mcp login a signs in, or set mcp.servers.a.auth_env to the variable that holds its token";
     check(BearerSource::None, none, set).await;
     let wrong = "authentication failed: HTTP 401, with the token auth_token";
     let check_it = "check mcp.servers.a.auth_token";

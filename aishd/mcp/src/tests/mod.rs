@@ -18,6 +18,7 @@ use std::time::Duration;
 use aishd_log::profile::ChosenProfile;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, ToolName};
+use aishd_mcp_messages::oauth_settings::OAuthSettings;
 use aishd_mcp_messages::outcome::ToolOutcome;
 use aishd_mcp_messages::server::{ServerEntry, ServerPhase};
 use aishd_mcp_messages::settings::{
@@ -27,6 +28,7 @@ use aishd_mcp_messages::settings::{
 use aishd_mcp_messages::tool_approval::{ApprovedTool, offered_tool};
 use aishd_process::Children;
 use aishd_profile::ProfileGround;
+use aishd_signin::{SignIn, SignInParts};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -109,6 +111,12 @@ fn hub(kept: &Kept, people: People) -> (Hub, Option<Forms>) {
     let (recalled, keeping) = (kept.clone(), kept.clone());
     let hub = Hub::new(HubParts {
         profiles: ProfileGround::plain(children()),
+        sign_in: SignIn::new(SignInParts {
+            directory: "/nowhere".into(),
+            environment: Box::new(|_name| None),
+            learn: Box::new(|_secret| {}),
+            redact: Box::new(str::to_owned),
+        }),
         environment: Box::new(|name| (name == "LMCP_TOKEN").then(|| "sesame".to_owned())),
         recall: Box::new(move |key| recalled.lock().get(key).cloned()),
         keep: Box::new(move |key, text| {
@@ -136,6 +144,7 @@ fn url(port: u16) -> HttpServerSettings {
         url: format!("http://127.0.0.1:{port}/mcp"),
         auth: BearerSource::None,
         headers: BTreeMap::new(),
+        oauth: OAuthSettings::default(),
     }
 }
 

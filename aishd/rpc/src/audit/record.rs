@@ -488,6 +488,8 @@ fn done_to_server(change: ServerChange) -> &'static str {
         ServerChange::Connected => "connected to by hand",
         ServerChange::Disconnected => "disconnected",
         ServerChange::Restarted => "restarted",
+        ServerChange::SignedIn => "signed in to",
+        ServerChange::SignedOut => "signed out of",
     }
 }
 

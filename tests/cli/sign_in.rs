@@ -1,0 +1,166 @@
+//! `aishctl mcp login` with a browser, and without one on this machine.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use aish_testkit::pty::OnTerminal;
+use aish_testkit::wait::until_true;
+use aish_testkit::{World, built, repository};
+
+/// The server and its authorization server, as long as this lives.
+struct Guarded {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let script = repository::top().join("tests/data/mcp/oauth_server.py");
+        let mut command = Command::new("python3");
+        let command = command
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut line).unwrap();
+        let port = line.trim().parse().unwrap();
+        Self { child, port }
+    }
+
+    fn ask(&self, request: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let request = format!(
+            "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+fn world(server: &Guarded) -> World {
+    let world = World::new();
+    let url = format!("http://127.0.0.1:{}/mcp", server.port);
+    world.write_config(&format!("[mcp.servers.guarded]\nurl = \"{url}\"\n"));
+    world
+}
+
+fn listed(world: &World) -> String {
+    world.ctl(&["mcp", "list"]).run().ok().out().to_owned()
+}
+
+#[track_caller]
+fn until_it_is(world: &World, state: &str) {
+    until_true(state, || listed(world).contains(state));
+}
+
+/// A browser that agrees to everything.
+fn browser(world: &World) -> String {
+    let script = "import sys, urllib.request\nurllib.request.urlopen(sys.argv[1]).read()\n";
+    world.write("browser.py", script);
+    format!("python3 {}", world.path("browser.py").display())
+}
+
+#[test]
+fn a_browser_comes_back_to_the_command_that_opened_it() {
+    let server = Guarded::start();
+    let world = world(&server);
+    let _daemon = world.daemon().spawn();
+    until_it_is(&world, "needs sign-in");
+    assert!(listed(&world).contains("hint: aishctl mcp login guarded"));
+    let login = || {
+        world
+            .ctl(&["mcp", "login", "guarded"])
+            .env("BROWSER", browser(&world))
+            .run()
+    };
+    let done = login().ok();
+    assert_eq!("signed in to guarded\n", done.out());
+    let origin = format!("http://127.0.0.1:{}", server.port);
+    for said in [
+        format!("  at   {origin}\n"),
+        "  for  files:read\n".to_owned(),
+        format!("  {origin}/authorize?"),
+    ] {
+        assert!(done.err().contains(&said), "{}", done.err());
+    }
+    until_it_is(&world, " ready ");
+    // Where it listened is known there already.
+    let _again = login().ok();
+    assert!(server.ask("GET /seen", "").contains("\"registered\": 1"));
+    server.ask("POST /knobs", "{\"deny\": true}");
+    let refused = login().code(3);
+    assert!(
+        refused
+            .err()
+            .contains("refused: access_denied (no <b>thanks</b>)"),
+        "{}",
+        refused.err()
+    );
+    let out = world.ctl(&["mcp", "logout", "guarded"]).run().ok();
+    assert!(
+        out.out().starts_with("signed out of guarded"),
+        "{}",
+        out.out()
+    );
+    until_it_is(&world, "needs sign-in");
+}
+
+#[test]
+fn without_a_browser_here_the_address_is_pasted() {
+    let server = Guarded::start();
+    let world = world(&server);
+    let _daemon = world.daemon().spawn();
+    until_it_is(&world, "needs sign-in");
+    let mut terminal = OnTerminal::spawn(
+        &world,
+        &built("aishctl"),
+        &["mcp", "login", "guarded", "--paste"],
+    );
+    terminal.wait_for("then paste the address");
+    let seen = terminal.seen();
+    let target = format!("http://127.0.0.1:{}", server.port);
+    let url = seen
+        .split_whitespace()
+        .find(|it| it.starts_with(&format!("{target}/authorize?")));
+    let answer = server.ask(
+        &format!("GET {}", url.unwrap().strip_prefix(&target).unwrap()),
+        "",
+    );
+    let location = answer.lines().find_map(|it| it.strip_prefix("location: "));
+    terminal.key(&format!("{}\n", location.unwrap()));
+    terminal.wait_for("signed in to guarded");
+    assert_eq!(0, terminal.wait());
+    until_it_is(&world, " ready ");
+    let nothing = world
+        .ctl(&["mcp", "login", "guarded", "--paste"])
+        .stdin("\n")
+        .run();
+    assert!(
+        nothing.err().contains("no address was pasted"),
+        "{}",
+        nothing.err()
+    );
+    let wrong = world
+        .ctl(&["mcp", "login", "guarded", "--paste"])
+        .stdin("http://127.0.0.1:1/callback?code=1&state=2\n")
+        .run();
+    assert!(
+        wrong.err().contains("belongs to another sign-in"),
+        "{}",
+        wrong.err()
+    );
+}
