@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Envelope;
+use crate::event::ForkOrigin;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::methods;
 use crate::norris::NorrisRun;
@@ -192,6 +193,9 @@ pub struct ConversationStatus {
     /// Absent: it keeps itself from nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Constraints>,
+    /// The conversation and position it was copied from; the original may be gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkOrigin>,
     pub last_seq: Seq,
     pub turns: u64,
     /// The last turn that asked a model; absent: none has.

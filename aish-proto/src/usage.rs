@@ -167,6 +167,8 @@ pub enum RequestPurpose {
     Sampling,
     /// Whether an action of a run is safe.
     Opinion,
+    /// What a conversation is to be called.
+    Title,
 }
 
 /// What sums are of.

@@ -6,6 +6,9 @@ use clap::Args;
 pub struct AttachArgs {
     /// The conversation, by title or id; absent: what a window used last in this project
     pub conversation: Option<String>,
+    /// Pick one from a list
+    #[arg(long, conflicts_with = "conversation")]
+    pub pick: bool,
     /// Only look
     #[arg(long)]
     pub read_only: bool,

@@ -1,9 +1,11 @@
 //! What a line typed in attach means: a question, or after a colon a command of the one grammar.
 
 use aish_proto::id::ConversationId;
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{CtlArgs, CtlCommand};
+use crate::attach::copying::CopiedPart;
 use crate::commands::conversation::ConversationCommand;
 use crate::commands::memory::RememberArgs;
 use crate::commands::norris::{NorrisCommand, NorrisLaunchArgs};
@@ -24,20 +26,36 @@ pub enum ColonLine {
     Leave,
     /// Be a window on another conversation.
     Switch(String),
+    /// The same, picked from a list.
+    Pick,
+    /// Ask this instead of the last question, in a branch; without it, have it edited.
+    Edit(Option<String>),
+    /// Show what was thought last, or from now on, or no longer.
+    Thinking(Option<bool>),
+    /// Copy what was answered last.
+    Copy(CopiedPart),
     Command(Box<(GlobalArgs, CtlCommand)>),
     /// It cannot be done; this is why, or it is the help that was asked for.
     Told(String),
 }
 
-const HELP: &str = "a plain line is a question; !COMMAND runs here, and the model sees what it printed; behind a colon:
-:help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue   :log
-:now TEXT cancels and asks   :ask TEXT asks what begins with a colon   :send, where a question is dear
-:confirm   :confirm allow c1   :confirm deny c1 [REASON]   or at the question: y, n, e, Alt-y, Alt-n
-:norris GOAL   :norris pause   :norris resume   :norris halt   :changes   :undo   :redo
-:conv ls   :switch NAME   :model NAME   :route on   :fallback on   :status   :usage   :quit (or Ctrl-D); Ctrl-C cancels
+const HELP: &str = "a plain line is a question; !COMMAND runs here, and the model sees it
+behind a colon or a slash:
+:help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue
+:now TEXT cancels and asks   :ask TEXT asks what begins with a sign
+:send sends what is dear
+:edit asks the last question in other words, in a branch
+:copy   :copy code   :thinking   :result last   :log
+:confirm   :confirm allow c1   :confirm deny c1 [REASON]
+or at the question: y, n, e, Alt-y, Alt-n
+:norris GOAL   :norris pause   :norris resume   :norris halt
+:changes   :undo   :redo   :usage   :status
+:conv ls   :switch   :switch NAME   :model NAME
+:route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
 every other aishctl command too, e.g. :search TEXT
-on a terminal: \\ at the end or an open ``` goes on in the next row; Tab completes, Ctrl-R searches;
-Ctrl-C stops the answer or the command and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
+on a terminal: \\ at the end or an open ``` goes on in the next row;
+Tab completes, Ctrl-R searches; Ctrl-C stops the answer or the command
+and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
 
 /// Commands that take a file, where `-` is stdin.
 const READS_FILES: [&str; 6] = ["import", "memory", "prompt", "resource", "tool", "tools"];
@@ -51,11 +69,11 @@ pub fn read(line: &str, here: ConversationId) -> ColonLine {
             command => ColonLine::Run(command.to_owned()),
         };
     }
-    let Some(command) = line.strip_prefix(':') else {
-        return if line.is_empty() {
-            ColonLine::Nothing
-        } else {
-            ColonLine::Question(line.to_owned())
+    let Some(command) = command_of(line) else {
+        return match line {
+            "" => ColonLine::Nothing,
+            "?" => ColonLine::Told(HELP.to_owned()),
+            question => ColonLine::Question(question.to_owned()),
         };
     };
     let (verb, rest) = command
@@ -70,9 +88,17 @@ pub fn read(line: &str, here: ConversationId) -> ColonLine {
         "ask" => ColonLine::Question(rest.to_owned()),
         "now" => ColonLine::Now(rest.to_owned()),
         "send" if rest.is_empty() => ColonLine::SendCostly,
-        "switch" if rest.is_empty() => {
-            ColonLine::Told("where? (:switch NAME, :conv ls)".to_owned())
-        }
+        "switch" if rest.is_empty() => ColonLine::Pick,
+        "edit" => ColonLine::Edit((!rest.is_empty()).then(|| rest.to_owned())),
+        "thinking" => match rest {
+            "" => ColonLine::Thinking(None),
+            "on" => ColonLine::Thinking(Some(true)),
+            "off" => ColonLine::Thinking(Some(false)),
+            _ => ColonLine::Told("what? (:thinking, :thinking on, :thinking off)".to_owned()),
+        },
+        "copy" if rest.is_empty() => ColonLine::Copy(CopiedPart::Answer),
+        "copy" if rest == "code" => ColonLine::Copy(CopiedPart::Code),
+        "copy" => ColonLine::Told("what? (:copy, :copy code)".to_owned()),
         "switch" => ColonLine::Switch(rest.to_owned()),
         "remember" if !rest.is_empty() && !rest.starts_with('-') => {
             // A fact as it is typed: an apostrophe in it opens no quote.
@@ -119,6 +145,20 @@ pub fn read(line: &str, here: ConversationId) -> ColonLine {
     }
 }
 
+/// What stands behind the sign of a command. A slash is one too, unless what follows is a path: then it begins a question.
+fn command_of(line: &str) -> Option<&str> {
+    if let Some(command) = line.strip_prefix(':') {
+        return Some(command);
+    }
+    let command = line.strip_prefix('/')?;
+    let verb = command
+        .split(char::is_whitespace)
+        .next()
+        .unwrap_or_default();
+    let is_path = verb.contains('/') || verb.contains('.') || verb.is_empty();
+    (!is_path).then_some(command)
+}
+
 /// Whether it is neither empty nor a command to a run that goes on, and has no flags.
 fn is_goal(rest: &str) -> bool {
     let leads = ["status", "pause", "resume", "halt", "help"];
@@ -142,22 +182,26 @@ fn parse(command: &str, here: ConversationId) -> ColonLine {
     if reads_files && words.iter().any(|it| it == "-") {
         return ColonLine::Told("here stdin (-) is your keyboard: name a file".to_owned());
     }
-    let matches = CtlArgs::command()
-        .no_binary_name(true)
-        .try_get_matches_from(words);
+    let mut grammar = CtlArgs::command().no_binary_name(true);
+    let verb = words.first().map(String::as_str).unwrap_or_default();
+    let is_known = grammar.find_subcommand(verb).is_some();
+    let matches = grammar.try_get_matches_from_mut(words);
     let parsed = matches.and_then(|mut it| CtlArgs::from_arg_matches_mut(&mut it));
     let CtlArgs {
         mut global,
         command,
     } = match parsed {
         Ok(parsed) => parsed,
+        Err(error) if !is_known && error.kind() == ErrorKind::InvalidSubcommand => {
+            return ColonLine::Told(unknown(command, &error));
+        }
         Err(error) => return ColonLine::Told(error.render().to_string().trim_end().to_owned()),
     };
     match command {
         None => ColonLine::Nothing,
-        Some(CtlCommand::Attach(args)) => args
-            .conversation
-            .map_or(ColonLine::Nothing, ColonLine::Switch),
+        Some(CtlCommand::Attach(args)) => {
+            args.conversation.map_or(ColonLine::Pick, ColonLine::Switch)
+        }
         Some(CtlCommand::Conv {
             command: ConversationCommand::Switch { conversation },
         }) => ColonLine::Switch(conversation),
@@ -169,6 +213,17 @@ fn parse(command: &str, here: ConversationId) -> ColonLine {
             ColonLine::Command(Box::new((global, command)))
         }
     }
+}
+
+/// A word that is no command: what it may have been, and how it is asked.
+fn unknown(command: &str, error: &clap::Error) -> String {
+    let said = error.render().to_string();
+    let said = said
+        .split("\n\nUsage:")
+        .next()
+        .unwrap_or_default()
+        .trim_end();
+    format!("{said}\n  :help lists the commands; as a question: :ask {command}")
 }
 
 #[cfg(test)]
@@ -185,6 +240,10 @@ mod tests {
             ColonLine::Run(command) => format!("run {command}"),
             ColonLine::Leave => "leave".to_owned(),
             ColonLine::Switch(name) => format!("switch {name}"),
+            ColonLine::Pick => "pick".to_owned(),
+            ColonLine::Edit(text) => format!("edit {}", text.unwrap_or_default()),
+            ColonLine::Thinking(shows) => format!("thinking {shows:?}"),
+            ColonLine::Copy(part) => format!("copy {part:?}"),
             ColonLine::Command(parsed) => {
                 let here = parsed.0.conversation == Some(test_daemon::conversation().to_string());
                 format!("{} {:?}", if here { "here" } else { "there" }, parsed.1)
@@ -206,6 +265,14 @@ mod tests {
         check(":q", "leave");
         check(":switch a b", "switch a b");
         check(":conv switch other", "switch other");
+        check(":switch", "pick");
+        check(":edit", "edit ");
+        check(":edit why\nso?", "edit why\nso?");
+        check(":copy", "copy Answer");
+        check(":copy code", "copy Code");
+        check(":copy that", "told what?");
+        check(":thinking", "thinking None");
+        check(":thinking on", "thinking Some(true)");
         check(":attach other", "switch other");
         check(":queue drop 1", "here Queue");
         check(":queue -C other", "there Queue");
@@ -243,6 +310,15 @@ mod tests {
         check(":search \"open", "told a quote");
         check(":nonsense", "told error: unrecognized subcommand");
         check(":help", "told a plain line");
+        check("?", "told a plain line");
+        check("? what", "ask ? what");
+        check("/help", "told a plain line");
+        check("/queue drop 1", "here Queue");
+        check("/switch a b", "switch a b");
+        check("/etc/passwd says what?", "ask /etc/passwd says what?");
+        check("/notes.txt is what?", "ask /notes.txt is what?");
+        check("/ is full", "ask / is full");
+        check("/nonsense", "told error: unrecognized subcommand");
         check(":help queue", "here Help");
     }
 }

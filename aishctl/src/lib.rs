@@ -23,6 +23,7 @@ pub mod gateway;
 pub mod global_args;
 mod help;
 pub(crate) mod parse;
+mod picker;
 pub mod private_file;
 pub mod render;
 pub mod run;

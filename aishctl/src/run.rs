@@ -91,6 +91,7 @@ impl AskProgram {
             None if self.around.stdin_terminal && self.around.stdout_terminal => {
                 CtlCommand::Attach(AttachArgs {
                     conversation: None,
+                    pick: false,
                     read_only: false,
                     tail: 40,
                 })

@@ -52,7 +52,7 @@ fn a_list_is_run_and_its_results_are_printed_in_its_order() {
     );
     assert!(
         ran.err()
-            .contains("[aish] notes__add {\"text\":\"buy milk\"} (allowed for this turn notes__*)"),
+            .contains("  ┌ notes__add text=\"buy milk\" · allowed for this turn notes__*\n"),
         "{}",
         ran.report()
     );

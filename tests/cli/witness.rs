@@ -125,7 +125,7 @@ fn act_4_a_tool_is_raised_by_a_confirm_writes_and_is_lowered_again(stage: &Stage
     );
     window.line_with("? c2  data-tool__create-resource");
     allow(&mut window);
-    window.line_with("[aish] data-tool__create-resource: ok");
+    window.line_with("  └ ok");
     assert_eq!(
         "{\n  \"target\": \"wasm\"\n}\n",
         stage.says("resource get build-config")
@@ -276,7 +276,7 @@ fn act_8_everything_is_there_after_the_daemon_was_killed(stage: &mut Stage) {
     assert_eq!("2 write", stage.level("data-tool"));
     let call = command(&stage.says("confirm show c5"));
     stage.says(&call);
-    window.line_with("[aish] note-tool__whisper: ok");
+    window.line_with("  └ ok");
     assert_eq!("nothing waits\n", stage.says("confirm ls"));
     stage.world.write(SERVER, &server());
     stage.says("mcp restart far");

@@ -97,6 +97,7 @@ mod sign_in;
 mod stop;
 mod store_limits;
 mod thinking;
+mod titles;
 mod too_large;
 mod tools;
 mod transfer;

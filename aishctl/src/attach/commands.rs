@@ -17,7 +17,7 @@ use crate::commands::file_mention::{self, AttachedFile, PersonLocation};
 use crate::commands::permission::{self, PermissionCommand};
 use crate::commands::queue::{self, RepeatKind};
 use crate::commands::tools::{self, ToolsCommand};
-use crate::commands::{directory_listing, prompt_ask};
+use crate::commands::{directory_listing, last_said, prompt_ask};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -36,7 +36,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.leaving = true;
             }
             ColonLine::Told(text) => self.display.print_notice(&text).await?,
-            ColonLine::Question(_) | ColonLine::Now(_) | ColonLine::Run(_)
+            ColonLine::Question(_) | ColonLine::Now(_) | ColonLine::Run(_) | ColonLine::Edit(_)
                 if self.window.args.read_only =>
             {
                 self.display
@@ -77,6 +77,29 @@ impl<U: UserInterface> OpenWindow<U> {
                 }
             }
             ColonLine::Switch(name) => self.look_for(name),
+            ColonLine::Pick if self.has_editor() => self.list_to_pick(),
+            ColonLine::Pick => {
+                let told = "where? (:switch NAME, :conv ls)";
+                self.display.print_notice(told).await?;
+            }
+            ColonLine::Edit(Some(text)) => self.ask_anew(text).await?,
+            ColonLine::Edit(None) if self.has_editor() => self.look_up_question(),
+            ColonLine::Edit(None) => {
+                let told = "what? (:edit TEXT is asked instead of the last question, in a branch)";
+                self.display.print_notice(told).await?;
+            }
+            ColonLine::Copy(part) => self.look_up_to_copy(part),
+            ColonLine::Thinking(None) => self.look_up_thought(),
+            ColonLine::Thinking(Some(shows)) => {
+                self.shows_thinking = shows;
+                self.rows.show_thinking(shows);
+                let told = if shows {
+                    "what models think is shown as it comes; :thinking off"
+                } else {
+                    "what models think is one row while it lasts; :thinking shows the last of it"
+                };
+                self.display.print_notice(told).await?;
+            }
             ColonLine::Command(parsed) => {
                 if !self.allowed(&parsed.1).await? {
                     self.command(parsed.0, parsed.1);
@@ -84,6 +107,18 @@ impl<U: UserInterface> OpenWindow<U> {
             }
         }
         Ok(())
+    }
+
+    fn look_up_thought(&mut self) {
+        let (caller, conversation) = (self.connection.caller(), self.conversation);
+        self.calls.spawn(async move {
+            let thought = last_said::thought(&caller, conversation).await;
+            let thought = thought.map_err(Failure::from).and_then(|it| {
+                let none = "no model has said here what it thinks";
+                it.ok_or_else(|| Failure::new(Exit::USAGE, none))
+            });
+            CompletedCall::Thought(thought)
+        });
     }
 
     /// A command of this person, run by the daemon where the conversation is.
@@ -130,7 +165,10 @@ impl<U: UserInterface> OpenWindow<U> {
     }
 
     /// What a question names with an `@`; `None`: it cannot be taken along, and a person was told why.
-    async fn files(&mut self, question: &str) -> Result<Option<Vec<AttachedFile>>, Failure> {
+    pub(super) async fn files(
+        &mut self,
+        question: &str,
+    ) -> Result<Option<Vec<AttachedFile>>, Failure> {
         if !question.contains('@') {
             return Ok(Some(vec![]));
         }
@@ -200,9 +238,11 @@ impl<U: UserInterface> OpenWindow<U> {
             });
             return;
         }
+        let mut around = self.window.reach.around.clone();
+        around.stdout_columns = self.display.ui.columns();
         let context = CommandContext {
             caller,
-            around: self.window.reach.around.clone(),
+            around,
             global,
             may_prompt: false,
             editor: self.connection.link.hello.ui.editor.clone(),

@@ -6,12 +6,11 @@ use aish_proto::attach::{
     Attach, AttachParams, AttachResult, Cursor, Detach, DetachParams, ReplayStart,
 };
 use aish_proto::event::{ClientEvent, Event};
-use aish_proto::id::{ConversationId, Seq, SubscriptionId};
+use aish_proto::id::{Seq, SubscriptionId};
 
 use super::ui::UserInterface;
 use super::{CompletedCall, OpenWindow};
 use crate::client::connect::{Caller, RpcCallError};
-use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonLink, DaemonStart, DaemonWait};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -102,6 +101,19 @@ impl WindowConnection {
             seq,
         };
         true
+    }
+
+    /// Which subscription there is, where the daemon can be asked to end it.
+    pub(super) fn subscription(&self) -> Result<SubscriptionId, Failure> {
+        self.subscription.filter(|_| !self.lost).ok_or_else(|| {
+            Failure::new(Exit::NO_DAEMON, "there is no connection to aishd now")
+                .hint("it is made again by itself; aishctl status says what is wrong")
+        })
+    }
+
+    /// What is replayed next is another conversation.
+    pub(super) fn begin_anew(&mut self) {
+        self.replay = Some((ReplayProgress::First, Vec::new()));
     }
 
     /// Keeps rows of a replay; gives back those that are to be shown now.
@@ -251,63 +263,5 @@ impl<U: UserInterface> OpenWindow<U> {
             drop(caller.call::<Detach>(DetachParams { subscription }).await);
             CompletedCall::Detached
         });
-    }
-
-    /// Finds another conversation and ends the subscription of this one. Only then is the other one
-    /// attached to: its reply must not wait behind events that nobody takes.
-    pub(super) fn look_for(&mut self, name: String) {
-        self.switching = true;
-        let caller = self.connection.caller();
-        let Some(subscription) = self
-            .connection
-            .subscription
-            .filter(|_| !self.connection.lost)
-        else {
-            let failure = Failure::new(Exit::NO_DAEMON, "there is no connection to aishd now")
-                .hint("it is made again by itself; aishctl status says what is wrong");
-            self.calls
-                .spawn(std::future::ready(CompletedCall::Switched(Err(failure))));
-            return;
-        };
-        self.calls.spawn(async move {
-            let found = async {
-                let found = conversation_choice::by_name(&caller, &name).await?.id;
-                // Gone already, as that of a conversation that was deleted: it comes to the same.
-                drop(caller.call::<Detach>(DetachParams { subscription }).await);
-                Ok(found)
-            };
-            CompletedCall::Switched(found.await)
-        });
-    }
-
-    /// The other conversation was found or it was not. Lines typed meanwhile are for the one that the window is on now.
-    pub(super) async fn switched(
-        &mut self,
-        found: Result<ConversationId, Failure>,
-    ) -> Result<(), Failure> {
-        self.switching = false;
-        match found {
-            Ok(conversation) => self.switch(conversation),
-            Err(failure) => self.display.refuse(&failure).await?,
-        }
-        // One of them may begin the next switch.
-        while !self.switching
-            && let Some(line) = self.held.pop_front()
-        {
-            self.line(&line).await?;
-        }
-        Ok(())
-    }
-
-    fn switch(&mut self, conversation: ConversationId) {
-        self.window.uses(conversation);
-        self.conversation = conversation;
-        self.own.clear();
-        self.turns = super::TurnTracker::default();
-        self.running_model = None;
-        self.display.forget();
-        // If the connection is lost here, the next one begins with this conversation.
-        self.connection.replay = Some((ReplayProgress::First, Vec::new()));
-        self.attach(ReplayProgress::First);
     }
 }

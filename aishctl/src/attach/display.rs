@@ -130,6 +130,7 @@ impl<U: UserInterface> Display<U> {
         if printed.kind == OutputKind::Difference {
             return self.print_difference(&text).await;
         }
+        let text = self.notices_laid_out(text);
         let rows = text.lines().count();
         if self.ui.columns().is_none() || rows <= COMMAND_ROWS {
             return self.ui.show(text).await;
@@ -145,6 +146,22 @@ impl<U: UserInterface> Display<U> {
             .flat_map(|it| [it, "\n"])
             .collect();
         self.ui.show(last).await
+    }
+
+    /// Rows of ours in what a command prints end between words, as they do elsewhere.
+    fn notices_laid_out(&self, text: String) -> String {
+        const OURS: &str = "[aish] ";
+        let columns = self.ui.columns();
+        if columns.is_none() || !text.contains(OURS) {
+            return text;
+        }
+        let rows = text
+            .split_inclusive('\n')
+            .map(|it| match it.strip_prefix(OURS) {
+                Some(notice) => notice::rows(notice, false, columns),
+                None => it.to_owned(),
+            });
+        rows.collect()
     }
 
     /// Of changes the beginning: it says which files they are of.

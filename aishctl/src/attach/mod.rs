@@ -4,26 +4,31 @@
 mod attention;
 mod commands;
 mod connection;
+pub(crate) mod copying;
 mod delivery;
 mod display;
+mod interrupts;
 pub mod look;
 mod outbox;
 mod plain;
 mod questions;
+mod switching;
 pub mod terminal;
 mod turns;
 mod ui;
 mod user_commands;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use aish_proto::attach::{AttachResult, Cursor};
 use aish_proto::changes::{ChangesDiffResult, ChangesParams};
 use aish_proto::confirm::{AnswerResult, Decision};
+use aish_proto::conversation::{ConversationStatus, ListState};
 use aish_proto::event::{ClientEvent, ConfirmRequested, Event};
 use aish_proto::id::{ConfirmId, ConversationId, Seq, SubscriptionId};
 use aish_proto::shell::RunResult;
-use aish_proto::turn::{Cancel, SendResult, TurnParams};
+use aish_proto::turn::SendResult;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -35,9 +40,10 @@ use self::look::{EditorSettings, PreferredLook, WindowLook};
 use self::outbox::AskOutbox;
 use self::plain::PlainWindow;
 use self::questions::OpenQuestions;
+use self::switching::BranchedAsk;
 use self::terminal::Terminal;
 use self::turns::TurnTracker;
-use self::ui::{CompletionNames, HalfTyped, PromptHead, PromptState, UserInput, UserInterface};
+use self::ui::{CompletionNames, PromptHead, PromptState, UserInput, UserInterface};
 use self::user_commands::OwnCommands;
 use crate::attach_args::AttachArgs;
 use crate::client::connect::{RpcCallError, WireEvent};
@@ -50,9 +56,15 @@ use crate::commands::file_mention::PersonLocation;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
+use crate::picker::{self, Picker};
+use crate::render::live_row::LiveRow;
 use crate::render::rows::{ConversationRows, RowReader, SafeRow};
 use crate::render::screen;
+use crate::safe;
 use crate::signals::{ClientSignals, TerminalSignal};
+
+/// Who thought for so long is worth a row when that is over.
+const TOLD_THOUGHT: Duration = Duration::from_secs(2);
 
 /// What a window is opened with.
 #[derive(Debug)]
@@ -70,8 +82,8 @@ enum WindowWake {
     Input(Result<UserInput, Failure>),
     Signal(TerminalSignal),
     Done(CompletedCall),
-    /// Somebody may have to be told of a question.
-    Attention,
+    /// Somebody may have to be told of a question, or the row of what goes on is another.
+    Time,
 }
 
 /// A call that has come back.
@@ -84,6 +96,15 @@ enum CompletedCall {
     Again(ConversationId, Result<SendResult, Failure>),
     Printed(PrintResult),
     Switched(Result<ConversationId, Failure>),
+    Branched(BranchedAsk),
+    /// The last question, to be edited.
+    ToEdit(Result<String, Failure>),
+    /// All conversations, to pick one from.
+    ToPick(Result<Vec<ConversationStatus>, Failure>),
+    /// What was thought last.
+    Thought(Result<String, Failure>),
+    /// What is copied, and whether it has been.
+    ToCopy(Result<(String, bool), Failure>),
     Named(CompletionNames, Option<String>),
     /// What other arguments would be, for the question that they belong to.
     Judged(ConfirmId, Box<Result<ConfirmRequested, Failure>>),
@@ -114,6 +135,10 @@ struct OpenWindow<U> {
     /// The one that the running turn uses.
     running_model: Option<String>,
     turns: TurnTracker,
+    /// What goes on now.
+    live: LiveRow,
+    /// What models think is shown as it comes.
+    shows_thinking: bool,
     asked: OpenQuestions,
     attention: Attention,
     own: OwnCommands,
@@ -136,7 +161,9 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
     stdin: R,
     out: O,
 ) -> Result<Exit, Failure> {
-    let (link, conversation) = begin(&mut window).await?;
+    let Some((link, conversation)) = begin(&mut window).await? else {
+        return Ok(Exit::DONE);
+    };
     let preferred = PreferredLook::from(&link.hello.ui);
     window.look = window
         .look
@@ -168,9 +195,19 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
         .await
 }
 
-/// Reaches the daemon and finds the conversation.
-async fn begin(window: &mut WindowOptions) -> Result<(DaemonLink, ConversationId), Failure> {
+/// Reaches the daemon and finds the conversation; none where a person picked none.
+async fn begin(
+    window: &mut WindowOptions,
+) -> Result<Option<(DaemonLink, ConversationId)>, Failure> {
     let mut link = window.reach.open(DaemonWait::No).await?;
+    if window.args.pick {
+        let found = conversation_choice::list(&link.caller, ListState::Open).await?;
+        let picker = Picker::new(found, None, &window.global, &window.reach.around);
+        let Some(picked) = picker::terminal::run_on_ours(picker, &window.reach.around)? else {
+            return Ok(None);
+        };
+        window.args.conversation = Some(picked.to_string());
+    }
     let name = window
         .args
         .conversation
@@ -187,7 +224,7 @@ async fn begin(window: &mut WindowOptions) -> Result<(DaemonLink, ConversationId
     };
     window.signals.listen().map_err(|it| deaf(&it))?;
     window.uses(conversation);
-    Ok((link, conversation))
+    Ok(Some((link, conversation)))
 }
 
 impl WindowOptions {
@@ -219,6 +256,7 @@ impl<U: UserInterface> OpenWindow<U> {
         let started = link
             .started
             .then(|| format!("started aishd {}", link.hello.server.version));
+        let glyphs = screen::glyphs(window.global.looks, &window.reach.around);
         let mut open = Self {
             rows: ConversationRows::default(),
             display: Display::new(ui, window.look, window.args.tail),
@@ -231,6 +269,8 @@ impl<U: UserInterface> OpenWindow<U> {
             named: false,
             running_model: None,
             turns: TurnTracker::default(),
+            live: LiveRow::drawn_with(glyphs),
+            shows_thinking: false,
             asked: OpenQuestions::default(),
             attention: Attention::default(),
             own: OwnCommands::default(),
@@ -256,6 +296,7 @@ impl<U: UserInterface> OpenWindow<U> {
             let leaves = self.apply(wake).await?;
             self.send_next();
             self.call_attention();
+            self.show_live();
             if self.gives_up() {
                 self.tell_unsent().await?;
                 return Ok(Exit::DONE);
@@ -283,7 +324,8 @@ impl<U: UserInterface> OpenWindow<U> {
         let free = self.has_editor() || self.own.is_idle();
         let listens = !self.input_ended && !full && attached && known && free;
         let reads = self.connection.delivers() && self.display.ui.has_room();
-        let attention = self.attention_due();
+        let live = self.live.due(Instant::now()).filter(|_| self.has_editor());
+        let attention = self.attention_due().into_iter().chain(live).min();
         let attention = async {
             match attention {
                 Some(due) => tokio::time::sleep_until(due).await,
@@ -296,7 +338,7 @@ impl<U: UserInterface> OpenWindow<U> {
             Some(Ok(done)) = self.calls.join_next() => WindowWake::Done(done),
             input = self.display.ui.next(), if listens => WindowWake::Input(input),
             event = self.connection.link.events.recv(), if reads => WindowWake::Event(event),
-            () = attention => WindowWake::Attention,
+            () = attention => WindowWake::Time,
         }
     }
 
@@ -311,7 +353,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 .map(|()| false),
             WindowWake::Event(None) => self.lost().await.map(|()| false),
             WindowWake::Input(input) => self.input(input?).await,
-            WindowWake::Attention => Ok(false),
+            WindowWake::Time => Ok(false),
         }
     }
 
@@ -325,6 +367,8 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             UserInput::Answer(question, pressed) => self.answered_by_key(question, pressed).await?,
             UserInput::Edited(question, edited) => self.edited(question, edited).await?,
+            UserInput::Rewritten(text) => self.rewritten(text).await?,
+            UserInput::Picked(picked) => self.picked(picked).await?,
             UserInput::Interrupt(typed) => return self.interrupt(typed).await,
             UserInput::End => self.input_ended = true,
             UserInput::NamesWanted => self.look_up_names(),
@@ -354,6 +398,13 @@ impl<U: UserInterface> OpenWindow<U> {
             self.exit = exit;
         }
         self.notice_names(event);
+        if let Some(thought) = self.live.take(event, Instant::now())
+            && thought >= TOLD_THOUGHT
+            && self.has_editor()
+        {
+            let told = format!("thought {} s, :thinking shows it", thought.as_secs());
+            self.display.show(vec![SafeRow::Aside(told)]).await?;
+        }
         self.own.take(event);
         self.asked.take(event);
         if let Some(columns) = self.display.ui.columns() {
@@ -448,6 +499,16 @@ impl<U: UserInterface> OpenWindow<U> {
             CompletedCall::Printed(Ok(printed)) => self.display.print(&printed).await,
             CompletedCall::Printed(Err(failure)) => self.display.refuse(&failure).await,
             CompletedCall::Switched(found) => self.switched(found).await,
+            CompletedCall::Branched(asked) => self.branched(asked).await,
+            CompletedCall::ToEdit(text) => self.edit_question(text).await,
+            CompletedCall::ToPick(found) => self.pick(found).await,
+            CompletedCall::Thought(Ok(thought)) => {
+                let lines = thought.trim().lines();
+                let rows = lines.map(|it| SafeRow::Aside(safe::one_line(it)));
+                self.display.show(rows.collect()).await
+            }
+            CompletedCall::Thought(Err(failure)) => self.display.refuse(&failure).await,
+            CompletedCall::ToCopy(text) => self.copy(text).await,
             CompletedCall::Named(names, default_model) => {
                 self.named = true;
                 self.default_model = default_model.or(self.default_model.take());
@@ -476,63 +537,14 @@ impl<U: UserInterface> OpenWindow<U> {
         }
     }
 
-    fn cancel(&mut self) -> bool {
-        let Some(turn) = self.turns.running else {
-            return false;
+    fn show_live(&mut self) {
+        let columns = self.display.ui.columns().unwrap_or_default();
+        let row = self.live.row(Instant::now(), columns);
+        let (on, off) = match self.window.look.is_colored() {
+            true => ("\u{1b}[2m", "\u{1b}[0m"),
+            false => ("", ""),
         };
-        let caller = self.connection.caller();
-        self.calls.spawn(async move {
-            CompletedCall::Quiet(caller.call::<Cancel>(TurnParams { turn }).await.map(drop))
-        });
-        true
-    }
-
-    async fn signal(&mut self, signal: TerminalSignal) -> Result<bool, Failure> {
-        match signal {
-            TerminalSignal::Terminate | TerminalSignal::Hangup => {
-                self.exit = signal.exit();
-                Ok(true)
-            }
-            TerminalSignal::Continued => {
-                self.display.ui.resumed();
-                self.catch_up();
-                Ok(false)
-            }
-            // From outside, for the keys of a terminal with an editor are no signals: it is to end.
-            TerminalSignal::Interrupt
-                if self.has_editor() && !self.turns.is_at_work() && self.own.is_empty() =>
-            {
-                self.exit = signal.exit();
-                Ok(true)
-            }
-            TerminalSignal::Interrupt if self.connection.is_lost() => {
-                self.exit = signal.exit();
-                Ok(true)
-            }
-            TerminalSignal::Interrupt => self.interrupt(HalfTyped::Nothing).await,
-        }
-    }
-
-    /// Ctrl-C.
-    async fn interrupt(&mut self, typed: HalfTyped) -> Result<bool, Failure> {
-        let now = Instant::now();
-        if self
-            .interrupted_at
-            .is_some_and(|it| now.duration_since(it) < ui::LEAVE_WITHIN)
-        {
-            self.exit = Exit::INTERRUPTED;
-            return Ok(true);
-        }
-        let drives = !self.window.args.read_only;
-        if drives && (self.cancel_command() || self.cancel() || self.cancel_anybodys()) {
-            self.interrupted_at = Some(now);
-            self.display.ui.leaving_is_near();
-        } else if typed == HalfTyped::Nothing {
-            self.display
-                .print_notice("Ctrl-D detaches; the conversation goes on")
-                .await?;
-        }
-        Ok(false)
+        self.display.ui.live(row.map(|it| format!("{on}{it}{off}")));
     }
 
     fn has_editor(&self) -> bool {
@@ -545,16 +557,17 @@ impl<U: UserInterface> OpenWindow<U> {
         } else {
             RowReader::Plain
         };
-        ConversationRows::new(
+        let mut rows = ConversationRows::new(
             Some(self.connection.link.hello.client_id),
             self.window.global.verbose,
-        )
-        .read_by(reader)
-        .framed_with(screen::glyphs(
-            self.window.global.looks,
-            &self.window.reach.around,
-        ))
-        .laid_out(self.window.look.answers)
+        );
+        rows.show_thinking(self.shows_thinking);
+        rows.read_by(reader)
+            .framed_with(screen::glyphs(
+                self.window.global.looks,
+                &self.window.reach.around,
+            ))
+            .laid_out(self.window.look.answers)
     }
 
     /// Everything was said, sent and, where nobody sits, answered.

@@ -6,8 +6,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as
 use tokio::time::Instant;
 
 use super::attention::{LastSeen, TerminalFocus};
-use super::ui::{CompletionNames, LinePurpose, PromptHead, UserInput, UserInterface};
-use crate::client::editor::ArgumentDraft;
+use super::ui::{CompletionNames, EditorErrand, LinePurpose, PromptHead, UserInput, UserInterface};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -61,6 +60,8 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> UserInterface for PlainWind
         written.await.map_err(|error| Failure::output(&error))
     }
 
+    fn live(&mut self, _: Option<String>) {}
+
     fn has_room(&self) -> bool {
         true
     }
@@ -71,7 +72,11 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> UserInterface for PlainWind
     fn show_question(&mut self, _: Option<ConfirmId>) {}
     fn lines(&mut self, _: LinePurpose) {}
 
-    fn edit(&mut self, _: ConfirmId, _: ArgumentDraft) {}
+    fn errand(&mut self, _: EditorErrand) {}
+
+    fn send(&mut self, _: &str) -> bool {
+        false
+    }
 
     fn ring(&mut self, _: &str, _: NotifyMethod) {}
 

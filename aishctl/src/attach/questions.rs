@@ -11,7 +11,7 @@ use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
 use super::attention::WaitingQuestion;
-use super::ui::{LinePurpose, PressedKey, UserInterface};
+use super::ui::{EditorErrand, LinePurpose, PressedKey, UserInterface};
 use super::{CompletedCall, OpenWindow};
 use crate::args::CtlCommand;
 use crate::client::connect::RpcCallError;
@@ -399,7 +399,8 @@ impl<U: UserInterface> OpenWindow<U> {
         let words = editor::program(&self.window.reach.around, configured);
         match words.and_then(|words| ArgumentDraft::new(arguments, words)) {
             Ok(draft) => {
-                self.display.ui.edit(confirm, draft);
+                let errand = EditorErrand::Arguments(confirm, draft);
+                self.display.ui.errand(errand);
                 Ok(())
             }
             Err(failure) => self.display.refuse(&failure).await,

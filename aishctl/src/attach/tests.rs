@@ -56,6 +56,7 @@ where
     reach.around.stdin_terminal = terminal;
     let args = AttachArgs {
         conversation: Some(test_daemon::conversation().to_string()),
+        pick: false,
         read_only: false,
         tail: 40,
     };

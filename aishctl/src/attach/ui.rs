@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use aish_proto::config::NotifyMethod;
-use aish_proto::id::ConfirmId;
+use aish_proto::id::{ConfirmId, ConversationId};
 
 use super::attention::LastSeen;
-use crate::client::editor::ArgumentDraft;
+use crate::client::editor::{ArgumentDraft, TextDraft};
 use crate::failure::Failure;
+use crate::picker::Picker;
 
 /// A second Ctrl-C within this time leaves.
 pub(super) const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -21,6 +22,10 @@ pub(crate) enum UserInput {
     Line(String, Option<ConfirmId>),
     /// What became of arguments that were edited, and their question.
     Edited(ConfirmId, Result<String, Failure>),
+    /// The last question in other words; `None`: in the same.
+    Rewritten(Result<Option<String>, Failure>),
+    /// The conversation that was picked, if one was.
+    Picked(Result<Option<ConversationId>, Failure>),
     /// Somebody turned to this terminal, or away from it.
     Turned,
     /// Alt-y, Alt-n or Enter, at the question that stands.
@@ -88,11 +93,26 @@ pub(crate) struct CompletionNames {
     pub(crate) models: Vec<String>,
 }
 
+/// What is done where a line is given up for a while, for some of it with the terminal lent to somebody else.
+#[derive(Debug)]
+pub(crate) enum EditorErrand {
+    /// The next line begins with this.
+    Line(String),
+    /// Arguments are edited, and this is the question that they belong to; [`UserInput::Edited`] comes back.
+    Arguments(ConfirmId, ArgumentDraft),
+    /// The last question is edited that read like this; [`UserInput::Rewritten`] comes back.
+    Question(String, TextDraft),
+    /// A conversation is picked; [`UserInput::Picked`] comes back.
+    Pick(Box<Picker>),
+}
+
 pub(crate) trait UserInterface {
     /// The next input. Nothing is lost when the wait is given up.
     async fn next(&mut self) -> Result<UserInput, Failure>;
     /// Adds text under everything that was shown before: whole lines, safe, styled.
     async fn show(&mut self, text: String) -> Result<(), Failure>;
+    /// What goes on now, in one row of its own that is no part of the conversation; none: nothing worth a row.
+    fn live(&mut self, row: Option<String>);
     /// False: what was shown piles up; show no more until [`UserInput::Room`].
     fn has_room(&self) -> bool;
     fn head(&mut self, head: PromptHead);
@@ -100,10 +120,12 @@ pub(crate) trait UserInterface {
     fn show_question(&mut self, question: Option<ConfirmId>);
     /// What the lines to come are for.
     fn lines(&mut self, lines: LinePurpose);
-    /// Lends the terminal to the program that edits this; [`UserInput::Edited`] comes back.
-    fn edit(&mut self, question: ConfirmId, draft: ArgumentDraft);
+    /// Does this between two lines.
+    fn errand(&mut self, errand: EditorErrand);
     /// Calls somebody who does not look.
     fn ring(&mut self, text: &str, method: NotifyMethod);
+    /// Gives bytes to the terminal that are no text and move nothing. False: there is none that takes them.
+    fn send(&mut self, bytes: &str) -> bool;
     /// So many questions wait in this conversation.
     fn waiting(&mut self, conversation: &str, count: usize);
     /// When somebody was last there.

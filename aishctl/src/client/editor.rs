@@ -88,37 +88,54 @@ pub fn run(words: &[String], file: &std::path::Path, at: &EditorPlace) -> Result
     ))
 }
 
-/// The arguments of a call in a file that nobody else can read, and that is gone with this value.
+/// A text in a file that nobody else can read, and that is gone with this value.
 #[derive(Debug)]
-pub struct ArgumentDraft {
+pub struct TextDraft {
     file: NamedTempFile,
     words: Vec<String>,
 }
 
-impl ArgumentDraft {
-    /// With a member a line, for the program of these words.
-    pub fn new(arguments: &str, words: Vec<String>) -> Result<Self, Failure> {
-        let cannot = |error: io::Error| {
-            Failure::new(Exit::FAILED, format!("cannot edit the arguments: {error}"))
-        };
-        let value: Value = serde_json::from_str(arguments).unwrap_or_default();
-        let text = serde_json::to_string_pretty(&value).unwrap_or_default() + "\n";
+impl TextDraft {
+    /// In a file whose name ends like this, for the program of these words.
+    pub fn new(text: &str, suffix: &str, words: Vec<String>) -> Result<Self, Failure> {
+        let cannot =
+            |error: io::Error| Failure::new(Exit::FAILED, format!("cannot edit it: {error}"));
         let mut file = tempfile::Builder::new()
-            .prefix("aish-arguments-")
-            .suffix(".json")
+            .prefix("aish-edit-")
+            .suffix(suffix)
             .tempfile()
             .map_err(cannot)?;
         file.write_all(text.as_bytes()).map_err(cannot)?;
         Ok(Self { file, words })
     }
 
-    /// Has them edited, and gives them back on one line. What is no JSON object any more is refused.
+    /// Has it edited, and gives it back.
     pub fn edit(&self, at: &EditorPlace) -> Result<String, Failure> {
         run(&self.words, self.file.path(), at)?;
-        let text = std::fs::read_to_string(self.file.path()).map_err(|error| {
-            Failure::new(Exit::FAILED, format!("cannot read the arguments: {error}"))
-        })?;
-        one_object(&text)
+        std::fs::read_to_string(self.file.path()).map_err(|error| {
+            Failure::new(
+                Exit::FAILED,
+                format!("cannot read what was edited: {error}"),
+            )
+        })
+    }
+}
+
+/// The arguments of a call as such a text.
+#[derive(Debug)]
+pub struct ArgumentDraft(TextDraft);
+
+impl ArgumentDraft {
+    /// With a member a line, for the program of these words.
+    pub fn new(arguments: &str, words: Vec<String>) -> Result<Self, Failure> {
+        let value: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&value).unwrap_or_default() + "\n";
+        TextDraft::new(&text, ".json", words).map(Self)
+    }
+
+    /// Has them edited, and gives them back on one line. What is no JSON object any more is refused.
+    pub fn edit(&self, at: &EditorPlace) -> Result<String, Failure> {
+        one_object(&self.0.edit(at)?)
     }
 }
 

@@ -25,6 +25,7 @@ use crate::commands::{input, norris, route};
 use crate::exit::{self, Exit};
 use crate::failure::{self, Failure};
 use crate::global_args::GlobalArgs;
+use crate::render::call_frame::CallFrames;
 use crate::render::command_frame::CommandFrames;
 use crate::render::notice::Notices;
 use crate::render::output::{AnswerOutput, AskReport, OutputForm, ReportedError, ReportedFallback};
@@ -146,6 +147,7 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
         };
         let give_up = self.give_up();
         let asks = self.asks();
+        let glyphs = screen::glyphs(self.global.looks, &self.reach.around);
         let follow = FollowOptions {
             reach: self.reach,
             signals: self.signals,
@@ -154,10 +156,10 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
             give_up,
             began: self.began,
             asks,
-            frames: CommandFrames::drawn_with(screen::glyphs(
-                self.global.looks,
-                &self.reach.around,
-            )),
+            frames: CommandFrames::drawn_with(glyphs),
+            calls: CallFrames::default()
+                .drawn_with(glyphs)
+                .in_columns(self.reach.around.stdout_columns),
         };
         let followed = follow.run(link, target).await;
         self.notices.settle();

@@ -1,11 +1,12 @@
 //! `conv`: list, make, name and put away conversations.
 
 use std::io::{BufRead as _, Write as _};
+use std::time::SystemTime;
 
 use aish_proto::conversation::{
     Activity, Archive, ConversationCreateParams, ConversationDeleteParams, ConversationParams,
-    ConversationStatus, Create, Delete, ErasureResult, Fork, ForkParams, ListState, Rename,
-    RenameParams, Search, SearchParams, StatusOf, Unarchive,
+    Create, Delete, ErasureResult, Fork, ForkParams, ListState, Rename, RenameParams, Search,
+    SearchParams, StatusOf, Unarchive,
 };
 use aish_proto::id::Seq;
 use aish_proto::turn::{Wait, WaitParams};
@@ -19,7 +20,8 @@ use crate::commands::route;
 use crate::commands::usage::{self, BudgetArgs};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::render::table;
+use crate::render::conversation_list::{ConversationList, glyph};
+use crate::render::{fork_tree, screen, table};
 use crate::safe;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -33,6 +35,9 @@ pub enum ConversationCommand {
         /// Archived or not
         #[arg(long, conflicts_with = "archived")]
         all: bool,
+        /// Copies below those that they were made of
+        #[arg(long)]
+        tree: bool,
     },
     /// Make one
     New { title: Option<String> },
@@ -93,7 +98,18 @@ const EXCERPT_WIDTH: usize = 80;
 
 pub async fn run(context: &CommandContext, command: &ConversationCommand) -> PrintResult {
     match command {
-        ConversationCommand::Ls { archived, all } => list(context, *archived, *all).await,
+        ConversationCommand::Ls {
+            archived,
+            all,
+            tree,
+        } => {
+            let state = match (archived, all) {
+                (true, _) => ListState::Archived,
+                (_, true) => ListState::All,
+                (false, false) => ListState::Open,
+            };
+            list(context, state, *tree).await
+        }
         ConversationCommand::New { title } => new(context, title.as_deref()).await,
         ConversationCommand::Status { conversation } => {
             status(context, conversation.as_deref()).await
@@ -152,44 +168,18 @@ pub async fn run(context: &CommandContext, command: &ConversationCommand) -> Pri
     }
 }
 
-async fn list(context: &CommandContext, archived: bool, all: bool) -> PrintResult {
-    let state = match (archived, all) {
-        (true, _) => ListState::Archived,
-        (_, true) => ListState::All,
-        (false, false) => ListState::Open,
-    };
+async fn list(context: &CommandContext, state: ListState, tree: bool) -> PrintResult {
     let found = conversation_choice::list(&context.caller, state).await?;
     context.print(&json!({"v": 1, "conversations": found}), || {
-        let rows: Vec<Vec<String>> = found.iter().map(row).collect();
-        table::columns(&["", "title", "turns", "model", "updated", "id"], &rows)
+        let around = &context.around;
+        let entries = if tree {
+            fork_tree::tree(found.clone(), screen::glyphs(context.global.looks, around))
+        } else {
+            fork_tree::flat(found.clone())
+        };
+        let (home, now) = (around.variable("HOME"), SystemTime::now());
+        ConversationList::new(entries, home, now, around.stdout_columns).text()
     })
-}
-
-fn row(it: &ConversationStatus) -> Vec<String> {
-    vec![
-        glyph(it.state).to_owned(),
-        table::cut(&it.title, TITLE_WIDTH),
-        it.turns.to_string(),
-        it.model.clone().unwrap_or_else(|| "–".to_owned()),
-        minute(&it.updated_at),
-        it.id.to_string(),
-    ]
-}
-
-/// One column that says what a conversation is doing.
-fn glyph(state: Activity) -> &'static str {
-    match state {
-        Activity::Idle => "○",
-        Activity::Running => "●",
-        Activity::RequiresAction => "?",
-        Activity::Queued => "!",
-    }
-}
-
-/// RFC 3339 to the minute.
-fn minute(time: &str) -> String {
-    time.get(..16)
-        .map_or_else(|| time.to_owned(), |it| it.replace('T', " "))
 }
 
 async fn new(context: &CommandContext, title: Option<&str>) -> PrintResult {

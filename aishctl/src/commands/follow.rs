@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aish_proto::attach::{Attach, AttachParams, AttachResult, Cursor, ReplayStart};
 use aish_proto::confirm::{Answer as ConfirmAnswer, AnswerOutcome};
-use aish_proto::event::{ConfirmRequested, StatusLevel};
+use aish_proto::event::{ClientEvent, ConfirmRequested, StatusLevel};
 use aish_proto::id::{ConfirmId, ConversationId, TurnId};
 use aish_proto::turn::TurnRecord;
 use tokio::io::AsyncWrite;
@@ -21,10 +21,12 @@ use crate::commands::follow_control::{FollowControl, FollowWake};
 use crate::controlling_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::call_frame::CallFrames;
 use crate::render::command_frame::CommandFrames;
+use crate::render::live_row::LiveRow;
 use crate::render::notice::{self, Notices};
 use crate::render::output::AnswerOutput;
-use crate::render::spinner::Spinner;
+use crate::render::spinner::{self, Spinner};
 use crate::render::terminal_prompt::{PromptReaction, Prompter};
 use crate::render::turn_stream::{StreamStep, StreamedAnswer};
 use crate::render::waiting_notice::WaitingNotice;
@@ -58,6 +60,7 @@ pub struct FollowOptions<'a, O> {
     pub asks: FollowAnswerer,
     /// What its commands stand in.
     pub frames: CommandFrames,
+    pub(crate) calls: CallFrames,
 }
 
 /// Who answers what a turn asks.
@@ -95,6 +98,7 @@ impl<O: AsyncWrite + Unpin> FollowOptions<'_, O> {
             began,
             asks,
             frames,
+            calls,
         } = self;
         let mut control = FollowControl {
             signals,
@@ -121,6 +125,8 @@ impl<O: AsyncWrite + Unpin> FollowOptions<'_, O> {
             prompter: Prompter::default(),
             numbers: HashMap::new(),
             frames,
+            calls,
+            live: LiveRow::default(),
         };
         if !following.notices.spins() {
             following.spinner.stop();
@@ -182,6 +188,10 @@ struct TurnFollower<'a, O> {
     numbers: HashMap<ConfirmId, u32>,
     /// Its commands.
     frames: CommandFrames,
+    /// And its calls of tools.
+    calls: CallFrames,
+    /// What goes on now.
+    live: LiveRow,
 }
 
 impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
@@ -216,9 +226,11 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
     }
 
     fn spin(&mut self) {
-        let row = self
-            .spinner
-            .row(self.answer.model.as_deref(), Instant::now());
+        let now = Instant::now();
+        let row = match self.live.row(now, spinner::COLUMNS) {
+            Some(live) => self.spinner.turn(&live, now),
+            None => self.spinner.row(self.answer.model.as_deref(), now),
+        };
         self.notices.spin(&row);
     }
 
@@ -256,6 +268,7 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
             rows.iter()
                 .for_each(|it| self.notices.raw(&format!("{it}\n")));
         }
+        self.call(control, envelope, of_turn.is_some()).await?;
         if let Some(text) = self.waiting.event_line(envelope) {
             self.notices.print(&text);
         }
@@ -266,7 +279,34 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
             self.written(control, written).await?;
         }
         control.turn = self.answer.turn;
+        if !steps.is_empty() {
+            self.calls.covered();
+        }
         self.show(control, steps).await
+    }
+
+    /// A call of a tool, in a frame of its own.
+    async fn call(
+        &mut self,
+        control: &mut FollowControl<'_>,
+        event: &ClientEvent,
+        is_ours: bool,
+    ) -> Result<(), Failure> {
+        if !is_ours {
+            return Ok(());
+        }
+        let _thought = self.live.take(event, Instant::now());
+        let Some(rows) = self.calls.take(event) else {
+            return Ok(());
+        };
+        let written = control.guard(self.output.next_text()).await;
+        self.written(control, written).await?;
+        self.notices.settle();
+        rows.iter().for_each(|it| self.notices.frame(it));
+        if self.notices.spins() {
+            self.spinner.begin_again(Instant::now());
+        }
+        Ok(())
     }
 
     async fn show(

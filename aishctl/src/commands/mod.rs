@@ -18,6 +18,7 @@ mod follow_control;
 pub mod import;
 pub mod input;
 pub mod key;
+pub(crate) mod last_said;
 pub mod log;
 pub mod man;
 pub mod mcp;

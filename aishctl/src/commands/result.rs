@@ -18,16 +18,19 @@ use serde::Serialize;
 use crate::client::connect::{Caller, RpcCallError};
 use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
+use crate::commands::last_said;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::table;
 use crate::safe;
 
 const PAGE_EVENTS: u32 = 500;
+/// What came of the last call, kept beside the context or not.
+const LAST: &str = "last";
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct ResultsCommand {
-    /// Its id, as the result says; absent: what is kept in the conversation
+    /// Its id, as the result says, or `last`; absent: what is kept in the conversation
     pub id: Option<String>,
     /// Write it there; needed for what is no text
     #[arg(short, long, value_name = "FILE", requires = "id")]
@@ -75,6 +78,14 @@ pub async fn run(context: &CommandContext, args: &ResultsCommand) -> PrintResult
         let rows = list(&context.caller, conversation).await?;
         return context.print(&rows, || table(&rows));
     };
+    if id == LAST && args.output.is_none() {
+        let found = last_said::result(&context.caller, conversation).await?;
+        let found = found
+            .ok_or_else(|| Failure::new(Exit::UNKNOWN, "no tool has given a result here yet"))?;
+        return context.print(&found, || {
+            format!("{}\n", found.content.trim_end_matches('\n'))
+        });
+    }
     let unknown = || {
         let id = safe::one_line(id);
         Failure::new(Exit::UNKNOWN, format!("no result {id} is kept here")).hint("aishctl result")

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use aish_proto::event::{ClientEvent, Event, ShellFinished, ShellOutput};
 use aish_proto::shell::ShellEnding;
 
+use crate::render::frame_marks::FrameMarks;
 use crate::render::markdown::GlyphSet;
 use crate::safe;
 
@@ -19,48 +20,6 @@ const MOST_OPEN_BYTES: usize = 4 << 10;
 pub struct CommandFrames {
     running: BTreeMap<String, CommandFrame>,
     marks: FrameMarks,
-}
-
-/// What stands in front of a frame's rows.
-#[derive(Clone, Copy, Debug)]
-struct FrameMarks {
-    begins: &'static str,
-    prints: &'static str,
-    ends: &'static str,
-    refused: &'static str,
-    /// Something is left out.
-    gap: &'static str,
-    /// Between how it ended and how long it took.
-    between: &'static str,
-}
-
-impl FrameMarks {
-    const fn of(glyphs: GlyphSet) -> Self {
-        match glyphs {
-            GlyphSet::Drawn => Self {
-                begins: "  ┌ ",
-                prints: "  │ ",
-                ends: "  └ ",
-                refused: "  ✗ ",
-                gap: "…",
-                between: " · ",
-            },
-            GlyphSet::Words => Self {
-                begins: "  run: ",
-                prints: "  out: ",
-                ends: "  end: ",
-                refused: "  refused: ",
-                gap: "...",
-                between: ", ",
-            },
-        }
-    }
-}
-
-impl Default for FrameMarks {
-    fn default() -> Self {
-        Self::of(GlyphSet::default())
-    }
 }
 
 #[derive(Debug, Default)]

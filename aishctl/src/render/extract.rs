@@ -4,12 +4,26 @@ use crate::safe;
 
 /// The content of all fenced code blocks, each ending in a line feed; an open fence ends with the text.
 pub fn code(text: &str) -> String {
-    let mut found = String::new();
+    blocks(text).concat()
+}
+
+/// That of the last one.
+pub fn last_code(text: &str) -> Option<String> {
+    blocks(text).pop()
+}
+
+fn blocks(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = vec![];
     let mut fence: Option<&str> = None;
     for line in text.lines() {
         let start = line.trim_start();
         match fence {
-            None => fence = opening(start),
+            None => {
+                fence = opening(start);
+                if fence.is_some() {
+                    found.push(String::new());
+                }
+            }
             Some(mark)
                 if start.starts_with(mark)
                     && start.trim_end().chars().all(|it| mark.starts_with(it)) =>
@@ -17,8 +31,10 @@ pub fn code(text: &str) -> String {
                 fence = None;
             }
             Some(_) => {
-                found.push_str(line);
-                found.push('\n');
+                if let Some(block) = found.last_mut() {
+                    block.push_str(line);
+                    block.push('\n');
+                }
             }
         }
     }

@@ -1,12 +1,18 @@
 //! Rows of a screen: events, questions and answers, for people.
 
+pub(crate) mod ago;
 pub mod auto_approve;
 pub mod bell;
+pub(crate) mod call_frame;
 pub mod command_frame;
+pub(crate) mod conversation_list;
 pub mod difference;
 pub(crate) mod event_lines;
 pub mod extract;
+pub(crate) mod fork_tree;
+pub(crate) mod frame_marks;
 pub(crate) mod held_to;
+pub(crate) mod live_row;
 pub mod markdown;
 pub(crate) mod mcp_status;
 pub mod notice;
@@ -20,6 +26,8 @@ pub mod size;
 pub mod spinner;
 pub mod table;
 pub mod terminal_prompt;
+pub(crate) mod thought_rows;
+pub(crate) mod turn_ending;
 pub mod turn_figures;
 pub mod turn_stream;
 pub mod typed_lines;

@@ -94,6 +94,13 @@ impl Notices {
         }
     }
 
+    /// A row of a frame, unless `-q`.
+    pub fn frame(&mut self, row: &str) {
+        if !self.quiet {
+            self.raw(&format!("{row}\n"));
+        }
+    }
+
     /// Text that is made for the screen already, and wants to be seen whatever was said of status lines.
     pub fn raw(&mut self, text: &str) {
         self.settle();

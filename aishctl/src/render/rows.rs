@@ -9,17 +9,18 @@ use aish_proto::event::{
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::shell::ShellEnding;
-use aish_proto::turn::{FailureClass, StopReason};
 
+use crate::render::call_frame::CallFrames;
 use crate::render::command_frame::CommandFrames;
 use crate::render::markdown::{Colours, GlyphSet, MarkdownWriter, Style};
 use crate::render::mcp_status::AwayServers;
 use crate::render::question::{self, ArgumentExtent};
+use crate::render::thought_rows::ThoughtRows;
 use crate::render::turn_figures::TurnFigures;
 use crate::render::turn_stream::{StreamStep, StreamedAnswer};
 use crate::render::waiting_notice::WaitingNotice;
-use crate::render::{auto_approve, event_lines, progress};
-use crate::{failure, safe};
+use crate::render::{auto_approve, event_lines, table, turn_ending};
+use crate::safe;
 
 /// One line, safe to show, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub enum RowReader {
     Person,
 }
 
+/// A row of a question that nobody can answer here any more.
+const PAST_COLUMNS: usize = 160;
 /// More rows of a command do not wait for the end of a block.
 const MOST_BESIDE: usize = 20;
 
@@ -75,6 +78,10 @@ pub struct ConversationRows {
     writer: Option<(MarkdownWriter, Colours)>,
     /// Commands that run.
     frames: CommandFrames,
+    /// Calls that run.
+    calls: CallFrames,
+    /// What models think, where that is shown.
+    thoughts: Option<ThoughtRows>,
     /// Rows of commands that wait for a block of the answer to end: code with another program's rows in it is no code.
     beside: Vec<SafeRow>,
     unstored: WaitingNotice,
@@ -88,11 +95,11 @@ pub struct ConversationRows {
 
 /// That somebody was asked, and about what.
 fn question(request: &ConfirmRequested) -> impl Iterator<Item = SafeRow> {
-    let shown = question::question(request, ArgumentExtent::Whole);
+    let shown = question::question(request, ArgumentExtent::Short);
     let lines: Vec<SafeRow> = shown
         .lines()
         .take(2)
-        .map(|it| SafeRow::Text(it.into()))
+        .map(|it| SafeRow::Text(table::cut(it, PAST_COLUMNS)))
         .collect();
     lines.into_iter()
 }
@@ -108,23 +115,35 @@ impl ConversationRows {
 
     pub fn read_by(mut self, reader: RowReader) -> Self {
         self.reader = reader;
+        self.calls.more = match reader {
+            RowReader::Plain => None,
+            RowReader::Person => Some(":result last"),
+        };
         self
     }
 
     /// Answers are laid out like this.
     pub fn laid_out(mut self, style: Option<Style>) -> Self {
         self.writer = style.map(|it| (MarkdownWriter::new(it), it.colours));
+        self.calls.resize(style.and_then(|it| it.width));
         self
     }
 
     /// Commands stand in frames of these.
     pub fn framed_with(mut self, glyphs: GlyphSet) -> Self {
         self.frames = CommandFrames::drawn_with(glyphs);
+        self.calls = std::mem::take(&mut self.calls).drawn_with(glyphs);
         self
+    }
+
+    /// What models think is shown as it comes, or not.
+    pub fn show_thinking(&mut self, shows: bool) {
+        self.thoughts = shows.then(ThoughtRows::default);
     }
 
     /// The rows to come are of that many columns.
     pub fn resize(&mut self, columns: usize) {
+        self.calls.resize(Some(columns));
         if let Some((writer, _)) = &mut self.writer {
             writer.resize(Some(columns));
         }
@@ -134,10 +153,27 @@ impl ConversationRows {
     pub fn take(&mut self, event: &ClientEvent) -> Vec<SafeRow> {
         let mut rows = Vec::new();
         rows.extend(self.unstored.event_line(event).map(|it| notice(&it)));
+        let thought = self.thoughts.as_mut().map(|it| it.take(event));
+        rows.extend(thought.into_iter().flatten().map(SafeRow::Aside));
+        if let Some(frame) = self.calls.take(event) {
+            // A model's message is over when what it called runs.
+            self.close(&mut rows);
+            rows.extend(frame.into_iter().map(SafeRow::Text));
+            return rows;
+        }
+        self.other(event, &mut rows);
+        if !rows.is_empty() {
+            self.calls.covered();
+        }
+        rows
+    }
+
+    /// The rows of what is no call that runs.
+    fn other(&mut self, event: &ClientEvent, rows: &mut Vec<SafeRow>) {
         let is_person = self.reader == RowReader::Person;
         let figures = self.figures.take(event).filter(|_| is_person);
         if let Event::TurnStarted(_) | Event::TurnFinished(_) = &event.data {
-            self.no_longer_waiting(event.turn, &mut rows);
+            self.no_longer_waiting(event.turn, rows);
         }
         match &event.data {
             Event::UserMessage(message) => {
@@ -149,25 +185,25 @@ impl ConversationRows {
                         self.waiting.push((turn, question));
                     }
                     (Some(_) | None, _) => {
-                        self.close(&mut rows);
-                        self.question(event, message, &mut rows);
+                        self.close(rows);
+                        self.question(event, message, rows);
                     }
                 }
             }
-            Event::Presence(presence) => self.presence(&presence.clients, &mut rows),
-            Event::Snapshot(snapshot) => self.snapshot(event, snapshot, &mut rows),
+            Event::Presence(presence) => self.presence(&presence.clients, rows),
+            Event::Snapshot(snapshot) => self.snapshot(event, snapshot, rows),
             Event::ReplayComplete(_) => {
                 self.past = None;
                 if let Some(turn) = self.answer.as_ref().map(|it| it.turn) {
-                    self.write(turn, event, &mut rows);
+                    self.write(turn, event, rows);
                 }
             }
             // No turn waits for it, so that it breaks into none that is being shown.
             Event::ConfirmRequested(request) if event.turn.is_none() => {
-                self.question_rows(request, &mut rows);
+                self.question_rows(request, rows);
             }
             Event::ConfirmResolved(resolved) if event.turn.is_none() => {
-                self.settled(resolved, &mut rows);
+                self.settled(resolved, rows);
             }
             Event::CommandTried(tried) => {
                 let number = self.numbers.get(&tried.confirm).copied();
@@ -184,28 +220,28 @@ impl ConversationRows {
             Event::ChangesUndo(undo) => {
                 rows.push(SafeRow::Text(question::changes::undo(undo)));
             }
+            // It stands in the row that changes.
+            Event::ToolProgress(_) if is_person => {}
             Event::TextDelta(_)
+            | Event::ToolProgress(_)
             | Event::AssistantMessage(_)
             | Event::TurnFinished(_)
             | Event::TurnStarted(_)
             | Event::ConfirmRequested(_)
-            | Event::ConfirmResolved(_)
-            | Event::ToolCall(_)
-            | Event::ToolProgress(_) => {
-                let Some(turn) = event.turn else { return rows };
-                self.write(turn, event, &mut rows);
+            | Event::ConfirmResolved(_) => {
+                let Some(turn) = event.turn else { return };
+                self.write(turn, event, rows);
                 if let Event::TurnFinished(finished) = &event.data {
-                    self.finish(event, finished, &mut rows);
+                    self.finish(event, finished, rows);
                     rows.extend(figures.map(SafeRow::Aside));
                 }
             }
             _ => match self.frames.take(event) {
-                Some(frame) => self.frame(event, frame, &mut rows),
+                Some(frame) => self.frame(event, frame, rows),
                 // Before a line that has begun: none of it is on the screen yet, and it stays whole.
                 None => rows.extend(self.event_line(event).map(|it| notice(&it))),
             },
         }
-        rows
     }
 
     fn snapshot(&mut self, event: &ClientEvent, snapshot: &Snapshot, rows: &mut Vec<SafeRow>) {
@@ -329,17 +365,6 @@ impl ConversationRows {
                     RowReader::Person => format!(" — :queue to see, :queue drop {position}"),
                 };
                 format!("queued #{position}{}{hint}", who.unwrap_or_default())
-            }
-            Event::ToolResult(result) => {
-                if result.denied.is_some() {
-                    return None;
-                }
-                let said = match progress::trouble(result) {
-                    Some(trouble) => trouble,
-                    None if result.ok => "ok",
-                    None => "failed",
-                };
-                format!("{}: {said}", result.name)
             }
             Event::ResourceChanged(changed) => event_lines::resource_line(changed),
             Event::ResourcePinned(pinned) => format!("pinned @{}:{}", pinned.alias, pinned.uri),
@@ -479,43 +504,10 @@ impl ConversationRows {
     }
 
     fn finish(&mut self, event: &ClientEvent, finished: &TurnFinished, rows: &mut Vec<SafeRow>) {
-        if finished.merged_into.is_some() {
-            return;
-        }
-        let why = match finished.stop_reason {
-            // Which budget it is was said before.
-            StopReason::End | StopReason::Budget => return,
-            StopReason::Cancelled => match event.client {
-                Some(client) => format!("cancelled by {}", self.you(client)),
-                None => "cancelled".to_owned(),
-            },
-            StopReason::Interrupted => "interrupted: aishd ended while this was being written; :continue goes on, :retry asks again".to_owned(),
-            StopReason::MaxTokens => "cut at the model's limit of tokens; :continue goes on".to_owned(),
-            StopReason::ToolDepth => "tool-call depth limit reached".to_owned(),
-            StopReason::Refusal => "the model refused".to_owned(),
-            StopReason::Denied => "an action was not permitted".to_owned(),
-            StopReason::NoApprover => "an action needed approval and nobody was there".to_owned(),
-            StopReason::Upstream => match finished.error.as_ref().and_then(|it| it.hint.as_ref()) {
-                Some(_) => "the model's server failed".to_owned(),
-                None => "the model's server failed; :retry asks again".to_owned(),
-            },
-        };
-        let detail = finished.error.as_ref().map(failure::of_turn);
-        let (why, detail) = match (&finished.error, detail) {
-            // There was no request: a server's own words begin otherwise.
-            (Some(error), Some(detail)) if error.class == FailureClass::ContextOverflow => {
-                match detail.strip_prefix("broker: ") {
-                    Some(room) => ("the model was not asked".to_owned(), Some(room.to_owned())),
-                    None => (why, Some(detail)),
-                }
-            }
-            (_, detail) => (why, detail),
-        };
-        let detail = detail.map_or_else(String::new, |it| format!(": {it}"));
-        rows.push(notice(&(why + &detail)));
-        if let Some(hint) = finished.error.as_ref().and_then(|it| it.hint.as_ref()) {
-            rows.push(notice(&format!("hint: {hint}")));
-        }
+        let who = event.client.map(|it| self.you(it));
+        let preset = self.answer.as_ref().and_then(|it| it.model.as_deref());
+        let told = turn_ending::told(finished, who.as_deref(), preset);
+        rows.extend(told.iter().map(|it| notice(it)));
     }
 
     fn presence(&mut self, clients: &[PresentClient], rows: &mut Vec<SafeRow>) {
@@ -723,7 +715,7 @@ mod tests {
 
     /// It is tried again for as long as it is configured, which is nothing to hear of each time.
     #[test]
-    fn a_server_that_cannot_be_reached_says_so_once() {
+    fn a_server_that_went_away_says_so_once_and_one_that_never_was_there_does_not() {
         let server = |state: &str, why: Option<&str>| {
             let why = why.map_or(json!({}), |it| json!({"why": it}));
             let mut server = json!({"alias": "fs", "endpoint": "npx fs", "transport": "stdio", "state": state,
@@ -739,6 +731,7 @@ mod tests {
             &[
                 server("connecting", None),
                 server("failed", away),
+                server("ready", None),
                 server("connecting", None),
                 server("failed", away),
                 server("failed", Some("401")),
@@ -748,6 +741,7 @@ mod tests {
                 server("failed", Some("401")),
             ],
             &[
+                "[aish] mcp fs: 2 tools",
                 "[aish] mcp fs: nobody answers",
                 "[aish] mcp fs: 401",
                 "[aish] mcp fs: 2 tools",

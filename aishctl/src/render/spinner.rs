@@ -11,7 +11,7 @@ pub const SHOWN_AFTER: Duration = Duration::from_millis(400);
 const FRAME: Duration = Duration::from_millis(100);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Narrower than any terminal, so that it is one row.
-const COLUMNS: usize = 60;
+pub const COLUMNS: usize = 60;
 
 /// Takes the row away and leaves the cursor at its beginning.
 pub const ERASE: &str = "\r\u{1b}[K";
@@ -49,20 +49,27 @@ impl Spinner {
         }
     }
 
+    /// Nothing comes again, from now on.
+    pub fn begin_again(&mut self, now: Instant) {
+        *self = Self::new(now);
+    }
+
     /// The row as it is now, for the model of that name.
     pub fn row(&mut self, model: Option<&str>, now: Instant) -> String {
+        let model = model.map(|it| format!("{it} · ")).unwrap_or_default();
+        let seconds = now.duration_since(self.began).as_secs();
+        self.turn(&format!("{model}waiting for first token {seconds} s"), now)
+    }
+
+    /// A row that says something else.
+    pub fn turn(&mut self, said: &str, now: Instant) -> String {
         self.next = now + FRAME;
         let sign = FRAMES
             .get(self.frame % FRAMES.len())
             .copied()
             .unwrap_or_default();
         self.frame += 1;
-        let model = model.map(|it| format!("{it} · ")).unwrap_or_default();
-        let seconds = now.duration_since(self.began).as_secs();
-        table::cut(
-            &format!("{sign} {model}waiting for first token {seconds} s"),
-            COLUMNS,
-        )
+        table::cut(&format!("{sign} {said}"), COLUMNS)
     }
 }
 

@@ -128,7 +128,7 @@ fn length(it: Duration) -> String {
 }
 
 /// Two digits that say something, and cents from a dollar on.
-fn price(dollars: f64) -> String {
+pub(crate) fn price(dollars: f64) -> String {
     if dollars <= 0.0 {
         return "$0".to_owned();
     }

@@ -160,10 +160,6 @@ impl StreamedAnswer {
             Event::ConfirmResolved(resolved) if event.turn.is_some() => {
                 steps.push(StreamStep::Settled(resolved.clone()));
             }
-            Event::ToolCall(called) => {
-                let text = format!("{} {} ({})", called.name, called.arguments, called.rule);
-                steps.push(info(text));
-            }
             Event::ToolProgress(said) => steps.extend(self.progress.line(said).map(info)),
             Event::ToolResult(result) => self.result(ToolResult::clone(result), steps),
             Event::ShellFinished(finished) => {
@@ -202,9 +198,6 @@ impl StreamedAnswer {
         self.denied += u32::from(result.denied.is_some());
         if result.denied.is_some() {
             let text = format!("{} did not run: {}", result.name, result.content);
-            steps.push(StreamStep::Notice(StatusLevel::Warning, text));
-        } else if let Some(trouble) = progress::trouble(&result) {
-            let text = format!("{}: {trouble}", result.name);
             steps.push(StreamStep::Notice(StatusLevel::Warning, text));
         }
         self.results.push(result);

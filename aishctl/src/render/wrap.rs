@@ -10,6 +10,8 @@ pub(crate) const NARROWEST: usize = 24;
 const DEEPER: &str = "        ";
 /// What begins here or behind is a difference or a definition, where the beginning of a row has a meaning.
 const LAID_OUT: &str = "    ";
+/// What may be answered.
+const ANSWERS: &str = "  [";
 /// Somebody else's words, each row of them marked.
 const QUOTED: &str = "  > ";
 
@@ -26,8 +28,13 @@ pub(crate) fn exactly(text: &str, columns: Option<usize>) -> String {
         let (said, end) = line.split_at(line.trim_end_matches(' ').len());
         let begin = said.len() - said.trim_start_matches(' ').len();
         let below = format!("{}{DEEPER}", &said[..begin]);
+        let separator = if said.starts_with(ANSWERS) {
+            WordSeparator::Custom(answers)
+        } else {
+            WordSeparator::Custom(words)
+        };
         let options = textwrap::Options::new(columns)
-            .word_separator(WordSeparator::Custom(words))
+            .word_separator(separator)
             .word_splitter(WordSplitter::NoHyphenation)
             .wrap_algorithm(WrapAlgorithm::FirstFit)
             .break_words(false)
@@ -35,6 +42,22 @@ pub(crate) fn exactly(text: &str, columns: Option<usize>) -> String {
         textwrap::wrap(said, &options).join("\n") + end
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Each is one thing, with two spaces to the next.
+fn answers(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    let bytes = line.as_bytes();
+    let is_space = |at: usize| bytes.get(at) == Some(&b' ');
+    let mut begin = 0;
+    let ends = (1..=bytes.len()).filter(move |end| {
+        let after_two = *end > 2 && is_space(end - 1) && is_space(end - 2) && !is_space(*end);
+        after_two || *end == bytes.len()
+    });
+    Box::new(ends.map(move |end| {
+        let word = Word::from(&line[begin..end]);
+        begin = end;
+        word
+    }))
 }
 
 /// Between two of them is exactly one space.
@@ -75,6 +98,17 @@ mod tests {
         );
         assert_eq!(long, exactly(long, None));
         assert_eq!(long, exactly(long, Some(10)));
+    }
+
+    #[test]
+    fn answers_stay_whole() {
+        assert_eq!(
+            "  [y]es, keep  [N]o, drop\n          [d]iff, all of it  [?] ",
+            exactly(
+                "  [y]es, keep  [N]o, drop  [d]iff, all of it  [?] ",
+                Some(32)
+            )
+        );
     }
 
     /// A command that spells rows of a card does not get them.

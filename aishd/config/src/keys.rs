@@ -186,6 +186,9 @@ tables! {
         fallback: KeyLeaf<bool>,
         /// The preset for that; nothing happens where there is none of this name.
         fallback_model: KeyLeaf<String>,
+        /// The preset that gives a conversation a title once its first question is answered, beside everything else. When this
+        /// is not said, or there is none of this name, a title is the first words of that question.
+        title_model: KeyLeaf<String>,
         /// Presets of classes; what has none keeps the preset that would answer anyway.
         classes: Classes,
     }

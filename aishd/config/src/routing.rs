@@ -31,7 +31,10 @@ pub(super) fn routing(stack: &LayerStack, faults: &mut Vec<Fault>) -> Routing {
     {
         check("routing.fallback_model", named, stack, faults);
     }
+    let title_key = "routing.title_model";
+    let title_model = preset_named(title_key, &table.title_model, stack, faults);
     Routing {
+        title_model: title_model.map(|it| it.value.clone()),
         auto: value_of(&table.auto).unwrap_or(false),
         fallback: value_of(&table.fallback).unwrap_or(false),
         fallback_model: value_of(&table.fallback_model).unwrap_or_default(),

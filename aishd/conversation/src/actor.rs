@@ -33,6 +33,7 @@ pub(crate) mod sampling;
 pub(crate) mod sessions;
 pub(crate) mod stop;
 pub(crate) mod summaries;
+pub(crate) mod title;
 pub(crate) mod tool_definitions;
 pub(crate) mod trial;
 pub(crate) mod usage_records;
@@ -59,6 +60,7 @@ use crate::commands::trial::{KeepOrder, RunningTrial, TrialEnd};
 use crate::context::extra_context::{DirectoryTold, GatheredContext};
 use crate::context::memory_proposals::MemoryProposals;
 use crate::context::summarize::{SummaryOutcome, SummaryTask, UnsummarizedExchanges};
+use crate::context::title::TitleOutcome;
 use crate::context::warm_transcripts::HeldTranscript;
 use crate::handle::TurnStopper;
 use crate::new_conversation::NewConversation;
@@ -111,6 +113,8 @@ pub(crate) struct Conversation {
     pub(crate) commands: CommandQueue,
     /// A model is looking for what is worth remembering.
     pub(crate) proposing: bool,
+    /// A model is making a title.
+    pub(crate) titling: bool,
     /// What is told of its directory.
     pub(crate) told: DirectoryTold,
     /// Presets that classes name and that are not there, as far as somebody was told.
@@ -157,6 +161,8 @@ pub(crate) enum TaskOutcome {
     OwnEnded(String, Box<CommandResult>),
     /// What this preset proposes to be remembered, or not.
     Proposed(String, MemoryProposals),
+    /// A title was made, or not.
+    Titled(Box<TitleOutcome>),
     /// What had left before, and nobody has summed up.
     Left(Box<UnsummarizedExchanges>),
     /// The command of a question was tried, or why it was not.

@@ -10,5 +10,6 @@ pub mod preview;
 pub mod resource;
 pub(crate) mod stored_results;
 pub mod summarize;
+pub(crate) mod title;
 pub mod token_counts;
 pub mod warm_transcripts;

@@ -331,6 +331,7 @@ impl ConversationDirectory {
             seen_files: SeenFiles::default(),
             keeping: None,
             proposing: false,
+            titling: false,
             told: DirectoryTold::default(),
             unknown_told: BTreeSet::new(),
             budget: BudgetMeter::new(

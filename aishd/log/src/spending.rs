@@ -101,6 +101,8 @@ pub enum SpendingPurpose {
     Sampling,
     /// Whether an action of a run is safe.
     Opinion,
+    /// What a conversation is to be called.
+    Title,
 }
 
 /// Who was asked, and for how much: as it was then, whatever the configuration says later.

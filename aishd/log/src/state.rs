@@ -9,12 +9,13 @@ mod changes;
 pub mod confirms;
 pub mod hosts;
 pub mod shell;
+mod title;
 pub mod turns;
 mod unsettled;
 
 use std::collections::BTreeSet;
 
-use aish_proto::id::{ConfirmId, Seq, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
 use self::confirms::{OlderLevel, OlderMemory, OpenConfirm};
@@ -41,15 +42,18 @@ use crate::tool_call::ToolCall;
 use crate::tool_name::{Alias, ToolName};
 use crate::usage::Usage;
 
-/// Longest title that is taken from a first message.
-const TITLE_FROM_TEXT_CHARS: usize = 60;
-
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct ConversationState {
     pub last_seq: Seq,
     #[serde(default)]
     pub title: Option<String>,
+    /// It is the first words of the first question, for want of another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub title_is_makeshift: bool,
+    /// The conversation and position that it was copied from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<(ConversationId, Seq)>,
     /// A preset by name; `None`: the default.
     #[serde(default)]
     pub model: Option<String>,
@@ -249,8 +253,9 @@ impl ConversationState {
                 importing,
                 temporary,
                 budget,
-                forked_from: _,
+                forked_from,
             } => {
+                self.forked_from = *forked_from;
                 self.importing = *importing;
                 self.temporary = *temporary;
                 self.created_at = record.at;
@@ -320,7 +325,9 @@ impl ConversationState {
             }
             Event::SummaryUpdated(_) => self.summary_seq = record.seq,
             Event::ModelChanged { model } => self.model.clone_from(model),
-            Event::Renamed { title } => self.title = Some(title.clone()),
+            Event::Renamed { title } => {
+                (self.title, self.title_is_makeshift) = (Some(title.clone()), false);
+            }
             Event::Imported(_) => (self.importing, self.imported) = (false, record.seq),
             Event::ArchivedChanged { archived } => self.archived = *archived,
             Event::Norris(event) => {
@@ -372,7 +379,8 @@ impl ConversationState {
         let Some(turn) = record.turn else { return };
         self.turns += 1;
         if self.title.is_none() && matches!(origin, TurnOrigin::Asked | TurnOrigin::Imported) {
-            self.title = title_from(text);
+            self.title = title::from_question(text);
+            self.title_is_makeshift = self.title.is_some() && origin == TurnOrigin::Asked;
         }
         self.queue.push(QueuedTurn {
             turn,
@@ -585,20 +593,3 @@ impl ConversationState {
         }
     }
 }
-
-/// The first words of a first message.
-fn title_from(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|it| !it.is_empty())?;
-    let words: String = line
-        .chars()
-        .map(|it| if it.is_control() { ' ' } else { it })
-        .collect();
-    if words.chars().count() <= TITLE_FROM_TEXT_CHARS {
-        return Some(words);
-    }
-    let cut: String = words.chars().take(TITLE_FROM_TEXT_CHARS - 1).collect();
-    Some(format!("{}…", cut.trim_end()))
-}
-
-#[cfg(test)]
-mod tests;

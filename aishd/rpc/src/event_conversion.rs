@@ -5,7 +5,7 @@
 
 use aish_proto::conversation::{Activity, ConversationStatus, LastTurn};
 use aish_proto::event as wire;
-use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::id::{ConversationId, Seq, TurnId};
 use aish_proto::model::ModelSource;
 use aish_proto::turn::{TurnRecord, TurnStatus};
 use aishd_conversation::view::live_item::{TextChannel, UnseenText};
@@ -134,8 +134,7 @@ impl LogOwner {
                 title: title.unwrap_or_default(),
                 model,
                 cwd,
-                forked_from: forked_from
-                    .map(|(conversation, seq)| wire::ForkOrigin { conversation, seq }),
+                forked_from: forked_from.map(fork_origin),
             }),
             Event::UserMessage {
                 text,
@@ -496,6 +495,7 @@ pub(super) fn status(
         cwd: state.cwd.clone(),
         archived: state.archived,
         constraints: constraints(state),
+        forked_from: state.forked_from.map(fork_origin),
         last_seq: state.last_seq,
         turns: state.turns,
         last_turn: state.began.clone().map(last_turn),
@@ -506,6 +506,10 @@ pub(super) fn status(
         created_at: rfc3339(state.created_at),
         updated_at: rfc3339(state.updated_at),
     }
+}
+
+fn fork_origin((conversation, seq): (ConversationId, Seq)) -> wire::ForkOrigin {
+    wire::ForkOrigin { conversation, seq }
 }
 
 fn last_turn(began: BegunTurn) -> LastTurn {
@@ -548,7 +552,7 @@ pub(super) fn turn_record(conversation: ConversationId, report: TurnReport) -> T
 
 #[cfg(test)]
 mod tests {
-    use aish_proto::id::{Epoch, Seq};
+    use aish_proto::id::Epoch;
 
     use super::*;
 

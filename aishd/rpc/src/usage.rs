@@ -181,6 +181,7 @@ pub(super) fn model_used(paid: PaidRequest) -> wire::ModelUsed {
             SpendingPurpose::Memory => shown::RequestPurpose::Memory,
             SpendingPurpose::Sampling => shown::RequestPurpose::Sampling,
             SpendingPurpose::Opinion => shown::RequestPurpose::Opinion,
+            SpendingPurpose::Title => shown::RequestPurpose::Title,
         },
         usage: usage_of(usage),
     }

@@ -23,5 +23,6 @@ pub mod run_report;
 pub mod saved_prompt;
 pub mod search_filter;
 pub mod summary;
+pub mod title;
 pub mod transcript;
 pub mod turn;

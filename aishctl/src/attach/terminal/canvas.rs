@@ -36,6 +36,8 @@ pub(super) struct EditedLine<'a> {
     pub(super) text: &'a str,
     /// The cursor is before this byte.
     pub(super) cursor: usize,
+    /// What goes on now: one row above, where there is room for it.
+    pub(super) live: Option<&'a str>,
 }
 
 /// Columns and rows of a terminal.
@@ -59,6 +61,11 @@ impl BottomRows {
         let mut drawn = self.erased((columns, rows));
         drawn.push_str(above);
         drawn.push_str(CUT);
+        let live = line.live.filter(|_| laid.rows.len() < height);
+        if let Some(live) = live {
+            drawn.push_str(live);
+            drawn.push('\n');
+        }
         if first == 0 {
             drawn.push_str(line.prompt);
         }
@@ -73,7 +80,7 @@ impl BottomRows {
         drawn.push_str(WRAP);
         drawn.push_str(END);
         *self = Self {
-            above: at - first,
+            above: at - first + usize::from(live.is_some()),
             below: last.saturating_sub(at + 1),
             size: Some((columns, rows)),
         };
@@ -93,6 +100,13 @@ impl BottomRows {
         drawn.push_str(&layout::without_wraps(line.text));
         drawn.push('\n');
         drawn.push_str(END);
+        self.forget();
+        drawn
+    }
+
+    /// The rows alone: the line was empty, and what comes next stands in its place.
+    pub(super) fn take_away(&mut self, above: &str, size: TerminalSize) -> String {
+        let drawn = format!("{}{above}{END}", self.erased(size));
         self.forget();
         drawn
     }

@@ -1,4 +1,4 @@
-//! What Tab gives behind a colon: commands and options of the one grammar, names of conversations and models.
+//! What Tab gives behind a colon or a slash: commands and options of the one grammar, names of conversations and models.
 
 use clap::CommandFactory as _;
 
@@ -7,13 +7,18 @@ use crate::attach::ui::CompletionNames;
 use crate::safe;
 
 /// Verbs of a window that the grammar does not have.
-const VERBS: [&str; 5] = ["ask", "now", "switch", "help", "quit"];
+const VERBS: [&str; 8] = [
+    "ask", "now", "edit", "copy", "thinking", "switch", "help", "quit",
+];
 
 /// Where the word at the end begins, and what it may become.
 pub(super) fn complete(typed: &str, names: &CompletionNames) -> (usize, Vec<String>) {
     let start = typed.rfind(char::is_whitespace).map_or(1, |it| it + 1);
     let (before, word) = typed.split_at(start.min(typed.len()));
-    let before: Vec<&str> = before.trim_start_matches(':').split_whitespace().collect();
+    let before: Vec<&str> = before
+        .trim_start_matches([':', '/'])
+        .split_whitespace()
+        .collect();
     let mut found: Vec<String> = candidates(&before, names)
         .into_iter()
         .filter(|it| {
@@ -112,6 +117,8 @@ mod tests {
         check(":log proj", 5, &["proj"]);
         check(":conv ls --al", 9, &["--all"]);
         check(":search x -C proj", 13, &["proj"]);
+        check("/sw", 1, &["switch"]);
+        check("/model d", 7, &["deep"]);
         check("ls", 1, &[]);
     }
 }

@@ -14,7 +14,7 @@ use super::pastes::DroppedPaste;
 use super::screen::Screen;
 use super::{keys, lent_terminal, terminal_mode};
 use crate::attach::look::EditorKeymap;
-use crate::attach::ui::{LinePurpose, UserInput};
+use crate::attach::ui::{EditorErrand, LinePurpose, UserInput};
 use crate::commands::file_mention::PersonLocation;
 
 /// How long the rest of a key's bytes may take behind its escape.
@@ -95,14 +95,17 @@ impl LineEditor {
                     }
                 },
                 (Err(ReadlineError::Interrupted), Some(suspended)) => {
+                    begun = (suspended.left, suspended.right);
                     match self.screen.errand() {
-                        Some(errand) if lent_terminal::run(&errand, &self.screen).is_err() => {
-                            return;
+                        // What was typed meanwhile stays.
+                        Some(EditorErrand::Line(text)) => begun.0.insert_str(0, &text),
+                        Some(errand) => {
+                            if lent_terminal::run(errand, &self.screen).is_err() {
+                                return;
+                            }
                         }
-                        Some(_) => {}
                         None => suspend(&self.screen),
                     }
-                    begun = (suspended.left, suspended.right);
                 }
                 (Err(ReadlineError::Interrupted), None) => {}
                 (Err(_), _) => return,

@@ -66,7 +66,7 @@ impl Completer for EditorHooks {
         if let Some(found) = files::complete(typed, &self.here) {
             return Ok(found);
         }
-        if !typed.starts_with(':') {
+        if !typed.starts_with([':', '/']) {
             return Ok((at, Vec::new()));
         }
         Ok(completion::complete(typed, &self.screen.names()))

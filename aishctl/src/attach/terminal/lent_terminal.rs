@@ -1,48 +1,60 @@
 //! The terminal, lent to another program: the editor's thread runs it between two lines, so that nothing is drawn
 //! meanwhile, and the keyboard is not read, so that every key is the program's.
 
-use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _, pipe};
 use std::time::Duration;
 
-use aish_proto::id::ConfirmId;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::screen::Screen;
 use super::terminal_mode;
-use crate::attach::ui::UserInput;
-use crate::client::editor::{ArgumentDraft, EditorPlace};
+use crate::attach::ui::{EditorErrand, UserInput};
+use crate::client::editor::EditorPlace;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::picker;
 
 /// The keyboard may be in the middle of handing over a key.
 const HUSHED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Arguments that are to be edited, and the question that they belong to.
-#[derive(Debug)]
-pub(super) struct ExternalEdit {
-    pub(super) question: ConfirmId,
-    pub(super) draft: ArgumentDraft,
-}
-
 /// Runs it, on the editor's thread. Fails when nobody listens any more.
-pub(super) fn run(errand: &ExternalEdit, screen: &Screen) -> Result<(), ()> {
+pub(super) fn run(errand: EditorErrand, screen: &Screen) -> Result<(), ()> {
     screen.hush.hush();
     terminal_mode::lend();
     let lent = terminal_mode::terminal().and_then(|keys| Ok((keys, screen.terminal()?)));
-    let edited = match lent {
-        Ok((keys, screen)) => errand.draft.edit(&EditorPlace::Between { keys, screen }),
-        Err(error) => Err(Failure::new(
-            Exit::FAILED,
-            format!("cannot lend the terminal: {error}"),
-        )),
+    let lent = lent.map_err(|error| cannot_lend(&error));
+    let came = match errand {
+        EditorErrand::Line(text) => UserInput::Line(text, None),
+        EditorErrand::Arguments(question, draft) => {
+            let edited = lent.and_then(|lent| draft.edit(&between(lent)));
+            UserInput::Edited(question, edited)
+        }
+        EditorErrand::Question(before, draft) => {
+            let edited = lent.and_then(|lent| draft.edit(&between(lent)));
+            let other = |text: String| Some(text).filter(|it| it.trim() != before.trim());
+            UserInput::Rewritten(edited.map(other))
+        }
+        EditorErrand::Pick(picker) => {
+            let picked = lent.and_then(|(keys, screen)| {
+                let picked = picker::terminal::run(*picker, &keys, &screen);
+                picked.map_err(|error| cannot_lend(&error))
+            });
+            UserInput::Picked(picked)
+        }
     };
     terminal_mode::take_back();
     screen.hush.listen();
     screen.resumed();
-    screen
-        .inputs
-        .blocking_send(UserInput::Edited(errand.question, edited))
-        .map_err(drop)
+    screen.inputs.blocking_send(came).map_err(drop)
+}
+
+fn between((keys, screen): (File, File)) -> EditorPlace {
+    EditorPlace::Between { keys, screen }
+}
+
+fn cannot_lend(error: &io::Error) -> Failure {
+    Failure::new(Exit::FAILED, format!("cannot lend the terminal: {error}"))
 }
 
 /// Whether the keyboard is read.
@@ -63,7 +75,7 @@ enum PauseState {
 
 impl InputPause {
     /// The other end wakes the keyboard's thread.
-    pub(super) fn new() -> std::io::Result<(Self, PipeReader)> {
+    pub(super) fn new() -> io::Result<(Self, PipeReader)> {
         let (ear, ring) = pipe()?;
         let hush = Self {
             state: Mutex::new(PauseState::Listening),

@@ -30,12 +30,10 @@ use aish_proto::id::ConfirmId;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use self::lent_terminal::ExternalEdit;
 use self::screen::Screen;
 use super::attention::LastSeen;
 use super::look::WindowLook;
-use super::ui::{CompletionNames, LinePurpose, PromptHead, UserInput, UserInterface};
-use crate::client::editor::ArgumentDraft;
+use super::ui::{CompletionNames, EditorErrand, LinePurpose, PromptHead, UserInput, UserInterface};
 use crate::commands::file_mention::PersonLocation;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -156,6 +154,10 @@ impl UserInterface for Terminal {
         Ok(())
     }
 
+    fn live(&mut self, row: Option<String>) {
+        self.screen.set_live(row);
+    }
+
     fn has_room(&self) -> bool {
         self.screen.has_room()
     }
@@ -177,16 +179,21 @@ impl UserInterface for Terminal {
         self.screen.set_lines(lines);
     }
 
-    fn edit(&mut self, question: ConfirmId, draft: ArgumentDraft) {
+    fn errand(&mut self, errand: EditorErrand) {
         /// The key by which a line is given up for a while.
         const SUSPEND: &[u8] = b"\x1a";
-        self.screen.send_on(ExternalEdit { question, draft });
+        self.screen.send_on(errand);
         // An editor that has gone has said so.
         drop(self.keys.write_all(SUSPEND));
     }
 
     fn ring(&mut self, text: &str, method: NotifyMethod) {
         self.screen.send(&bell::notice(text, method, self.rings));
+    }
+
+    fn send(&mut self, bytes: &str) -> bool {
+        self.screen.send(bytes);
+        true
     }
 
     fn waiting(&mut self, conversation: &str, count: usize) {

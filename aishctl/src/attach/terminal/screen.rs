@@ -14,13 +14,15 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{Notify, mpsc};
 
 use super::canvas::{self, BottomRows, TerminalSize};
-use super::lent_terminal::{ExternalEdit, InputPause};
+use super::lent_terminal::InputPause;
 use super::pastes::{self, DroppedPaste, PasteStore};
 use super::question_frame::TerminalFrame;
 use super::{layout, prompt};
 use crate::attach::attention::{LastSeen, TerminalFocus};
 use crate::attach::look::WindowLook;
-use crate::attach::ui::{CompletionNames, LinePurpose, PromptHead, PromptState, UserInput};
+use crate::attach::ui::{
+    CompletionNames, EditorErrand, LinePurpose, PromptHead, PromptState, UserInput,
+};
 use crate::render::notice;
 
 /// Rows that wait, in bytes. A terminal that takes nothing stops the window here, and so the daemon.
@@ -61,6 +63,8 @@ struct LineBuffer {
 struct ScreenState {
     rows: String,
     head: PromptHead,
+    /// What goes on now.
+    live: Option<String>,
     /// None between two lines, and before the first.
     line: Option<LineBuffer>,
     /// What the editor said last of its prompt.
@@ -84,7 +88,7 @@ struct ScreenState {
     /// When somebody was last there.
     looked: LastSeen,
     /// What the editor is to do between two lines.
-    errand: Option<ExternalEdit>,
+    errand: Option<EditorErrand>,
     /// What lines are for.
     lines: LinePurpose,
     names: CompletionNames,
@@ -122,6 +126,7 @@ impl Screen {
             shared: Mutex::new(ScreenState {
                 rows: String::new(),
                 head: PromptHead::default(),
+                live: None,
                 line: None,
                 search: None,
                 stale: false,
@@ -179,6 +184,16 @@ impl Screen {
         }
     }
 
+    /// The row above the line.
+    pub(super) fn set_live(&self, row: Option<String>) {
+        let mut shared = self.lock();
+        if shared.live != row {
+            shared.live = row;
+            shared.stale = true;
+            self.changed.notify_all();
+        }
+    }
+
     /// What is shown next is this question.
     pub(super) fn asks(&self, question: Option<ConfirmId>) {
         self.lock().frame.asks(question);
@@ -209,7 +224,7 @@ impl Screen {
     }
 
     /// What the editor is to do once it has left its line.
-    pub(super) fn send_on(&self, errand: ExternalEdit) {
+    pub(super) fn send_on(&self, errand: EditorErrand) {
         self.lock().errand = Some(errand);
     }
 
@@ -296,7 +311,11 @@ impl Screen {
         }
         let above = shared.take_rows();
         let prompt = shared.prompt(&line, size, self.look);
-        drawn.push_str(&standing.draw(&above, line.after_prompt(&prompt), size));
+        let edited = canvas::EditedLine {
+            live: shared.live.as_deref(),
+            ..line.after_prompt(&prompt)
+        };
+        drawn.push_str(&standing.draw(&above, edited, size));
         shared.line = Some(line);
         shared.stale = false;
         drop(shared);
@@ -336,7 +355,12 @@ impl Screen {
             let above = shared.take_rows();
             let size = self.size();
             let prompt = shared.prompt(&line, size, self.look);
-            drawn = standing.leave(&above, line.after_prompt(&prompt), size);
+            // Somebody else gets the terminal, and the line had not been begun.
+            drawn = if shared.errand.is_some() && line.text.is_empty() {
+                standing.take_away(&above, size)
+            } else {
+                standing.leave(&above, line.after_prompt(&prompt), size)
+            };
         }
         let ended = EndedLine {
             suspended: shared.suspended.take(),
@@ -357,7 +381,7 @@ impl Screen {
         self.changed.notify_all();
     }
 
-    pub(super) fn errand(&self) -> Option<ExternalEdit> {
+    pub(super) fn errand(&self) -> Option<EditorErrand> {
         self.lock().errand.take()
     }
 
@@ -481,6 +505,7 @@ impl LineBuffer {
             prompt_columns: *prompt_columns,
             text: &self.text,
             cursor: self.cursor,
+            live: None,
         }
     }
 }

@@ -82,6 +82,7 @@ impl Conversation {
             self.changes.clear();
             self.stopper.set(None);
             self.look_ahead(ended.as_ref());
+            self.make_title();
             Box::pin(self.start_next()).await;
         }
         Box::pin(self.next_command()).await;

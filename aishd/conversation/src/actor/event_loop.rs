@@ -134,6 +134,7 @@ impl Conversation {
             || self.resolving.is_some()
             || self.unstored.is_some()
             || self.proposing
+            || self.titling
             || self.state.has_changes_to_settle()
             || self.part.is_some()
             || !self.summing.is_idle()
@@ -214,6 +215,7 @@ impl Conversation {
             TaskOutcome::Part(step) => self.part_went_on(*step).await,
             TaskOutcome::PartBroke(turn, why) => self.part_broke(turn, &why).await,
             TaskOutcome::Proposed(by, outcome) => self.proposed(&by, outcome).await,
+            TaskOutcome::Titled(titled) => self.titled(*titled).await,
             TaskOutcome::Left(left) => self.begin_with(*left),
             TaskOutcome::Found(turn, stream, discovery) => {
                 self.found(turn, stream, *discovery).await;

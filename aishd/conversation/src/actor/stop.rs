@@ -127,6 +127,7 @@ impl Conversation {
         self.summing = SummaryTask::default();
         self.commands = CommandQueue::default();
         self.proposing = false;
+        self.titling = false;
         self.services.caught_up.forget(self.id);
         self.stopper.set(None);
         self.io.shutdown().await;

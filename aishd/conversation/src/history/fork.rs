@@ -52,7 +52,7 @@ fn copied_log(
     let settled = SettledParts::of(handle, at)?;
     let mut state = ConversationState::default();
     let created = |cut| Event::Created {
-        title: Some(format!("{} (fork)", source.title())),
+        title: Some(title_of_copy(source.title())),
         model: source.model.clone(),
         cwd: source.cwd.clone(),
         forked_from: Some((handle.id, cut)),
@@ -83,6 +83,27 @@ fn copied_log(
     let left = evictions_left(&batch, through, settled.gone.summary, &state);
     batch.extend(left.map(|event| place(&mut state, None, event)));
     Ok((batch, state))
+}
+
+/// `x (fork)`, and of that `x (fork 2)`.
+fn title_of_copy(title: &str) -> String {
+    let counted = title
+        .strip_suffix(')')
+        .and_then(|it| it.rsplit_once(" (fork"));
+    let (name, number) = match counted {
+        Some((name, "")) => (name, Some(2)),
+        Some((name, number)) => {
+            let number = number
+                .strip_prefix(' ')
+                .and_then(|it| it.parse::<u32>().ok());
+            (name, number.map(|it| it.saturating_add(1)))
+        }
+        None => (title, None),
+    };
+    match number {
+        Some(number) => format!("{name} (fork {number})"),
+        None => format!("{title} (fork)"),
+    }
 }
 
 /// What had left the context of the original.
@@ -269,5 +290,23 @@ fn copied(event: Event, turns: &HashMap<TurnId, TurnId>) -> Event {
             merged_into: merged_into.map(renamed),
         },
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title_of_copy;
+
+    #[test]
+    fn a_copy_of_a_copy_is_counted() {
+        for (title, copy) in [
+            ("x", "x (fork)"),
+            ("x (fork)", "x (fork 2)"),
+            ("x (fork 2)", "x (fork 3)"),
+            ("x (fork y)", "x (fork y) (fork)"),
+            ("(fork)", "(fork) (fork)"),
+        ] {
+            assert_eq!(copy, title_of_copy(title));
+        }
     }
 }

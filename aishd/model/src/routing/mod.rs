@@ -31,6 +31,8 @@ pub struct Routing {
     /// Whether a request that failed may go to `fallback_model`, when no switch says otherwise.
     pub fallback: bool,
     pub fallback_model: String,
+    /// The preset that gives conversations their titles.
+    pub title_model: Option<String>,
 }
 
 /// Which preset a class means.

@@ -53,6 +53,7 @@ impl Desk {
     fn draw(&mut self, above: &str) {
         let (text, cursor) = self.line();
         let line = EditedLine {
+            live: None,
             prompt: PROMPT,
             prompt_columns: PROMPT_COLUMNS,
             text: &text,
@@ -65,6 +66,7 @@ impl Desk {
     fn leave(&mut self) {
         let (text, cursor) = self.line();
         let line = EditedLine {
+            live: None,
             prompt: PROMPT,
             prompt_columns: PROMPT_COLUMNS,
             text: &text,
@@ -270,6 +272,7 @@ fn a_search_stands_whole_in_a_narrow_terminal() {
     let (prompt, prompt_columns) = prompt::search(asked, PromptGlyphs::Unicode, desk.size.0);
     let text = "cargo test for foo";
     let line = EditedLine {
+        live: None,
         prompt: &prompt,
         prompt_columns,
         text,

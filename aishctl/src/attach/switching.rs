@@ -1,0 +1,223 @@
+//! From one conversation to another: by name, picked from a list, or into a branch in which the last question is asked anew.
+
+use aish_proto::attach::{Detach, DetachParams};
+use aish_proto::conversation::{ConversationStatus, Fork, ForkParams, ListState};
+use aish_proto::id::{ConversationId, SubscriptionId};
+
+use super::connection::ReplayProgress;
+use super::ui::{EditorErrand, UserInterface};
+use super::{CompletedCall, OpenWindow};
+use crate::client::connect::Caller;
+use crate::client::conversation_choice;
+use crate::client::editor::{self, TextDraft};
+use crate::commands::file_mention::AttachedFile;
+use crate::commands::last_said::{self, LastQuestion};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::picker::Picker;
+
+/// A question of more rows is edited in an editor, and not in the line.
+const MOST_ROWS: usize = 8;
+const MOST_CHARS: usize = 600;
+
+/// A question that is asked in a branch.
+#[derive(Debug)]
+pub(super) struct BranchedAsk {
+    pub(super) branch: Result<ConversationId, Failure>,
+    pub(super) text: String,
+    pub(super) files: Vec<AttachedFile>,
+}
+
+impl<U: UserInterface> OpenWindow<U> {
+    /// Finds another conversation and ends the subscription of this one. Only then is the other one
+    /// attached to: its reply must not wait behind events that nobody takes.
+    pub(super) fn look_for(&mut self, name: String) {
+        self.switching = true;
+        let caller = self.connection.caller();
+        let subscription = self.connection.subscription();
+        self.calls.spawn(async move {
+            let found = async {
+                let subscription = subscription?;
+                let found = conversation_choice::by_name(&caller, &name).await?.id;
+                detach(&caller, subscription).await;
+                Ok(found)
+            };
+            CompletedCall::Switched(found.await)
+        });
+    }
+
+    /// The other conversation was found or it was not. Lines typed meanwhile are for the one that the window is on now.
+    pub(super) async fn switched(
+        &mut self,
+        found: Result<ConversationId, Failure>,
+    ) -> Result<(), Failure> {
+        self.switching = false;
+        match found {
+            Ok(conversation) => self.switch(conversation),
+            Err(failure) => self.display.refuse(&failure).await?,
+        }
+        // One of them may begin the next switch.
+        while !self.switching
+            && let Some(line) = self.held.pop_front()
+        {
+            self.line(&line).await?;
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, conversation: ConversationId) {
+        self.window.uses(conversation);
+        self.conversation = conversation;
+        self.own.clear();
+        self.turns = super::TurnTracker::default();
+        self.running_model = None;
+        self.live.clear();
+        self.display.forget();
+        // If the connection is lost here, the next one begins with this conversation.
+        self.connection.begin_anew();
+        self.attach(ReplayProgress::First);
+    }
+
+    /// Has all conversations listed, for a person who picks one.
+    pub(super) fn list_to_pick(&mut self) {
+        let caller = self.connection.caller();
+        self.calls.spawn(async move {
+            CompletedCall::ToPick(conversation_choice::list(&caller, ListState::Open).await)
+        });
+    }
+
+    pub(super) async fn pick(
+        &mut self,
+        found: Result<Vec<ConversationStatus>, Failure>,
+    ) -> Result<(), Failure> {
+        match found {
+            Ok(found) => {
+                let mut around = self.window.reach.around.clone();
+                around.stdout_columns = self.display.ui.columns();
+                let global = &self.window.global;
+                let picker = Picker::new(found, Some(self.conversation), global, &around);
+                self.display.ui.errand(EditorErrand::Pick(Box::new(picker)));
+                Ok(())
+            }
+            Err(failure) => self.display.refuse(&failure).await,
+        }
+    }
+
+    pub(super) async fn picked(
+        &mut self,
+        picked: Result<Option<ConversationId>, Failure>,
+    ) -> Result<(), Failure> {
+        match picked {
+            Ok(Some(picked)) if picked != self.conversation => self.look_for(picked.to_string()),
+            Ok(_) => {}
+            Err(failure) => self.display.refuse(&failure).await?,
+        }
+        Ok(())
+    }
+
+    /// Looks the last question up, so that it can be edited.
+    pub(super) fn look_up_question(&mut self) {
+        let (caller, conversation) = (self.connection.caller(), self.conversation);
+        self.calls.spawn(async move {
+            CompletedCall::ToEdit(last_question(&caller, conversation).await.map(|it| it.text))
+        });
+    }
+
+    /// Brings the last question back: into the line, or into an editor where it is long.
+    pub(super) async fn edit_question(
+        &mut self,
+        text: Result<String, Failure>,
+    ) -> Result<(), Failure> {
+        let errand = text.and_then(|text| {
+            let is_long = text.lines().count() > MOST_ROWS || text.chars().count() > MOST_CHARS;
+            // A backslash there would mean that the line goes on.
+            if !is_long && !text.contains("\\\n") {
+                return Ok(EditorErrand::Line(format!(":edit {text}")));
+            }
+            let configured = &self.connection.link.hello.ui.editor;
+            let words = editor::program(&self.window.reach.around, configured)?;
+            let draft = TextDraft::new(&text, ".md", words)?;
+            Ok(EditorErrand::Question(text, draft))
+        });
+        match errand {
+            Ok(errand) => {
+                self.display.ui.errand(errand);
+                Ok(())
+            }
+            Err(failure) => self.display.refuse(&failure).await,
+        }
+    }
+
+    pub(super) async fn rewritten(
+        &mut self,
+        text: Result<Option<String>, Failure>,
+    ) -> Result<(), Failure> {
+        match text.map(|it| it.filter(|it| !it.trim().is_empty())) {
+            Ok(Some(text)) => self.ask_anew(text.trim().to_owned()).await,
+            Ok(None) => {
+                let told = "the question is as it was, and is not asked again";
+                self.display.print_notice(told).await
+            }
+            Err(failure) => self.display.refuse(&failure).await,
+        }
+    }
+
+    /// Asks this instead of the last question, in a copy of the conversation that ends before it.
+    pub(super) async fn ask_anew(&mut self, text: String) -> Result<(), Failure> {
+        let Some(files) = self.files(&text).await? else {
+            return Ok(());
+        };
+        self.switching = true;
+        let (caller, conversation) = (self.connection.caller(), self.conversation);
+        let subscription = self.connection.subscription();
+        self.calls.spawn(async move {
+            let branch = async {
+                let subscription = subscription?;
+                let question = last_question(&caller, conversation).await?;
+                let params = ForkParams {
+                    id: conversation,
+                    at_seq: Some(question.before),
+                };
+                let made = caller.call::<Fork>(params).await?;
+                detach(&caller, subscription).await;
+                Ok(made.id)
+            };
+            CompletedCall::Branched(BranchedAsk {
+                branch: branch.await,
+                text,
+                files,
+            })
+        });
+        Ok(())
+    }
+
+    pub(super) async fn branched(&mut self, asked: BranchedAsk) -> Result<(), Failure> {
+        let BranchedAsk {
+            branch,
+            text,
+            files,
+        } = asked;
+        if let Ok(branch) = branch {
+            self.outbox.put(branch, text, files);
+            let told = format!(
+                "asked anew in a branch; what was answered before stays in {} (:switch)",
+                self.title
+            );
+            self.display.print_notice(&told).await?;
+        }
+        self.switched(branch).await
+    }
+}
+
+async fn last_question(
+    caller: &Caller,
+    conversation: ConversationId,
+) -> Result<LastQuestion, Failure> {
+    let found = last_said::question(caller, conversation).await?;
+    found.ok_or_else(|| Failure::new(Exit::USAGE, "nothing has been asked here yet"))
+}
+
+async fn detach(caller: &Caller, subscription: SubscriptionId) {
+    // Gone already, as that of a conversation that was deleted: it comes to the same.
+    drop(caller.call::<Detach>(DetachParams { subscription }).await);
+}

@@ -1,0 +1,98 @@
+//! What was said last in a conversation, read from its log from the end on: the question, the answer, a thought, a result.
+
+use aish_proto::conversation::{History, HistoryParams};
+use aish_proto::envelope::Envelope;
+use aish_proto::event::{AssistantMessage, ToolResult, UserMessage};
+use aish_proto::id::{ConversationId, Seq};
+
+use crate::client::connect::{Caller, RpcCallError};
+
+const PAGE_EVENTS: u32 = 200;
+
+/// A question, and the position before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LastQuestion {
+    pub(crate) before: Seq,
+    pub(crate) text: String,
+}
+
+/// The last question that was asked in words, as it was asked first.
+pub(crate) async fn question(
+    caller: &Caller,
+    conversation: ConversationId,
+) -> Result<Option<LastQuestion>, RpcCallError> {
+    let mut again = None;
+    last(caller, conversation, |event| {
+        let said = event.read::<UserMessage>()?;
+        // Where it was asked again, the answer before stands beside the one after it.
+        if again.is_some_and(|it| event.turn != Some(it)) {
+            return None;
+        }
+        if said.retry_of.is_some() {
+            again = said.retry_of;
+            return None;
+        }
+        let is_asked = said.continues.is_none() && said.calls.is_empty();
+        (is_asked && !said.text.trim().is_empty()).then(|| LastQuestion {
+            before: Seq(event.seq.map_or(0, |it| it.0.saturating_sub(1))),
+            text: said.text,
+        })
+    })
+    .await
+}
+
+/// The last message of a model that says something.
+pub(crate) async fn answer(
+    caller: &Caller,
+    conversation: ConversationId,
+) -> Result<Option<String>, RpcCallError> {
+    last(caller, conversation, |event| {
+        let said = event.read::<AssistantMessage>()?.text;
+        (!said.trim().is_empty()).then_some(said)
+    })
+    .await
+}
+
+/// What the model thought last.
+pub(crate) async fn thought(
+    caller: &Caller,
+    conversation: ConversationId,
+) -> Result<Option<String>, RpcCallError> {
+    last(caller, conversation, |event| {
+        let thought = event.read::<AssistantMessage>()?.reasoning;
+        (!thought.trim().is_empty()).then_some(thought)
+    })
+    .await
+}
+
+/// The last result of a tool.
+pub(crate) async fn result(
+    caller: &Caller,
+    conversation: ConversationId,
+) -> Result<Option<ToolResult>, RpcCallError> {
+    last(caller, conversation, Envelope::read::<ToolResult>).await
+}
+
+/// The first thing that is found, from the end of the log on.
+async fn last<T>(
+    caller: &Caller,
+    id: ConversationId,
+    mut find: impl FnMut(&Envelope) -> Option<T>,
+) -> Result<Option<T>, RpcCallError> {
+    let mut before_seq = None;
+    loop {
+        let params = HistoryParams {
+            id,
+            before_seq,
+            limit: PAGE_EVENTS,
+        };
+        let page = caller.call::<History>(params).await?;
+        if let Some(found) = page.events.iter().rev().find_map(&mut find) {
+            return Ok(Some(found));
+        }
+        before_seq = page.events.first().and_then(|it| it.seq);
+        if !page.more || before_seq.is_none() {
+            return Ok(None);
+        }
+    }
+}
