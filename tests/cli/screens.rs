@@ -64,7 +64,9 @@ fn seen(screen: &Screen) -> String {
 
 #[test]
 fn a_narrow_terminal() {
-    check(40, &expect![[r#"
+    check(
+        40,
+        &expect![[r#"
         proj · test ○ what time is it?
           ┌ aish__time zone=utc
           │ THE TIME
@@ -143,12 +145,15 @@ fn a_narrow_terminal() {
         [aish] and keeps the line, else clears
                it; twice leaves; Ctrl-Z suspends
         proj · down !
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_ordinary_terminal() {
-    check(80, &expect![[r#"
+    check(
+        80,
+        &expect![[r#"
         proj · test ○ what time is it?
           ┌ aish__time zone=utc · mcp.auto_approve aish__time
           │ THE TIME
@@ -201,12 +206,15 @@ fn an_ordinary_terminal() {
         [aish] Tab completes, Ctrl-R searches; Ctrl-C stops the answer or the command
         [aish] and keeps the line, else clears it; twice leaves; Ctrl-Z suspends
         proj · down !
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_wide_terminal() {
-    check(140, &expect![[r#"
+    check(
+        140,
+        &expect![[r#"
         proj · test ○ what time is it?
           ┌ aish__time zone=utc · mcp.auto_approve aish__time
           │ THE TIME
@@ -257,5 +265,6 @@ fn a_wide_terminal() {
         [aish] Tab completes, Ctrl-R searches; Ctrl-C stops the answer or the command
         [aish] and keeps the line, else clears it; twice leaves; Ctrl-Z suspends
         proj · down !
-    "#]]);
+    "#]],
+    );
 }

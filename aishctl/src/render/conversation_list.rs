@@ -262,9 +262,23 @@ mod tests {
             ○  日本語の題名                                         1 d    1      –       ~                       3GE1R7
         "#]]
         .assert_eq(&list(Some(140)));
-        expect_test::expect![[r#""#]].assert_eq(&list(Some(80)));
-        expect_test::expect![[r#""#]].assert_eq(&list(Some(40)));
-        expect_test::expect![[r#""#]].assert_eq(&list(None));
+        expect_test::expect![[r#"
+               title                    used   turns  cost    directory               id
+            ○  why does the linker no…  5 min  1      $0.032  ~/projects/deep/linker  3GE1R7
+            ○  日本語の題名             1 d    1      –       ~                       3GE1R7
+        "#]]
+        .assert_eq(&list(Some(80)));
+        expect_test::expect![[r#"
+               title                           used
+            ○  why does the linker not find …  5 min
+            ○  日本語の題名                    1 d
+        "#]]
+        .assert_eq(&list(Some(40)));
+        expect_test::expect![[r#"
+               title                                                used   turns  cost    directory               id
+            ○  why does the linker not find libssl on this machine  5 min  1      $0.032  ~/projects/deep/linker  070W3GE1R70W3GE1R70W3GE1R7
+            ○  日本語の題名                                         1 d    1      –       ~                       070W3GE1R70W3GE1R70W3GE1R7
+        "#]].assert_eq(&list(None));
         for width in 24..140 {
             for row in list(Some(width)).lines() {
                 assert!(row.width() <= width, "{width}: {row}");
