@@ -119,6 +119,7 @@ fn a_narrow_terminal() {
                :continue
         [aish] :now TEXT cancels and asks   :ask
                TEXT asks what begins with a sign
+        [aish] :send sends what is dear
         [aish] :edit asks the last question in
                other words, in a branch
         [aish] :copy   :copy code   :thinking
@@ -193,6 +194,7 @@ fn an_ordinary_terminal() {
         [aish] behind a colon or a slash:
         [aish] :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue
         [aish] :now TEXT cancels and asks   :ask TEXT asks what begins with a sign
+        [aish] :send sends what is dear
         [aish] :edit asks the last question in other words, in a branch
         [aish] :copy   :copy code   :thinking   :result last   :log
         [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
@@ -252,6 +254,7 @@ fn a_wide_terminal() {
         [aish] behind a colon or a slash:
         [aish] :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue
         [aish] :now TEXT cancels and asks   :ask TEXT asks what begins with a sign
+        [aish] :send sends what is dear
         [aish] :edit asks the last question in other words, in a branch
         [aish] :copy   :copy code   :thinking   :result last   :log
         [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]

@@ -7,8 +7,8 @@ use crate::attach::ui::CompletionNames;
 use crate::safe;
 
 /// Verbs of a window that the grammar does not have.
-const VERBS: [&str; 8] = [
-    "ask", "now", "edit", "copy", "thinking", "switch", "help", "quit",
+const VERBS: [&str; 9] = [
+    "ask", "now", "send", "edit", "copy", "thinking", "switch", "help", "quit",
 ];
 
 /// Where the word at the end begins, and what it may become.
