@@ -10,6 +10,7 @@ use crate::method::methods;
 use crate::norris::NorrisRun;
 use crate::route::RoutedTurn;
 use crate::shell::RunningCommand;
+use crate::todo::TodosResult;
 use crate::usage::{ConversationBudget, SetBudgetParams, Usage};
 
 methods! {
@@ -19,6 +20,8 @@ methods! {
     List: "conversation/list", Observer, Unordered, ConversationListParams => ConversationListResult;
     /// One conversation as it is now.
     StatusOf: "conversation/status", Observer, Unordered, ConversationParams => ConversationStatus;
+    /// The tasks that a model has set itself there.
+    Todos: "conversation/todos", Observer, Unordered, ConversationParams => TodosResult;
     Rename: "conversation/rename", Driver, Conversation, RenameParams => SeqResult;
     /// Copies the log up to a position into a new conversation.
     Fork: "conversation/fork", Driver, Conversation, ForkParams => CreateResult;

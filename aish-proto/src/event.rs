@@ -32,6 +32,7 @@ use crate::norris::{
 use crate::resource::{ResourceAuthor, ResourceChangeKind};
 use crate::route::RouteClass;
 use crate::shell::{ProposedCommand, RunningCommand, ShellEnding};
+use crate::todo::Todo;
 use crate::turn::{QueuedTurn, StopReason, TurnError};
 use crate::usage::{BudgetAmounts, BudgetKind, ConversationBudget, RequestPurpose, Usage};
 
@@ -366,6 +367,8 @@ events! {
         /// Of its data as JSON without blanks; 0 when it is gone.
         bytes: u64,
     }
+    /// A model has written its list of tasks anew: all of it, in its order.
+    TodosChanged: "todosChanged", true, { todos: Vec<Todo> }
     /// The conversation keeps itself from other things than before.
     PolicyChanged: "policyChanged", true, {
         constraints: Constraints,
@@ -466,6 +469,8 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         norris: Option<NorrisRun>,
         queue: Vec<QueuedTurn>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        todos: Vec<Todo>,
         held: bool,
         /// Confirms that wait for a person, in full.
         pending_confirms: Vec<ConfirmRecord>,

@@ -41,9 +41,9 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// A host that a command in layers wants to reach, as a question; its connection waits for the answer. `allowOnce` is for all
-/// commands of the run, or for what is tried; `allowConversation` is for all that works in layers in this conversation. They
-/// mean public addresses.
+/// A host that a command in layers, or a call that reads a page, wants to reach, as a question; its connection waits for the answer.
+/// `allowOnce` is for all commands of the run, for what is tried, or for the call; `allowConversation` is for all that works in
+/// layers, and all such calls, in this conversation. They mean public addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WantedHost {
@@ -56,7 +56,10 @@ pub struct WantedHost {
     pub plain: bool,
     /// Which wants it; its beginning.
     pub command: String,
-    /// The run that it is of. Absent: it is tried.
+    /// The tool whose call wants it; it is the call in short then. Absent: it is a command of the shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The run that it is of. Absent: it is tried, or a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<TurnId>,
 }

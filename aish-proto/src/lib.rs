@@ -38,6 +38,7 @@ pub mod sampling;
 pub mod schema;
 pub mod shell;
 pub mod store;
+pub mod todo;
 pub mod tool;
 pub mod transfer;
 pub mod turn;

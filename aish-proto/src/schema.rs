@@ -51,6 +51,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         conversation::Create,
         conversation::List,
         conversation::StatusOf,
+        conversation::Todos,
         conversation::Rename,
         conversation::Fork,
         conversation::Archive,

@@ -178,6 +178,8 @@ pub enum CtlCommand {
     Import(ImportArgs),
     /// Messages that contain a text, those that left the context too
     Search(SearchArgs),
+    /// The tasks that a model has set itself
+    Todo { conversation: Option<String> },
     /// What the model is shown of a conversation, and what has left that
     Context {
         #[command(subcommand)]

@@ -15,8 +15,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Conversations",
         &[
-            "conv", "log", "search", "fork", "context", "export", "import", "memory", "remember",
-            "forget",
+            "conv", "log", "search", "fork", "todo", "context", "export", "import", "memory",
+            "remember", "forget",
         ],
     ),
     (

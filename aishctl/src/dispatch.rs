@@ -9,7 +9,8 @@ use crate::commands::prompt_ask::PromptRequest;
 use crate::commands::status::{self, StatusFormat};
 use crate::commands::{
     audit, changes, confirm, context, conversation, export, import, log, mcp, memory, model,
-    norris, permission, queue, resource, result, route, rpc, saved_prompt, tools, undo, usage,
+    norris, permission, queue, resource, result, route, rpc, saved_prompt, todo, tools, undo,
+    usage,
 };
 use crate::dispatch::mcp::McpCommand;
 use crate::dispatch::saved_prompt::SavedPromptCommand;
@@ -23,6 +24,7 @@ impl CommandContext {
         match command {
             CtlCommand::Conv { command } => conversation::run(self, command).await,
             CtlCommand::Fork(args) => conversation::fork(self, args).await,
+            CtlCommand::Todo { conversation } => todo::run(self, conversation.as_deref()).await,
             CtlCommand::Search(args) => conversation::search(self, args).await,
             CtlCommand::Status { format } => status::run(self, *format).await,
             CtlCommand::Reload => status::reload(self).await,

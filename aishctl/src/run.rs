@@ -220,6 +220,7 @@ impl AskProgram {
             | CtlCommand::Prompt { .. }
             | CtlCommand::Cancel { .. }
             | CtlCommand::Search(_)
+            | CtlCommand::Todo { .. }
             | CtlCommand::Fork(_)
             | CtlCommand::Mcp { .. }
             | CtlCommand::Reload

@@ -19,6 +19,9 @@ fn main() -> ExitCode {
     if aishd_files::is_asked_for(std::env::args_os()) {
         return aishd_files::main();
     }
+    if aishd_fetch::is_asked_for(std::env::args_os()) {
+        return aishd_fetch::main();
+    }
     let args = DaemonArgs::parse();
     // Otherwise nothing goes back while nothing is allocated. A system without threads for it does without.
     let _none = background_thread::write(true);

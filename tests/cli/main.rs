@@ -62,6 +62,7 @@ mod terminal_asked;
 mod terminal_keys;
 mod terminal_turns;
 mod tmux;
+mod todo;
 mod tools;
 mod transfer;
 mod unasked;

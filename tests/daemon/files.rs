@@ -21,7 +21,10 @@ use crate::tools::events;
 /// A world in which models are offered the tools, as they are by default.
 pub(crate) fn world(upstream: &Upstream, more: &str) -> World {
     let world = World::new();
-    world.write("machine/aish/config.toml", "");
+    world.write(
+        "machine/aish/config.toml",
+        "[tools]\ntodo = false\nweb = false\n",
+    );
     world.write_config(&format!("{}\n{more}", upstream.config("test")));
     world
 }

@@ -7,7 +7,7 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 16] = [
+const SHOWN_IF_THEY_COME: [&str; 17] = [
     "changesPart",
     "changesUndo",
     "changesSettled",
@@ -21,6 +21,7 @@ const SHOWN_IF_THEY_COME: [&str; 16] = [
     "shellOutput",
     "status",
     "summaryUpdated",
+    "todosChanged",
     "toolCall",
     "toolProgress",
     "toolResult",

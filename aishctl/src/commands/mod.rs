@@ -39,6 +39,7 @@ pub mod saved_prompt;
 pub mod shell;
 pub mod status;
 pub mod store;
+pub mod todo;
 pub(crate) mod toml_text;
 pub mod tools;
 pub(crate) mod typed_answer;

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::render::frame_marks::FrameMarks;
 use crate::render::markdown::GlyphSet;
-use crate::render::{progress, table};
+use crate::render::{progress, table, todos};
 use crate::safe;
 
 /// Rows of a result that are shown.
@@ -64,6 +64,11 @@ impl CallFrames {
             Event::AssistantMessage(message) => {
                 self.called.clone_from(&message.tool_calls);
                 None
+            }
+            // The list itself is shown.
+            Event::ToolCall(called) if called.name == todos::WRITTEN_BY => Some(vec![]),
+            Event::ToolResult(result) if result.ok && result.name == todos::WRITTEN_BY => {
+                Some(vec![])
             }
             Event::ToolCall(called) => Some(vec![self.begin(called)]),
             Event::ToolResult(result) if result.denied.is_none() => Some(self.end(result)),

@@ -19,6 +19,7 @@ const MOST_OPEN_BYTES: usize = 4 << 10;
 #[derive(Debug, Default)]
 pub struct CommandFrames {
     running: BTreeMap<String, CommandFrame>,
+    glyphs: GlyphSet,
     marks: FrameMarks,
 }
 
@@ -48,13 +49,19 @@ impl CommandFrames {
     pub fn drawn_with(glyphs: GlyphSet) -> Self {
         Self {
             running: BTreeMap::new(),
+            glyphs,
             marks: FrameMarks::of(glyphs),
         }
     }
 
+    /// What they are drawn with.
+    pub fn glyphs(&self) -> GlyphSet {
+        self.glyphs
+    }
+
     /// The rows that an event adds; `None`: it is about no command.
     pub fn take(&mut self, event: &ClientEvent) -> Option<Vec<String>> {
-        let Self { running, marks } = self;
+        let Self { running, marks, .. } = self;
         let frame = || CommandFrame {
             marks: *marks,
             ..CommandFrame::default()

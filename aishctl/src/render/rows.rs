@@ -19,7 +19,7 @@ use crate::render::thought_rows::ThoughtRows;
 use crate::render::turn_figures::TurnFigures;
 use crate::render::turn_stream::{StreamStep, StreamedAnswer};
 use crate::render::waiting_notice::WaitingNotice;
-use crate::render::{auto_approve, event_lines, table, turn_ending};
+use crate::render::{auto_approve, event_lines, table, todos, turn_ending};
 use crate::safe;
 
 /// One line, safe to show, without its line feed.
@@ -216,6 +216,10 @@ impl ConversationRows {
             }
             Event::ChangesPart(part) => {
                 rows.extend(question::changes::part(&part.part).map(SafeRow::Text));
+            }
+            Event::TodosChanged(changed) => {
+                let listed = todos::rows(&changed.todos, self.frames.glyphs());
+                rows.extend(listed.into_iter().map(SafeRow::Text));
             }
             Event::ChangesUndo(undo) => {
                 rows.push(SafeRow::Text(question::changes::undo(undo)));

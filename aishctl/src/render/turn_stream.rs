@@ -11,7 +11,7 @@ use aish_proto::route::RouteClass;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus};
 use aish_proto::usage::Usage;
 
-use crate::render::{event_lines, progress};
+use crate::render::{event_lines, progress, todos};
 
 /// Who wrote an answer: the preset, and the model as its server names it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -160,6 +160,7 @@ impl StreamedAnswer {
             Event::ConfirmResolved(resolved) if event.turn.is_some() => {
                 steps.push(StreamStep::Settled(resolved.clone()));
             }
+            Event::TodosChanged(changed) => steps.push(info(todos::line(&changed.todos))),
             Event::ToolProgress(said) => steps.extend(self.progress.line(said).map(info)),
             Event::ToolResult(result) => self.result(ToolResult::clone(result), steps),
             Event::ShellFinished(finished) => {

@@ -64,6 +64,8 @@ on_timeout = "deny"
 [tools]
 builtin = false
 files = true
+todo = true
+web = true
 dirs = []
 max_depth = 50
 max_result_chars = 16000

@@ -310,6 +310,10 @@ tables! {
         builtin: KeyLeaf<bool>,
         /// Whether models are offered the tools that read, list and search files.
         files: KeyLeaf<bool>,
+        /// Whether models are offered the tools that keep a list of tasks.
+        todo: KeyLeaf<bool>,
+        /// Whether models are offered the tool that reads pages of the web. Hosts that `contain.hosts` does not name are asked about.
+        web: KeyLeaf<bool>,
         /// Directories with manifests of tools, besides `tools` beside this file.
         dirs: KeyLeaf<Vec<String>>,
         /// Rounds of calls in one turn; after so many it ends, and the last answer is kept.

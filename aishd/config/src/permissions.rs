@@ -18,12 +18,14 @@ use super::value::{Client, OnTimeout, WholeNumber};
 use crate::key_values::{time, value_of};
 
 /// Providers that are part of the daemon.
-const OWN_PROVIDERS: [&str; 5] = [
+const OWN_PROVIDERS: [&str; 7] = [
     "aish",
     "data-tool",
     "example-tool",
     "files",
+    "todo",
     shell::PROVIDER,
+    "web",
 ];
 /// A shorter one would be over before anybody could read the question.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -66,6 +68,8 @@ pub(super) fn policy(stack: &LayerStack, faults: &mut Vec<Fault>) -> Policy {
     }
     policy.builtin_tools = value_of(&file.tools.builtin).unwrap_or_default();
     policy.file_tools = value_of(&file.tools.files).unwrap_or(true);
+    policy.web_tools = value_of(&file.tools.web).unwrap_or(true);
+    policy.todo_tools = value_of(&file.tools.todo).unwrap_or(true);
     policy.default_level = level(&file.permissions.default_level).unwrap_or_default();
     policy.silence = match value_of(&file.permissions.on_timeout) {
         Some(OnTimeout::Wait) => OnSilence::Waits,

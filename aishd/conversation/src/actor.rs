@@ -35,6 +35,7 @@ pub(crate) mod stop;
 pub(crate) mod summaries;
 pub(crate) mod title;
 pub(crate) mod tool_definitions;
+pub(crate) mod tool_offer;
 pub(crate) mod trial;
 pub(crate) mod usage_records;
 pub(crate) mod user_command;

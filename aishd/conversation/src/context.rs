@@ -11,5 +11,6 @@ pub mod resource;
 pub(crate) mod stored_results;
 pub mod summarize;
 pub(crate) mod title;
+pub(crate) mod todos;
 pub mod token_counts;
 pub mod warm_transcripts;

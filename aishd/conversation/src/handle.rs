@@ -10,7 +10,9 @@ use aishd_log::eviction::EvictedExchange;
 use aishd_log::norris::status::RunStatus;
 use aishd_log::resource::{ResourceChange, ResourceData, ResourceHead, ResourceName};
 use aishd_log::run_changes::ChangesPart;
+use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
+use aishd_log::todo::Todo;
 use aishd_log::tried::TriedCommand;
 use aishd_rules::level_request::WantedLevel;
 pub use aishd_store::ReadError;
@@ -22,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::preview::{PreviewTarget, PreviewedRequest};
 use crate::context::stored_results::{KeptPart, find_kept};
+use crate::context::todos;
 pub use crate::request_error::RequestError;
 use crate::requests::{
     AcceptedAsk, ActorReply, ActorRequest, AnswerOutcome, ArgumentEdit, AskAgain, AskRequest,
@@ -309,6 +312,11 @@ impl ConversationHandle {
         max_bytes: usize,
     ) -> Result<Vec<Record>, ReadError> {
         self.store.records_before(self.id, before, limit, max_bytes)
+    }
+
+    /// The tasks of its model, as of a state.
+    pub fn todos(&self, state: &ConversationState) -> Result<Vec<Todo>, ReadError> {
+        todos::find(&self.store, self.id, state.todos_seq)
     }
 
     pub fn record(&self, seq: Seq) -> Result<Option<Record>, ReadError> {

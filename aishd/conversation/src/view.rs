@@ -299,6 +299,7 @@ fn weight(record: &Record) -> usize {
         Event::ResultKept { text, .. } => text.len(),
         Event::Evicted(eviction) => 64 * eviction.exchanges.len(),
         Event::SummaryUpdated(summary) => summary.text.len(),
+        Event::TodosChanged { todos } => todos.iter().map(|it| it.content.len() + 32).sum(),
         Event::TurnFinished { text, .. } => text.len(),
         Event::Status { text, .. } => text.len(),
         Event::FellBack { cause, .. } => cause.len(),

@@ -36,6 +36,7 @@ use crate::shell::{OutputUse, ProposedLine};
 use crate::spending::{PaidRequest, Payee};
 use crate::structured::StructuredResult;
 use crate::time::Timestamp;
+use crate::todo::Todo;
 use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_call::ToolCall;
 use crate::tool_name::Alias;
@@ -294,6 +295,10 @@ pub enum Event {
     ResourceUnpinned(PinnedEntry),
     /// The shared context changed.
     ResourceChanged(Box<ResourceChanged>),
+    /// The model has written its tasks anew, all of them.
+    TodosChanged {
+        todos: Vec<Todo>,
+    },
     /// The conversation keeps itself from other things than before.
     ConstraintsChanged {
         constraints: Constraints,

@@ -43,6 +43,7 @@ pub mod spending;
 pub mod state;
 pub mod structured;
 pub mod time;
+pub mod todo;
 pub mod tool;
 pub mod tool_call;
 pub mod tool_name;

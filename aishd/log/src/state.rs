@@ -25,6 +25,7 @@ use self::turns::{OpenCall, QueuedTurn, RunningTurn};
 use crate::access::Access;
 use crate::block::KeptBlock;
 use crate::budget::BudgetLimits;
+use crate::confirm::host::PAGE_PROVIDER;
 use crate::confirm::{Confirm, Resolution};
 use crate::constraints::Constraints;
 use crate::event::{Event, Record, StopReason, TurnOrigin};
@@ -101,6 +102,9 @@ pub struct ConversationState {
     /// Where the summary of what left stands; 0: there is none.
     #[serde(default, skip_serializing_if = "is_first")]
     pub summary_seq: Seq,
+    /// Where the tasks of its model stand; 0: it has written none.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub todos_seq: Seq,
     /// What people granted here.
     #[serde(default)]
     pub grants: GrantList,
@@ -324,6 +328,7 @@ impl ConversationState {
                 self.restored.push(*left);
             }
             Event::SummaryUpdated(_) => self.summary_seq = record.seq,
+            Event::TodosChanged { .. } => self.todos_seq = record.seq,
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => {
                 (self.title, self.title_is_makeshift) = (Some(title.clone()), false);
@@ -544,6 +549,8 @@ impl ConversationState {
             self.grants.approved.retain(|it, _| it.alias() != provider);
             if provider.as_str() == PROVIDER {
                 self.grants.commands.clear();
+            }
+            if [PROVIDER, PAGE_PROVIDER].contains(&provider.as_str()) {
                 self.grants.hosts.clear();
             }
         }
@@ -593,3 +600,6 @@ impl ConversationState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

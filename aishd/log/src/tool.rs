@@ -63,6 +63,8 @@ pub enum ToolReach {
     Conversation,
     /// To what a program of ours reads that the kernel lets write nothing, and shows no keys.
     HeldReading,
+    /// To hosts that a program of ours only gets pages from, each allowed by a rule or by a person.
+    HeldHosts,
     /// To what a program of ours changes in layers: it is real when a person keeps it.
     HeldChanging,
     /// Anything else.

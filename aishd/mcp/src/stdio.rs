@@ -63,6 +63,7 @@ pub(super) async fn start(
         roots: &roots,
         write: &server.contain.write,
         programs: &[],
+        hidden: &[],
         hosts: Some(&server.contain.hosts),
         provider: Some(alias),
     };

@@ -28,7 +28,9 @@ use aishd_rules::secrets;
 use tokio::sync::OnceCell;
 
 use self::network::Traffic;
-pub use self::network::{ChildNetwork, NetworkWish, host_patterns, with_listener};
+pub use self::network::{
+    ChildNetwork, NetworkWish, host_patterns, listener_address, with_listener,
+};
 pub use self::places::OWN_TREES;
 use self::places::{HeldPlaces, find_program, real};
 
@@ -70,6 +72,8 @@ pub struct ProfileWish<'a> {
     pub write: &'a [PathBuf],
     /// Files and directories that it is told to read, wherever they are.
     pub programs: &'a [PathBuf],
+    /// Files and directories that it is not shown besides.
+    pub hidden: &'a [PathBuf],
     /// Hosts that it may reach, as rules name them. `None`: it has no way to any.
     pub hosts: Option<&'a [String]>,
     /// Whose program it is, for the audit.
@@ -83,6 +87,7 @@ impl ProfileWish<'_> {
         roots: &[],
         write: &[],
         programs: &[],
+        hidden: &[],
         hosts: None,
         provider: None,
     };
@@ -272,24 +277,47 @@ impl ProfileGround {
             }),
             None => None,
         };
+        let reach = rules.map(|rules| NetworkWish {
+            rules,
+            questions: None,
+        });
+        self.start(spec, wish, reach).await
+    }
+
+    /// The same of one about whose hosts somebody is asked; what its wish says of them does not count.
+    ///
+    /// # Errors
+    /// Where it cannot be held to its profile; nothing runs then.
+    pub async fn spawn_reaching(
+        &self,
+        spec: ChildSpec,
+        wish: ProfileWish<'_>,
+        reach: NetworkWish,
+    ) -> Result<HeldChild, ProfileError> {
+        let hosts = Some(&[][..]);
+        self.start(spec, ProfileWish { hosts, ..wish }, Some(reach))
+            .await
+    }
+
+    async fn start(
+        &self,
+        spec: ChildSpec,
+        wish: ProfileWish<'_>,
+        reach: Option<NetworkWish>,
+    ) -> Result<HeldChild, ProfileError> {
         if let Some(why) = self.missing().await {
             let profile = wish.profile;
             return Err(ProfileError::Missing { profile, why });
         }
-        let mut child = children.spawn(&self.held(spec, wish)?).await?;
+        let spec = self.held(spec, wish)?;
+        let mut child = self.0.children.spawn(&spec).await?;
         let landlock = child.held().map(|it| it.landlock);
         (self.0.tell)(HeldNews::Started(HeldStart {
             provider: wish.provider.cloned(),
             profile: wish.profile,
             landlock: matches!(landlock, Some(LandlockHold::Scoped { .. })),
         }));
-        let network = rules.and_then(|rules| {
-            let reach = NetworkWish {
-                rules,
-                questions: None,
-            };
-            self.serve_network(&mut child, reach, wish.provider)
-        });
+        let network = reach.and_then(|it| self.serve_network(&mut child, it, wish.provider));
         Ok(HeldChild { child, network })
     }
 
@@ -311,7 +339,8 @@ impl ProfileGround {
             Profile::Read => places::and_above(wish.roots.iter().chain(&cwd)),
             Profile::Workspace | Profile::Open => vec![],
         };
-        let masks = self.masks(&homes, &spec.env, &projects);
+        let mut masks = self.masks(&homes, &spec.env, &projects);
+        masks.extend(wish.hidden.iter().cloned());
         let seen: Vec<PathBuf> = homes
             .into_iter()
             .chain(cwd.iter().map(|it| real(it)))

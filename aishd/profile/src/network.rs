@@ -20,6 +20,11 @@ use crate::{HeldNews, ProfileGround};
 /// this one by chance.
 const PORT: u16 = 61_080;
 
+/// Where a child that was given a listener finds it.
+pub fn listener_address() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))
+}
+
 /// What a child may reach, and who is asked about the rest.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkWish {
@@ -85,8 +90,7 @@ fn of_host(host: &HostPort, traffic: &HostTraffic) -> NetworkUse {
 
 /// Gives a child that is to be contained the listener, and the variables by which programs find it.
 pub fn with_listener(spec: &mut ChildSpec) {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
-    spec.env.extend(proxy_variables(address));
+    spec.env.extend(proxy_variables(listener_address()));
     if let Some(contained) = &mut spec.contained {
         contained.network = ContainedNetwork::Listener { port: PORT };
     }

@@ -134,6 +134,7 @@ mod tests {
             roots,
             write,
             programs: &[],
+            hidden: &[],
             provider: None,
             hosts: None,
         }

@@ -13,6 +13,7 @@ use aish_proto::event::{self as wire, PresentClient};
 use aish_proto::id::{Seq, SubscriptionId, TurnId};
 use aish_proto::limits::PAGE_BYTES;
 use aish_proto::method::Empty;
+use aish_proto::todo::Todo;
 use aish_proto::turn::QueuedTurn;
 use aishd_config::live::{ConfigChange, ConfigStatus};
 use aishd_conversation::questions::allowances::AllowanceBook;
@@ -186,13 +187,17 @@ impl Subscription {
                 tail(head, 100)
             }
         };
-        let queue = loop {
-            match super::turn::queue(follower.handle(), &view.state) {
-                Ok(queue) => break queue,
+        let (queue, todos) = loop {
+            let handle = follower.handle();
+            let queue = super::turn::queue(handle, &view.state);
+            let both = queue.and_then(|it| Ok((it, handle.todos(&view.state)?)));
+            match both {
+                Ok(both) => break both,
                 Err(error) => self.wait_for_store(&error).await?,
             }
         };
-        let snapshot = self.snapshot(follower, &view, queue);
+        let todos = event_conversion::todos_of(todos);
+        let snapshot = self.snapshot(follower, &view, queue, todos);
         let turn = view.state.running.as_ref().map(|it| it.turn);
         let mut lines = OutgoingLines::default();
         self.line(
@@ -227,6 +232,7 @@ impl Subscription {
         follower: &mut LogFollower,
         view: &aishd_conversation::view::ConversationView,
         queue: Vec<QueuedTurn>,
+        todos: Vec<Todo>,
     ) -> wire::Snapshot {
         let state = &view.state;
         let mut running = state.running.as_ref().map(|it| wire::RunningTurn {
@@ -256,6 +262,7 @@ impl Subscription {
             command: shell::running(state),
             norris: super::norris::run(state),
             queue,
+            todos,
             held: state.is_held(),
             pending_confirms: super::confirm::pending(&self.server, self.params.id, state),
             presence: {

@@ -4,12 +4,13 @@ use aish_proto::conversation::{
     Archive, ConversationCreateParams, ConversationHistoryResult, ConversationLimits,
     ConversationListParams, ConversationListResult, ConversationStatus, Create, CreateResult,
     Delete, ErasureResult, Fork, History, List, ListState, Rename, Search, SearchHit, SearchResult,
-    SeqResult, SetBudget, SetConstraints, SetModel, StatusOf, Unarchive,
+    SeqResult, SetBudget, SetConstraints, SetModel, StatusOf, Todos, Unarchive,
 };
 use aish_proto::envelope::Envelope;
 use aish_proto::error::ErrorKind;
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::limits::TITLE_CHARS;
+use aish_proto::todo::TodosResult;
 use aishd_conversation::directory::{ListFilter, ListPosition, ListQuery};
 use aishd_conversation::handle::RequestError;
 use aishd_conversation::history::search::{MAX_QUERY_CHARS, SearchPosition, SearchScope};
@@ -48,6 +49,7 @@ pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     });
     register::<List, _, _>(module, list);
     register::<StatusOf, _, _>(module, status);
+    register::<Todos, _, _>(module, todos);
     register::<Rename, _, _>(module, rename);
     register::<Fork, _, _>(module, fork);
     register::<Archive, _, _>(module, |call: MethodCall<Archive>| async move {
@@ -241,6 +243,14 @@ async fn delete(call: MethodCall<Delete>) -> Result<ErasureResult, MethodError> 
     Ok(ErasureResult {
         remains: call.server.directory.erase().await.err(),
     })
+}
+
+async fn todos(call: MethodCall<Todos>) -> Result<TodosResult, MethodError> {
+    let handle = call.server.directory.open(call.params.id).await?;
+    let state = handle.view().borrow().state.clone();
+    let todos = event_conversion::todos_of(handle.todos(&state)?);
+    let seq = Some(state.todos_seq).filter(|it| *it > Seq(0));
+    Ok(TodosResult { todos, seq })
 }
 
 async fn history(call: MethodCall<History>) -> Result<ConversationHistoryResult, MethodError> {

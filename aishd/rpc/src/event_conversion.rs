@@ -18,6 +18,7 @@ use aishd_log::event::{Event, PresetSource, ProviderLevel, Record, TurnOrigin};
 use aishd_log::state::{BegunTurn, ConversationState};
 use aishd_log::structured::StructuredResult;
 use aishd_log::time::Timestamp;
+use aishd_log::todo::{Todo, TodoStatus};
 use aishd_log::tool_call::ToolCall;
 use aishd_platform::clock::rfc3339;
 use aishd_rules::gate::spelled;
@@ -338,6 +339,9 @@ impl LogOwner {
                 uri: pinned.uri,
             }),
             Event::ResourceChanged(changed) => out!(super::resource::event(*changed)),
+            Event::TodosChanged { todos } => out!(wire::TodosChanged {
+                todos: todos_of(todos),
+            }),
             Event::PermissionChanged {
                 provider,
                 from,
@@ -409,6 +413,18 @@ impl LogOwner {
             }),
         }
     }
+}
+
+pub(super) fn todos_of(todos: Vec<Todo>) -> Vec<aish_proto::todo::Todo> {
+    let one = |it: Todo| aish_proto::todo::Todo {
+        content: it.content,
+        status: match it.status {
+            TodoStatus::Pending => aish_proto::todo::TodoStatus::Pending,
+            TodoStatus::InProgress => aish_proto::todo::TodoStatus::InProgress,
+            TodoStatus::Completed => aish_proto::todo::TodoStatus::Completed,
+        },
+    };
+    todos.into_iter().map(one).collect()
 }
 
 pub(super) fn denied(denial: Denial) -> aish_proto::confirm::Denial {

@@ -52,6 +52,7 @@ pub(super) fn host(subject: HostSubject) -> wire_hosts::WantedHost {
         host: subject.host,
         plain: subject.plain,
         command: subject.command,
+        tool: subject.tool.map(|it| it.to_string()),
         run: subject.run,
     }
 }

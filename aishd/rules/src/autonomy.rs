@@ -184,7 +184,9 @@ impl Autonomy<'_> {
     ) -> PolicyDecision {
         match &verdict {
             PolicyDecision::Deny(_)
-            | PolicyDecision::Allow(DecidingRule::OwnConversation | DecidingRule::HeldReading)
+            | PolicyDecision::Allow(
+                DecidingRule::OwnConversation | DecidingRule::HeldReading | DecidingRule::HeldHosts,
+            )
             | PolicyDecision::Ask(
                 AskReason::Unclear { .. }
                 | AskReason::Packages { .. }

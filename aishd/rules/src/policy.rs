@@ -43,6 +43,10 @@ pub struct Policy {
     pub builtin_tools: bool,
     /// Whether those for files are.
     pub file_tools: bool,
+    /// Whether the one that reads pages of the web is.
+    pub web_tools: bool,
+    /// Whether those for a list of tasks are.
+    pub todo_tools: bool,
     /// How long a confirm waits while nobody is attached.
     pub unattended_ms: u64,
     /// What it means that nobody answered for so long.
@@ -127,6 +131,8 @@ pub enum DecidingRule {
     OwnConversation,
     /// A program of ours does the call, and the kernel holds it to reading.
     HeldReading,
+    /// A program of ours does the call, and each host that it reaches is allowed by itself.
+    HeldHosts,
     AutoApprove(Pattern),
     ThisTurn(Pattern),
     /// An attached client lets it through.
@@ -185,6 +191,8 @@ impl Default for Policy {
             default_level: Access::default(),
             builtin_tools: false,
             file_tools: true,
+            web_tools: true,
+            todo_tools: true,
             unattended_ms: UNATTENDED_MS,
             silence: OnSilence::Denies,
             max_depth: MAX_DEPTH,
@@ -258,6 +266,8 @@ impl Policy {
             default_level,
             builtin_tools,
             file_tools,
+            web_tools,
+            todo_tools,
             unattended_ms,
             silence,
             max_depth,
@@ -294,6 +304,8 @@ impl Policy {
             format!("contain.hosts_timeout = {host_wait_ms} ms"),
             format!("tools.builtin = {builtin_tools}"),
             format!("tools.files = {file_tools}"),
+            format!("tools.todo = {todo_tools}"),
+            format!("tools.web = {web_tools}"),
             format!("tools.max_depth = {max_depth}"),
             format!("tools.max_result_chars = {max_result_chars}"),
             format!("tools.parallel_readonly = {parallel_readonly}"),
@@ -370,10 +382,16 @@ pub fn decide(question: PolicyQuestion<'_>, policy: &Policy) -> PolicyDecision {
     if tool.reach == ToolReach::HeldReading && has >= needs && !question.reads_beyond {
         return PolicyDecision::Allow(DecidingRule::HeldReading);
     }
+    if tool.reach == ToolReach::HeldHosts && has >= needs {
+        return PolicyDecision::Allow(DecidingRule::HeldHosts);
+    }
     // A level is about what runs unseen, and this is seen first.
     let has = match tool.reach {
         ToolReach::HeldChanging => has.max(needs),
-        ToolReach::Conversation | ToolReach::HeldReading | ToolReach::World => has,
+        ToolReach::Conversation
+        | ToolReach::HeldReading
+        | ToolReach::HeldHosts
+        | ToolReach::World => has,
     };
     // Who allows a name beforehand has not seen what it would fetch.
     if !tool.packages.is_empty() && approved != Some(tool.definition_digest()) {
@@ -508,7 +526,8 @@ impl DecidingRule {
             | Self::Constraint(_)
             | Self::MaxLevel { .. }
             | Self::OwnConversation
-            | Self::HeldReading => None,
+            | Self::HeldReading
+            | Self::HeldHosts => None,
             Self::AutoApprove(_)
             | Self::ThisTurn(_)
             | Self::Client { .. }
@@ -526,6 +545,7 @@ impl DecidingRule {
             | Self::MaxLevel { .. }
             | Self::OwnConversation
             | Self::HeldReading
+            | Self::HeldHosts
             | Self::AutoApprove(_)
             | Self::ThisTurn(_)
             | Self::Always
@@ -541,6 +561,7 @@ impl DecidingRule {
             | Self::MaxLevel { .. }
             | Self::OwnConversation
             | Self::HeldReading
+            | Self::HeldHosts
             | Self::AutoApprove(_)
             | Self::ThisTurn(_)
             | Self::Client { .. }
@@ -567,6 +588,7 @@ impl fmt::Display for DecidingRule {
             ),
             Self::OwnConversation => f.write_str("reads only its own conversation"),
             Self::HeldReading => f.write_str("only reads, and is held to that"),
+            Self::HeldHosts => f.write_str("only reads, and each host is asked about by itself"),
             Self::AutoApprove(pattern) => write!(f, "mcp.auto_approve {pattern}"),
             Self::ThisTurn(pattern) => write!(f, "allowed for this turn {pattern}"),
             Self::Client { whose, pattern, .. } => write!(f, "allowed by {whose}: {pattern}"),

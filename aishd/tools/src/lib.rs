@@ -3,6 +3,7 @@
 pub mod builtin;
 mod command_network;
 pub mod contained_command;
+mod fetch;
 mod files;
 pub mod machine;
 mod piece_text;

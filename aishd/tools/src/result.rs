@@ -4,6 +4,7 @@ use aish_proto::id::ResultId;
 use aishd_log::resource::ResourceChange;
 use aishd_log::shortened_result::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
 use aishd_log::structured::StructuredResult;
+use aishd_log::todo::Todo;
 use aishd_mcp_messages::bounded_text::cut;
 use aishd_mcp_messages::outcome::OutcomeAttachment;
 use aishd_mcp_messages::schema::Schema;
@@ -30,6 +31,8 @@ pub struct ToolOutput {
     /// What it wants changed in the shared context. They are made all together with its result, or the reply says why
     /// not; where there is no text, it says what was changed.
     pub changes: Vec<ResourceChange>,
+    /// The tasks of the conversation from now on, where it wrote them.
+    pub todos: Option<Vec<Todo>>,
     /// What a person should know of it though it counts.
     pub warning: Option<String>,
     /// Its value, where it has one that fits its output schema.
@@ -54,6 +57,7 @@ impl ToolOutput {
             way: CallProgress::Answered,
             attachments: vec![],
             changes: vec![],
+            todos: None,
             warning: None,
             structured: None,
         }
@@ -94,6 +98,7 @@ pub fn returned(output: ToolOutput, ms: u64, max_chars: usize) -> CallReturn {
         way,
         attachments,
         changes,
+        todos,
         warning,
         structured,
     } = output;
@@ -128,6 +133,7 @@ pub fn returned(output: ToolOutput, ms: u64, max_chars: usize) -> CallReturn {
             notice,
             blocks,
             changes,
+            todos,
             structured,
             ..CallReturn::default()
         };
@@ -140,6 +146,7 @@ pub fn returned(output: ToolOutput, ms: u64, max_chars: usize) -> CallReturn {
         blocks,
         kept: Some((result, parts(&text))),
         changes,
+        todos,
         structured,
         ..CallReturn::default()
     }

@@ -17,9 +17,10 @@ pub(super) struct HostCard<'a> {
 
 impl HostCard<'_> {
     fn whose(&self) -> &'static str {
-        match self.subject.run {
-            Some(_) => "this run",
-            None => "this trial",
+        match (&self.subject.tool, self.subject.run) {
+            (Some(_), _) => "this call",
+            (None, Some(_)) => "this run",
+            (None, None) => "this trial",
         }
     }
 }
@@ -31,6 +32,7 @@ impl Card for HostCard<'_> {
             rule,
             plain,
             command,
+            tool: _,
             run: _,
         } = self.subject;
         let most = match extent {
@@ -55,16 +57,22 @@ impl Card for HostCard<'_> {
     }
 
     fn yes(&self) -> &'static str {
-        match self.subject.run {
-            Some(_) => "[y]es, for this run",
-            None => "[y]es, for this trial",
+        match (&self.subject.tool, self.subject.run) {
+            (Some(_), _) => "[y]es, for this call",
+            (None, Some(_)) => "[y]es, for this run",
+            (None, None) => "[y]es, for this trial",
         }
     }
 
     fn help(&self) -> String {
         let whose = self.whose();
+        // The next call of the same turn would ask the same.
+        let no_for = match &self.subject.tool {
+            Some(_) => "this turn",
+            None => whose,
+        };
         format!(
-            "  y, yes      it may be reached for as long as {whose} lasts, at public addresses\n  a, always   and by all that works in a copy of the files in this conversation\n  n, no       the connection is refused, and nobody is asked again while {whose} lasts\n"
+            "  y, yes      it may be reached for as long as {whose} lasts, at public addresses\n  a, always   and by all that works in a copy of the files, or reads pages, in this conversation\n  n, no       the connection is refused, and nobody is asked again while {no_for} lasts\n"
         )
     }
 
@@ -88,6 +96,7 @@ mod tests {
             host: "registry.example:443".to_owned(),
             rule: "registry.example".to_owned(),
             plain: false,
+            tool: None,
             command: command.to_owned(),
             run,
         });

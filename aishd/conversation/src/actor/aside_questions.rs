@@ -76,7 +76,7 @@ impl Conversation {
     pub(crate) async fn end_aside(&mut self, open: &OpenConfirm, fate: ConfirmFate) {
         let end = open.unanswered(fate, clock::now());
         let fact = UncommittedFact {
-            turn: open.run_of_host(),
+            turn: open.turn_of_host(),
             by: None,
             event: Event::ConfirmResolved(Box::new(end)),
         };

@@ -311,13 +311,17 @@ impl Conversation {
         // It reads the store, which no other call needs.
         let is_for_files = builtin::is_for_files(&go.tool.name);
         let files = is_for_files.then(|| self.file_ground());
+        let reads_web = builtin::reads_web(&go.tool.name);
+        let network = reads_web.then(|| self.network_for_call(turn, &go));
         let tools = self.tools();
         let started = call::StartedCall {
             conversation: self.id,
             head: self.state.last_seq,
+            todos: self.state.todos_seq,
             call,
             place: self.call_place(),
             files,
+            network,
             needs: self.services.policy.borrow().needs(&go.tool),
             go,
             tools,

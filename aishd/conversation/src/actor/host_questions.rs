@@ -11,11 +11,14 @@ use aishd_log::confirm::{ConfirmFate, Resolution};
 use aishd_log::event::Event;
 use aishd_log::state::confirms::{AsideSubject, OpenConfirm};
 use aishd_log::time::Timestamp;
+use aishd_log::tool_name::ToolName;
 use aishd_platform::clock;
 use aishd_rules::asking::may_ask;
+use aishd_rules::gate::ApprovedCall;
 use aishd_tools::{
     HostAnswer, HostRules, HostScheme, NetworkWish, QuestionSettings, host_patterns,
 };
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::actor::Conversation;
@@ -36,26 +39,46 @@ const MOST_ASKED: usize = 12;
 impl Conversation {
     /// What a command in layers may reach; what it asks beyond is heard from here on.
     pub(crate) fn network_for(&mut self, command: &str, run: Option<TurnId>) -> NetworkWish {
+        let of_run = run.and_then(|it| self.state.hosts_of(it));
+        let (allowed, denied) = of_run
+            .map(|it| (it.allowed.clone(), it.denied.clone()))
+            .unwrap_or_default();
+        let command = command.to_owned();
+        self.network((command, None), run, (allowed, denied))
+    }
+
+    /// What a call that reads pages may reach. What it was not given in a turn nobody is asked about again there.
+    pub(crate) fn network_for_call(&mut self, turn: TurnId, go: &ApprovedCall) -> NetworkWish {
+        let tool = go.tool.name.clone();
+        let url = go.arguments.get("url").and_then(Value::as_str);
+        let command = format!("{tool} {}", url.unwrap_or_default());
+        let denied = self.hosts.denied_in(turn);
+        self.network((command, Some(tool)), None, (vec![], denied))
+    }
+
+    fn network(
+        &mut self,
+        (command, tool): (String, Option<ToolName>),
+        run: Option<TurnId>,
+        (allowed, denied): (Vec<String>, Vec<String>),
+    ) -> NetworkWish {
         if self.state.constraints.no_network {
             return NetworkWish::default();
         }
-        let of_run = run.and_then(|it| self.state.hosts_of(it));
-        let (allowed, denied) = of_run
-            .map(|it| (it.allowed.as_slice(), it.denied.as_slice()))
-            .unwrap_or_default();
-        let answered: BTreeSet<&String> = self.state.grants.hosts.iter().chain(allowed).collect();
+        let answered: BTreeSet<&String> = self.state.grants.hosts.iter().chain(&allowed).collect();
         let policy = self.services.policy.borrow();
         let wait_ms = policy.host_wait_ms;
         // All were read before they were kept.
         let rules = HostRules {
             allow: host_patterns(&policy.hosts).unwrap_or_default(),
             allow_public: host_patterns(answered).unwrap_or_default(),
-            deny: host_patterns(denied).unwrap_or_default(),
+            deny: host_patterns(&denied).unwrap_or_default(),
         };
         drop(policy);
         let (sender, asked) = mpsc::channel(MOST_OPEN);
         self.hosts.begin(HostAsker {
-            command: command.to_owned(),
+            command,
+            tool,
             run,
             asked,
             count: 0,
@@ -84,6 +107,7 @@ impl Conversation {
     async fn on_wanted_host(&mut self, wish: HostWish) {
         let HostWish {
             command,
+            tool,
             run,
             question,
             count,
@@ -107,12 +131,14 @@ impl Conversation {
         let sooner = turn.and_then(|it| it.on_confirm.expires_at(now));
         let expires_at = sooner.map_or(deadline, |it| it.min(deadline));
         let plain = asked.scheme == HostScheme::PlainHttp;
-        let subject = HostSubject::new(host, plain, &command, run);
+        let is_of_call = tool.is_some();
+        let subject = HostSubject::new(host, plain, (&command, tool), run);
         let confirm = subject.confirm(self.next_confirm(), expires_at);
         let id = confirm.id;
+        let of_call = turn.map(|it| it.id).filter(|_| is_of_call);
         let fact = UncommittedFact {
-            // Who follows the run sees it; the run does not wait for it.
-            turn: run,
+            // Who follows the run, or the turn of the call, sees it; neither waits for it.
+            turn: run.or(of_call),
             by: None,
             event: Event::ConfirmRequested(Box::new(confirm)),
         };
@@ -121,6 +147,7 @@ impl Conversation {
             Ok(_) => self.hosts.add(OpenHost {
                 confirm: id,
                 question,
+                is_of_call,
             }),
             Err(error) => {
                 tracing::warn!(conversation = %self.id, %error, "a host is not asked about");
@@ -139,7 +166,7 @@ impl Conversation {
             return Ok(AnswerOutcome::Cancelled);
         }
         let end = UncommittedFact {
-            turn: open.run_of_host(),
+            turn: open.turn_of_host(),
             ..answered(open, answering)
         };
         self.commit(&[end], LiveChange::Keep).await?;
@@ -148,9 +175,20 @@ impl Conversation {
 
     /// A question is over: so it is for the connections that wait, and for those of the same command that come later.
     pub(crate) fn settle_host(&mut self, resolution: &Resolution) {
-        let Some(question) = self.hosts.take(resolution.confirm) else {
+        let Some(OpenHost {
+            question,
+            is_of_call,
+            ..
+        }) = self.hosts.take(resolution.confirm)
+        else {
             return;
         };
+        let is_no = matches!(resolution.fate, ConfirmFate::Denied | ConfirmFate::Expired);
+        let turn = self.turn.as_ref().map(|it| it.id);
+        if let Some(turn) = turn.filter(|_| is_of_call && is_no) {
+            let host = question.question().target.to_string();
+            self.hosts.deny_in(turn, host);
+        }
         match resolution.fate {
             ConfirmFate::Allowed => question.settle(HostAnswer::Allow),
             ConfirmFate::Denied => question.settle(HostAnswer::Deny),
@@ -164,7 +202,7 @@ impl Conversation {
         let open = self.state.confirms.iter();
         let open = open.filter(|it| matches!(it.aside, Some(AsideSubject::Host(_))));
         let ended = open.map(|it| UncommittedFact {
-            turn: it.run_of_host(),
+            turn: it.turn_of_host(),
             by: None,
             event: Event::ConfirmResolved(Box::new(
                 it.unanswered(ConfirmFate::Cancelled, clock::now()),

@@ -4,6 +4,7 @@
 use std::future::pending;
 
 use aish_proto::id::{ConfirmId, TurnId};
+use aishd_log::tool_name::ToolName;
 use aishd_tools::OpenQuestion;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, select_all};
@@ -13,6 +14,8 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub(crate) struct HostAsker {
     pub(crate) command: String,
+    /// The tool whose call it is; `None`: it is a command.
+    pub(crate) tool: Option<ToolName>,
     /// The run that it is of; `None`: it is tried.
     pub(crate) run: Option<TurnId>,
     pub(crate) asked: mpsc::Receiver<OpenQuestion>,
@@ -25,12 +28,15 @@ pub(crate) struct HostAsker {
 pub(crate) struct OpenHost {
     pub(crate) confirm: ConfirmId,
     pub(crate) question: OpenQuestion,
+    /// It is of a call, and not of a command.
+    pub(crate) is_of_call: bool,
 }
 
 /// One that nobody has looked at.
 #[derive(Debug)]
 pub(crate) struct HostWish {
     pub(crate) command: String,
+    pub(crate) tool: Option<ToolName>,
     pub(crate) run: Option<TurnId>,
     pub(crate) question: OpenQuestion,
     /// The how-many-eth of its command, from 1.
@@ -50,6 +56,8 @@ pub(crate) enum HostNews {
 pub(crate) struct HostQuestions {
     askers: Vec<HostAsker>,
     open: Vec<OpenHost>,
+    /// What calls of the turn were not given that asked last.
+    denied: Option<(TurnId, Vec<String>)>,
 }
 
 enum Woken {
@@ -67,13 +75,26 @@ impl HostQuestions {
         self.open.push(open);
     }
 
+    /// What calls of this turn were not given.
+    pub(crate) fn denied_in(&self, turn: TurnId) -> Vec<String> {
+        let of_turn = self.denied.iter().filter(|it| it.0 == turn);
+        of_turn.flat_map(|it| it.1.iter().cloned()).collect()
+    }
+
+    /// A call of a turn was not given a host.
+    pub(crate) fn deny_in(&mut self, turn: TurnId, host: String) {
+        let of_turn = self.denied.take().filter(|it| it.0 == turn);
+        let (_, hosts) = self.denied.insert(of_turn.unwrap_or((turn, vec![])));
+        hosts.push(host);
+    }
+
     pub(crate) fn is_open(&self, confirm: ConfirmId) -> bool {
         self.open.iter().any(|it| it.confirm == confirm)
     }
 
-    pub(crate) fn take(&mut self, confirm: ConfirmId) -> Option<OpenQuestion> {
+    pub(crate) fn take(&mut self, confirm: ConfirmId) -> Option<OpenHost> {
         let at = self.open.iter().position(|it| it.confirm == confirm)?;
-        Some(self.open.remove(at).question)
+        Some(self.open.remove(at))
     }
 
     /// Waits for the next. Cancel-safe: what was received is returned at once.
@@ -89,6 +110,7 @@ impl HostQuestions {
                     asker.count += 1;
                     return HostNews::Asked(Box::new(HostWish {
                         command: asker.command.clone(),
+                        tool: asker.tool.clone(),
                         run: asker.run,
                         question,
                         count: asker.count,

@@ -10,7 +10,7 @@ use aishd_log::access::Access;
 use aishd_rules::gate::ApprovedCall;
 use aishd_store::Store;
 use aishd_tools::registry::CallPlace;
-use aishd_tools::{CallWork, ToolOutput, ToolRunner, builtin, returned};
+use aishd_tools::{CallWork, NetworkWish, ToolOutput, ToolRunner, builtin, returned};
 use aishd_turn::turn::{CallReturn, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::resource;
 use crate::context::stored_results::find_kept;
+use crate::context::todos;
 use crate::questions::elicitation::ElicitMessage;
 use crate::questions::question_quota::Quota;
 use crate::questions::{elicitation, sampling};
@@ -33,11 +34,15 @@ pub(crate) struct StartedCall {
     pub(crate) conversation: ConversationId,
     /// The log as it was.
     pub(crate) head: Seq,
+    /// Where its tasks stand.
+    pub(crate) todos: Seq,
     pub(crate) call: String,
     /// The directories of the conversation.
     pub(crate) place: CallPlace,
     /// For calls that read and change files; none for others.
     pub(crate) files: Option<FileGround>,
+    /// What a call that reads pages may reach.
+    pub(crate) network: Option<NetworkWish>,
     pub(crate) go: ApprovedCall,
     pub(crate) tools: ToolRunner,
     pub(crate) store: Store,
@@ -129,6 +134,17 @@ async fn output(started: StartedCall) -> ToolOutput {
             tools.read_resource(&server, &uri, token).await
         }
         CallWork::Builtin(builtin::BuiltinCall::File(call)) => file(call, &started).await,
+        CallWork::Builtin(builtin::BuiltinCall::Fetch(call)) => {
+            // Without a wish it reaches nothing.
+            let reach = started.network.unwrap_or_default();
+            Box::pin(started.tools.fetch(call, &started.place, reach)).await
+        }
+        CallWork::Builtin(builtin::BuiltinCall::Todo(builtin::TodoCall::Write(todos))) => {
+            ToolOutput::with_todos(todos)
+        }
+        CallWork::Builtin(builtin::BuiltinCall::Todo(builtin::TodoCall::Read)) => {
+            todos::read(started.store, started.conversation, started.todos).await
+        }
         CallWork::Builtin(builtin::BuiltinCall::Data(call)) => {
             resource::data(started.store, started.conversation, call).await
         }

@@ -150,6 +150,7 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         | Event::BudgetChanged(_)
         | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
+        | Event::TodosChanged { .. }
         | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

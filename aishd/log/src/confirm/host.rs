@@ -1,4 +1,4 @@
-//! Whether a command in layers may reach a host, while its connection waits: a question of the conversation, for which no turn
+//! Whether a command in layers, or a call that reads a page, may reach a host, while its connection waits: a question of the conversation, for which no turn
 //! waits.
 //!
 //! The serde attributes spell the stored form out, as in [`crate::event`].
@@ -11,6 +11,7 @@ use super::{Confirm, ConfirmSubject, Decision};
 use crate::network::short;
 use crate::time::Timestamp;
 use crate::tool::ContentDigest;
+use crate::tool_name::ToolName;
 
 /// What a person may answer.
 pub const OPTIONS: [Decision; 3] = [
@@ -18,6 +19,8 @@ pub const OPTIONS: [Decision; 3] = [
     Decision::AllowConversation,
     Decision::Deny,
 ];
+/// Whose calls read pages, and ask about hosts as commands in layers do.
+pub const PAGE_PROVIDER: &str = "web";
 /// So much of a command is shown.
 const SHOWN_BYTES: usize = 256;
 
@@ -31,18 +34,27 @@ pub struct HostSubject {
     pub plain: bool,
     /// Which wants it; its beginning.
     pub command: String,
-    /// The run that it is of, for which a yes or a no holds. `None`: it is tried, and the answer holds for that.
+    /// The tool whose call it is; it is the call in short then. `None`: it is a command of the shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// The run that it is of, for which a yes or a no holds. `None`: it is tried, or a call, and the answer holds for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<TurnId>,
 }
 
 impl HostSubject {
-    pub fn new(host: String, plain: bool, command: &str, run: Option<TurnId>) -> Self {
+    pub fn new(
+        host: String,
+        plain: bool,
+        (command, tool): (&str, Option<ToolName>),
+        run: Option<TurnId>,
+    ) -> Self {
         let shown = command.floor_char_boundary(SHOWN_BYTES);
         Self {
             host,
             plain,
             command: command[..shown].to_owned(),
+            tool,
             run,
         }
     }
@@ -80,10 +92,13 @@ impl HostSubject {
             host,
             plain,
             command,
+            tool,
             run,
         } = self;
-        ContentDigest::of_value(
-            &json!({"host": host, "plain": plain, "command": command, "run": run}),
-        )
+        let mut bound = json!({"host": host, "plain": plain, "command": command, "run": run});
+        if let Some(tool) = tool {
+            bound["tool"] = json!(tool);
+        }
+        ContentDigest::of_value(&bound)
     }
 }

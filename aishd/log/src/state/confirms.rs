@@ -45,10 +45,10 @@ pub enum AsideSubject {
 }
 
 impl OpenConfirm {
-    /// The run whose command wants a host.
-    pub fn run_of_host(&self) -> Option<TurnId> {
+    /// The run whose command wants a host, or the turn whose call does: who follows that sees the question.
+    pub fn turn_of_host(&self) -> Option<TurnId> {
         match &self.aside {
-            Some(AsideSubject::Host(wanted)) => wanted.run,
+            Some(AsideSubject::Host(wanted)) => wanted.run.or(wanted.turn),
             Some(AsideSubject::Level(_) | AsideSubject::Memory | AsideSubject::Changes(_))
             | None => None,
         }
@@ -69,6 +69,7 @@ impl OpenConfirm {
                 ConfirmSubject::Host(subject) => Some(AsideSubject::Host(WantedHost {
                     host: subject.host.clone(),
                     run: subject.run,
+                    turn: record.turn.filter(|_| subject.tool.is_some()),
                 })),
                 ConfirmSubject::Call(_)
                 | ConfirmSubject::Command(_)

@@ -15,6 +15,9 @@ pub struct WantedHost {
     pub host: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<TurnId>,
+    /// The turn of the call that wants it. `None`: it is a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
 }
 
 /// What commands of one run reached, and may reach.

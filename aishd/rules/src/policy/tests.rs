@@ -65,6 +65,7 @@ fn decided(rules: &[&str]) -> String {
             }
             ["fetches"] => {}
             ["held"] => rm.reach = ToolReach::HeldReading,
+            ["hosts"] => rm.reach = ToolReach::HeldHosts,
             ["changing"] => rm.reach = ToolReach::HeldChanging,
             ["reads-beyond"] => {}
             ["read-only"] => constraints.read_only = true,

@@ -1,13 +1,16 @@
-//! Providers that are part of the daemon: `aish` itself, two around the shared context of a conversation, and the files of this
-//! machine.
+//! Providers that are part of the daemon: `aish` itself, two around the shared context of a conversation, the files of this machine,
+//! the tasks of a conversation, and pages of the web.
 
 mod aish;
 pub mod data;
 pub mod example;
 mod files;
+mod todo;
+mod web;
 
 use std::sync::Arc;
 
+use aishd_fetch::FetchCall;
 use aishd_files::FileCall;
 use aishd_log::access::Access;
 use aishd_log::shell;
@@ -16,6 +19,9 @@ use aishd_log::tool_name::{Alias, ToolName};
 use serde_json::{Map, Value, json};
 
 pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
+pub use self::todo::{TodoCall, keeps_todos, todo_text};
+pub(crate) use self::web::PROVIDER as WEB_PROVIDER;
+pub use self::web::reads_web;
 
 /// A call of one of their tools.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +32,8 @@ pub enum BuiltinCall {
     Data(data::DataCall),
     Example(example::ExampleCall),
     File(FileCall),
+    Todo(TodoCall),
+    Fetch(FetchCall),
 }
 
 pub(super) fn tools() -> impl Iterator<Item = Tool> {
@@ -33,6 +41,8 @@ pub(super) fn tools() -> impl Iterator<Item = Tool> {
     own.chain(data::tools())
         .chain(example::tools())
         .chain(files::tools())
+        .chain(todo::tools())
+        .chain(web::tools())
 }
 
 /// What a call of a name means; `None`: the name is no built-in tool's.
@@ -45,6 +55,8 @@ pub(super) fn call(
         data::PROVIDER => Some(data::call(name.tool(), arguments)?.map(BuiltinCall::Data)),
         example::PROVIDER => Some(example::call(name.tool(), arguments)?.map(BuiltinCall::Example)),
         files::PROVIDER => Some(files::call(name.tool(), arguments)?.map(BuiltinCall::File)),
+        todo::PROVIDER => Some(todo::call(name.tool(), arguments)?.map(BuiltinCall::Todo)),
+        web::PROVIDER => Some(web::call(name.tool(), arguments)?.map(BuiltinCall::Fetch)),
         _ => None,
     }
 }
@@ -56,6 +68,8 @@ pub fn is_provider(alias: &Alias) -> bool {
         data::PROVIDER,
         example::PROVIDER,
         files::PROVIDER,
+        todo::PROVIDER,
+        web::PROVIDER,
     ];
     own.contains(&alias.as_str()) || alias.as_str() == shell::PROVIDER
 }

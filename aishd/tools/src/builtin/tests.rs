@@ -37,6 +37,9 @@ fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
         "files__search 1 after all before context glob head_limit ignore_case literal offset output_mode path pattern type",
         "files__edit 2 edits file_path new_string old_string replace_all",
         "files__write 2 content file_path",
+        "todo__write 1 todos",
+        "todo__read 1 ",
+        "web__fetch 1 offset url",
     ];
     assert_eq!(expected.to_vec(), offered);
 }
@@ -45,6 +48,10 @@ fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
 fn what_changes_something_is_no_tool_that_reads() {
     for tool in tools().filter(|it| is_builtin(&it.name)) {
         let writes = tool.needs > Access::Read;
+        // Calls of these come one after another: of two lists the second counts, and one host is asked about once.
+        if ["todo__write", "web__fetch"].contains(&tool.name.to_string().as_str()) {
+            continue;
+        }
         assert_eq!(
             (!writes, !writes),
             (tool.reads_only, tool.annotations["readOnlyHint"] == true),

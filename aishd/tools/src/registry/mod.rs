@@ -216,6 +216,7 @@ impl ManifestRunner {
             roots: &roots,
             write: &manifest.write,
             programs: script.as_slice(),
+            hidden: &[],
             hosts: Some(&manifest.hosts),
             provider: Some(&manifest.name),
         };

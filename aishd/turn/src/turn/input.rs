@@ -9,6 +9,7 @@ use aishd_log::event::{Event, StopReason};
 use aishd_log::eviction::Eviction;
 use aishd_log::resource::{ResourceChange, ResourceChanged};
 use aishd_log::structured::StructuredResult;
+use aishd_log::todo::Todo;
 use aishd_log::tool::ContentDigest;
 use aishd_model::reply::{BrokenRequest, Reply};
 use aishd_rules::gate::CallJudgement;
@@ -82,4 +83,6 @@ pub struct CallReturn {
     pub changes: Vec<ResourceChange>,
     /// What it changed.
     pub changed: Vec<ResourceChanged>,
+    /// The tasks of the conversation from now on, where it wrote them.
+    pub todos: Option<Vec<Todo>>,
 }

@@ -404,6 +404,9 @@ impl Round {
         }
         let changed = returned.changed.into_iter().map(Box::new);
         step.events.extend(changed.map(Event::ResourceChanged));
+        let todos = returned.todos.into_iter();
+        step.events
+            .extend(todos.map(|todos| Event::TodosChanged { todos }));
         let mut keep = |result, parts: Vec<String>| {
             let part = |text| Event::ResultKept { result, text };
             step.events.extend(parts.into_iter().map(part));
