@@ -1,0 +1,1 @@
+def main(*_a): raise SystemExit("later")

@@ -1,0 +1,22 @@
+"""The table: a row for each program, and what went otherwise than the scripts say."""
+
+import statistics
+
+
+def table(rows):
+    """Lines of a Markdown table; `rows` are (suite, program with version, runs)."""
+    lines = [
+        "| tasks | program | right | requests | tokens sent | tokens of a request | seconds, median | seconds, all |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for suite, program, runs in rows:
+        requests = sum(it.requests for it in runs)
+        sent = sum(it.tokens for it in runs)
+        seconds = [it.seconds for it in runs]
+        right = sum(it.wrong is None for it in runs)
+        each = sent // requests if requests else 0
+        lines.append(
+            f"| {suite} | {program} | {right} of {len(runs)} | {requests:,} | {sent:,} | {each:,} "
+            f"| {statistics.median(seconds):.1f} | {sum(seconds):.0f} |"
+        )
+    return lines
