@@ -53,8 +53,7 @@ class Chat:
         found = {}
         for message in request["messages"]:
             if message["role"] == "tool":
-                text = _joined(message["content"])
-                found[message["tool_call_id"]] = Result(text, bool(FAILED_CHAT.search(text)))
+                found[message["tool_call_id"]] = Result(_joined(message["content"]), None)
         return found
 
     @staticmethod
@@ -76,10 +75,6 @@ class Chat:
         usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
         yield None, {"id": "chat-1", "object": "chat.completion.chunk", "model": "scripted", "choices": [], "usage": usage}
         yield None, "[DONE]"
-
-
-# How aish begins a result that is none.
-FAILED_CHAT = re.compile(r"\A(?:error|not done|refused|the call failed|The user (?:said no|denied))", re.IGNORECASE)
 
 
 class Messages:

@@ -161,6 +161,9 @@ class Aish:
         environment = self.world.environment()
         return asked([self._ctl(), "ask", "--no-stdin", question], self.world, environment, at_terminal=True)
 
+    def questions(self):
+        return len(self.answers)
+
     def stop(self):
         for process in (self.watch, self.daemon):
             process.terminate()
@@ -197,6 +200,10 @@ class ClaudeCode:
     def ask(self, question):
         return asked([self.program, "-p", question, "--allowedTools", *self.tools], self.world, self.environment)
 
+    def questions(self):
+        """Nobody is asked: all is allowed beforehand."""
+        return None
+
     def stop(self):
         """It has ended with its answer."""
 
@@ -223,6 +230,10 @@ class Codex:
     def ask(self, question):
         flags = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
         return asked([self.program, "exec", *flags, question], self.world, self.environment)
+
+    def questions(self):
+        """Nobody is asked: all is allowed beforehand."""
+        return None
 
     def stop(self):
         """It has ended with its answer."""

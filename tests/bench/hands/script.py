@@ -52,8 +52,8 @@ class Result:
     """What a program gave back for a call."""
 
     text: str
-    # Whether the program itself says that the call did not do what was asked.
-    failed: bool
+    # Whether the program says that the call did not do what was asked; None where its dialect has no place for that.
+    failed: bool | None
 
 
 @dataclasses.dataclass
@@ -75,12 +75,12 @@ class Reply:
 class Play:
     """One run of a script against one program."""
 
-    def __init__(self, steps, folder, environment, caller):
+    def __init__(self, steps, folder, environment, tools):
         self.steps = list(steps)
         self.folder = folder
         self.environment = environment
-        # Makes a call of a step: (step, offered tools, folder, id) -> call, or None.
-        self.caller = caller
+        # The module `tools`, or what stands in for it.
+        self.tools = tools
         self.next = 0
         self.open = {}
         self.last = None
@@ -116,7 +116,7 @@ class Play:
                 self.ended = True
                 return Reply(step.what, [])
             name = f"call_{self.next}"
-            call = self.caller(step, offered, self.folder, name)
+            call = self.tools.call_of(step, offered, self.folder, name)
             if call is None:
                 self.surprises.append(f"step {self.next}: no tool to {step.kind} is offered")
                 self.ended = True
@@ -132,10 +132,11 @@ class Play:
     def _take(self, step, result):
         at = self.steps.index(step) + 1
         self.results.append((step, result))
+        failed = self.tools.looks_failed(step, result.text) if result.failed is None else result.failed
         shown = result.text.strip().replace("\n", " ⏎ ")[:300]
-        if step.refused and not result.failed:
+        if step.refused and not failed:
             self.surprises.append(f"step {at}: {step.kind} was not refused: {shown}")
-        if result.failed and not (step.refused or step.fails):
+        if failed and not (step.refused or step.fails):
             self.surprises.append(f"step {at}: {step.kind} failed: {shown}")
         if step.shows and not re.search(step.shows, result.text):
             self.surprises.append(f"step {at}: the result does not show {step.shows!r}: {shown}")

@@ -71,6 +71,8 @@ def inventory(folder):
     """What each path below a folder is: its kind, rights and content. Times do not count."""
     found = {}
     for directory, folders, files in os.walk(folder):
+        # What Python leaves beside a program that it has run is nobody's change.
+        folders[:] = [it for it in folders if it != "__pycache__"]
         for name in [*folders, *files]:
             path = os.path.join(directory, name)
             about = os.lstat(path)

@@ -18,6 +18,20 @@ def call_of(step, offered, folder, name):
     return None
 
 
+# What aish says when it did what was asked; chat completions have no place for it besides the text.
+DONE = {
+    "run": r"^exit code 0\b",
+    "read": r"\A(?: *\d+\t|\[the file is empty\])",
+    "edit": r"\A.*: \d+ places? replaced",
+    "write": r"\A.*: (?:made|replaced), ",
+}
+
+
+def looks_failed(step, text):
+    """Whether a result of aish is of a step that was not done."""
+    return not re.search(DONE[step.kind], text, re.MULTILINE)
+
+
 def _path(step, folder):
     return os.path.join(folder, step.what)
 
