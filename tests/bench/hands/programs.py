@@ -46,9 +46,11 @@ def asked(arguments, world, environment, at_terminal=False):
         try:
             code = process.wait(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
             code = f"no end within {PATIENCE_S} s"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         seconds = time.monotonic() - begin
         if reader:
             reader.join(timeout=5)
@@ -97,7 +99,7 @@ class Aish:
         preset = f'endpoint = "{url}/v1"\nmodel = "{model}"\ncontext_tokens = {context_tokens}\n'
         config = f'default_model = "bench"\n\n[models.bench]\n{preset}{more}\n[discovery]\nservers = []\n'
         world.write("config/aish/config.toml", config)
-        self.world, self.answers = world, []
+        self.world, self.answers, self.started = world, [], []
         self.log = open(world.path("aishd.log"), "wb")
         self.daemon = subprocess.Popen(
             [os.path.join(self.folder, "aishd")],
@@ -107,6 +109,7 @@ class Aish:
             stdout=self.log,
             stderr=self.log,
         )
+        self.started.append(self.daemon)
         self._wait()
         self.watch = subprocess.Popen(
             [self._ctl(), "confirm", "watch", "--jsonl"],
@@ -116,8 +119,8 @@ class Aish:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        self.person = threading.Thread(target=self._answer, daemon=True)
-        self.person.start()
+        self.started.append(self.watch)
+        threading.Thread(target=self._answer, daemon=True).start()
 
     def _ctl(self):
         return os.path.join(self.folder, "aishctl")
@@ -165,7 +168,7 @@ class Aish:
         return len(self.answers)
 
     def stop(self):
-        for process in (self.watch, self.daemon):
+        for process in reversed(self.started):
             process.terminate()
             try:
                 process.wait(timeout=10)
