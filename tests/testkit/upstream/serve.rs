@@ -17,6 +17,7 @@ use super::gate::{Next, Piece};
 use super::http::{self, Message};
 use super::speech::{Api, Counted, Speech};
 use super::{Desk, Request, examine};
+use crate::surroundings;
 use crate::wait::left;
 
 /// How often a thread that waits looks whether the test is over.
@@ -145,7 +146,7 @@ fn answered(stream: &TcpStream, desk: &Arc<Desk>, api: Api, message: Message) ->
 /// Where somebody wants to look at the requests, they are kept: see `tests/check-bodies.py`.
 fn keep(request: &Request) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let Some(folder) = std::env::var_os("AISH_TEST_BODIES") else {
+    let Some(folder) = surroundings::bodies() else {
         return;
     };
     let api = match request.api {

@@ -6,14 +6,15 @@ use std::fs;
 use std::path::PathBuf;
 
 use aish_testkit::{repository, surroundings};
-use aishd_log::sealed_answer::ApiDialect;
-use aishd_model::preset::{Backend, KeyHeader, Timeouts};
+use aishd_model::preset::Timeouts;
 
 use super::super::layers::{BaseLayers, ConfigLayer, LayerPaths};
 use super::super::source::{ConfigOrigin, FileExposure};
 use super::super::table_reader::KeyKind as _;
 use super::super::{fault, project, schema};
 use super::*;
+
+mod presets;
 
 fn nothing_is_set(_name: &str) -> bool {
     false
@@ -595,68 +596,4 @@ fn mcp_servers_are_read_and_wrong_ones_say_what_is_wrong() {
         (shown[0].0.as_str(), &*shown[0].1.endpoint.display())
     );
     assert_eq!(Some("enabled = false"), shown[1].1.off.as_deref());
-}
-
-/// What is not said is what the address tells, and then what the catalog knows.
-#[test]
-fn how_a_server_is_spoken_to_is_said_or_told_by_its_address() {
-    let check = |keys: &str, expected: (ApiDialect, KeyHeader, Option<u64>, bool)| {
-        let settings = read(&format!("[models.a]\n{keys}\n")).unwrap();
-        let preset = &settings.models.presets["a"];
-        let Backend::Http(endpoint) = &preset.backend else {
-            panic!("{preset:?}");
-        };
-        let found = (
-            endpoint.api,
-            endpoint.auth,
-            preset.context_tokens,
-            preset.price.is_some(),
-        );
-        assert_eq!(expected, found, "{keys}");
-    };
-    let (chat, responses, messages) = (
-        ApiDialect::Chat,
-        ApiDialect::Responses,
-        ApiDialect::Messages,
-    );
-    let bearer = KeyHeader::Bearer;
-    let at = |url: &str, model: &str| format!("endpoint = \"{url}\"\nmodel = \"{model}\"");
-    check(
-        &at("https://api.anthropic.com", "claude-opus-4-7"),
-        (messages, KeyHeader::XApiKey, Some(1_000_000), true),
-    );
-    check(
-        &format!(
-            "{}\ncontext_tokens = 1000\nauth = \"bearer\"",
-            at("https://API.Anthropic.com", "claude-opus-4-7")
-        ),
-        (messages, bearer, Some(1000), true),
-    );
-    check(
-        &at("https://api.openai.com/v1", "gpt-5"),
-        (responses, bearer, Some(272_000), true),
-    );
-    check(
-        &format!("{}\napi = \"chat\"", at("https://api.openai.com/v1", "x")),
-        (chat, bearer, None, false),
-    );
-    check(
-        &at("https://x.openai.azure.com/openai/v1", "gpt-5"),
-        (chat, KeyHeader::ApiKey, None, false),
-    );
-    check(
-        &at("https://h.test/anthropic", "m"),
-        (messages, bearer, None, false),
-    );
-    check(
-        &at("https://h.test/v1/responses", "m"),
-        (responses, bearer, None, false),
-    );
-    check(
-        &format!(
-            "{}\napi = \"messages\"\nauth = \"x-api-key\"",
-            at("http://127.0.0.1:1", "claude-opus-4-7")
-        ),
-        (messages, KeyHeader::XApiKey, None, false),
-    );
 }
