@@ -31,7 +31,7 @@ pub fn count(name: &str) -> Option<usize> {
 }
 
 /// `AISH_TEST_BODIES`: where the upstream keeps the requests that it gets, for `tests/check-bodies.py`.
-pub fn bodies() -> Option<std::ffi::OsString> {
+pub fn bodies() -> Option<OsString> {
     std::env::var_os("AISH_TEST_BODIES")
 }
 
