@@ -22,8 +22,7 @@ const NO_DISCOVERY: &str = "\n[discovery]\nservers = []\n";
 
 /// The machine's file: a model goes on with what its commands printed, and has tools for commands and files, where a test is about
 /// that.
-const MACHINE: &str =
-    "[shell]\nfeed_back = false\ntool = false\n\n[tools]\nfiles = false\ntodo = false\nweb = false\n";
+const MACHINE: &str = "[shell]\nfeed_back = false\ntool = false\n\n[tools]\nfiles = false\ntodo = false\nweb = false\n";
 
 /// The end of the daemon's log that a failing test shows.
 const LOG_SHOWN_BYTES: usize = 8 << 10;

@@ -9,9 +9,9 @@ pub use super::defaults::DEFAULTS;
 use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
-    Api, Auth, Cache, Client, Contain, DollarAmount, Effort, Grant, Keymap, LogFormat, NotifyMethod,
-    NotifyWhen, OnTimeout, Pkce, ProposedCommands, RunPlace, SecretText, Temperature, Thinks, TimeSpan,
-    When, WholeNumber,
+    Api, Auth, Cache, Client, Contain, DollarAmount, Effort, Grant, Keymap, LogFormat,
+    NotifyMethod, NotifyWhen, OnTimeout, Pkce, ProposedCommands, RunPlace, SecretText, Temperature,
+    Thinks, TimeSpan, When, WholeNumber,
 };
 
 tables! {
