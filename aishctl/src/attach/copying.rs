@@ -51,7 +51,7 @@ impl<U: UserInterface> OpenWindow<U> {
             Err(failure) => return self.display.refuse(&failure).await,
         };
         let has_clipboard = self.window.look.rings == BellSupport::All;
-        if !taken && !(has_clipboard && self.display.ui.send(&osc_52(&text))) {
+        if !(taken || has_clipboard && self.display.ui.send(&osc_52(&text))) {
             let failure = Failure::new(Exit::FAILED, "this terminal has no clipboard")
                 .hint("aishctl log -n 1 prints the last turn");
             return self.display.refuse(&failure).await;

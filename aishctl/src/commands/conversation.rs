@@ -1,7 +1,6 @@
 //! `conv`: list, make, name and put away conversations.
 
 use std::io::{BufRead as _, Write as _};
-use std::time::SystemTime;
 
 use aish_proto::conversation::{
     Activity, Archive, ConversationCreateParams, ConversationDeleteParams, ConversationParams,
@@ -21,7 +20,7 @@ use crate::commands::usage::{self, BudgetArgs};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::render::conversation_list::{ConversationList, glyph};
-use crate::render::{fork_tree, screen, table};
+use crate::render::{ago, fork_tree, screen, table};
 use crate::safe;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -177,7 +176,7 @@ async fn list(context: &CommandContext, state: ListState, tree: bool) -> PrintRe
         } else {
             fork_tree::flat(found.clone())
         };
-        let (home, now) = (around.variable("HOME"), SystemTime::now());
+        let (home, now) = (around.variable("HOME"), ago::now());
         ConversationList::new(entries, home, now, around.stdout_columns).text()
     })
 }

@@ -17,7 +17,7 @@ use crate::environment::ClientEnvironment;
 use crate::global_args::GlobalArgs;
 use crate::render::conversation_list::ConversationList;
 use crate::render::fork_tree::{self, TreeEntry};
-use crate::render::{screen, table};
+use crate::render::{ago, screen, table};
 use crate::safe;
 
 /// Before the one that is picked, and before all others.
@@ -67,7 +67,7 @@ impl Picker {
             found: (0..entries.len()).collect(),
             entries,
             home: around.variable("HOME").map(str::to_owned),
-            now: SystemTime::now(),
+            now: ago::now(),
             typed: String::new(),
             at: at.unwrap_or_default(),
         }

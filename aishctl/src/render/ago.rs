@@ -8,6 +8,15 @@ const DAY: u64 = 24 * HOUR;
 /// What is older has its day.
 const OLD: u64 = 30 * DAY;
 
+/// The time that things are compared with.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the clock of the daemon's packages is none of a client's"
+)]
+pub(crate) fn now() -> SystemTime {
+    SystemTime::now()
+}
+
 /// `now`, `5 min`, `3 h`, `2 d`, and the day (UTC) of what is longer ago. A time that is none stays as it is.
 pub(crate) fn ago(time: &str, now: SystemTime) -> String {
     let Ok(then) = humantime::parse_rfc3339(time) else {
