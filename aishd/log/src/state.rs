@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use self::confirms::{OlderLevel, OlderMemory, OpenConfirm};
 use self::hosts::RunHosts;
 use self::shell::ShellState;
-use self::turns::{OpenCall, QueuedTurn, RunningTurn};
+use self::turns::{QueuedTurn, RunningTurn};
 use crate::access::Access;
 use crate::block::KeptBlock;
 use crate::budget::BudgetLimits;
@@ -478,26 +478,9 @@ impl ConversationState {
 
     /// The model has finished an answer.
     fn on_answer(&mut self, at: Seq, calls: &[ToolCall], commands: &[ProposedLine]) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        let open = |id: &str, name: &str, command: Option<&str>| OpenCall {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            started: false,
-            subject: None,
-            command: command.map(str::to_owned),
-        };
-        // A call that proposes a command is there as that.
-        let is_command = |it: &&ToolCall| commands.iter().any(|line| line.call == it.id);
-        let called = calls.iter().filter(|it| !is_command(it));
-        let called = called.map(|it| open(&it.id, &it.name, None));
-        let proposed = commands.iter();
-        let proposed = proposed.map(|it| open(&it.call, TOOL, Some(&it.command)));
-        running.items += 1;
-        running.answer_seq = at;
-        running.open_calls = called.chain(proposed).collect();
-        running.rounds += u32::from(!running.open_calls.is_empty());
+        if let Some(running) = &mut self.running {
+            running.answered(at, calls, commands);
+        }
     }
 
     /// A request was answered, or charged for without that.

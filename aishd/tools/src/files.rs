@@ -54,8 +54,11 @@ pub(super) async fn change(
     children: &Children,
     request: &FileRequest,
     trial: &Trial,
+    umask: u32,
 ) -> Result<FileReply, String> {
     let mut spec = spec(request);
+    // A new file is for others what the person's are.
+    spec.umask = umask;
     spec.contained = Some(Box::new(trial.containment.clone()));
     let child = children.spawn(&spec).await;
     let child = child.map_err(|error| format!("{error}; `aishctl doctor` says more"))?;

@@ -412,7 +412,7 @@ impl ToolRunner {
             failure,
             seen,
             picture: _,
-        } = files::change(children, &request, &trial).await?;
+        } = files::change(children, &request, &trial, setting.umask()).await?;
         if failure.is_some() {
             return Ok(TriedFileChange::Refused(text));
         }

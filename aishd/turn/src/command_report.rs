@@ -54,13 +54,21 @@ pub fn of(
     if let Some(cwd) = cwd {
         let _never_fails = write!(text, " in {}", Value::String(cwd.to_owned()));
     }
+    text.push('\n');
+    let CommandReport { text: told, output } = outcome(ending, output);
+    let output = output.map(|it| moved(it, text.len()));
+    text.push_str(&told);
+    CommandReport { text, output }
+}
+
+/// Of one whose text the model has beside it.
+pub fn outcome(ending: CommandEnding, output: &str) -> CommandReport {
     let output = visible(output);
     if ending == CommandEnding::Refused {
         let why = output.strip_prefix("[aish] ").unwrap_or(&output);
-        let _never_fails = write!(text, "\nnot run: {why}");
-        return text.into();
+        return format!("not run: {why}").into();
     }
-    let _never_fails = write!(text, "\n{ending}");
+    let mut text = ending.to_string();
     if output.is_empty() {
         text.push_str(match ending {
             // Its daemon ended, and what came until then with it.

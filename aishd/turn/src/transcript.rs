@@ -526,6 +526,10 @@ impl Transcript {
         };
         let mut told = command_report::of(command, cwd.as_deref(), *ending, output, author);
         if record.turn.is_some() && self.calls_last(call) {
+            // The call says the command, unless a person has.
+            if author == command_report::ReportAuthor::Model {
+                told = command_report::outcome(*ending, output);
+            }
             let message = TranscriptMessage::Tool {
                 call: call.clone(),
                 name: TOOL.to_owned(),

@@ -188,7 +188,7 @@ pub fn tool() -> &'static Arc<Tool> {
         Arc::new(Tool {
             name,
             description: "Runs a command in the shell of this machine, in the conversation's directory. There is no terminal, and \
-a command that waits for input gets none. `cd DIR` alone changes the directory for all later ones."
+a command that waits for input gets none. `cd DIR` alone changes the directory for all later ones; variables last for one command."
                 .to_owned(),
             schema: json!({
                 "type": "object",

@@ -3,7 +3,9 @@
 use aish_proto::id::{Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use crate::shell::{ProposedLine, TOOL};
 use crate::tool::DecisionSubject;
+use crate::tool_call::ToolCall;
 use crate::usage::Usage;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,28 @@ pub struct RunningTurn {
     /// Where the environment stands that its commands run with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_seq: Option<Seq>,
+}
+
+impl RunningTurn {
+    /// The model has answered: all that the answer wants done is owed. A call that proposes a command is there as that.
+    pub(super) fn answered(&mut self, at: Seq, calls: &[ToolCall], commands: &[ProposedLine]) {
+        let open = |id: &str, name: &str, command: Option<&str>| OpenCall {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            started: false,
+            subject: None,
+            command: command.map(str::to_owned),
+        };
+        let is_command = |it: &&ToolCall| commands.iter().any(|line| line.call == it.id);
+        let called = calls.iter().filter(|it| !is_command(it));
+        let called = called.map(|it| open(&it.id, &it.name, None));
+        let proposed = commands.iter();
+        let proposed = proposed.map(|it| open(&it.call, TOOL, Some(&it.command)));
+        self.items += 1;
+        self.answer_seq = at;
+        self.open_calls = called.chain(proposed).collect();
+        self.rounds += u32::from(!self.open_calls.is_empty());
+    }
 }
 
 /// A call whose reply is still owed.
