@@ -239,6 +239,7 @@ mod tests {
             ColonLine::Now(text) => format!("now {text}"),
             ColonLine::Run(command) => format!("run {command}"),
             ColonLine::Leave => "leave".to_owned(),
+            ColonLine::SendCostly => "send".to_owned(),
             ColonLine::Switch(name) => format!("switch {name}"),
             ColonLine::Pick => "pick".to_owned(),
             ColonLine::Edit(text) => format!("edit {}", text.unwrap_or_default()),
@@ -260,6 +261,7 @@ mod tests {
         check(" why? ", "ask why?");
         check(":ask :not a command", "ask :not a command");
         check(":now stop that", "now stop that");
+        check(":send", "send");
         check("! ls -l ", "run ls -l");
         check("!", "told what?");
         check(":q", "leave");

@@ -413,8 +413,6 @@ tables! {
         pkce: KeyLeaf<Pkce>,
         /// Where the browser comes back to, as the authorization server knows it; a free port of this machine when it is not said.
         redirect_uri: KeyLeaf<String>,
-        /// The port for that, where only the port matters.
-        callback_port: KeyLeaf<WholeNumber<1, 65_535>>,
         /// The https address of a document about this client, for authorization servers that take one.
         client_metadata_url: KeyLeaf<String>,
     }

@@ -66,10 +66,6 @@ pub(super) fn settings(path: &str, table: &OAuth, faults: &mut Vec<Fault>) -> OA
         issuer: value_of(&table.issuer),
         assumes_pkce: value_of(&table.pkce) == Some(Pkce::Assume),
         redirect: value_of(&table.redirect_uri),
-        callback_port: table
-            .callback_port
-            .as_ref()
-            .and_then(|it| u16::try_from(it.value.0).ok()),
         client_document: value_of(&table.client_metadata_url),
     }
 }

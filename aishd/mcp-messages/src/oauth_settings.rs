@@ -24,7 +24,6 @@ pub struct OAuthSettings {
     pub assumes_pkce: bool,
     /// Where the browser is sent back to, as the authorization server knows it.
     pub redirect: Option<String>,
-    pub callback_port: Option<u16>,
     /// The address of a document about this client.
     pub client_document: Option<String>,
 }

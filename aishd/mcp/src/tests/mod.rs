@@ -222,7 +222,10 @@ impl Bench {
             .await;
         match &status.state {
             ServerPhase::Failed { why, hint } => (why.clone(), hint.clone()),
-            other @ (ServerPhase::Off(_) | ServerPhase::Connecting | ServerPhase::Ready) => {
+            other @ (ServerPhase::Off(_)
+            | ServerPhase::Connecting
+            | ServerPhase::Ready
+            | ServerPhase::NeedsSignIn { .. }) => {
                 panic!("{other:?}")
             }
         }
