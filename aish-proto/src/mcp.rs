@@ -432,6 +432,9 @@ pub struct CallPromptParams {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_confirm: Option<OnConfirm>,
+    /// What its first request is expected to take was said, and is accepted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept_cost: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

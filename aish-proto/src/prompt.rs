@@ -89,4 +89,7 @@ pub struct CallParams {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_confirm: Option<OnConfirm>,
+    /// What its first request is expected to take was said, and is accepted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept_cost: bool,
 }

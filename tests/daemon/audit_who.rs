@@ -280,6 +280,7 @@ fn prompts_and_pinned_resources_are_told_with_who_wanted_them() {
         mode: SendMode::default(),
         model: None,
         on_confirm: None,
+        accept_cost: false,
     };
     let turn = client.done::<CallPrompt>(params.clone()).turn;
     client.wait_turn(turn);

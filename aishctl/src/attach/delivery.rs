@@ -9,6 +9,7 @@ use aish_proto::turn::SendResult;
 use super::ui::UserInterface;
 use super::{CompletedCall, OpenWindow, outbox};
 use crate::client::connect::{CallFailure, RpcCallError};
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::safe;
 
@@ -55,6 +56,7 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             Err(error) if error.kind == CallFailure::Refused(ErrorKind::Costly) => {
                 self.outbox.set_costly_aside();
+                self.exit = Exit::BUDGET;
                 let told = format!("not sent: {}; :send sends it", error.message);
                 self.display.print_notice(&told).await
             }

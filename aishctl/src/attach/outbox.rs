@@ -44,8 +44,8 @@ pub(super) struct AskOutbox {
     sending: bool,
     /// The first was not answered in time.
     late: bool,
-    /// The last one that a person has to know the price of first.
-    costly: Option<TypedAsk>,
+    /// Those that a person has to know the price of first.
+    costly: VecDeque<TypedAsk>,
 }
 
 impl AskOutbox {
@@ -89,12 +89,12 @@ impl AskOutbox {
     pub(super) fn set_costly_aside(&mut self) {
         self.sending = false;
         self.late = false;
-        self.costly = self.lines.pop_front();
+        self.costly.extend(self.lines.pop_front());
     }
 
     /// A person wants it sent all the same. False: there is none.
     pub(super) fn accept_cost(&mut self) -> bool {
-        let Some(mut question) = self.costly.take() else {
+        let Some(mut question) = self.costly.pop_front() else {
             return false;
         };
         question.accepts_cost = true;
@@ -120,7 +120,8 @@ impl AskOutbox {
     }
 
     pub(super) fn unsent(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(|it| it.text.as_str())
+        let unsent = self.costly.iter().chain(&self.lines);
+        unsent.map(|it| it.text.as_str())
     }
 
     pub(super) fn is_empty(&self) -> bool {

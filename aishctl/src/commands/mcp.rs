@@ -100,6 +100,9 @@ pub struct AskPrompt {
     pub prompt: String,
     #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
     pub arguments: Vec<(String, String)>,
+    /// Send it also where it is dear or fills half of what the model takes in
+    #[arg(long)]
+    pub accept_cost: bool,
 }
 
 #[derive(Args, Clone, Debug)]

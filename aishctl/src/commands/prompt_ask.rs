@@ -130,6 +130,7 @@ impl PromptedAsk<'_> {
                     mode: SendMode::Queue,
                     model: self.model.clone(),
                     on_confirm: self.on_confirm.clone(),
+                    accept_cost: args.accept_cost,
                 };
                 caller.call_within::<CallPrompt>(params, within).await
             }
@@ -143,6 +144,7 @@ impl PromptedAsk<'_> {
                     mode: SendMode::Queue,
                     model: self.model.clone(),
                     on_confirm: self.on_confirm.clone(),
+                    accept_cost: args.accept_cost,
                 };
                 caller.call_within::<prompt::Call>(params, within).await
             }

@@ -48,6 +48,9 @@ pub struct AskSaved {
     pub name: String,
     #[arg(value_name = "NAME=VALUE", value_parser = assignment)]
     pub arguments: Vec<(String, String)>,
+    /// Send it also where it is dear or fills half of what the model takes in
+    #[arg(long)]
+    pub accept_cost: bool,
 }
 
 /// All but asking, which prints as it goes.

@@ -95,6 +95,7 @@ impl CallFrames {
     fn end(&mut self, result: &ToolResult) -> Vec<String> {
         let FrameMarks {
             begins,
+            goes_on: _,
             prints,
             ends,
             gap,

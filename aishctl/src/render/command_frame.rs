@@ -69,7 +69,7 @@ impl CommandFrames {
         Some(match &event.data {
             Event::ShellStarted(started) => {
                 running.insert(started.call.clone(), frame());
-                command_rows(&started.command, marks.begins, marks.prints)
+                command_rows(&started.command, marks.begins, marks.goes_on)
             }
             Event::ShellOutput(output) => {
                 let frame = running.entry(output.call.clone()).or_insert_with(frame);
@@ -147,6 +147,7 @@ impl CommandFrame {
         let mut rows = vec![];
         let FrameMarks {
             begins: _,
+            goes_on,
             prints,
             ends,
             refused,
@@ -156,7 +157,7 @@ impl CommandFrame {
         if finished.ending == ShellEnding::Refused {
             let why = finished.output.strip_prefix("[aish] ");
             let why = safe::one_line(why.unwrap_or(&finished.output));
-            let mut rows = command_rows(&finished.command, refused, prints);
+            let mut rows = command_rows(&finished.command, refused, goes_on);
             rows.push(format!("    not run: {why}"));
             return rows;
         }
@@ -291,8 +292,8 @@ mod tests {
             &[(kind, data), finished("", &json!({}))],
             &[
                 "  ┌ for f in *; do",
-                "  │   echo $f\\u{1b}",
-                "  │ done",
+                "  ┊   echo $f\\u{1b}",
+                "  ┊ done",
                 "  └ exit 0 · 6 ms",
             ],
         );

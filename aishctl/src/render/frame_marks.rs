@@ -6,6 +6,8 @@ use crate::render::markdown::GlyphSet;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameMarks {
     pub(crate) begins: &'static str,
+    /// A further line of what runs.
+    pub(crate) goes_on: &'static str,
     pub(crate) prints: &'static str,
     pub(crate) ends: &'static str,
     pub(crate) refused: &'static str,
@@ -20,6 +22,7 @@ impl FrameMarks {
         match glyphs {
             GlyphSet::Drawn => Self {
                 begins: "  ┌ ",
+                goes_on: "  ┊ ",
                 prints: "  │ ",
                 ends: "  └ ",
                 refused: "  ✗ ",
@@ -28,6 +31,7 @@ impl FrameMarks {
             },
             GlyphSet::Words => Self {
                 begins: "  run: ",
+                goes_on: "  run: ",
                 prints: "  out: ",
                 ends: "  end: ",
                 refused: "  refused: ",

@@ -12,6 +12,10 @@ use serde_json::{Map, Value};
 pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 /// Seals of one answer.
 const MAX_SEAL_BYTES: usize = 1024 * 1024;
+/// Parts of one answer; each is a piece of what is sealed, or text between two such.
+const MOST_PARTS: usize = 4096;
+/// What a server does in its own way is noted so many times in one answer.
+const MOST_NOTES: usize = 16;
 /// One frame that cannot be decoded is skipped; this many in a row are no stream.
 const MAX_BAD_FRAMES: u32 = 3;
 const REASONING_CONTENT: &str = "reasoning_content";
@@ -201,9 +205,13 @@ impl<'a> AnswerReader<'a> {
             | ChunkPiece::Refusal(text)
             | ChunkPiece::ReasoningContent(text)
             | ChunkPiece::Reasoning(text) => text.len(),
-            ChunkPiece::Phase(_) | ChunkPiece::Seal(_) => 0,
+            ChunkPiece::Phase(sealed) | ChunkPiece::Seal(sealed) => {
+                self.seal_bytes += sealed.len();
+                0
+            }
         };
-        if self.reply.text.len() + self.reply.reasoning.len() + bytes > MAX_TEXT_BYTES {
+        let whole = self.reply.text.len() + self.reply.reasoning.len() + self.seal_bytes + bytes;
+        if whole > MAX_TEXT_BYTES || self.parts.len() >= MOST_PARTS {
             return Err(RequestFailure::TooLarge(format!(
                 "the answer is longer than {} MiB",
                 MAX_TEXT_BYTES / 1024 / 1024
@@ -226,10 +234,7 @@ impl<'a> AnswerReader<'a> {
                 bytes: 0,
                 phase: Some(phase),
             }),
-            ChunkPiece::Seal(json) => {
-                self.seal_bytes += json.len();
-                self.parts.push(SealedPart::Seal(json));
-            }
+            ChunkPiece::Seal(json) => self.parts.push(SealedPart::Seal(json)),
             ChunkPiece::ReasoningContent(text) => {
                 self.reasoning_content = true;
                 push_part(reply, AnswerPart::Thinking(&text), sink);
@@ -300,7 +305,8 @@ impl<'a> AnswerReader<'a> {
     }
 
     pub(super) fn note(&mut self, note: &str) {
-        if self.reply.notes.iter().all(|known| known != note) {
+        let notes = &self.reply.notes;
+        if notes.len() < MOST_NOTES && notes.iter().all(|known| known != note) {
             self.reply.notes.push(note.to_owned());
         }
     }

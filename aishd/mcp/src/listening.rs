@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::client_session::{PeerQuestion, PeerQuestionKind, ServerClient, UnansweredReason};
-use super::error::ExchangeError;
+use super::error::{ExchangeError, WireFailure};
 use super::http::ListenEnd;
 use super::sse::ResumePoint;
 use super::transport::ServerTransport;
@@ -41,7 +41,8 @@ pub(super) async fn listen_beside(link: Arc<ServerTransport>, open: oneshot::Sen
             }
         };
         pause = match http.listen(&mut place, told).await {
-            Ok(ListenEnd::Refused) => return,
+            // A token that is refused here alone is renewed for nothing.
+            Ok(ListenEnd::Refused) | Err(WireFailure::SignIn(_)) => return,
             Ok(ListenEnd::Ended { fruitful: true }) => SHORTEST,
             Ok(ListenEnd::Ended { fruitful: false }) | Err(_) => (pause * 2).min(LONGEST),
         };

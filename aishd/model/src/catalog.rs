@@ -53,7 +53,8 @@ fn read<'a>(mut fields: impl Iterator<Item = &'a str>) -> CatalogFacts {
         input,
         output,
         cached_input,
-        cache_write,
+        // Nothing is no price that a server takes for it.
+        cache_write: cache_write.filter(|it| *it > NanoUsd(0)),
     });
     CatalogFacts {
         context_tokens: context,

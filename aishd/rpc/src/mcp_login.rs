@@ -116,7 +116,9 @@ impl From<ServerSignInError> for MethodError {
             ServerSignInError::Fault {
                 fault:
                     fault @ SignInFault::Answer(
-                        AnswerFault::OtherState | AnswerFault::Missing(_) | AnswerFault::Twice(_),
+                        AnswerFault::OtherState
+                        | AnswerFault::Missing("state")
+                        | AnswerFault::Twice(_),
                     ),
                 ..
             } => Self::params(&fault.to_string()),

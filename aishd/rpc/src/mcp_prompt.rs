@@ -57,7 +57,7 @@ async fn call(call: MethodCall<CallPrompt>) -> Result<SendResult, MethodError> {
         attachments: attachments.collect(),
         on_confirm: params.on_confirm,
         max_tool_depth: None,
-        accept_cost: false,
+        accept_cost: params.accept_cost,
     };
     take(&call.server, &call.connection, send, TurnBody::From(body)).await
 }

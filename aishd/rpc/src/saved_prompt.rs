@@ -91,6 +91,7 @@ async fn call(call: MethodCall<prompt::Call>) -> Result<SendResult, MethodError>
         mode,
         model,
         on_confirm,
+        accept_cost,
     } = call.params;
     // The same prompt with the same arguments is the same question, whatever its text is by now.
     let body = json!(["saved", name, arguments]).to_string();
@@ -114,7 +115,7 @@ async fn call(call: MethodCall<prompt::Call>) -> Result<SendResult, MethodError>
         attachments: vec![],
         on_confirm,
         max_tool_depth: None,
-        accept_cost: false,
+        accept_cost,
     };
     take(&call.server, &call.connection, send, TurnBody::From(body)).await
 }

@@ -142,6 +142,20 @@ impl SignInInner {
     }
 }
 
+impl SignInInner {
+    /// As [`SignInInner::keep`]: where the disk does not take it, it is used all the same, because the token before it is spent, and
+    /// is saved with the next renewal.
+    pub(crate) async fn keep_renewed(self: &Arc<Self>, cell: &AccountCell, record: SignInRecord) {
+        if let Err(error) = self.keep(cell, record.clone()).await {
+            let issuer = &record.issuer;
+            tracing::warn!(issuer, %error, "a renewed sign-in could not be saved; it is lost if the daemon ends now");
+            let mut state = cell.state.lock();
+            state.sign_ins += 1;
+            state.record = Some(record);
+        }
+    }
+}
+
 impl AccountCell {
     pub(crate) fn record(&self) -> Option<SignInRecord> {
         self.state.lock().record.clone()

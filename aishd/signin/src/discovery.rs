@@ -48,8 +48,20 @@ pub(crate) async fn discover(
         what: "the authorization server that it names",
         fault,
     })?;
+    let is_chosen = chosen.is_some();
+    let metadata = of_issuer(wire, server, &issuer, &named, settings).await?;
+    // Who names an issuer means the one who has its place, and not whoever calls itself that.
+    if let Some(meant) = settings.issuer.as_ref().filter(|_| !is_chosen) {
+        let has_place = Url::parse(meant).is_ok_and(|it| it.origin() == metadata.token.origin());
+        if !has_place {
+            return Err(SignInFault::OtherIssuer {
+                before: meant.clone(),
+                named: metadata.token.to_string(),
+            });
+        }
+    }
     Ok(DiscoveredIssuer {
-        metadata: of_issuer(wire, server, &issuer, &named, settings).await?,
+        metadata,
         resource: found.resource,
         resource_scopes: found.scopes,
     })

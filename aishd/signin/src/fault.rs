@@ -22,6 +22,11 @@ pub enum SignInFault {
     Metadata { place: String, fault: MetadataFault },
     #[error("the authorization server {issuer} publishes no metadata that can be used")]
     NoMetadata { issuer: String },
+    /// A secret of the one is nobody else's.
+    #[error(
+        "its authorization server was {before}, and it names {named} now; nothing secret was sent there"
+    )]
+    OtherIssuer { before: String, named: String },
     #[error("{what}: {fault}")]
     Address {
         what: &'static str,
@@ -79,6 +84,7 @@ impl SignInFault {
             Self::Redirected { .. }
             | Self::Metadata { .. }
             | Self::NoMetadata { .. }
+            | Self::OtherIssuer { .. }
             | Self::Address { .. }
             | Self::NeedsClient { .. }
             | Self::NotRegistered { .. }
@@ -134,6 +140,9 @@ impl SignInFault {
                 )
             }
             Self::Unattended => format!("aishctl mcp restart {alias}"),
+            Self::OtherIssuer { .. } => format!(
+                "if you know that this is right: aishctl mcp logout {alias} --forget, and sign in anew"
+            ),
             Self::Unreachable { .. } | Self::Broken { .. } => {
                 format!("aishctl mcp restart {alias}, when it is there again")
             }

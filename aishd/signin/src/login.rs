@@ -16,7 +16,7 @@ use crate::exchange::{TokenExchange, granted, now, proof_key};
 use crate::fault::SignInFault;
 use crate::metadata::{IssuerMetadata, usable};
 use crate::record::{SignInRecord, VERSION};
-use crate::renewal::{bound_key, own_client};
+use crate::renewal::{bound_key, own_client, same_issuer};
 use crate::secret::Secret;
 use crate::sign_in::SignIn;
 use crate::signature::ProofKey;
@@ -138,17 +138,18 @@ impl SignIn {
         if bearer.settings.redirect.is_none() && !is_here(&redirect) {
             return Err(SignInFault::Redirect(redirect));
         }
+        let before = bearer.cell.record();
         if bearer.settings.client_id.is_some() {
+            if bearer.settings.client_secret.is_some() || bearer.settings.private_key.is_some() {
+                same_issuer(before.as_ref(), metadata)?;
+            }
             return Ok((
                 own_client(&self.inner, metadata, &bearer.settings)?,
                 redirect,
             ));
         }
         // Credentials are for the issuer that gave them, and for nobody else.
-        let known = bearer
-            .cell
-            .record()
-            .filter(|it| it.issuer == metadata.issuer);
+        let known = before.filter(|it| same_issuer(Some(it), metadata).is_ok());
         let known = known.map(|it| it.client).filter(|it| {
             it.source == ClientSource::Registered
                 && !it.is_over(now())
@@ -246,7 +247,11 @@ impl SignIn {
                 },
             );
             match code {
-                Err(fault @ (AnswerFault::OtherState | AnswerFault::Missing("state"))) => {
+                Err(
+                    fault @ (AnswerFault::OtherState
+                    | AnswerFault::Missing("state")
+                    | AnswerFault::Twice(_)),
+                ) => {
                     return Err(fault.into());
                 }
                 code => (logins.remove(login).ok_or(SignInFault::NoLogin)?, code?),

@@ -1,10 +1,11 @@
 //! What servers publish about signing in: the resource's metadata (RFC 9728) and the authorization server's (RFC 8414,
 //! OpenID discovery). Where they may lie, and what of them is believed. No IO.
 
+use aishd_egress::{AddressClass, class_of};
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::server_reach::{ServerReach, is_this_machine};
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
 const MAX_TEXT: usize = 2048;
 const MAX_LIST: usize = 256;
@@ -146,7 +147,12 @@ pub(crate) fn usable(text: &str, server: &Url) -> Result<Url, AddressFault> {
         "http" if is_this_machine(url.as_str()) => {}
         _other => return Err(AddressFault::Plain(shown())),
     }
-    if is_near(&url) && !is_near(server) {
+    let is_inside = match url.host() {
+        Some(Host::Ipv4(address)) => class_of(address.into()) != AddressClass::Public,
+        Some(Host::Ipv6(address)) => class_of(address.into()) != AddressClass::Public,
+        Some(Host::Domain(_)) | None => false,
+    };
+    if (is_inside || is_near(&url)) && !is_near(server) {
         return Err(AddressFault::Inside(shown()));
     }
     Ok(url)

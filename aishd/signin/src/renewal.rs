@@ -55,7 +55,7 @@ pub(crate) async fn renew(
                 tokens,
                 ..record.clone()
             };
-            inner.keep(&cell, renewed).await?;
+            inner.keep_renewed(&cell, renewed).await;
             let mut state = cell.state.lock();
             (state.failures, state.quiet_until) = (0, None);
             tracing::debug!(issuer = record.issuer, "a sign-in was renewed");
@@ -78,6 +78,9 @@ pub(crate) async fn renew(
     }
 }
 
+/// Our own word for a token that there is nothing to renew with.
+const IS_OVER: &str = "its token is over";
+
 /// The one request of a renewal.
 async fn asked_anew(
     inner: &SignInInner,
@@ -91,7 +94,7 @@ async fn asked_anew(
     let refresh = refresh.ok_or_else(|| SignInFault::Refused {
         issuer: issuer.clone(),
         refusal: TokenRefusal {
-            error: "its token is over".to_owned(),
+            error: IS_OVER.to_owned(),
             description: "and it gave none to renew it with".to_owned(),
         },
     })?;
@@ -130,10 +133,15 @@ async fn asked_anew(
     granted(inner, &reply, issuer, &before.scopes)
 }
 
+/// Whether a refusal is about the token or the client. What a gateway on the way says is not (RFC 6749, 5.2).
 fn is_final(refusal: &TokenRefusal) -> bool {
-    !matches!(
+    matches!(
         refusal.error.as_str(),
-        "temporarily_unavailable" | "server_error" | "slow_down"
+        "invalid_grant"
+            | "invalid_client"
+            | "unauthorized_client"
+            | "unsupported_grant_type"
+            | IS_OVER
     )
 }
 
@@ -179,6 +187,7 @@ pub(crate) async fn obtain(
         None if challenge.scopes.is_empty() => found.resource_scopes.clone(),
         None => challenge.scopes,
     };
+    same_issuer(before.as_ref(), &found.metadata)?;
     let had = before.map(|it| it.scopes).unwrap_or_default();
     let scopes = if more.is_empty() {
         asked
@@ -212,6 +221,25 @@ pub(crate) async fn obtain(
         unknown: serde_json::Map::new(),
     };
     inner.keep(&cell, record).await
+}
+
+/// What is configured for one authorization server is sent to no other one, whatever the MCP server says by now.
+pub(crate) fn same_issuer(
+    before: Option<&SignInRecord>,
+    metadata: &IssuerMetadata,
+) -> Result<(), SignInFault> {
+    match before {
+        Some(before)
+            if before.issuer != metadata.issuer
+                || before.token_endpoint != metadata.token.as_str() =>
+        {
+            Err(SignInFault::OtherIssuer {
+                before: before.issuer.clone(),
+                named: metadata.token.to_string(),
+            })
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A new key, where the server binds tokens to one.

@@ -530,6 +530,9 @@ impl Transcript {
             if author == command_report::ReportAuthor::Model {
                 told = command_report::outcome(*ending, output);
             }
+            for part in self.parts.drain(..) {
+                told.text.push_str(&format!("\n{part}"));
+            }
             let message = TranscriptMessage::Tool {
                 call: call.clone(),
                 name: TOOL.to_owned(),

@@ -15,7 +15,7 @@ use clap::Args;
 use tokio::io::AsyncBufReadExt as _;
 
 use super::browser;
-use super::loopback::LoopbackListener;
+use super::loopback::{LoopbackListener, port_and_path};
 use crate::client::connect::{CallFailure, Caller};
 use crate::client::daemon_link::DaemonWait;
 use crate::commands::config::ConfigContext;
@@ -72,15 +72,19 @@ pub async fn run(context: ConfigContext<'_>, args: &LoginArgs) -> Result<Exit, F
         scopes: (!args.scope.is_empty()).then(|| args.scope.clone()),
     };
     let begun = caller.call_within::<Login>(params, Some(BEGIN)).await?;
-    let paste = args.paste || is_far(&context);
-    announce(&context, args, &begun, paste, listener.port())?;
+    let port = listener.port();
+    let listener = listener.moved_to(&begun.redirect_uri).await?;
+    // Where the browser ends up elsewhere, its address is brought by hand.
+    let paste = args.paste || is_far(&context) || listener.is_none();
+    let port = listener.as_ref().map_or(port, LoopbackListener::port);
+    announce(&context, args, &begun, paste, port)?;
     if !paste && !args.no_browser && !browser::open(context.around, &begun.url) {
         say(
             "no browser could be opened here: open the address above, or aishctl mcp login --paste",
         )?;
     }
     let finished = tokio::select! {
-        finished = brought(caller, &begun, &listener, paste) => finished,
+        finished = brought(caller, &begun, listener.as_ref(), paste) => finished,
         _interrupted = tokio::signal::ctrl_c() => {
             let login = begun.login.clone();
             // It ends by itself where the daemon does not hear of it.
@@ -98,9 +102,7 @@ pub async fn run(context: ConfigContext<'_>, args: &LoginArgs) -> Result<Exit, F
 /// A port that the authorization server knows already.
 fn port_of(server: &McpServerStatus) -> Option<u16> {
     let redirect = server.sign_in.as_ref()?.redirect_uri.as_deref()?;
-    let after = redirect.split_once("://")?.1;
-    let authority = after.split('/').next()?;
-    authority.rsplit_once(':')?.1.parse().ok()
+    port_and_path(redirect).map(|(port, _)| port)
 }
 
 /// Somebody sits at another machine: their browser cannot reach this one.
@@ -158,16 +160,16 @@ fn announce(
 async fn brought(
     caller: &Caller,
     begun: &LoginResult,
-    listener: &LoopbackListener,
+    listener: Option<&LoopbackListener>,
     paste: bool,
 ) -> Result<LoginFinishResult, Failure> {
     let finish = |answer: String| {
         let login = begun.login.clone();
         caller.call_within::<LoginFinish>(LoginFinishParams { login, answer }, Some(FINISH))
     };
-    if paste {
+    let Some(listener) = listener.filter(|_| !paste) else {
         return Ok(finish(pasted().await?).await?);
-    }
+    };
     loop {
         let visit = listener.visit().await?;
         match finish(visit.query.clone()).await {

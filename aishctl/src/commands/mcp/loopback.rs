@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct LoopbackListener {
     listener: TcpListener,
     port: u16,
+    path: String,
 }
 
 /// Somebody came to the path that was waited for.
@@ -55,7 +56,31 @@ impl LoopbackListener {
         };
         let listener = bound.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        Ok(Self { listener, port })
+        Ok(Self {
+            listener,
+            port,
+            path: PATH.to_owned(),
+        })
+    }
+
+    /// The same where the browser is sent back to another address of this machine, because the configuration says so. `None`:
+    /// it is sent elsewhere.
+    pub(super) async fn moved_to(self, redirect: &str) -> Result<Option<Self>, Failure> {
+        if redirect == self.redirect() {
+            return Ok(Some(self));
+        }
+        let Some((port, path)) = port_and_path(redirect) else {
+            return Ok(None);
+        };
+        let there = if port == self.port {
+            self
+        } else {
+            Self::bind(Some(port), None).await?
+        };
+        Ok(Some(Self {
+            path: path.to_owned(),
+            ..there
+        }))
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -63,7 +88,7 @@ impl LoopbackListener {
     }
 
     pub(super) fn redirect(&self) -> String {
-        format!("http://127.0.0.1:{}{PATH}", self.port)
+        format!("http://127.0.0.1:{}{}", self.port, self.path)
     }
 
     /// The next who comes to the path; others are sent away.
@@ -78,7 +103,7 @@ impl LoopbackListener {
             let Ok(Some(head)) = tokio::time::timeout(PATIENCE, head(&mut stream)).await else {
                 continue;
             };
-            match kind(&head) {
+            match kind(&head, &self.path) {
                 VisitKind::Answer(query) => {
                     let query = query.to_owned();
                     return Ok(LoopbackVisit { query, stream });
@@ -98,6 +123,17 @@ impl LoopbackVisit {
     }
 }
 
+/// Where an address of this machine leads; `None`: it is none.
+pub(super) fn port_and_path(redirect: &str) -> Option<(u16, &str)> {
+    let after = redirect.strip_prefix("http://")?;
+    let begin = after.find('/').unwrap_or(after.len());
+    let (authority, path) = after.split_at(begin);
+    let (host, port) = authority.rsplit_once(':')?;
+    let is_here = matches!(host, "127.0.0.1" | "localhost" | "[::1]");
+    let path = if path.is_empty() { "/" } else { path };
+    is_here.then_some((port.parse().ok()?, path))
+}
+
 /// The head of a request, if it has an end.
 async fn head(stream: &mut TcpStream) -> Option<String> {
     let mut text = vec![];
@@ -112,7 +148,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-fn kind(head: &str) -> VisitKind<'_> {
+fn kind<'a>(head: &'a str, path: &str) -> VisitKind<'a> {
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (method, target) = (words.next(), words.next().unwrap_or_default());
@@ -126,7 +162,9 @@ fn kind(head: &str) -> VisitKind<'_> {
         return VisitKind::Foreign;
     }
     match target.split_once('?') {
-        Some((PATH, query)) if method == Some("GET") => VisitKind::Answer(query),
+        Some((visited, query)) if visited == path && method == Some("GET") => {
+            VisitKind::Answer(query)
+        }
         Some(_) | None => VisitKind::Elsewhere,
     }
 }
@@ -164,7 +202,7 @@ mod tests {
     #[test]
     fn only_the_browsers_return_is_an_answer() {
         let check =
-            |head: &str, expected: VisitKind<'_>| assert_eq!(expected, kind(head), "{head}");
+            |head: &str, expected: VisitKind<'_>| assert_eq!(expected, kind(head, PATH), "{head}");
         let host = "Host: 127.0.0.1:7\r\n\r\n";
         check(
             &format!("GET /callback?code=1&state=2 HTTP/1.1\r\n{host}"),
@@ -192,6 +230,35 @@ mod tests {
         );
         check("GET /callback?code=1 HTTP/1.1\r\n\r\n", VisitKind::Foreign);
         check("", VisitKind::Foreign);
+    }
+
+    #[test]
+    fn an_address_of_this_machine_has_a_port_and_a_path() {
+        for (redirect, expected) in [
+            ("http://127.0.0.1:7001/callback", Some((7001, "/callback"))),
+            ("http://localhost:7001/a/b", Some((7001, "/a/b"))),
+            ("http://[::1]:7001", Some((7001, "/"))),
+            ("https://elsewhere.example/callback", None),
+            ("http://elsewhere.example:7001/callback", None),
+            ("http://127.0.0.1/callback", None),
+            ("", None),
+        ] {
+            assert_eq!(expected, port_and_path(redirect), "{redirect}");
+        }
+    }
+
+    #[tokio::test]
+    async fn it_goes_to_where_the_configuration_sends_the_browser() {
+        let first = LoopbackListener::bind(None, None).await.unwrap();
+        let free = LoopbackListener::bind(None, None).await.unwrap().port();
+        let redirect = format!("http://localhost:{free}/signed-in");
+        let moved = first.moved_to(&redirect).await.unwrap().unwrap();
+        assert_eq!(
+            format!("http://127.0.0.1:{free}/signed-in"),
+            moved.redirect()
+        );
+        let elsewhere = moved.moved_to("https://elsewhere.example/callback").await;
+        assert!(elsewhere.unwrap().is_none());
     }
 
     #[tokio::test]

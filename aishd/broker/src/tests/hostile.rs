@@ -456,7 +456,7 @@ async fn what_is_no_stream_is_an_error_of_the_api() {
 
 #[tokio::test]
 async fn what_never_ends_is_cut_off() {
-    let line = "api: a line of the answer is longer than 1024 KiB";
+    let line = "api: a line of the answer is longer than 4096 KiB";
     check(
         vec![
             events(),

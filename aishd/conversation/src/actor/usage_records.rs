@@ -9,6 +9,7 @@ use aishd_model::costly_request::CostlyRequest;
 use aishd_model::preset::Preset;
 use aishd_model::reply::{Reply, RequestFailure};
 use aishd_store::Partial;
+use aishd_turn::request;
 use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::{Step, StreamId, TurnInput};
 
@@ -51,8 +52,16 @@ impl Conversation {
         let read = self.load_transcript().await;
         read.map_err(RequestError::Storage)?;
         let attached: usize = attachments.iter().map(|it| it.text.len()).sum();
-        let transcript = self.transcript.held.iter();
-        let history = transcript.map(Transcript::bytes).sum();
+        let nothing = Transcript::default();
+        let transcript = self.transcript.held.as_ref().unwrap_or(&nothing);
+        let mut history = transcript.bytes();
+        if preset.price.is_some() {
+            // What goes along with every question costs as much.
+            let offer = self.offer_to(&preset);
+            let parts = request::parts(&preset, transcript, &offer, &[], transcript.mode());
+            let along = parts.system + parts.project + parts.summary + parts.tools;
+            history += along as u64;
+        }
         let ratio = self.services.tokens.ratio(&preset);
         let tokens = (
             ratio.tokens((text.len() + attached) as u64),

@@ -16,7 +16,14 @@ pub(crate) fn find(
     if seq == Seq(0) {
         return Ok(vec![]);
     }
-    let record = store.record(conversation, seq)?;
+    let record = match store.record(conversation, seq) {
+        // A list that cannot be understood any more holds nobody up.
+        Err(ReadError::Damaged(error)) => {
+            tracing::warn!(%conversation, error, "the tasks of a conversation cannot be read");
+            None
+        }
+        record => record?,
+    };
     Ok(match record.map(|it| it.event) {
         Some(Event::TodosChanged { todos }) => todos,
         Some(_) | None => vec![],

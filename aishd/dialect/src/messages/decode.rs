@@ -13,6 +13,8 @@ use crate::server_error::{ReportedKind, ServerReportedError, reported, wait_in};
 
 /// Blocks of one answer; more of them mean nothing.
 const MOST_BLOCKS: u64 = 1024;
+/// A thought is signed with less.
+const MAX_SIGNATURE_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Default)]
 pub struct MessagesDecoder {
@@ -213,7 +215,11 @@ impl MessagesDecoder {
             }
             ("signature_delta", block) => {
                 if let Some(AnswerBlock::Thinking { signature, .. }) = block {
-                    signature.push_str(&field("signature"));
+                    let more = field("signature");
+                    // One that is cut is refused by its server, and then left out.
+                    if signature.len() + more.len() <= MAX_SIGNATURE_BYTES {
+                        signature.push_str(&more);
+                    }
                 }
                 AnswerChunk::default()
             }

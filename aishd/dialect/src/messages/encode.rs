@@ -8,6 +8,7 @@ use aishd_log::tool_call::ToolCall;
 use aishd_log::tool_name::on_the_wire;
 use aishd_model::optional_fields::OptionalField;
 use aishd_model::preset::{CacheLife, Preset};
+use serde_json::Value;
 
 use crate::call_id;
 use crate::object_writer::ObjectWriter;
@@ -276,9 +277,29 @@ fn call_id(id: &str) -> Cow<'_, str> {
 }
 
 pub(crate) fn tool(tool: &PromptTool<'_>, mark: Option<&str>, to: &mut String) {
+    let schema = taken_schema(tool.schema);
     let mut out = ObjectWriter::begin(to);
     out.text("name", tool.name)
         .text("description", tool.description)
-        .value("input_schema", tool.schema);
+        .value("input_schema", &*schema);
     marked(out, mark);
 }
+
+/// As such servers take it: they refuse a whole request for a schema without a type, or that is a choice at its top. What a call has
+/// to fit is looked at here in any case.
+fn taken_schema(schema: &Value) -> Cow<'_, Value> {
+    let Some(object) = schema.as_object() else {
+        return Cow::Borrowed(schema);
+    };
+    let is_choice = CHOICES.iter().any(|it| object.contains_key(*it));
+    if !is_choice && object.get("type").is_some_and(|it| it == "object") {
+        return Cow::Borrowed(schema);
+    }
+    let mut taken = object.clone();
+    CHOICES.iter().for_each(|it| drop(taken.remove(*it)));
+    taken.insert("type".to_owned(), "object".into());
+    Cow::Owned(Value::Object(taken))
+}
+
+/// Words of JSON Schema for one of several.
+const CHOICES: [&str; 3] = ["oneOf", "anyOf", "allOf"];

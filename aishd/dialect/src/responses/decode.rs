@@ -168,10 +168,12 @@ impl ResponsesDecoder {
         };
         let at = self.note(kind);
         let id = text(item.get("id"));
-        if !id.is_empty() {
+        if !id.is_empty() && self.by_id.len() < MOST_ITEMS {
             self.by_id.insert(id.to_owned(), at);
         }
-        if let Some(number) = event.get("output_index").and_then(Value::as_u64) {
+        if let Some(number) = event.get("output_index").and_then(Value::as_u64)
+            && self.by_number.len() < MOST_ITEMS
+        {
             self.by_number.insert(number, at);
         }
         let chunk = match kind {

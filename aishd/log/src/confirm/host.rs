@@ -50,10 +50,15 @@ impl HostSubject {
         run: Option<TurnId>,
     ) -> Self {
         let shown = command.floor_char_boundary(SHOWN_BYTES);
+        let mut begin = command[..shown].to_owned();
+        // What is cut off of an address may be what leaves with it.
+        if shown < command.len() {
+            begin.push_str(&format!("… ({} bytes more)", command.len() - shown));
+        }
         Self {
             host,
             plain,
-            command: command[..shown].to_owned(),
+            command: begin,
             tool,
             run,
         }
