@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Envelope;
-use crate::event::ForkOrigin;
 use crate::id::{ConversationId, Seq, TurnId};
 use crate::method::methods;
 use crate::norris::NorrisRun;
@@ -331,4 +330,11 @@ pub struct SetModelParams {
 pub struct SetConstraintsParams {
     pub id: ConversationId,
     pub constraints: ConversationLimits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkOrigin {
+    pub conversation: ConversationId,
+    pub seq: Seq,
 }

@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use self::definition::events;
 pub use self::part::{
-    AttachedText, CalledTool, ForkOrigin, PresentClient, RunningTurn, StatusLevel, Structured,
+    AttachedText, CalledTool, PresentClient, RunningTurn, StatusLevel, Structured,
 };
 use crate::answerer::Answerer;
 use crate::changes::{ChangeSummary, ChangesEnd, PartOfChanges, UndoAct};
 use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Denial};
-use crate::conversation::{Activity, Constraints};
+use crate::conversation::{Activity, Constraints, ForkOrigin};
 use crate::envelope::{Envelope, EventData};
 use crate::hosts::NetworkUse;
 use crate::id::{ChangesId, ConfirmId, ResultId, Seq, TurnId};

@@ -83,8 +83,8 @@ impl Guarded {
         let target = url.split_once(&format!(":{}", self.port)).unwrap().1;
         let (head, _) = self.ask("GET", target, "");
         let lines = head.lines();
-        let found = lines.filter_map(|it| it.strip_prefix("location: "));
-        found.last().expect("a redirect").to_owned()
+        let mut found = lines.filter_map(|it| it.strip_prefix("location: "));
+        found.next_back().expect("a redirect").to_owned()
     }
 }
 
@@ -191,7 +191,7 @@ fn files(folder: &Path, each: &mut impl FnMut(&Path)) {
 fn record(world: &World) -> Option<std::path::PathBuf> {
     let mut found = vec![];
     files(&world.state().join("oauth"), &mut |it| {
-        found.push(it.to_owned())
+        found.push(it.to_owned());
     });
     assert!(found.len() <= 1, "{found:?}");
     found.pop()
@@ -330,6 +330,10 @@ fn a_call_that_needs_more_says_so_and_runs_when_more_was_granted() {
 
 /// Nothing is asked of a token endpoint where anything about the way there is wrong.
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one thing that is wrong after another"
+)]
 fn whatever_is_wrong_on_the_way_ends_it_before_there_is_a_token() {
     let server = Guarded::start();
     let world = world(&server);

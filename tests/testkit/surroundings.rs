@@ -32,7 +32,7 @@ pub fn count(name: &str) -> Option<usize> {
 
 /// `AISH_TEST_BODIES`: where the upstream keeps the requests that it gets, for `tests/check-bodies.py`.
 pub fn bodies() -> Option<OsString> {
-    std::env::var_os("AISH_TEST_BODIES")
+    read("AISH_TEST_BODIES")
 }
 
 /// `AISH_TEST_KILLS`: how often a program is killed at each point; three times in the short form.

@@ -4,16 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{ClientId, ConversationId, Seq, TurnId};
+use crate::id::{ClientId, TurnId};
 use crate::method::ClientRole;
 use crate::permission::AutoApproves;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ForkOrigin {
-    pub conversation: ConversationId,
-    pub seq: Seq,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -22,7 +22,7 @@ pub enum ModelCommand {
     /// Ask the servers what they serve
     Probe,
     /// Put a preset into your configuration, and try it
-    Add(ModelAddArgs),
+    Add(Box<ModelAddArgs>),
 }
 
 /// Slow servers are asked too.

@@ -267,7 +267,7 @@ mod tests {
         check("files__edit", r#"{"file":"x"}"#, "files__edit file=x");
     }
 
-    fn event(kind: &str, call: &str, more: Value) -> ClientEvent {
+    fn event(kind: &str, call: &str, more: &Value) -> ClientEvent {
         let mut data = json!({"call": call, "name": "fs__read", "arguments": "{\"path\":\"a\"}",
             "digest": "", "rule": "auto", "ok": true, "content": "", "ms": 38});
         for (name, value) in more.as_object().unwrap() {

@@ -291,7 +291,7 @@ mod tests {
         for (cwd, expected) in [
             ("/home/u", "~"),
             ("/home/u/x", "~/x"),
-            ("/home/user/x", "/home/user/x"),
+            ("/srv/x", "/srv/x"),
             ("/", "/"),
             (
                 "/a/very/long/way/to/a/directory/of/mine",

@@ -152,7 +152,10 @@ where
         .handshake::<_, Empty<Bytes>>(TokioIo::new(stream))
         .await
         .map_err(lost)?;
-    // It ends with the body, or with this process.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it ends with the body, or with this process, which does nothing else"
+    )]
     drop(tokio::spawn(connection));
     let bad = |why: String| FetchFailure::BadRequest(why);
     let host = host_header(url);

@@ -65,7 +65,7 @@ pub(crate) fn reply(call: &FetchCall, page: FoundPage) -> Result<FetchReply, Fet
     let mut notes: Vec<String> = body.cut.into_iter().collect();
     let text = match kind {
         ContentKind::Html => {
-            let read = markdown::of_html_within(text, url.clone(), TO_CONVERT)
+            let read = markdown::of_html_within(text, url, TO_CONVERT)
                 .map_err(FetchFailure::Unreadable)?;
             if let Some(title) = read.title {
                 let _never_fails = write!(head, "\ntitle: {}", one_line(&title));

@@ -60,6 +60,10 @@ pub struct ServerSettings {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are as many as servers are configured"
+)]
 pub enum ServerEndpoint {
     Http(HttpServerSettings),
     Stdio(StdioServerSettings),

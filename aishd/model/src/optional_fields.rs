@@ -246,6 +246,10 @@ fn of_name(name: &str) -> Option<OptionalField> {
 impl CureOutcome {
     /// The same request as this server wants it, if it refused something optional that is in it. Each is cured once, so
     /// this ends.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each way to refuse something, and what cures it"
+    )]
     pub fn cure(
         &mut self,
         preset: &Preset,

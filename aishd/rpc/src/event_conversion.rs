@@ -3,7 +3,7 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
-use aish_proto::conversation::{Activity, ConversationStatus, LastTurn};
+use aish_proto::conversation::{Activity, ConversationStatus, ForkOrigin, LastTurn};
 use aish_proto::event as wire;
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aish_proto::model::ModelSource;
@@ -524,8 +524,8 @@ pub(super) fn status(
     }
 }
 
-fn fork_origin((conversation, seq): (ConversationId, Seq)) -> wire::ForkOrigin {
-    wire::ForkOrigin { conversation, seq }
+fn fork_origin((conversation, seq): (ConversationId, Seq)) -> ForkOrigin {
+    ForkOrigin { conversation, seq }
 }
 
 fn last_turn(began: BegunTurn) -> LastTurn {

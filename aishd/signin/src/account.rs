@@ -20,12 +20,15 @@ use crate::secret::Secret;
 use crate::store::RecordStore;
 use crate::wire::SignInWire;
 
+/// Reads one of the daemon's own variables.
+type ReadVariable = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// What sign-ins are made with.
 pub struct SignInParts {
     /// Where they are kept.
     pub directory: PathBuf,
     /// The daemon's own variables.
-    pub environment: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub environment: ReadVariable,
     /// Is told each secret before it is used, so that it can be kept out of logs.
     pub learn: Box<dyn Fn(&str) + Send + Sync>,
     /// Cuts out of a text what was learnt.

@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_answer_to_a_registration_counts() {
-        use ClientMethod::{ClientSecretBasic, ClientSecretPost, None as Bare};
+        use ClientMethod::{ClientSecretPost, None as Bare};
         let bare = json!({"client_id": "c"});
         let secret = json!({"client_id": "c", "client_secret": "s"});
         let post = json!({"client_id": "c", "client_secret": "s",

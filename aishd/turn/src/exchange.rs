@@ -101,6 +101,19 @@ impl Exchange {
         self.entries.iter().map(|it| &it.message)
     }
 
+    /// Whether its last answer has a call of this id.
+    pub(super) fn calls_last(&self, id: &str) -> bool {
+        let mut messages = self.messages().rev();
+        messages
+            .find_map(|it| match it {
+                TranscriptMessage::Assistant { calls, .. } => {
+                    Some(calls.iter().any(|it| it.id == id))
+                }
+                TranscriptMessage::User { .. } | TranscriptMessage::Tool { .. } => None,
+            })
+            .unwrap_or_default()
+    }
+
     pub(super) fn entries(&self) -> &[ExchangeEntry] {
         &self.entries
     }

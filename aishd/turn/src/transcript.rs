@@ -525,7 +525,8 @@ impl Transcript {
             command_report::ReportAuthor::Model
         };
         let mut told = command_report::of(command, cwd.as_deref(), *ending, output, author);
-        if record.turn.is_some() && self.calls_last(call) {
+        let has_call = self.exchanges.back().is_some_and(|it| it.calls_last(call));
+        if record.turn.is_some() && has_call {
             // The call says the command, unless a person has.
             if author == command_report::ReportAuthor::Model {
                 told = command_report::outcome(*ending, output);
@@ -563,20 +564,6 @@ impl Transcript {
                 }
             }
         }
-    }
-
-    /// Whether the last answer has a call of this id.
-    fn calls_last(&self, id: &str) -> bool {
-        let entries = self.exchanges.back().map(Exchange::entries);
-        let mut messages = entries.unwrap_or_default().iter().rev();
-        messages
-            .find_map(|it| match &it.message {
-                TranscriptMessage::Assistant { calls, .. } => {
-                    Some(calls.iter().any(|it| it.id == id))
-                }
-                TranscriptMessage::User { .. } | TranscriptMessage::Tool { .. } => None,
-            })
-            .unwrap_or_default()
     }
 
     /// Keeps only such messages, and exchanges that have any.

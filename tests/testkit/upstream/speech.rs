@@ -208,15 +208,19 @@ impl Speech {
         match (self.api, kind) {
             (Api::Chat, _) => {}
             (Api::Messages, SpokenKind::Text) => {
-                self.delta(at, json!({"type": "text_delta", "text": text}), out)
+                self.delta(at, &json!({"type": "text_delta", "text": text}), out);
             }
             (Api::Messages, SpokenKind::Thinking) => {
-                self.delta(at, json!({"type": "thinking_delta", "thinking": text}), out);
+                self.delta(
+                    at,
+                    &json!({"type": "thinking_delta", "thinking": text}),
+                    out,
+                );
             }
             (Api::Messages, SpokenKind::Call(_)) => {
                 self.delta(
                     at,
-                    json!({"type": "input_json_delta", "partial_json": text}),
+                    &json!({"type": "input_json_delta", "partial_json": text}),
                     out,
                 );
             }
@@ -286,7 +290,7 @@ impl Speech {
                     let signature = signature(&item.text);
                     self.delta(
                         at,
-                        json!({"type": "signature_delta", "signature": signature}),
+                        &json!({"type": "signature_delta", "signature": signature}),
                         out,
                     );
                 }
@@ -304,7 +308,7 @@ impl Speech {
         }
     }
 
-    fn delta(&mut self, at: usize, delta: Value, out: &mut String) {
+    fn delta(&mut self, at: usize, delta: &Value, out: &mut String) {
         self.event(
             "content_block_delta",
             json!({"index": at, "delta": delta}),

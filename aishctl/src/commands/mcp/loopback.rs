@@ -109,9 +109,11 @@ impl LoopbackListener {
                     return Ok(LoopbackVisit { query, stream });
                 }
                 VisitKind::Elsewhere => {
-                    reply(&mut stream, "404 Not Found", "Nothing is here.").await
+                    reply(&mut stream, "404 Not Found", "Nothing is here.").await;
                 }
-                VisitKind::Foreign => reply(&mut stream, "403 Forbidden", "Not from there.").await,
+                VisitKind::Foreign => {
+                    reply(&mut stream, "403 Forbidden", "Not from there.").await;
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use aish_proto::id::TurnId;
 use aishd_broker::Discovery;
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::confirm::OnConfirm;
-use aishd_log::event::{Event, IdempotencyKey, ProviderLevel, StopReason, TurnOrigin};
+use aishd_log::event::{Attachment, Event, IdempotencyKey, ProviderLevel, StopReason, TurnOrigin};
 use aishd_log::pattern::Patterns;
 use aishd_model::context_budget::ContextLimit;
 use aishd_model::model_settings::ModelSettings;
@@ -32,6 +32,12 @@ use crate::turns::turn_options::TurnOptions;
 use crate::view::LiveChange;
 use crate::view::live_item::LiveItem;
 
+/// What a question says itself.
+fn question_bytes(text: &str, attachments: &[Attachment]) -> u64 {
+    let attached: usize = attachments.iter().map(|it| it.text.len()).sum();
+    (text.len() + attached) as u64
+}
+
 impl Conversation {
     pub(crate) async fn accept(&mut self, ask: AskRequest) -> Result<AcceptedAsk, RequestError> {
         if let Some(known) = self.known_ask(&ask.key)? {
@@ -50,6 +56,7 @@ impl Conversation {
         if let Some(name) = &ask.model {
             self.check_model(name)?;
         }
+        let bytes = question_bytes(&ask.text, &ask.attachments);
         let event = Event::UserMessage {
             text: ask.text,
             attachments: ask.attachments,
@@ -62,7 +69,7 @@ impl Conversation {
             environment: self.said_anew(ask.environment),
         };
         if !ask.accepts_cost {
-            self.check_cost(&event).await?;
+            self.check_cost(&event, bytes).await?;
         }
         let turn = TurnId(clock::ulid());
         self.take_in(turn, ask.by, event, ask.mode).await
@@ -113,6 +120,7 @@ impl Conversation {
             }
             (RepeatAsk::Continue, None) => ("continue".to_owned(), vec![]),
         };
+        let bytes = question_bytes(&text, &attachments);
         let event = Event::UserMessage {
             text,
             attachments,
@@ -129,7 +137,7 @@ impl Conversation {
             environment: self.said_anew(again.environment),
         };
         if !again.accepts_cost {
-            self.check_cost(&event).await?;
+            self.check_cost(&event, bytes).await?;
         }
         // It goes ahead of what waits: the queue was held for exactly this.
         let turn = TurnId(clock::ulid());

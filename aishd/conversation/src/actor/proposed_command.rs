@@ -160,7 +160,7 @@ impl Conversation {
         self.commands.begin_of_turn(turn, call.clone());
         let begun = self.begin_command(Some(turn), &call, run, token);
         self.io.spawn(async move {
-            let ended = Box::new(begun.run().await);
+            let ended = Box::new(Box::pin(begun.run()).await);
             TaskOutcome::Turn(turn, Box::new(TurnInput::CommandEnded { call, ended }))
         });
     }

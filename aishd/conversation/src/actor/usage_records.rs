@@ -36,22 +36,19 @@ impl Conversation {
 
     /// Refuses a question that a person has to know the price of before it is sent. Which preset a local server gives is not known
     /// before it was looked for, and costs nothing.
-    pub(crate) async fn check_cost(&mut self, question: &Event) -> Result<(), RequestError> {
+    pub(crate) async fn check_cost(
+        &mut self,
+        question: &Event,
+        bytes: u64,
+    ) -> Result<(), RequestError> {
         let PresetChoice::Ready(preset, _) = self.choose(question) else {
             return Ok(());
         };
         if preset.is_demo() {
             return Ok(());
         }
-        let Event::UserMessage {
-            text, attachments, ..
-        } = question
-        else {
-            return Ok(());
-        };
         let read = self.load_transcript().await;
         read.map_err(RequestError::Storage)?;
-        let attached: usize = attachments.iter().map(|it| it.text.len()).sum();
         let nothing = Transcript::default();
         let transcript = self.transcript.held.as_ref().unwrap_or(&nothing);
         let mut history = transcript.bytes();
@@ -63,10 +60,7 @@ impl Conversation {
             history += along as u64;
         }
         let ratio = self.services.tokens.ratio(&preset);
-        let tokens = (
-            ratio.tokens((text.len() + attached) as u64),
-            ratio.tokens(history),
-        );
+        let tokens = (ratio.tokens(bytes), ratio.tokens(history));
         let limit = ContextLimit::of(&self.rules(), &preset);
         let context = limit.tokens.map(|it| it.whole);
         let above = self.models().ask_above_usd;

@@ -75,8 +75,9 @@ impl Conversation {
         self.commands.begin_own(call.to_owned(), runs);
         let begun = self.begin_command(None, call, run, token);
         let name = call.to_owned();
-        self.io
-            .spawn(async move { TaskOutcome::OwnEnded(name, Box::new(begun.run().await)) });
+        self.io.spawn(
+            async move { TaskOutcome::OwnEnded(name, Box::new(Box::pin(begun.run()).await)) },
+        );
         Ok(seq)
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn body(preset: &Preset, prompt: &Prompt<'_>) -> String {
     let system = Some(prompt.system).filter(|it| !it.is_empty());
     let messages = system.map(ChatMessage::System).into_iter();
     let messages = messages.chain(prompt.items.iter().map(ChatMessage::Item));
-    body.list("messages", messages, message);
+    body.list("messages", messages, |it, to| message(&it, to));
     // Some servers refuse an empty list.
     if !prompt.tools.is_empty() {
         body.list("tools", &prompt.tools, tool);
@@ -32,7 +32,7 @@ enum ChatMessage<'a> {
     Item(&'a PromptItem<'a>),
 }
 
-fn message(message: ChatMessage<'_>, to: &mut String) {
+fn message(message: &ChatMessage<'_>, to: &mut String) {
     let mut out = ObjectWriter::begin(to);
     match message {
         ChatMessage::System(text) => {

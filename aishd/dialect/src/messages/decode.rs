@@ -67,7 +67,7 @@ impl MessagesDecoder {
                 let Some(Value::Object(delta)) = event.remove("delta") else {
                     return AnswerChunk::default();
                 };
-                self.grow(at, delta)
+                self.grow(at, &delta)
             }
             "content_block_stop" => {
                 let at = self.place(&event);
@@ -201,7 +201,7 @@ impl MessagesDecoder {
         }
     }
 
-    fn grow(&mut self, at: u64, delta: Map<String, Value>) -> AnswerChunk {
+    fn grow(&mut self, at: u64, delta: &Map<String, Value>) -> AnswerChunk {
         let field = |name: &str| text(delta.get(name)).to_owned();
         let kind = field("type");
         match (&*kind, self.blocks.get_mut(&at)) {
