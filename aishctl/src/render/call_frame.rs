@@ -284,10 +284,7 @@ mod tests {
         };
         let mut rows = String::new();
         for (kind, call, more) in events {
-            for row in frames
-                .take(&event(kind, call, more.clone()))
-                .unwrap_or_default()
-            {
+            for row in frames.take(&event(kind, call, more)).unwrap_or_default() {
                 rows.push_str(&row);
                 rows.push('\n');
             }
