@@ -67,86 +67,86 @@ fn a_narrow_terminal() {
     check(
         40,
         &expect![[r#"
-        proj · test ○ what time is it?
-          ┌ aish__time zone=utc
-          │ THE TIME
-          └ ok · N ms
-        It is late, and nothing more is known of
-        it here.
-        14 in · 10 out · N s
-        proj · test ○ show me a table
-        Here:
+            proj · test ○ what time is it?
+              ┌ aish__time zone=utc
+              │ THE TIME
+              └ ok · N ms
+            It is late, and nothing more is known of
+            it here.
+            14 in · 10 out · N s
+            proj · test ○ show me a table
+            Here:
 
-        ┌────────┬──────────────────────┬──────┐
-        │ name   │ what it does         │ cost │
-        ├────────┼──────────────────────┼──────┤
-        │ alpha  │ reads files and      │ 1    │
-        │        │ prints them          │      │
-        │ 日本語 │ 表を表示します       │ 2    │
-        └────────┴──────────────────────┴──────┘
+            ┌────────┬──────────────────────┬──────┐
+            │ name   │ what it does         │ cost │
+            ├────────┼──────────────────────┼──────┤
+            │ alpha  │ reads files and      │ 1    │
+            │        │ prints them          │      │
+            │ 日本語 │ 表を表示します       │ 2    │
+            └────────┴──────────────────────┴──────┘
 
-        See https://example.com/a/long/way/to/it
-        for more, and code too.
+            See https://example.com/a/long/way/to/it
+            for more, and code too.
 
-        • one item that is longer than forty
-          columns are wide
-        • 日本語のとても長い文章はここで折り返さ
-          れる必要がありますから
+            • one item that is longer than forty
+              columns are wide
+            • 日本語のとても長い文章はここで折り返さ
+              れる必要がありますから
 
-        ```rust
-        fn main() { println!("a row of code"); }
-        ```
-        7 in · 5 out · N s
-        proj · test ○ :edit
-        proj · test ○ :model down
-        proj uses down from its next turn on
-        [aish] model: down
-        proj · down ○ are you there?
-        [aish] the model's server failed; :retry
-               asks again: transport: Connection
-               refused
-        [aish] hint: start the server of
-               models.down, or ask another
-               preset with :model NAME; aishctl
-               doctor looks at all of them
-        proj · down ! ?
-        [aish] a plain line is a question;
-               !COMMAND runs here, and the model
-               sees it
-        [aish] behind a colon or a slash:
-        [aish] :help [COMMAND]   :queue   :queue
-               drop N   :cancel   :retry
-               :continue
-        [aish] :now TEXT cancels and asks   :ask
-               TEXT asks what begins with a sign
-        [aish] :send sends what is dear
-        [aish] :edit asks the last question in
-               other words, in a branch
-        [aish] :copy   :copy code   :thinking
-               :result last   :log
-        [aish] :confirm   :confirm allow c1
-               :confirm deny c1 [REASON]
-        [aish] or at the question: y, n, e,
-               Alt-y, Alt-n
-        [aish] :norris GOAL   :norris pause
-               :norris resume   :norris halt
-        [aish] :changes   :undo   :redo   :usage
-               :status
-        [aish] :conv ls   :switch   :switch NAME
-               :model NAME
-        [aish] :route on   :fallback on   :quit
-               (or Ctrl-D)   Ctrl-C cancels
-        [aish] every other aishctl command too,
-               e.g. :search TEXT
-        [aish] on a terminal: \ at the end or an
-               open ``` goes on in the next row;
-        [aish] Tab completes, Ctrl-R searches;
-               Ctrl-C stops the answer or the
-               command
-        [aish] and keeps the line, else clears
-               it; twice leaves; Ctrl-Z suspends
-        proj · down !
-    "#]],
+            ```rust
+            fn main() { println!("a row of code"); }
+            ```
+            7 in · 5 out · N s
+            proj · test ○ :edit
+            proj · test ○ :model down
+            proj uses down from its next turn on
+            [aish] model: down
+            proj · down ○ are you there?
+            [aish] the model's server failed; :retry
+                   asks again: transport: Connection
+                   refused
+            [aish] hint: start the server of
+                   models.down, or ask another
+                   preset with :model NAME; aishctl
+                   doctor looks at all of them
+            proj · down ! ?
+            [aish] a plain line is a question;
+                   !COMMAND runs here, and the model
+                   sees it
+            [aish] behind a colon or a slash:
+            [aish] :help [COMMAND]   :queue   :queue
+                   drop N   :cancel   :retry
+                   :continue
+            [aish] :now TEXT cancels and asks   :ask
+                   TEXT asks what begins with a sign
+            [aish] :send sends what is dear
+            [aish] :edit asks the last question in
+                   other words, in a branch
+            [aish] :copy   :copy code   :thinking
+                   :result last   :log
+            [aish] :confirm   :confirm allow c1
+                   :confirm deny c1 [REASON]
+            [aish] or at the question: y, n, e,
+                   Alt-y, Alt-n
+            [aish] :norris GOAL   :norris pause
+                   :norris resume   :norris halt
+            [aish] :changes   :undo   :redo   :todo
+                   :usage   :status
+            [aish] :conv ls   :switch   :switch NAME
+                   :model NAME
+            [aish] :route on   :fallback on   :quit
+                   (or Ctrl-D)   Ctrl-C cancels
+            [aish] every other aishctl command too,
+                   e.g. :search TEXT
+            [aish] on a terminal: \ at the end or an
+                   open ``` goes on in the next row;
+            [aish] Tab completes, Ctrl-R searches;
+                   Ctrl-C stops the answer or the
+                   command
+            [aish] and keeps the line, else clears
+                   it; twice leaves; Ctrl-Z suspends
+            proj · down !
+        "#]],
     );
 }
 
@@ -155,60 +155,60 @@ fn an_ordinary_terminal() {
     check(
         80,
         &expect![[r#"
-        proj · test ○ what time is it?
-          ┌ aish__time zone=utc · mcp.auto_approve aish__time
-          │ THE TIME
-          └ ok · N ms
-        It is late, and nothing more is known of it here.
-        14 in · 10 out · N s
-        proj · test ○ show me a table
-        Here:
+            proj · test ○ what time is it?
+              ┌ aish__time zone=utc · mcp.auto_approve aish__time
+              │ THE TIME
+              └ ok · N ms
+            It is late, and nothing more is known of it here.
+            14 in · 10 out · N s
+            proj · test ○ show me a table
+            Here:
 
-        ┌────────┬─────────────────────────────┬──────┐
-        │ name   │ what it does                │ cost │
-        ├────────┼─────────────────────────────┼──────┤
-        │ alpha  │ reads files and prints them │ 1    │
-        │ 日本語 │ 表を表示します              │ 2    │
-        └────────┴─────────────────────────────┴──────┘
+            ┌────────┬─────────────────────────────┬──────┐
+            │ name   │ what it does                │ cost │
+            ├────────┼─────────────────────────────┼──────┤
+            │ alpha  │ reads files and prints them │ 1    │
+            │ 日本語 │ 表を表示します              │ 2    │
+            └────────┴─────────────────────────────┴──────┘
 
-        See https://example.com/a/long/way/to/it for more, and code too.
+            See https://example.com/a/long/way/to/it for more, and code too.
 
-        • one item that is longer than forty columns are wide
-        • 日本語のとても長い文章はここで折り返される必要がありますから
+            • one item that is longer than forty columns are wide
+            • 日本語のとても長い文章はここで折り返される必要がありますから
 
-        ```rust
-        fn main() { println!("a row of code"); }
-        ```
-        7 in · 5 out · N s
-        proj · test ○ :edit
-        proj · test ○ :model down
-        proj uses down from its next turn on
-        [aish] model: down
-        proj · down ○ are you there?
-        [aish] the model's server failed; :retry asks again: transport: Connection
-               refused
-        [aish] hint: start the server of models.down, or ask another preset with :model
-               NAME; aishctl doctor looks at all of them
-        proj · down ! ?
-        [aish] a plain line is a question; !COMMAND runs here, and the model sees it
-        [aish] behind a colon or a slash:
-        [aish] :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue
-        [aish] :now TEXT cancels and asks   :ask TEXT asks what begins with a sign
-        [aish] :send sends what is dear
-        [aish] :edit asks the last question in other words, in a branch
-        [aish] :copy   :copy code   :thinking   :result last   :log
-        [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
-        [aish] or at the question: y, n, e, Alt-y, Alt-n
-        [aish] :norris GOAL   :norris pause   :norris resume   :norris halt
-        [aish] :changes   :undo   :redo   :usage   :status
-        [aish] :conv ls   :switch   :switch NAME   :model NAME
-        [aish] :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
-        [aish] every other aishctl command too, e.g. :search TEXT
-        [aish] on a terminal: \ at the end or an open ``` goes on in the next row;
-        [aish] Tab completes, Ctrl-R searches; Ctrl-C stops the answer or the command
-        [aish] and keeps the line, else clears it; twice leaves; Ctrl-Z suspends
-        proj · down !
-    "#]],
+            ```rust
+            fn main() { println!("a row of code"); }
+            ```
+            7 in · 5 out · N s
+            proj · test ○ :edit
+            proj · test ○ :model down
+            proj uses down from its next turn on
+            [aish] model: down
+            proj · down ○ are you there?
+            [aish] the model's server failed; :retry asks again: transport: Connection
+                   refused
+            [aish] hint: start the server of models.down, or ask another preset with :model
+                   NAME; aishctl doctor looks at all of them
+            proj · down ! ?
+            [aish] a plain line is a question; !COMMAND runs here, and the model sees it
+            [aish] behind a colon or a slash:
+            [aish] :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue
+            [aish] :now TEXT cancels and asks   :ask TEXT asks what begins with a sign
+            [aish] :send sends what is dear
+            [aish] :edit asks the last question in other words, in a branch
+            [aish] :copy   :copy code   :thinking   :result last   :log
+            [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
+            [aish] or at the question: y, n, e, Alt-y, Alt-n
+            [aish] :norris GOAL   :norris pause   :norris resume   :norris halt
+            [aish] :changes   :undo   :redo   :todo   :usage   :status
+            [aish] :conv ls   :switch   :switch NAME   :model NAME
+            [aish] :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
+            [aish] every other aishctl command too, e.g. :search TEXT
+            [aish] on a terminal: \ at the end or an open ``` goes on in the next row;
+            [aish] Tab completes, Ctrl-R searches; Ctrl-C stops the answer or the command
+            [aish] and keeps the line, else clears it; twice leaves; Ctrl-Z suspends
+            proj · down !
+        "#]],
     );
 }
 
@@ -217,57 +217,57 @@ fn a_wide_terminal() {
     check(
         140,
         &expect![[r#"
-        proj · test ○ what time is it?
-          ┌ aish__time zone=utc · mcp.auto_approve aish__time
-          │ THE TIME
-          └ ok · N ms
-        It is late, and nothing more is known of it here.
-        14 in · 10 out · N s
-        proj · test ○ show me a table
-        Here:
+            proj · test ○ what time is it?
+              ┌ aish__time zone=utc · mcp.auto_approve aish__time
+              │ THE TIME
+              └ ok · N ms
+            It is late, and nothing more is known of it here.
+            14 in · 10 out · N s
+            proj · test ○ show me a table
+            Here:
 
-        ┌────────┬─────────────────────────────┬──────┐
-        │ name   │ what it does                │ cost │
-        ├────────┼─────────────────────────────┼──────┤
-        │ alpha  │ reads files and prints them │ 1    │
-        │ 日本語 │ 表を表示します              │ 2    │
-        └────────┴─────────────────────────────┴──────┘
+            ┌────────┬─────────────────────────────┬──────┐
+            │ name   │ what it does                │ cost │
+            ├────────┼─────────────────────────────┼──────┤
+            │ alpha  │ reads files and prints them │ 1    │
+            │ 日本語 │ 表を表示します              │ 2    │
+            └────────┴─────────────────────────────┴──────┘
 
-        See https://example.com/a/long/way/to/it for more, and code too.
+            See https://example.com/a/long/way/to/it for more, and code too.
 
-        • one item that is longer than forty columns are wide
-        • 日本語のとても長い文章はここで折り返される必要がありますから
+            • one item that is longer than forty columns are wide
+            • 日本語のとても長い文章はここで折り返される必要がありますから
 
-        ```rust
-        fn main() { println!("a row of code"); }
-        ```
-        7 in · 5 out · N s
-        proj · test ○ :edit
-        proj · test ○ :model down
-        proj uses down from its next turn on
-        [aish] model: down
-        proj · down ○ are you there?
-        [aish] the model's server failed; :retry asks again: transport: Connection refused
-        [aish] hint: start the server of models.down, or ask another preset with :model NAME; aishctl doctor looks at all of them
-        proj · down ! ?
-        [aish] a plain line is a question; !COMMAND runs here, and the model sees it
-        [aish] behind a colon or a slash:
-        [aish] :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue
-        [aish] :now TEXT cancels and asks   :ask TEXT asks what begins with a sign
-        [aish] :send sends what is dear
-        [aish] :edit asks the last question in other words, in a branch
-        [aish] :copy   :copy code   :thinking   :result last   :log
-        [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
-        [aish] or at the question: y, n, e, Alt-y, Alt-n
-        [aish] :norris GOAL   :norris pause   :norris resume   :norris halt
-        [aish] :changes   :undo   :redo   :usage   :status
-        [aish] :conv ls   :switch   :switch NAME   :model NAME
-        [aish] :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
-        [aish] every other aishctl command too, e.g. :search TEXT
-        [aish] on a terminal: \ at the end or an open ``` goes on in the next row;
-        [aish] Tab completes, Ctrl-R searches; Ctrl-C stops the answer or the command
-        [aish] and keeps the line, else clears it; twice leaves; Ctrl-Z suspends
-        proj · down !
-    "#]],
+            ```rust
+            fn main() { println!("a row of code"); }
+            ```
+            7 in · 5 out · N s
+            proj · test ○ :edit
+            proj · test ○ :model down
+            proj uses down from its next turn on
+            [aish] model: down
+            proj · down ○ are you there?
+            [aish] the model's server failed; :retry asks again: transport: Connection refused
+            [aish] hint: start the server of models.down, or ask another preset with :model NAME; aishctl doctor looks at all of them
+            proj · down ! ?
+            [aish] a plain line is a question; !COMMAND runs here, and the model sees it
+            [aish] behind a colon or a slash:
+            [aish] :help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue
+            [aish] :now TEXT cancels and asks   :ask TEXT asks what begins with a sign
+            [aish] :send sends what is dear
+            [aish] :edit asks the last question in other words, in a branch
+            [aish] :copy   :copy code   :thinking   :result last   :log
+            [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
+            [aish] or at the question: y, n, e, Alt-y, Alt-n
+            [aish] :norris GOAL   :norris pause   :norris resume   :norris halt
+            [aish] :changes   :undo   :redo   :todo   :usage   :status
+            [aish] :conv ls   :switch   :switch NAME   :model NAME
+            [aish] :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
+            [aish] every other aishctl command too, e.g. :search TEXT
+            [aish] on a terminal: \ at the end or an open ``` goes on in the next row;
+            [aish] Tab completes, Ctrl-R searches; Ctrl-C stops the answer or the command
+            [aish] and keeps the line, else clears it; twice leaves; Ctrl-Z suspends
+            proj · down !
+        "#]],
     );
 }

@@ -406,7 +406,9 @@ fn the_daemon_itself_speaks_of_conversations() {
             ("data-tool", 1),
             ("example-tool", 1),
             ("files", 1),
-            ("sheet", 1)
+            ("sheet", 1),
+            ("todo", 1),
+            ("web", 1)
         ],
         levels
     );

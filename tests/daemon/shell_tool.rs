@@ -29,7 +29,10 @@ impl Scene {
     fn new(more: &str) -> Self {
         let upstream = Upstream::start();
         let world = World::new();
-        world.write("machine/aish/config.toml", "[tools]\nfiles = false\n");
+        world.write(
+            "machine/aish/config.toml",
+            "[tools]\nfiles = false\ntodo = false\nweb = false\n",
+        );
         world.write_config(&format!("{}\n{more}", upstream.config("test")));
         let daemon = world.daemon().spawn();
         let client = world.person("pts/5");

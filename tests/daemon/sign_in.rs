@@ -279,7 +279,8 @@ fn a_renewal_that_is_refused_says_what_to_do_and_one_that_fails_loses_nothing() 
         assert!(said.contains("its sign-in cannot be renewed now"), "{said}");
         server.turn(&json!({"refresh": "ok"}));
         until_true("it goes on by itself", || {
-            ask(&client, "look") == "done look"
+            // Each call attaches once more.
+            ask(&world.client(), "look") == "done look"
         });
     }
     server.turn(&json!({"expire": true, "refresh": "invalid_grant"}));
