@@ -1,6 +1,7 @@
 //! What a model is shown: the transcript and what fits of it, summaries of what left, directories, memories, shared
 //! resources.
 
+pub(crate) mod aside_model;
 pub mod evicted_exchanges;
 pub mod extra_context;
 pub mod memory_book;

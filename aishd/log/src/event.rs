@@ -32,7 +32,7 @@ use crate::rolling_summary::RollingSummary;
 use crate::routed::RoutingDecision;
 use crate::run_changes::{ChangesPart, ChangesSettled};
 use crate::sealed_answer::SealedAnswer;
-use crate::shell::{OutputUse, ProposedLine};
+use crate::shell::{CommandProposal, OutputUse};
 use crate::spending::{PaidRequest, Payee};
 use crate::structured::StructuredResult;
 use crate::time::Timestamp;
@@ -149,7 +149,7 @@ pub enum Event {
         calls: Vec<ToolCall>,
         /// Lines of it that propose commands, taken out of it where it ended properly.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        commands: Vec<ProposedLine>,
+        commands: Vec<CommandProposal>,
         /// Fields of the message that we do not know and the same model wants back.
         #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
         extra: serde_json::Map<String, serde_json::Value>,

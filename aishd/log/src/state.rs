@@ -36,7 +36,7 @@ use crate::pinned_resource::PinnedEntry;
 use crate::resource::{ResourceChanged, ResourceOutcome};
 use crate::routed::RoutingDecision;
 use crate::run_changes::{RunChanges, RunChangesStage};
-use crate::shell::{PROVIDER, ProposedLine, TOOL};
+use crate::shell::{CommandProposal, PROVIDER, TOOL};
 use crate::time::Timestamp;
 use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_call::ToolCall;
@@ -477,7 +477,7 @@ impl ConversationState {
     }
 
     /// The model has finished an answer.
-    fn on_answer(&mut self, at: Seq, calls: &[ToolCall], commands: &[ProposedLine]) {
+    fn on_answer(&mut self, at: Seq, calls: &[ToolCall], commands: &[CommandProposal]) {
         if let Some(running) = &mut self.running {
             running.answered(at, calls, commands);
         }

@@ -11,7 +11,7 @@ use aishd_conversation::view::tail_buffer::TailPart;
 use aishd_log::ending::CommandEnding;
 use aishd_log::norris::launch::RunHold;
 use aishd_log::pattern::Patterns;
-use aishd_log::shell::{CommandQuestion, OutputUse, ProposedLine, tool};
+use aishd_log::shell::{CommandProposal, CommandQuestion, OutputUse, tool};
 use aishd_log::state::ConversationState;
 use aishd_platform::clock;
 use jsonrpsee::RpcModule;
@@ -74,7 +74,7 @@ pub(super) fn refuse_pattern(patterns: &Patterns) -> Result<(), MethodError> {
     }
 }
 
-pub(super) fn proposed(proposed: ProposedLine) -> ProposedCommand {
+pub(super) fn proposed(proposed: CommandProposal) -> ProposedCommand {
     ProposedCommand {
         call: proposed.call,
         command: proposed.command,

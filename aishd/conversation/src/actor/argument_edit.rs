@@ -2,7 +2,7 @@
 //! before.
 
 use aishd_log::confirm::{Confirm, Decision};
-use aishd_log::shell::ProposedLine;
+use aishd_log::shell::CommandProposal;
 use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::{CallJudgement, spelled};
 use aishd_turn::turn::command_of;
@@ -29,7 +29,7 @@ impl Conversation {
         let arguments = arguments(&editing.arguments)?;
         let judged = match (open.command(), call_of(open)) {
             (Some(asked), _) => {
-                let proposed = ProposedLine {
+                let proposed = CommandProposal {
                     call: asked.call.id.clone(),
                     command: command(&arguments)?,
                 };

@@ -31,15 +31,12 @@ impl Conversation {
             return;
         }
         let job = ProposalJob {
-            broker: self.services.broker.clone(),
-            tokens: self.services.tokens.clone(),
-            budget: self.budget.clone(),
-            preset: self.services.broker.adapted(preset),
+            model: self.aside_model(preset),
             exchanges,
         };
         self.proposing = true;
         let work = async move {
-            let by = job.preset.name.clone();
+            let by = job.model.preset.name.clone();
             let outcome = AssertUnwindSafe(propose(job)).catch_unwind().await;
             let outcome = outcome.unwrap_or_else(|_panic| Err("internal error".to_owned()));
             TaskOutcome::Proposed(by, outcome)

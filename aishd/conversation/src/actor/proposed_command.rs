@@ -8,7 +8,7 @@ use aishd_command::change_directory::StartingDirectory;
 use aishd_log::confirm::{Confirm, Decision, OnConfirm};
 use aishd_log::environment::ClientVariables;
 use aishd_log::run_changes::of_run;
-use aishd_log::shell::ProposedLine;
+use aishd_log::shell::CommandProposal;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_call::ToolCall;
 use aishd_platform::clock;
@@ -28,7 +28,7 @@ use crate::request_error::RequestError;
 impl Conversation {
     pub(crate) fn judge_command(
         &self,
-        proposed: &ProposedLine,
+        proposed: &CommandProposal,
         approved: Option<ContentDigest>,
     ) -> CallJudgement {
         self.with_command_gate(|gate| match approved {

@@ -250,10 +250,7 @@ impl Conversation {
         let preset = preset.or_else(|| (name == DEMO).then(|| Arc::new(Preset::demo())));
         let prior = self.transcript.held.as_ref().and_then(|it| it.summary());
         let job = preset.map(|preset| SummaryJob {
-            broker: self.services.broker.clone(),
-            tokens: self.services.tokens.clone(),
-            budget: self.budget.clone(),
-            preset: self.services.broker.adapted(preset),
+            model: self.aside_model(preset),
             prior: prior.map(|it| it.text.clone()),
             evicted,
             through,

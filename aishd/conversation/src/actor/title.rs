@@ -41,10 +41,7 @@ impl Conversation {
             return;
         };
         let job = TitleJob {
-            broker: self.services.broker.clone(),
-            tokens: self.services.tokens.clone(),
-            budget: self.budget.clone(),
-            preset: self.services.broker.adapted(preset),
+            model: self.aside_model(preset),
             first: first.clone(),
         };
         self.titling = true;

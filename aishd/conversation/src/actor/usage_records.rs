@@ -1,5 +1,7 @@
 //! What requests took, on its way into the log; and turns that end because nothing more may be taken.
 
+use std::sync::Arc;
+
 use aish_proto::id::TurnId;
 use aishd_log::budget::BudgetReached;
 use aishd_log::event::{Event, PresetSource, StopReason};
@@ -15,12 +17,26 @@ use aishd_turn::turn::{Step, StreamId, TurnInput};
 
 use crate::actor::model_choice::PresetChoice;
 use crate::actor::{Conversation, finished};
+use crate::context::aside_model::AsideModel;
 use crate::pending_commit::UncommittedFact;
 use crate::request_error::RequestError;
 use crate::spending::budget::{SpendingTicket, bytes_of};
 use crate::view::LiveChange;
 
+/// No model takes in as much: where that would not be dear, nothing is.
+const MOST_TOKENS: u64 = 100_000_000;
+
 impl Conversation {
+    /// A model that is asked beside the conversation.
+    pub(crate) fn aside_model(&self, preset: Arc<Preset>) -> AsideModel {
+        AsideModel {
+            broker: self.services.broker.clone(),
+            tokens: self.services.tokens.clone(),
+            budget: self.budget.clone(),
+            preset: self.services.broker.adapted(preset),
+        }
+    }
+
     /// Reads the transcript, and lets the first request of a turn through.
     pub(crate) async fn first_ticket(
         &mut self,
@@ -47,6 +63,15 @@ impl Conversation {
         if preset.is_demo() {
             return Ok(());
         }
+        let ratio = self.services.tokens.ratio(&preset);
+        let question_tokens = ratio.tokens(bytes);
+        let limit = ContextLimit::of(&self.rules(), &preset);
+        let context = limit.tokens.map(|it| it.whole);
+        let above = self.models().ask_above_usd;
+        let at_most = (question_tokens, MOST_TOKENS);
+        if CostlyRequest::of(&preset, at_most, context, above).is_none() {
+            return Ok(());
+        }
         let read = self.load_transcript().await;
         read.map_err(RequestError::Storage)?;
         let nothing = Transcript::default();
@@ -59,11 +84,7 @@ impl Conversation {
             let along = parts.system + parts.project + parts.summary + parts.tools;
             history += along as u64;
         }
-        let ratio = self.services.tokens.ratio(&preset);
-        let tokens = (ratio.tokens(bytes), ratio.tokens(history));
-        let limit = ContextLimit::of(&self.rules(), &preset);
-        let context = limit.tokens.map(|it| it.whole);
-        let above = self.models().ask_above_usd;
+        let tokens = (question_tokens, ratio.tokens(history));
         match CostlyRequest::of(&preset, tokens, context, above) {
             Some(costly) => Err(RequestError::Costly(costly)),
             None => Ok(()),

@@ -6,7 +6,7 @@ use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
-use aishd_log::shell::{OutputUse, ProposedLine};
+use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_platform::clock;
 use aishd_rules::gate::ApprovedCommand;
 use aishd_store::CommitError;
@@ -164,7 +164,7 @@ impl Conversation {
         let Some(runs) = self.commands.end_own(&call) else {
             return;
         };
-        let proposed = ProposedLine {
+        let proposed = CommandProposal {
             call,
             command: runs.command,
         };

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
-use aishd_log::shell::{ProposedLine, why_it_cannot_run};
+use aishd_log::shell::{CommandProposal, why_it_cannot_run};
 use aishd_rules::gate::ApprovedCommand;
 use aishd_tools::shell::{CommandLimits, RunRoom};
 use aishd_tools::{ToolRunner, shell};
@@ -106,7 +106,7 @@ pub(crate) fn fill(step: &mut Step, input: &TurnInput) {
         ..
     } = step.events[place].clone()
     {
-        let proposed = ProposedLine {
+        let proposed = CommandProposal {
             call: call.clone(),
             command,
         };

@@ -7,26 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::{ConversationId, Seq};
-use aishd_broker::Broker;
 use aishd_log::event::{Event, ProviderLevel};
 use aishd_log::rolling_summary::RollingSummary;
 use aishd_log::spending::SpendingPurpose;
-use aishd_model::preset::Preset;
 use aishd_turn::exchange::Exchange;
-use aishd_turn::summary::{
-    SummaryInput, SummaryWorth, body, cut_summary, is_too_long, portions, worth,
-};
+use aishd_turn::summary::{SummaryInput, SummaryWorth, body, cut_summary, is_too_long, portions};
 use parking_lot::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::context::aside_model::AsideModel;
 use crate::context::preview::old_turns;
-use crate::context::token_counts::TokenCounts;
 use crate::pending_commit::UncommittedFact;
-use crate::spending::budget::BudgetMeter;
 
 /// One request to the summarizer.
-pub(crate) const WITHIN: Duration = Duration::from_secs(30);
 /// So long after a summary was begun no request waits for it any more.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Exchanges that wait while another summary is being made; of more, the oldest are left out.
@@ -148,10 +142,7 @@ impl CaughtUp {
 
 /// One summary to make.
 pub(crate) struct SummaryJob {
-    pub(crate) broker: Broker,
-    pub(crate) tokens: TokenCounts,
-    pub(crate) budget: BudgetMeter,
-    pub(crate) preset: Arc<Preset>,
+    pub(crate) model: AsideModel,
     pub(crate) prior: Option<String>,
     pub(crate) evicted: Vec<Exchange>,
     pub(crate) through: Seq,
@@ -197,7 +188,7 @@ pub(crate) fn facts(summed: &SummaryOutcome) -> Vec<UncommittedFact> {
 }
 
 pub(crate) async fn summarize(job: SummaryJob) -> Result<(RollingSummary, usize), String> {
-    let portions = portions(&job.evicted, &job.preset);
+    let portions = portions(&job.evicted, &job.model.preset);
     let mut prior = job.prior.clone();
     let mut made = None;
     for evicted in &portions.texts {
@@ -224,7 +215,7 @@ pub(crate) async fn summarize(job: SummaryJob) -> Result<(RollingSummary, usize)
     let summary = RollingSummary {
         text,
         through: job.through,
-        by: job.preset.name.clone(),
+        by: job.model.preset.name.clone(),
         cut,
     };
     Ok((summary, portions.whole))
@@ -234,26 +225,8 @@ pub(crate) async fn ask(
     job: &SummaryJob,
     wanted: SummaryInput<'_>,
 ) -> Result<SummaryWorth, String> {
-    let body = body(&job.preset, wanted);
-    let bytes = body.len();
-    let (budget, preset) = (&job.budget, &job.preset);
-    let admitted = budget.admit_aside(preset, bytes as u64, SpendingPurpose::Summary);
-    let ticket = admitted.map_err(|reached| reached.to_string())?;
-    ticket.meter().sends(bytes);
-    let answer = job.broker.stream(&job.preset, body, |_delta| {});
-    match timeout(WITHIN, answer).await {
-        Ok(Ok(reply)) => {
-            ticket.charge_aside(Some(&reply), None);
-            let counted = reply.usage.and_then(|it| it.input);
-            job.tokens.learn(&job.preset, bytes, counted);
-            worth(&reply)
-        }
-        Ok(Err(broken)) => {
-            ticket.charge_aside(Some(&broken.partial), Some(&broken.failure));
-            Err(broken.failure.to_string())
-        }
-        Err(_elapsed) => Err(format!("no answer within {} s", WITHIN.as_secs())),
-    }
+    let body = body(&job.model.preset, wanted);
+    job.model.ask(body, SpendingPurpose::Summary).await
 }
 
 #[cfg(test)]

@@ -40,12 +40,12 @@ pub fn why_it_cannot_run(command: &str) -> Option<&'static str> {
 
 /// A command that a model's answer proposes: by a line, or by a call that it names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProposedLine {
+pub struct CommandProposal {
     pub call: String,
     pub command: String,
 }
 
-impl ProposedLine {
+impl CommandProposal {
     /// The command that a call of the shell's tool proposes. `None`: it is another call, or has no command.
     pub fn of_call(call: &ToolCall) -> Option<Self> {
         if call.name != TOOL || call.broken.is_some() {

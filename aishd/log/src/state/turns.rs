@@ -3,7 +3,7 @@
 use aish_proto::id::{Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
-use crate::shell::{ProposedLine, TOOL};
+use crate::shell::{CommandProposal, TOOL};
 use crate::tool::DecisionSubject;
 use crate::tool_call::ToolCall;
 use crate::usage::Usage;
@@ -35,7 +35,7 @@ pub struct RunningTurn {
 
 impl RunningTurn {
     /// The model has answered: all that the answer wants done is owed. A call that proposes a command is there as that.
-    pub(super) fn answered(&mut self, at: Seq, calls: &[ToolCall], commands: &[ProposedLine]) {
+    pub(super) fn answered(&mut self, at: Seq, calls: &[ToolCall], commands: &[CommandProposal]) {
         let open = |id: &str, name: &str, command: Option<&str>| OpenCall {
             id: id.to_owned(),
             name: name.to_owned(),

@@ -15,7 +15,7 @@ use aishd_log::event::{Event, RefusedCall};
 use aishd_log::grants::GrantList;
 use aishd_log::norris::launch::RunHold;
 use aishd_log::pattern::Patterns;
-use aishd_log::shell::{self, OutputUse, ProposedLine};
+use aishd_log::shell::{self, CommandProposal, OutputUse};
 use aishd_log::time::Timestamp;
 use aishd_log::tool::{ContentDigest, DecisionSubject};
 use aishd_model::norris_settings::WidenedLimits;
@@ -91,13 +91,13 @@ impl ApprovedCommand {
 }
 
 impl CommandGate<'_> {
-    pub fn judge(&self, proposed: &ProposedLine) -> CallJudgement {
+    pub fn judge(&self, proposed: &CommandProposal) -> CallJudgement {
         self.judge_by(proposed, CommandAuthor::Model)
     }
 
     /// One that a person wrote in the place of another: it is asked about whatever would let it run, for nobody has seen
     /// how it is judged.
-    pub fn edited(&self, proposed: &ProposedLine) -> CallJudgement {
+    pub fn edited(&self, proposed: &CommandProposal) -> CallJudgement {
         let on_confirm = self.on_confirm.as_answered();
         let gate = CommandGate {
             on_confirm: &on_confirm,
@@ -106,7 +106,7 @@ impl CommandGate<'_> {
         gate.judge_by(proposed, CommandAuthor::Person)
     }
 
-    fn judge_by(&self, proposed: &ProposedLine, author: CommandAuthor) -> CallJudgement {
+    fn judge_by(&self, proposed: &CommandProposal, author: CommandAuthor) -> CallJudgement {
         let digest = self.setting.digest(&proposed.command);
         // To a question about it no answer would be true.
         if let Some(why) = shell::why_it_cannot_run(&proposed.command) {
@@ -223,7 +223,7 @@ impl CommandGate<'_> {
     }
 
     /// One that a person has just approved: the same checks, and it runs if it is what was approved.
-    pub fn approved(&self, proposed: &ProposedLine, digest: ContentDigest) -> CallJudgement {
+    pub fn approved(&self, proposed: &CommandProposal, digest: ContentDigest) -> CallJudgement {
         let on_confirm = self.on_confirm.as_answered();
         let gate = CommandGate {
             on_confirm: &on_confirm,
@@ -252,7 +252,12 @@ impl CommandGate<'_> {
         verdict(self.policy, self.constraints)
     }
 
-    fn execute(&self, proposed: &ProposedLine, digest: ContentDigest, rule: &str) -> CallJudgement {
+    fn execute(
+        &self,
+        proposed: &CommandProposal,
+        digest: ContentDigest,
+        rule: &str,
+    ) -> CallJudgement {
         CallJudgement::Execute(Box::new(ApprovedCommand {
             command: proposed.command.clone(),
             setting: self.setting.clone(),
@@ -263,7 +268,7 @@ impl CommandGate<'_> {
 
     fn ask(
         &self,
-        proposed: &ProposedLine,
+        proposed: &CommandProposal,
         digest: ContentDigest,
         asked: shell::CommandQuestion,
         asks: AskedFor,
@@ -435,8 +440,8 @@ mod tests {
     use crate::policy::ProviderRule;
     use crate::samples::setting;
 
-    fn proposed(command: &str) -> ProposedLine {
-        ProposedLine {
+    fn proposed(command: &str) -> CommandProposal {
+        CommandProposal {
             call: "cmd0-0".to_owned(),
             command: command.to_owned(),
         }

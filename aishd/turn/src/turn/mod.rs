@@ -22,7 +22,7 @@ use std::time::Duration;
 use aishd_log::confirm::Confirm;
 use aishd_log::event::{Event, ProviderLevel, StopReason};
 use aishd_log::eviction::Eviction;
-use aishd_log::shell::{OutputUse, ProposedLine};
+use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_log::tool_call::ToolCall;
 use aishd_log::turn_error::TurnError;
 use aishd_log::usage::Usage;
@@ -376,8 +376,8 @@ impl Turn {
         let pauses = reply.finish == Some(FinishReason::Paused);
         let before = std::mem::take(&mut self.before);
         let (lines, left_out) = pending_actions::proposed(&before, &reply, stop, self.items);
-        let called = reply.calls.iter().filter_map(ProposedLine::of_call);
-        let commands: Vec<ProposedLine> = called.chain(lines).collect();
+        let called = reply.calls.iter().filter_map(CommandProposal::of_call);
+        let commands: Vec<CommandProposal> = called.chain(lines).collect();
         let calls = self.keep(reply, commands.clone(), /*complete*/ true, step);
         if left_out > 0 {
             let text = format!(
@@ -557,7 +557,7 @@ impl Turn {
     fn keep(
         &mut self,
         mut reply: Reply,
-        commands: Vec<ProposedLine>,
+        commands: Vec<CommandProposal>,
         complete: bool,
         step: &mut Step,
     ) -> Vec<ToolCall> {

@@ -4,7 +4,7 @@
 use aishd_log::confirm::Denial;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, RefusedCall, StopReason};
-use aishd_log::shell::{OutputUse, ProposedLine};
+use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_log::tool_call::ToolCall;
 use aishd_model::reply::{FinishReason, Reply};
 
@@ -15,14 +15,14 @@ use crate::extract::{FinishedAnswer, commands};
 pub enum OwedReplies {
     Call(ToolCall),
     /// Of the text.
-    Command(ProposedLine),
+    Command(CommandProposal),
     /// Of a call: what becomes of it is the reply of that call.
-    CalledCommand(ProposedLine),
+    CalledCommand(CommandProposal),
 }
 
 impl OwedReplies {
     /// All of a message, in the order in which it begins: a call that proposes a command stands among the commands, under its id.
-    pub fn of_answer(calls: Vec<ToolCall>, commands: Vec<ProposedLine>) -> Vec<Self> {
+    pub fn of_answer(calls: Vec<ToolCall>, commands: Vec<CommandProposal>) -> Vec<Self> {
         let mut lines = commands;
         let mut owed = Vec::with_capacity(calls.len() + lines.len());
         for call in calls {
@@ -131,7 +131,7 @@ pub fn unfinished_command(
 
 /// The end of a command that never began, and nobody said no to.
 pub fn not_begun(call: &str, command: &str, why: &str, given: OutputUse) -> Event {
-    let proposed = OwedReplies::Command(ProposedLine {
+    let proposed = OwedReplies::Command(CommandProposal {
         call: call.to_owned(),
         command: command.to_owned(),
     });
@@ -154,7 +154,7 @@ pub(super) fn proposed(
     reply: &Reply,
     stop: StopReason,
     item: u32,
-) -> (Vec<ProposedLine>, usize) {
+) -> (Vec<CommandProposal>, usize) {
     let whole = format!("{before}{}", reply.text);
     // A server that stops for a reason of its own may have stopped anywhere.
     let finished = match reply.finish {
@@ -183,7 +183,7 @@ pub(super) fn proposed(
         while reply.calls.iter().any(|it| it.id == call) {
             call.push('x');
         }
-        ProposedLine {
+        CommandProposal {
             call,
             command: command.to_owned(),
         }

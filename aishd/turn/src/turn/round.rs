@@ -11,7 +11,7 @@ use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Denial, Resolution};
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
 use aishd_log::kept_result::KeptResult;
-use aishd_log::shell::{OutputUse, ProposedLine};
+use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
@@ -512,7 +512,7 @@ impl Round {
 }
 
 /// The end of a command that ran, with what it changed and all that it printed.
-pub fn finish(proposed: &ProposedLine, ended: CommandResult, given: OutputUse, step: &mut Step) {
+pub fn finish(proposed: &CommandProposal, ended: CommandResult, given: OutputUse, step: &mut Step) {
     let CommandResult {
         ending,
         output,

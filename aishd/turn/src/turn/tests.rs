@@ -73,7 +73,7 @@ impl Scene {
 
     fn judge_command(
         &mut self,
-        proposed: &ProposedLine,
+        proposed: &CommandProposal,
         approved: Option<ContentDigest>,
     ) -> CallJudgement {
         let digest = ContentDigest::of(proposed.command.as_bytes());
