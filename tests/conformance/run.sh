@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the public MCP conformance suite against aishd's own client and against the gateway, and writes the table of docs/CONFORMANCE.md from the
-# files that the suite leaves. Fails when a scenario of a requirement set fails.
+# Runs the public MCP conformance suite against aishd's own client and against the gateway, and writes the table of
+# docs/CONFORMANCE.md from the files that the suite leaves. Fails when a scenario of a requirement set fails.
 # tests/prepare-mcp.sh has to have run.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -13,14 +13,16 @@ cargo build --quiet --bins --example mcp-conformance
 client=$(CDPATH='' cd -- "$target" && pwd)/debug/examples/mcp-conformance
 out=$mcp/conformance
 rm -rf "$out"
+mkdir -p "$out"
+command="sh $here/client.sh $out/turn $client"
 for revision in 2025-11-25 2026-07-28; do
     # What counts is read from its files.
-    "$node" "$suite" client --command "sh $here/client.sh $client" --requirements "$revision" -o "$out/$revision" \
+    "$node" "$suite" client --command "$command" --timeout 600000 --requirements "$revision" -o "$out/$revision" \
         > "$out-$revision.log" 2>&1 || true
 done
 # Extensions are in no requirement set.
 for scenario in client-credentials-jwt client-credentials-basic enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer; do
-    "$node" "$suite" client --command "sh $here/client.sh $client" --scenario "auth/$scenario" -o "$out/2026-07-28" \
+    "$node" "$suite" client --command "$command" --scenario "auth/$scenario" -o "$out/2026-07-28" \
         >> "$out-2026-07-28.log" 2>&1 || true
 done
 sh "$here/server.sh" "$out/server"

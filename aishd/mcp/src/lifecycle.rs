@@ -35,7 +35,7 @@ use crate::call_clock::ReplyPatience;
 
 /// How long the last words of a child are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How long a server may think about whether it knows the newest revision.
+/// How long a server may think about whether it knows the newest revision, before it is asked the older way too.
 const PROBE: Duration = Duration::from_secs(3);
 /// How long a session waits for the stream beside its questions.
 const BESIDE: Duration = Duration::from_secs(1);
@@ -133,19 +133,16 @@ pub(super) async fn http(
         Some(Ok(opened)) => opened,
         Some(Err(failure)) if is_final(&failure) => return Err(failure),
         Some(Err(_)) | None => {
-            let stateless = peer(Era::Stateless);
-            match probe(&stateless, PROBE.min(limits.connect)).await? {
-                Some(opened) => opened,
-                None => match session(&peer(Era::Session), limits).await {
-                    Ok(opened) => opened,
-                    Err(
-                        failure @ WireFailure::Http {
-                            status: 400 | 404 | 405,
-                            ..
-                        },
-                    ) => old().await.map_err(|_neither| failure)?,
-                    Err(failure) => return Err(failure),
-                },
+            let (stateless, older) = (peer(Era::Stateless), peer(Era::Session));
+            match either(&stateless, &older, limits).await {
+                Ok(opened) => opened,
+                Err(
+                    failure @ WireFailure::Http {
+                        status: 400 | 404 | 405,
+                        ..
+                    },
+                ) => old().await.map_err(|_neither| failure)?,
+                Err(failure) => return Err(failure),
             }
         }
     };
@@ -222,8 +219,8 @@ async fn hear_out(mut pumps: JoinSet<()>, stop: &CancellationToken) {
     let _it_goes_on = tokio::time::timeout(LAST_WORDS, all).await;
 }
 
-/// Asks a child both ways. It may need long to say its first word, so that silence says nothing about its era; and one
-/// that knows the newest revision refuses `initialize`.
+/// Asks a server both ways. It may need long to say its first word (a child that installs itself, a machine with much to
+/// do), so that silence says nothing about its era; and one that knows the newest revision refuses `initialize`.
 async fn either(
     stateless: &ServerClient,
     older: &ServerClient,

@@ -491,8 +491,19 @@ def lapses(handler, message):
     return modern(handler, message)
 
 
+def late_discover(handler, message):
+    """As `modern`, and so slow that it says what it speaks only after it has refused to be asked the older way."""
+    if message["method"] == "initialize":
+        handler.error(-32000, "Missing MCP-Protocol-Version header", 400)
+        return ELSEWHERE.set()
+    if message["method"] == "server/discover":
+        ELSEWHERE.wait(60)
+    return modern(handler, message)
+
+
 MODES = {
     "lapses": lapses,
+    "late_discover": late_discover,
     "minimal": minimal,
     "repeats": repeats,
     "odd": odd,

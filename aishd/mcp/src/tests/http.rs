@@ -149,6 +149,24 @@ async fn the_era_is_found_out_where_servers_make_it_hard() {
     }
 }
 
+/// A machine with much to do makes a server slow, and not older.
+#[tokio::test]
+async fn a_slow_server_of_the_newest_era_is_not_taken_for_an_older_one() {
+    let server = serve("late_discover", 0);
+    let patient = SessionLimits {
+        connect: Duration::from_secs(30),
+        ..limits()
+    };
+    let bench = Bench::with(
+        ServerEndpoint::Http(url(server.port)),
+        patient,
+        People::None,
+    )
+    .await;
+    let status = bench.ready().await;
+    assert_eq!("2026-07-28", status.about.protocol);
+}
+
 /// The era costs its question once, and the tools are there before the server is.
 #[tokio::test]
 async fn era_and_tools_are_remembered() {
