@@ -28,7 +28,7 @@ class Outcome:
     err: str
 
 
-def asked(arguments, world, environment, at_terminal=False):
+def asked(arguments, world, environment, at_terminal=False, patience=PATIENCE_S):
     """Runs a program on one question; at a terminal if somebody can be asked there, else with nothing to read from."""
     with open(world.path("out"), "w+b") as out, open(world.path("err"), "w+b") as err:
         streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err}
@@ -44,9 +44,9 @@ def asked(arguments, world, environment, at_terminal=False):
             reader = threading.Thread(target=_copy, args=(master, err), daemon=True)
             reader.start()
         try:
-            code = process.wait(timeout=PATIENCE_S)
+            code = process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
-            code = f"no end within {PATIENCE_S} s"
+            code = f"no end within {patience} s"
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -160,9 +160,9 @@ class Aish:
         )
         self.answers.append((title, verb, told.returncode, told.stderr.strip()))
 
-    def ask(self, question):
-        environment = self.world.environment()
-        return asked([self._ctl(), "ask", "--no-stdin", question], self.world, environment, at_terminal=True)
+    def ask(self, question, patience=PATIENCE_S):
+        command = [self._ctl(), "ask", "--no-stdin", question]
+        return asked(command, self.world, self.world.environment(), at_terminal=True, patience=patience)
 
     def questions(self):
         return len(self.answers)

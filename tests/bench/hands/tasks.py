@@ -19,9 +19,9 @@ class Task:
     name: str
     question: str
     steps: list
-    # Shell, run in the folder: what is there before, and what holds afterwards (it ends with 0).
-    setup: str
+    # Shell, run in the folder: what holds afterwards (it ends with 0), and what is there before.
     check: str
+    setup: str = ""
     # Patterns of the only paths that may change; without it any may.
     only: list = None
     # Programs that the task uses.
@@ -47,7 +47,8 @@ def own(folder):
         strange = set(table) - FIELDS
         if strange:
             raise ValueError(f"{name} has an unknown {', '.join(sorted(strange))}")
-        steps = [step_of(it) for it in table.pop("step")]
+        # A real model needs no script.
+        steps = [step_of(it) for it in table.pop("step", [])]
         tasks.append(Task(name=name.removesuffix(".toml"), steps=steps, **table))
     return tasks
 
@@ -87,9 +88,9 @@ def inventory(folder):
     return found
 
 
-def wrong(task, world, before):
-    """Why the result is not right, or None."""
-    code, said = shell(task.check, world.work, world.environment())
+def wrong(task, world, before, **more):
+    """Why the result is not right, or None; `more` is what the check finds in its environment."""
+    code, said = shell(task.check, world.work, world.environment(**more))
     if code:
         return f"the check ended with {code}: {said.strip()[-300:]}"
     if task.only is None:

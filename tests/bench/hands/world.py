@@ -26,9 +26,13 @@ class World:
 
     FOLDERS = ("home", "run", "state", "config", "data", "cache", "machine", "work")
 
-    def __init__(self):
+    def __init__(self, name=None):
         # Not TMPDIR: it may be too long for the path of a socket.
-        self.root = tempfile.mkdtemp(prefix="hands-", dir="/tmp")
+        if name:
+            self.root = f"/tmp/hands-{name}"
+            os.mkdir(self.root, 0o700)
+        else:
+            self.root = tempfile.mkdtemp(prefix="hands-", dir="/tmp")
         for folder in self.FOLDERS:
             os.mkdir(self.path(folder), 0o700)
         self.work = self.path("work")

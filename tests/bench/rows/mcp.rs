@@ -63,7 +63,8 @@ fn home(bench: &Bench, servers: usize) -> anyhow::Result<Home> {
     let home = bench.home(&format!("mcp-{servers}"))?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/mcp/stdio_server.py");
     // The tools of the servers alone are counted.
-    let mut tables = "[tools]\nfiles = false\n".to_owned();
+    let mut tables =
+        "[shell]\ntool = false\n[tools]\nfiles = false\ntodo = false\nweb = false\n".to_owned();
     for number in 0..servers {
         write!(
             tables,
