@@ -5,6 +5,7 @@ use aishd_log::sealed_answer::{ApiDialect, SealOrigin, SealedAnswer, SealedPart}
 use aishd_model::call_assembly::{Assembler, StreamEnding, StreamExcess, merge};
 use aishd_model::reply::{Delta, HttpDetail, Reply, RequestFailure};
 use aishd_model::thinking::{AnswerPart, Splitter, ThinkingStart, ThinkingStatus, lone_end};
+use aishd_model::written_call::{may_be_written_call, written_calls};
 use aishd_platform::clock;
 use serde_json::{Map, Value};
 
@@ -26,6 +27,8 @@ pub(super) struct AnswerContext {
     /// Who was asked for it.
     pub(super) from: SealOrigin,
     pub(super) think: ThinkingStart,
+    /// The tools that the request offered, where its model may write a call instead of making it.
+    pub(super) offered: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub(super) struct AnswerReader<'a> {
     bad_frames: u32,
     /// Some text has come.
     began: bool,
+    /// Bytes of the text that somebody has been shown.
+    shown: usize,
 }
 
 /// What a frame did for the answer.
@@ -72,6 +77,7 @@ impl<'a> AnswerReader<'a> {
             reasoning_content: false,
             bad_frames: 0,
             began: false,
+            shown: 0,
         }
     }
 
@@ -222,13 +228,15 @@ impl<'a> AnswerReader<'a> {
         match piece {
             ChunkPiece::Text(text) => {
                 self.began = true;
+                let (shown, offered) = (&mut self.shown, &*self.asked.offered);
                 self.thinking
-                    .push(&text, |part| push_part(reply, part, sink));
+                    .push(&text, |part| push_part(reply, (shown, offered), part, sink));
             }
             ChunkPiece::Refusal(text) => {
                 self.began = true;
                 reply.refused = true;
-                push_part(reply, AnswerPart::Text(&text), sink);
+                let held = (&mut self.shown, &*self.asked.offered);
+                push_part(reply, held, AnswerPart::Text(&text), sink);
             }
             ChunkPiece::Phase(phase) => self.parts.push(SealedPart::Text {
                 bytes: 0,
@@ -237,9 +245,9 @@ impl<'a> AnswerReader<'a> {
             ChunkPiece::Seal(json) => self.parts.push(SealedPart::Seal(json)),
             ChunkPiece::ReasoningContent(text) => {
                 self.reasoning_content = true;
-                push_part(reply, AnswerPart::Thinking(&text), sink);
+                push_thinking(reply, &text, sink);
             }
-            ChunkPiece::Reasoning(text) => push_part(reply, AnswerPart::Thinking(&text), sink),
+            ChunkPiece::Reasoning(text) => push_thinking(reply, &text, sink),
         }
         let more = self.reply.text.len() - said;
         match self.parts.last_mut() {
@@ -278,7 +286,12 @@ impl<'a> AnswerReader<'a> {
     /// What was held back, because it could have been the beginning of a tag, is said.
     fn end_text(&mut self, ending: StreamEnding, sink: &mut impl FnMut(Delta<'_>)) {
         let reply = &mut *self.reply;
-        let standing = self.thinking.finish(|part| push_part(reply, part, sink));
+        let (shown, offered) = (&mut self.shown, &*self.asked.offered);
+        let standing = self
+            .thinking
+            .finish(|part| push_part(reply, (&mut *shown, offered), part, sink));
+        self.end_held_text(ending, sink);
+        let reply = &mut *self.reply;
         let answers = !self.calls.any() && ending == StreamEnding::Complete;
         match standing {
             // Nobody thinks without an end and then says nothing: this time it did not think.
@@ -302,6 +315,28 @@ impl<'a> AnswerReader<'a> {
         if self.reply.began_in_thinking {
             self.note("the answer began in thinking, without a tag; later ones are read so from the start (think = \"open\")");
         }
+    }
+
+    /// What was held back, because it could have been the beginning of a call, is that call or is said.
+    fn end_held_text(&mut self, ending: StreamEnding, sink: &mut impl FnMut(Delta<'_>)) {
+        if self.shown > 0 || self.reply.text.is_empty() {
+            return;
+        }
+        let calls = if ending == StreamEnding::Complete && !self.calls.any() && self.seal_bytes == 0
+        {
+            written_calls(&self.reply.text, &self.asked.offered)
+        } else {
+            vec![]
+        };
+        let placed = |call, name: &str, text: &str| sink(Delta::Arguments { call, name, text });
+        if calls.is_empty() || self.calls.push(calls, placed).is_err() {
+            sink(Delta::Text(&self.reply.text));
+            self.shown = self.reply.text.len();
+            return;
+        }
+        self.reply.text.clear();
+        self.parts = (0..self.calls.len()).map(SealedPart::Call).collect();
+        self.note("the model wrote its call as text; it was taken for one");
     }
 
     pub(super) fn note(&mut self, note: &str) {
@@ -333,17 +368,31 @@ impl<'a> AnswerReader<'a> {
     }
 }
 
-fn push_part(reply: &mut Reply, part: AnswerPart<'_>, sink: &mut impl FnMut(Delta<'_>)) {
-    match part {
-        AnswerPart::Thinking(text) => {
-            sink(Delta::Reasoning(text));
-            reply.reasoning.push_str(text);
-        }
-        AnswerPart::Text(text) => {
-            sink(Delta::Text(text));
-            reply.text.push_str(text);
-        }
+/// `held` is how much of the text was shown, and the tools of which it may become a call: then it is not shown yet.
+fn push_part(
+    reply: &mut Reply,
+    held: (&mut usize, &[String]),
+    part: AnswerPart<'_>,
+    sink: &mut impl FnMut(Delta<'_>),
+) {
+    let (shown, offered) = held;
+    let text = match part {
+        AnswerPart::Thinking(text) => return push_thinking(reply, text, sink),
+        AnswerPart::Text(text) => text,
+    };
+    reply.text.push_str(text);
+    if *shown == 0 && may_be_written_call(&reply.text, offered) {
+        return;
     }
+    if let Some(unshown) = reply.text.get(*shown..) {
+        sink(Delta::Text(unshown));
+    }
+    *shown = reply.text.len();
+}
+
+fn push_thinking(reply: &mut Reply, text: &str, sink: &mut impl FnMut(Delta<'_>)) {
+    sink(Delta::Reasoning(text));
+    reply.reasoning.push_str(text);
 }
 
 fn api(told: ServerReportedError) -> RequestFailure {

@@ -192,10 +192,12 @@ impl Broker {
             let streamed = match opened {
                 Ok((response, started)) => {
                     let limit = stream::ContentLimit::new(started, endpoint.timeouts);
+                    let offered = aishd_dialect::written_tools(preset.api(), &body);
                     let body = stream::timed(response, started, endpoint.timeouts);
                     let asked = AnswerContext {
                         from: preset.seal_origin(),
                         think: self.think(preset, endpoint),
+                        offered,
                     };
                     stream::read(body, limit, asked, arrived, &mut sink).await
                 }

@@ -43,6 +43,15 @@ pub fn tools_bytes(api: ApiDialect, tools: &[PromptTool<'_>]) -> usize {
     to.len() + tools.len() + 1
 }
 
+/// The tools that a request offered to a model that may write its call as text instead of making it: many that people run
+/// themselves do, and those are asked in chat completions.
+pub fn written_tools(api: ApiDialect, body: &[u8]) -> Vec<String> {
+    match api {
+        ApiDialect::Chat => chat::offered::names(body),
+        ApiDialect::Responses | ApiDialect::Messages => vec![],
+    }
+}
+
 /// Reads one answer, event after event.
 #[derive(Debug)]
 pub enum AnswerDecoder {

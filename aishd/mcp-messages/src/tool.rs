@@ -10,7 +10,7 @@ use crate::mirrored_headers::{self, MirroredArgument};
 use crate::remarks::RemarkList;
 use crate::tool_naming::safe_name;
 
-/// Caps of R13.
+/// Caps of one tool.
 pub const MAX_TOOLS: usize = 1024;
 const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 const MAX_SCHEMA_DEPTH: usize = 32;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 const MAX_PAGES: usize = 100;
 const MAX_CURSOR_BYTES: usize = 4 << 10;
-/// Entries of one list; more than R13 allows of anything.
+/// Entries of one list; more than is taken of anything.
 const MAX_ENTRIES: usize = 4096;
 /// All entries of one list, as JSON.
 const MAX_BYTES: usize = 8 << 20;

@@ -6,7 +6,7 @@ use std::fmt;
 use aishd_log::tool_call::ToolCall;
 use serde_json::{Map, Value};
 
-/// Caps of R13.
+/// Caps of one reply.
 pub const MAX_CALLS: usize = 64;
 pub const MAX_ARGUMENTS_BYTES: usize = 256 * 1024;
 /// What is kept of fields that we do not know, per reply.

@@ -17,3 +17,4 @@ pub mod second_opinion;
 pub mod thinking;
 pub mod tool_limit;
 pub mod trusted_instructions;
+pub mod written_call;

@@ -93,13 +93,13 @@ class Aish:
                 raise NotThere(f"there is no {program} in {folder}: cargo build")
         self.folder = folder
         self.version = version_of(os.path.join(folder, "aishctl"))
-        self.answers = []
+        self.answers, self.proposed = [], []
 
     def start(self, world, url, model="scripted", context_tokens=200_000, more=""):
         preset = f'endpoint = "{url}/v1"\nmodel = "{model}"\ncontext_tokens = {context_tokens}\n'
         config = f'default_model = "bench"\n\n[models.bench]\n{preset}{more}\n[discovery]\nservers = []\n'
         world.write("config/aish/config.toml", config)
-        self.world, self.answers, self.started = world, [], []
+        self.world, self.answers, self.proposed, self.started = world, [], [], []
         self.log = open(world.path("aishd.log"), "wb")
         self.daemon = subprocess.Popen(
             [os.path.join(self.folder, "aishd")],
@@ -141,6 +141,8 @@ class Aish:
             event = json.loads(line)
             data = event["data"]
             if event["kind"] == "confirmRequested":
+                call = data["subject"].get("call", {})
+                self.proposed.append(f"{call.get('tool', data['title'])} {call.get('arguments', '')}")
                 if "changesFile" in data["subject"]:
                     waiting[data["confirm"]] = data["title"]
                 else:

@@ -20,11 +20,11 @@ MODEL = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
 NAME = "qwen2.5-coder-1.5b"
 CONTEXT = 16384
 # The first request takes longest.
-PATIENCE_S = 600
+PATIENCE_S = 180
 # A small model may go on without end.
 MOST_TOKENS = 400
 # How a model may propose commands: by calls of a tool, or by lines of its answer.
-WAYS = {"calls": "", "lines": "[shell]\ntool = false\n[tools]\nfiles = false\ntodo = false\nweb = false\n"}
+WAYS = {"calls": "", "lines": "tools = false\n"}
 
 
 def main(folder, wanted, ways):
@@ -51,8 +51,8 @@ def _all(aish, wanted, url, way):
         right += why is None
         asked += aish.questions()
         print(f"{'right' if why is None else 'WRONG':6}{task.name:28} {outcome.seconds:5.1f} s")
-        for title, *_ in aish.answers:
-            print(f"      it proposed: {title}")
+        for proposed in aish.proposed[:8]:
+            print(f"      it proposed: {proposed}")
         print(f"      it said: {' '.join(outcome.out.split())[:240]}")
         if why:
             print(f"      {why}")
@@ -71,7 +71,7 @@ def _do(aish, task, url, way):
             outcome = aish.ask(task.question, PATIENCE_S)
         finally:
             aish.stop()
-        world.write("proposed", "".join(f"{title}\n" for title, *_ in aish.answers))
+        world.write("proposed", "".join(f"{it}\n" for it in aish.proposed))
         world.write("answer", outcome.out)
         why = tasks_of.wrong(task, world, before, PROPOSED=world.path("proposed"), ANSWER=world.path("answer"))
         return why, outcome

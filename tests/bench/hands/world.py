@@ -30,6 +30,8 @@ class World:
         # Not TMPDIR: it may be too long for the path of a socket.
         if name:
             self.root = f"/tmp/hands-{name}"
+            # Of a run that was killed.
+            shutil.rmtree(self.root, ignore_errors=True)
             os.mkdir(self.root, 0o700)
         else:
             self.root = tempfile.mkdtemp(prefix="hands-", dir="/tmp")

@@ -77,6 +77,7 @@ pub(super) async fn read_as(
             model: asked.to_owned(),
         },
         think: ThinkingStart::Auto,
+        offered: vec!["shell__run".to_owned()],
     };
     let mut arrived = Reply::default();
     let reply = read(body, limit, asked, &mut arrived, |delta| match delta {
