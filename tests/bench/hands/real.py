@@ -73,6 +73,8 @@ def _do(aish, task, url, way):
             aish.stop()
         world.write("proposed", "".join(f"{it}\n" for it in aish.proposed))
         world.write("answer", outcome.out)
+        if not os.path.isdir(world.work):
+            return "its folder is gone", outcome
         why = tasks_of.wrong(task, world, before, PROPOSED=world.path("proposed"), ANSWER=world.path("answer"))
         return why, outcome
     finally:
