@@ -178,7 +178,7 @@ fn what_is_no_picture_is_refused_and_nothing_is_kept() {
     };
     let check = |data: &str, why: &str| {
         let (_, message) = refused(vec![attached("a.png", data)]);
-        assert_eq!(why, message);
+        assert!(message.contains(why), "{message}");
     };
     check("PHN2Zz4=", "a.png: by its first bytes it is neither a PNG, JPEG, GIF or WebP picture nor a PDF");
     check("no base64!", "a.png: its base64 is broken");
@@ -203,12 +203,9 @@ fn a_model_that_takes_no_pictures_is_told_of_before_anything_is_sent_or_kept() {
     params.attachments = vec![attached("a.png", PNG)];
     let error = client.refused::<Send>(params.clone());
     assert_eq!(
-        "a.png is a PNG, and the preset blind (test-model) takes no pictures; nothing was sent or kept",
+        "invalid params: a.png is a PNG, and the preset blind (test-model) takes no pictures; nothing was sent or kept; \
+         aishctl ask -m seeing ... asks one that takes it",
         error.message
-    );
-    assert_eq!(
-        "aishctl ask -m seeing ... asks one that takes it",
-        error.data["hint"]
     );
     assert_eq!(0, upstream.requests().len());
     params.model = Some("seeing".to_owned());
@@ -269,14 +266,13 @@ fn a_picture_counts_as_what_a_model_reads_of_it() {
     } = Scene::new("chat", "context_tokens = 8000");
     let client = world.client();
     let conversation = client.create();
-    let before = preview(&client, conversation, None).tokens.total;
     // 400,000 bytes behind the end of the picture, which nobody looks at.
     let padded = format!("{}{}", PNG.trim_end_matches('='), "AAAA".repeat(100_000));
     let padded = &padded[..padded.len() / 4 * 4];
     asked_with(&client, conversation, vec![attached("a.png", padded)]);
     assert!(upstream.wait_requests(1).body.len() > 400_000);
     let after = preview(&client, conversation, None).tokens.total;
-    assert!(after - before < 200, "{before} {after}");
+    assert!(after < 2_000, "{after}");
     upstream.finish();
 }
 
