@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::definition::events;
 pub use self::part::{
-    AttachedText, CalledTool, PresentClient, RunningTurn, StatusLevel, Structured,
+    AttachedPicture, AttachedText, CalledTool, PresentClient, RunningTurn, StatusLevel, Structured,
 };
 use crate::answerer::Answerer;
 use crate::changes::{ChangeSummary, ChangesEnd, PartOfChanges, UndoAct};

@@ -29,6 +29,7 @@ pub mod model;
 pub mod network;
 pub mod norris;
 pub mod permission;
+pub mod picture;
 pub mod place;
 pub mod prompt;
 pub mod proposed;

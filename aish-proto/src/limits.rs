@@ -9,6 +9,12 @@ pub const LINE_TO_DAEMON_BYTES: usize = 1 << 20;
 pub const LINE_FROM_DAEMON_BYTES: usize = 8 << 20;
 /// Text and attachments of one turn together.
 pub const INPUT_BYTES: usize = 1 << 20;
+/// One picture that goes along with a question: services take 5 MB of base64.
+pub const PICTURE_BYTES: usize = 3_750_000;
+/// All that goes along with one question as bytes, and so one PDF as well.
+pub const PDF_BYTES: usize = 5_000_000;
+/// Pictures and PDFs of one question.
+pub const PICTURES: usize = 20;
 /// Calls in one JSON-RPC batch.
 pub const BATCH_CALLS: usize = 16;
 /// `conversation/attach` subscriptions of one connection.

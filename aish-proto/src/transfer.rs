@@ -68,12 +68,56 @@ pub struct ExportedMessage {
 pub struct ChatMessage {
     pub role: ChatRole,
     /// Null: an answer that only calls tools.
-    pub content: Option<String>,
+    pub content: Option<ChatContent>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatCall>,
     /// Of a result: the call that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+}
+
+/// What a message says: a text, or a text and what goes along with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ChatContent {
+    Text(String),
+    Parts(Vec<ChatPart>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ChatPart {
+    Text { text: String },
+    ImageUrl { image_url: ChatImage },
+    File { file: ChatFile },
+}
+
+/// A picture, as an address that holds it: `data:image/png;base64,...`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChatImage {
+    pub url: String,
+}
+
+/// A PDF, as an address that holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChatFile {
+    pub filename: String,
+    pub file_data: String,
+}
+
+impl ChatContent {
+    /// About the bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        let part = |it: &ChatPart| match it {
+            ChatPart::Text { text } => text.len(),
+            ChatPart::ImageUrl { image_url } => image_url.url.len(),
+            ChatPart::File { file } => file.file_data.len(),
+        };
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Parts(parts) => parts.iter().map(part).sum(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

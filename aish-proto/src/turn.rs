@@ -46,7 +46,7 @@ pub enum SendMode {
     Steer,
 }
 
-/// Context that goes along with a question: a file, or what came on stdin.
+/// Context that goes along with a question: a file, a picture, or what came on stdin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Attachment {
@@ -58,6 +58,10 @@ pub struct Attachment {
     /// The content, put before by `blob/put`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<BlobId>,
+    /// The content is the base64 of bytes: a PNG, JPEG, GIF or WebP picture of at most 3.75 MB, or a PDF of at most 5 MB. All of a
+    /// question together have 5 MB, and there are at most 20.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub base64: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

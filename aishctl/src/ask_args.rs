@@ -17,7 +17,7 @@ pub struct AskArgs {
     /// No word of it names a file
     #[arg(skip)]
     pub as_it_stands: bool,
-    /// A file to go along; `-` is stdin
+    /// A file, a picture or a PDF to go along; `-` is stdin
     #[arg(short, long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Leave stdin alone (in `while read` loops)

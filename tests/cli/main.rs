@@ -43,6 +43,7 @@ mod memory;
 mod named_file;
 mod network;
 mod norris;
+mod pictures;
 mod places;
 mod resource;
 mod result;

@@ -67,6 +67,7 @@ mod order;
 mod own_sessions;
 mod permission;
 mod permission_crash;
+mod pictures;
 mod pinned;
 mod place;
 mod places;

@@ -9,7 +9,7 @@ use aish_proto::envelope::Envelope;
 use aish_proto::event::{Imported, ToolCall};
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{
-    ChatRole, ConversationExportParams, ConversationImportParams, Export, ExportFormat,
+    ChatContent, ChatRole, ConversationExportParams, ConversationImportParams, Export, ExportFormat,
     ExportedMessage, Import, ImportDone, ImportedAs,
 };
 use aish_testkit::wait::{PATIENCE, until};
@@ -20,7 +20,7 @@ use ulid::Ulid;
 use crate::context::{asked, log};
 
 /// All pages of an export.
-fn messages(client: &Client, id: ConversationId, archive: bool) -> Vec<ExportedMessage> {
+pub(crate) fn messages(client: &Client, id: ConversationId, archive: bool) -> Vec<ExportedMessage> {
     pages(client, id, ExportFormat::Messages, archive).1
 }
 
@@ -50,7 +50,10 @@ pub(crate) fn pages(
 }
 
 fn texts(messages: &[ExportedMessage]) -> Vec<String> {
-    let text = |it: &ExportedMessage| it.message.content.clone().unwrap_or_default();
+    let text = |it: &ExportedMessage| match &it.message.content {
+        Some(ChatContent::Text(text)) => text.clone(),
+        Some(ChatContent::Parts(_)) | None => String::new(),
+    };
     messages.iter().map(text).collect()
 }
 
@@ -74,7 +77,7 @@ pub(crate) fn piece(
 }
 
 /// An import in pieces of so many bytes.
-fn imported(client: &Client, text: &str, piece_bytes: usize) -> ImportDone {
+pub(crate) fn imported(client: &Client, text: &str, piece_bytes: usize) -> ImportDone {
     let id = ConversationId(Ulid::new());
     let mut offset = 0;
     let mut rest = text;
@@ -89,7 +92,7 @@ fn imported(client: &Client, text: &str, piece_bytes: usize) -> ImportDone {
     }
 }
 
-fn lines(messages: &[ExportedMessage]) -> String {
+pub(crate) fn lines(messages: &[ExportedMessage]) -> String {
     let mut lines: Vec<Vec<Value>> = vec![];
     for it in messages {
         let message = serde_json::to_value(&it.message).unwrap();
@@ -469,7 +472,8 @@ fn a_running_turn_is_exported_as_far_as_it_is() {
         vec![ChatRole::User, ChatRole::Assistant, ChatRole::Tool],
         roles
     );
-    assert_eq!(Some("[aish] no result".to_owned()), said[2].message.content);
+    let none = ChatContent::Text("[aish] no result".to_owned());
+    assert_eq!(Some(none), said[2].message.content);
     client.done::<aish_proto::turn::Cancel>(aish_proto::turn::TurnParams { turn });
     client.wait_turn(turn);
     let _violations = upstream.take_violations();

@@ -506,6 +506,7 @@ fn large_input_goes_ahead_in_pieces() {
         name: "stdin".to_owned(),
         text: None,
         blob: Some(first.blob),
+        base64: false,
     }];
     let mut follow = client.attach(conversation, ReplayStart::Now);
     follow.until_kind("replayComplete");
@@ -532,6 +533,7 @@ fn large_input_goes_ahead_in_pieces() {
         name: "a".to_owned(),
         text: None,
         blob: Some(blob),
+        base64: false,
     };
     params.attachments = vec![
         attachment(one.blob),

@@ -38,7 +38,7 @@ const IMPURE: &[&str] = &[
 
 /// The parts of the wire that are plain values. All others are payloads, which only `rpc` turns into ours.
 const WIRE_VALUES: &[&str] = &[
-    "form", "id", "limits", "network", "place", "proposed", "version",
+    "form", "id", "limits", "network", "picture", "place", "proposed", "version",
 ];
 
 #[test]

@@ -12,7 +12,27 @@ use crate::permission::AutoApproves;
 #[serde(rename_all = "camelCase")]
 pub struct AttachedText {
     pub name: String,
+    /// Empty where it is a picture or a PDF.
     pub text: String,
+    /// What it is, where it is no text. An export has the bytes as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<AttachedPicture>,
+}
+
+/// A picture or a PDF that goes along with a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachedPicture {
+    pub media_type: String,
+    /// In pixels; a PDF has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    pub bytes: u64,
+    /// The bytes, in `conversation/export` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
 }
 
 /// The value of a result.

@@ -8,7 +8,7 @@ use aish_proto::turn::{Attachment, Send, SendMode, SendParams, SendResult};
 use ulid::Ulid;
 
 use crate::client::connect::{Caller, RpcCallError};
-use crate::commands::file_mention::AttachedFile;
+use crate::commands::file_mention::{AttachedFile, AttachedKind};
 use crate::commands::{ask, resource_mention};
 
 /// Lines that wait to be sent; no more are read until one is.
@@ -155,11 +155,16 @@ pub(super) async fn send(
             name: "question".to_owned(),
             text: None,
             blob: Some(blob),
+            base64: false,
         });
         text = "The request is the attached text \"question\".".to_owned();
     }
-    let files = files.into_iter().map(|it| (it.name, it.text));
-    for (name, content) in files.chain(mentioned) {
+    let files = files.into_iter().map(|it| match it.kind {
+        AttachedKind::Picture(picture) => (it.name, picture.base64, true),
+        AttachedKind::File { .. } | AttachedKind::Names { .. } => (it.name, it.text, false),
+    });
+    let mentioned = mentioned.into_iter().map(|(name, text)| (name, text, false));
+    for (name, content, base64) in files.chain(mentioned) {
         let inline = escaped(&content) <= caller.line_bytes() / 8;
         let blob = if inline {
             None
@@ -170,6 +175,7 @@ pub(super) async fn send(
             name,
             text: inline.then_some(content),
             blob,
+            base64,
         });
     }
     let params = SendParams {

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use crate::ask_args::AskArgs;
 use crate::command_output::{CommandOutput, OutputKind, PrintResult};
 use crate::commands::command_context::CommandContext;
-use crate::commands::file_mention::{self, AttachedFile, PersonLocation};
+use crate::commands::file_mention::{self, AttachedFile, AttachedKind, PersonLocation};
 use crate::commands::{ask, directory_listing};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -73,9 +73,13 @@ async fn attachments(context: &CommandContext, text: &str) -> Result<Vec<Attachm
     for AttachedFile {
         name,
         text,
-        kind: _,
+        kind,
     } in file_mention::read(text, &here)?
     {
+        let (text, base64) = match kind {
+            AttachedKind::Picture(picture) => (picture.base64, true),
+            AttachedKind::File { .. } | AttachedKind::Names { .. } => (text, false),
+        };
         let is_short = text.len() < SHORT_BYTES;
         let blob = if is_short {
             None
@@ -86,6 +90,7 @@ async fn attachments(context: &CommandContext, text: &str) -> Result<Vec<Attachm
             name,
             text: is_short.then_some(text),
             blob,
+            base64,
         });
     }
     Ok(attachments)

@@ -8,10 +8,11 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use aish_proto::limits::INPUT_BYTES;
+use aish_proto::limits::{INPUT_BYTES, PDF_BYTES};
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::commands::directory_listing::{DirectoryLister, DirectoryListing};
+use crate::commands::picture_file::{self, PictureFile};
 use crate::commands::resource_mention;
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
@@ -44,7 +45,7 @@ pub struct AttachedFile {
 }
 
 /// What the text is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachedKind {
     /// All of a file.
     File {
@@ -57,6 +58,8 @@ pub enum AttachedKind {
         /// There is more in it.
         cut: bool,
     },
+    /// None: it is a picture or a PDF.
+    Picture(PictureFile),
 }
 
 /// What a word names.
@@ -96,6 +99,7 @@ impl PersonLocation {
 pub fn read(question: &str, here: &PersonLocation) -> Result<Vec<AttachedFile>, Failure> {
     let mut read: Vec<AttachedFile> = vec![];
     let mut bytes = question.len();
+    let mut picture_bytes = 0;
     for word in find(question) {
         let Some(found) = named_target(word, here)? else {
             continue;
@@ -108,13 +112,19 @@ pub fn read(question: &str, here: &PersonLocation) -> Result<Vec<AttachedFile>, 
             return Err(usage(format!("a question takes {MOST} files at most")).hint(FEWER));
         }
         let attached = match (found.is_folder, here.list) {
-            (false, _) => text_of(name, &found.place)?,
+            (false, _) => content_of(name, &found.place)?,
             (true, Some(list)) => names_in(name, &found.place, list)?,
             (true, None) => {
                 return Err(usage(format!("{name} is a directory, and @ takes a file")));
             }
         };
         bytes += attached.text.len();
+        if let AttachedKind::Picture(picture) = &attached.kind {
+            picture_bytes += picture.bytes;
+            if picture_bytes > PDF_BYTES as u64 {
+                return Err(picture_file::too_many(name));
+            }
+        }
         if bytes > INPUT_BYTES {
             let limit = INPUT_BYTES >> 10;
             return Err(usage(format!(
@@ -132,6 +142,7 @@ pub fn note(attached: &AttachedFile) -> String {
     let AttachedFile { name, text, kind } = attached;
     let bytes = text.len();
     match kind {
+        AttachedKind::Picture(picture) => picture.note(),
         AttachedKind::File { lossy: false } => format!("attached {name} ({bytes} bytes)"),
         AttachedKind::File { lossy: true } => {
             format!("attached {name} ({bytes} bytes; the bytes that are no text were replaced)")
@@ -258,19 +269,30 @@ fn names_in(name: &str, place: &Path, list: DirectoryLister) -> Result<AttachedF
     })
 }
 
-/// The whole of a file of text. Nothing waits for whoever holds the other end of a pipe.
-fn text_of(name: &str, place: &Path) -> Result<AttachedFile, Failure> {
+/// The whole of a file of text, or a picture. Nothing waits for whoever holds the other end of a pipe.
+fn content_of(name: &str, place: &Path) -> Result<AttachedFile, Failure> {
     let failed = |error: io::Error| usage(format!("cannot read {name}: {error}"));
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = open(place, flags, Mode::empty()).map_err(|it| failed(it.into()))?;
-    let file = File::from(file);
+    let mut file = File::from(file);
     let about = file.metadata().map_err(failed)?;
     if !about.is_file() {
         return Err(usage(format!("{name} is no ordinary file")));
     }
     let mut bytes = vec![];
+    let head = picture_file::LOOKED_AT_BYTES as u64;
+    let heading = (&mut file).take(head).read_to_end(&mut bytes);
+    heading.map_err(failed)?;
+    if let Some(kind) = picture_file::kind_of(name, &bytes)? {
+        let picture = picture_file::read(name, kind, bytes, &mut file)?;
+        return Ok(AttachedFile {
+            name: name.to_owned(),
+            text: String::new(),
+            kind: AttachedKind::Picture(picture),
+        });
+    }
     let most = INPUT_BYTES as u64;
-    file.take(most + 1)
+    file.take(most + 1 - head)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     if bytes.iter().take(LOOKED_AT_BYTES).any(|it| *it == 0) {

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use aish_proto::limits::INPUT_BYTES;
+use aish_proto::limits::{INPUT_BYTES, PDF_BYTES, PICTURES};
 
 use crate::ask_args::AskArgs;
-use crate::commands::file_mention::{self, PersonLocation};
+use crate::commands::file_mention::{self, AttachedKind, PersonLocation};
+use crate::commands::picture_file::{self, PictureFile};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::size;
@@ -28,6 +29,7 @@ pub struct GivenInput {
     /// The question is the words, so that a person has typed it.
     typed: bool,
     attachments: Vec<(String, InputText)>,
+    pictures: Vec<PictureFile>,
     /// What a person should know about it.
     pub notes: Vec<String>,
 }
@@ -37,6 +39,7 @@ pub struct GivenInput {
 pub struct AskInput {
     pub question: String,
     pub attachments: Vec<(String, String)>,
+    pub pictures: Vec<PictureFile>,
 }
 
 /// A text, or its two ends with a count of the bytes between them.
@@ -66,7 +69,7 @@ pub fn read(
     }
     let wanted = !args.no_stdin && (words == "-" || stdin_is_file || !stdin_terminal);
     let from_stdin = if wanted {
-        let (text, lossy) = swallow(stdin).map_err(|error| {
+        let failed = |error: io::Error| {
             if error.kind() == io::ErrorKind::FileTooLarge {
                 let most = ENDLESS_BYTES >> 20;
                 return Failure::new(
@@ -77,9 +80,8 @@ pub fn read(
             }
             Failure::new(Exit::FAILED, format!("cannot read stdin: {error}"))
                 .hint("--no-stdin leaves it alone")
-        })?;
-        given.note_lossy(STDIN, lossy);
-        text
+        };
+        given.take(STDIN, stdin, &failed)?
     } else {
         InputText::default()
     };
@@ -114,7 +116,8 @@ impl GivenInput {
             .attachments
             .iter()
             .map(|(name, text)| name.len() + text.bytes());
-        self.question.bytes() + texts.sum::<usize>() <= SHORT_BYTES
+        let pictures = self.pictures.iter().map(|it| it.base64.len());
+        self.question.bytes() + texts.chain(pictures).sum::<usize>() <= SHORT_BYTES
     }
 
     /// Adds the files that the words name with an `@`. What came over a pipe names none: somebody else may have written
@@ -124,8 +127,13 @@ impl GivenInput {
             return Ok(());
         }
         for attached in file_mention::read(&self.question.head, here)? {
-            self.notes.push(file_mention::note(&attached));
-            self.add_text(attached.name, attached.text);
+            match attached.kind {
+                AttachedKind::Picture(picture) => self.add_picture(picture)?,
+                AttachedKind::File { .. } | AttachedKind::Names { .. } => {
+                    self.notes.push(file_mention::note(&attached));
+                    self.add_text(attached.name, attached.text);
+                }
+            }
         }
         Ok(())
     }
@@ -151,12 +159,53 @@ impl GivenInput {
                 failure
             }
         };
-        let (text, lossy) = swallow(&mut File::open(path).map_err(failed)?).map_err(failed)?;
+        let mut file = File::open(path).map_err(failed)?;
         let name = path
             .file_name()
             .map_or_else(|| shown.to_string(), |it| it.to_string_lossy().into_owned());
-        self.note_lossy(&name, lossy);
-        self.attachments.push((name, text));
+        let pictures = self.pictures.len();
+        let text = self.take(&name, &mut file, &failed)?;
+        if self.pictures.len() == pictures {
+            self.attachments.push((name, text));
+        }
+        Ok(())
+    }
+
+    /// Reads a text, or puts what is a picture beside the texts, which is none then.
+    fn take(
+        &mut self,
+        name: &str,
+        from: &mut dyn Read,
+        failed: &dyn Fn(io::Error) -> Failure,
+    ) -> Result<InputText, Failure> {
+        let mut head = vec![];
+        from.take(picture_file::LOOKED_AT_BYTES as u64)
+            .read_to_end(&mut head)
+            .map_err(failed)?;
+        if let Some(kind) = picture_file::kind_of(name, &head)? {
+            let picture = picture_file::read(name, kind, head, from)?;
+            self.add_picture(picture)?;
+            return Ok(InputText::default());
+        }
+        let is_all = head.len() < picture_file::LOOKED_AT_BYTES;
+        let head = io::Cursor::new(head);
+        // What ended is not read again: a terminal would want a second Ctrl-D.
+        let (text, lossy) = match is_all {
+            true => swallow(&mut { head }),
+            false => swallow(&mut head.chain(from)),
+        }
+        .map_err(failed)?;
+        self.note_lossy(name, lossy);
+        Ok(text)
+    }
+
+    fn add_picture(&mut self, picture: PictureFile) -> Result<(), Failure> {
+        let bytes: u64 = self.pictures.iter().map(|it| it.bytes).sum();
+        if bytes + picture.bytes > PDF_BYTES as u64 || self.pictures.len() == PICTURES {
+            return Err(picture_file::too_many(&picture.name));
+        }
+        self.notes.push(picture.note());
+        self.pictures.push(picture);
         Ok(())
     }
 
@@ -175,6 +224,7 @@ impl GivenInput {
             question,
             typed: _,
             attachments,
+            pictures,
             mut notes,
         } = self;
         let lengths: Vec<usize> = std::iter::once(question.bytes())
@@ -222,6 +272,7 @@ impl GivenInput {
             AskInput {
                 question: question.join(),
                 attachments,
+                pictures,
             },
             notes,
         ))

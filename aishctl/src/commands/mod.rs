@@ -27,6 +27,7 @@ pub mod model;
 pub mod model_add;
 pub mod norris;
 pub mod permission;
+pub mod picture_file;
 pub(crate) mod program_context;
 pub mod prompt_ask;
 pub mod queue;

@@ -18,6 +18,7 @@ pub(crate) mod mcp_status;
 pub mod notice;
 pub mod output;
 pub mod pager;
+pub(crate) mod picture_line;
 pub mod progress;
 pub mod question;
 pub mod rows;

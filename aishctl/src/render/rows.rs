@@ -14,6 +14,7 @@ use crate::render::call_frame::CallFrames;
 use crate::render::command_frame::CommandFrames;
 use crate::render::markdown::{Colours, GlyphSet, MarkdownWriter, Style};
 use crate::render::mcp_status::AwayServers;
+use crate::render::picture_line::picture_line;
 use crate::render::question::{self, ArgumentExtent};
 use crate::render::thought_rows::ThoughtRows;
 use crate::render::turn_figures::TurnFigures;
@@ -345,6 +346,11 @@ impl ConversationRows {
         ));
         rows.extend(lines.map(|it| SafeRow::Asked(asker, format!("  {it}"))));
         for attached in &message.attachments {
+            if let Some(picture) = &attached.picture {
+                let line = safe::one_line(&picture_line(&attached.name, picture));
+                rows.push(SafeRow::Asked(asker, format!("  + {line}")));
+                continue;
+            }
             let size = attached.text.len();
             let name = safe::one_line(&attached.name);
             rows.push(SafeRow::Asked(asker, format!("  + {name} ({size} bytes)")));

@@ -102,6 +102,9 @@ tables! {
         /// How many tools one request may have: some servers refuse one that has more. When it is not said, what its server was
         /// found to take, or is known to (OpenAI 128).
         max_tools: KeyLeaf<WholeNumber<1, 100_000>>,
+        /// Whether the model takes pictures and PDFs. When it is not said, what the catalog of the program knows; of a model that it
+        /// does not know, they are tried.
+        pictures: KeyLeaf<bool>,
         /// Whether to ask for the usage of tokens; false for servers that reject `stream_options`.
         include_usage: KeyLeaf<bool>,
         /// Thinking that stands in the answer itself. `auto`: between `<think>` and `</think>` at its start, and what is learned

@@ -88,6 +88,7 @@ impl PresetCheck<'_> {
             use_tool_role: value_of(&self.model.use_tool_role).unwrap_or(true),
             tools: value_of(&self.model.tools).unwrap_or(facts.tools != Some(false)),
             max_tools: value_of(&self.model.max_tools).and_then(|it| usize::try_from(it.0).ok()),
+            pictures: value_of(&self.model.pictures),
             include_usage: value_of(&self.model.include_usage).unwrap_or(true),
             think: match value_of(&self.model.think) {
                 None | Some(Thinks::Auto) => ThinkingStart::Auto,

@@ -4,6 +4,7 @@ use aish_proto::id::{ChangesId, ConversationId, TurnId};
 use aishd_log::access::Access;
 use aishd_log::budget::BudgetReached;
 use aishd_log::eviction::EvictedExchange;
+use aishd_log::picture::PictureKind;
 use aishd_log::resource::ResourceChangeError;
 use aishd_log::tool_name::Alias;
 use aishd_model::costly_request::CostlyRequest;
@@ -25,6 +26,8 @@ pub enum RequestError {
     KeyReused,
     #[error("no model preset is called {0:?}")]
     UnknownModel(String),
+    #[error("{0}")]
+    TakesNoPicture(Box<UntakenPicture>),
     #[error("no turn {0} waits or ran here")]
     UnknownTurn(TurnId),
     #[error("{0} has not left the context, or nothing is known of its exchange")]
@@ -85,6 +88,22 @@ pub enum RequestError {
     Closed,
     #[error("no autonomous run goes on here")]
     NoRun,
+}
+
+/// A picture that the model of a question is known not to take.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "{name} is a {}, and the preset {preset} ({model}) takes no {}; nothing was sent or kept",
+    .kind.name(),
+    .kind.plural()
+)]
+pub struct UntakenPicture {
+    pub name: String,
+    pub kind: PictureKind,
+    pub preset: String,
+    pub model: String,
+    /// A preset that is known to take it.
+    pub other: Option<String>,
 }
 
 impl From<CommitError> for RequestError {

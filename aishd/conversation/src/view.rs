@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use aish_proto::id::Seq;
 use aishd_log::confirm::ConfirmSubject;
-use aishd_log::event::{Event, Record};
+use aishd_log::event::{Attachment, Event, Record};
 use aishd_log::state::ConversationState;
 use aishd_model::reply::Delta;
 use parking_lot::Mutex;
@@ -253,6 +253,11 @@ fn ended(record: &Record) -> Option<(CommandKey, Seq)> {
     None
 }
 
+/// A picture is not on the wire, but in memory.
+fn attached(it: &Attachment) -> usize {
+    it.text.len() + it.picture.as_ref().map_or(0, |it| it.data.len())
+}
+
 /// About what a record takes in memory and on the wire.
 fn weight(record: &Record) -> usize {
     use aishd_log::call_list::CallList;
@@ -263,7 +268,7 @@ fn weight(record: &Record) -> usize {
             calls,
             ..
         } => {
-            let attached = attachments.iter().map(|it| it.text.len()).sum::<usize>();
+            let attached = attachments.iter().map(attached).sum::<usize>();
             text.len() + attached + calls.as_ref().map_or(0, CallList::bytes)
         }
         Event::AssistantMessage {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use aishd_log::picture::Picture;
 use aishd_log::sealed_answer::{SealedAnswer, SealedPart};
 use aishd_log::tool_call::ToolCall;
 use aishd_model::optional_fields::RequestOptions;
@@ -34,7 +35,10 @@ pub enum PromptPurpose<'a> {
 /// One message of it. Two of the person never stand side by side.
 #[derive(Clone, Debug)]
 pub enum PromptItem<'a> {
-    User(SharedText<'a>),
+    User {
+        text: SharedText<'a>,
+        pictures: Vec<PromptPicture<'a>>,
+    },
     Assistant {
         text: SharedText<'a>,
         calls: &'a [ToolCall],
@@ -46,8 +50,23 @@ pub enum PromptItem<'a> {
     /// The one reply of a call.
     Tool {
         call: &'a str,
-        content: &'a str,
+        content: SharedText<'a>,
+        pictures: Vec<PromptPicture<'a>>,
     },
+}
+
+/// A picture or a PDF beside a text.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptPicture<'a> {
+    pub name: &'a str,
+    pub picture: &'a Picture,
+}
+
+impl PromptPicture<'_> {
+    fn room(&self) -> usize {
+        const AROUND: usize = 128;
+        AROUND + self.name.len() + self.picture.data.len()
+    }
 }
 
 /// A tool as it is offered, under the name that servers take.
@@ -121,7 +140,10 @@ impl<'a> Prompt<'a> {
     pub fn question(system: &'a str, question: &'a str, options: RequestOptions<'a>) -> Self {
         Self {
             system,
-            items: vec![PromptItem::User(question.into())],
+            items: vec![PromptItem::User {
+                text: question.into(),
+                pictures: vec![],
+            }],
             options,
             ..Self::default()
         }
@@ -139,8 +161,10 @@ impl<'a> Prompt<'a> {
 impl PromptItem<'_> {
     fn room(&self) -> usize {
         const AROUND: usize = 96;
+        let beside =
+            |it: &[PromptPicture<'_>]| it.iter().map(PromptPicture::room).sum::<usize>();
         let text = match self {
-            Self::User(text) => text.len(),
+            Self::User { text, pictures } => text.len() + beside(pictures),
             Self::Assistant {
                 text,
                 calls,
@@ -151,7 +175,9 @@ impl PromptItem<'_> {
                 let seals = sealed.map_or(0, SealedAnswer::bytes);
                 text.len() + arguments.sum::<usize>() + usize::try_from(seals).unwrap_or(0)
             }
-            Self::Tool { content, .. } => content.len(),
+            Self::Tool {
+                content, pictures, ..
+            } => content.len() + beside(pictures),
         };
         AROUND + text
     }

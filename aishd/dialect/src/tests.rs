@@ -51,7 +51,10 @@ fn said(bytes: usize) -> SealedPart {
 }
 
 fn user(text: &str) -> PromptItem<'_> {
-    PromptItem::User(text.into())
+    PromptItem::User {
+        text: text.into(),
+        pictures: vec![],
+    }
 }
 
 fn answer<'a>(
@@ -114,11 +117,13 @@ fn messages_have_all_results_first_and_four_places_that_are_kept() {
             answer("Looking.", &calls, None),
             PromptItem::Tool {
                 call: "toolu_1",
-                content: "one",
+                content: "one".into(),
+                pictures: vec![],
             },
             PromptItem::Tool {
                 call: "odd.id",
-                content: "",
+                content: "".into(),
+                pictures: vec![],
             },
             user("and go on"),
         ])
@@ -164,7 +169,8 @@ fn thinking_goes_back_as_it_was_sealed_and_in_its_place() {
             answer("ok", &calls, Some(&sealed)),
             PromptItem::Tool {
                 call: "toolu_1",
-                content: "r",
+                content: "r".into(),
+                pictures: vec![],
             },
         ]
     };
@@ -283,11 +289,13 @@ fn responses_have_the_whole_conversation_and_leave_nothing_at_the_server() {
             answer("ok", &calls, Some(&sealed)),
             PromptItem::Tool {
                 call: "call_1",
-                content: "r",
+                content: "r".into(),
+                pictures: vec![],
             },
             PromptItem::Tool {
                 call: &long,
-                content: "s",
+                content: "s".into(),
+                pictures: vec![],
             },
             answer("done", &[], None),
             user("more"),
@@ -386,7 +394,8 @@ fn a_chat_is_what_it_was() {
         },
         PromptItem::Tool {
             call: "c",
-            content: "r",
+            content: "r".into(),
+            pictures: vec![],
         },
     ]);
     assert_eq!(

@@ -27,6 +27,7 @@ pub mod memory;
 pub mod network;
 pub mod norris;
 pub mod pattern;
+pub mod picture;
 pub mod pinned_resource;
 pub mod profile;
 pub mod resource;

@@ -42,7 +42,9 @@ NAMES = {"fireworks-ai": "fireworks_ai", "google": "gemini", "moonshotai": "moon
 
 QUERY = """
 select m.provider_id, m.id, m.limit_context, m.limit_output, m.temperature, m.tool_call,
-       p.cost_input, p.cost_output, p.cost_cache_read, p.cost_cache_write
+       p.cost_input, p.cost_output, p.cost_cache_read, p.cost_cache_write,
+       (select group_concat(i.value) from model_modalities i
+        where i.model_full_id = m.full_id and i.direction = 'input' and i.value in ('text', 'image', 'pdf'))
 from models m
 left join pricing p on p.model_full_id = m.full_id and p.min_context = 0 and p.experimental_mode_name is null
 where exists (select 1 from model_modalities o
@@ -59,6 +61,10 @@ def flag(value):
     return "" if value is None else "yes" if value else "no"
 
 
+def kinds(value):
+    return ",".join(sorted((value or "").split(",")))
+
+
 def smaller(one, other):
     return min((it for it in (one, other) if it), default=None)
 
@@ -67,9 +73,9 @@ def main(database, prices, day):
     prices = json.loads(pathlib.Path(prices).read_text())
     lines = [
         f"# {day} models.dev (MIT, see LICENSE): host, model, context, output, temperature, tools,"
-        " dollars for a million tokens: input, output, cached input, cache write"
+        " dollars for a million tokens: input, output, cached input, cache write; what it takes"
     ]
-    for provider, model, context, output, temperature, tools, *costs in sqlite3.connect(database).execute(QUERY):
+    for provider, model, context, output, temperature, tools, *costs, takes in sqlite3.connect(database).execute(QUERY):
         host = HOSTS.get(provider)
         if host is None or "\t" in model or not context:
             continue
@@ -80,7 +86,7 @@ def main(database, prices, day):
         context = smaller(context, other.get("max_input_tokens"))
         output = smaller(output, other.get("max_output_tokens"))
         limits = [number(it) for it in (context, output)]
-        lines.append("\t".join([host, model, *limits, flag(temperature), flag(tools), *map(number, costs)]))
+        lines.append("\t".join([host, model, *limits, flag(temperature), flag(tools), *map(number, costs), kinds(takes)]))
     table = pathlib.Path(__file__).with_name("models.tsv")
     table.write_text("\n".join(lines) + "\n")
     print(f"{table}: {len(lines) - 1} models")

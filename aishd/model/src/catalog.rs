@@ -16,6 +16,8 @@ pub struct CatalogFacts {
     /// Whether it takes a temperature.
     pub temperature: Option<bool>,
     pub tools: Option<bool>,
+    pub pictures: Option<bool>,
+    pub pdfs: Option<bool>,
     pub price: Option<TokenPrice>,
 }
 
@@ -49,6 +51,8 @@ fn read<'a>(mut fields: impl Iterator<Item = &'a str>) -> CatalogFacts {
     let (temperature, tools) = (flag(next()), flag(next()));
     let (input, answer) = (dollars(next()), dollars(next()));
     let (cached_input, cache_write) = (dollars(next()), dollars(next()));
+    let takes = next();
+    let word = |word| (!takes.is_empty()).then(|| takes.split(',').any(|it| it == word));
     let price = input.zip(answer).map(|(input, output)| TokenPrice {
         input,
         output,
@@ -61,6 +65,8 @@ fn read<'a>(mut fields: impl Iterator<Item = &'a str>) -> CatalogFacts {
         output_tokens: output,
         temperature,
         tools,
+        pictures: word("image"),
+        pdfs: word("pdf"),
         // A price of nothing is often one that nobody knew, and a budget would not count it.
         price: price.filter(|it| !it.is_nothing()),
     }
@@ -76,7 +82,7 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for line in TABLE.lines().skip(1) {
             let fields: Vec<&str> = line.split('\t').collect();
-            assert_eq!(10, fields.len(), "{line}");
+            assert_eq!(11, fields.len(), "{line}");
             assert!(seen.insert((fields[0], fields[1])), "twice: {line}");
             let facts = facts(fields[0], fields[1]);
             assert!(facts.context_tokens.is_some(), "{line}");
@@ -90,6 +96,7 @@ mod tests {
         let known = facts("api.anthropic.com", "claude-opus-4-7");
         assert_eq!(Some(1_000_000), known.context_tokens);
         assert_eq!(Some(false), known.temperature);
+        assert_eq!((Some(true), Some(true)), (known.pictures, known.pdfs));
         let price = known.price.unwrap();
         let dollars = |amount| NanoUsd::from_usd(amount).unwrap();
         assert_eq!(

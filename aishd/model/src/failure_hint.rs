@@ -135,6 +135,9 @@ fn of_detail(detail: HttpDetail, text: &str, preset: &Preset) -> Option<String> 
         HttpDetail::Refuses(OptionalField::CacheMarks | OptionalField::CacheKey) => {
             format!("{} = \"off\" leaves it out", key("cache"))
         }
+        HttpDetail::Refuses(OptionalField::Pictures) => {
+            format!("{} = false leaves them out", key("pictures"))
+        }
         HttpDetail::Refuses(OptionalField::SealedThinking) | HttpDetail::RefusesSeals => {
             "a new conversation has none of it: ask there, or another model with -m NAME".to_owned()
         }

@@ -10,6 +10,7 @@ pub mod model_families;
 pub mod model_settings;
 pub mod norris_settings;
 pub mod optional_fields;
+mod picture_refusal;
 pub mod preset;
 pub mod reply;
 pub mod routing;

@@ -8,6 +8,7 @@ use aishd_log::sealed_answer::ApiDialect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::picture_refusal::{self, PictureRefusal};
 use crate::preset::Preset;
 use crate::reply::{HttpDetail, RequestFailure};
 use crate::tool_limit;
@@ -59,6 +60,9 @@ pub enum OptionalField {
     /// Up to where a server is to keep what it has read.
     #[serde(rename = "cache_marks")]
     CacheMarks,
+    /// Pictures and PDFs, in whose places a line stands.
+    #[serde(rename = "pictures")]
+    Pictures,
 }
 
 /// What a server calls the limit of an answer.
@@ -193,6 +197,9 @@ pub fn fields(preset: &Preset, options: RequestOptions<'_>) -> Vec<(&'static str
 
 /// Which of these a server refuses with such words, where it names one; `param` is the name that it gives apart.
 pub fn refused(message: &str, param: Option<&str>) -> Option<OptionalField> {
+    if picture_refusal::refused(message).is_some() {
+        return Some(OptionalField::Pictures);
+    }
     let text = message.to_lowercase();
     if !REFUSALS.iter().any(|it| text.contains(it)) {
         return None;
@@ -257,6 +264,13 @@ impl CureOutcome {
         failure: &RequestFailure,
     ) -> Option<String> {
         let field = match failure {
+            // By a server with several ways to say so.
+            RequestFailure::Http {
+                status: 400..=422 | 500..=501,
+                detail: HttpDetail::Refuses(OptionalField::Pictures),
+                message,
+                ..
+            } => return self.without_pictures(preset, body, message),
             RequestFailure::Http {
                 status: 400 | 422,
                 detail: HttpDetail::Refuses(field),
@@ -279,6 +293,9 @@ impl CureOutcome {
                 message,
                 overflow: false,
             } => match refused(message, None) {
+                Some(OptionalField::Pictures) => {
+                    return self.without_pictures(preset, body, message);
+                }
                 Some(field) => field,
                 None if tool_limit::takes_none(message) => {
                     return self.without_tools(preset, body);
@@ -340,6 +357,7 @@ impl CureOutcome {
                 self.learned.without.insert(field);
                 return Some(rest.to_string());
             }
+            OptionalField::Pictures => return None,
             OptionalField::Limit => {
                 // There it has to be said.
                 if preset.api() == ApiDialect::Messages {
@@ -410,6 +428,25 @@ impl CureOutcome {
             "the server of {} does not take back what it thought before: asked again without that",
             preset.model
         ));
+        Some(Value::Object(body).to_string())
+    }
+
+    /// The same request with lines in place of its pictures, once.
+    fn without_pictures(&mut self, preset: &Preset, body: &[u8], message: &str) -> Option<String> {
+        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
+        if !picture_refusal::take_out(&mut body) {
+            return None;
+        }
+        let model = &preset.model;
+        self.told.push(match picture_refusal::refused(message)? {
+            PictureRefusal::All => {
+                self.learned.without.insert(OptionalField::Pictures);
+                format!("{model} takes no pictures: asked again without them")
+            }
+            PictureRefusal::This => format!(
+                "the server of {model} refused a picture: asked again without any ({message})"
+            ),
+        });
         Some(Value::Object(body).to_string())
     }
 
@@ -640,6 +677,7 @@ mod tests {
             OptionalField::SealedThinking,
             OptionalField::CacheKey,
             OptionalField::CacheMarks,
+            OptionalField::Pictures,
         ] {
             assert_eq!(None, cured.cure(&preset, bare.as_bytes(), &http(field)));
         }

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aishd_log::event::PresetSource;
+use aishd_log::picture::PictureKind;
 use aishd_log::sealed_answer::{ApiDialect, SealOrigin};
 use aishd_log::spending::TokenPrice;
 
 use crate::catalog::CatalogFacts;
 use crate::model_families;
-use crate::optional_fields::LearnedFields;
+use crate::optional_fields::{LearnedFields, OptionalField};
 use crate::thinking::ThinkingStart;
 
 /// The built-in responder can always be asked by name.
@@ -44,6 +45,8 @@ pub struct Preset {
     pub tools: bool,
     /// How many of them one request may have; `None`: nobody said.
     pub max_tools: Option<usize>,
+    /// Whether the model takes pictures and PDFs; `None`: nobody said.
+    pub pictures: Option<bool>,
     /// Whether to ask for `stream_options.include_usage`.
     pub include_usage: bool,
     /// How its answers begin.
@@ -303,6 +306,18 @@ impl Preset {
             .unwrap_or_else(|| !model_families::refuses_temperature(&self.model))
     }
 
+    /// Whether it takes such files, as far as is known.
+    pub fn takes(&self, kind: PictureKind) -> Option<bool> {
+        let known = match kind {
+            PictureKind::Pdf => self.facts.pdfs,
+            PictureKind::Png | PictureKind::Jpeg | PictureKind::Gif | PictureKind::Webp => {
+                self.facts.pictures
+            }
+        };
+        let refused = self.learned.without.contains(&OptionalField::Pictures);
+        self.pictures.or(refused.then_some(false)).or(known)
+    }
+
     /// Whether it may think before it answers, as far as is known.
     pub fn may_think(&self) -> bool {
         !model_families::never_thinks(&self.model)
@@ -355,6 +370,7 @@ impl Preset {
             use_tool_role: true,
             tools: true,
             max_tools: None,
+            pictures: Some(false),
             include_usage: false,
             think: ThinkingStart::Off,
             price: None,

@@ -4,7 +4,7 @@
 use aish_proto::daemon::{BlobPut, BlobPutResult};
 use aish_proto::error::ErrorKind;
 use aish_proto::id::BlobId;
-use aish_proto::limits::INPUT_BYTES;
+use aish_proto::limits::{INPUT_BYTES, PDF_BYTES};
 use aishd_platform::clock;
 use jsonrpsee::RpcModule;
 
@@ -13,7 +13,7 @@ use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, register};
 
 /// What one connection may have put and not used, in bytes: enough for two questions on the way.
-const KEPT_BYTES: usize = 2 * INPUT_BYTES;
+const KEPT_BYTES: usize = 2 * (INPUT_BYTES + PDF_BYTES.div_ceil(3) * 4);
 
 const ANOTHER: &str =
     "blob/put without `blob` begins one; it ends with its connection and is used once";

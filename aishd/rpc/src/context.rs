@@ -92,9 +92,9 @@ fn fits(preview: conversation::ContextPreview) -> ContextPreviewResult {
     let parts = preview.parts;
     ContextPreviewResult {
         model: preview.preset.name.clone(),
-        bytes: preview.body.len() as u64,
+        bytes: preview.body.text.len() as u64,
         tokens: TokenCount {
-            total: tokens(preview.body.len()),
+            total: tokens(preview.body.weight),
             system: tokens(parts.system),
             summary: tokens(parts.summary),
             project: tokens(parts.project),
@@ -112,7 +112,7 @@ fn fits(preview: conversation::ContextPreview) -> ContextPreviewResult {
         shortened: preview.shortened as u64,
         too_long: None,
         remarks: preview.remarks,
-        body: preview.body,
+        body: preview.body.text,
     }
 }
 
@@ -146,7 +146,7 @@ fn too_long(none: &NoRequest) -> ContextPreviewResult {
 
 fn turn(exchange: &Exchange, ratio: BytesPerToken) -> ContextTurn {
     let question = exchange.messages().find_map(|it| match it {
-        TranscriptMessage::User { text } => Some(beginning(text)),
+        TranscriptMessage::User { text, .. } => Some(beginning(text)),
         TranscriptMessage::Assistant { .. } | TranscriptMessage::Tool { .. } => None,
     });
     ContextTurn {

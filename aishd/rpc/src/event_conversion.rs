@@ -26,7 +26,7 @@ use aishd_tools::Said;
 
 use super::turn_end::{stop_reason, turn_error};
 use super::usage::usage_of;
-use super::{confirm as confirms, line_limit, route, shell, usage};
+use super::{confirm as confirms, line_limit, picture, route, shell, usage};
 use crate::log_owner::LogOwner;
 use crate::provider_name::provider_or_all;
 
@@ -151,10 +151,7 @@ impl LogOwner {
                 text,
                 attachments: attachments
                     .into_iter()
-                    .map(|it| wire::AttachedText {
-                        name: it.name,
-                        text: it.text
-                    })
+                    .map(picture::attached)
                     .collect(),
                 retry_of: match origin {
                     TurnOrigin::Retry(turn) => Some(turn),

@@ -37,6 +37,7 @@ mod notification;
 mod open_changes;
 mod outbox;
 mod permission;
+mod picture;
 mod pinned_resource;
 mod process_descent;
 mod provider_name;

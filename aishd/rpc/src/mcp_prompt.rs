@@ -44,6 +44,7 @@ async fn call(call: MethodCall<CallPrompt>) -> Result<SendResult, MethodError> {
         name,
         text: Some(text),
         blob: None,
+        base64: false,
     });
     let params = call.params;
     let send = SendParams {

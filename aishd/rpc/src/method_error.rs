@@ -2,7 +2,7 @@
 
 use aish_proto::error::{ErrorData, ErrorKind};
 use aishd_conversation::handle::ReadError;
-use aishd_conversation::request_error::RequestError;
+use aishd_conversation::request_error::{RequestError, UntakenPicture};
 use aishd_log::resource::ResourceChangeError;
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_REQUEST_CODE};
@@ -183,6 +183,15 @@ impl From<RequestError> for MethodError {
                 .hint("max_level in the configuration bounds it: aishctl config show"),
             RequestError::UnknownModel(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl model list")
+            }
+            RequestError::TakesNoPicture(untaken) => {
+                let UntakenPicture { preset, other, .. } = *untaken;
+                Self::params(&message).hint(match other {
+                    Some(other) => format!("aishctl ask -m {other} ... asks one that takes it"),
+                    None => format!(
+                        "no preset is known to take it (aishctl model list); pictures = true in [models.{preset}] tries"
+                    ),
+                })
             }
             RequestError::NoRun => Self::new(ErrorKind::NotFound, message)
                 .hint("aishctl norris GOAL launches one"),

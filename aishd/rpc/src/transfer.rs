@@ -4,7 +4,7 @@ use aish_proto::envelope::Envelope;
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{
-    ChatCall, ChatCallKind, ChatFunction, ChatMessage, ChatRole, ConversationExportParams,
+    ChatCall, ChatCallKind, ChatContent, ChatFunction, ChatMessage, ChatRole, ConversationExportParams,
     ConversationExportResult, ConversationImportParams, ConversationImportResult, Export,
     ExportFormat, ExportedMessage, Import, ImportDone, ImportedAs,
 };
@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::conversation::checked;
 use super::method_error::MethodError;
-use super::{MethodCall, RpcServer, line_limit, register};
+use super::{MethodCall, RpcServer, line_limit, picture, register};
 use crate::log_owner::LogOwner;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
@@ -96,6 +96,14 @@ fn event(log: LogOwner, record: &Record) -> Result<(Envelope, usize), MethodErro
         bytes += 6 * text.len();
         event.data["text"] = Value::from(text.as_str());
     }
+    if let Event::UserMessage { attachments, .. } = &record.event {
+        for (at, attachment) in attachments.iter().enumerate() {
+            if let Some(picture) = &attachment.picture {
+                bytes += picture.data.len();
+                event.data["attachments"][at]["picture"]["base64"] = Value::from(&*picture.data);
+            }
+        }
+    }
     Ok((event, bytes))
 }
 
@@ -114,14 +122,17 @@ fn messages(part: &ExportPart) -> Vec<ExportedMessage> {
 fn message(said: &ExportLine<'_>) -> ChatMessage {
     let plain = |role, content: &str| ChatMessage {
         role,
-        content: Some(content.to_owned()),
+        content: Some(ChatContent::Text(content.to_owned())),
         tool_calls: vec![],
         tool_call_id: None,
     };
     match said {
-        ExportLine::User(text) => plain(ChatRole::User, text),
+        ExportLine::User { text, pictures } => ChatMessage {
+            content: Some(picture::chat_content(text, pictures)),
+            ..plain(ChatRole::User, "")
+        },
         ExportLine::Assistant { text, calls } => ChatMessage {
-            content: (!text.is_empty()).then(|| (*text).to_owned()),
+            content: (!text.is_empty()).then(|| ChatContent::Text((*text).to_owned())),
             tool_calls: calls.iter().map(wire_call).collect(),
             ..plain(ChatRole::Assistant, "")
         },

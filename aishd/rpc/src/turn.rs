@@ -26,6 +26,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::connection::ClientConnection;
 use super::method_error::{GOES_ON, MethodError};
+use super::picture::PictureRoom;
 use super::{MethodCall, RpcServer, blob, event_conversion, register};
 
 /// Characters of a waiting question that are shown.
@@ -208,7 +209,14 @@ pub(super) fn attachments(
 ) -> Result<Vec<event::Attachment>, MethodError> {
     let mut attachments = Vec::with_capacity(given.len());
     let mut bytes = question.len();
-    for Attachment { name, text, blob } in given {
+    let mut pictures = PictureRoom::default();
+    for Attachment {
+        name,
+        text,
+        blob,
+        base64,
+    } in given
+    {
         let text = match (text, blob) {
             (Some(text), None) => text,
             (None, Some(blob)) => blob::read(connection, blob)?,
@@ -216,12 +224,22 @@ pub(super) fn attachments(
                 return Err(MethodError::params("an attachment has either text or blob"));
             }
         };
+        if base64 {
+            let (text, picture) = (String::new(), Some(pictures.take(&name, text)?));
+            bytes += name.len();
+            attachments.push(event::Attachment { name, text, picture });
+            continue;
+        }
         // At once, because one blob can be named many times.
         bytes += name.len() + text.len();
         if bytes > INPUT_BYTES {
             return Err(too_large(bytes));
         }
-        attachments.push(event::Attachment { name, text });
+        attachments.push(event::Attachment {
+            name,
+            text,
+            picture: None,
+        });
     }
     if bytes > INPUT_BYTES {
         return Err(too_large(bytes));
@@ -284,6 +302,9 @@ pub(super) fn digest(text: &str, attachments: &[event::Attachment], model: Optio
     for attachment in attachments {
         part(attachment.name.as_bytes());
         part(attachment.text.as_bytes());
+        if let Some(picture) = &attachment.picture {
+            part(picture.data.as_bytes());
+        }
     }
     hash.finalize()
         .iter()

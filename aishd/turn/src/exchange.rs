@@ -6,6 +6,7 @@ use std::ops::Range;
 use aish_proto::id::{Seq, TurnId};
 use aishd_log::event::Record;
 use aishd_log::eviction::LeftExchange;
+use aishd_log::picture::NamedPicture;
 
 use crate::command_report::{CommandReport, moved};
 use crate::transcript::{Transcript, TranscriptMessage};
@@ -131,7 +132,7 @@ impl Exchange {
     /// Adds to a question that stands last; false where an answer does.
     pub(super) fn go_on_with(&mut self, more: &CommandReport, keeps_more: bool) -> bool {
         let Some(ExchangeEntry {
-            message: TranscriptMessage::User { text },
+            message: TranscriptMessage::User { text, .. },
             keeps_more: keeps,
             outputs,
             ..
@@ -193,7 +194,7 @@ impl Exchange {
         let mut pieces = vec![];
         for (message, entry) in self.entries.iter().enumerate() {
             let (text, places, is_output) = match &entry.message {
-                TranscriptMessage::User { text } => (text, entry.outputs.clone(), true),
+                TranscriptMessage::User { text, .. } => (text, entry.outputs.clone(), true),
                 TranscriptMessage::Tool { content, .. } => {
                     let whole = 0..content.len();
                     (content, vec![whole], false)
@@ -219,7 +220,7 @@ impl Exchange {
             let Some(entry) = self.entries.get_mut(piece.message) else {
                 continue;
             };
-            let (TranscriptMessage::User { text: whole }
+            let (TranscriptMessage::User { text: whole, .. }
             | TranscriptMessage::Tool { content: whole, .. }) = &mut entry.message
             else {
                 continue;
@@ -242,7 +243,7 @@ impl Exchange {
 /// About what a message takes in a request. Its text is counted as JSON spells it.
 pub(super) fn weight(message: &TranscriptMessage) -> u64 {
     let bytes = match message {
-        TranscriptMessage::User { text } => json_bytes(text),
+        TranscriptMessage::User { text, pictures } => json_bytes(text) + pictures_weight(pictures),
         TranscriptMessage::Assistant {
             text,
             calls,
@@ -260,9 +261,18 @@ pub(super) fn weight(message: &TranscriptMessage) -> u64 {
             let seals = sealed.as_ref().map_or(0, |it| it.bytes());
             json_bytes(text) + calls.sum::<u64>() + extra.sum::<u64>() + seals
         }
-        TranscriptMessage::Tool { call, content, .. } => json_bytes(content) + json_bytes(call),
+        TranscriptMessage::Tool {
+            call,
+            content,
+            pictures,
+            ..
+        } => json_bytes(content) + json_bytes(call) + pictures_weight(pictures),
     };
     bytes + AROUND_MESSAGE_BYTES
+}
+
+fn pictures_weight(pictures: &[NamedPicture]) -> u64 {
+    pictures.iter().map(|it| it.picture.weight()).sum()
 }
 
 /// Bytes of a text as `serde_json` writes it, without its quotes.

@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 use aish_proto::id::{Seq, TurnId};
 use aishd_log::event::{Event, Record, TurnOrigin};
+use aishd_log::picture::NamedPicture;
 use aishd_log::tool_call::ToolCall;
 
 use crate::exchange::Exchange;
@@ -15,7 +16,10 @@ use crate::transcript::{Transcript, TranscriptMessage};
 /// A message on its way out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ExportLine<'a> {
-    User(&'a str),
+    User {
+        text: &'a str,
+        pictures: &'a [NamedPicture],
+    },
     Assistant {
         text: &'a str,
         calls: &'a [ToolCall],
@@ -30,7 +34,10 @@ impl ExportLine<'_> {
     /// About the bytes that it takes as JSON.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::User(text) => text.len(),
+            Self::User { text, pictures } => {
+                let pictures = pictures.iter().map(|it| it.picture.data.len());
+                text.len() + pictures.sum::<usize>()
+            }
             Self::Assistant { text, calls } => {
                 let calls = calls.iter().map(|it| it.arguments.len() + it.name.len());
                 text.len() + calls.sum::<usize>()
@@ -47,9 +54,9 @@ pub fn exported_messages(exchange: &Exchange) -> Vec<ExportLine<'_>> {
     let mut owed: Vec<(&str, Option<&str>)> = vec![];
     for message in exchange.messages() {
         match message {
-            TranscriptMessage::User { text } => {
+            TranscriptMessage::User { text, pictures } => {
                 settle(&mut out, &mut owed);
-                out.push(ExportLine::User(text));
+                out.push(ExportLine::User { text, pictures });
             }
             TranscriptMessage::Assistant { text, calls, .. } => {
                 settle(&mut out, &mut owed);

@@ -13,6 +13,9 @@ use crate::transcript::{Transcript, TranscriptMessage};
 
 pub mod completion;
 pub mod fit;
+mod pictures;
+
+use self::pictures::{ShownOfMessage, ShownPictures};
 
 /// What the system message always begins with.
 const BASE_PROMPT: &str = "You are aish, an assistant in a terminal. Answer exactly and briefly, in Markdown. \
@@ -30,20 +33,30 @@ const DESCRIPTION_BYTES: usize = 4096;
 /// Stands in for a reply that is missing, so that strict templates never see an orphaned call.
 pub(super) const NO_RESULT: &str = "[aish] no result";
 
-/// The request body as it goes out, byte for byte.
+/// A request body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestBody {
+    /// As it goes out, byte for byte.
+    pub text: String,
+    /// What it is measured by: its bytes, but of a picture those of a text that is as many tokens.
+    pub weight: usize,
+}
+
+/// The request body as it goes out.
 pub fn body(
     preset: &Preset,
     transcript: &Transcript,
     offer: &ToolOffer,
     pinned: &[PinnedContent],
     mode: LoopMode,
-) -> String {
+) -> RequestBody {
     let offer = Some(offer).filter(|it| preset.tools && !it.is_empty());
     let system = system(transcript, offer, mode);
+    let mut pictures = ShownPictures::new(preset, transcript);
     let mut items = if preset.use_tool_role {
-        with_tool_role(transcript, preset)
+        with_tool_role(transcript, preset, &mut pictures)
     } else {
-        without_tool_role(transcript)
+        without_tool_role(transcript, &mut pictures)
     };
     pin(&mut items, pinned);
     let prompt = Prompt {
@@ -59,7 +72,9 @@ pub fn body(
             key: transcript.cache_key(),
         },
     };
-    aishd_dialect::encode(preset, &prompt)
+    let text = aishd_dialect::encode(preset, &prompt);
+    let weight = pictures.weight(&text);
+    RequestBody { text, weight }
 }
 
 /// The one system message. Its bytes change only with the tools, with whether commands can run, with what people keep for all
@@ -142,7 +157,7 @@ fn pin(items: &mut [PromptItem<'_>], pinned: &[PinnedContent]) {
     }
     let mut text = in_front(pinned);
     let newest = items.iter_mut().rev().find_map(|it| match it {
-        PromptItem::User(text) => Some(text),
+        PromptItem::User { text, .. } => Some(text),
         PromptItem::Assistant { .. } | PromptItem::Tool { .. } => None,
     });
     if let Some(question) = newest {
@@ -167,7 +182,11 @@ fn tools(offer: &ToolOffer) -> Vec<PromptTool<'_>> {
     tools.collect()
 }
 
-fn with_tool_role<'a>(transcript: &'a Transcript, preset: &Preset) -> Vec<PromptItem<'a>> {
+fn with_tool_role<'a>(
+    transcript: &'a Transcript,
+    preset: &Preset,
+    seen: &mut ShownPictures<'a>,
+) -> Vec<PromptItem<'a>> {
     let origin = preset.seal_origin();
     let mut out = with_room(transcript);
     let mut owed: Vec<&str> = vec![];
@@ -176,7 +195,9 @@ fn with_tool_role<'a>(transcript: &'a Transcript, preset: &Preset) -> Vec<Prompt
             settle(&mut out, &mut owed);
         }
         match message {
-            TranscriptMessage::User { text } => push_user(&mut out, text.into()),
+            TranscriptMessage::User { text, pictures } => {
+                push_user(&mut out, text.into(), seen.next(pictures));
+            }
             TranscriptMessage::Assistant {
                 text,
                 calls,
@@ -196,10 +217,20 @@ fn with_tool_role<'a>(transcript: &'a Transcript, preset: &Preset) -> Vec<Prompt
                     sealed: sealed.as_deref().filter(|it| it.from == origin),
                 });
             }
-            TranscriptMessage::Tool { call, content, .. } => {
+            TranscriptMessage::Tool {
+                call,
+                content,
+                pictures,
+                ..
+            } => {
+                let next = seen.next(pictures);
                 if let Some(at) = owed.iter().position(|it| it == call) {
                     owed.remove(at);
-                    out.push(PromptItem::Tool { call, content });
+                    out.push(PromptItem::Tool {
+                        call,
+                        content: with_lines(content.into(), &next.lines),
+                        pictures: next.shown,
+                    });
                 }
             }
         }
@@ -214,19 +245,24 @@ fn with_room<'a>(transcript: &Transcript) -> Vec<PromptItem<'a>> {
 }
 
 fn settle<'a>(out: &mut Vec<PromptItem<'a>>, owed: &mut Vec<&'a str>) {
-    let content = NO_RESULT;
-    out.extend(
-        owed.drain(..)
-            .map(|call| PromptItem::Tool { call, content }),
-    );
+    out.extend(owed.drain(..).map(|call| PromptItem::Tool {
+        call,
+        content: NO_RESULT.into(),
+        pictures: vec![],
+    }));
 }
 
 /// Only user and assistant, strictly taking turns; results go in front of the next user text.
-fn without_tool_role(transcript: &Transcript) -> Vec<PromptItem<'_>> {
+fn without_tool_role<'a>(
+    transcript: &'a Transcript,
+    seen: &mut ShownPictures<'a>,
+) -> Vec<PromptItem<'a>> {
     let mut out = with_room(transcript);
     for message in transcript.messages() {
         match message {
-            TranscriptMessage::User { text } => push_user(&mut out, text.into()),
+            TranscriptMessage::User { text, pictures } => {
+                push_user(&mut out, text.into(), seen.next(pictures));
+            }
             TranscriptMessage::Assistant { text, .. } => {
                 if text.is_empty() {
                     continue;
@@ -242,8 +278,14 @@ fn without_tool_role(transcript: &Transcript) -> Vec<PromptItem<'_>> {
                     });
                 }
             }
-            TranscriptMessage::Tool { name, content, .. } => {
-                push_user(&mut out, format!("[tool: {name}]\n{content}").into());
+            TranscriptMessage::Tool {
+                name,
+                content,
+                pictures,
+                ..
+            } => {
+                let text = format!("[tool: {name}]\n{content}");
+                push_user(&mut out, text.into(), seen.next(pictures));
             }
         }
     }
@@ -251,12 +293,28 @@ fn without_tool_role(transcript: &Transcript) -> Vec<PromptItem<'_>> {
 }
 
 /// Two user messages never stand side by side.
-fn push_user<'a>(out: &mut Vec<PromptItem<'a>>, text: SharedText<'a>) {
-    if let Some(PromptItem::User(before)) = out.last_mut() {
+fn push_user<'a>(
+    out: &mut Vec<PromptItem<'a>>,
+    text: SharedText<'a>,
+    with: ShownOfMessage<'a>,
+) {
+    let text = with_lines(text, &with.lines);
+    if let Some(PromptItem::User { text: before, pictures }) = out.last_mut() {
         join(before, &text);
+        pictures.extend(with.shown);
     } else {
-        out.push(PromptItem::User(text));
+        let pictures = with.shown;
+        out.push(PromptItem::User { text, pictures });
     }
+}
+
+fn with_lines<'a>(mut text: SharedText<'a>, lines: &[String]) -> SharedText<'a> {
+    for line in lines {
+        let text = text.to_mut();
+        text.push('\n');
+        text.push_str(line);
+    }
+    text
 }
 
 fn join(before: &mut SharedText<'_>, text: &str) {

@@ -137,7 +137,7 @@ pub fn portions(exchanges: &[Exchange], preset: &Preset) -> SummaryPortions {
 /// A message as lines of which only the first can say who speaks.
 fn line(message: &TranscriptMessage) -> Option<String> {
     let (who, text) = match message {
-        TranscriptMessage::User { text } => ("user".to_owned(), text.clone()),
+        TranscriptMessage::User { text, .. } => ("user".to_owned(), text.clone()),
         TranscriptMessage::Assistant { text, calls, .. } => {
             let called = calls.iter().map(|it| format!("[calls {}] ", it.name));
             ("assistant".to_owned(), called.collect::<String>() + text)

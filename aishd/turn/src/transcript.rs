@@ -2,6 +2,7 @@
 
 mod edits;
 mod message;
+mod picture_parts;
 mod request_extras;
 
 use std::collections::{HashMap, VecDeque};
@@ -13,6 +14,7 @@ use aishd_log::event::{Event, PresetSource, Record, TurnOrigin};
 use aishd_log::eviction::Eviction;
 use aishd_log::norris::launch::RunLaunch;
 use aishd_log::norris::{NorrisEvent, RunPause};
+use aishd_log::picture::NamedPicture;
 use aishd_log::rolling_summary::RollingSummary;
 use aishd_log::shell::{OutputUse, TOOL};
 use aishd_log::state::ConversationState;
@@ -22,7 +24,8 @@ use aishd_rules::command_instructions::CommandInstructions;
 
 use self::edits::TranscriptEdits;
 pub use self::message::TranscriptMessage;
-use self::message::{CommandOutputs, WaitingQuestionText, with_attachments};
+use self::message::{CommandOutputs, WaitingQuestionText, pictures_of, with_attachments};
+use self::picture_parts::PictureParts;
 use crate::command_report::{self, CommandReport};
 use crate::exchange::{Exchange, ExchangeEntry, OutputPlaces};
 use crate::project::ProjectBlocks;
@@ -66,6 +69,7 @@ pub struct Transcript {
     edits: TranscriptEdits,
     /// What a person did to the changes of the run, for behind its next output.
     parts: Vec<String>,
+    picture_parts: PictureParts,
 }
 
 impl Transcript {
@@ -80,7 +84,8 @@ impl Transcript {
                 ..
             } => {
                 let text = with_attachments(text, attachments);
-                self.on_question(record, text, *origin, calls.is_some());
+                let asked = (text, pictures_of(attachments));
+                self.on_question(record, asked, *origin, calls.is_some());
             }
             Event::TurnStarted {
                 model_id, source, ..
@@ -119,9 +124,11 @@ impl Transcript {
                     call: self.id(record, call),
                     name: name.clone(),
                     content: content.clone(),
+                    pictures: self.picture_parts.take(blocks),
                 };
                 self.reply(record, message, kept.is_some() || reads);
             }
+            Event::ResultKept { result, text } => self.picture_parts.push(*result, text),
             Event::ConfirmRequested(confirm) => self.edits.on_confirm(confirm),
             Event::ConfirmResolved(resolution) => self.edits.resolved(resolution),
             Event::ShellFinished { .. } => self.command_ended(record),
@@ -154,7 +161,13 @@ impl Transcript {
         }
     }
 
-    fn on_question(&mut self, record: &Record, text: String, origin: TurnOrigin, is_list: bool) {
+    fn on_question(
+        &mut self,
+        record: &Record,
+        (text, pictures): (String, Vec<NamedPicture>),
+        origin: TurnOrigin,
+        is_list: bool,
+    ) {
         let origin = match origin {
             // The rest of a list has its own question: no answer of a model goes on.
             TurnOrigin::Continue(_) if is_list => TurnOrigin::Asked,
@@ -164,10 +177,13 @@ impl Transcript {
             | TurnOrigin::Imported => origin,
         };
         let at = record.seq;
-        let waiting = record
-            .turn
-            .map(|turn| (turn, WaitingQuestionText { text, origin, at }));
-        self.waiting.extend(waiting);
+        let waiting = WaitingQuestionText {
+            text,
+            pictures,
+            origin,
+            at,
+        };
+        self.waiting.extend(record.turn.map(|it| (it, waiting)));
     }
 
     fn started(&mut self, record: &Record, model_id: &str, source: PresetSource) {
@@ -186,23 +202,14 @@ impl Transcript {
                 self.run = record.turn.map(|turn| (turn, launch.clone()));
             }
             NorrisEvent::Nudged { text } => {
-                let text = text.clone();
-                self.push(
-                    record,
-                    TranscriptMessage::User { text },
-                    /*keeps_more*/ false,
-                );
+                self.push(record, said(text.clone()), /*keeps_more*/ false);
             }
             NorrisEvent::Paused {
                 pause: RunPause::Interrupted,
                 ..
             } => {
                 let text = INTERRUPTED.to_owned();
-                self.push(
-                    record,
-                    TranscriptMessage::User { text },
-                    /*keeps_more*/ false,
-                );
+                self.push(record, said(text), /*keeps_more*/ false);
             }
             NorrisEvent::StepBegun { .. }
             | NorrisEvent::Paused {
@@ -232,9 +239,16 @@ impl Transcript {
         self.exchanges.iter().flat_map(Exchange::messages)
     }
 
-    /// About what its messages take.
+    /// About what its messages take in requests.
     pub fn bytes(&self) -> u64 {
         self.exchanges.iter().map(Exchange::bytes).sum()
+    }
+
+    /// About what it takes in memory.
+    pub fn held_bytes(&self) -> u64 {
+        let pictures = self.messages().flat_map(TranscriptMessage::pictures);
+        let pictures: usize = pictures.map(|it| it.picture.data.len()).sum();
+        self.bytes() + pictures as u64
     }
 
     /// The oldest first.
@@ -264,7 +278,7 @@ impl Transcript {
         let mut written: Vec<&str> = vec![];
         let mut messages = self.messages().rev();
         while let (
-            Some(TranscriptMessage::User { text }),
+            Some(TranscriptMessage::User { text, .. }),
             Some(TranscriptMessage::Assistant { text: said, .. }),
         ) = (messages.next(), messages.next())
             && text == CONTINUE
@@ -442,7 +456,7 @@ impl Transcript {
             return;
         };
         let mut begin = waiting.at.min(self.started);
-        let mut text = waiting.text;
+        let (mut text, pictures) = (waiting.text, waiting.pictures);
         let mut keeps_more = false;
         let mut places = vec![];
         match waiting.origin {
@@ -459,7 +473,7 @@ impl Transcript {
                 let mut exchanges = self.exchanges.iter().filter(|it| !it.was_put_back());
                 if let Some(old) = exchanges.find(|it| it.turn() == Some(old))
                     && let Some(first) = old.entries().first()
-                    && let TranscriptMessage::User { text: asked } = &first.message
+                    && let TranscriptMessage::User { text: asked, .. } = &first.message
                     && asked.ends_with(&text)
                 {
                     text.clone_from(asked);
@@ -489,7 +503,8 @@ impl Transcript {
             TurnOrigin::Asked | TurnOrigin::Retry(_) | TurnOrigin::Imported => text,
             TurnOrigin::Continue(_) => CONTINUE.to_owned(),
         };
-        self.push_with(record, TranscriptMessage::User { text }, keeps_more, places);
+        let message = TranscriptMessage::User { text, pictures };
+        self.push_with(record, message, keeps_more, places);
     }
 
     /// What a person did to files beside the turns; the next question has it, as it has what a command printed.
@@ -538,6 +553,7 @@ impl Transcript {
                 call: call.clone(),
                 name: TOOL.to_owned(),
                 content: told.text,
+                pictures: vec![],
             };
             return self.reply(record, message, kept.is_some());
         }
@@ -555,12 +571,7 @@ impl Transcript {
                 if !self.newest().go_on_with(&told, kept.is_some()) {
                     let CommandReport { text, output } = told;
                     let places = output.into_iter().collect();
-                    self.push_with(
-                        record,
-                        TranscriptMessage::User { text },
-                        kept.is_some(),
-                        places,
-                    );
+                    self.push_with(record, said(text), kept.is_some(), places);
                 }
             }
         }
@@ -586,6 +597,12 @@ impl Transcript {
         let place = self.exchanges.partition_point(|it| it.first() < first);
         self.exchanges.insert(place, exchange);
     }
+}
+
+/// A text that stands where a person's do.
+fn said(text: String) -> TranscriptMessage {
+    let pictures = vec![];
+    TranscriptMessage::User { text, pictures }
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl Request {
 
     /// Role and text of each message, whatever the dialect.
     pub fn messages(&self) -> Vec<(String, String)> {
-        let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+        let text = |it: &Value| it.as_str().map_or_else(|| speech::texts(it), str::to_owned);
         let body = speech::as_chat(self.api, &self.json());
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
         messages

@@ -387,7 +387,8 @@ pub(super) fn as_chat(api: Api, body: &Value) -> Value {
     chat
 }
 
-fn texts(parts: &Value) -> String {
+/// The texts among the parts of a message.
+pub(super) fn texts(parts: &Value) -> String {
     let parts = parts.as_array().into_iter().flatten();
     parts.filter_map(|it| it["text"].as_str()).collect()
 }

@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
+use super::dropped_file;
 use super::screen::Screen;
 use crate::attach::attention::TerminalFocus;
 use crate::attach::look::WindowLook;
@@ -82,8 +83,7 @@ pub(super) fn carry(
                     screen.show(&notice::rows(&told, look.is_colored(), columns));
                     PASTE_ENDS.to_owned()
                 }
-                TypedInput::Paste(text) if screen.takes_paste(&text) => text + PASTE_ENDS,
-                TypedInput::Paste(text) => screen.keep_paste(text) + PASTE_ENDS,
+                TypedInput::Paste(text) => pasted(screen, text) + PASTE_ENDS,
             };
             if to.write_all(bytes.as_bytes()).is_err() {
                 return;
@@ -92,6 +92,19 @@ pub(super) fn carry(
     }
     // The terminal hung up: nobody sits here any more.
     drop(screen.inputs.blocking_send(UserInput::End));
+}
+
+/// What stands in the line for a paste.
+fn pasted(screen: &Screen, text: String) -> String {
+    let dropped = screen.is_question().then(|| dropped_file::mention(&text));
+    if let Some(mention) = dropped.flatten() {
+        return mention;
+    }
+    if screen.takes_paste(&text) {
+        text
+    } else {
+        screen.keep_paste(text)
+    }
 }
 
 /// What there is to do for the keyboard.

@@ -3,6 +3,7 @@
 
 mod canvas;
 mod completion;
+mod dropped_file;
 mod editor;
 mod files;
 mod history;

@@ -444,6 +444,13 @@ impl Screen {
         self.show(&notice::rows(text, self.look.is_colored(), columns));
     }
 
+    /// Whether the line is what somebody asks, and neither a command nor an answer to a form.
+    pub(super) fn is_question(&self) -> bool {
+        let shared = self.lock();
+        let begun = shared.line.as_ref().map_or("", |it| it.text.trim_start());
+        shared.lines == LinePurpose::Free && !begun.starts_with([':', '!'])
+    }
+
     /// Whether a paste may stand in the line as it is: it takes less than half of the screen, and no backslash of it
     /// would be taken for one that continues the line.
     pub(super) fn takes_paste(&self, text: &str) -> bool {

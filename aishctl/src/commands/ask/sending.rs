@@ -169,10 +169,15 @@ async fn send(caller: &Caller, question: &OutgoingAsk<'_>, progress: &AskProgres
             name: "question".to_owned(),
             text: None,
             blob: Some(blob),
+            base64: false,
         });
         text = "The request is the attached text \"question\".".to_owned();
     }
-    for (name, content) in &input.attachments {
+    let texts = input.attachments.iter();
+    let texts = texts.map(|(name, content)| (name, content, false));
+    let pictures = input.pictures.iter();
+    let pictures = pictures.map(|it| (&it.name, &it.base64, true));
+    for (name, content, base64) in texts.chain(pictures) {
         let size = escaped(content);
         let inline = size <= room;
         let blob = if inline {
@@ -185,6 +190,7 @@ async fn send(caller: &Caller, question: &OutgoingAsk<'_>, progress: &AskProgres
             name: name.clone(),
             text: inline.then(|| content.clone()),
             blob,
+            base64,
         });
     }
     let AskTarget { id, new } = &question.place;

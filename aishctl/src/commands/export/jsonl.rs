@@ -1,7 +1,7 @@
 //! Lines for fine-tuning and retrieval: each is one exchange, `{"messages": [...]}` with a question and all that followed
 //! on it, so that a line is an example by itself and a file of any length is read line by line.
 
-use aish_proto::transfer::{ChatMessage, ChatRole, ExportedMessage};
+use aish_proto::transfer::{ChatContent, ChatMessage, ChatRole, ExportedMessage};
 use serde::Serialize;
 
 /// A line that is longer ends where no call waits for its result, and the exchange goes on in the next one.
@@ -37,7 +37,7 @@ impl JsonLinesExport {
                 ChatRole::Tool => self.owed = self.owed.saturating_sub(1),
                 ChatRole::User => {}
             }
-            self.bytes += message.content.as_ref().map_or(0, String::len);
+            self.bytes += message.content.as_ref().map_or(0, ChatContent::bytes);
             self.open.push(message);
         }
         text

@@ -16,6 +16,7 @@ use crate::commands::export::instant::to_minute;
 use crate::commands::export::quote::{code, fenced, html, plain, quoted};
 use crate::failure;
 use crate::render::command_frame::ending;
+use crate::render::picture_line::picture_line;
 use crate::render::question;
 
 #[derive(Debug)]
@@ -108,7 +109,16 @@ fn question(message: &UserMessage, at: &str, text: &mut String) {
     if !message.text.is_empty() {
         text.push_str(&format!("\n{}", quoted(&message.text)));
     }
-    for AttachedText { name, text: whole } in &message.attachments {
+    for AttachedText {
+        name,
+        text: whole,
+        picture,
+    } in &message.attachments
+    {
+        if let Some(picture) = picture {
+            text.push_str(&format!("\n{}\n", html(&picture_line(name, picture))));
+            continue;
+        }
         let summary = format!("attached: {} ({} bytes)", html(name), whole.len());
         folded(&summary, &fenced("text", whole), text);
     }

@@ -1,7 +1,7 @@
 use aish_proto::envelope::Envelope;
 use aish_proto::id::{Seq, TurnId};
 use aish_proto::transfer::{
-    ChatCall, ChatCallKind, ChatFunction, ChatMessage, ChatRole, ExportedMessage,
+    ChatCall, ChatCallKind, ChatContent, ChatFunction, ChatMessage, ChatRole, ExportedMessage,
 };
 use expect_test::{ExpectFile, expect_file};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn events() -> Vec<Envelope> {
 fn messages() -> Vec<ExportedMessage> {
     let message = |role, content: Option<&str>| ChatMessage {
         role,
-        content: content.map(str::to_owned),
+        content: content.map(|it| ChatContent::Text(it.to_owned())),
         tool_calls: vec![],
         tool_call_id: None,
     };

@@ -34,8 +34,7 @@ use crate::view::live_item::LiveItem;
 
 /// What a question says itself.
 fn question_bytes(text: &str, attachments: &[Attachment]) -> u64 {
-    let attached: usize = attachments.iter().map(|it| it.text.len()).sum();
-    (text.len() + attached) as u64
+    text.len() as u64 + attachments.iter().map(Attachment::weight).sum::<u64>()
 }
 
 impl Conversation {
@@ -68,6 +67,7 @@ impl Conversation {
             calls: ask.calls,
             environment: self.said_anew(ask.environment),
         };
+        self.check_pictures(&event)?;
         if !ask.accepts_cost {
             self.check_cost(&event, bytes).await?;
         }
@@ -136,6 +136,7 @@ impl Conversation {
             calls,
             environment: self.said_anew(again.environment),
         };
+        self.check_pictures(&event)?;
         if !again.accepts_cost {
             self.check_cost(&event, bytes).await?;
         }

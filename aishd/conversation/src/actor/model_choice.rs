@@ -15,6 +15,7 @@ use aishd_model::routing::{Classified, Meant};
 
 use crate::actor::Conversation;
 use crate::pending_commit::UncommittedFact;
+use crate::request_error::{RequestError, UntakenPicture};
 use crate::turns::active_turn::ActiveTurn;
 
 /// How to get the preset of a turn.
@@ -93,6 +94,38 @@ impl Conversation {
             }
             other @ (PresetChoice::List(..) | PresetChoice::Look | PresetChoice::Gone(_)) => other,
         }
+    }
+
+    /// Refuses a question with a picture that its model is known not to take.
+    pub(crate) fn check_pictures(&self, question: &Event) -> Result<(), RequestError> {
+        let Event::UserMessage { attachments, .. } = question else {
+            return Ok(());
+        };
+        let mut pictures = attachments
+            .iter()
+            .filter_map(|it| Some((&it.name, it.picture.as_ref()?.kind)))
+            .peekable();
+        if pictures.peek().is_none() {
+            return Ok(());
+        }
+        let PresetChoice::Ready(preset, _) = self.choose(question) else {
+            return Ok(());
+        };
+        let preset = self.services.broker.adapted(preset);
+        let refused = pictures.find(|(_, kind)| preset.takes(*kind) == Some(false));
+        let Some((name, kind)) = refused else {
+            return Ok(());
+        };
+        let models = self.models();
+        let mut others = models.presets.values();
+        let other = others.find(|it| it.takes(kind) == Some(true));
+        Err(RequestError::TakesNoPicture(Box::new(UntakenPicture {
+            name: name.clone(),
+            kind,
+            preset: preset.name.clone(),
+            model: preset.model.clone(),
+            other: other.map(|it| it.name.clone()),
+        })))
     }
 
     /// By name, or else the default.

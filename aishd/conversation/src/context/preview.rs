@@ -7,7 +7,7 @@ use aishd_log::event::Attachment;
 use aishd_model::context_budget::{BytesPerToken, ContextLimit};
 use aishd_model::preset::Preset;
 use aishd_turn::exchange::Exchange;
-use aishd_turn::request::RequestBytes;
+use aishd_turn::request::{RequestBody, RequestBytes};
 use aishd_turn::request::fit::TooLong;
 
 use crate::context::extra_context::{ExtraContext, GatheredContext};
@@ -66,7 +66,7 @@ pub struct ContextPreview {
     pub parts: RequestBytes,
     /// Of questions, answers and results.
     pub messages: u64,
-    pub body: String,
+    pub body: RequestBody,
     /// What a person should know of the directory.
     pub remarks: Vec<String>,
 }

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 /// Said once in a conversation.
-pub(crate) const BLOCKS_ARE_KEPT: &str = "the model is shown one line for what is no text in a result (images, sounds, files, links); it is kept: aishctl result";
+pub(crate) const BLOCKS_ARE_KEPT: &str = "the model is shown one line for what is no text in a result (sounds, files, links), and pictures where it takes them; all of it is kept: aishctl result";
 
 /// Some bytes of a kept result, or of a kept block.
 #[derive(Clone, Debug, PartialEq, Eq)]

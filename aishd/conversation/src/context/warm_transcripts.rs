@@ -47,7 +47,7 @@ impl HeldTranscript {
 
     /// To be called after whatever happened: a long one of which nothing is wanted stays for a while, if there is room.
     pub(crate) fn keep_warm(&mut self, is_idle: bool, room: &WarmTranscripts) {
-        let bytes = self.held.as_ref().map_or(0, Transcript::bytes);
+        let bytes = self.held.as_ref().map_or(0, Transcript::held_bytes);
         if bytes <= LONG_BYTES || !is_idle {
             self.warm = None;
             return;

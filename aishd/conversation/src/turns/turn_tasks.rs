@@ -11,6 +11,7 @@ use aishd_model::preset::Preset;
 use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure};
 use aishd_platform::failpoint;
 use aishd_store::{Partial, Store};
+use aishd_turn::request::RequestBody;
 use aishd_turn::turn::{StreamId, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::time::{MissedTickBehavior, interval};
@@ -30,7 +31,7 @@ pub(crate) struct StreamRequest {
     pub(crate) conversation: ConversationId,
     pub(crate) stream: StreamId,
     pub(crate) preset: Arc<Preset>,
-    pub(crate) body: String,
+    pub(crate) body: RequestBody,
     pub(crate) live: Arc<LiveItem>,
     pub(crate) sender: LiveSender,
     pub(crate) broker: Broker,
@@ -67,9 +68,9 @@ pub(crate) async fn streamed(request: StreamRequest) -> TurnInput {
     };
     let reading = &mut arrived;
     let answer = async {
-        let bytes = body.len();
+        let RequestBody { text, weight: bytes } = body;
         meter.sends(bytes);
-        let answer = broker.stream_into(&preset, body, reading, sink).await;
+        let answer = broker.stream_into(&preset, text, reading, sink).await;
         if let Ok(reply) = &answer {
             tokens.learn(&preset, bytes, reply.usage.and_then(|it| it.input));
         }

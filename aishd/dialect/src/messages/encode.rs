@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use aishd_log::picture::PictureKind;
 use aishd_log::sealed_answer::SealedAnswer;
 use aishd_log::tool_call::ToolCall;
 use aishd_log::tool_name::on_the_wire;
@@ -12,7 +13,9 @@ use serde_json::Value;
 
 use crate::call_id;
 use crate::object_writer::ObjectWriter;
-use crate::prompt::{AnswerPart, Prompt, PromptItem, PromptPurpose, PromptTool, parts};
+use crate::prompt::{
+    AnswerPart, Prompt, PromptItem, PromptPicture, PromptPurpose, PromptTool, parts,
+};
 use crate::thinking_budget::{self, ThinkingWish};
 
 /// Stands in for a text of which nothing can be seen, which the server refuses.
@@ -99,7 +102,12 @@ struct OutgoingMessage<'a> {
 enum OutgoingBlock<'a> {
     Text(&'a str),
     Call(&'a ToolCall),
-    Result { call: &'a str, content: &'a str },
+    Picture(&'a PromptPicture<'a>),
+    Result {
+        call: &'a str,
+        content: &'a str,
+        pictures: &'a [PromptPicture<'a>],
+    },
     Sealed(&'a str),
 }
 
@@ -107,18 +115,28 @@ fn messages<'a>(items: &'a [PromptItem<'a>]) -> Vec<OutgoingMessage<'a>> {
     let mut out: Vec<OutgoingMessage<'a>> = vec![];
     for item in items {
         match item {
-            PromptItem::User(text) => {
+            PromptItem::User { text, pictures } => {
                 let message = of_person(&mut out);
                 message.asks = true;
+                // What is asked about goes first, as such models want it.
+                let pictures = pictures.iter().map(OutgoingBlock::Picture);
+                message.blocks.extend(pictures);
                 message.blocks.push(OutgoingBlock::Text(visible(text)));
             }
-            PromptItem::Tool { call, content } => {
+            PromptItem::Tool {
+                call,
+                content,
+                pictures,
+            } => {
                 let message = of_person(&mut out);
                 let is_result = |it: &OutgoingBlock<'_>| matches!(it, OutgoingBlock::Result { .. });
                 let place = message.blocks.iter().take_while(|it| is_result(it)).count();
-                message
-                    .blocks
-                    .insert(place, OutgoingBlock::Result { call, content });
+                let result = OutgoingBlock::Result {
+                    call,
+                    content,
+                    pictures,
+                };
+                message.blocks.insert(place, result);
             }
             PromptItem::Assistant {
                 text,
@@ -248,14 +266,42 @@ fn block(block: &OutgoingBlock<'_>, mark: Option<&str>, to: &mut String) {
                 .raw("input", &call.arguments);
             marked(out, mark);
         }
-        OutgoingBlock::Result { call, content } => {
+        OutgoingBlock::Picture(it) => picture_block(it, mark, to),
+        OutgoingBlock::Result {
+            call,
+            content,
+            pictures,
+        } => {
             let mut out = ObjectWriter::begin(to);
             out.text("type", "tool_result")
-                .text("tool_use_id", &call_id(call))
-                .text("content", content);
+                .text("tool_use_id", &call_id(call));
+            if pictures.is_empty() {
+                out.text("content", content);
+            } else {
+                let parts = std::iter::once(OutgoingBlock::Text(visible(content)));
+                let parts = parts.chain(pictures.iter().map(OutgoingBlock::Picture));
+                out.list("content", parts, |it, to| self::block(&it, None, to));
+            }
             marked(out, mark);
         }
     }
+}
+
+fn picture_block(it: &PromptPicture<'_>, mark: Option<&str>, to: &mut String) {
+    let kind = it.picture.kind;
+    let is_document = kind == PictureKind::Pdf;
+    let mut out = ObjectWriter::begin(to);
+    out.text("type", if is_document { "document" } else { "image" });
+    out.object("source", |source| {
+        source
+            .text("type", "base64")
+            .text("media_type", kind.media_type())
+            .text("data", &it.picture.data);
+    });
+    if is_document {
+        out.text("title", it.name);
+    }
+    marked(out, mark);
 }
 
 fn text_block(text: &str, mark: Option<&str>, to: &mut String) {

@@ -1,5 +1,6 @@
 //! A request as `OpenAI`'s responses: the whole conversation each time, for nothing of it is to stay at the server.
 
+use aishd_log::picture::PictureKind;
 use aishd_log::sealed_answer::SealedAnswer;
 use aishd_log::tool_call::ToolCall;
 use aishd_log::tool_name::on_the_wire;
@@ -8,7 +9,9 @@ use aishd_model::preset::{CacheLife, Preset};
 
 use crate::call_id;
 use crate::object_writer::ObjectWriter;
-use crate::prompt::{AnswerPart, Prompt, PromptItem, PromptPurpose, PromptTool, parts};
+use crate::prompt::{
+    AnswerPart, Prompt, PromptItem, PromptPicture, PromptPurpose, PromptTool, parts,
+};
 
 /// No server takes a smaller limit.
 const LEAST_LIMIT: u64 = 16;
@@ -65,7 +68,10 @@ fn options(preset: &Preset, prompt: &Prompt<'_>, body: &mut ObjectWriter<'_>) {
 }
 
 enum InputItem<'a> {
-    User(&'a str),
+    User {
+        text: &'a str,
+        pictures: &'a [PromptPicture<'a>],
+    },
     Said {
         text: &'a str,
         phase: Option<&'a str>,
@@ -74,14 +80,23 @@ enum InputItem<'a> {
     Result {
         call: &'a str,
         content: &'a str,
+        pictures: &'a [PromptPicture<'a>],
     },
     Sealed(&'a str),
 }
 
 fn input<'a>(item: &'a PromptItem<'a>) -> Vec<InputItem<'a>> {
     match item {
-        PromptItem::User(text) => vec![InputItem::User(text)],
-        PromptItem::Tool { call, content } => vec![InputItem::Result { call, content }],
+        PromptItem::User { text, pictures } => vec![InputItem::User { text, pictures }],
+        PromptItem::Tool {
+            call,
+            content,
+            pictures,
+        } => vec![InputItem::Result {
+            call,
+            content,
+            pictures,
+        }],
         PromptItem::Assistant {
             text,
             calls,
@@ -134,7 +149,13 @@ fn item(item: &InputItem<'_>, to: &mut String) {
     };
     match item {
         InputItem::Sealed(json) => to.push_str(json),
-        InputItem::User(text) => said("user", text, None, to),
+        InputItem::User { text, pictures: [] } => said("user", text, None, to),
+        InputItem::User { text, pictures } => {
+            let mut out = ObjectWriter::begin(to);
+            out.text("type", "message").text("role", "user");
+            out.list("content", parts_of(text, pictures), part);
+            out.end();
+        }
         InputItem::Said { text, phase } => said("assistant", text, *phase, to),
         InputItem::Call(call) => {
             let mut out = ObjectWriter::begin(to);
@@ -144,14 +165,54 @@ fn item(item: &InputItem<'_>, to: &mut String) {
                 .text("arguments", &call.arguments);
             out.end();
         }
-        InputItem::Result { call, content } => {
+        InputItem::Result {
+            call,
+            content,
+            pictures,
+        } => {
             let mut out = ObjectWriter::begin(to);
             out.text("type", "function_call_output")
-                .text("call_id", &call_id::fitting(call, |_| true))
-                .text("output", content);
+                .text("call_id", &call_id::fitting(call, |_| true));
+            if pictures.is_empty() {
+                out.text("output", content);
+            } else {
+                out.list("output", parts_of(content, pictures), part);
+            }
             out.end();
         }
     }
+}
+
+enum ContentPart<'a> {
+    Text(&'a str),
+    Picture(&'a PromptPicture<'a>),
+}
+
+fn parts_of<'a>(
+    text: &'a str,
+    pictures: &'a [PromptPicture<'a>],
+) -> impl Iterator<Item = ContentPart<'a>> {
+    std::iter::once(ContentPart::Text(text)).chain(pictures.iter().map(ContentPart::Picture))
+}
+
+fn part(part: ContentPart<'_>, to: &mut String) {
+    let mut out = ObjectWriter::begin(to);
+    match part {
+        ContentPart::Text(text) => {
+            out.text("type", "input_text").text("text", text);
+        }
+        ContentPart::Picture(it) if it.picture.kind == PictureKind::Pdf => {
+            out.text("type", "input_file")
+                .text("filename", it.name)
+                .text("file_data", &it.picture.data_url());
+        }
+        ContentPart::Picture(it) => {
+            out.text("type", "input_image")
+                .text("detail", "auto")
+                .text("image_url", &it.picture.data_url());
+        }
+    }
+    out.end();
 }
 
 pub(crate) fn tool(tool: &PromptTool<'_>, to: &mut String) {

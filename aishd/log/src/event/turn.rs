@@ -3,10 +3,22 @@
 use aish_proto::id::TurnId;
 use serde::{Deserialize, Serialize};
 
+use crate::picture::Picture;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     pub name: String,
+    /// Empty where it is a picture.
     pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<Picture>,
+}
+
+impl Attachment {
+    /// About what models read of it, in bytes of text.
+    pub fn weight(&self) -> u64 {
+        self.text.len() as u64 + self.picture.as_ref().map_or(0, Picture::weight)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use aish_proto::id::TurnId;
-use aishd_log::event::{Event, ImportedFrom, PresetSource, RefusedCall, StopReason, TurnOrigin};
+use aishd_log::event::{Attachment, Event, ImportedFrom, PresetSource, RefusedCall, StopReason, TurnOrigin};
 use aishd_log::tool_call::ToolCall;
 use serde_json::Map;
 
@@ -52,13 +52,13 @@ impl ImportHistory {
                 };
                 facts.push((open.turn, result(owed, content)));
             }
-            ImportedMessage::User(text) => {
+            ImportedMessage::User(text, attachments) => {
                 if let Some(call) = waits_for_result {
                     return Err(format!("the call {call:?} has no result before this"));
                 }
                 self.close(facts);
                 let turn = new_turn();
-                facts.extend(question(text).map(|it| (turn, it)));
+                facts.extend(question(text, attachments).map(|it| (turn, it)));
                 self.counted.exchanges += 1;
                 self.turn = Some(OpenTurn {
                     turn,
@@ -116,11 +116,11 @@ impl ImportHistory {
     }
 }
 
-fn question(text: String) -> [Event; 2] {
+fn question(text: String, attachments: Vec<Attachment>) -> [Event; 2] {
     [
         Event::UserMessage {
             text,
-            attachments: vec![],
+            attachments,
             key: None,
             model: None,
             origin: TurnOrigin::Imported,

@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+use aish_proto::limits::PICTURES;
+use aishd_log::event::Attachment;
+use aishd_log::picture::{Picture, PictureKind};
 use aishd_log::tool_call::ToolCall;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
@@ -32,7 +35,7 @@ impl fmt::Display for ImportLineKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ImportedMessage {
     System,
-    User(String),
+    User(String, Vec<Attachment>),
     Assistant { text: String, calls: Vec<ToolCall> },
     Tool { call: String, content: String },
 }
@@ -83,11 +86,17 @@ pub(super) fn message(text: &str) -> Result<ImportedMessage, AtByte> {
     if raw.role != ImportRole::Tool && raw.tool_call_id.is_some() {
         return wrong("only a tool has a tool_call_id");
     }
-    let content = raw.content.map(|it| it.0);
+    let (content, pictures) = raw.content.map_or((None, vec![]), |it| (Some(it.0), it.1));
+    if raw.role != ImportRole::User && !pictures.is_empty() {
+        return wrong("only a user's message has pictures");
+    }
     match raw.role {
         ImportRole::System | ImportRole::Developer => Ok(ImportedMessage::System),
         ImportRole::User => match content {
-            Some(text) => Ok(ImportedMessage::User(text)),
+            Some(text) => {
+                let attachments = named(&text, pictures)?;
+                Ok(ImportedMessage::User(text, attachments))
+            }
             None => wrong("a user's message has no content"),
         },
         ImportRole::Assistant => {
@@ -105,6 +114,32 @@ pub(super) fn message(text: &str) -> Result<ImportedMessage, AtByte> {
             (_, None) => wrong("a tool's message has no content"),
         },
     }
+}
+
+/// Pictures have no names there, so that those are taken that stand in the text, if all do.
+fn named(text: &str, pictures: Vec<ImportedPicture>) -> Result<Vec<Attachment>, AtByte> {
+    if pictures.len() > PICTURES {
+        let what = format!("a message takes {PICTURES} pictures");
+        return Err(malformed(0, &what));
+    }
+    let lines = text.lines().filter_map(|it| it.strip_prefix("[picture "));
+    let mut lines: Vec<&str> = lines.filter_map(|it| Some(it.rsplit_once(", ")?.0)).collect();
+    lines.reverse();
+    let attachments = (1..).zip(pictures).map(|(number, it)| {
+        let name = match (it.name, it.picture.kind) {
+            (Some(name), _) => name,
+            (None, PictureKind::Pdf) => format!("{number}.pdf"),
+            (None, _) => lines
+                .pop()
+                .map_or_else(|| format!("picture {number}"), str::to_owned),
+        };
+        Attachment {
+            name,
+            text: String::new(),
+            picture: Some(it.picture),
+        }
+    });
+    Ok(attachments.collect())
 }
 
 fn calls(raw: Vec<RawCall>) -> Result<Vec<ToolCall>, AtByte> {
@@ -205,8 +240,13 @@ struct RawFunction {
     arguments: String,
 }
 
-/// A text, or a list of parts that are texts.
-struct ImportContent(String);
+/// A text, or a list of parts that are texts and pictures.
+struct ImportContent(String, Vec<ImportedPicture>);
+
+struct ImportedPicture {
+    name: Option<String>,
+    picture: Picture,
+}
 
 #[derive(Deserialize)]
 struct ContentPart {
@@ -214,6 +254,44 @@ struct ContentPart {
     kind: String,
     #[serde(default)]
     text: Option<String>,
+    #[serde(default)]
+    image_url: Option<ImageUrlPart>,
+    #[serde(default)]
+    file: Option<FilePart>,
+}
+
+#[derive(Deserialize)]
+struct ImageUrlPart {
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct FilePart {
+    #[serde(default)]
+    filename: Option<String>,
+    #[serde(default)]
+    file_data: String,
+}
+
+impl ContentPart {
+    /// The picture of a part that is one.
+    fn picture(self) -> Result<ImportedPicture, String> {
+        let (name, url) = match (&*self.kind, self.image_url, self.file) {
+            ("image_url", Some(image), _) => (None, image.url),
+            ("file", _, Some(file)) => (file.filename, file.file_data),
+            (kind, _, _) => {
+                return Err(format!(
+                    "a part of the type {kind:?} is neither a text nor a picture"
+                ));
+            }
+        };
+        match Picture::read_url(&url) {
+            Some(Ok(picture)) => Ok(ImportedPicture { name, picture }),
+            Some(Err(why)) => Err(format!("a picture cannot be taken: {why}")),
+            // Nothing is fetched.
+            None => Err("a picture stands elsewhere; only data: addresses are taken".to_owned()),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for ImportContent {
@@ -228,27 +306,29 @@ impl<'de> Visitor<'de> for ContentVisitor {
     type Value = ImportContent;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text or a list of text parts")
+        f.write_str("a text or a list of texts and pictures")
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ImportContent, E> {
-        Ok(ImportContent(text.to_owned()))
+        Ok(ImportContent(text.to_owned(), vec![]))
     }
 
     fn visit_string<E: serde::de::Error>(self, text: String) -> Result<ImportContent, E> {
-        Ok(ImportContent(text))
+        Ok(ImportContent(text, vec![]))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<ImportContent, A::Error> {
-        let mut whole = String::new();
+        let (mut whole, mut pictures) = (String::new(), vec![]);
         while let Some(part) = parts.next_element::<ContentPart>()? {
-            let text = part.text.filter(|_| part.kind == "text");
-            let text = text.ok_or_else(|| {
-                let kind = &part.kind;
-                A::Error::custom(format!("a part of the type {kind:?} is no text"))
-            })?;
-            whole.push_str(&text);
+            match part {
+                ContentPart {
+                    kind,
+                    text: Some(text),
+                    ..
+                } if kind == "text" => whole.push_str(&text),
+                other => pictures.push(other.picture().map_err(A::Error::custom)?),
+            }
         }
-        Ok(ImportContent(whole))
+        Ok(ImportContent(whole, pictures))
     }
 }

@@ -12,14 +12,14 @@ pub fn body(preset: &Preset, asked: &SamplingRequest) -> String {
     for message in &asked.messages {
         let said = match (message.role, items.last_mut()) {
             // Strict templates want the roles to take turns.
-            (SamplingRole::User, Some(PromptItem::User(text)))
+            (SamplingRole::User, Some(PromptItem::User { text, .. }))
             | (SamplingRole::Assistant, Some(PromptItem::Assistant { text, .. })) => {
                 let text = text.to_mut();
                 text.push_str("\n\n");
                 text.push_str(&message.text);
                 continue;
             }
-            (SamplingRole::User, _) => PromptItem::User((&*message.text).into()),
+            (SamplingRole::User, _) => PromptItem::User { text: (&*message.text).into(), pictures: vec![] },
             (SamplingRole::Assistant, _) => PromptItem::Assistant {
                 text: (&*message.text).into(),
                 calls: &[],

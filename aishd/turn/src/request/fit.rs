@@ -11,8 +11,8 @@ use aishd_model::context_budget::{BytesPerToken, ContextLimit, LoopMode, TokenLi
 use aishd_model::preset::Preset;
 use aishd_rules::catalog::ToolOffer;
 
-use super::TranscriptMessage;
-use crate::exchange::{Exchange, json_bytes};
+use super::{RequestBody, TranscriptMessage};
+use crate::exchange::{Exchange, json_bytes, weight};
 use crate::transcript::Transcript;
 
 /// No result and no output is shortened to less, in bytes.
@@ -39,7 +39,7 @@ pub struct FitInput<'a> {
 /// A request that fits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedRequest {
-    pub body: String,
+    pub body: RequestBody,
     /// An estimate.
     pub tokens: u64,
     /// Exchanges that leave the context for it, the oldest first.
@@ -176,7 +176,7 @@ fn fit_all(wanted: FitInput<'_>) -> Result<FittedRequest, TooLong> {
     if let Some(tokens) = limit.tokens
         && !limit.holds(wanted.tokens(&body))
     {
-        shortened = wanted.shorten(&mut shown, body.len(), tokens.available());
+        shortened = wanted.shorten(&mut shown, body.weight, tokens.available());
         body = wanted.body(&shown);
         if !limit.holds(wanted.tokens(&body)) {
             return Err(wanted.too_long(&shown, wanted.tokens(&body), tokens));
@@ -219,12 +219,12 @@ pub fn leaves_soon(wanted: FitInput<'_>) -> (usize, bool) {
 }
 
 impl FitInput<'_> {
-    fn body(&self, transcript: &Transcript) -> String {
+    fn body(&self, transcript: &Transcript) -> RequestBody {
         super::body(self.preset, transcript, self.offer, self.pinned, self.mode)
     }
 
-    fn tokens(&self, body: &str) -> u64 {
-        self.ratio.tokens(body.len() as u64)
+    fn tokens(&self, body: &RequestBody) -> u64 {
+        self.ratio.tokens(body.weight as u64)
     }
 
     fn how_many_leave(&self, tokens: u64) -> usize {
@@ -300,8 +300,8 @@ impl FitInput<'_> {
         let mut outputs = (0, 0);
         for message in last.iter().flat_map(|it| it.messages()) {
             match message {
-                TranscriptMessage::User { text } => question += json_bytes(text),
-                TranscriptMessage::Tool { content, .. } => results += json_bytes(content),
+                TranscriptMessage::User { .. } => question += weight(message),
+                TranscriptMessage::Tool { .. } => results += weight(message),
                 TranscriptMessage::Assistant { .. } => {}
             }
         }

@@ -45,6 +45,7 @@ fn preset(use_tool_role: bool) -> Preset {
         use_tool_role,
         tools: true,
         max_tools: None,
+        pictures: None,
         include_usage: true,
         think: ThinkingStart::Auto,
         price: None,

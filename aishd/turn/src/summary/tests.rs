@@ -23,6 +23,7 @@ fn exchange(messages: Vec<TranscriptMessage>) -> Exchange {
 fn user(text: &str) -> TranscriptMessage {
     TranscriptMessage::User {
         text: text.to_owned(),
+        pictures: vec![],
     }
 }
 
@@ -31,6 +32,7 @@ fn tool(content: &str) -> TranscriptMessage {
         call: "c".to_owned(),
         name: "fs__read".to_owned(),
         content: content.to_owned(),
+        pictures: vec![],
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aish_proto::id::Seq;
 use aishd_log::event::{Attachment, TurnOrigin};
+use aishd_log::picture::NamedPicture;
 use aishd_log::sealed_answer::SealedAnswer;
 use aishd_log::tool_call::ToolCall;
 use serde_json::{Map, Value};
@@ -15,6 +16,7 @@ use crate::command_report::CommandReport;
 pub enum TranscriptMessage {
     User {
         text: String,
+        pictures: Vec<NamedPicture>,
     },
     Assistant {
         text: Arc<str>,
@@ -29,12 +31,23 @@ pub enum TranscriptMessage {
         call: String,
         name: String,
         content: String,
+        pictures: Vec<NamedPicture>,
     },
+}
+
+impl TranscriptMessage {
+    pub fn pictures(&self) -> &[NamedPicture] {
+        match self {
+            Self::User { pictures, .. } | Self::Tool { pictures, .. } => pictures,
+            Self::Assistant { .. } => &[],
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WaitingQuestionText {
     pub(super) text: String,
+    pub(super) pictures: Vec<NamedPicture>,
     pub(super) origin: TurnOrigin,
     pub(super) at: Seq,
 }
@@ -60,6 +73,15 @@ impl CommandOutputs {
 pub(super) fn with_attachments(text: &str, attachments: &[Attachment]) -> String {
     let mut whole = text.to_owned();
     for attachment in attachments {
+        if let Some(named) = named_picture(attachment) {
+            let line = named.line();
+            // What was exported has it.
+            if !whole.contains(&line) {
+                whole.push_str("\n\n");
+                whole.push_str(&line);
+            }
+            continue;
+        }
         let name = attachment.name.replace(['"', '\n'], "_");
         let newline = if attachment.text.ends_with('\n') {
             ""
@@ -74,4 +96,15 @@ pub(super) fn with_attachments(text: &str, attachments: &[Attachment]) -> String
         whole.push_str(&framed);
     }
     whole
+}
+
+/// The pictures that came with a question.
+pub(super) fn pictures_of(attachments: &[Attachment]) -> Vec<NamedPicture> {
+    attachments.iter().filter_map(named_picture).collect()
+}
+
+fn named_picture(attachment: &Attachment) -> Option<NamedPicture> {
+    let picture = attachment.picture.clone()?;
+    let name = attachment.name.clone();
+    Some(NamedPicture { name, picture })
 }

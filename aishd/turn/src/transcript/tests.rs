@@ -16,7 +16,7 @@ fn check(log: &[&str], expected: &str) {
     let shown: Vec<String> = transcript
         .messages()
         .map(|it| match it {
-            TranscriptMessage::User { text } => format!("user {text}"),
+            TranscriptMessage::User { text, .. } => format!("user {text}"),
             TranscriptMessage::Assistant { text, calls, .. } => {
                 format!("assistant {text} +{}", calls.len())
             }
@@ -431,6 +431,7 @@ fn attachments_follow_the_question_by_name() {
     let attachment = |name: &str, text: &str| Attachment {
         name: name.to_owned(),
         text: text.to_owned(),
+        picture: None,
     };
     let text = with_attachments(
         "why?",
@@ -448,6 +449,7 @@ fn no_attachment_ends_its_own_frame() {
         let attachment = Attachment {
             name: "f".to_owned(),
             text: text.to_owned(),
+            picture: None,
         };
         let expected = format!("why?\n\n<{tag} name=\"f\">\n{text}\n</{tag}>");
         assert_eq!(expected, with_attachments("why?", &[attachment]));

@@ -392,7 +392,7 @@ proptest! {
                 let shown = fit.shown.as_ref().unwrap_or(&transcript);
                 let last = shown.exchanges().next_back().unwrap();
                 let texts: Vec<&str> = last.messages().filter_map(|it| match it {
-                    TranscriptMessage::User { text } => Some(text.as_str()),
+                    TranscriptMessage::User { text, .. } => Some(text.as_str()),
                     TranscriptMessage::Assistant { .. } | TranscriptMessage::Tool { .. } => None,
                 }).collect();
                 let mut rest = texts[0];

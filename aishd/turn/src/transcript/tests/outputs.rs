@@ -38,7 +38,7 @@ fn state_after(log: &[&str]) -> ConversationState {
 
 fn short(message: &TranscriptMessage) -> String {
     match message {
-        TranscriptMessage::User { text } => {
+        TranscriptMessage::User { text, .. } => {
             let question = text.rsplit("\n\n").next().unwrap_or_default();
             match outputs_in(text) {
                 none if none.is_empty() => format!("user {question}"),
