@@ -46,6 +46,7 @@ mod norris;
 mod places;
 mod resource;
 mod result;
+mod ring;
 mod routing;
 mod saved_prompt;
 mod screens;
