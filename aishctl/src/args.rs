@@ -35,6 +35,7 @@ use crate::commands::{mcp, tools};
 use crate::completion::CompleteArgs;
 use crate::examples;
 use crate::global_args::GlobalArgs;
+use crate::recorder::RecordArgs;
 
 /// Ask models through a daemon that keeps the conversations.
 #[derive(Clone, Debug, Parser)]
@@ -78,7 +79,16 @@ pub enum CtlCommand {
     Init {
         #[arg(value_enum)]
         shell: ShellCommand,
+        /// Keep what the last command printed, in memory, for questions
+        #[arg(long)]
+        ring: bool,
     },
+    /// The question of a shell's script, on stdin
+    #[command(hide = true)]
+    AskInShell,
+    /// A shell whose last output is kept for questions; `init --ring` starts it
+    #[command(hide = true)]
+    Record(RecordArgs),
     /// What makes Tab work, as a file for your shell; init has it too
     Completion {
         #[arg(value_enum)]

@@ -17,6 +17,9 @@ pub struct AskArgs {
     /// No word of it names a file
     #[arg(skip)]
     pub as_it_stands: bool,
+    /// Texts that go along, by their names
+    #[arg(skip)]
+    pub attached: Vec<(String, String)>,
     /// A file, a picture or a PDF to go along; `-` is stdin
     #[arg(short, long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -38,7 +41,7 @@ pub struct AskArgs {
     /// Print only fenced code
     #[arg(long, conflicts_with_all = ["json", "jsonl", "cmd"])]
     pub code: bool,
-    /// Print only the commands of CMD: lines
+    /// Print only the commands that the model proposes; none is run
     #[arg(long, conflicts_with_all = ["json", "jsonl"])]
     pub cmd: bool,
     /// Print the turn's id and leave; the answer is kept

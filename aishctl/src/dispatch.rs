@@ -63,6 +63,8 @@ impl CommandContext {
             CtlCommand::Ask(_)
             | CtlCommand::Propose(_)
             | CtlCommand::Init { .. }
+            | CtlCommand::AskInShell
+            | CtlCommand::Record(_)
             | CtlCommand::Completion { .. }
             | CtlCommand::Complete(_)
             | CtlCommand::Man(_)

@@ -25,6 +25,7 @@ mod help;
 pub(crate) mod parse;
 mod picker;
 pub mod private_file;
+pub mod recorder;
 pub mod render;
 pub mod run;
 pub mod safe;

@@ -29,6 +29,7 @@ use crate::commands::mcp::{self, McpCommand};
 use crate::commands::model::ModelCommand;
 use crate::commands::program_context::{self, AskProgram};
 use crate::commands::shell::ProposeArgs;
+use crate::commands::shell_question::ShellQuestion;
 use crate::commands::store::StoreContext;
 use crate::commands::tools::{self, ToolsCommand};
 use crate::commands::{
@@ -42,6 +43,7 @@ use crate::failure::Failure;
 use crate::gateway;
 use crate::help;
 use crate::parse::{ProgramName, parse};
+use crate::recorder;
 use crate::render::difference;
 use crate::render::markdown::Painter;
 use crate::render::notice;
@@ -78,7 +80,10 @@ impl AskProgram {
     fn run(&self, command: Option<CtlCommand>) -> Result<Exit, Failure> {
         let command = match command {
             Some(CtlCommand::Help { topic }) => return print(&help::help(&topic)?),
-            Some(CtlCommand::Init { shell }) => return print(&shell.script()),
+            Some(CtlCommand::Init { shell, ring }) => return print(&shell.script(ring)),
+            Some(CtlCommand::Record(args)) => {
+                return self.block_on(recorder::run(&self.around, &args));
+            }
             Some(CtlCommand::Completion { shell }) => return print(shell.completion()),
             Some(CtlCommand::Complete(args)) => {
                 return print(&completion::offered(&self.around, &args));
@@ -158,6 +163,7 @@ impl AskProgram {
         match command {
             CtlCommand::Ask(args) => self.ask(&args).await,
             CtlCommand::Propose(args) => self.propose(&args).await,
+            CtlCommand::AskInShell => self.ask_in_shell().await,
             CtlCommand::Mcp {
                 command: Some(McpCommand::Serve(args)),
             } => self.gateway(&args).await,
@@ -226,6 +232,7 @@ impl AskProgram {
             | CtlCommand::Reload
             | CtlCommand::Metrics
             | CtlCommand::Init { .. }
+            | CtlCommand::Record(_)
             | CtlCommand::Completion { .. }
             | CtlCommand::Complete(_)
             | CtlCommand::Man(_)
@@ -258,6 +265,18 @@ impl AskProgram {
         let asked = args.ask_args(&mut io::stdin().lock())?;
         let mut parts = self.parts(OutputForm::Line);
         let reach = self.reach(DaemonStart::Allowed, ClientKind::Script, ClientRole::Driver);
+        ask::run(parts.asker(&reach, self), &asked, &mut io::empty()).await
+    }
+
+    /// Asks what was typed beside the prompt of a shell, and says what goes along.
+    async fn ask_in_shell(&self) -> Result<Exit, Failure> {
+        let question = ShellQuestion::read(&mut io::stdin().lock())?;
+        let (asked, row) = question.ask_args().await;
+        let mut parts = self.parts(OutputForm::of(&asked, &self.global));
+        if let Some(row) = row {
+            parts.notices.print(&row);
+        }
+        let reach = self.asking(DaemonStart::Allowed, ClientKind::Ctl);
         ask::run(parts.asker(&reach, self), &asked, &mut io::empty()).await
     }
 

@@ -273,7 +273,7 @@ fn only_code_or_only_commands() {
         "the model is told what is wanted: {asked}"
     );
     upstream.answer_with(|_| Answer::text("Nothing of that kind."));
-    for (flag, what) in [("--code", "no code block"), ("--cmd", "no CMD: line")] {
+    for (flag, what) in [("--code", "no code block"), ("--cmd", "no command")] {
         let without = run(flag).code(1);
         assert_eq!("", without.out());
         assert!(
@@ -282,6 +282,27 @@ fn only_code_or_only_commands() {
             without.err()
         );
     }
+}
+
+/// Models that take tools propose commands by calls.
+#[test]
+fn commands_are_read_however_they_were_proposed_and_none_is_run() {
+    let (upstream, world, daemon) = world();
+    drop(daemon);
+    world.write(
+        "machine/aish/config.toml",
+        "[tools]\nfiles = false\ntodo = false\nweb = false\n",
+    );
+    let _daemon = world.daemon().spawn();
+    let call = "{\"command\": \"touch made\\ndate\"}";
+    upstream.answer(Answer::stream().then_call(0, "call_1", "shell__run", call));
+    let asked = world.ctl(&["ask", "--cmd", "how"]).run().ok();
+    assert_eq!("touch made\ndate\n", asked.out());
+    upstream.answer(Answer::text("CMD: touch made"));
+    let asked = shell_on_terminal(&world, "aishctl ask --cmd how | cat; echo ended");
+    asked.wait_for("ended");
+    assert!(asked.seen().contains("touch made"), "{}", asked.seen());
+    assert!(!world.work().join("made").exists());
 }
 
 #[test]

@@ -146,9 +146,15 @@ fn a_question_is_asked_as_it_is(upstream: &Upstream, world: &World, tmux: &Tmux<
     let text = "why; touch evil $(touch evil) `touch evil` \"x\" 'y' \\z %s * && touch evil";
     tmux.type_line(PANE, &format!("#? {text}"));
     let question = upstream.wait_requests(before + 1).question();
-    assert!(question.contains(text), "{question}");
-    assert!(question.contains("ended with status 1"), "{question}");
+    assert!(question.starts_with(text), "{question}");
+    let work = world.work().display().to_string();
+    let about =
+        format!("\ncommand: false\ndirectory: {work}\nexit status: 1\noutput: not recorded\n");
+    assert!(question.contains(&about), "{question}");
     until_true("the answer", || told(&tmux.screen(PANE), "because") == 1);
+    let row =
+        format!("with: false · {work} · status 1 · no output; aishctl init SHELL --ring keeps it");
+    assert_eq!(1, told(&tmux.screen(PANE), &row), "{}", tmux.screen(PANE));
     // Neither an empty line nor another command asks it again.
     at_prompt(tmux);
     tmux.type_line(PANE, "");

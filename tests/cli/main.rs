@@ -47,6 +47,7 @@ mod pictures;
 mod places;
 mod resource;
 mod result;
+mod ring;
 mod routing;
 mod saved_prompt;
 mod screens;

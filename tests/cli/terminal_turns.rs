@@ -1,7 +1,7 @@
 //! A turn and conversations as a person at a terminal sees and handles them: calls in frames, the row that changes, a
 //! question that is asked anew in a branch, a list to pick from, and the clipboard.
 
-use aish_testkit::{Answer, Daemon, Screen, Upstream, World};
+use aish_testkit::{Answer, Daemon, Screen, Upstream, World, built};
 use serde_json::json;
 
 use crate::terminal::{open, wait_typed, world};
@@ -164,6 +164,133 @@ fn a_long_question_is_edited_in_an_editor() {
     screen.key(":edit\r");
     screen.wait_for("1199 bytes.");
     wait_prompt(&screen, "proj (fork)");
+}
+
+/// What went along with the question goes along again, and a question that is too long for a line of the wire is found.
+#[test]
+fn what_went_along_goes_along_with_the_edited_question() {
+    let (upstream, world, _daemon) = world();
+    upstream.answer_with(|_| Answer::text("Yes."));
+    world.write("work/notes.txt", "first notes");
+    let long = "long ".repeat(120_000);
+    let asked = ["ask", "-C", "proj", "-f", "notes.txt", "is it here?"];
+    drop(world.ctl(&asked).run().ok());
+    let mut screen = open(&world, 80, 24);
+    screen.key(":edit\r");
+    wait_typed(&screen, ":edit is it here?");
+    screen.key("\u{15}:edit and now?\r");
+    screen.wait_for("[aish] attached notes.txt (11 bytes)");
+    screen.wait_for("[aish] attached to proj (fork) (");
+    let question = upstream.wait_requests(2).question();
+    assert!(
+        question.starts_with("and now?\n") && question.contains("first notes"),
+        "{question}"
+    );
+    wait_prompt(&screen, "proj (fork)");
+    screen.key("\u{4}");
+    assert_eq!(0, screen.wait_end());
+    drop(
+        world
+            .ctl(&["ask", "--accept-cost", "-C", "proj", "-"])
+            .stdin(long.as_str())
+            .run()
+            .ok(),
+    );
+    let editor = world.path("editor.sh");
+    world.write(
+        "editor.sh",
+        "wc -c <\"$1\" >\"$HOME/bytes\"\necho short >\"$1\"\n",
+    );
+    let line = format!("VISUAL='sh {}' exec aish proj", editor.display());
+    let mut screen = on_screen(&world, &line);
+    wait_prompt(&screen, "proj");
+    screen.key(":edit\r");
+    screen.wait_for("› short");
+    let question = upstream.wait_requests(4).question();
+    assert_eq!("short", question);
+    let bytes = std::fs::read_to_string(world.path("home/bytes")).unwrap();
+    let bytes: usize = bytes.trim().parse().unwrap();
+    assert!(bytes + 1 >= long.len(), "{bytes} of {}", long.len());
+}
+
+/// A line of a shell on a screen.
+fn on_screen(world: &World, line: &str) -> Screen {
+    let text = crate::shell::in_shell(line);
+    Screen::spawn(
+        world,
+        std::path::Path::new("/bin/sh"),
+        &["-c", &text],
+        80,
+        24,
+    )
+}
+
+/// A text that the daemon did not take is not lost.
+#[test]
+fn a_question_that_was_not_sent_is_brought_back() {
+    let (upstream, world, _daemon) = world();
+    upstream.answer_with(|request| Answer::text(&format!("To {}.", request.question())));
+    let mut screen = open(&world, 80, 24);
+    screen.key("one\r");
+    screen.wait_for("To one.");
+    wait_prompt(&screen, "proj");
+    // A file that is named so has to be there.
+    screen.key(":edit look at @./gone\r");
+    screen.wait_for("[aish] the text is kept; :edit brings it back");
+    wait_prompt(&screen, "proj");
+    screen.key(":edit\r");
+    wait_typed(&screen, ":edit look at @./gone");
+    world.write("work/gone", "it is here");
+    screen.key("\r");
+    screen.wait_for("[aish] attached to proj (fork) (");
+    let question = upstream.wait_requests(2).question();
+    assert!(question.contains("it is here"), "{question}");
+}
+
+/// Whoever looks at a list has his own screen back, whatever ends the program.
+#[test]
+fn a_signal_in_the_list_gives_the_screen_back() {
+    let (_upstream, world, _daemon) = world();
+    let mut screen = open(&world, 60, 12);
+    screen.key(":switch\r");
+    screen.wait_for("1 of 1 · Enter opens, Esc leaves");
+    screen.signal(rustix::process::Signal::TERM);
+    assert_eq!(143, screen.wait_end());
+    assert!(screen.is_as_before());
+    let rows = screen.rows();
+    let shows_window = rows
+        .iter()
+        .any(|it| it.contains("[aish] attached to proj ("));
+    assert!(shows_window, "{rows:#?}");
+    let mut screen = Screen::spawn(&world, &built("aish"), &["--pick"], 60, 12);
+    screen.wait_for("1 of 1 · Enter opens, Esc leaves");
+    screen.signal(rustix::process::Signal::TERM);
+    assert_eq!(143, screen.wait_end());
+    assert!(screen.is_as_before());
+    let bytes = String::from_utf8_lossy(&screen.bytes()).into_owned();
+    assert!(bytes.contains("\u{1b}[?1049l"), "{bytes:?}");
+}
+
+/// A tmux that does not answer is not waited for.
+#[test]
+fn a_tmux_that_hangs_holds_no_copy() {
+    let (upstream, world, _daemon) = world();
+    upstream.answer(Answer::text("an answer"));
+    world.write("bin/tmux", "#!/bin/sh\nexec sleep 1000\n");
+    let tmux = world.path("bin/tmux");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&tmux, executable).unwrap();
+    let folder = tmux.parent().unwrap().display().to_string();
+    let line = format!("PATH={folder}:$PATH TMUX=/nowhere,1,0 exec aish proj");
+    let mut screen = on_screen(&world, &line);
+    wait_prompt(&screen, "proj");
+    screen.key("how?\r");
+    screen.wait_for("an answer");
+    wait_prompt(&screen, "proj");
+    screen.key(":copy\r");
+    screen.wait_for("[aish] copied: 1 line, 9 bytes");
+    let bytes = String::from_utf8_lossy(&screen.bytes()).into_owned();
+    assert!(bytes.contains("\u{1b}]52;c;"), "{bytes:?}");
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.display.print_notice(told).await?;
             }
             ColonLine::Edit(Some(text)) => self.ask_anew(text).await?,
-            ColonLine::Edit(None) if self.has_editor() => self.look_up_question(),
+            ColonLine::Edit(None) if self.has_editor() => self.begin_edit().await?,
             ColonLine::Edit(None) => {
                 let told = "what? (:edit TEXT is asked instead of the last question, in a branch)";
                 self.display.print_notice(told).await?;

@@ -1,10 +1,13 @@
 //! `:copy`: the last answer into the clipboard of the terminal that somebody sits at, by OSC 52, and inside of tmux by tmux.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::time::timeout;
 
 use super::ui::UserInterface;
 use super::{CompletedCall, OpenWindow};
@@ -17,6 +20,9 @@ use crate::safe;
 
 /// Terminals take no more than about 100,000 characters of base64.
 const MOST_BYTES: usize = 74_000;
+
+/// A server of tmux that hangs is waited for so long; then the terminal is told itself.
+const TMUX_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What of an answer is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +40,7 @@ impl<U: UserInterface> OpenWindow<U> {
             let text = async {
                 let answer = last_said::answer(&caller, conversation).await?;
                 let text = part_of(answer, part)?;
-                let taken = in_tmux && tmux_takes(text.clone()).await;
+                let taken = in_tmux && tmux_takes(&text).await;
                 Ok((text, taken))
             };
             CompletedCall::ToCopy(text.await)
@@ -91,22 +97,21 @@ fn part_of(answer: Option<String>, part: CopiedPart) -> Result<String, Failure> 
 }
 
 /// It stands in the way of its terminal, and asks nobody for what it is handed by its own command.
-async fn tmux_takes(text: String) -> bool {
-    let handing_over = tokio::task::spawn_blocking(move || {
+async fn tmux_takes(text: &str) -> bool {
+    let handing_over = async {
         let mut tmux = Command::new("tmux")
             .args(["load-buffer", "-w", "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            .kill_on_drop(true)
             .spawn()?;
-        let written = tmux
-            .stdin
-            .take()
-            .map(|mut it| it.write_all(text.as_bytes()));
-        let ended = tmux.wait()?;
-        std::io::Result::Ok(ended.success() && written.is_some_and(|it| it.is_ok()))
-    });
-    matches!(handing_over.await, Ok(Ok(true)))
+        if let Some(mut stdin) = tmux.stdin.take() {
+            stdin.write_all(text.as_bytes()).await?;
+        }
+        std::io::Result::Ok(tmux.wait().await?.success())
+    };
+    matches!(timeout(TMUX_PATIENCE, handing_over).await, Ok(Ok(true)))
 }
 
 fn osc_52(text: &str) -> String {

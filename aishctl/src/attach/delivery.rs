@@ -6,6 +6,7 @@ use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::turn::SendResult;
 
+use super::switching::KeptQuestion;
 use super::ui::UserInterface;
 use super::{CompletedCall, OpenWindow, outbox};
 use crate::client::connect::{CallFailure, RpcCallError};
@@ -60,9 +61,18 @@ impl<U: UserInterface> OpenWindow<U> {
                 let told = format!("not sent: {}; :send sends it", error.message);
                 self.display.print_notice(&told).await
             }
-            Ok(_) | Err(_) => {
+            Ok(sent) => {
                 self.outbox.done();
-                self.sent(conversation, sent.map_err(Failure::from)).await
+                self.kept = None;
+                self.sent(conversation, Ok(sent)).await
+            }
+            Err(error) => {
+                let refused = self.outbox.done();
+                self.sent(conversation, Err(error.into())).await?;
+                match refused {
+                    Some(refused) => self.keep(KeptQuestion::refused(refused)).await,
+                    None => Ok(()),
+                }
             }
         }
     }

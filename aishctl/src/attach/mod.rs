@@ -40,7 +40,7 @@ use self::look::{EditorSettings, PreferredLook, WindowLook};
 use self::outbox::AskOutbox;
 use self::plain::PlainWindow;
 use self::questions::OpenQuestions;
-use self::switching::BranchedAsk;
+use self::switching::{BranchedAsk, KeptQuestion, LastText};
 use self::terminal::Terminal;
 use self::turns::TurnTracker;
 use self::ui::{CompletionNames, PromptHead, PromptState, UserInput, UserInterface};
@@ -143,6 +143,8 @@ struct OpenWindow<U> {
     attention: Attention,
     own: OwnCommands,
     outbox: AskOutbox,
+    /// What could not be sent last.
+    kept: Option<KeptQuestion>,
     /// Another conversation is looked for: nothing is sent before it is known which one lines are for.
     switching: bool,
     /// Lines typed meanwhile.
@@ -161,8 +163,9 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
     stdin: R,
     out: O,
 ) -> Result<Exit, Failure> {
-    let Some((link, conversation)) = begin(&mut window).await? else {
-        return Ok(Exit::DONE);
+    let (link, conversation) = match begin(&mut window).await? {
+        Ok(begun) => begun,
+        Err(exit) => return Ok(exit),
     };
     let preferred = PreferredLook::from(&link.hello.ui);
     window.look = window
@@ -195,18 +198,21 @@ pub async fn run<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin>(
         .await
 }
 
-/// Reaches the daemon and finds the conversation; none where a person picked none.
+/// Reaches the daemon and finds the conversation; where a person picked none, the program ends like this.
 async fn begin(
     window: &mut WindowOptions,
-) -> Result<Option<(DaemonLink, ConversationId)>, Failure> {
+) -> Result<Result<(DaemonLink, ConversationId), Exit>, Failure> {
     let mut link = window.reach.open(DaemonWait::No).await?;
     if window.args.pick {
         let found = conversation_choice::list(&link.caller, ListState::Open).await?;
         let picker = Picker::new(found, None, &window.global, &window.reach.around);
-        let Some(picked) = picker::terminal::run_on_ours(picker, &window.reach.around)? else {
-            return Ok(None);
-        };
-        window.args.conversation = Some(picked.to_string());
+        window.signals.listen().map_err(|it| deaf(&it))?;
+        let (around, signals) = (&window.reach.around, &mut window.signals);
+        match picker::terminal::run_on_ours(picker, around, signals).await? {
+            Ok(Some(picked)) => window.args.conversation = Some(picked.to_string()),
+            Ok(None) => return Ok(Err(Exit::DONE)),
+            Err(exit) => return Ok(Err(exit)),
+        }
     }
     let name = window
         .args
@@ -224,7 +230,7 @@ async fn begin(
     };
     window.signals.listen().map_err(|it| deaf(&it))?;
     window.uses(conversation);
-    Ok(Some((link, conversation)))
+    Ok(Ok((link, conversation)))
 }
 
 impl WindowOptions {
@@ -275,6 +281,7 @@ impl<U: UserInterface> OpenWindow<U> {
             attention: Attention::default(),
             own: OwnCommands::default(),
             outbox: AskOutbox::default(),
+            kept: None,
             switching: false,
             held: VecDeque::new(),
             calls: JoinSet::new(),
@@ -500,7 +507,7 @@ impl<U: UserInterface> OpenWindow<U> {
             CompletedCall::Printed(Err(failure)) => self.display.refuse(&failure).await,
             CompletedCall::Switched(found) => self.switched(found).await,
             CompletedCall::Branched(asked) => self.branched(asked).await,
-            CompletedCall::ToEdit(text) => self.edit_question(text).await,
+            CompletedCall::ToEdit(text) => self.edit_question(text, LastText::Asked).await,
             CompletedCall::ToPick(found) => self.pick(found).await,
             CompletedCall::Thought(Ok(thought)) => {
                 let lines = thought.trim().lines();

@@ -19,9 +19,9 @@ pub(super) const LINES: usize = 64;
 pub(super) struct TypedAsk {
     pub(super) conversation: ConversationId,
     key: String,
-    text: String,
+    pub(super) text: String,
     /// Read when it was typed, so that it is the same question each time it is sent.
-    files: Vec<AttachedFile>,
+    pub(super) files: Vec<AttachedFile>,
     /// What it takes was said, and a person wants it sent.
     accepts_cost: bool,
 }
@@ -79,10 +79,10 @@ impl AskOutbox {
     }
 
     /// It has arrived, or it is refused.
-    pub(super) fn done(&mut self) {
+    pub(super) fn done(&mut self) -> Option<TypedAsk> {
         self.sending = false;
         self.late = false;
-        self.lines.pop_front();
+        self.lines.pop_front()
     }
 
     /// It was refused for what it takes, and is at hand.
@@ -152,19 +152,22 @@ pub(super) async fn send(
     if escaped(&text) > caller.line_bytes().saturating_sub(16 << 10) {
         let blob = ask::put_blob(caller, &text).await?;
         attachments.push(Attachment {
-            name: "question".to_owned(),
+            name: ask::QUESTION_NAME.to_owned(),
             text: None,
             blob: Some(blob),
             base64: false,
         });
-        text = "The request is the attached text \"question\".".to_owned();
+        text = ask::LONG_QUESTION.to_owned();
     }
-    let files = files.into_iter().map(|it| match it.kind {
+    let is_read_again = |name: &str| mentioned.iter().any(|(it, _)| it == name);
+    let files = files.into_iter().filter(|it| !is_read_again(&it.name));
+    let files = files.map(|it| match it.kind {
         AttachedKind::Picture(picture) => (it.name, picture.base64, true),
         AttachedKind::File { .. } | AttachedKind::Names { .. } => (it.name, it.text, false),
     });
+    let files: Vec<_> = files.collect();
     let mentioned = mentioned.into_iter().map(|(name, text)| (name, text, false));
-    for (name, content, base64) in files.chain(mentioned) {
+    for (name, content, base64) in files.into_iter().chain(mentioned) {
         let inline = escaped(&content) <= caller.line_bytes() / 8;
         let blob = if inline {
             None
@@ -212,13 +215,13 @@ mod tests {
         outbox.put_first(here, "now".into(), vec![]);
         outbox.lost();
         assert_eq!(Some(first), outbox.next());
-        outbox.done();
+        drop(outbox.done());
         assert_eq!("now", outbox.next().unwrap().text);
-        outbox.done();
+        drop(outbox.done());
         let second = outbox.next().unwrap();
         assert_eq!(("two", there), (second.text.as_str(), second.conversation));
         assert!(!outbox.is_empty());
-        outbox.done();
+        drop(outbox.done());
         assert!(outbox.is_empty());
     }
 

@@ -5,12 +5,13 @@ use aish_proto::conversation::{ConversationStatus, Fork, ForkParams, ListState};
 use aish_proto::id::{ConversationId, SubscriptionId};
 
 use super::connection::ReplayProgress;
+use super::outbox::TypedAsk;
 use super::ui::{EditorErrand, UserInterface};
 use super::{CompletedCall, OpenWindow};
 use crate::client::connect::Caller;
 use crate::client::conversation_choice;
 use crate::client::editor::{self, TextDraft};
-use crate::commands::file_mention::AttachedFile;
+use crate::commands::file_mention::{self, AttachedFile, AttachedKind};
 use crate::commands::last_said::{self, LastQuestion};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,9 +24,48 @@ const MOST_CHARS: usize = 600;
 /// A question that is asked in a branch.
 #[derive(Debug)]
 pub(super) struct BranchedAsk {
-    pub(super) branch: Result<ConversationId, Failure>,
+    /// With what went along with the question before and does so still.
+    pub(super) branch: Result<(ConversationId, Vec<AttachedFile>), Failure>,
     pub(super) text: String,
     pub(super) files: Vec<AttachedFile>,
+}
+
+/// A question that did not get to the daemon.
+#[derive(Debug)]
+pub(super) struct KeptQuestion {
+    conversation: ConversationId,
+    text: String,
+    files: Vec<AttachedFile>,
+    place: KeptPlace,
+}
+
+/// Where it was to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptPlace {
+    /// In the conversation itself.
+    Here,
+    /// In a branch of it, which there is not.
+    Branch,
+}
+
+/// What a text is that is brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastText {
+    Asked,
+    /// It may stay as it is.
+    NotSent,
+}
+
+impl KeptQuestion {
+    /// What the daemon did not take.
+    pub(super) fn refused(refused: TypedAsk) -> Self {
+        Self {
+            conversation: refused.conversation,
+            text: refused.text,
+            files: refused.files,
+            place: KeptPlace::Here,
+        }
+    }
 }
 
 impl<U: UserInterface> OpenWindow<U> {
@@ -115,18 +155,36 @@ impl<U: UserInterface> OpenWindow<U> {
         Ok(())
     }
 
-    /// Looks the last question up, so that it can be edited.
-    pub(super) fn look_up_question(&mut self) {
+    /// Brings back what was not sent, or looks the last question up, so that it can be edited.
+    pub(super) async fn begin_edit(&mut self) -> Result<(), Failure> {
         let (caller, conversation) = (self.connection.caller(), self.conversation);
+        let kept = self.kept.as_ref();
+        if let Some(kept) = kept.filter(|it| it.conversation == conversation) {
+            let text = kept.text.clone();
+            return self.edit_question(Ok(text), LastText::NotSent).await;
+        }
         self.calls.spawn(async move {
             CompletedCall::ToEdit(last_question(&caller, conversation).await.map(|it| it.text))
         });
+        Ok(())
+    }
+
+    /// A question that did not get to the daemon is at hand, where somebody could edit it.
+    pub(super) async fn keep(&mut self, kept: KeptQuestion) -> Result<(), Failure> {
+        if !self.has_editor() {
+            return Ok(());
+        }
+        self.kept = Some(kept);
+        self.display
+            .print_notice("the text is kept; :edit brings it back")
+            .await
     }
 
     /// Brings the last question back: into the line, or into an editor where it is long.
     pub(super) async fn edit_question(
         &mut self,
         text: Result<String, Failure>,
+        last: LastText,
     ) -> Result<(), Failure> {
         let errand = text.and_then(|text| {
             let is_long = text.lines().count() > MOST_ROWS || text.chars().count() > MOST_CHARS;
@@ -137,7 +195,11 @@ impl<U: UserInterface> OpenWindow<U> {
             let configured = &self.connection.link.hello.ui.editor;
             let words = editor::program(&self.window.reach.around, configured)?;
             let draft = TextDraft::new(&text, ".md", words)?;
-            Ok(EditorErrand::Question(text, draft))
+            let before = match last {
+                LastText::Asked => text,
+                LastText::NotSent => String::new(),
+            };
+            Ok(EditorErrand::Question(before, draft))
         });
         match errand {
             Ok(errand) => {
@@ -162,25 +224,52 @@ impl<U: UserInterface> OpenWindow<U> {
         }
     }
 
-    /// Asks this instead of the last question, in a copy of the conversation that ends before it.
+    /// Asks this instead of the last question, in a copy of the conversation that ends before it; or instead of one that was not
+    /// sent, where that was to be.
     pub(super) async fn ask_anew(&mut self, text: String) -> Result<(), Failure> {
-        let Some(files) = self.files(&text).await? else {
-            return Ok(());
+        let here = self.conversation;
+        let kept = self.kept.take().filter(|it| it.conversation == here);
+        let place = kept.as_ref().map_or(KeptPlace::Branch, |it| it.place);
+        let before = kept.map(|it| (it.text, it.files));
+        let Some(mut files) = self.files(&text).await? else {
+            let kept = KeptQuestion {
+                conversation: here,
+                text,
+                files: before.map(|it| it.1).unwrap_or_default(),
+                place,
+            };
+            return self.keep(kept).await;
         };
+        if let (KeptPlace::Here, Some((asked, attached))) = (place, before) {
+            let taken = taken_along(&asked, attached, &text, &files);
+            files.extend(taken);
+            self.outbox.put(here, text, files);
+            return Ok(());
+        }
         self.switching = true;
         let (caller, conversation) = (self.connection.caller(), self.conversation);
         let subscription = self.connection.subscription();
         self.calls.spawn(async move {
             let branch = async {
                 let subscription = subscription?;
-                let question = last_question(&caller, conversation).await?;
+                let LastQuestion {
+                    before,
+                    text: asked,
+                    attachments,
+                } = last_question(&caller, conversation).await?;
                 let params = ForkParams {
                     id: conversation,
-                    at_seq: Some(question.before),
+                    at_seq: Some(before),
                 };
                 let made = caller.call::<Fork>(params).await?;
                 detach(&caller, subscription).await;
-                Ok(made.id)
+                let attached = attachments.into_iter().map(|it| AttachedFile {
+                    name: it.name,
+                    text: it.text,
+                    kind: AttachedKind::File { lossy: false },
+                });
+                let taken = taken_along(&asked, attached.collect(), &text, &files);
+                Ok((made.id, taken))
             };
             CompletedCall::Branched(BranchedAsk {
                 branch: branch.await,
@@ -195,10 +284,29 @@ impl<U: UserInterface> OpenWindow<U> {
         let BranchedAsk {
             branch,
             text,
-            files,
+            mut files,
         } = asked;
-        if let Ok(branch) = branch {
-            self.outbox.put(branch, text, files);
+        let branch = match branch {
+            Ok((branch, taken)) => {
+                for file in &taken {
+                    self.display.print_notice(&file_mention::note(file)).await?;
+                }
+                files.extend(taken);
+                self.outbox.put(branch, text, files);
+                Ok(branch)
+            }
+            Err(failure) => {
+                let kept = KeptQuestion {
+                    conversation: self.conversation,
+                    text,
+                    files,
+                    place: KeptPlace::Branch,
+                };
+                self.keep(kept).await?;
+                Err(failure)
+            }
+        };
+        if branch.is_ok() {
             let told = format!(
                 "asked anew in a branch; what was answered before stays in {} (:switch)",
                 self.title
@@ -207,6 +315,24 @@ impl<U: UserInterface> OpenWindow<U> {
         }
         self.switched(branch).await
     }
+}
+
+/// What went along with the question that was asked and does so still: not what is read anew, nor what the text named and names no
+/// longer.
+fn taken_along(
+    asked: &str,
+    attached: Vec<AttachedFile>,
+    text: &str,
+    files: &[AttachedFile],
+) -> Vec<AttachedFile> {
+    let names = |text: &str, it: &AttachedFile| {
+        text.contains(&format!("@{}", it.name)) || text.contains(&format!("@\"{}\"", it.name))
+    };
+    let is_read = |it: &AttachedFile| files.iter().any(|file| file.name == it.name);
+    let attached = attached.into_iter();
+    attached
+        .filter(|it| !is_read(it) && (names(text, it) || !names(asked, it)))
+        .collect()
 }
 
 async fn last_question(
@@ -220,4 +346,32 @@ async fn last_question(
 async fn detach(caller: &Caller, subscription: SubscriptionId) {
     // Gone already, as that of a conversation that was deleted: it comes to the same.
     drop(caller.call::<Detach>(DetachParams { subscription }).await);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(asked: &str, text: &str, read: &[&str], expected: &[&str]) {
+        let file = |name: &&str| AttachedFile {
+            name: (*name).to_owned(),
+            text: String::new(),
+            kind: AttachedKind::File { lossy: false },
+        };
+        let attached = ["stdin", "a.txt", "b c.txt"].iter().map(file);
+        let read: Vec<AttachedFile> = read.iter().map(file).collect();
+        let taken = taken_along(asked, attached.collect(), text, &read);
+        let taken: Vec<&str> = taken.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(expected, taken);
+    }
+
+    #[test]
+    fn what_went_along_does_so_unless_the_text_names_it_no_longer() {
+        let asked = "why does @a.txt not fit @\"b c.txt\"";
+        check(asked, "why @a.txt", &["a.txt"], &["stdin"]);
+        check(asked, "why @a.txt", &[], &["stdin", "a.txt"]);
+        check(asked, "why", &[], &["stdin"]);
+        check("why", "why so", &[], &["stdin", "a.txt", "b c.txt"]);
+    }
 }

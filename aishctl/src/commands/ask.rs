@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::ask_args::AskArgs;
 use crate::client::daemon_link::{DaemonLink, DaemonReach};
-pub(crate) use crate::commands::ask::sending::put_blob;
+pub(crate) use crate::commands::ask::sending::{LONG_QUESTION, QUESTION_NAME, put_blob};
 pub(crate) use crate::commands::ask::target::{AskTarget, may_prompt, on_confirm, place};
 use crate::commands::ask_progress::{AskProgress, TurnBegin, or_stop};
 use crate::commands::directory_listing::DirectoryLister;
@@ -27,9 +27,11 @@ use crate::failure::{self, Failure};
 use crate::global_args::GlobalArgs;
 use crate::render::call_frame::CallFrames;
 use crate::render::command_frame::CommandFrames;
+use crate::render::extract;
 use crate::render::notice::Notices;
 use crate::render::output::{AnswerOutput, AskReport, OutputForm, ReportedError, ReportedFallback};
 use crate::render::screen;
+use crate::render::turn_stream::StreamedAnswer;
 use crate::signals::ClientSignals;
 
 /// What `ask`, `retry` and `continue` work with.
@@ -208,6 +210,7 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
                 .run
                 .as_ref()
                 .and_then(|it| norris::concluded(it, answer.budget_hint.is_some()))
+                .or_else(|| self.only_proposed(ended.stop_reason, &answer))
                 .unwrap_or_else(|| outcome(conversation, ended.stop_reason, error, answer.text()))
                 .map(|exit| with_denials(exit, denied))
                 .map_err(|failure| match &answer.budget_hint {
@@ -243,7 +246,9 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
             }
             OutputForm::Events => Ok(true),
             OutputForm::Code | OutputForm::Commands | OutputForm::Line => {
-                self.output.extracted(answer.text()).await
+                self.output
+                    .extracted(answer.text(), &answer.tool_calls)
+                    .await
             }
         };
         match written {
@@ -251,6 +256,21 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
             Ok(_) => done,
             Err(error) => Err(Failure::output(&error)),
         }
+    }
+
+    /// Whoever wants commands to read has them, also where the model said nothing else and none of them ran.
+    fn only_proposed(
+        &self,
+        reason: StopReason,
+        answer: &StreamedAnswer,
+    ) -> Option<Result<Exit, Failure>> {
+        let ended_well = matches!(
+            reason,
+            StopReason::End | StopReason::Denied | StopReason::NoApprover
+        );
+        let proposed = self.output.form == OutputForm::Commands
+            && !extract::called_commands(&answer.tool_calls).is_empty();
+        (ended_well && proposed).then_some(Ok(Exit::DONE))
     }
 
     /// A script that asked for JSON gets JSON, also where no turn came to be.
@@ -308,7 +328,7 @@ fn nothing_extracted(form: OutputForm, conversation: ConversationId) -> Failure 
         | OutputForm::Text
         | OutputForm::Json
         | OutputForm::Events
-        | OutputForm::Results => ("the answer has no CMD: line", "; ask again without --cmd"),
+        | OutputForm::Results => ("the answer has no command", "; ask again without --cmd"),
     };
     let hint = format!("aishctl log {conversation} shows it{flag}");
     Failure::new(Exit::FAILED, problem).hint(hint)

@@ -94,6 +94,9 @@ pub fn read(
             given.attachments.push((STDIN.to_owned(), from_stdin));
         }
     }
+    for (name, text) in &args.attached {
+        given.add_text(name.clone(), text.clone());
+    }
     for path in args.files.iter().filter(|it| *it != Path::new("-")) {
         given.add_file(path)?;
     }

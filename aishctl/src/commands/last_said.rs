@@ -2,10 +2,11 @@
 
 use aish_proto::conversation::{History, HistoryParams};
 use aish_proto::envelope::Envelope;
-use aish_proto::event::{AssistantMessage, ToolResult, UserMessage};
+use aish_proto::event::{AssistantMessage, AttachedText, ToolResult, UserMessage};
 use aish_proto::id::{ConversationId, Seq};
 
 use crate::client::connect::{Caller, RpcCallError};
+use crate::commands::ask::{LONG_QUESTION, QUESTION_NAME};
 
 const PAGE_EVENTS: u32 = 200;
 
@@ -14,6 +15,8 @@ const PAGE_EVENTS: u32 = 200;
 pub(crate) struct LastQuestion {
     pub(crate) before: Seq,
     pub(crate) text: String,
+    /// What went along.
+    pub(crate) attachments: Vec<AttachedText>,
 }
 
 /// The last question that was asked in words, as it was asked first.
@@ -33,9 +36,17 @@ pub(crate) async fn question(
             return None;
         }
         let is_asked = said.continues.is_none() && said.calls.is_empty();
-        (is_asked && !said.text.trim().is_empty()).then(|| LastQuestion {
-            before: Seq(event.seq.map_or(0, |it| it.0.saturating_sub(1))),
-            text: said.text,
+        (is_asked && !said.text.trim().is_empty()).then(|| {
+            let (mut text, mut attachments) = (said.text, said.attachments);
+            let long = attachments.iter().position(|it| it.name == QUESTION_NAME);
+            if let Some(long) = long.filter(|_| text == LONG_QUESTION) {
+                text = attachments.remove(long).text;
+            }
+            LastQuestion {
+                before: Seq(event.seq.map_or(0, |it| it.0.saturating_sub(1))),
+                text,
+                attachments,
+            }
         })
     })
     .await

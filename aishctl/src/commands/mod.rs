@@ -38,6 +38,7 @@ pub mod route;
 pub mod rpc;
 pub mod saved_prompt;
 pub mod shell;
+pub mod shell_question;
 pub mod status;
 pub mod store;
 pub mod todo;

@@ -20,13 +20,24 @@ pub enum ShellCommand {
 
 impl ShellCommand {
     /// The script for `eval "$(aishctl init SHELL)"`: keys, questions and completion. It may be read twice.
-    pub fn script(self) -> String {
-        let keys = match self {
-            Self::Bash => include_str!("shell/bash.sh"),
-            Self::Zsh => include_str!("shell/zsh.zsh"),
-            Self::Fish => include_str!("shell/fish.fish"),
+    /// With `ring` the shell goes on in a recorder first.
+    pub fn script(self, ring: bool) -> String {
+        let (recorder, keys) = match self {
+            Self::Bash => (
+                include_str!("shell/ring.bash"),
+                include_str!("shell/bash.sh"),
+            ),
+            Self::Zsh => (
+                include_str!("shell/ring.zsh"),
+                include_str!("shell/zsh.zsh"),
+            ),
+            Self::Fish => (
+                include_str!("shell/ring.fish"),
+                include_str!("shell/fish.fish"),
+            ),
         };
-        format!("{keys}\n{}", self.completion())
+        let recorder = if ring { recorder } else { "" };
+        format!("{recorder}{keys}\n{}", self.completion())
     }
 
     /// The script of completion alone, also as a file where the shell looks for one.

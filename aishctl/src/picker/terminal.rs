@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aish_proto::id::ConversationId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,9 +15,10 @@ use super::{PickProgress, Picker, list_rows};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::signals::ClientSignals;
 
 const ENTER: &str = "\u{1b}[?1049h";
-const LEAVE: &str = "\u{1b}[?1049l";
+pub(crate) const LEAVE: &str = "\u{1b}[?1049l";
 /// How long the rest of a key's bytes may take behind its escape, and how soon another size is noticed.
 const REST: Timespec = Timespec {
     tv_sec: 0,
@@ -57,17 +60,18 @@ impl Drop for RawTerminal<'_> {
     }
 }
 
-/// Lets a person pick; `None`: nothing was picked.
+/// Lets a person pick, as long as it goes on; `None`: nothing was picked.
 pub(crate) fn run(
     mut picker: Picker,
     mut keys: &File,
     mut screen: &File,
+    goes_on: &AtomicBool,
 ) -> io::Result<Option<ConversationId>> {
     let _raw = RawTerminal::take(keys, screen)?;
     let mut typed = PickKeys::default();
     let mut page = [0; 256];
     let mut shown = None;
-    loop {
+    while goes_on.load(Ordering::Relaxed) {
         let size = size(screen);
         if shown != Some(size) {
             screen.write_all(picker.drawn(size).as_bytes())?;
@@ -95,23 +99,40 @@ pub(crate) fn run(
             }
         }
     }
+    Ok(None)
 }
 
-/// The same on the terminal of this process.
-pub(crate) fn run_on_ours(
+/// The same on the terminal of this process, until a signal comes.
+pub(crate) async fn run_on_ours(
     picker: Picker,
     around: &ClientEnvironment,
-) -> Result<Option<ConversationId>, Failure> {
+    signals: &mut ClientSignals,
+) -> Result<Result<Option<ConversationId>, Exit>, Failure> {
     if !around.stdin_terminal || !around.stdout_terminal {
         let message = "--pick needs a terminal";
         return Err(Failure::new(Exit::USAGE, message).hint("aishctl conv ls"));
     }
     let ours = |end| rustix::io::fcntl_dupfd_cloexec(end, 3).map(File::from);
-    let picked = ours(rustix::stdio::stdin())
+    let cannot =
+        |error: io::Error| Failure::new(Exit::FAILED, format!("cannot let you pick: {error}"));
+    let (keys, screen) = ours(rustix::stdio::stdin())
         .and_then(|keys| Ok((keys, ours(rustix::stdio::stdout())?)))
-        .map_err(io::Error::from)
-        .and_then(|(keys, screen)| run(picker, &keys, &screen));
-    picked.map_err(|error| Failure::new(Exit::FAILED, format!("cannot let you pick: {error}")))
+        .map_err(|error| cannot(error.into()))?;
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let still = Arc::clone(&goes_on);
+    let mut picking = tokio::task::spawn_blocking(move || run(picker, &keys, &screen, &still));
+    let (signal, picked) = tokio::select! {
+        picked = &mut picking => (None, picked),
+        signal = signals.next() => {
+            // The screen is given back before the program ends.
+            goes_on.store(false, Ordering::Relaxed);
+            (Some(signal.exit()), picking.await)
+        }
+    };
+    let picked = picked
+        .map_err(|error| cannot(error.into()))?
+        .map_err(cannot)?;
+    Ok(signal.map_or(Ok(picked), Err))
 }
 
 /// Columns and rows.

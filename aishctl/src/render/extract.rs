@@ -1,5 +1,8 @@
 //! `ask --code` and `ask --cmd`: parts of a finished answer.
 
+use aish_proto::event::CalledTool;
+use serde_json::Value;
+
 use crate::safe;
 
 /// The content of all fenced code blocks, each ending in a line feed; an open fence ends with the text.
@@ -57,6 +60,20 @@ pub fn commands(text: &str) -> String {
     commands.iter().map(|it| format!("{it}\n")).collect()
 }
 
+/// The tool by which a model proposes a command, where it takes tools.
+pub const SHELL_TOOL: &str = "shell__run";
+
+/// The commands that a model proposed by calls, each as it is and ended by a line feed.
+pub fn called_commands(calls: &[CalledTool]) -> String {
+    let proposals = calls.iter().filter(|it| it.name == SHELL_TOOL);
+    let commands = proposals.filter_map(|call| {
+        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+        let command = arguments.get("command")?.as_str()?.trim().to_owned();
+        (!command.is_empty()).then(|| command + "\n")
+    });
+    commands.collect()
+}
+
 /// The longest command that is put on a line, in bytes.
 const LINE_BYTES: usize = 4096;
 
@@ -103,6 +120,22 @@ mod tests {
             "ls -S | head\ndate\n",
         );
         check("`one` ```two``` three", "", "");
+    }
+
+    #[test]
+    fn calls_of_the_shell_are_commands_too() {
+        let call = |name: &str, arguments: &str| CalledTool {
+            id: String::new(),
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+        };
+        let calls = [
+            call(SHELL_TOOL, "{\"command\": \"date\\nuptime\\n\"}"),
+            call("files__read", "{\"command\": \"no\"}"),
+            call(SHELL_TOOL, "{}"),
+            call(SHELL_TOOL, "{\"command\": \"ls\", \"why\": \"to see\"}"),
+        ];
+        assert_eq!("date\nuptime\nls\n", called_commands(&calls));
     }
 
     #[track_caller]

@@ -26,7 +26,7 @@ pub enum OutputForm {
     Events,
     /// Fenced code at the end.
     Code,
-    /// The commands of `CMD:` lines at the end.
+    /// The commands that were proposed, at the end.
     Commands,
     /// The one line of fenced code at the end.
     Line,
@@ -234,11 +234,12 @@ impl<O: AsyncWrite + Unpin> AnswerOutput<O> {
         Ok(())
     }
 
-    /// What the forms that wait for the end show of the answer; false: there is nothing of that kind in it.
-    pub async fn extracted(&mut self, text: &str) -> io::Result<bool> {
+    /// What the forms that wait for the end show of the answer and of what was called on the way; false: there is nothing of that
+    /// kind in it.
+    pub async fn extracted(&mut self, text: &str, calls: &[CalledTool]) -> io::Result<bool> {
         let part = match self.form {
             OutputForm::Code => extract::code(text),
-            OutputForm::Commands => extract::commands(text),
+            OutputForm::Commands => extract::called_commands(calls) + &extract::commands(text),
             OutputForm::Line => extract::line(text).unwrap_or_default(),
             OutputForm::Text | OutputForm::Json | OutputForm::Events | OutputForm::Results => {
                 return Ok(true);

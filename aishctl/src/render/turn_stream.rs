@@ -196,7 +196,11 @@ impl StreamedAnswer {
     }
 
     fn result(&mut self, result: ToolResult, steps: &mut Vec<StreamStep>) {
-        self.denied += u32::from(result.denied.is_some());
+        let denied = u32::from(result.denied.is_some());
+        self.denied += denied;
+        if result.name == super::extract::SHELL_TOOL {
+            self.commands_denied += denied;
+        }
         if result.denied.is_some() {
             let text = format!("{} did not run: {}", result.name, result.content);
             steps.push(StreamStep::Notice(StatusLevel::Warning, text));

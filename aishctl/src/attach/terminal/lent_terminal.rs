@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _, pipe};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -37,7 +38,9 @@ pub(super) fn run(errand: EditorErrand, screen: &Screen) -> Result<(), ()> {
         }
         EditorErrand::Pick(picker) => {
             let picked = lent.and_then(|(keys, screen)| {
-                let picked = picker::terminal::run(*picker, &keys, &screen);
+                terminal_mode::goes_to_other_screen();
+                let goes_on = AtomicBool::new(true);
+                let picked = picker::terminal::run(*picker, &keys, &screen, &goes_on);
                 picked.map_err(|error| cannot_lend(&error))
             });
             UserInput::Picked(picked)

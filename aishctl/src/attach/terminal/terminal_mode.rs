@@ -15,6 +15,8 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr, ttyname,
 };
 
+use crate::picker;
+
 /// Pastes are marked, and the terminal says when somebody turns to it or away.
 const TALKS: &[u8] = b"\x1b[?2004h\x1b[?1004h";
 const IS_SILENT: &[u8] = b"\x1b[?1004l\x1b[?2004l";
@@ -37,6 +39,8 @@ struct SavedMode {
     out: Option<OwnedFd>,
     /// Another program has it.
     lent: bool,
+    /// What is to be seen is on its other screen.
+    on_other_screen: bool,
 }
 
 fn lock() -> MutexGuard<'static, Option<SavedMode>> {
@@ -54,6 +58,7 @@ pub(super) fn take(tty: OwnedFd, out: &OwnedFd) -> io::Result<()> {
         modes,
         out,
         lent: false,
+        on_other_screen: false,
     });
     HOOK.call_once(|| {
         let report = std::panic::take_hook();
@@ -74,9 +79,17 @@ pub(super) fn lend() {
     }
 }
 
+/// From here to [`take_back`] whoever has it shows something on its other screen.
+pub(super) fn goes_to_other_screen() {
+    if let Some(before) = &mut *lock() {
+        before.on_other_screen = true;
+    }
+}
+
 pub(super) fn take_back() {
     if let Some(before) = &mut *lock() {
         before.lent = false;
+        before.on_other_screen = false;
     }
     take_again();
 }
@@ -100,6 +113,9 @@ pub(super) fn take_again() {
 /// Puts the modes back. Does not wait long: the terminal may be stopped, or gone.
 pub(super) fn give_back() {
     if let Some(before) = &*lock() {
+        if before.on_other_screen {
+            before.write(picker::terminal::LEAVE.as_bytes());
+        }
         before.write(IS_SILENT);
         let _hung_up = tcsetattr(&before.tty, OptionalActions::Now, &before.modes);
     }

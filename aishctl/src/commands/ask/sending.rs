@@ -24,6 +24,9 @@ use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 use crate::render::notice::Notices;
 
+/// Stands in the place of a question that is too long for a line of the wire, and the name by which that goes along.
+pub(crate) const LONG_QUESTION: &str = "The request is the attached text \"question\".";
+pub(crate) const QUESTION_NAME: &str = "question";
 /// Follows a question that wants commands and nothing else.
 const IN_COMMANDS: &str = "\n\nAnswer with commands for this machine's shell: each on a line of its own that begins with \
 `CMD:`, outside of code fences.";
@@ -166,12 +169,12 @@ async fn send(caller: &Caller, question: &OutgoingAsk<'_>, progress: &AskProgres
     if escaped(&text) > line {
         let blob = put_blob(caller, &text).await?;
         attachments.push(Attachment {
-            name: "question".to_owned(),
+            name: QUESTION_NAME.to_owned(),
             text: None,
             blob: Some(blob),
             base64: false,
         });
-        text = "The request is the attached text \"question\".".to_owned();
+        text = LONG_QUESTION.to_owned();
     }
     let texts = input.attachments.iter();
     let texts = texts.map(|(name, content)| (name, content, false));

@@ -89,6 +89,8 @@ pub(crate) fn on_confirm(args: &AskArgs, may_prompt: bool) -> OnConfirm {
     OnConfirm {
         then: match () {
             () if said("deny") => UnattendedAction::Deny,
+            // Who would read commands would have none of them run.
+            () if args.cmd && args.confirm.is_empty() => UnattendedAction::Deny,
             () if said("ask") || may_prompt => UnattendedAction::Ask,
             () => UnattendedAction::AskAttended,
         },

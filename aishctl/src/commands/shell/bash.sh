@@ -9,8 +9,15 @@ __aish_propose() {
 }
 
 # Sees each new entry of the history before the next prompt. One that it has seen, or that was there before, is not asked.
+# In a recorder (__aish_ring) it marks where the output has ended, and PS0 marks where that of the next command begins.
 __aish_after() {
-  local __aish_status=$? __aish_entry __aish_number
+  local __aish_status=$? __aish_entry __aish_number __aish_recorder=${__aish_ring-}
+  __aish_prompts=$((${__aish_prompts-0} + 1))
+  if [[ $__aish_recorder == *:* ]]; then
+    printf '\e]133;D;%s;aish=%s;%s\a' "$__aish_status" "${__aish_recorder#*:}" "$__aish_prompts" >&2
+    printf -v __aish_begins '\e]133;C;aish=%s;%s\a' "${__aish_recorder#*:}" "$__aish_prompts"
+    __aish_recorder+=:$__aish_prompts
+  fi
   __aish_entry=$(HISTTIMEFORMAT='' builtin history 1)
   __aish_entry=${__aish_entry#"${__aish_entry%%[![:space:]]*}"}
   __aish_number=${__aish_entry%%[!0-9]*}
@@ -18,10 +25,20 @@ __aish_after() {
   __aish_entry=${__aish_entry#\*}
   __aish_entry=${__aish_entry#"${__aish_entry%%[![:space:]]*}"}
   if [[ -n ${__aish_seen+x} && $__aish_number != "$__aish_seen" && $__aish_entry == '#?'* ]]; then
-    printf '%s\n\n(The last command ended with status %s.)\n' "${__aish_entry#'#?'}" "$__aish_status" |
-      command aishctl ask -
+    printf '%s\0' "${__aish_entry#'#?'}" "${__aish_command-}" "${__aish_directory-}" "${__aish_ended-}" \
+      "$__aish_recorder" | command aishctl ask-in-shell
+  elif [[ -n ${__aish_ran-} || ( -n ${__aish_seen+x} && $__aish_number != "$__aish_seen" && $__aish_entry != '#'* ) ]]; then
+    # The history keeps no second entry of the same line, nor one of a line that begins with a space.
+    if [[ $__aish_number == "${__aish_seen-}" && :${HISTCONTROL-}: == *:ignore@(space|both):* ]]; then
+      __aish_entry+=" (or a line that the history does not keep)"
+    fi
+    __aish_command=$__aish_entry
+    __aish_directory=${__aish_here:-$PWD}
+    __aish_ended=$__aish_status
   fi
+  __aish_ran=
   __aish_seen=$__aish_number
+  __aish_here=$PWD
   return "$__aish_status"
 }
 
@@ -34,5 +51,8 @@ if [[ $- == *i* ]]; then
     else
       PROMPT_COMMAND="__aish_after${PROMPT_COMMAND:+; $PROMPT_COMMAND}"
     fi
+  fi
+  if [[ ${PS0-} != *__aish_ran* ]]; then
+    PS0='${__aish_begins-}${PS1:$((__aish_ran=1,0)):0}'${PS0-}
   fi
 fi

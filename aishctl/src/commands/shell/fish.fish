@@ -21,12 +21,36 @@ function __aish_enter
     commandline -f execute
 end
 
-function __aish_after --on-event fish_prompt
+set -q __aish_prompts; or set -g __aish_prompts 0
+
+# In a recorder (__aish_ring) marks say where the output of a command begins and where it has ended.
+function __aish_before --on-event fish_preexec
+    string match -q -- '#*' "$argv"; and return
+    set -g __aish_running "$argv"
+    set -g __aish_directory $PWD
+    set -l word (string split -m 1 -f 2 : -- "$__aish_ring")
+    and printf '\e]133;C;aish=%s;%s\a' $word $__aish_prompts
+end
+
+function __aish_after --on-event fish_postexec
     set -l ended $status
+    set -g __aish_prompts (math $__aish_prompts + 1)
+    set -l word (string split -m 1 -f 2 : -- "$__aish_ring")
+    and printf '\e]133;D;%s;aish=%s;%s\a' $ended $word $__aish_prompts
+    if set -q __aish_running
+        set -g __aish_command $__aish_running
+        set -g __aish_ended $ended
+        set -e __aish_running
+    end
+end
+
+function __aish_prompted --on-event fish_prompt
     if set -q __aish_question
         set -l question $__aish_question
         set -e __aish_question
-        printf '%s\n\n(The last command ended with status %s.)\n' $question $ended | command aishctl ask -
+        set -l recorder "$__aish_ring"
+        string match -q '*:*' -- $recorder; and set recorder $recorder:$__aish_prompts
+        printf '%s\0' $question "$__aish_command" "$__aish_directory" "$__aish_ended" $recorder | command aishctl ask-in-shell
     end
 end
 

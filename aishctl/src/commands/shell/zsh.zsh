@@ -20,15 +20,33 @@ __aish_heard() {
   return 0
 }
 
+# In a recorder (__aish_ring) marks say where the output of a command begins and where it has ended.
+__aish_before() {
+  emulate -L zsh
+  [[ -n ${__aish_question-} ]] && return 0
+  typeset -g __aish_running=${1:-$3} __aish_directory=$PWD
+  [[ ${__aish_ring-} == *:* ]] && printf '\e]133;C;aish=%s;%s\a' "${__aish_ring#*:}" "${__aish_prompts-0}" >&2
+  return 0
+}
+
 __aish_after() {
   local __aish_status=$?
   emulate -L zsh
+  local recorder=${__aish_ring-}
+  typeset -g __aish_prompts=$((${__aish_prompts-0} + 1))
+  if [[ $recorder == *:* ]]; then
+    printf '\e]133;D;%s;aish=%s;%s\a' "$__aish_status" "${recorder#*:}" "$__aish_prompts" >&2
+    recorder+=:$__aish_prompts
+  fi
+  if [[ -n ${__aish_running+x} ]]; then
+    typeset -g __aish_command=$__aish_running __aish_ended=$__aish_status
+    unset __aish_running
+  fi
   if [[ -n ${__aish_question-} ]]; then
     local question=${__aish_question#'#?'}
     unset __aish_question
-    print -r -- "$question
-
-(The last command ended with status $__aish_status.)" | command aishctl ask -
+    printf '%s\0' "$question" "${__aish_command-}" "${__aish_directory-}" "${__aish_ended-}" "$recorder" |
+      command aishctl ask-in-shell
   fi
   return 0
 }
@@ -40,5 +58,6 @@ if [[ -o interactive ]]; then
   bindkey -M viins '^[a' __aish_propose
   autoload -Uz add-zsh-hook
   add-zsh-hook zshaddhistory __aish_heard
+  add-zsh-hook preexec __aish_before
   add-zsh-hook precmd __aish_after
 fi
