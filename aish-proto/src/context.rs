@@ -57,12 +57,26 @@ pub struct ContextPreviewResult {
     pub next: Vec<ContextTurn>,
     /// Results, and outputs of commands that go with the question, that are shown shortened, so that the last question fits.
     pub shortened: u64,
+    /// Where not all tools are sent that could be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_tools: Option<ChosenTools>,
     /// Why there would be no request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub too_long: Option<String>,
     /// What a person should know of the conversation's directory, such as that its instructions are not trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+}
+
+/// Of how many tools some are sent, and why not all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenTools {
+    pub sent: u64,
+    /// All that the preset could be sent.
+    pub available: u64,
+    /// For people.
+    pub because: String,
 }
 
 /// Estimates, by what the preset's server has counted so far.

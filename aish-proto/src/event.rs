@@ -369,6 +369,8 @@ events! {
     }
     /// A model has written its list of tasks anew: all of it, in its order.
     TodosChanged: "todosChanged", true, { todos: Vec<Todo> }
+    /// Where not all tools are sent, those `added` are from now on, and those `dropped` no longer.
+    ToolsChosen: "toolsChosen", true, { added: Vec<String>, dropped: Vec<String> }
     /// The conversation keeps itself from other things than before.
     PolicyChanged: "policyChanged", true, {
         constraints: Constraints,

@@ -35,13 +35,14 @@ fn now(client: &Client, id: ConversationId) -> Option<Constraints> {
         .constraints
 }
 
-/// The names that the last request offered.
+/// The names that the last request offered, but for the one that reads on in results, which is beside all others.
 fn offered(scene: &Scene) -> Vec<String> {
     let requests = scene.upstream.requests();
     let body = requests.last().unwrap().json();
     let tools = body["tools"].as_array().cloned().unwrap_or_default();
     let name = |it: &serde_json::Value| it["function"]["name"].as_str().unwrap().to_owned();
-    tools.iter().map(name).collect()
+    let names = tools.iter().map(name);
+    names.filter(|it| it != "aish__read_result").collect()
 }
 
 #[test]

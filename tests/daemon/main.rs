@@ -35,6 +35,7 @@ mod fallback_table;
 mod fanout;
 mod file_changes;
 mod files;
+mod find_tools;
 mod first_question;
 mod forms;
 mod forms_end;

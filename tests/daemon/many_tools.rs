@@ -1,5 +1,5 @@
-//! More tools than a model's server takes: the question is answered all the same, with as many as there is room for, and what
-//! was left out is told once and remembered.
+//! More tools than a model's server was known to take: the question is answered all the same, with as many as there is room for;
+//! that is told once and remembered, and from then on tools are chosen.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,8 @@ fn takes(most: usize, request: &Request) -> Answer {
     Answer::status(400, &error.to_string())
 }
 
-const TOLD: &str = "test-model takes at most 20 tools: 42 of 62 are left out (42 of large)";
+const CUT: &str = "test-model takes at most 20 tools: 43 of 63 are left out (43 of large)";
+const CHOSEN: &str = "not all 63 tools are sent to test-model, for it takes at most 20: aish's own are, and those that are pinned, named or were used; it finds others by a search";
 
 #[test]
 fn a_server_that_takes_fewer_tools_answers_and_what_it_takes_is_remembered() {
@@ -74,18 +75,21 @@ fn a_server_that_takes_fewer_tools_answers_and_what_it_takes_is_remembered() {
     let conversation = client.create();
     asked(&client, conversation, "hello");
     asked(&client, conversation, "hello again");
-    assert_eq!(vec![TOLD], statuses(&log(&client, conversation)));
+    assert_eq!(vec![CUT, CHOSEN], statuses(&log(&client, conversation)));
     let counts: Vec<usize> = upstream
         .requests()
         .iter()
         .map(|it| offered(it).len())
         .collect();
-    assert_eq!(vec![62, 20, 20], counts);
+    assert_eq!(vec![63, 20, 2], counts);
     let sent = offered(&upstream.requests()[1]);
     assert!(
         sent.contains("small__t0") && sent.contains("small__t1"),
         "{sent:?}"
     );
+    let sent = offered(&upstream.requests()[2]);
+    let own = ["aish__find_tools", "aish__read_result"];
+    assert!(sent.iter().eq(own), "{sent:?}");
     // Known to the next daemon too, which says it to whoever asks in another conversation; a preview is what is sent.
     drop(client);
     daemon.kill9();
@@ -93,7 +97,7 @@ fn a_server_that_takes_fewer_tools_answers_and_what_it_takes_is_remembered() {
     let other = client.create();
     let shown = preview(&client, other, Some("and now")).body;
     asked(&client, other, "and now");
-    assert_eq!(vec![TOLD], statuses(&log(&client, other)));
+    assert_eq!(vec![CHOSEN], statuses(&log(&client, other)));
     let requests = upstream.requests();
     assert_eq!(4, requests.len());
     assert_eq!(shown, String::from_utf8_lossy(&requests[3].body));
@@ -107,8 +111,12 @@ fn what_a_preset_says_is_not_tried_beyond() {
     upstream.answer_with(|request| takes(5, request));
     let (_daemon, client) = started(&world);
     let conversation = client.create();
-    asked(&client, conversation, "hello");
-    let told = "test-model takes at most 5 tools: 57 of 62 are left out (57 of large)";
+    asked(
+        &client,
+        conversation,
+        "what do large__t3, large__t4 and the large__t5 do?",
+    );
+    let told = CHOSEN.replace("at most 20", "at most 5");
     assert_eq!(vec![told], statuses(&log(&client, conversation)));
     assert_eq!(
         vec![5],
@@ -135,5 +143,5 @@ fn a_server_that_takes_fewer_each_time_is_not_asked_for_ever() {
         .iter()
         .map(|it| offered(it).len())
         .collect();
-    assert_eq!(vec![62, 31, 15, 7], counts);
+    assert_eq!(vec![63, 31, 15, 7], counts);
 }

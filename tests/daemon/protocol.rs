@@ -7,7 +7,7 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 17] = [
+const SHOWN_IF_THEY_COME: [&str; 18] = [
     "changesPart",
     "changesUndo",
     "changesSettled",
@@ -25,6 +25,7 @@ const SHOWN_IF_THEY_COME: [&str; 17] = [
     "toolCall",
     "toolProgress",
     "toolResult",
+    "toolsChosen",
 ];
 
 #[test]

@@ -104,11 +104,12 @@ fn replies(request: &Request) -> Vec<String> {
     replies.map(|(_, text)| text).collect()
 }
 
+/// But for the one that reads on in results, which is beside all others.
 fn offered(request: &Request) -> Vec<String> {
     let body = request.json();
     let tools = body["tools"].as_array().into_iter().flatten();
     let names = tools.map(|it| it["function"]["name"].as_str().unwrap().to_owned());
-    names.collect()
+    names.filter(|it| it != "aish__read_result").collect()
 }
 
 fn command(confirm: &ConfirmRecord) -> String {

@@ -1,7 +1,7 @@
 //! `context`: what the model is shown of a conversation, what has left that, and what is to come back.
 
 use aish_proto::context::{
-    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextPreviewParams,
+    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ChosenTools, ContextPreviewParams,
     ContextPreviewResult, ContextTurn, Forget, ForgetParams, Preview, Restore, RestoreParams,
 };
 use aish_proto::id::{ConversationId, Seq, TurnId};
@@ -158,6 +158,17 @@ fn overview(found: &ContextPreviewResult) -> String {
     ];
     for (name, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
         text.push_str(&format!("  {name:<9} {count:>9}\n"));
+    }
+    if let Some(ChosenTools {
+        sent,
+        available,
+        because,
+    }) = &found.chosen_tools
+    {
+        text.push_str(&format!(
+            "{sent} of {available} tools are sent, for {}: aish's own, and those that are pinned (tools.pinned), named in a question, called before or found; the model searches with aish__find_tools\n",
+            safe::one_line(because)
+        ));
     }
     if let Some(why) = &found.too_long {
         text.push_str(&format!(

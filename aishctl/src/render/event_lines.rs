@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use aish_proto::event::{BudgetChanged, ClientEvent, Event, ResourceChanged};
+use aish_proto::event::{BudgetChanged, ClientEvent, Event, ResourceChanged, ToolsChosen};
 use aish_proto::norris::{
     NorrisHold, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisSpent,
 };
@@ -161,6 +161,21 @@ pub(crate) fn resource_line(changed: &ResourceChanged) -> String {
         author(&changed.by),
         changed.revision
     )
+}
+
+/// Tools that models are sent from now on; nothing where some only went.
+pub(crate) fn chosen_line(chosen: &ToolsChosen) -> Option<String> {
+    const SHOWN: usize = 5;
+    let added = &chosen.added;
+    let shown = added.iter().take(SHOWN).map(|it| safe::one_line(it));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match added.len().saturating_sub(SHOWN) {
+        0 if added.is_empty() => None,
+        0 => Some(format!("tools at hand from here on: {shown}")),
+        more => Some(format!(
+            "tools at hand from here on: {shown} and {more} more"
+        )),
+    }
 }
 
 pub(crate) fn change_word(change: ResourceChangeKind) -> &'static str {

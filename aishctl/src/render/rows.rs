@@ -377,6 +377,7 @@ impl ConversationRows {
                 format!("queued #{position}{}{hint}", who.unwrap_or_default())
             }
             Event::ResourceChanged(changed) => event_lines::resource_line(changed),
+            Event::ToolsChosen(chosen) => return event_lines::chosen_line(chosen),
             Event::ResourcePinned(pinned) => format!("pinned @{}:{}", pinned.alias, pinned.uri),
             Event::ResourceUnpinned(pinned) => {
                 format!("no longer pinned: @{}:{}", pinned.alias, pinned.uri)

@@ -100,7 +100,8 @@ tables! {
         /// Whether the model can call tools.
         tools: KeyLeaf<bool>,
         /// How many tools one request may have: some servers refuse one that has more. When it is not said, what its server was
-        /// found to take, or is known to (OpenAI 128).
+        /// found to take, or is known to (OpenAI and others 128). Where there are more, those are sent that are pinned
+        /// (`tools.pinned`), named or used, and the model finds others by a search.
         max_tools: KeyLeaf<WholeNumber<1, 100_000>>,
         /// Whether the model takes pictures and PDFs. When it is not said, what the catalog of the program knows; of a model that it
         /// does not know, they are tried.
@@ -324,6 +325,12 @@ tables! {
         /// Characters of a result that a model is shown. Of a longer one the middle is left out, and can be read on
         /// demand.
         max_result_chars: KeyLeaf<WholeNumber<1_000, 250_000>>,
+        /// Tools that are sent where not all are (`max_tools` of a preset, `context_percent`): exact names, or whole providers
+        /// (`fs__*`). aish's own always are.
+        pinned: KeyLeaf<Vec<String>>,
+        /// The part of what a model takes in, in percent, that tools of servers may take. Where there are more, they are chosen as
+        /// with `max_tools`. 100 is no limit.
+        context_percent: KeyLeaf<WholeNumber<1, 100>>,
         /// Whether calls that only read, by their provider's word, and that nobody is asked about run side by side.
         parallel_readonly: KeyLeaf<bool>,
     }

@@ -109,6 +109,16 @@ pub(super) fn policy(stack: &LayerStack, faults: &mut Vec<Fault>) -> Policy {
     policy
 }
 
+/// Tools that are sent where not all are.
+pub(super) fn pinned(stack: &LayerStack, faults: &mut Vec<Fault>) -> Patterns {
+    let Some(named) = &stack.file.tools.pinned else {
+        return Patterns::default();
+    };
+    let rules = named.value.iter();
+    let rules = rules.filter_map(|it| rule("tools.pinned", it, Some(&named.place), faults));
+    Patterns::new(rules.collect::<Vec<_>>())
+}
+
 /// How calls run.
 fn calls(stack: &LayerStack, policy: &mut Policy) {
     let (tools, mcp) = (&stack.file.tools, &stack.file.mcp);

@@ -354,6 +354,9 @@ fn context(stack: &LayerStack, faults: &mut Vec<Fault>) -> ContextSettings {
         reserve_tokens: value_of(&context.reserve_tokens).map_or(usual.reserve_tokens, |it| it.0),
         summarizer: value_of(&context.summarizer_model).filter(|_| summarizes),
         max_summary_chars: whole_number(&context.max_summary_chars),
+        tools_percent: value_of(&stack.file.tools.context_percent)
+            .map_or(usual.tools_percent, |it| it.0),
+        pinned_tools: super::permissions::pinned(stack, faults),
     }
 }
 

@@ -305,6 +305,7 @@ fn weight(record: &Record) -> usize {
         Event::Evicted(eviction) => 64 * eviction.exchanges.len(),
         Event::SummaryUpdated(summary) => summary.text.len(),
         Event::TodosChanged { todos } => todos.iter().map(|it| it.content.len() + 32).sum(),
+        Event::ToolsChosen { added, dropped } => 64 * (added.len() + dropped.len()),
         Event::TurnFinished { text, .. } => text.len(),
         Event::Status { text, .. } => text.len(),
         Event::FellBack { cause, .. } => cause.len(),

@@ -39,7 +39,7 @@ use crate::time::Timestamp;
 use crate::todo::Todo;
 use crate::tool::{ContentDigest, DecisionSubject};
 use crate::tool_call::ToolCall;
-use crate::tool_name::Alias;
+use crate::tool_name::{Alias, ToolName};
 use crate::tried::TriedCommand;
 use crate::turn_error::TurnError;
 use crate::usage::Usage;
@@ -298,6 +298,13 @@ pub enum Event {
     /// The model has written its tasks anew, all of them.
     TodosChanged {
         todos: Vec<Todo>,
+    },
+    /// Where not all tools are sent, these are from now on, behind those that were.
+    ToolsChosen {
+        added: Vec<ToolName>,
+        /// These are no longer, for want of room.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dropped: Vec<ToolName>,
     },
     /// The conversation keeps itself from other things than before.
     ConstraintsChanged {

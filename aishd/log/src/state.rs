@@ -105,6 +105,9 @@ pub struct ConversationState {
     /// Where the tasks of its model stand; 0: it has written none.
     #[serde(default, skip_serializing_if = "is_first")]
     pub todos_seq: Seq,
+    /// Tools that are sent where not all are, in the order in which they were chosen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chosen_tools: Vec<ToolName>,
     /// What people granted here.
     #[serde(default)]
     pub grants: GrantList,
@@ -329,6 +332,14 @@ impl ConversationState {
             }
             Event::SummaryUpdated(_) => self.summary_seq = record.seq,
             Event::TodosChanged { .. } => self.todos_seq = record.seq,
+            Event::ToolsChosen { added, dropped } => {
+                self.chosen_tools.retain(|it| !dropped.contains(it));
+                for name in added {
+                    if !self.chosen_tools.contains(name) {
+                        self.chosen_tools.push(name.clone());
+                    }
+                }
+            }
             Event::ModelChanged { model } => self.model.clone_from(model),
             Event::Renamed { title } => {
                 (self.title, self.title_is_makeshift) = (Some(title.clone()), false);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use aishd_log::pattern::Patterns;
 use serde::{Deserialize, Serialize};
 
 use crate::preset::Preset;
@@ -36,6 +37,10 @@ pub struct ContextSettings {
     pub system_prompt: Option<Arc<str>>,
     /// Whether the directory of a conversation is told of, and which instructions in it are trusted.
     pub project: Option<TrustedInstructions>,
+    /// The part of what a model takes in that tools of servers may take, in percent.
+    pub tools_percent: u64,
+    /// Tools that are sent where not all are.
+    pub pinned_tools: Patterns,
 }
 
 /// What the loop is that a request belongs to.
@@ -68,6 +73,8 @@ impl Default for ContextSettings {
             max_summary_chars: 2000,
             system_prompt: None,
             project: None,
+            tools_percent: 25,
+            pinned_tools: Patterns::default(),
         }
     }
 }

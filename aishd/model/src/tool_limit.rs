@@ -3,10 +3,24 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
+use aishd_log::sealed_answer::ApiDialect;
+
 use crate::preset::Preset;
 
-/// What `OpenAI` takes.
-const OPENAI: usize = 128;
+/// What servers that are known to have a limit take.
+const KNOWN: usize = 128;
+/// Whose those are, where they are spoken to in `chat` or `responses`. A name that begins with a dot is of all below it.
+const KNOWN_HOSTS: [&str; 9] = [
+    "api.openai.com",
+    ".openai.azure.com",
+    ".services.ai.azure.com",
+    "api.deepseek.com",
+    "api.fireworks.ai",
+    "api.groq.com",
+    "api.mistral.ai",
+    "api.x.ai",
+    "openrouter.ai",
+];
 
 /// Whose tools are always sent: they are few.
 const OWN: &str = "aish";
@@ -43,8 +57,10 @@ const NO_TOOLS: [&str; 12] = [
 /// So many tools may be in a request of this preset: as somebody set, as was learned of its server, as is known of it.
 pub fn limit(preset: &Preset) -> Option<usize> {
     let host = preset.host();
-    let is_openai = host == "api.openai.com" || host.ends_with(".openai.azure.com");
-    let known = is_openai.then_some(OPENAI);
+    let is_host = |it: &str| host == it || (it.starts_with('.') && host.ends_with(it));
+    let speaks = matches!(preset.api(), ApiDialect::Chat | ApiDialect::Responses);
+    let is_known = speaks && KNOWN_HOSTS.into_iter().any(is_host);
+    let known = is_known.then_some(KNOWN);
     if preset.learned.takes_no_tools {
         return Some(0);
     }

@@ -1,7 +1,7 @@
 //! `context/*`: what the model is shown, what has left that, and what comes back.
 
 use aish_proto::context::{
-    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ContextPreviewParams,
+    Archive, ArchiveParams, ArchiveResult, ArchivedTurn, ChosenTools, ContextPreviewParams,
     ContextPreviewResult, ContextTurn, Forget, Preview, Restore, RestoreParams, TokenCount,
 };
 use aish_proto::conversation::SeqResult;
@@ -110,6 +110,11 @@ fn fits(preview: conversation::ContextPreview) -> ContextPreviewResult {
         evicts: preview.leaving.iter().map(|it| turn(it, ratio)).collect(),
         next: preview.next.iter().map(|it| turn(it, ratio)).collect(),
         shortened: preview.shortened as u64,
+        chosen_tools: preview.offer.selection().map(|it| ChosenTools {
+            sent: preview.offer.iter().len() as u64,
+            available: it.available as u64,
+            because: it.because.to_string(),
+        }),
         too_long: None,
         remarks: preview.remarks,
         body: preview.body.text,
@@ -139,6 +144,7 @@ fn too_long(none: &NoRequest) -> ContextPreviewResult {
         evicts: vec![],
         next: vec![],
         shortened: 0,
+        chosen_tools: None,
         too_long: Some(error.to_string()),
         remarks: vec![],
     }

@@ -339,6 +339,10 @@ impl LogOwner {
             Event::TodosChanged { todos } => out!(wire::TodosChanged {
                 todos: todos_of(todos),
             }),
+            Event::ToolsChosen { added, dropped } => out!(wire::ToolsChosen {
+                added: added.iter().map(ToString::to_string).collect(),
+                dropped: dropped.iter().map(ToString::to_string).collect(),
+            }),
             Event::PermissionChanged {
                 provider,
                 from,

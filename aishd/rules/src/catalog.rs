@@ -1,6 +1,6 @@
 //! All tools that there are, and those of them that one request offers. Both are values that never change.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use aishd_log::pattern::Pattern;
@@ -8,12 +8,11 @@ use aishd_log::shell;
 use aishd_log::tool::{ContentDigest, Tool};
 use aishd_log::tool_name::{Alias, ToolName, on_the_wire};
 use aishd_mcp_messages::schema::Schema;
-use aishd_model::preset::Preset;
-use aishd_model::tool_limit;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::policy::Policy;
+use crate::tool_choice::ToolSelection;
 
 /// Tools of all providers, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,7 +37,7 @@ impl PartialEq for InputSchemas {
 pub struct ToolOffer {
     tools: Vec<(String, Arc<Tool>)>,
     by_wire: HashMap<String, usize>,
-    left_out: Option<String>,
+    selection: Option<Arc<ToolSelection>>,
 }
 
 impl Catalog {
@@ -134,30 +133,29 @@ impl ToolOffer {
         self.tools.push((wire, tool));
     }
 
-    /// As much of it as a request of this preset may have; `called` are tools by their real names that this conversation has
-    /// called before.
-    pub fn for_preset(self, preset: &Preset, called: impl FnOnce() -> HashSet<String>) -> Self {
-        let most = tool_limit::limit(preset).filter(|it| preset.tools && *it < self.tools.len());
-        let Some(most) = most else { return self };
-        let called: HashSet<String> = called().iter().map(|it| on_the_wire(it)).collect();
-        let called = called.iter().map(String::as_str).collect();
-        let names: Vec<&str> = self.tools.iter().map(|(wire, _)| wire.as_str()).collect();
-        let chosen = tool_limit::chosen(&names, &called, most);
-        let mut offer = Self {
-            left_out: tool_limit::left_out_notice(&preset.model, &names, &chosen),
-            ..Self::default()
-        };
-        for (at, (wire, tool)) in self.tools.into_iter().enumerate() {
-            if chosen.contains(&at) {
-                offer.push(wire, tool);
-            }
+    /// These, by the names that they go out with.
+    pub(crate) fn of(tools: impl IntoIterator<Item = Arc<Tool>>) -> Self {
+        let mut offer = Self::default();
+        for tool in tools {
+            offer.push(on_the_wire(&tool.name.to_string()), tool);
         }
         offer
     }
 
-    /// What people are told where not all is in it that could be.
-    pub fn left_out(&self) -> Option<&str> {
-        self.left_out.as_deref()
+    pub(crate) fn into_tools(self) -> Vec<Arc<Tool>> {
+        self.tools.into_iter().map(|(_, it)| it).collect()
+    }
+
+    pub(crate) fn with_selection(self, selection: ToolSelection) -> Self {
+        Self {
+            selection: Some(Arc::new(selection)),
+            ..self
+        }
+    }
+
+    /// Where not all is in it that could be.
+    pub fn selection(&self) -> Option<&Arc<ToolSelection>> {
+        self.selection.as_ref()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -209,7 +209,15 @@ impl Gate<'_> {
                 self.ask(call, tool, &arguments, digest, &why)
             }
             PolicyDecision::Allow(_) | PolicyDecision::Ask(_) => {
-                let content = format!("[aish] tool dispatch failed: unknown tool {}", call.name);
+                let found_by = self.offer.selection().filter(|it| it.has(&tool.name));
+                let help = match found_by {
+                    Some(_) => "; it is none of those that this request had: search for it first",
+                    None => "",
+                };
+                let content = format!(
+                    "[aish] tool dispatch failed: unknown tool {}{help}",
+                    call.name
+                );
                 refuse(None, content, refused(NOT_OFFERED.to_owned()))
             }
         }

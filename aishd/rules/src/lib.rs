@@ -33,3 +33,5 @@ pub mod sampling_request;
 pub mod secrets;
 pub mod server_request;
 pub mod tool_binding;
+pub mod tool_choice;
+mod tool_search;

@@ -16,6 +16,7 @@ use crate::client::OAuthClient;
 use crate::discovery::DiscoveredIssuer;
 use crate::fault::SignInFault;
 use crate::record::SignInRecord;
+use crate::renewal::Rest;
 use crate::secret::Secret;
 use crate::store::RecordStore;
 use crate::wire::SignInWire;
@@ -74,9 +75,8 @@ pub(crate) struct AccountState {
     pub(crate) wanted: Vec<String>,
     /// For the next proof to the server.
     pub(crate) nonce: Option<String>,
-    /// No renewal is tried before, and how many failed.
-    pub(crate) quiet_until: Option<Instant>,
-    pub(crate) failures: u32,
+    /// Whether tokens may be asked for without a person now.
+    pub(crate) rest: Rest,
     /// How often somebody has signed in, as far as this daemon knows.
     pub(crate) sign_ins: u64,
 }

@@ -13,7 +13,7 @@ use crate::fault::SignInFault;
 use crate::record::SignInRecord;
 use crate::secret::Secret;
 use crate::signature::{ProofKey, ProvenRequest, SigningKey};
-use crate::token::{TokenSet, refusal};
+use crate::token::{TokenRefusal, TokenSet};
 use crate::wire::{TokenQuestion, WireReply};
 
 /// What tokens can be asked for with.
@@ -57,8 +57,8 @@ impl TokenExchange<'_> {
                 bound: bound.as_ref(),
             };
             let reply = inner.wire.ask(self.endpoint, self.server, question).await?;
-            let wants_nonce =
-                refusal(reply.document.as_ref(), reply.status).error == "use_dpop_nonce";
+            let error = reply.document.as_ref().and_then(|it| it.get("error"));
+            let wants_nonce = error.is_some_and(|it| it == "use_dpop_nonce");
             match &reply.nonce {
                 Some(given) if wants_nonce && !reply.is_success() && nonce.is_none() => {
                     nonce = Some(given.clone());
@@ -94,6 +94,12 @@ impl TokenExchange<'_> {
     }
 }
 
+/// What a server says why it refuses, without secrets of ours that it repeats.
+pub(crate) fn refusal(inner: &SignInInner, reply: &WireReply) -> TokenRefusal {
+    let redact = |it: &str| inner.redact(it);
+    TokenRefusal::read(reply.document.as_ref(), reply.status, redact)
+}
+
 /// The tokens of an answer, which the log knows before anybody uses them.
 pub(crate) fn granted(
     inner: &SignInInner,
@@ -108,11 +114,9 @@ pub(crate) fn granted(
         });
     }
     if !reply.is_success() {
-        let mut refusal = refusal(reply.document.as_ref(), reply.status);
-        refusal.description = inner.redact(&refusal.description);
         return Err(SignInFault::Refused {
             issuer: issuer.to_owned(),
-            refusal,
+            refusal: refusal(inner, reply),
         });
     }
     let document = reply.document.clone().unwrap_or_default();

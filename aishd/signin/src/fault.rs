@@ -74,6 +74,14 @@ pub enum SignInFault {
     Unattended,
     #[error("its renewal was cut off; what became of it is not known")]
     Lost,
+    #[error("{why}; it is asked again in {seconds} s")]
+    Resting {
+        why: String,
+        seconds: u64,
+        is_temporary: bool,
+    },
+    #[error("what is kept of it cannot be read, so that nothing was revoked: {0}")]
+    Unread(String),
 }
 
 impl SignInFault {
@@ -81,6 +89,7 @@ impl SignInFault {
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Broken { .. } | Self::Lost => true,
+            Self::Resting { is_temporary, .. } => *is_temporary,
             Self::Redirected { .. }
             | Self::Metadata { .. }
             | Self::NoMetadata { .. }
@@ -101,8 +110,24 @@ impl SignInFault {
             | Self::Proof(_)
             | Self::Store(_)
             | Self::NoChance(_)
+            | Self::Unread(_)
             | Self::Unattended => false,
         }
+    }
+
+    /// Whether it is what a server did or said, and not a matter of this machine.
+    pub(crate) fn is_of_a_server(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Broken { .. }
+                | Self::Redirected { .. }
+                | Self::Metadata { .. }
+                | Self::NoMetadata { .. }
+                | Self::OtherIssuer { .. }
+                | Self::Refused { .. }
+                | Self::Token { .. }
+        )
     }
 
     /// The next command, or the key of the configuration that helps.
@@ -143,7 +168,10 @@ impl SignInFault {
             Self::OtherIssuer { .. } => format!(
                 "if you know that this is right: aishctl mcp logout {alias} --forget, and sign in anew"
             ),
-            Self::Unreachable { .. } | Self::Broken { .. } => {
+            Self::Unread(_) => format!(
+                "aishctl mcp logout {alias} --forget takes it away; end the session where you signed in, too"
+            ),
+            Self::Unreachable { .. } | Self::Broken { .. } | Self::Resting { .. } => {
                 format!("aishctl mcp restart {alias}, when it is there again")
             }
             Self::Answer(_) | Self::NoLogin | Self::Refused { .. } | Self::Lost => {

@@ -12,15 +12,15 @@ use crate::bearer::ServerBearer;
 use crate::challenge::union;
 use crate::client::{ClientMethod, ClientSource, OAuthClient, registered, registration};
 use crate::discovery::{DiscoveredIssuer, discover};
-use crate::exchange::{TokenExchange, granted, now, proof_key};
+use crate::exchange::{TokenExchange, granted, now, proof_key, refusal};
 use crate::fault::SignInFault;
 use crate::metadata::{IssuerMetadata, usable};
 use crate::record::{SignInRecord, VERSION};
-use crate::renewal::{bound_key, own_client, same_issuer};
+use crate::renewal::{Rest, bound_key, own_client, same_issuer};
 use crate::secret::Secret;
 use crate::sign_in::SignIn;
 use crate::signature::ProofKey;
-use crate::token::refusal;
+use crate::token::TokenRefusal;
 
 /// A sign-in that is begun is over after this.
 const LIFE: Duration = Duration::from_secs(600);
@@ -219,11 +219,11 @@ impl SignIn {
                     status: reply.status,
                 });
             }
-            refused = refused.or(Some(refusal(reply.document.as_ref(), reply.status)));
+            refused = refused.or(Some(refusal(&self.inner, &reply)));
         }
         Err(SignInFault::NotRegistered {
             issuer: metadata.issuer.clone(),
-            refusal: refused.unwrap_or_else(|| refusal(None, 0)),
+            refusal: refused.unwrap_or_else(|| TokenRefusal::of_status(0)),
         })
     }
 
@@ -322,7 +322,7 @@ impl SignIn {
         self.inner.keep(&cell, record).await?;
         let mut state = cell.state.lock();
         state.wanted.clear();
-        (state.failures, state.quiet_until) = (0, None);
+        state.rest = Rest::default();
         Ok(())
     }
 
@@ -349,7 +349,7 @@ impl SignIn {
             .lock()
             .retain(|_, it| !Arc::ptr_eq(&it.cell, &bearer.cell));
         let Some(record) = bearer.cell.record() else {
-            return Ok(vec![]);
+            return self.logout_unread(bearer, forget);
         };
         // They are of no use to us any more, whatever the server says.
         let mut kept = record.clone();
@@ -371,6 +371,26 @@ impl SignIn {
                 record.issuer
             )]),
         }
+    }
+
+    /// Where there is nothing that can be read, nothing can be taken back at its server either.
+    fn logout_unread(
+        &self,
+        bearer: &ServerBearer,
+        forget: bool,
+    ) -> Result<Vec<String>, SignInFault> {
+        let Some(why) = bearer.cell.state.lock().unread.clone() else {
+            return Ok(vec![]);
+        };
+        if !forget {
+            return Err(SignInFault::Unread(why));
+        }
+        let (server, account) = (bearer.cell.server.as_str(), &bearer.cell.account);
+        self.inner.store.remove_of(server, account)?;
+        bearer.cell.state.lock().unread = None;
+        Ok(vec![format!(
+            "not revoked: {why}; what lay there is taken away, and its server may still take the tokens"
+        )])
     }
 
     async fn revoke(
@@ -409,11 +429,8 @@ impl SignIn {
             ];
             let reply = exchange.ask(&self.inner, &bearer.settings, &fields).await?;
             if !reply.is_success() {
-                let said = refusal(reply.document.as_ref(), reply.status);
-                remarks.push(format!(
-                    "{kind} not revoked: {}",
-                    self.inner.redact(&said.to_string())
-                ));
+                let said = refusal(&self.inner, &reply);
+                remarks.push(format!("{kind} not revoked: {said}"));
             }
         }
         Ok(remarks)

@@ -39,15 +39,7 @@ pub(crate) async fn renew(
     let Some(before) = record.tokens.as_ref().filter(|it| it.access == spent) else {
         return Ok(());
     };
-    if let Some(until) = cell.state.lock().quiet_until
-        && until > Instant::now()
-    {
-        let seconds = until.duration_since(Instant::now()).as_secs() + 1;
-        return Err(SignInFault::Unreachable {
-            place: record.issuer.clone(),
-            why: format!("it is asked again in {seconds} s"),
-        });
-    }
+    rested(&cell)?;
     match asked_anew(&inner, &cell, &settings, &record, before).await {
         Ok(tokens) => {
             let tokens = Some(tokens.renewed(before));
@@ -56,8 +48,7 @@ pub(crate) async fn renew(
                 ..record.clone()
             };
             inner.keep_renewed(&cell, renewed).await;
-            let mut state = cell.state.lock();
-            (state.failures, state.quiet_until) = (0, None);
+            cell.state.lock().rest = Rest::default();
             tracing::debug!(issuer = record.issuer, "a sign-in was renewed");
             Ok(())
         }
@@ -69,13 +60,49 @@ pub(crate) async fn renew(
             Err(SignInFault::Refused { issuer, refusal })
         }
         Err(fault) => {
-            let mut state = cell.state.lock();
-            let pause = FIRST_PAUSE.saturating_mul(1 << state.failures.min(9));
-            state.failures = state.failures.saturating_add(1);
-            state.quiet_until = Some(Instant::now() + pause.min(LONGEST_PAUSE));
+            rest(&cell, &fault);
             Err(fault)
         }
     }
+}
+
+/// The authorization server is let alone for a while after it could not or would not help.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    until: Option<Instant>,
+    failures: u32,
+    /// What was said then, and whether it may be otherwise later.
+    why: String,
+    is_temporary: bool,
+}
+
+/// Whether it may be asked now.
+fn rested(cell: &AccountCell) -> Result<(), SignInFault> {
+    let state = cell.state.lock();
+    let left = state.rest.until.map(|it| it.duration_since(Instant::now()));
+    match left.filter(|it| !it.is_zero()) {
+        None => Ok(()),
+        Some(left) => Err(SignInFault::Resting {
+            why: state.rest.why.clone(),
+            seconds: left.as_secs() + 1,
+            is_temporary: state.rest.is_temporary,
+        }),
+    }
+}
+
+/// What did not come as far as a server is tried again at once, when a person has corrected it.
+fn rest(cell: &AccountCell, fault: &SignInFault) {
+    if !fault.is_of_a_server() {
+        return;
+    }
+    let rest = &mut cell.state.lock().rest;
+    let pause = FIRST_PAUSE.saturating_mul(1 << rest.failures.min(9));
+    *rest = Rest {
+        until: Some(Instant::now() + pause.min(LONGEST_PAUSE)),
+        failures: rest.failures.saturating_add(1),
+        why: fault.to_string(),
+        is_temporary: fault.is_temporary(),
+    };
 }
 
 /// Our own word for a token that there is nothing to renew with.
@@ -180,8 +207,24 @@ pub(crate) async fn obtain(
     if access.is_some() && access != spent.as_ref() {
         return Ok(());
     }
+    rested(&cell)?;
+    let obtained = obtained(&inner, &cell, &settings, before, more).await;
+    match &obtained {
+        Ok(()) => cell.state.lock().rest = Rest::default(),
+        Err(fault) => rest(&cell, fault),
+    }
+    obtained
+}
+
+async fn obtained(
+    inner: &Arc<SignInInner>,
+    cell: &AccountCell,
+    settings: &OAuthSettings,
+    before: Option<SignInRecord>,
+    more: Vec<String>,
+) -> Result<(), SignInFault> {
     let challenge = cell.state.lock().challenge.clone().unwrap_or_default();
-    let found = discover(&inner.wire, &cell.server, &challenge, &settings).await?;
+    let found = discover(&inner.wire, &cell.server, &challenge, settings).await?;
     let asked = match &settings.scopes {
         Some(scopes) => scopes.clone(),
         None if challenge.scopes.is_empty() => found.resource_scopes.clone(),
@@ -194,9 +237,9 @@ pub(crate) async fn obtain(
     } else {
         union(&union(&asked, &had), &more)
     };
-    let client = own_client(&inner, &found.metadata, &settings)?;
+    let client = own_client(inner, &found.metadata, settings)?;
     let (key, kept_key) = bound_key(&found.metadata)?;
-    let fields = fields(&inner, &found, &settings, &scopes).await?;
+    let fields = fields(inner, &found, settings, &scopes).await?;
     let exchange = TokenExchange {
         server: &cell.server,
         endpoint: &found.metadata.token,
@@ -204,8 +247,8 @@ pub(crate) async fn obtain(
         client: &client,
         key: key.as_ref(),
     };
-    let reply = exchange.ask(&inner, &settings, &fields).await?;
-    let tokens = granted(&inner, &reply, &found.metadata.issuer, &scopes)?;
+    let reply = exchange.ask(inner, settings, &fields).await?;
+    let tokens = granted(inner, &reply, &found.metadata.issuer, &scopes)?;
     let record = SignInRecord {
         version: VERSION,
         server: cell.server.to_string(),
@@ -220,7 +263,7 @@ pub(crate) async fn obtain(
         proof_key: kept_key,
         unknown: serde_json::Map::new(),
     };
-    inner.keep(&cell, record).await
+    inner.keep(cell, record).await
 }
 
 /// What is configured for one authorization server is sent to no other one, whatever the MCP server says by now.

@@ -117,7 +117,12 @@ impl RecordStore {
     }
 
     pub(crate) fn remove(&self, record: &SignInRecord) -> Result<(), StoreFault> {
-        let path = self.file(&record.server, &record.account);
+        self.remove_of(&record.server, &record.account)
+    }
+
+    /// Whatever lies there of a server and an account.
+    pub(crate) fn remove_of(&self, server: &str, account: &str) -> Result<(), StoreFault> {
+        let path = self.file(server, account);
         match fs::remove_file(&path) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -122,20 +122,37 @@ impl TokenSet {
     }
 }
 
-/// What a refusal of the token endpoint says.
-pub(crate) fn refusal(answer: Option<&Value>, status: u16) -> TokenRefusal {
-    let text = |name: &str, most: usize| {
-        let said = answer.and_then(|it| it.get(name)).and_then(Value::as_str);
-        one_line(said.unwrap_or_default(), most)
-    };
-    let error = text("error", 80);
-    TokenRefusal {
-        error: if error.is_empty() {
-            format!("HTTP {status}")
-        } else {
-            error
-        },
-        description: text("error_description", 300),
+impl TokenRefusal {
+    /// What an answer says. It is redacted whole: half a secret would not be known for one.
+    pub(crate) fn read(
+        answer: Option<&Value>,
+        status: u16,
+        redact: impl Fn(&str) -> String,
+    ) -> Self {
+        let text = |name: &str, most: usize| {
+            let said = answer.and_then(|it| it.get(name)).and_then(Value::as_str);
+            one_line(&redact(said.unwrap_or_default()), most)
+        };
+        let error = text("error", 80);
+        Self {
+            description: text("error_description", 300),
+            ..if error.is_empty() {
+                Self::of_status(status)
+            } else {
+                Self {
+                    error,
+                    description: String::new(),
+                }
+            }
+        }
+    }
+
+    /// One that says nothing.
+    pub(crate) fn of_status(status: u16) -> Self {
+        Self {
+            error: format!("HTTP {status}"),
+            description: String::new(),
+        }
     }
 }
 
@@ -194,7 +211,9 @@ mod tests {
     #[test]
     fn a_refusal_says_what_the_server_says_on_one_line() {
         let check = |answer: Option<Value>, expected: &str| {
-            assert_eq!(expected, refusal(answer.as_ref(), 400).to_string());
+            let refusal =
+                TokenRefusal::read(answer.as_ref(), 400, |it| it.replace("hush-hush", "…"));
+            assert_eq!(expected, refusal.to_string());
         };
         check(Some(json!({"error": "invalid_grant"})), "invalid_grant");
         check(
@@ -203,5 +222,13 @@ mod tests {
         );
         check(None, "HTTP 400");
         check(Some(json!({"error": {"code": 1}})), "HTTP 400");
+        // Also where it would be cut in the middle.
+        let long = format!("{}hush-hush", "a".repeat(295));
+        let shown = format!("e ({}…)", "a".repeat(295));
+        check(
+            Some(json!({"error": "e", "error_description": long})),
+            &shown,
+        );
+        check(Some(json!({"error": "no hush-hush"})), "no …");
     }
 }

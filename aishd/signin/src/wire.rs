@@ -32,11 +32,11 @@ const WHOLE: Duration = Duration::from_secs(15);
 const MAX_BODY: usize = 64 << 10;
 
 /// How an authorization server is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct WireReach {
     reach: ServerReach,
-    /// Addresses inside are refused.
-    guarded: bool,
+    /// Addresses inside are refused where this MCP server is elsewhere. `None`: it is inside by its name.
+    guarded_for: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -175,7 +175,10 @@ impl SignInWire {
     fn client(&self, url: &Url, server: &Url) -> Result<Client, SignInFault> {
         let reach = WireReach {
             reach: ServerReach::of(url.scheme(), url.host_str().unwrap_or_default()),
-            guarded: !is_near(server),
+            guarded_for: (!is_near(server)).then(|| {
+                let host = server.host_str().unwrap_or_default();
+                host.to_ascii_lowercase()
+            }),
         };
         let mut clients = self.clients.lock();
         if let Some(client) = clients.get(&reach) {
@@ -193,10 +196,12 @@ impl SignInWire {
             ServerReach::NearTls => builder.no_proxy(),
             ServerReach::Far => builder,
         };
-        let builder = if reach.guarded {
-            builder.dns_resolver(self.asked.clone())
-        } else {
-            builder
+        let builder = match &reach.guarded_for {
+            Some(home) => builder.dns_resolver(Arc::new(GuardedNames {
+                asked: self.asked.clone(),
+                home: home.clone(),
+            })),
+            None => builder,
         };
         let client = builder.build().map_err(|error| SignInFault::Unreachable {
             place: place(url),
@@ -260,21 +265,99 @@ impl AskedHosts {
     }
 }
 
+/// The names that may be followed in the sign-in to one MCP server.
+#[derive(Debug)]
+struct GuardedNames {
+    asked: Arc<AskedHosts>,
+    /// The MCP server, whose address a person has written down.
+    home: String,
+}
+
 /// Where reqwest may connect to.
-impl Resolve for AskedHosts {
+impl Resolve for GuardedNames {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
-        let guarded = self.has(&host);
+        let is_guarded = self.asked.has(&host) && !host.eq_ignore_ascii_case(&self.home);
+        let home = self.home.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
-            let outside = |it: &SocketAddr| !guarded || class_of(it.ip()) == AddressClass::Public;
-            let outside: Vec<SocketAddr> = found.filter(outside).collect();
-            if outside.is_empty() {
+            let found: Vec<SocketAddr> = addresses(&host).await?;
+            if !is_guarded {
+                let all: Addrs = Box::new(found.into_iter());
+                return Ok(all);
+            }
+            let is_public = |it: &SocketAddr| class_of(it.ip()) == AddressClass::Public;
+            let near = if found.iter().any(is_public) {
+                vec![]
+            } else {
+                addresses(&home).await.unwrap_or_default()
+            };
+            let admitted = admitted(&found, &near);
+            if admitted.is_empty() {
                 let why = format!("{host} leads into this machine or its network");
                 return Err(io::Error::other(why).into());
             }
-            let outside: Addrs = Box::new(outside.into_iter());
-            Ok(outside)
+            let admitted: Addrs = Box::new(admitted.into_iter());
+            Ok(admitted)
         })
+    }
+}
+
+async fn addresses(host: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((host, 0)).await?.collect())
+}
+
+/// Those that are outside; where there are none, those in the network in which the MCP server is with all its addresses. This
+/// machine, and what only neighbours on the wire reach, are never among them.
+fn admitted(found: &[SocketAddr], home: &[SocketAddr]) -> Vec<SocketAddr> {
+    let class = |it: &SocketAddr| class_of(it.ip());
+    let of = |wanted: AddressClass| -> Vec<SocketAddr> {
+        let those = found.iter().filter(|it| class(it) == wanted);
+        those.copied().collect()
+    };
+    let outside = of(AddressClass::Public);
+    if !outside.is_empty() {
+        return outside;
+    }
+    match home.first().map(class) {
+        Some(inside @ (AddressClass::Private | AddressClass::Shared))
+            if home.iter().all(|it| class(it) == inside) =>
+        {
+            of(inside)
+        }
+        Some(_) | None => vec![],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(found: &str, home: &str, expected: &str) {
+        let read = |text: &str| -> Vec<SocketAddr> {
+            let each = text.split_whitespace();
+            each.map(|it| SocketAddr::new(it.parse().unwrap(), 0))
+                .collect()
+        };
+        assert_eq!(
+            read(expected),
+            admitted(&read(found), &read(home)),
+            "{found} of {home}"
+        );
+    }
+
+    #[test]
+    fn a_name_leads_inside_only_where_the_server_is_inside_itself() {
+        check("93.184.216.34 10.0.0.1", "10.0.0.2", "93.184.216.34");
+        check("10.0.0.1", "10.9.9.9 192.168.1.1", "10.0.0.1");
+        check("10.0.0.1", "93.184.216.34", "");
+        check("10.0.0.1", "10.0.0.2 93.184.216.34", "");
+        check("10.0.0.1", "", "");
+        check("127.0.0.1", "10.0.0.2", "");
+        check("127.0.0.1", "127.0.0.1", "");
+        check("169.254.169.254", "169.254.1.1", "");
+        check("100.64.0.1", "100.100.0.1", "100.64.0.1");
+        check("100.64.0.1 10.0.0.1", "10.0.0.2", "10.0.0.1");
+        check("fd00::1", "fd00::2", "fd00::1");
     }
 }

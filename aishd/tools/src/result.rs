@@ -5,6 +5,7 @@ use aishd_log::resource::ResourceChange;
 use aishd_log::shortened_result::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
 use aishd_log::structured::StructuredResult;
 use aishd_log::todo::Todo;
+use aishd_log::tool_name::ToolName;
 use aishd_mcp_messages::bounded_text::cut;
 use aishd_mcp_messages::outcome::OutcomeAttachment;
 use aishd_mcp_messages::schema::Schema;
@@ -33,6 +34,8 @@ pub struct ToolOutput {
     pub changes: Vec<ResourceChange>,
     /// The tasks of the conversation from now on, where it wrote them.
     pub todos: Option<Vec<Todo>>,
+    /// Tools that it found, which are sent from now on.
+    pub found: Vec<ToolName>,
     /// What a person should know of it though it counts.
     pub warning: Option<String>,
     /// Its value, where it has one that fits its output schema.
@@ -58,6 +61,7 @@ impl ToolOutput {
             attachments: vec![],
             changes: vec![],
             todos: None,
+            found: vec![],
             warning: None,
             structured: None,
         }
@@ -99,6 +103,7 @@ pub fn returned(output: ToolOutput, ms: u64, max_chars: usize) -> CallReturn {
         attachments,
         changes,
         todos,
+        found,
         warning,
         structured,
     } = output;
@@ -134,6 +139,7 @@ pub fn returned(output: ToolOutput, ms: u64, max_chars: usize) -> CallReturn {
             blocks,
             changes,
             todos,
+            found,
             structured,
             ..CallReturn::default()
         };
@@ -147,6 +153,7 @@ pub fn returned(output: ToolOutput, ms: u64, max_chars: usize) -> CallReturn {
         kept: Some((result, parts(&text))),
         changes,
         todos,
+        found,
         structured,
         ..CallReturn::default()
     }

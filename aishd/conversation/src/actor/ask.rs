@@ -443,12 +443,13 @@ impl Conversation {
         active.preset = Some(preset.clone());
         let token = active.token.clone();
         self.find_way();
-        let offer = Arc::new(self.offer());
+        let offers_shell = self.offers_shell();
+        let mut transcript = self.transcript.held.take().unwrap_or_default();
+        commit.records.iter().for_each(|it| transcript.apply(it));
+        let offer = Arc::new(self.offer_of(Some(&preset), offers_shell, Some(&transcript)));
         if let Some(active) = &mut self.turn {
             active.offer = Some(offer.clone());
         }
-        let mut transcript = self.transcript.held.take().unwrap_or_default();
-        commit.records.iter().for_each(|it| transcript.apply(it));
         transcript.set_shell(self.shell_told(&transcript, Some(&commit)));
         let applied = commit.records.len();
         if let Some(active) = &mut self.turn {
@@ -466,8 +467,9 @@ impl Conversation {
             Some(Ok(fit)) => self.leaving_for(&preset, &transcript, &offer, fit),
             Some(Err(_)) | None => vec![],
         };
-        self.remark_on(&offer);
+        self.remark_on(&offer, &preset);
         let mut more = self.remark_facts(turn);
+        more.extend(self.choice_fact(turn, &offer));
         more.extend(self.eviction_facts(turn, &transcript, leaving.len()));
         if !more.is_empty() {
             facts.extend(more);

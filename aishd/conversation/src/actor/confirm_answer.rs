@@ -167,12 +167,20 @@ impl Conversation {
         let preset = self.turn.as_ref().and_then(|it| it.preset.clone());
         // It may have been learned since the turn began.
         let preset = preset.map(|it| self.services.broker.adapted(it));
-        self.offer_of(preset.as_deref(), self.offers_shell())
+        self.offer_of(
+            preset.as_deref(),
+            self.offers_shell(),
+            self.transcript.held.as_ref(),
+        )
     }
 
     /// What a turn of this preset would be offered.
     pub(crate) fn offer_to(&self, preset: &Preset) -> ToolOffer {
-        self.offer_of(Some(preset), self.offers_shell())
+        self.offer_of(
+            Some(preset),
+            self.offers_shell(),
+            self.transcript.held.as_ref(),
+        )
     }
 
     /// Answers the open confirm, if it is the one that is meant.

@@ -314,6 +314,8 @@ impl Conversation {
         let reads_web = builtin::reads_web(&go.tool.name);
         let network = reads_web.then(|| self.network_for_call(turn, &go));
         let tools = self.tools();
+        let offered = self.turn.as_ref().and_then(|it| it.offer.clone());
+        let offer = offered.unwrap_or_else(|| self.offer().into());
         let started = call::StartedCall {
             conversation: self.id,
             head: self.state.last_seq,
@@ -322,6 +324,7 @@ impl Conversation {
             place: self.call_place(),
             files,
             network,
+            offer,
             needs: self.services.policy.borrow().needs(&go.tool),
             go,
             tools,

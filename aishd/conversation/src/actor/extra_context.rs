@@ -9,7 +9,6 @@ use aishd_log::event::{Event, ProviderLevel};
 use aishd_model::reply::RequestFailure;
 use aishd_platform::clock;
 use aishd_project::ProjectLook;
-use aishd_rules::catalog::ToolOffer;
 use aishd_rules::command_instructions::{CommandConsent, CommandInstructions, OutputVisibility};
 use aishd_rules::gate::command_consent;
 use aishd_rules::policy::Policy;
@@ -157,12 +156,6 @@ impl Conversation {
         self.told.turn = Some(turn);
         self.told.blocks = blocks;
         self.told.remarks = remarks;
-    }
-
-    /// People are told what this offer had no room for.
-    pub(crate) fn remark_on(&mut self, offer: &ToolOffer) {
-        let left_out = offer.left_out().map(str::to_owned);
-        self.told.remarks.extend(left_out);
     }
 
     /// What people should know of it, as facts.

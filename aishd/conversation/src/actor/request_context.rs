@@ -252,8 +252,11 @@ impl Conversation {
         let leaving = fit.leaving.len();
         let leaving = self.leave_for_good(&preset, transcript, &offer, &active.held, leaving);
         let mut facts = self.eviction_facts(turn, transcript, leaving);
-        self.remark_on(&offer);
+        self.remark_on(&offer, &preset);
         facts.extend(self.remark_facts(turn));
+        if effect == Effect::OpenStream(stream) {
+            facts.extend(self.choice_fact(turn, &offer));
+        }
         if !facts.is_empty()
             && let Err(error) = self.commit(&facts, LiveChange::Keep).await
         {
@@ -349,7 +352,7 @@ impl Conversation {
                 transcript.apply(&record);
             }
         }
-        let offer = Arc::new(self.offer_of(Some(&preset), offers_shell));
+        let offer = Arc::new(self.offer_of(Some(&preset), offers_shell, Some(&transcript)));
         Ok(self.previewed(preset, &transcript, &offer, &held, remarks))
     }
 
@@ -399,6 +402,7 @@ impl Conversation {
             turns,
             shortened: fitted.shortened,
             parts,
+            offer: offer.clone(),
             messages,
             body: fitted.body,
             remarks,

@@ -6,6 +6,7 @@ use aishd_log::confirm::OnConfirm;
 use aishd_log::event::Attachment;
 use aishd_model::context_budget::{BytesPerToken, ContextLimit};
 use aishd_model::preset::Preset;
+use aishd_rules::catalog::ToolOffer;
 use aishd_turn::exchange::Exchange;
 use aishd_turn::request::{RequestBody, RequestBytes};
 use aishd_turn::request::fit::TooLong;
@@ -64,6 +65,7 @@ pub struct ContextPreview {
     pub turns: usize,
     pub shortened: usize,
     pub parts: RequestBytes,
+    pub offer: Arc<ToolOffer>,
     /// Of questions, answers and results.
     pub messages: u64,
     pub body: RequestBody,

@@ -2,11 +2,13 @@
 //! nobody knows.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use aish_proto::id::{ConversationId, Seq, TurnId};
 use aishd_broker::Broker;
 use aishd_files::FileCall;
 use aishd_log::access::Access;
+use aishd_rules::catalog::ToolOffer;
 use aishd_rules::gate::ApprovedCall;
 use aishd_store::Store;
 use aishd_tools::registry::CallPlace;
@@ -43,6 +45,8 @@ pub(crate) struct StartedCall {
     pub(crate) files: Option<FileGround>,
     /// What a call that reads pages may reach.
     pub(crate) network: Option<NetworkWish>,
+    /// What the request that led to it offered.
+    pub(crate) offer: Arc<ToolOffer>,
     pub(crate) go: ApprovedCall,
     pub(crate) tools: ToolRunner,
     pub(crate) store: Store,
@@ -129,6 +133,9 @@ async fn output(started: StartedCall) -> ToolOutput {
             }
         }
         CallWork::Builtin(builtin::BuiltinCall::Time) => builtin::time(),
+        CallWork::Builtin(builtin::BuiltinCall::FindTools { query }) => {
+            ToolOutput::found(&started.offer, &query)
+        }
         CallWork::Builtin(builtin::BuiltinCall::ReadResource { server, uri }) => {
             let (tools, token) = (&started.tools, &started.token);
             tools.read_resource(&server, &uri, token).await

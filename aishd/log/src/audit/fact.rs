@@ -151,6 +151,7 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         | Event::BudgetReached(_)
         | Event::SummaryUpdated(_)
         | Event::TodosChanged { .. }
+        | Event::ToolsChosen { .. }
         | Event::CwdChanged { .. }
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }

@@ -18,7 +18,9 @@ use aishd_log::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{Alias, ToolName};
 use serde_json::{Map, Value, json};
 
-pub use self::aish::{ReadResult, how_to_read_on, reads_resources, reads_results, time};
+pub use self::aish::{
+    ReadResult, finder, finds_tools, how_to_read_on, reads_resources, reads_results, time,
+};
 pub use self::todo::{TodoCall, keeps_todos, todo_text};
 pub(crate) use self::web::PROVIDER as WEB_PROVIDER;
 pub use self::web::reads_web;
@@ -29,6 +31,7 @@ pub enum BuiltinCall {
     Time,
     ReadResult(ReadResult),
     ReadResource { server: Alias, uri: String },
+    FindTools { query: String },
     Data(data::DataCall),
     Example(example::ExampleCall),
     File(FileCall),

@@ -23,6 +23,7 @@ fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
     let expected = [
         "aish__time 1 ",
         "aish__read_result 1 bytes offset result",
+        "aish__find_tools 1 query",
         "aish__read_resource 1 server uri",
         "data-tool__create-resource 2 data name",
         "data-tool__read-resource 1 name",

@@ -11,6 +11,7 @@ use aishd_log::resource::{ResourceChange, ResourceChanged};
 use aishd_log::structured::StructuredResult;
 use aishd_log::todo::Todo;
 use aishd_log::tool::ContentDigest;
+use aishd_log::tool_name::ToolName;
 use aishd_model::reply::{BrokenRequest, Reply};
 use aishd_rules::gate::CallJudgement;
 
@@ -85,4 +86,6 @@ pub struct CallReturn {
     pub changed: Vec<ResourceChanged>,
     /// The tasks of the conversation from now on, where it wrote them.
     pub todos: Option<Vec<Todo>>,
+    /// Tools that it found, which are sent from now on.
+    pub found: Vec<ToolName>,
 }

@@ -407,6 +407,12 @@ impl Round {
         let todos = returned.todos.into_iter();
         step.events
             .extend(todos.map(|todos| Event::TodosChanged { todos }));
+        if !returned.found.is_empty() {
+            step.events.push(Event::ToolsChosen {
+                added: returned.found,
+                dropped: vec![],
+            });
+        }
         let mut keep = |result, parts: Vec<String>| {
             let part = |text| Event::ResultKept { result, text };
             step.events.extend(parts.into_iter().map(part));
