@@ -126,6 +126,9 @@ pub struct CommandAsked {
     /// The terminal whose directory and environment it runs with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tty: Option<String>,
+    /// What earlier commands of the conversation have changed of its environment; that is part of what is approved, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lasting: Vec<LastingVariable>,
     /// What the text says by the rules of the shell, as far as it was understood.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<CommandSegment>,
@@ -143,6 +146,18 @@ pub struct CommandAsked {
     /// wants it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<RunHolding>,
+}
+
+/// A variable that a command begins with because an earlier one has exported it, or without because one has removed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastingVariable {
+    pub name: String,
+    /// Of those that say which programs run or what they do first (`PATH`, `LD_PRELOAD`); of others it stays in the daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
 }
 
 /// What the kernel holds those commands of a run to that no person has agreed to.

@@ -3,6 +3,7 @@
 
 mod boundary;
 mod configuration;
+mod environments;
 mod migrate_levels;
 mod notify;
 mod profiles;
@@ -245,6 +246,7 @@ async fn run(
             book: MemoryBook::new(&store),
             folders: ProjectCache::default(),
             trials: trials::open(&around, profiles.clone()).await?,
+            environments: environments::open(&around, &store).await?,
             ground,
             tokens: TokenCounts::new(&store),
             caught_up: CaughtUp::default(),

@@ -21,6 +21,8 @@ use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer as Said, Asked as _, Client, Daemon, Upstream, World, surroundings};
 use serde_json::{Value, json};
 
+use crate::tools::events;
+
 /// A daemon whose model calls a tool that is asked about.
 pub(crate) struct Scene {
     pub(crate) upstream: Upstream,
@@ -450,6 +452,42 @@ fn all_confirms_can_be_watched_at_once() {
     );
     let listed = client.done::<List>(ConfirmListParams::default()).confirms;
     assert_eq!(vec![second], listed);
+}
+
+/// Where a question wants somebody who is there, whoever watches all of them is, at a terminal or not.
+#[test]
+fn who_watches_all_confirms_counts_as_somebody_who_may_answer() {
+    let scene = Scene::new("");
+    scene.model_calls(&["{}"]);
+    let asker = scene.world.client();
+    let denied = |watches: bool| {
+        let conversation = asker.create();
+        let on_confirm = OnConfirm {
+            then: UnattendedAction::AskAttended,
+            ..OnConfirm::default()
+        };
+        let mut asked = question(conversation, "what time is it?");
+        asked.on_confirm = Some(on_confirm);
+        let turn = asker.done::<Send>(asked).turn;
+        if watches {
+            answer(&asker, &pending(&asker, conversation), Decision::Deny);
+        }
+        asker.wait_turn(turn);
+        let results = events::<ToolResult>(&asker, conversation);
+        results[0].content.clone()
+    };
+    assert!(denied(false).contains("nobody is attached"));
+    let looking = scene.world.stranger();
+    looking.hello_as("looks", ClientRole::Observer);
+    looking.done::<Watch>(Empty {});
+    assert!(
+        denied(false).contains("nobody is attached"),
+        "it may not answer"
+    );
+    let watching = scene.world.stranger();
+    watching.hello_as("answers", ClientRole::Approver);
+    watching.done::<Watch>(Empty {});
+    assert!(denied(true).contains("denied by user"));
 }
 
 /// An observer looks, an approver answers, and only a driver asks. What is no decision is an error.

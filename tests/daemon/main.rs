@@ -91,6 +91,7 @@ mod sampling;
 mod shell;
 mod shell_context;
 mod shell_crash;
+mod shell_environment;
 mod shell_limits;
 mod shell_order;
 mod shell_told;

@@ -18,15 +18,15 @@ use crate::files::created;
 use crate::shell::allow;
 use crate::tools::events;
 
-struct Scene {
-    upstream: Upstream,
-    world: World,
+pub(crate) struct Scene {
+    pub(crate) upstream: Upstream,
+    pub(crate) world: World,
     daemon: Daemon,
-    client: Client,
+    pub(crate) client: Client,
 }
 
 impl Scene {
-    fn new(more: &str) -> Self {
+    pub(crate) fn new(more: &str) -> Self {
         let upstream = Upstream::start();
         let world = World::new();
         world.write(
@@ -44,7 +44,7 @@ impl Scene {
         }
     }
 
-    fn restart(self) -> Self {
+    pub(crate) fn restart(self) -> Self {
         let Self {
             upstream,
             world,
@@ -64,7 +64,7 @@ impl Scene {
     }
 
     /// The model runs these commands, one answer each, and then says a word.
-    fn runs(&self, commands: &[&str]) {
+    pub(crate) fn runs(&self, commands: &[&str]) {
         let commands: Vec<String> = commands.iter().map(|it| (*it).to_owned()).collect();
         self.upstream
             .answer_with(move |request| match commands.get(replies(request).len()) {
@@ -73,23 +73,23 @@ impl Scene {
             });
     }
 
-    fn ask(&self) -> (ConversationId, TurnId) {
+    pub(crate) fn ask(&self) -> (ConversationId, TurnId) {
         let conversation = created(&self.world, &self.client);
         let turn = self.client.ask(conversation, "do it");
         (conversation, turn)
     }
 
-    fn work(&self, file: &str) -> Option<String> {
+    pub(crate) fn work(&self, file: &str) -> Option<String> {
         fs::read_to_string(self.world.work().join(file)).ok()
     }
 
-    fn last_request(&self) -> Request {
+    pub(crate) fn last_request(&self) -> Request {
         self.upstream.requests().pop().unwrap()
     }
 }
 
 /// Calls, the first of which has this number in its conversation.
-fn called(first: usize, commands: &[&str]) -> Said {
+pub(crate) fn called(first: usize, commands: &[&str]) -> Said {
     let calls = (0..).zip(first..).zip(commands);
     calls.fold(Said::stream(), |answer, ((index, number), command)| {
         let arguments = json!({ "command": command }).to_string();
@@ -98,21 +98,21 @@ fn called(first: usize, commands: &[&str]) -> Said {
 }
 
 /// What the tools said, as the model was told.
-fn replies(request: &Request) -> Vec<String> {
+pub(crate) fn replies(request: &Request) -> Vec<String> {
     let messages = request.messages().into_iter();
     let replies = messages.filter(|(role, _)| role == "tool");
     replies.map(|(_, text)| text).collect()
 }
 
 /// But for the one that reads on in results, which is beside all others.
-fn offered(request: &Request) -> Vec<String> {
+pub(crate) fn offered(request: &Request) -> Vec<String> {
     let body = request.json();
     let tools = body["tools"].as_array().into_iter().flatten();
     let names = tools.map(|it| it["function"]["name"].as_str().unwrap().to_owned());
     names.filter(|it| it != "aish__read_result").collect()
 }
 
-fn command(confirm: &ConfirmRecord) -> String {
+pub(crate) fn command(confirm: &ConfirmRecord) -> String {
     confirm.request.command().asked.command.clone()
 }
 

@@ -189,8 +189,10 @@ pub async fn keep(
         None if context.may_prompt => ask_to_keep(rows, "keep it?").await?,
         None => {
             return Err(
-                Failure::new(Exit::USAGE, "nobody here can see what would be kept")
-                    .hint(format!("--changes {found} says it")),
+                Failure::new(Exit::USAGE, "nobody here can see what would be kept").hint(format!(
+                    "aishctl confirm show {confirm} shows it, and this keeps exactly that: aishctl confirm keep {confirm} --changes {found}",
+                    confirm = record.request.confirm,
+                )),
             );
         }
     }
@@ -394,8 +396,9 @@ async fn check_seen(
     if !context.may_prompt {
         return Err(
             Failure::new(Exit::USAGE, "nobody here can see what would run").hint(format!(
-                "aishctl confirm show {}, then allow it with --digest",
-                record.request.confirm
+                "aishctl confirm show {} shows it, and this allows exactly that: {}",
+                record.request.confirm,
+                question::allow_command(&record.request),
             )),
         );
     }

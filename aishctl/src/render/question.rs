@@ -241,9 +241,11 @@ pub fn full_card(record: &ConfirmRecord) -> String {
             .map_or(String::new(), |it| format!(", expires {it}"));
         text.push_str(&format!("  waits since {}{expires}\n", record.requested_at));
         text.push_str(&commands(request));
-        if record.tried.is_some() {
-            let id = request.confirm;
-            text.push_str(&format!("  aishctl confirm keep {id}\n"));
+        if let Some(tried) = &record.tried {
+            let (id, changes) = (request.confirm, tried.changes);
+            text.push_str(&format!(
+                "  aishctl confirm keep {id} --changes {changes}\n"
+            ));
         }
     }
     text
@@ -251,9 +253,15 @@ pub fn full_card(record: &ConfirmRecord) -> String {
 
 /// How it is answered by commands.
 pub fn commands(request: &ConfirmRequested) -> String {
+    let (id, allow) = (request.confirm, allow_command(request));
+    format!("  {allow}\n  aishctl confirm deny {id}\n")
+}
+
+/// Allows it as it was shown.
+pub fn allow_command(request: &ConfirmRequested) -> String {
     let digest: String = request.digest.chars().take(12).collect();
     let (id, flags) = (request.confirm, allow_flags(request));
-    format!("  aishctl confirm allow {id}{flags} --digest {digest}\n  aishctl confirm deny {id}\n")
+    format!("aishctl confirm allow {id}{flags} --digest {digest}")
 }
 
 /// What `confirm allow` needs besides the id: ` --set NAME=VALUE` for each field that has to be filled in.

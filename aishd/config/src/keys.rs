@@ -345,7 +345,7 @@ tables! {
         default: KeyLeaf<ProposedCommands>,
         /// The longest that a command runs.
         timeout: KeyLeaf<TimeSpan>,
-        /// The most that it prints; with more it is ended.
+        /// The most that is kept of what it prints; of more, the beginning and the end.
         max_output_bytes: KeyLeaf<WholeNumber<1_024, 16_777_216>>,
         /// Variables of the asking client that commands get, by their exact names, besides SHELL. They are stored with the
         /// question: name no secrets.

@@ -16,6 +16,7 @@ pub(crate) mod extra_context;
 pub(crate) mod file_changes;
 pub(crate) mod form_questions;
 pub(crate) mod host_questions;
+pub(crate) mod lasting_environment;
 pub(crate) mod level_questions;
 pub(crate) mod memory_proposals;
 pub(crate) mod memory_questions;
@@ -48,12 +49,14 @@ use aishd_broker::Discovery;
 use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::OnConfirm;
 use aishd_log::event::{Event, PresetSource, Record, StopReason};
+use aishd_log::lasting_environment::LastingEnvironment;
 use aishd_log::state::ConversationState;
 use aishd_model::reply::{BrokenRequest, Reply, RequestFailure};
 use aishd_turn::turn::{StreamId, Turn, TurnInput};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use self::lasting_environment::TriedExports;
 use self::run_changes::ChangesStep;
 use self::run_parts::{PartStep, PartWork};
 use crate::commands::command_queue::CommandQueue;
@@ -124,6 +127,9 @@ pub(crate) struct Conversation {
     pub(crate) seen_files: SeenFiles,
     /// Changes of files that are not asked about yet.
     pub(crate) changes: Vec<ProposedChange>,
+    /// What its commands begin with because earlier ones have exported it.
+    pub(crate) lasting: LastingEnvironment,
+    pub(crate) tried_exports: Option<TriedExports>,
     /// A command that is tried while its question waits.
     pub(crate) trial: Option<RunningTrial>,
     /// What a person has kept, until its command's turn has come.

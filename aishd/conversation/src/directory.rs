@@ -10,6 +10,7 @@ pub use aishd_broker::Probe as Probed;
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::audit::AuditDraft;
 use aishd_log::event::Record;
+use aishd_log::lasting_environment::LastingEnvironment;
 use aishd_log::spending::{Day, SpentSum};
 use aishd_log::state::ConversationState;
 use aishd_model::model_settings::ModelSettings;
@@ -48,7 +49,7 @@ use crate::spending::budget::{BudgetMeter, Ledger};
 use crate::turns::routing_book::RoutingBook;
 use crate::turns::seen_files::SeenFiles;
 use crate::turns::tool_definitions::ToolDefinitions;
-use crate::view::viewers::Attendance;
+use crate::view::viewers::{Attendance, QuestionWatchers};
 use crate::view::{LoadingStage, ViewPublisher};
 
 /// Requests that may wait in one conversation's mailbox; a sender waits beyond that.
@@ -67,6 +68,7 @@ pub struct ConversationDirectory {
     /// An actor began, ended, or has another state.
     changed: Arc<Notify>,
     pub(crate) imports: Arc<Semaphore>,
+    watchers: QuestionWatchers,
 }
 
 impl ConversationDirectory {
@@ -80,6 +82,7 @@ impl ConversationDirectory {
             crowded_at,
             changed: Arc::default(),
             imports: Arc::new(Semaphore::new(IMPORTS)),
+            watchers: QuestionWatchers::default(),
         }
     }
 
@@ -107,6 +110,11 @@ impl ConversationDirectory {
 
     pub fn store(&self) -> &Store {
         &self.services.store
+    }
+
+    /// Who watches the questions of all conversations.
+    pub fn watchers(&self) -> &QuestionWatchers {
+        &self.watchers
     }
 
     /// Where commands are tried and runs work.
@@ -293,7 +301,7 @@ impl ConversationDirectory {
         let (mailbox, requests) = mpsc::channel(MAILBOX);
         let (publisher, views, recent) = ViewPublisher::new(self.changed.clone());
         let stopper = TurnStopper::default();
-        let attendance = Attendance::new();
+        let attendance = Attendance::beside(&self.watchers);
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let entry = ActorEntry {
             mailbox,
@@ -323,6 +331,8 @@ impl ConversationDirectory {
             own: None,
             summing: SummaryTask::default(),
             commands: CommandQueue::default(),
+            lasting: LastingEnvironment::default(),
+            tried_exports: None,
             trial: None,
             settling: None,
             part: None,

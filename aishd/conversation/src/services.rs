@@ -9,6 +9,7 @@ use aishd_rules::boundary::BoundaryGround;
 use aishd_rules::policy::Policy;
 use aishd_store::Store;
 use aishd_tools::ToolRunner;
+use aishd_tools::environment_folder::EnvironmentFolder;
 use aishd_tools::trial::TrialRoom;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +39,8 @@ pub struct ActorServices {
     pub definitions: ToolDefinitions,
     /// Where commands are tried.
     pub trials: TrialRoom,
+    /// What commands have exported.
+    pub environments: EnvironmentFolder,
     /// What commands of runs are kept within.
     pub ground: Arc<BoundaryGround>,
     /// What servers count as a token.

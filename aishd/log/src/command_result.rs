@@ -5,6 +5,7 @@ use aish_proto::id::ResultId;
 use crate::ending::{BoundaryFailure, CommandEnding};
 use crate::event::Event;
 use crate::kept_result::KeptResult;
+use crate::lasting_environment::EnvironmentChange;
 use crate::network::NetworkUse;
 
 /// All that a command printed.
@@ -50,9 +51,20 @@ pub struct CommandResult {
     pub moved: Option<(String, String)>,
     /// The hosts that it reached, and that it was refused.
     pub network: Option<Box<NetworkUse>>,
+    /// What it left of its environment, if that is known and is to last.
+    pub exported: Option<Box<EnvironmentChange>>,
 }
 
 impl CommandResult {
+    /// Adds a line of ours behind its output.
+    pub fn remark(&mut self, line: &str) {
+        if !self.output.is_empty() && !self.output.ends_with('\n') {
+            self.output.push('\n');
+        }
+        self.output.push_str(line);
+        self.output.push('\n');
+    }
+
     /// One that came to nothing; `why` says so in its output.
     pub fn failed(why: String, ran_in: &str) -> Self {
         Self {
@@ -65,6 +77,7 @@ impl CommandResult {
             ran_in: ran_in.to_owned(),
             moved: None,
             network: None,
+            exported: None,
         }
     }
 }

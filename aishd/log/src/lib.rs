@@ -22,6 +22,7 @@ pub mod eviction;
 pub mod grants;
 pub mod invisible_characters;
 pub mod kept_result;
+pub mod lasting_environment;
 pub mod level_request;
 pub mod memory;
 pub mod network;

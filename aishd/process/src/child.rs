@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::net::{
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::ChildPipes;
 use super::contained::HeldBy;
-use super::spec::{ChildExit, StartFailure, TrampolineReport};
+use super::spec::{ChildExit, ChildStreams, StartFailure, TrampolineReport};
 
 /// How long output is read after the program has ended: something that it left behind may hold the pipe for ever.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -31,6 +31,8 @@ pub struct Child {
     pub stdin: Option<Sender>,
     pub stdout: Option<Receiver>,
     pub stderr: Option<Receiver>,
+    /// What it says besides, where its spec takes that.
+    pub note: Option<Receiver>,
     pid: u32,
     held: Option<HeldBy>,
     listener: Option<TcpListener>,
@@ -62,11 +64,13 @@ impl Child {
             stdin,
             stdout,
             stderr,
+            note,
         } = pipes;
         Self {
             stdin,
             stdout,
             stderr,
+            note,
             pid: started.pid,
             held: started.held,
             listener: started.listener,
@@ -210,11 +214,12 @@ impl ControlSocket {
         })
     }
 
-    /// Sends the job, and the three streams beside its first bytes.
-    pub(super) async fn hand_over(&mut self, job: &[u8], streams: &[OwnedFd; 3]) -> io::Result<()> {
-        let streams = streams.each_ref().map(|it| it.as_fd());
+    /// Sends the job, and the streams beside its first bytes.
+    pub(super) async fn hand_over(&mut self, job: &[u8], streams: &ChildStreams) -> io::Result<()> {
+        let streams = streams.as_sent();
         let send = || {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+            let mut space =
+                [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ChildStreams::MOST))];
             let mut beside = SendAncillaryBuffer::new(&mut space);
             beside.push(SendAncillaryMessage::ScmRights(&streams));
             let first = [IoSlice::new(job)];

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::slice;
 
 use rustix::io::Errno;
@@ -14,15 +14,15 @@ use rustix::net::{
 use rustix::stdio::stdin;
 
 use super::MAX_JOB_BYTES;
-use super::spec::{TrampolineJob, TrampolineReport};
+use super::spec::{ChildStreams, TrampolineJob, TrampolineReport};
 
-/// The job and the three streams; `None` when the socket ends before the job does.
-pub(super) fn receive() -> io::Result<Option<(TrampolineJob, [OwnedFd; 3])>> {
+/// The job and the streams; `None` when the socket ends before the job does.
+pub(super) fn receive() -> io::Result<Option<(TrampolineJob, ChildStreams)>> {
     let mut line = vec![];
     let mut fds = vec![];
     let mut piece = vec![0; 16 << 10];
     loop {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ChildStreams::MOST))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
         let mut into = [io::IoSliceMut::new(&mut piece)];
         let got = match recvmsg(stdin(), &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC) {
@@ -45,9 +45,7 @@ pub(super) fn receive() -> io::Result<Option<(TrampolineJob, [OwnedFd; 3])>> {
             return Err(Errno::MSGSIZE.into());
         }
     }
-    let streams = fds
-        .try_into()
-        .map_err(|_other_number| io::Error::from(Errno::INVAL))?;
+    let streams = ChildStreams::of(fds).ok_or(Errno::INVAL)?;
     Ok(Some((serde_json::from_slice(&line)?, streams)))
 }
 

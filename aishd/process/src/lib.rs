@@ -27,7 +27,7 @@ use std::sync::Arc;
 use child::{Child, ControlSocket};
 use child_table::ChildTable;
 use contained::ContainmentPart;
-use spec::{ChildSpec, StandardStream, StartFailure, StartStage, TrampolineJob};
+use spec::{ChildSpec, ChildStreams, StandardStream, StartFailure, StartStage, TrampolineJob};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// This very program, also when its file was replaced since we started.
@@ -201,10 +201,11 @@ struct ChildPipes {
     stdin: Option<Sender>,
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
+    note: Option<Receiver>,
 }
 
-/// Our ends, and the child's standard input, output and error.
-fn pipes(spec: &ChildSpec) -> io::Result<(ChildPipes, [OwnedFd; 3])> {
+/// Our ends, and the child's.
+fn pipes(spec: &ChildSpec) -> io::Result<(ChildPipes, ChildStreams)> {
     let mut ours = ChildPipes::default();
     let stdin = match spec.stdin {
         StandardStream::Null | StandardStream::Joined => File::open("/dev/null")?.into(),
@@ -231,5 +232,10 @@ fn pipes(spec: &ChildSpec) -> io::Result<(ChildPipes, [OwnedFd; 3])> {
         StandardStream::Joined => stdout.try_clone()?,
         StandardStream::Null | StandardStream::Piped => out(spec.stderr, &mut ours.stderr)?,
     };
-    Ok((ours, [stdin, stdout, stderr]))
+    let note = match spec.takes_note {
+        true => Some(out(StandardStream::Piped, &mut ours.note)?),
+        false => None,
+    };
+    let standard = [stdin, stdout, stderr];
+    Ok((ours, ChildStreams { standard, note }))
 }

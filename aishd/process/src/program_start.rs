@@ -2,12 +2,12 @@
 //! that it leaves.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use rustix::fs::Mode;
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{
     Pid, Resource, Rlimit, WaitOptions, WaitStatus, chdir, getrlimit, prlimit, setrlimit, umask,
     wait,
@@ -16,8 +16,8 @@ use rustix::thread::set_no_new_privs;
 
 use super::control_line::report;
 use super::spec::{
-    ChildExit, ChildPrivileges, KernelLimits, StartFailure, StartStage, TrampolineJob,
-    TrampolineReport,
+    ChildExit, ChildPrivileges, ChildStreams, KernelLimits, NOTE_FD, StartFailure, StartStage,
+    TrampolineJob, TrampolineReport,
 };
 use super::wall;
 
@@ -25,7 +25,7 @@ use super::wall;
 const MIN_OPEN_FILES: u64 = 64;
 
 /// Starts the program from this thread, after this thread was held to all that the program is to be held to.
-pub(super) fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, StartFailure> {
+pub(super) fn start(job: &TrampolineJob, streams: ChildStreams) -> Result<u32, StartFailure> {
     chdir(&job.cwd).map_err(|error| failed(StartStage::Directory)(error.into()))?;
     umask(Mode::from_raw_mode(job.umask & 0o777));
     limit(&job.limits).map_err(|error| failed(StartStage::Limits)(error.into()))?;
@@ -38,7 +38,8 @@ pub(super) fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, S
     if let Some(wall) = &job.wall {
         wall::put_up(wall)?;
     }
-    let [stdin, stdout, stderr] = streams.map(Stdio::from);
+    let [stdin, stdout, stderr] = streams.standard.map(Stdio::from);
+    let note = streams.note.and_then(note);
     let mut command = Command::new(&job.program);
     command
         .args(&job.args)
@@ -50,12 +51,24 @@ pub(super) fn start(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, S
         // So that `kill 0` in a script does not reach us.
         .process_group(0);
     let program = command.spawn().map_err(failed(StartStage::Program))?.id();
+    // The program alone holds it from here on.
+    drop(note);
     if job.wall.is_none() {
         limit_memory(program, &job.limits);
     }
     // A directory that somebody works in cannot be unmounted.
     let _stays = chdir("/");
     Ok(program)
+}
+
+/// The pipe for a note under its number, which the program inherits. Where that cannot be had it has none, and says nothing.
+fn note(pipe: OwnedFd) -> Option<OwnedFd> {
+    let numbered = fcntl_dupfd_cloexec(&pipe, NOTE_FD).ok()?;
+    if numbered.as_raw_fd() != NOTE_FD {
+        return None;
+    }
+    fcntl_setfd(&numbered, FdFlags::empty()).ok()?;
+    Some(numbered)
 }
 
 fn failed(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,6 +35,41 @@ pub struct ChildSpec {
     pub stdin: StandardStream,
     pub stdout: StandardStream,
     pub stderr: StandardStream,
+    /// It has a pipe to say something on besides: what opens [`NOTE`] writes into [`Child::note`](super::child::Child::note).
+    pub takes_note: bool,
+}
+
+/// The pipe of a child that has one, as it sees it.
+pub const NOTE: &str = "/proc/self/fd/187";
+/// A number that no script has for its own files: shells take those below ten, the one of `flock` scripts and 63 downwards.
+pub(super) const NOTE_FD: i32 = 187;
+
+/// The streams of a child.
+#[derive(Debug)]
+pub(super) struct ChildStreams {
+    pub(super) standard: [OwnedFd; 3],
+    pub(super) note: Option<OwnedFd>,
+}
+
+impl ChildStreams {
+    /// The most descriptors that they are.
+    pub(super) const MOST: usize = 4;
+
+    /// As they are sent, one behind the other.
+    pub(super) fn of(fds: Vec<OwnedFd>) -> Option<Self> {
+        let mut fds = fds.into_iter();
+        let standard = [fds.next()?, fds.next()?, fds.next()?];
+        let note = fds.next();
+        fds.next().is_none().then_some(Self { standard, note })
+    }
+
+    pub(super) fn as_sent(&self) -> Vec<BorrowedFd<'_>> {
+        self.standard
+            .iter()
+            .chain(&self.note)
+            .map(|it| it.as_fd())
+            .collect()
+    }
 }
 
 /// One of the three standard streams.
@@ -92,6 +128,7 @@ impl ChildSpec {
             stdin: StandardStream::Null,
             stdout: StandardStream::Piped,
             stderr: StandardStream::Null,
+            takes_note: false,
         }
     }
 }

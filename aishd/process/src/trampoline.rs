@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use rustix::thread::set_name;
 
 use super::control_line::{receive, report};
 use super::program_start::{limit_memory, reap, start};
-use super::spec::{StartFailure, StartStage, TrampolineJob, TrampolineReport};
+use super::spec::{ChildStreams, StartFailure, StartStage, TrampolineJob, TrampolineReport};
 use super::{contained, process_tree};
 
 /// The argument that makes this program a trampoline.
@@ -129,7 +128,7 @@ impl ChildKind {
     }
 }
 
-fn keep(job: TrampolineJob, streams: [OwnedFd; 3]) {
+fn keep(job: TrampolineJob, streams: ChildStreams) {
     let started = if job.wall.is_some() {
         start_behind_wall(&job, streams)
     } else {
@@ -152,7 +151,7 @@ fn failed(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
 
 /// In a thread of its own, which is behind the wall then and ends. This process stays outside: what is within can neither
 /// signal it nor look at it.
-fn start_behind_wall(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<u32, StartFailure> {
+fn start_behind_wall(job: &TrampolineJob, streams: ChildStreams) -> Result<u32, StartFailure> {
     thread::scope(|scope| {
         let starter = thread::Builder::new().spawn_scoped(scope, || start(job, streams));
         let started = starter.map_err(failed(StartStage::Limits))?.join();

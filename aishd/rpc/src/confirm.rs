@@ -15,6 +15,7 @@ use aish_proto::{
 };
 use aishd_conversation::questions::pending_questions::{PendingById, PendingQuestion};
 use aishd_conversation::requests::{AnswerOutcome, ArgumentEdit, ConfirmAnswer, TrialRequest};
+use aishd_conversation::view::viewers::AttendingViewer;
 use aishd_log::access::Access;
 use aishd_log::confirm::level::LevelSubject;
 use aishd_log::confirm::{
@@ -195,6 +196,9 @@ async fn watch(call: MethodCall<Watch>) -> Result<ConfirmWatchResult, MethodErro
     } = call;
     let (subscription, detached) = connection.subscribe(None)?;
     let watcher = ConfirmWatcher {
+        _attends: connection
+            .may_answer()
+            .then(|| server.directory.watchers().attend()),
         _told_before_the_end: server.untold(),
         server,
         connection,
@@ -208,6 +212,8 @@ async fn watch(call: MethodCall<Watch>) -> Result<ConfirmWatchResult, MethodErro
 
 /// One `confirm/watch`: it compares what is open with what it has told of.
 struct ConfirmWatcher {
+    /// Whoever may answer is there for all questions.
+    _attends: Option<AttendingViewer>,
     _told_before_the_end: UnsentGuard,
     server: Arc<RpcServer>,
     connection: Arc<ClientConnection>,
@@ -323,7 +329,7 @@ fn record(question: &PendingQuestion, resolved: Option<&Record>) -> ConfirmRecor
         state: end
             .as_ref()
             .map_or(ConfirmState::Pending, |(_, it)| state(it.fate)),
-        request: requested(Confirm::clone(&question.confirm)),
+        request: request_now(question),
         tried: question
             .tried
             .as_deref()
@@ -331,6 +337,15 @@ fn record(question: &PendingQuestion, resolved: Option<&Record>) -> ConfirmRecor
         resolved_at: end.as_ref().map(|(at, _)| clock::rfc3339(*at)),
         resolution: end.map(|(_, it)| self::resolved(it)),
     }
+}
+
+/// As it was asked; what was tried of it meanwhile can be kept, too.
+fn request_now(question: &PendingQuestion) -> events::ConfirmRequested {
+    let mut request = requested(Confirm::clone(&question.confirm));
+    if question.tried.is_some() && !request.options.contains(&wire::Decision::Keep) {
+        request.options.insert(0, wire::Decision::Keep);
+    }
+    request
 }
 
 pub(super) fn requested(confirm: Confirm) -> events::ConfirmRequested {

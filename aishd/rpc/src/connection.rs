@@ -174,8 +174,11 @@ impl ClientConnection {
 
     /// A person who could answer a confirm sits at it.
     pub(super) fn is_attended(&self) -> bool {
-        let present = self.present();
-        present.tty.is_some() && present.role >= ClientRole::Approver && !self.is_of_ours()
+        self.present().tty.is_some() && self.may_answer()
+    }
+
+    pub(super) fn may_answer(&self) -> bool {
+        self.present().role >= ClientRole::Approver && !self.is_of_ours()
     }
 
     /// A place for one more subscription, and what ends it.

@@ -2,13 +2,14 @@
 
 use aish_proto::event::ShellOutput;
 use aish_proto::shell::{
-    Cancel, CommandAsked, CommandSegment, ProposedCommand, Run, RunHolding, RunResult,
-    RunningCommand, ShellCancelResult, ShellEnding,
+    self as wire, Cancel, CommandAsked, CommandSegment, ProposedCommand, Run, RunHolding,
+    RunResult, RunningCommand, ShellCancelResult, ShellEnding,
 };
 use aishd_conversation::commands::command_output::CommandPrinting;
 use aishd_conversation::requests::UserCommandRequest;
 use aishd_conversation::view::tail_buffer::TailPart;
 use aishd_log::ending::CommandEnding;
+use aishd_log::lasting_environment::LastingVariable;
 use aishd_log::norris::launch::RunHold;
 use aishd_log::pattern::Patterns;
 use aishd_log::shell::{CommandProposal, CommandQuestion, OutputUse, tool};
@@ -87,6 +88,7 @@ pub(super) fn wire_command(asked: CommandQuestion) -> CommandAsked {
         command,
         shell,
         environment,
+        lasting,
         segments,
         unread,
         dangers,
@@ -98,6 +100,7 @@ pub(super) fn wire_command(asked: CommandQuestion) -> CommandAsked {
         shell,
         environment: environment.variables.into_keys().collect(),
         tty: environment.tty,
+        lasting: lasting.into_iter().map(lasting_variable).collect(),
         segments: segments
             .into_iter()
             .map(|it| CommandSegment {
@@ -114,6 +117,14 @@ pub(super) fn wire_command(asked: CommandQuestion) -> CommandAsked {
             RunHold::Wall => RunHolding::Workspace,
             RunHold::Layers => RunHolding::Try,
         }),
+    }
+}
+
+fn lasting_variable(it: LastingVariable) -> wire::LastingVariable {
+    wire::LastingVariable {
+        name: it.name,
+        value: it.value,
+        removed: it.removed,
     }
 }
 

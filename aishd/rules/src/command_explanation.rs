@@ -18,6 +18,7 @@ pub fn look(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> Comma
         command: command.to_owned(),
         shell: setting.shell.clone(),
         environment: setting.given.clone(),
+        lasting: setting.lasting.clone(),
         segments: vec![],
         unread: None,
         dangers: vec![],
@@ -137,6 +138,11 @@ mod tests {
             "env",
             &[],
             &["shows variables of the environment, where keys may be"],
+        );
+        check(
+            "find . -name '*.tmp' -delete",
+            &["deletes all that it finds"],
+            &[],
         );
         check(
             "ssh host uptime && rm a",

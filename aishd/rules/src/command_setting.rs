@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aishd_log::environment::ClientVariables;
+use aishd_log::lasting_environment::{LastingEnvironment, LastingVariable};
 use aishd_log::tool::ContentDigest;
 use serde_json::json;
 
@@ -35,6 +36,8 @@ pub struct CommandSetting {
     pub given: ClientVariables,
     /// Every variable of it, the base among them.
     pub variables: BTreeMap<String, String>,
+    /// What earlier commands of the conversation have changed of these, as people are shown it.
+    pub lasting: Vec<LastingVariable>,
     /// What the kernel keeps it within.
     pub held_by: CommandHold,
 }
@@ -118,8 +121,15 @@ impl CommandSetting {
             cwd: cwd.to_owned(),
             given,
             variables,
+            lasting: vec![],
             held_by: CommandHold::Nothing,
         }
+    }
+
+    /// The same, with what earlier commands have exported. The shell stays what it is.
+    pub fn after(mut self, lasting: &LastingEnvironment) -> Self {
+        self.lasting = lasting.put_over(&mut self.variables);
+        self
     }
 
     /// The same, held. What would lead out of that is not in the environment either.

@@ -12,7 +12,7 @@ use aishd_platform::clock;
 use aishd_process::spec::{ChildSpec, StandardStream};
 use aishd_process::wall::Wall;
 use aishd_process::{Children, SpawnError};
-use aishd_rules::boundary::{Boundary, explains};
+use aishd_rules::boundary::Boundary;
 use aishd_rules::command_setting::CommandSetting;
 use tokio::time::timeout;
 
@@ -92,8 +92,7 @@ impl<'a> ContainedCommand<'a> {
     }
 
     /// What is said of a failure behind what it printed, and what that is to the run.
-    pub(super) fn of_failure(&self, printed: &str) -> (String, BoundaryFailure) {
-        let explains = explains(printed);
+    pub(super) fn of_failure(&self, explains: bool) -> (String, BoundaryFailure) {
         let within = if explains {
             BoundaryFailure::Stopped
         } else {
@@ -103,8 +102,8 @@ impl<'a> ContainedCommand<'a> {
     }
 
     /// The last program of a pipe says nothing of those before it. Nothing is told then, for such words may stand in any text.
-    pub(super) fn of_success(printed: &str) -> BoundaryFailure {
-        if explains(printed) {
+    pub(super) fn of_success(explains: bool) -> BoundaryFailure {
+        if explains {
             BoundaryFailure::Failed
         } else {
             BoundaryFailure::None

@@ -2,7 +2,9 @@
 
 pub mod builtin;
 mod command_network;
+mod command_note;
 pub mod contained_command;
+pub mod environment_folder;
 mod fetch;
 mod files;
 pub mod machine;

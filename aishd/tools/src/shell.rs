@@ -1,17 +1,21 @@
 //! Running a command of this machine in a process of its own: no terminal, nothing on its input, both outputs in
 //! one. When its end is told, nothing that it started is left.
 
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::ChangesId;
 use aishd_log::command_result::{CommandResult, WholeOutput};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
+use aishd_log::lasting_environment::EnvironmentChange;
 use aishd_log::network::NetworkUse;
 use aishd_log::profile::Profile;
 use aishd_log::shell::PROVIDER;
+use aishd_log::shortened_result::MAX_KEPT_BYTES;
 use aishd_platform::failpoint;
 use aishd_process::child::Child;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
@@ -29,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ToolOutput;
 use super::command_network::CommandNetwork;
+use super::command_note;
 use super::contained_command::ContainedCommand;
 use super::piece_text::PieceText;
 use super::result::returned;
@@ -40,6 +45,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How long what a command left in its temporary directory is removed before its end is told.
 const CLEAR_WITHIN: Duration = Duration::from_secs(2);
 const PIECE_BYTES: usize = 16 << 10;
+/// So that a line about what is left out is kept too.
+const MOST_KEPT_BYTES: usize = MAX_KEPT_BYTES - (1 << 10);
 
 /// What one command may take.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +63,7 @@ impl CommandLimits {
     pub fn of(policy: &Policy) -> Self {
         Self {
             time: Duration::from_millis(policy.shell.timeout_ms),
-            output_bytes: policy.shell.max_output_bytes,
+            output_bytes: policy.shell.max_output_bytes.min(MOST_KEPT_BYTES),
             layer_bytes: policy.shell.max_layer_bytes,
             shown_chars: policy.max_result_chars,
         }
@@ -103,6 +110,7 @@ pub async fn change_directory(
                 ran_in,
                 moved: (from != target).then_some((from, target)),
                 network: None,
+                exported: None,
             };
         }
         Ok(Err(why)) => why,
@@ -147,6 +155,7 @@ pub(super) async fn run(
         }
     };
     let spec = spec(command, setting, inside.as_ref());
+    let before = spec.env.clone();
     let spawned = cancel.run_until_cancelled(children.spawn(&spec)).await;
     let child = match spawned {
         Some(Ok(child)) => child,
@@ -165,8 +174,10 @@ pub(super) async fn run(
         Some(inside) => heard.end_inside(inside, ending, children).await,
         None => BoundaryFailure::None,
     };
+    let exported = heard.exported(&before, ending);
     CommandResult {
         within,
+        exported,
         ..heard.result(ending, setting, limits, begun)
     }
 }
@@ -193,6 +204,7 @@ pub(super) async fn run_tried(
         Some(Err(error)) => return Err(not_started(&error)),
         None => return Err("it was cancelled".to_owned()),
     };
+    let before = spec.env;
     let mut heard = CommandHeard::new(limits, |_: &str| {});
     let (ending, full) = heard
         .hear_watched(child, (command, setting), limits, cancel, begun, watch)
@@ -202,6 +214,7 @@ pub(super) async fn run_tried(
         Some(why) => Err(format!("it was ended: {why}; nothing of it is held")),
         None => Ok(CommandResult {
             network,
+            exported: heard.exported(&before, ending),
             ..heard.result(ending, setting, limits, begun)
         }),
     }
@@ -329,11 +342,17 @@ fn spec(
     if let Some(inside) = inside {
         inside.name_scratch(&mut env);
     }
+    // What nobody has agreed to leaves nothing to others.
+    let noting = command_note::noting(&setting.shell, command);
+    let noting = noting.filter(|_| !setting.held_by.is_held());
+    let takes_note = noting.is_some();
+    let text = noting.unwrap_or_else(|| command.to_owned());
     ChildSpec {
-        args: vec!["-c".to_owned(), command.to_owned()],
+        args: vec!["-c".to_owned(), text],
         env,
         umask: setting.umask(),
         stderr: StandardStream::Joined,
+        takes_note,
         wall: inside.map(ContainedCommand::wall),
         // A run is granted what its launch says, and nothing beside it.
         provider: (!setting.held_by.is_held()).then(|| PROVIDER.into()),
@@ -363,15 +382,16 @@ fn not_started(error: &SpawnError) -> String {
 /// What was read of a command.
 struct CommandHeard<P> {
     text: PieceText,
-    limit: usize,
+    /// What its shell said of its variables.
+    note: Vec<u8>,
     print: P,
 }
 
 impl<P: FnMut(&str)> CommandHeard<P> {
     fn new(limits: CommandLimits, print: P) -> Self {
         Self {
-            text: PieceText::default(),
-            limit: limits.output_bytes,
+            text: PieceText::new(limits.output_bytes),
+            note: vec![],
             print,
         }
     }
@@ -438,7 +458,7 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             drop(child);
         }
         if ending.is_some_and(CommandEnding::is_failure)
-            && (wants_terminal || needs_terminal::is_missed_in(&self.text.whole))
+            && (wants_terminal || self.text.has(needs_terminal::is_missed_in))
         {
             self.remark(needs_terminal::NONE);
         }
@@ -452,9 +472,8 @@ impl<P: FnMut(&str)> CommandHeard<P> {
         limits: CommandLimits,
         begun: Instant,
     ) -> CommandResult {
-        let text = self.text.finish();
+        let (text, bytes) = self.text.finish();
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let bytes = text.len() as u64;
         let shown = returned(ToolOutput::from_text(text), ms, limits.shown_chars);
         CommandResult {
             ending: ending.unwrap_or(CommandEnding::Cancelled),
@@ -468,24 +487,57 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             ran_in: setting.cwd.clone(),
             moved: None,
             network: None,
+            exported: None,
         }
     }
 
+    /// What it left of the environment that it began with, where it ended by itself.
+    fn exported(
+        &self,
+        before: &BTreeMap<String, String>,
+        ending: Option<CommandEnding>,
+    ) -> Option<Box<EnvironmentChange>> {
+        let Some(CommandEnding::Exited { .. }) = ending else {
+            return None;
+        };
+        let change = EnvironmentChange::between(before, command_note::variables(&self.note)?);
+        (!change.is_empty()).then(|| Box::new(change))
+    }
+
     async fn listen(&mut self, child: &mut Child) -> CommandEnding {
-        let limit = self.limit;
+        let mut note = vec![];
+        let pipe = child.note.take();
+        let ending = {
+            let mut reading = pin!(command_note::read(pipe, &mut note));
+            let mut printing = pin!(self.listen_to_output(child));
+            let mut is_read = false;
+            let ending = loop {
+                tokio::select! {
+                    ending = &mut printing => break ending,
+                    () = &mut reading, if !is_read => is_read = true,
+                }
+            };
+            if !is_read {
+                // What it left behind may hold the pipe.
+                let _what_was_said_counts = timeout(DRAIN, reading).await;
+            }
+            ending
+        };
+        self.note = note;
+        ending
+    }
+
+    async fn listen_to_output(&mut self, child: &mut Child) -> CommandEnding {
         let Some(mut stdout) = child.stdout.take() else {
             return ended(child.wait().await);
         };
         let exit = tokio::select! {
             biased;
-            cut = self.read(&mut stdout) => match cut {
-                true => return CommandEnding::Cut { bytes: limit as u64 },
-                false => child.wait().await,
-            },
-            exit = child.wait() => match timeout(DRAIN, self.read(&mut stdout)).await {
-                Ok(true) => return CommandEnding::Cut { bytes: limit as u64 },
-                Ok(false) | Err(_) => exit,
-            },
+            () = self.read(&mut stdout) => child.wait().await,
+            exit = child.wait() => {
+                let _held_by_what_it_left = timeout(DRAIN, self.read(&mut stdout)).await;
+                exit
+            }
         };
         ended(exit)
     }
@@ -503,11 +555,11 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             return BoundaryFailure::None;
         };
         let within = if ending.is_failure() {
-            let (remark, within) = inside.of_failure(&self.text.whole);
+            let (remark, within) = inside.of_failure(self.text.has(explains));
             self.remark(&remark);
             within
         } else {
-            ContainedCommand::of_success(&self.text.whole)
+            ContainedCommand::of_success(self.text.has(explains))
         };
         inside.end(children, CLEAR_WITHIN).await;
         within
@@ -515,7 +567,7 @@ impl<P: FnMut(&str)> CommandHeard<P> {
 
     /// What held it had to do with how it ended, told where that sounds like the reason.
     fn note_hold(&mut self, remark: &str, ending: Option<CommandEnding>) -> BoundaryFailure {
-        let sounds = explains(&self.text.whole);
+        let sounds = self.text.has(explains);
         match ending {
             None => BoundaryFailure::None,
             Some(ending) if ending.is_failure() && sounds => {
@@ -538,31 +590,21 @@ impl<P: FnMut(&str)> CommandHeard<P> {
 
     /// Adds a line of ours behind all of it.
     fn remark(&mut self, line: &str) {
-        let whole = &self.text.whole;
-        let begin = if whole.is_empty() || whole.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
+        let begin = if self.text.begins_line() { "" } else { "\n" };
         let line = format!("{begin}{line}\n");
         (self.print)(self.text.push(line.as_bytes()));
     }
 
-    /// Reads to the end, or to the limit: then it is true.
-    async fn read(&mut self, from: &mut Receiver) -> bool {
+    /// Reads to the end.
+    async fn read(&mut self, from: &mut Receiver) {
         let mut piece = vec![0; PIECE_BYTES];
         // Whatever is wrong with the pipe, there is no more to read.
         while let Ok(got @ 1..) = from.read(&mut piece).await {
-            let room = self.limit - self.text.read;
-            let new = self.text.push(&piece[..got.min(room)]);
+            let new = self.text.push(&piece[..got]);
             if !new.is_empty() {
                 (self.print)(new);
             }
-            if got > room {
-                return true;
-            }
         }
-        false
     }
 }
 

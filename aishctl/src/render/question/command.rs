@@ -79,6 +79,7 @@ impl Card for CommandCard<'_> {
             safe::visible(&asked.shell),
             level_name(*level_required),
         ));
+        text.push_str(&lasting(asked));
         text.push_str(&parts(asked, extent));
         text.push_str(&mentioned(asked));
         text.push_str(asked.beyond.map_or("", held_to::beyond));
@@ -122,6 +123,34 @@ impl Card for CommandCard<'_> {
 fn lines(command: &str) -> String {
     let lines: Vec<String> = command.split('\n').map(safe::visible).collect();
     lines.join("\n  │ ")
+}
+
+/// What it begins with because of earlier commands: what steers programs with its value, a row each, and the names of the rest.
+fn lasting(asked: &CommandAsked) -> String {
+    let mut text = String::new();
+    let mut others = vec![];
+    for it in &asked.lasting {
+        let name = safe::visible(&it.name);
+        match &it.value {
+            Some(value) => {
+                let value = begin(value);
+                text.push_str(&format!(
+                    "  with {name}={value} set by an earlier command\n"
+                ));
+            }
+            None if it.removed => {
+                text.push_str(&format!(
+                    "  without {name}, which an earlier command removed\n"
+                ));
+            }
+            None => others.push(name),
+        }
+    }
+    if !others.is_empty() {
+        let others = others.join(", ");
+        text.push_str(&format!("  with {others} set by earlier commands\n"));
+    }
+    text
 }
 
 /// What is worth knowing, and nothing to be afraid of.

@@ -47,6 +47,8 @@ dangers! {
     // files
     DeletesTree = "deletes_tree", true, "deletes directories and all that is in them";
     DeletesFiles = "deletes_files", true, "deletes files";
+    /// Directories among it only where they are empty by then.
+    DeletesFound = "deletes_found", true, "deletes all that it finds";
     EmptiesFile = "empties_file", true, "replaces what is in a file";
     ChangesInPlace = "changes_in_place", true, "changes files in place, without a copy";
     ChangesRights = "changes_rights", true, "changes owners or rights of files";

@@ -152,6 +152,7 @@ impl Conversation {
             tracing::warn!(%error, "clear up after a deleted conversation");
         }
         self.forget_trials();
+        self.forget_environment();
         self.services.pending.remove_all_of(self.id);
         self.registration.remove();
         self.publisher

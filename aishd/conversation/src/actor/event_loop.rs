@@ -150,9 +150,10 @@ impl Conversation {
     pub(crate) async fn apply_done(&mut self, done: TaskOutcome) {
         match done {
             TaskOutcome::Turn(turn, mut input) => {
-                if let TurnInput::CommandEnded { call, ended } = &*input {
+                if let TurnInput::CommandEnded { call, ended } = &mut *input {
                     self.commands.end_of_turn(turn, call);
                     self.note_end_inside(turn, ended.within);
+                    self.take_exported(ended).await;
                 }
                 let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
                 let paid = is_ours.then(|| self.charge(&mut input)).flatten();

@@ -33,7 +33,7 @@ impl Conversation {
     pub(crate) fn file_ground(&self) -> FileGround {
         FileGround {
             place: self.call_place(),
-            setting: self.setting_of_turn(),
+            setting: self.setting(self.given_to_turn(), &self.state.cwd),
             room: self.services.trials.clone(),
             seen: self.seen_files.clone(),
         }

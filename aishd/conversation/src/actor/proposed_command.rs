@@ -95,15 +95,14 @@ impl Conversation {
         })
     }
 
-    /// What commands of the running turn run with: the conversation's directory, and what its asker's client gave.
-    pub(crate) fn setting_of_turn(&self) -> Arc<CommandSetting> {
+    /// What its asker's client gave the running turn.
+    pub(crate) fn given_to_turn(&self) -> ClientVariables {
         let seq = self
             .state
             .running
             .as_ref()
             .and_then(|it| it.environment_seq);
-        let given = self.given_at(seq);
-        self.setting(given.unwrap_or_default(), &self.state.cwd)
+        self.given_at(seq).unwrap_or_default()
     }
 
     /// What a client gave with a question.

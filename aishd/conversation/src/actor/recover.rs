@@ -42,6 +42,7 @@ impl Conversation {
             return self.cannot(LoadingStage::Missing);
         }
         self.state = state;
+        self.load_environment().await;
         self.budget.begin(&self.state);
         let waits = self.resume();
         let mut facts = self.own_left();

@@ -18,6 +18,7 @@ use aishd_tools::shell::CommandLimits;
 use aishd_tools::trial::ChangeFailure;
 use aishd_turn::turn::TurnInput;
 
+use crate::actor::lasting_environment::TriedExports;
 use crate::actor::{Conversation, TaskOutcome};
 use crate::commands::trial::{KeepOrder, RunningTrial, TrialEnd};
 use crate::pending_commit::UncommittedFact;
@@ -189,7 +190,7 @@ impl Conversation {
     pub(crate) async fn note_trial(
         &mut self,
         running: &RunningTrial,
-        end: TrialEnd,
+        mut end: TrialEnd,
     ) -> Result<Box<TriedCommand>, RequestError> {
         let turn = self.turn.as_ref();
         let asks = turn.and_then(|it| it.machine.asking());
@@ -199,6 +200,7 @@ impl Conversation {
             let why = "the question was answered meanwhile, and nothing of it is kept";
             return Err(RequestError::Untried(why.to_owned()));
         }
+        let exported = end.ended.exported.take();
         let (tried, mut events, trial) = end.told(running.confirm, running.by.clone());
         let tried = Box::new(tried);
         events.push(Event::CommandTried(tried.clone()));
@@ -212,6 +214,10 @@ impl Conversation {
             .collect();
         self.commit(&facts, LiveChange::Keep).await?;
         trial.hold();
+        self.tried_exports = exported.map(|exported| TriedExports {
+            changes: tried.changes,
+            exported,
+        });
         Ok(tried)
     }
 
@@ -251,7 +257,10 @@ impl Conversation {
         if resolution.decision == Some(Decision::Keep) {
             let number = question.confirm.number;
             self.services.trials.hold(tried.changes);
+            let exports = self.tried_exports.take();
+            let exports = exports.filter(|it| it.changes == tried.changes);
             self.keeping = Some(KeepOrder {
+                exported: exports.map(|it| it.exported),
                 tried,
                 turn: question.turn,
                 number,

@@ -8,6 +8,7 @@ use aishd_log::command_result::{CommandResult, WholeOutput};
 use aishd_log::confirm::Confirm;
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::event::Event;
+use aishd_log::lasting_environment::EnvironmentChange;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::ToolName;
 use aishd_log::tried::{ChangeSummary, TriedCommand};
@@ -55,6 +56,8 @@ pub(crate) struct KeepOrder {
     pub(crate) number: u32,
     /// These paths and what is in them; empty: all.
     pub(crate) only: Vec<String>,
+    /// What lasts of its environment once all of it is real.
+    pub(crate) exported: Option<Box<EnvironmentChange>>,
 }
 
 impl KeepOrder {
@@ -105,7 +108,7 @@ impl KeepOrder {
         output.push_str(&told);
         output.push('\n');
         CommandResult {
-            ending: match kept {
+            ending: match &kept {
                 Ok(_) => tried.ending,
                 Err(ChangeFailure::Unfinished(_)) => CommandEnding::Unknown,
                 Err(_) => CommandEnding::Refused,
@@ -117,6 +120,10 @@ impl KeepOrder {
             ran_in: tried.cwd,
             within: BoundaryFailure::None,
             moved: None,
+            exported: self
+                .exported
+                .clone()
+                .filter(|_| kept.is_ok() && self.only.is_empty()),
             network: tried.network,
         }
     }

@@ -6,17 +6,16 @@ use aishd_log::state::confirms::{AsideSubject, OpenConfirm};
 use aishd_log::time::Timestamp;
 use aishd_rules::asking::Presence;
 use aishd_rules::policy::{OnSilence, Policy};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::view::viewers::Attendance;
+use crate::view::viewers::{Attendance, AttendanceChanges};
 
 /// Who could answer, and when silence counts as an answer.
 #[derive(Debug)]
 pub(crate) struct ConfirmExpiry {
     pub(crate) attendance: Attendance,
     /// The same, as changes to wait for.
-    pub(crate) attended: watch::Receiver<usize>,
+    pub(crate) attended: AttendanceChanges,
     /// When the time of the first open question is over.
     pub(crate) due: Option<Instant>,
 }
@@ -24,7 +23,7 @@ pub(crate) struct ConfirmExpiry {
 impl ConfirmExpiry {
     pub(crate) fn new(attendance: Attendance) -> Self {
         Self {
-            attended: attendance.watch(),
+            attended: attendance.changes(),
             attendance,
             due: None,
         }
@@ -44,9 +43,7 @@ impl ConfirmExpiry {
 
     /// Waits until somebody comes to look, or leaves. Cancel-safe.
     pub(crate) async fn attendance_changed(&mut self) {
-        if self.attended.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        self.attended.changed().await;
     }
 
     /// When silence will have been an answer to the first of the open questions.
@@ -89,6 +86,7 @@ impl ConfirmExpiry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::viewers::QuestionWatchers;
     use aish_proto::id::{ConfirmId, Seq};
 
     fn asked(number: u8, at: i64, expires_at: Option<i64>) -> OpenConfirm {
@@ -102,6 +100,10 @@ mod tests {
             aside: None,
             tried: None,
         }
+    }
+
+    fn nobody() -> Attendance {
+        Attendance::beside(&QuestionWatchers::default())
     }
 
     fn policy(silence: OnSilence) -> Policy {
@@ -127,7 +129,8 @@ mod tests {
 
     #[test]
     fn silence_counts_at_a_questions_own_time_and_after_a_while_without_anybody() {
-        let attendance = Attendance::new();
+        let watchers = QuestionWatchers::default();
+        let attendance = Attendance::beside(&watchers);
         let expiry = ConfirmExpiry::new(attendance.clone());
         let open = [asked(1, 10, None), asked(2, 20, Some(60))];
         check(&expiry, &open, OnSilence::Denies, 59, &[]);
@@ -144,11 +147,17 @@ mod tests {
         let left_at = attendance.left_at().0;
         check(&expiry, &open, OnSilence::Denies, left_at + 99, &[2]);
         check(&expiry, &open, OnSilence::Denies, left_at + 100, &[1, 2]);
+        // Who watches the questions of all conversations is there for this one too.
+        let watcher = watchers.attend();
+        assert_eq!(Presence::Attended, expiry.presence());
+        check(&expiry, &open, OnSilence::Denies, left_at + 100, &[2]);
+        drop(watcher);
+        assert_eq!(Presence::Unattended, expiry.presence());
     }
 
     #[test]
     fn what_no_turn_waits_for_ends_first() {
-        let expiry = ConfirmExpiry::new(Attendance::new());
+        let expiry = ConfirmExpiry::new(nobody());
         let mut aside = asked(3, 10, None);
         aside.aside = Some(AsideSubject::Memory);
         check(
@@ -162,7 +171,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_deadline_is_waited_for_and_one_that_has_passed_is_due_at_once() {
-        let mut expiry = ConfirmExpiry::new(Attendance::new());
+        let mut expiry = ConfirmExpiry::new(nobody());
         expiry.plan(&[], &policy(OnSilence::Denies), Timestamp(0));
         assert_eq!(None, expiry.due());
         let open = [asked(1, 10, None), asked(2, 20, Some(60))];

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::access::Access;
 use crate::environment::ClientVariables;
+use crate::lasting_environment::LastingVariable;
 use crate::norris::launch::RunHold;
 use crate::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 use crate::tool_call::ToolCall;
@@ -67,6 +68,9 @@ pub struct CommandQuestion {
     /// What the asker's client gave; with the values, because they are part of what is approved.
     #[serde(default)]
     pub environment: ClientVariables,
+    /// What earlier commands of the conversation have changed of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lasting: Vec<LastingVariable>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<SimpleCommand>,
     /// Why it could not be read to its end.
@@ -188,7 +192,8 @@ pub fn tool() -> &'static Arc<Tool> {
         Arc::new(Tool {
             name,
             description: "Runs a command in the shell of this machine, in the conversation's directory. There is no terminal, and \
-a command that waits for input gets none. `cd DIR` alone changes the directory for all later ones; variables last for one command."
+its input is empty, so what waits for input gets none. `cd DIR` alone changes the directory for all later commands, and exported \
+variables last too (`export X=1`, `source venv/bin/activate`); all else of a shell, such as functions, ends with its command."
                 .to_owned(),
             schema: json!({
                 "type": "object",

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write as _};
 use std::net::TcpListener;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
 use landlock::{
@@ -25,7 +25,7 @@ use super::bound_sockets;
 use super::mounts;
 use super::placed::LayerLocks;
 use super::{Containment, ContainmentPart, HeldBy, LandlockHold, namespaces, seccomp};
-use crate::spec::{StartFailure, TrampolineJob, TrampolineReport};
+use crate::spec::{ChildStreams, StartFailure, TrampolineJob, TrampolineReport};
 use crate::{control_line, program_start};
 
 /// The argument that makes this program the first process of a namespace.
@@ -79,7 +79,7 @@ fn is_alone() -> bool {
 
 type Begun = (TrampolineReport, Option<TcpListener>, LayerLocks);
 
-fn begin(job: &TrampolineJob, streams: [OwnedFd; 3]) -> Result<Begun, StartFailure> {
+fn begin(job: &TrampolineJob, streams: ChildStreams) -> Result<Begun, StartFailure> {
     let nothing = Containment::default();
     let wanted = job.contained.as_deref().unwrap_or(&nothing);
     let failed = |part: ContainmentPart| move |error: io::Error| StartFailure::of(part, &error);

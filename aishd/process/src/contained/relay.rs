@@ -16,11 +16,11 @@ use rustix::net::{
 use rustix::process::{Pid, Signal};
 
 use super::{ContainmentPart, init, namespaces};
-use crate::spec::{ChildExit, StartFailure, TrampolineJob, TrampolineReport};
+use crate::spec::{ChildExit, ChildStreams, StartFailure, TrampolineJob, TrampolineReport};
 use crate::{OURSELVES, control_line, process_tree};
 
 /// Starts the program, and returns when nothing is left of it.
-pub(crate) fn run(job: TrampolineJob, streams: [OwnedFd; 3]) {
+pub(crate) fn run(job: TrampolineJob, streams: ChildStreams) {
     let begun = begin(&job, &streams);
     // They may hold secrets, or somebody's pipe open.
     drop((job, streams));
@@ -30,7 +30,7 @@ pub(crate) fn run(job: TrampolineJob, streams: [OwnedFd; 3]) {
     }
 }
 
-fn begin(job: &TrampolineJob, streams: &[OwnedFd; 3]) -> Result<(Child, UnixStream), StartFailure> {
+fn begin(job: &TrampolineJob, streams: &ChildStreams) -> Result<(Child, UnixStream), StartFailure> {
     let failed = |part: ContainmentPart| move |error: io::Error| StartFailure::of(part, &error);
     let (ours, theirs) = UnixStream::pair().map_err(failed(ContainmentPart::FirstProcess))?;
     namespaces::before_init().map_err(failed(ContainmentPart::Namespaces))?;
@@ -56,12 +56,12 @@ fn begin(job: &TrampolineJob, streams: &[OwnedFd; 3]) -> Result<(Child, UnixStre
 fn hand_over(
     mut socket: &UnixStream,
     job: &TrampolineJob,
-    streams: &[OwnedFd; 3],
+    streams: &ChildStreams,
 ) -> io::Result<()> {
     let mut line = serde_json::to_vec(job)?;
     line.push(b'\n');
-    let streams = streams.each_ref().map(|it| it.as_fd());
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let streams = streams.as_sent();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ChildStreams::MOST))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     beside.push(SendAncillaryMessage::ScmRights(&streams));
     let first = [IoSlice::new(&line)];

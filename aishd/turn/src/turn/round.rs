@@ -529,6 +529,7 @@ pub fn finish(proposed: &CommandProposal, ended: CommandResult, given: OutputUse
         ran_in,
         moved,
         network,
+        exported: _,
     } = ended;
     step.events
         .extend(moved.map(|(from, cwd)| Event::CwdChanged { cwd, from }));
