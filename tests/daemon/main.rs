@@ -46,6 +46,7 @@ mod levels;
 mod listing;
 mod lists;
 mod lists_crash;
+mod llamacpp_cache;
 mod logs;
 mod many_tools;
 mod mcp;

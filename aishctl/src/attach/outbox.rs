@@ -166,7 +166,9 @@ pub(super) async fn send(
         AttachedKind::File { .. } | AttachedKind::Names { .. } => (it.name, it.text, false),
     });
     let files: Vec<_> = files.collect();
-    let mentioned = mentioned.into_iter().map(|(name, text)| (name, text, false));
+    let mentioned = mentioned
+        .into_iter()
+        .map(|(name, text)| (name, text, false));
     for (name, content, base64) in files.into_iter().chain(mentioned) {
         let inline = escaped(&content) <= caller.line_bytes() / 8;
         let blob = if inline {

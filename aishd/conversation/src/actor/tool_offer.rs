@@ -159,7 +159,7 @@ fn named(transcript: &Transcript) -> (HashSet<String>, Vec<&str>) {
     let newest = transcript.exchanges().next_back();
     let asked = newest.iter().flat_map(|it| it.messages());
     let questions = asked.filter_map(|it| match it {
-        TranscriptMessage::User { text } => Some(&**text),
+        TranscriptMessage::User { text, .. } => Some(&**text),
         TranscriptMessage::Assistant { .. } | TranscriptMessage::Tool { .. } => None,
     });
     (called, questions.collect())
