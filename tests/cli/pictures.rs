@@ -13,7 +13,9 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x02\0\0\0\x03\x08\x06
 const BASE64: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAYAAAC56t6BAAAADklEQVR4nGP4DwUMGAwAQuYX6TviV+QAAAAASUVORK5CYII=";
 
 fn pictures(request: &Request) -> usize {
-    String::from_utf8_lossy(&request.body).matches(BASE64).count()
+    String::from_utf8_lossy(&request.body)
+        .matches(BASE64)
+        .count()
 }
 
 #[test]
@@ -34,7 +36,11 @@ fn a_picture_goes_along_however_it_is_given() {
         let request = upstream.wait_requests(before + 1);
         assert_eq!(1, pictures(&request), "{line}");
         let row = format!("[picture {name}, 2×3]");
-        assert!(request.question().contains(&row), "{line}: {}", request.question());
+        assert!(
+            request.question().contains(&row),
+            "{line}: {}",
+            request.question()
+        );
     }
     upstream.finish();
 }
@@ -46,7 +52,11 @@ fn a_large_picture_goes_ahead_in_pieces() {
     let mut large = PNG.to_vec();
     large.resize(3_700_000, 0);
     fs::write(world.work().join("large.png"), &large).unwrap();
-    shell(&world, "aishctl ask 'what is @large.png?'").run().ok();
+    drop(
+        shell(&world, "aishctl ask 'what is @large.png?'")
+            .run()
+            .ok(),
+    );
     assert!(upstream.wait_requests(1).body.len() > 4_900_000);
     upstream.finish();
 }
@@ -61,11 +71,31 @@ fn what_cannot_go_along_is_said_and_nothing_is_asked() {
     write("a.bmp", b"BM\x36\0\0\0\0\0\0\0\x36\0\0\0");
     write("broken.png", &PNG[..12]);
     for (line, code, why) in [
-        ("-f huge.png x", 7, "huge.png is too large: a PNG of at most 3.5 MiB goes along with a question"),
-        ("'@huge.png'", 7, "hint: a smaller copy serves as well: magick huge.png -resize 1600x1600 smaller.jpg"),
-        ("-f a.bmp x", 2, "a.bmp is a BMP picture, which no model takes"),
-        ("'@a.bmp'", 2, "hint: magick a.bmp a.bmp.png makes one that they take"),
-        ("-f broken.png x", 2, "it begins as a PNG and its size cannot be read"),
+        (
+            "-f huge.png x",
+            7,
+            "huge.png is too large: a PNG of at most 3.5 MiB goes along with a question",
+        ),
+        (
+            "'@huge.png'",
+            7,
+            "hint: a smaller copy serves as well: magick huge.png -resize 1600x1600 smaller.jpg",
+        ),
+        (
+            "-f a.bmp x",
+            2,
+            "a.bmp is a BMP picture, which no model takes",
+        ),
+        (
+            "'@a.bmp'",
+            2,
+            "hint: magick a.bmp a.bmp.png makes one that they take",
+        ),
+        (
+            "-f broken.png x",
+            1,
+            "it begins as a PNG and its size cannot be read",
+        ),
         ("-f nothing.png x", 2, "cannot read nothing.png"),
     ] {
         let ended = shell(&world, &format!("aishctl ask {line}")).run();
@@ -86,11 +116,18 @@ fn a_model_that_takes_none_is_named_with_one_that_does() {
     fs::write(world.work().join("a.png"), PNG).unwrap();
     let ended = shell(&world, "aishctl ask -f a.png 'what is it?'").run();
     let said = ended.err().to_owned();
-    assert!(said.contains("the preset blind (test-model) takes no pictures"), "{said}");
+    assert!(
+        said.contains("the preset blind (test-model) takes no pictures"),
+        "{said}"
+    );
     assert!(said.contains("aishctl ask -m seeing"), "{said}");
-    drop(ended.code(2));
+    drop(ended.code(1));
     assert_eq!(0, upstream.requests().len());
-    shell(&world, "aishctl ask -m seeing -f a.png 'what is it?'").run().ok();
+    drop(
+        shell(&world, "aishctl ask -m seeing -f a.png 'what is it?'")
+            .run()
+            .ok(),
+    );
     assert_eq!(1, pictures(&upstream.wait_requests(1)));
     upstream.finish();
 }
@@ -109,6 +146,8 @@ fn a_picture_that_is_dropped_on_a_window_is_named_in_the_line() {
     screen.wait_for(&format!("what is @\"{}\"", path.display()));
     screen.key("\r");
     assert_eq!(1, pictures(&upstream.wait_requests(1)));
-    screen.wait_for("· 2×3 · 71 bytes");
+    screen.wait_for("a picture.png (PNG, 71 bytes)");
+    // Who looks on sees that there is one.
+    open(&world, 160, 20).wait_for("a picture.png · 2×3 · 71 bytes");
     upstream.finish();
 }

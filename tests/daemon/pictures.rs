@@ -91,7 +91,11 @@ fn expected(api: &str) -> Value {
 
 fn shown(api: &str, request: &Request) -> Value {
     let body = request.json();
-    let list = if api == "responses" { "input" } else { "messages" };
+    let list = if api == "responses" {
+        "input"
+    } else {
+        "messages"
+    };
     let messages = body[list].as_array().unwrap();
     let asked = messages.iter().find(|it| it["role"] == "user").unwrap();
     let mut content = asked["content"].clone();
@@ -152,9 +156,14 @@ fn a_question_shows_pictures_in_each_dialect_and_so_does_the_next_daemon() {
             let begun = before.rfind("}]").unwrap();
             let question = before.find("what is it?").unwrap();
             assert!(begun > question, "{api}");
-            let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b);
+            let same = before
+                .bytes()
+                .zip(after.bytes())
+                .take_while(|(a, b)| a == b);
             let same = same.count();
-            let pictures = before.rfind(if api == "messages" { PNG } else { PDF }).unwrap();
+            let pictures = before
+                .rfind(if api == "messages" { PNG } else { PDF })
+                .unwrap();
             assert!(same > pictures && same > question, "{api}: {same}");
         }
         upstream.finish();
@@ -180,9 +189,15 @@ fn what_is_no_picture_is_refused_and_nothing_is_kept() {
         let (_, message) = refused(vec![attached("a.png", data)]);
         assert!(message.contains(why), "{message}");
     };
-    check("PHN2Zz4=", "a.png: by its first bytes it is neither a PNG, JPEG, GIF or WebP picture nor a PDF");
+    check(
+        "PHN2Zz4=",
+        "a.png: by its first bytes it is neither a PNG, JPEG, GIF or WebP picture nor a PDF",
+    );
     check("no base64!", "a.png: its base64 is broken");
-    check("iVBORw0KGgo=", "a.png: it begins as a PNG and its size cannot be read");
+    check(
+        "iVBORw0KGgo=",
+        "a.png: it begins as a PNG and its size cannot be read",
+    );
     let many = vec![attached("a.png", PNG); 21];
     assert_eq!("tooLarge", refused(many).0);
     assert_eq!(0, upstream.requests().len());
@@ -242,17 +257,26 @@ fn a_server_that_refuses_pictures_is_asked_without_them() {
     let conversation = client.create();
     asked_with(&client, conversation, vec![attached("a.png", PNG)]);
     let second = body(&upstream.wait_requests(2));
-    assert!(second.contains("[aish] what was here is not shown"), "{second}");
+    assert!(
+        second.contains("[aish] what was here is not shown"),
+        "{second}"
+    );
     let told = statuses(&log(&client, conversation));
     assert!(
-        told.iter().any(|it| it == "test-model takes no pictures: asked again without them"),
+        told.iter()
+            .any(|it| it == "test-model takes no pictures: asked again without them"),
         "{told:?}"
     );
     asked(&client, conversation, "and?");
     assert_eq!(3, upstream.requests().len(), "it is known by now");
     let mut params = question(conversation, "and this?");
     params.attachments = vec![attached("b.png", PNG)];
-    assert!(client.refused::<Send>(params).message.contains("takes no pictures"));
+    assert!(
+        client
+            .refused::<Send>(params)
+            .message
+            .contains("takes no pictures")
+    );
     upstream.finish();
 }
 
@@ -291,7 +315,10 @@ fn an_export_has_pictures_and_an_import_takes_them() {
     let lines = transfer::lines(&said);
     assert!(lines.contains(PNG) && lines.contains(PDF), "{lines}");
     let other = transfer::imported(&client, &lines, 100).conversation;
-    assert_eq!(lines, transfer::lines(&transfer::messages(&client, other, false)));
+    assert_eq!(
+        lines,
+        transfer::lines(&transfer::messages(&client, other, false))
+    );
     asked(&client, other, "and?");
     let request = upstream.wait_requests(2);
     assert_eq!(expected("chat"), shown("chat", &request));
@@ -312,7 +339,10 @@ fn a_model_reads_a_picture() {
     for api in APIS {
         let (upstream, world) = (Upstream::start(), World::new());
         let preset = upstream.preset("test", &format!("api = \"{api}\""));
-        world.write("machine/aish/config.toml", "[tools]\ntodo = false\nweb = false\n");
+        world.write(
+            "machine/aish/config.toml",
+            "[tools]\ntodo = false\nweb = false\n",
+        );
         world.write_config(&format!("default_model = \"test\"\n{preset}"));
         let content = base64_bytes(PNG);
         std::fs::write(world.work().join("a.png"), content).unwrap();
@@ -332,7 +362,11 @@ fn a_model_reads_a_picture() {
         let results: Vec<ToolResult> = events(&client, conversation);
         assert!(results[0].ok, "{results:?}");
         let request = upstream.wait_requests(2).json();
-        let list = if api == "responses" { "input" } else { "messages" };
+        let list = if api == "responses" {
+            "input"
+        } else {
+            "messages"
+        };
         let last = request[list].as_array().unwrap().last().unwrap().clone();
         let kind = match api {
             "chat" => last["content"][1]["type"].clone(),
@@ -351,7 +385,9 @@ fn a_model_reads_a_picture() {
 
 fn base64_bytes(text: &str) -> Vec<u8> {
     let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let values = text.bytes().filter_map(|it| digits.iter().position(|d| *d == it));
+    let values = text
+        .bytes()
+        .filter_map(|it| digits.iter().position(|d| *d == it));
     let mut bits = 0_u32;
     let mut count = 0;
     let mut bytes = vec![];

@@ -9,8 +9,8 @@ use aish_proto::envelope::Envelope;
 use aish_proto::event::{Imported, ToolCall};
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{
-    ChatContent, ChatRole, ConversationExportParams, ConversationImportParams, Export, ExportFormat,
-    ExportedMessage, Import, ImportDone, ImportedAs,
+    ChatContent, ChatRole, ConversationExportParams, ConversationImportParams, Export,
+    ExportFormat, ExportedMessage, Import, ImportDone, ImportedAs,
 };
 use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer, Client, Upstream, World, disk, surroundings};

@@ -163,7 +163,9 @@ pub(super) async fn send(
         AttachedKind::Picture(picture) => (it.name, picture.base64, true),
         AttachedKind::File { .. } | AttachedKind::Names { .. } => (it.name, it.text, false),
     });
-    let mentioned = mentioned.into_iter().map(|(name, text)| (name, text, false));
+    let mentioned = mentioned
+        .into_iter()
+        .map(|(name, text)| (name, text, false));
     for (name, content, base64) in files.chain(mentioned) {
         let inline = escaped(&content) <= caller.line_bytes() / 8;
         let blob = if inline {

@@ -70,12 +70,7 @@ pub async fn run(context: &CommandContext, command: Option<&ContextCommand>) -> 
 async fn attachments(context: &CommandContext, text: &str) -> Result<Vec<Attachment>, Failure> {
     let here = PersonLocation::of(&context.around, Some(directory_listing::of));
     let mut attachments = vec![];
-    for AttachedFile {
-        name,
-        text,
-        kind,
-    } in file_mention::read(text, &here)?
-    {
+    for AttachedFile { name, text, kind } in file_mention::read(text, &here)? {
         let (text, base64) = match kind {
             AttachedKind::Picture(picture) => (picture.base64, true),
             AttachedKind::File { .. } | AttachedKind::Names { .. } => (text, false),

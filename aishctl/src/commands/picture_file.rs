@@ -60,7 +60,8 @@ pub fn read(
 ) -> Result<PictureFile, Failure> {
     let most = kind.most_bytes();
     let mut content = head;
-    let failed = |error: io::Error| Failure::new(Exit::USAGE, format!("cannot read {name}: {error}"));
+    let failed =
+        |error: io::Error| Failure::new(Exit::USAGE, format!("cannot read {name}: {error}"));
     from.take(most + 1)
         .read_to_end(&mut content)
         .map_err(failed)?;
@@ -72,7 +73,9 @@ pub fn read(
             Exit::LIMIT,
             format!("{name} is too large: a {what} of at most {most} goes along with a question"),
         )
-        .hint(format!("a smaller copy serves as well: magick {name} -resize 1600x1600 smaller.jpg")));
+        .hint(format!(
+            "a smaller copy serves as well: magick {name} -resize 1600x1600 smaller.jpg"
+        )));
     }
     Ok(PictureFile {
         name: name.to_owned(),
@@ -120,8 +123,14 @@ mod tests {
         check(b"%PDF-1.7\n%\xe2\xe3", "PDF");
         check(b"", "text");
         check(b"BMW and VW", "text");
-        check(b"BM\x36\0\0\0\0\0\0\0\x36\0", "x is a BMP picture, which no model takes");
-        check(b"\0\0\0\x18ftypheic", "x is a HEIC picture, which no model takes");
+        check(
+            b"BM\x36\0\0\0\0\0\0\0\x36\0",
+            "x is a BMP picture, which no model takes",
+        );
+        check(
+            b"\0\0\0\x18ftypheic",
+            "x is a HEIC picture, which no model takes",
+        );
         check(b"MM\0*", "x is a TIFF picture, which no model takes");
     }
 
@@ -129,7 +138,12 @@ mod tests {
     fn a_picture_is_read_up_to_its_limit() {
         let most = usize::try_from(PictureKind::Gif.most_bytes()).unwrap();
         let taken = |bytes: usize| {
-            read("x", PictureKind::Gif, b"GIF89a".to_vec(), &mut io::repeat(7).take(bytes as u64 - 6))
+            read(
+                "x",
+                PictureKind::Gif,
+                b"GIF89a".to_vec(),
+                &mut io::repeat(7).take(bytes as u64 - 6),
+            )
         };
         assert_eq!(most as u64, taken(most).unwrap().bytes);
         let failure = taken(most + 1).unwrap_err();

@@ -161,8 +161,7 @@ impl<'a> Prompt<'a> {
 impl PromptItem<'_> {
     fn room(&self) -> usize {
         const AROUND: usize = 96;
-        let beside =
-            |it: &[PromptPicture<'_>]| it.iter().map(PromptPicture::room).sum::<usize>();
+        let beside = |it: &[PromptPicture<'_>]| it.iter().map(PromptPicture::room).sum::<usize>();
         let text = match self {
             Self::User { text, pictures } => text.len() + beside(pictures),
             Self::Assistant {

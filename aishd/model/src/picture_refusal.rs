@@ -184,6 +184,9 @@ mod tests {
                 {"type": "tool_result", "content": [{"type": "text", "text": INSTEAD}]},
                 {"type": "text", "text": INSTEAD, "cache_control": {"type": "ephemeral"}}]}]}),
         );
-        assert!(!take_out(&mut Map::from_iter([("messages".to_owned(), json!([{"content": "image"}]))])));
+        assert!(!take_out(&mut Map::from_iter([(
+            "messages".to_owned(),
+            json!([{"content": "image"}])
+        )])));
     }
 }

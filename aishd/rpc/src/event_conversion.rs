@@ -149,10 +149,7 @@ impl LogOwner {
                 environment: _,
             } => out!(wire::UserMessage {
                 text,
-                attachments: attachments
-                    .into_iter()
-                    .map(picture::attached)
-                    .collect(),
+                attachments: attachments.into_iter().map(picture::attached).collect(),
                 retry_of: match origin {
                     TurnOrigin::Retry(turn) => Some(turn),
                     TurnOrigin::Asked | TurnOrigin::Continue(_) | TurnOrigin::Imported => None,

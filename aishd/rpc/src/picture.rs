@@ -25,8 +25,9 @@ impl PictureRoom {
                 NoPicture::TooLarge { .. } => MethodError::new(ErrorKind::TooLarge, message)
                     .hint("a smaller copy serves as well: magick FILE -resize 1600x1600 SMALLER"),
                 NoPicture::NotBase64 | NoPicture::OtherKind | NoPicture::Broken(_) => {
-                    MethodError::params(&message)
-                        .hint("PNG, JPEG, GIF, WebP and PDF are taken; another kind has to be converted")
+                    MethodError::params(&message).hint(
+                        "PNG, JPEG, GIF, WebP and PDF are taken; another kind has to be converted",
+                    )
                 }
             }
         })?;

@@ -4,9 +4,10 @@ use aish_proto::envelope::Envelope;
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use aish_proto::transfer::{
-    ChatCall, ChatCallKind, ChatContent, ChatFunction, ChatMessage, ChatRole, ConversationExportParams,
-    ConversationExportResult, ConversationImportParams, ConversationImportResult, Export,
-    ExportFormat, ExportedMessage, Import, ImportDone, ImportedAs,
+    ChatCall, ChatCallKind, ChatContent, ChatFunction, ChatMessage, ChatRole,
+    ConversationExportParams, ConversationExportResult, ConversationImportParams,
+    ConversationImportResult, Export, ExportFormat, ExportedMessage, Import, ImportDone,
+    ImportedAs,
 };
 use aishd_conversation::history::export::ExportExtent;
 use aishd_conversation::history::import::{CompletedImport, ConversationImportError};

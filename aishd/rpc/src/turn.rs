@@ -227,7 +227,11 @@ pub(super) fn attachments(
         if base64 {
             let (text, picture) = (String::new(), Some(pictures.take(&name, text)?));
             bytes += name.len();
-            attachments.push(event::Attachment { name, text, picture });
+            attachments.push(event::Attachment {
+                name,
+                text,
+                picture,
+            });
             continue;
         }
         // At once, because one blob can be named many times.

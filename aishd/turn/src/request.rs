@@ -293,13 +293,13 @@ fn without_tool_role<'a>(
 }
 
 /// Two user messages never stand side by side.
-fn push_user<'a>(
-    out: &mut Vec<PromptItem<'a>>,
-    text: SharedText<'a>,
-    with: ShownOfMessage<'a>,
-) {
+fn push_user<'a>(out: &mut Vec<PromptItem<'a>>, text: SharedText<'a>, with: ShownOfMessage<'a>) {
     let text = with_lines(text, &with.lines);
-    if let Some(PromptItem::User { text: before, pictures }) = out.last_mut() {
+    if let Some(PromptItem::User {
+        text: before,
+        pictures,
+    }) = out.last_mut()
+    {
         join(before, &text);
         pictures.extend(with.shown);
     } else {

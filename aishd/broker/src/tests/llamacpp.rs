@@ -242,7 +242,10 @@ async fn it_is_spoken_to_in_every_dialect() {
             purpose: PromptPurpose::Conversation { key: Some("k") },
             ..Prompt::default()
         };
-        let asks = || PromptItem::User { text: "What is the weather?".into(), pictures: vec![] };
+        let asks = || PromptItem::User {
+            text: "What is the weather?".into(),
+            pictures: vec![],
+        };
         let body = aishd_dialect::encode(&preset, &prompt(vec![asks()]));
         let reply = without_keys().stream(&preset, body, |_| {}).await.unwrap();
         let call = &reply.calls[0];

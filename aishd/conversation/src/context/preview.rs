@@ -7,8 +7,8 @@ use aishd_log::event::Attachment;
 use aishd_model::context_budget::{BytesPerToken, ContextLimit};
 use aishd_model::preset::Preset;
 use aishd_turn::exchange::Exchange;
-use aishd_turn::request::{RequestBody, RequestBytes};
 use aishd_turn::request::fit::TooLong;
+use aishd_turn::request::{RequestBody, RequestBytes};
 
 use crate::context::extra_context::{ExtraContext, GatheredContext};
 

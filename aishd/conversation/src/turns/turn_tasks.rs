@@ -68,7 +68,10 @@ pub(crate) async fn streamed(request: StreamRequest) -> TurnInput {
     };
     let reading = &mut arrived;
     let answer = async {
-        let RequestBody { text, weight: bytes } = body;
+        let RequestBody {
+            text,
+            weight: bytes,
+        } = body;
         meter.sends(bytes);
         let answer = broker.stream_into(&preset, text, reading, sink).await;
         if let Ok(reply) = &answer {

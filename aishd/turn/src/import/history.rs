@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use aish_proto::id::TurnId;
-use aishd_log::event::{Attachment, Event, ImportedFrom, PresetSource, RefusedCall, StopReason, TurnOrigin};
+use aishd_log::event::{
+    Attachment, Event, ImportedFrom, PresetSource, RefusedCall, StopReason, TurnOrigin,
+};
 use aishd_log::tool_call::ToolCall;
 use serde_json::Map;
 

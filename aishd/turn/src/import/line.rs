@@ -123,7 +123,9 @@ fn named(text: &str, pictures: Vec<ImportedPicture>) -> Result<Vec<Attachment>, 
         return Err(malformed(0, &what));
     }
     let lines = text.lines().filter_map(|it| it.strip_prefix("[picture "));
-    let mut lines: Vec<&str> = lines.filter_map(|it| Some(it.rsplit_once(", ")?.0)).collect();
+    let mut lines: Vec<&str> = lines
+        .filter_map(|it| Some(it.rsplit_once(", ")?.0))
+        .collect();
     lines.reverse();
     let attachments = (1..).zip(pictures).map(|(number, it)| {
         let name = match (it.name, it.picture.kind) {

@@ -19,7 +19,10 @@ pub fn body(preset: &Preset, asked: &SamplingRequest) -> String {
                 text.push_str(&message.text);
                 continue;
             }
-            (SamplingRole::User, _) => PromptItem::User { text: (&*message.text).into(), pictures: vec![] },
+            (SamplingRole::User, _) => PromptItem::User {
+                text: (&*message.text).into(),
+                pictures: vec![],
+            },
             (SamplingRole::Assistant, _) => PromptItem::Assistant {
                 text: (&*message.text).into(),
                 calls: &[],

@@ -24,7 +24,10 @@ impl PictureParts {
         let pictures = blocks.filter_map(|block| {
             let place = parts.iter().position(|(it, _)| *it == block.result)?;
             let picture = Picture::read(parts.swap_remove(place).1).ok()?;
-            let name = block.uri.clone().unwrap_or_else(|| block.result.to_string());
+            let name = block
+                .uri
+                .clone()
+                .unwrap_or_else(|| block.result.to_string());
             Some(NamedPicture { name, picture })
         });
         pictures.collect()
