@@ -138,11 +138,15 @@ fn what_a_real_server_sends_besides_text_is_kept() {
         assert_eq!(BlockKind::Link, link.kind);
     }
     assert_eq!(2, links.blocks.len());
-    // The model has read the lines, and no picture.
+    // The model has read the lines, and is shown the pictures behind them.
     let heard = told(&scene);
     assert_eq!(3, heard.len());
     let digits = &BASE64_STANDARD.encode(&bytes)[..40];
     assert!(heard.contains(&image.content) && !heard.concat().contains(digits));
+    let request = scene.upstream.requests().pop().unwrap();
+    let sent = String::from_utf8(request.body).unwrap();
+    let url = format!("data:image/png;base64,{digits}");
+    assert_eq!(2, sent.matches(&url).count());
     assert_eq!(1, remarks(&client, conversation));
 
     // A killed daemon has all of it again, and says nothing twice.

@@ -91,7 +91,10 @@ impl Scene {
             .collect();
         self.upstream.answer_with(move |request| {
             let messages = request.messages();
-            if messages.last().is_none_or(|(role, _)| role != "user") {
+            // What the daemon says itself comes with the pictures of results.
+            let asks =
+                |(role, text): &(String, String)| role == "user" && !text.starts_with("[aish]");
+            if !messages.last().is_some_and(asks) {
                 return Said::text("So be it.");
             }
             let mut answer = Said::stream();
