@@ -85,7 +85,7 @@ pub enum CtlCommand {
     },
     /// The question of a shell's script, on stdin
     #[command(hide = true)]
-    AskInShell,
+    ShellAsk,
     /// A shell whose last output is kept for questions; `init --ring` starts it
     #[command(hide = true)]
     Record(RecordArgs),

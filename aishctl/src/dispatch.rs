@@ -63,7 +63,7 @@ impl CommandContext {
             CtlCommand::Ask(_)
             | CtlCommand::Propose(_)
             | CtlCommand::Init { .. }
-            | CtlCommand::AskInShell
+            | CtlCommand::ShellAsk
             | CtlCommand::Record(_)
             | CtlCommand::Completion { .. }
             | CtlCommand::Complete(_)

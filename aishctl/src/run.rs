@@ -163,7 +163,7 @@ impl AskProgram {
         match command {
             CtlCommand::Ask(args) => self.ask(&args).await,
             CtlCommand::Propose(args) => self.propose(&args).await,
-            CtlCommand::AskInShell => self.ask_in_shell().await,
+            CtlCommand::ShellAsk => self.shell_ask().await,
             CtlCommand::Mcp {
                 command: Some(McpCommand::Serve(args)),
             } => self.gateway(&args).await,
@@ -269,7 +269,7 @@ impl AskProgram {
     }
 
     /// Asks what was typed beside the prompt of a shell, and says what goes along.
-    async fn ask_in_shell(&self) -> Result<Exit, Failure> {
+    async fn shell_ask(&self) -> Result<Exit, Failure> {
         let question = ShellQuestion::read(&mut io::stdin().lock())?;
         let (asked, row) = question.ask_args().await;
         let mut parts = self.parts(OutputForm::of(&asked, &self.global));

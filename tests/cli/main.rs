@@ -59,6 +59,7 @@ mod store;
 mod stranger;
 mod systemd;
 mod temporary;
+mod ten_screens;
 mod terminal;
 mod terminal_asked;
 mod terminal_keys;

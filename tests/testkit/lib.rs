@@ -46,7 +46,7 @@ pub use follow::Follow;
 pub use fuzz::fuzz;
 pub use process::{Finished, Run, Running};
 pub use recording::Recording;
-pub use screen::Screen;
+pub use screen::{PaintedText, Screen};
 pub use upstream::Upstream;
 pub use upstream::answer::Answer;
 pub use upstream::gate::Gate;

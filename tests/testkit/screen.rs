@@ -2,6 +2,7 @@
 //! emulator, as rows.
 
 mod cut;
+mod painted;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -18,6 +19,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
 use self::cut::Cut;
+pub use self::painted::PaintedText;
 use crate::process::{code_of, pid_of};
 use crate::wait::{PATIENCE, left, until};
 use crate::world::World;
@@ -160,6 +162,16 @@ impl Screen {
         rows_of(&mut self.seen.lock().emulator)
     }
 
+    /// What is painted in all of them, from the first to the last.
+    pub fn painted(&self) -> Vec<PaintedText> {
+        let mut state = self.seen.lock();
+        let mut painted = vec![];
+        each_page(&mut state.emulator, |emulator, rows| {
+            painted.extend(painted::of_page(emulator, rows));
+        });
+        painted
+    }
+
     /// The row that the cursor stands in, and its column.
     pub fn cursor(&self) -> (String, usize) {
         let state = self.seen.lock();
@@ -300,24 +312,12 @@ fn winsize(columns: u16, rows: u16) -> Winsize {
 }
 
 fn rows_of(emulator: &mut Parser) -> Vec<String> {
-    let screen = emulator.screen_mut();
-    let (height, width) = screen.size();
-    let height = usize::from(height.get());
     let mut rows: Vec<String> = vec![];
-    let mut above = screen.scrollback_len();
-    loop {
-        screen.set_scrollback(above);
-        let page = screen.rows(0, width.get());
-        rows.extend(page.take(if above == 0 {
-            height
-        } else {
-            above.min(height)
-        }));
-        if above == 0 {
-            break;
-        }
-        above = above.saturating_sub(height);
-    }
+    each_page(emulator, |emulator, count| {
+        let screen = emulator.screen();
+        let (_, width) = screen.size();
+        rows.extend(screen.rows(0, width.get()).take(count));
+    });
     for row in &mut rows {
         row.truncate(row.trim_end().len());
     }
@@ -325,6 +325,27 @@ fn rows_of(emulator: &mut Parser) -> Vec<String> {
         rows.pop();
     }
     rows
+}
+
+/// Turns to each page, those above the screen first, and says how many rows of it are new.
+fn each_page(emulator: &mut Parser, mut look: impl FnMut(&Parser, usize)) {
+    let height = usize::from(emulator.screen().size().0.get());
+    let mut above = emulator.screen().scrollback_len();
+    loop {
+        emulator.screen_mut().set_scrollback(above);
+        look(
+            emulator,
+            if above == 0 {
+                height
+            } else {
+                above.min(height)
+            },
+        );
+        if above == 0 {
+            break;
+        }
+        above = above.saturating_sub(height);
+    }
 }
 
 fn read_all(mut from: File, seen: Arc<Seen>) {

@@ -7,7 +7,7 @@ use super::ui::UserInterface;
 use crate::command_output::{CommandOutput, OutputKind};
 use crate::failure::Failure;
 use crate::render::rows::{RowAsker, SafeRow};
-use crate::render::{difference, notice};
+use crate::render::{difference, notice, wrap};
 use crate::safe;
 
 /// Rows of one question that a person is shown; more is somebody's paste.
@@ -97,7 +97,8 @@ impl<U: UserInterface> Display<U> {
                 SafeRow::Text(line) => {
                     self.standing.clear();
                     text.push_str(&asked.rest(dim, self.ui.columns()));
-                    text.push_str(&(line + "\n"));
+                    text.push_str(&wrap::ends_of_frames(&line, self.ui.columns()));
+                    text.push('\n');
                 }
                 SafeRow::Notice(line) => {
                     text.push_str(&asked.rest(dim, self.ui.columns()));

@@ -9,7 +9,7 @@ use ulid::Ulid;
 
 use crate::client::connect::{Caller, RpcCallError};
 use crate::commands::file_mention::{AttachedFile, AttachedKind};
-use crate::commands::{ask, resource_mention};
+use crate::commands::{ask, last_said, resource_mention};
 
 /// Lines that wait to be sent; no more are read until one is.
 pub(super) const LINES: usize = 64;
@@ -152,12 +152,12 @@ pub(super) async fn send(
     if escaped(&text) > caller.line_bytes().saturating_sub(16 << 10) {
         let blob = ask::put_blob(caller, &text).await?;
         attachments.push(Attachment {
-            name: ask::QUESTION_NAME.to_owned(),
+            name: last_said::QUESTION_NAME.to_owned(),
             text: None,
             blob: Some(blob),
             base64: false,
         });
-        text = ask::LONG_QUESTION.to_owned();
+        text = last_said::LONG_QUESTION.to_owned();
     }
     let is_read_again = |name: &str| mentioned.iter().any(|(it, _)| it == name);
     let files = files.into_iter().filter(|it| !is_read_again(&it.name));

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::ask_args::AskArgs;
 use crate::client::daemon_link::{DaemonLink, DaemonReach};
-pub(crate) use crate::commands::ask::sending::{LONG_QUESTION, QUESTION_NAME, put_blob};
+pub(crate) use crate::commands::ask::sending::put_blob;
 pub(crate) use crate::commands::ask::target::{AskTarget, may_prompt, on_confirm, place};
 use crate::commands::ask_progress::{AskProgress, TurnBegin, or_stop};
 use crate::commands::directory_listing::DirectoryLister;

@@ -6,9 +6,11 @@ use aish_proto::event::{AssistantMessage, AttachedText, ToolResult, UserMessage}
 use aish_proto::id::{ConversationId, Seq};
 
 use crate::client::connect::{Caller, RpcCallError};
-use crate::commands::ask::{LONG_QUESTION, QUESTION_NAME};
 
 const PAGE_EVENTS: u32 = 200;
+/// Stands in the place of a question that is too long for a line of the wire, and the name by which that goes along.
+pub(crate) const LONG_QUESTION: &str = "The request is the attached text \"question\".";
+pub(crate) const QUESTION_NAME: &str = "question";
 
 /// A question, and the position before it.
 #[derive(Clone, Debug, PartialEq, Eq)]

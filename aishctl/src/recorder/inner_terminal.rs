@@ -1,7 +1,9 @@
 //! The two terminals of a recorded shell: the outer one, that a person sits at, and the inner one, that the shell has.
 
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -13,8 +15,6 @@ use rustix::termios::{
     LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
 };
 use tokio::process::Child;
-
-use crate::recorder::terminal_name;
 
 /// The terminal that a person sits at, opened anew so that it does not block, which nobody else notices.
 #[derive(Debug)]
@@ -128,4 +128,10 @@ pub(crate) fn take_size(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<
 pub(crate) fn take_as_ours() -> io::Result<()> {
     setsid()?;
     Ok(ioctl_tiocsctty(stdin())?)
+}
+
+/// The path of a terminal.
+fn terminal_name(terminal: impl AsFd) -> io::Result<PathBuf> {
+    let name = rustix::termios::ttyname(terminal, Vec::new())?;
+    Ok(PathBuf::from(OsStr::from_bytes(name.as_bytes())))
 }

@@ -12,10 +12,8 @@ mod output_text;
 mod recording;
 mod relay;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -131,10 +129,4 @@ fn not_started(args: &RecordArgs, error: &io::Error) -> Failure {
     let message = format!("cannot start {}: {error}", program.display());
     Failure::new(Exit::FAILED, message)
         .hint("aishctl init SHELL without --ring leaves shells alone")
-}
-
-/// The path of a terminal.
-fn terminal_name(terminal: impl AsFd) -> io::Result<PathBuf> {
-    let name = rustix::termios::ttyname(terminal, Vec::new())?;
-    Ok(PathBuf::from(OsStr::from_bytes(name.as_bytes())))
 }

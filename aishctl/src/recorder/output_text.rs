@@ -68,6 +68,10 @@ impl OutputText {
         }
     }
 
+    pub(crate) fn has_text(&self) -> bool {
+        self.rows.rows.iter().any(|it| !it.is_empty())
+    }
+
     /// The rows that are kept, and how many there were.
     pub(crate) fn finish(&self) -> (Vec<String>, usize) {
         let rows = self.rows.rows.iter();

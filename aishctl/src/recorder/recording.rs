@@ -43,6 +43,11 @@ impl Recording {
         self.hidden = self.running.is_some();
     }
 
+    /// A command runs and has printed something.
+    pub(crate) fn has_text(&self) -> bool {
+        self.running.as_ref().is_some_and(OutputText::has_text)
+    }
+
     pub(crate) fn unhide(&mut self) {
         self.hidden = false;
     }

@@ -226,19 +226,22 @@ impl Relay {
     /// Whether what is typed now is hidden.
     fn look(&mut self) {
         self.look_at = None;
-        if let Some(inner) = &self.inner
-            && !InnerTerminal::echoes(inner.from.as_fd())
-        {
+        let Some(inner) = &self.inner else { return };
+        if InnerTerminal::echoes(inner.from.as_fd()) {
+            self.recording.unhide();
+        } else {
             self.recording.hide();
         }
     }
 
     fn take_in(&mut self, bytes: &[u8], echoes: bool) {
-        self.look_at = Some(Instant::now() + QUIET);
         if echoes {
             self.recording.unhide();
         }
         let read = self.recording.read(bytes);
+        // Before its first word a command may not have the terminal yet.
+        let looks = self.recording.has_text();
+        self.look_at = looks.then(|| Instant::now() + QUIET);
         self.printed.extend(read.shown);
         if let Some(latest) = read.latest {
             self.latest.send_replace(latest);

@@ -44,6 +44,31 @@ pub(crate) fn exactly(text: &str, columns: Option<usize>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// How rows begin that say in our words how something ended, and what stands below such a beginning.
+const ENDS: [(&str, &str); 3] = [
+    ("  └ ", "    "),
+    ("    not run: ", "      "),
+    ("  taken back: ", "    "),
+];
+
+/// The row in rows of so many columns, where it says how something ended; what was printed stays as it is. `None`: nothing is
+/// broken.
+pub(crate) fn ends_of_frames(row: &str, columns: Option<usize>) -> String {
+    let ends = ENDS.iter().find(|(begin, _)| row.starts_with(begin));
+    match (ends, columns.filter(|it| *it >= NARROWEST)) {
+        (Some((_, below)), Some(columns)) => {
+            let options = textwrap::Options::new(columns)
+                .word_separator(WordSeparator::Custom(words))
+                .word_splitter(WordSplitter::NoHyphenation)
+                .wrap_algorithm(WrapAlgorithm::FirstFit)
+                .break_words(false)
+                .subsequent_indent(below);
+            textwrap::wrap(row, &options).join("\n")
+        }
+        _ => row.to_owned(),
+    }
+}
+
 /// Each is one thing, with two spaces to the next.
 fn answers(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     let bytes = line.as_bytes();
@@ -81,6 +106,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn how_something_ended_is_broken_between_words_and_what_was_printed_is_not() {
+        let ended = "  └ 1 file would change; nothing of it is real yet";
+        assert_eq!(
+            "  └ 1 file would change;\n    nothing of it is real yet",
+            ends_of_frames(ended, Some(30))
+        );
+        let printed = "  │ a row that is longer than thirty columns are";
+        assert_eq!(printed, ends_of_frames(printed, Some(30)));
+        assert_eq!(ended, ends_of_frames(ended, None));
+    }
 
     #[test]
     fn rows_end_between_words_and_go_on_below_them() {

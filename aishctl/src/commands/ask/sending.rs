@@ -18,15 +18,13 @@ use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::commands::ask::target::{AskTarget, may_prompt, on_confirm, place, place_unasked};
 use crate::commands::ask_progress::{AskProgress, SentTurn};
 use crate::commands::input::{AskInput, GivenInput};
+use crate::commands::last_said::{LONG_QUESTION, QUESTION_NAME};
 use crate::commands::{resource_mention, typed_answer};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 use crate::render::notice::Notices;
 
-/// Stands in the place of a question that is too long for a line of the wire, and the name by which that goes along.
-pub(crate) const LONG_QUESTION: &str = "The request is the attached text \"question\".";
-pub(crate) const QUESTION_NAME: &str = "question";
 /// Follows a question that wants commands and nothing else.
 const IN_COMMANDS: &str = "\n\nAnswer with commands for this machine's shell: each on a line of its own that begins with \
 `CMD:`, outside of code fences.";

@@ -26,7 +26,7 @@ __aish_after() {
   __aish_entry=${__aish_entry#"${__aish_entry%%[![:space:]]*}"}
   if [[ -n ${__aish_seen+x} && $__aish_number != "$__aish_seen" && $__aish_entry == '#?'* ]]; then
     printf '%s\0' "${__aish_entry#'#?'}" "${__aish_command-}" "${__aish_directory-}" "${__aish_ended-}" \
-      "$__aish_recorder" | command aishctl ask-in-shell
+      "$__aish_recorder" | command aishctl shell-ask
   elif [[ -n ${__aish_ran-} || ( -n ${__aish_seen+x} && $__aish_number != "$__aish_seen" && $__aish_entry != '#'* ) ]]; then
     # The history keeps no second entry of the same line, nor one of a line that begins with a space.
     if [[ $__aish_number == "${__aish_seen-}" && :${HISTCONTROL-}: == *:ignore@(space|both):* ]]; then

@@ -50,7 +50,7 @@ function __aish_prompted --on-event fish_prompt
         set -e __aish_question
         set -l recorder "$__aish_ring"
         string match -q '*:*' -- $recorder; and set recorder $recorder:$__aish_prompts
-        printf '%s\0' $question "$__aish_command" "$__aish_directory" "$__aish_ended" $recorder | command aishctl ask-in-shell
+        printf '%s\0' $question "$__aish_command" "$__aish_directory" "$__aish_ended" $recorder | command aishctl shell-ask
     end
 end
 

@@ -46,7 +46,7 @@ __aish_after() {
     local question=${__aish_question#'#?'}
     unset __aish_question
     printf '%s\0' "$question" "${__aish_command-}" "${__aish_directory-}" "${__aish_ended-}" "$recorder" |
-      command aishctl ask-in-shell
+      command aishctl shell-ask
   fi
   return 0
 }
