@@ -4,6 +4,7 @@ pub mod builtin;
 mod command_network;
 mod command_note;
 pub mod contained_command;
+pub mod entered_directory;
 pub mod environment_folder;
 mod fetch;
 mod files;

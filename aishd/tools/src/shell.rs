@@ -16,7 +16,6 @@ use aishd_log::network::NetworkUse;
 use aishd_log::profile::Profile;
 use aishd_log::shell::PROVIDER;
 use aishd_log::shortened_result::MAX_KEPT_BYTES;
-use aishd_platform::failpoint;
 use aishd_process::child::Child;
 use aishd_process::spec::{ChildExit, ChildSpec, StandardStream};
 use aishd_process::{Children, SpawnError};
@@ -51,7 +50,7 @@ const MOST_KEPT_BYTES: usize = MAX_KEPT_BYTES - (1 << 10);
 /// What one command may take.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandLimits {
-    time: Duration,
+    pub(super) time: Duration,
     output_bytes: usize,
     /// What layers take of the disk.
     layer_bytes: u64,
@@ -69,7 +68,7 @@ impl CommandLimits {
         }
     }
 
-    fn is_over(self) -> CommandEnding {
+    pub(super) fn is_over(self) -> CommandEnding {
         CommandEnding::TimedOut {
             after_ms: u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
         }
@@ -79,61 +78,6 @@ impl CommandLimits {
 /// Whether a file can be executed.
 pub fn is_program(path: &str) -> bool {
     Path::new(path).is_file() && access(path, Access::EXEC_OK).is_ok()
-}
-
-/// Looks whether a directory can be gone to.
-pub async fn change_directory(
-    from: String,
-    target: String,
-    limits: CommandLimits,
-    ran_in: String,
-) -> CommandResult {
-    let looking = {
-        let target = target.clone();
-        tokio::task::spawn_blocking(move || enter(&target))
-    };
-    let Ok(looked) = timeout(limits.time, looking).await else {
-        return CommandResult {
-            ending: limits.is_over(),
-            ..CommandResult::failed(format!("cd: {target}: it does not answer\n"), &ran_in)
-        };
-    };
-    let why = match looked {
-        Ok(Ok(())) => {
-            return CommandResult {
-                ending: CommandEnding::Exited { code: 0 },
-                output: format!("{target}\n"),
-                bytes: 0,
-                ms: 0,
-                kept: None,
-                within: BoundaryFailure::None,
-                ran_in,
-                moved: (from != target).then_some((from, target)),
-                network: None,
-                exported: None,
-            };
-        }
-        Ok(Err(why)) => why,
-        Err(panic) => panic.to_string(),
-    };
-    CommandResult {
-        ending: CommandEnding::Exited { code: 1 },
-        ..CommandResult::failed(format!("cd: {target}: {why}\n"), &ran_in)
-    }
-}
-
-fn enter(target: &str) -> Result<(), String> {
-    failpoint::pass("cd.look");
-    let found = std::fs::metadata(target).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::NotFound {
-            return "no such directory".to_owned();
-        }
-        error.to_string()
-    })?;
-    if !found.is_dir() {
-        return Err("not a directory".to_owned());
-    }
-    access(target, Access::EXEC_OK).map_err(|_| "it may not be entered".to_owned())
 }
 
 /// Runs a command to its end, or until it is cancelled; `print` hears what it prints while it comes. Dropped, everything

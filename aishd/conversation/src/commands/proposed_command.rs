@@ -9,7 +9,7 @@ use aishd_log::event::Event;
 use aishd_log::shell::{CommandProposal, why_it_cannot_run};
 use aishd_rules::gate::ApprovedCommand;
 use aishd_tools::shell::{CommandLimits, RunRoom};
-use aishd_tools::{ToolRunner, shell};
+use aishd_tools::{ToolRunner, entered_directory};
 use aishd_turn::turn::{Step, TurnInput, finish};
 use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +48,8 @@ impl BegunCommand {
         match self.moves {
             Some(Ok(target)) => {
                 let failed = CommandResult::failed(String::new(), &ran_in);
-                let goes = shell::change_directory(self.cwd, target, self.limits, ran_in);
+                let goes =
+                    entered_directory::change_directory(self.cwd, target, self.limits, ran_in);
                 let went = self.token.run_until_cancelled(goes).await;
                 went.unwrap_or(CommandResult {
                     ending: CommandEnding::Cancelled,

@@ -77,6 +77,7 @@ pub(super) fn parse(line: &str) -> TurnInput {
                 ran_in: "/w".to_owned(),
                 moved: (output == "moves").then(|| ("/w".to_owned(), "/v".to_owned())),
                 network: None,
+                exported: None,
             }),
         },
         ["length", id, text] => {
