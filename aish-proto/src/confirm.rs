@@ -48,6 +48,9 @@ pub enum ConfirmSubject {
     Form(FormSubject),
     /// A server wants a model to be asked while a call runs.
     Model(ModelSubject),
+    /// A person has to sign in to a server before a call can run, with `mcp/login`. When somebody has, wherever, the question is
+    /// over by itself and the call runs; `allowOnce` has it tried again without that.
+    SignIn(SignInSubject),
     /// Somebody wants a provider to have a higher level. No turn waits for it.
     Level(LevelUpgrade),
     /// A model proposes a fact to be kept for all conversations. No turn waits for it, and no model is told it before
@@ -114,6 +117,23 @@ pub struct ModelSubject {
     pub asked: SamplingRequest,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SignInSubject {
+    /// It was refused before it did anything.
+    pub call: ConfirmCall,
+    /// The server's alias.
+    pub server: String,
+    /// Where one signs in, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// What the server said.
+    pub why: String,
+    /// What it wants, as far as it says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+}
+
 impl ConfirmSubject {
     /// The call that it is about. `None`: no turn waits for the answer.
     pub fn call(&self) -> Option<&ConfirmCall> {
@@ -122,6 +142,7 @@ impl ConfirmSubject {
             Self::Command(subject) => Some(&subject.call),
             Self::Form(subject) => Some(&subject.call),
             Self::Model(subject) => Some(&subject.call),
+            Self::SignIn(subject) => Some(&subject.call),
             Self::Level(_) | Self::Memory(_) | Self::Changes(_) | Self::Host(_) => None,
         }
     }

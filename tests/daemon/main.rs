@@ -98,6 +98,7 @@ mod shell_order;
 mod shell_told;
 mod shell_tool;
 mod sign_in;
+mod sign_in_asked;
 mod stop;
 mod store_limits;
 mod thinking;

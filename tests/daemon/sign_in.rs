@@ -13,6 +13,7 @@ use aish_proto::mcp_login::{
     LoginParams, LoginResult, Logout, LogoutParams,
 };
 use aish_proto::method::Empty;
+use aish_proto::turn::{OnConfirm, UnattendedAction};
 use aish_testkit::wait::until_true;
 use aish_testkit::{Client, RpcError, World, repository};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use crate::lists::{call, params, result};
 
 /// The server, as long as this lives.
-struct Guarded {
+pub(crate) struct Guarded {
     child: Child,
     port: u16,
 }
@@ -34,7 +35,7 @@ impl Drop for Guarded {
 }
 
 impl Guarded {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let script = repository::top().join("tests/data/mcp/oauth_server.py");
         let mut child = Command::new("python3")
             .arg(script)
@@ -70,11 +71,11 @@ impl Guarded {
         (head.to_owned(), body.to_owned())
     }
 
-    fn turn(&self, knobs: &Value) {
+    pub(crate) fn turn(&self, knobs: &Value) {
         self.ask("POST", "/knobs", &knobs.to_string());
     }
 
-    fn seen(&self) -> Value {
+    pub(crate) fn seen(&self) -> Value {
         serde_json::from_str(&self.ask("GET", "/seen", "").1).unwrap()
     }
 
@@ -88,7 +89,7 @@ impl Guarded {
     }
 }
 
-fn world(server: &Guarded) -> World {
+pub(crate) fn world(server: &Guarded) -> World {
     let world = World::new();
     world.write_config(&server.config());
     world
@@ -99,7 +100,7 @@ fn status(client: &Client) -> McpServerStatus {
 }
 
 #[track_caller]
-fn wait_for(client: &Client, state: ServerState) {
+pub(crate) fn wait_for(client: &Client, state: ServerState) {
     until_true("the server does so", || status(client).state == state);
 }
 
@@ -119,7 +120,7 @@ fn finish(client: &Client, login: &str, answer: &str) -> Result<LoginFinishResul
 }
 
 #[track_caller]
-fn sign_in(client: &Client, server: &Guarded) -> LoginResult {
+pub(crate) fn sign_in(client: &Client, server: &Guarded) -> LoginResult {
     let begun = begin(client).unwrap();
     let finished = finish(client, &begun.login, &server.browse(&begun.url)).unwrap();
     assert_eq!(None, finished.not_connected);
@@ -130,7 +131,12 @@ fn sign_in(client: &Client, server: &Guarded) -> LoginResult {
 fn ask(client: &Client, tool: &str) -> String {
     let conversation = client.create();
     let name = format!("guarded__{tool}");
-    let run = params(conversation, &[call("1", &name, json!({}))]);
+    let mut run = params(conversation, &[call("1", &name, json!({}))]);
+    // As a script without a person does it.
+    run.on_confirm = Some(OnConfirm {
+        then: UnattendedAction::Deny,
+        ..OnConfirm::default()
+    });
     let turn = client.done::<aish_proto::tool::Run>(run).turn;
     client.wait_turn(turn);
     result(client, conversation, "1").content

@@ -53,6 +53,7 @@ use crate::client::last_used::LastUsed;
 use crate::command_output::PrintResult;
 use crate::commands::directory_listing;
 use crate::commands::file_mention::PersonLocation;
+use crate::commands::mcp::question_login::QuestionLogin;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -112,6 +113,9 @@ enum CompletedCall {
     Answered(u32, Decision, Result<AnswerResult, RpcCallError>),
     /// The command of this confirm was tried, or not.
     Tried(ConfirmId, Result<(), RpcCallError>),
+    /// A sign-in for this question was begun, or not.
+    LoginBegun(ConfirmId, Box<Result<QuestionLogin, Failure>>),
+    LoginEnded(Result<(), Failure>),
     /// The difference that a trial would make.
     Diff(ChangesParams, Result<ChangesDiffResult, RpcCallError>),
     /// A command of this window's person was begun, or not.
@@ -527,6 +531,10 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.on_answer_result(number, decision, result).await
             }
             CompletedCall::Tried(confirm, result) => self.tried(confirm, result).await,
+            CompletedCall::LoginBegun(confirm, begun) => self.login_begun(confirm, *begun).await,
+            // That it counts comes as the end of the question.
+            CompletedCall::LoginEnded(Ok(())) => Ok(()),
+            CompletedCall::LoginEnded(Err(failure)) => self.display.refuse(&failure).await,
             CompletedCall::Diff(params, result) => self.diffed(params, result).await,
             CompletedCall::Ran(command, Ok(taken)) => {
                 if self.own.on_result(command, Some(taken)) {

@@ -17,6 +17,7 @@ use crate::args::CtlCommand;
 use crate::client::connect::RpcCallError;
 use crate::client::editor::{self, ArgumentDraft};
 use crate::commands::confirm::{self, ConfirmCommand};
+use crate::commands::mcp::question_login::QuestionLogin;
 use crate::failure::Failure;
 use crate::render::difference;
 use crate::render::question::{self, ConsentWord};
@@ -372,6 +373,15 @@ impl<U: UserInterface> OpenWindow<U> {
                 let text = "it runs in layers over the files; what it would change is shown when it has ended";
                 return self.display.print_notice(text).await;
             }
+            PromptReaction::SignIn(_, server) => {
+                let caller = self.connection.caller();
+                let around = self.window.reach.around.clone();
+                self.calls.spawn(async move {
+                    let begun = QuestionLogin::begin(&caller, &around, &server).await;
+                    CompletedCall::LoginBegun(confirm, Box::new(begun))
+                });
+                return Ok(());
+            }
             PromptReaction::Diff(params) => {
                 let caller = self.connection.caller();
                 self.calls.spawn(async move {
@@ -425,6 +435,23 @@ impl<U: UserInterface> OpenWindow<U> {
             let judged = terminal_prompt::judge(&caller, confirm, arguments).await;
             CompletedCall::Judged(confirm, Box::new(judged))
         });
+        Ok(())
+    }
+
+    /// The page is open: what the browser brings is waited for beside all else.
+    pub(super) async fn login_begun(
+        &mut self,
+        confirm: ConfirmId,
+        begun: Result<QuestionLogin, Failure>,
+    ) -> Result<(), Failure> {
+        let login = match begun {
+            Ok(login) => login,
+            Err(failure) => return self.display.refuse(&failure).await,
+        };
+        self.print(login.text()).await?;
+        let caller = self.connection.caller();
+        self.calls
+            .spawn(async move { CompletedCall::LoginEnded(login.finish(&caller, confirm).await) });
         Ok(())
     }
 

@@ -15,8 +15,9 @@ use aish_proto::id::{ChangesId, ConfirmId};
 use clap::Subcommand;
 
 use crate::client::{conversation_choice, editor};
-use crate::command_output::PrintResult;
+use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
+use crate::commands::mcp::question_login::QuestionLogin;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::markdown::Colours;
@@ -112,6 +113,11 @@ pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> 
             if let ConfirmSubject::Form(_) = &*record.request.subject {
                 let given = filled::read(given)?;
                 return filled::allow(context, &record, decision, digest.as_deref(), &given).await;
+            }
+            if let (ConfirmSubject::SignIn(subject), ConfirmState::Pending, true) =
+                (&*record.request.subject, record.state, given.is_empty())
+            {
+                return sign_in(context, &record, &subject.server).await;
             }
             if !given.is_empty() {
                 return Err(Failure::new(Exit::USAGE, "that is no form to be filled in")
@@ -245,6 +251,11 @@ async fn edit_arguments(
             let failure = Failure::new(Exit::USAGE, "a level has nothing to edit");
             return Err(failure.hint(seen_with(&record)));
         }
+        ConfirmSubject::SignIn(subject) => {
+            let failure = Failure::new(Exit::USAGE, "a sign-in has nothing to edit");
+            let server = safe::one_line(&subject.server);
+            return Err(failure.hint(format!("aishctl mcp login {server}")));
+        }
         ConfirmSubject::Memory(_) => {
             let failure = Failure::new(Exit::USAGE, "a proposed fact is kept as it is");
             return Err(failure.hint("aishctl remember TEXT, and aishctl confirm deny ID"));
@@ -281,6 +292,21 @@ async fn edit_arguments(
     };
     check_seen(context, &shown, digest).await?;
     answer(context, &record, Decision::Edit, Some(edited), None).await
+}
+
+/// `confirm allow` of a sign-in: a person signs in here, and the daemon takes that for the answer.
+async fn sign_in(context: &CommandContext, record: &ConfirmRecord, server: &str) -> PrintResult {
+    if !context.may_prompt {
+        let message = "nobody here can sign in";
+        let hint = format!("aishctl mcp login {}", safe::one_line(server));
+        return Err(Failure::new(Exit::USAGE, message).hint(hint));
+    }
+    let confirm = record.request.confirm;
+    QuestionLogin::at_prompt(&context.caller, &context.around, server, confirm).await?;
+    let number = record.request.number;
+    Ok(CommandOutput::text(format!(
+        "c{number} is settled: signed in\n"
+    )))
 }
 
 /// What the flags of `allow` say.

@@ -18,6 +18,7 @@ use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::client::editor;
 use crate::commands::confirm;
 use crate::commands::follow_control::{FollowControl, FollowWake};
+use crate::commands::mcp::question_login::QuestionLogin;
 use crate::controlling_terminal;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -413,6 +414,14 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
             PromptReaction::Try(params) => {
                 let text = self.prompter.try_first(&self.link.caller, params).await;
                 self.question(&text);
+            }
+            PromptReaction::SignIn(confirm, server) => {
+                let (caller, around) = (&self.link.caller, &self.reach.around);
+                let signed = QuestionLogin::at_prompt(caller, around, &server, confirm).await;
+                if let Err(failure) = signed {
+                    let text = self.prompter.failed(&failure);
+                    self.question(&text);
+                }
             }
             PromptReaction::Diff(params) => {
                 let (difference, text) = self.prompter.diff(&self.link.caller, params).await;

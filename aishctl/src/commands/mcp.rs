@@ -7,6 +7,7 @@ pub mod import;
 pub mod login;
 mod loopback;
 mod pinned;
+pub mod question_login;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -15,6 +15,7 @@ mod host;
 mod level;
 mod memory;
 mod model;
+mod sign_in;
 pub mod tried;
 mod word;
 
@@ -71,6 +72,7 @@ fn card(request: &ConfirmRequested) -> Box<dyn Card + '_> {
         ConfirmSubject::Command(subject) => Box::new(command::CommandCard { request, subject }),
         ConfirmSubject::Form(subject) => Box::new(form::FormCard { request, subject }),
         ConfirmSubject::Model(subject) => Box::new(model::ModelCard { request, subject }),
+        ConfirmSubject::SignIn(subject) => Box::new(sign_in::SignInCard { request, subject }),
         ConfirmSubject::Level(subject) => Box::new(level::LevelCard { request, subject }),
         ConfirmSubject::Memory(subject) => Box::new(memory::MemoryCard { request, subject }),
         ConfirmSubject::Changes(subject) => Box::new(changes::ChangesCard { request, subject }),

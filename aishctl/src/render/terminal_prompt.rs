@@ -61,6 +61,8 @@ pub enum PromptReaction {
     Try(TryParams),
     /// The difference that the trial would make is to be shown.
     Diff(ChangesParams),
+    /// A person signs in to this server; then this question is over by itself.
+    SignIn(ConfirmId, String),
 }
 
 impl Prompter {
@@ -187,6 +189,13 @@ impl Prompter {
         (shown, more + &self.ask_again())
     }
 
+    /// What was to be done about it did not succeed: what is to be shown, and the question once more.
+    pub fn failed(&mut self, failure: &Failure) -> String {
+        let hint = failure.hint.as_deref();
+        let hint = hint.map_or(String::new(), |it| format!(": {it}"));
+        format!("  {}{hint}\n", failure.message) + &self.ask_again()
+    }
+
     /// The question that stands, put once more.
     pub fn ask_again(&mut self) -> String {
         let text = self
@@ -216,7 +225,7 @@ impl Prompter {
             (PromptReaction::Say(_), Some(reader)) if open.is_filled_in() => reader.want_more(),
             (PromptReaction::Say(_), Some(reader)) => reader.want(),
             (PromptReaction::Answer(_) | PromptReaction::Edit(_), _)
-            | (PromptReaction::Try(_) | PromptReaction::Diff(_), _)
+            | (PromptReaction::Try(_) | PromptReaction::Diff(_) | PromptReaction::SignIn(..), _)
             | (PromptReaction::Say(_), None) => {}
         }
         reaction
@@ -384,6 +393,14 @@ impl PromptQuestion {
         text
     }
 
+    /// Where a person is to sign in.
+    fn server(&self) -> Option<String> {
+        match &*self.request.subject {
+            ConfirmSubject::SignIn(subject) => Some(subject.server.clone()),
+            _ => None,
+        }
+    }
+
     /// What a word at it leads to.
     pub fn take(&mut self, word: ConsentWord) -> PromptReaction {
         let again = self.choices();
@@ -394,6 +411,9 @@ impl PromptQuestion {
                 let text = filling.begin();
                 self.filling = Some(filling);
                 PromptReaction::Say(text)
+            }
+            ConsentWord::Decide(Decision::AllowOnce, _) if self.server().is_some() => {
+                PromptReaction::SignIn(self.request.confirm, self.server().unwrap_or_default())
             }
             // A key, for a line would be for a field.
             ConsentWord::Decide(Decision::AllowOnce, _) if self.is_filled_in() => {

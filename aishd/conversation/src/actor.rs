@@ -32,6 +32,7 @@ pub(crate) mod run_changes;
 pub(crate) mod run_parts;
 pub(crate) mod sampling;
 pub(crate) mod sessions;
+mod sign_in_questions;
 pub(crate) mod stop;
 pub(crate) mod summaries;
 pub(crate) mod title;
@@ -176,6 +177,8 @@ pub(crate) enum TaskOutcome {
     Tried(ConfirmId, Box<Result<TrialEnd, String>>),
     /// What the kernel holds is known.
     FoundOut,
+    /// Somebody has signed in, for which this question waits.
+    SignedIn(ConfirmId),
     /// The same of a change of files that nobody is asked about yet.
     TriedFirst(TurnId, Box<TriedFirst>),
     /// What a run changed was looked at, or kept.

@@ -7,6 +7,7 @@ pub mod host;
 pub mod level;
 pub mod memory;
 mod older;
+pub mod sign_in;
 
 use aish_proto::id::ConfirmId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,6 +17,7 @@ use self::changes::ChangesSubject;
 use self::host::HostSubject;
 use self::level::LevelSubject;
 use self::memory::MemorySubject;
+use self::sign_in::SignInSubject;
 use crate::access::Access;
 use crate::answering_person::AnsweringPerson;
 use crate::pattern::Patterns;
@@ -62,6 +64,8 @@ pub enum ConfirmSubject {
     Form(FormSubject),
     /// A server wants a model to be asked while a call runs.
     Model(ModelSubject),
+    /// A person has to sign in before a call can run.
+    SignIn(SignInSubject),
     /// A provider's level. No turn waits for it.
     Level(LevelSubject),
     /// A fact that a model proposes. No turn waits for it.
@@ -131,6 +135,7 @@ impl Confirm {
             ConfirmSubject::Command(subject) => Some(&subject.call),
             ConfirmSubject::Form(subject) => Some(&subject.call),
             ConfirmSubject::Model(subject) => Some(&subject.call),
+            ConfirmSubject::SignIn(subject) => Some(&subject.call),
             ConfirmSubject::Level(_)
             | ConfirmSubject::Memory(_)
             | ConfirmSubject::Changes(_)
@@ -145,6 +150,7 @@ impl Confirm {
             ConfirmSubject::Model(subject) => Some(&subject.call),
             ConfirmSubject::Call(_)
             | ConfirmSubject::Command(_)
+            | ConfirmSubject::SignIn(_)
             | ConfirmSubject::Level(_)
             | ConfirmSubject::Memory(_)
             | ConfirmSubject::Changes(_)

@@ -25,8 +25,8 @@ use self::turns::{QueuedTurn, RunningTurn};
 use crate::access::Access;
 use crate::block::KeptBlock;
 use crate::budget::BudgetLimits;
+use crate::confirm::Resolution;
 use crate::confirm::host::PAGE_PROVIDER;
-use crate::confirm::{Confirm, Resolution};
 use crate::constraints::Constraints;
 use crate::event::{Event, Record, StopReason, TurnOrigin};
 use crate::eviction::{Eviction, LeftExchange};
@@ -556,12 +556,6 @@ impl ConversationState {
             ResourceOutcome::Updated => {}
             ResourceOutcome::Deleted => self.resources = self.resources.saturating_sub(1),
         }
-    }
-
-    fn asked_person(&mut self, record: &Record, confirm: &Confirm) {
-        self.confirm_count = self.confirm_count.max(confirm.number);
-        self.confirms.push(OpenConfirm::of(record, confirm));
-        self.changes_asked(confirm);
     }
 
     fn on_resolved(&mut self, resolution: &Resolution) {

@@ -46,4 +46,4 @@ pub use self::resources_and_prompts::{
     OfferedArgument, OfferedPrompt, OfferedResource, ReadableResources,
 };
 pub use self::sampling::{SamplingCall, SamplingOutcome};
-pub use self::sign_in::{LoginFinished, ServerSignInError};
+pub use self::sign_in::{LoginFinished, ServerSignInError, SignInWanted};

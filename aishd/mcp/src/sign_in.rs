@@ -2,8 +2,11 @@
 
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::settings::ServerEndpoint;
-use aishd_signin::{LoginBegun, LoginWish, ServerBearer, SignInFault, SignInStanding};
+use aishd_signin::{
+    LoginBegun, LoginWish, ServerBearer, SignInFault, SignInReason, SignInStanding,
+};
 
+use super::error::{ToolCallError, WireFailure};
 use super::hub::{Hub, ServerChangeError};
 
 /// Nobody was signed in or out.
@@ -21,6 +24,15 @@ pub enum ServerSignInError {
         alias: Option<Alias>,
         fault: SignInFault,
     },
+}
+
+/// What a person has to sign in for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignInWanted {
+    /// Where that is, as far as it is known.
+    pub issuer: Option<String>,
+    pub why: String,
+    pub scopes: Vec<String>,
 }
 
 /// Somebody has signed in.
@@ -50,6 +62,28 @@ impl Hub {
     pub fn standing(&self, alias: &Alias) -> Option<(SignInStanding, Vec<String>)> {
         let bearer = self.bearer(alias).ok()?;
         Some((bearer.standing()?, bearer.wanted()))
+    }
+
+    /// How often somebody has signed in to a server.
+    pub fn sign_ins(&self, alias: &Alias) -> Option<u64> {
+        Some(self.bearer(alias).ok()?.sign_ins())
+    }
+
+    /// Whether a call failed because a person has to sign in first. Then nothing ran.
+    pub fn sign_in_wanted(&self, error: &ToolCallError) -> Option<SignInWanted> {
+        let ToolCallError::Transport {
+            alias,
+            failure: WireFailure::SignIn(need),
+        } = error
+        else {
+            return None;
+        };
+        let by_person = !matches!(need.why, SignInReason::Unattended { .. });
+        by_person.then(|| SignInWanted {
+            issuer: self.standing(alias).map(|(it, _)| it.issuer),
+            why: need.to_string(),
+            scopes: need.scopes.clone(),
+        })
     }
 
     /// Begins a sign-in; a person opens its address.

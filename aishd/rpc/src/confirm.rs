@@ -391,6 +391,13 @@ fn subject(subject: ConfirmSubject) -> wire::ConfirmSubject {
             asked: for_model(sampling_shown(&subject)),
             call: call(subject.call),
         }),
+        ConfirmSubject::SignIn(subject) => wire::ConfirmSubject::SignIn(wire::SignInSubject {
+            server: subject.call.tool.alias().to_string(),
+            call: call(subject.call),
+            issuer: subject.issuer,
+            why: subject.why,
+            scopes: subject.scopes,
+        }),
         ConfirmSubject::Level(LevelSubject {
             step: LevelStep { provider, from, to },
             wanted_for,

@@ -32,6 +32,7 @@ pub mod sampling;
 pub mod sampling_request;
 pub mod secrets;
 pub mod server_request;
+pub mod sign_in;
 pub mod tool_binding;
 pub mod tool_choice;
 mod tool_search;

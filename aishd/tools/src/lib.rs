@@ -35,7 +35,7 @@ use aishd_mcp::call_listener::CallListener;
 use aishd_mcp::hub::Hub;
 pub use aishd_mcp::{
     CallNote as Said, ElicitationAnswer as Filled, ElicitationCall as Form,
-    SamplingCall as ForModel, SamplingOutcome,
+    SamplingCall as ForModel, SamplingOutcome, SignInWanted,
 };
 use aishd_mcp::{FailureSide, ToolCallError};
 use aishd_mcp_messages::server::{ServerPhase, ServerSnapshot};
@@ -470,6 +470,29 @@ impl ToolRunner {
         }
     }
 
+    /// How often somebody has signed in to a server, where one can.
+    pub fn sign_ins(&self, server: &Alias) -> Option<u64> {
+        self.hub.sign_ins(server)
+    }
+
+    /// Returns when a server is there and somebody has signed in to it: another number of times than `before`, where that is
+    /// known. Cancel-safe.
+    pub async fn signed_in(&self, server: &Alias, before: Option<u64>) {
+        let mut servers = self.servers.clone();
+        loop {
+            let found = servers.borrow_and_update().get(server).cloned();
+            let is_ready = found.is_some_and(|it| it.state == ServerPhase::Ready);
+            let is_new = before.is_none_or(|it| self.hub.sign_ins(server) != Some(it));
+            if is_ready && is_new {
+                return;
+            }
+            if servers.changed().await.is_err() {
+                // Nobody will say so any more.
+                return std::future::pending().await;
+            }
+        }
+    }
+
     /// Asks a server. Every failure becomes text for the model. `said` hears what the call says meanwhile,
     /// `forms` gets what its server wants a person to fill in, and `models` what it wants a model to be asked.
     pub async fn ask(
@@ -509,7 +532,10 @@ impl ToolRunner {
                 let name = go.tool.name.to_string();
                 judged(&name, schema, outcome.structured, output)
             }
-            Err(error) => ToolOutput::failed(failed(&error)),
+            Err(error) => ToolOutput {
+                sign_in: self.hub.sign_in_wanted(&error),
+                ..ToolOutput::failed(failed(&error))
+            },
         }
     }
 }

@@ -6,6 +6,7 @@ use aishd_log::shortened_result::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_midd
 use aishd_log::structured::StructuredResult;
 use aishd_log::todo::Todo;
 use aishd_log::tool_name::ToolName;
+use aishd_mcp::SignInWanted;
 use aishd_mcp_messages::bounded_text::cut;
 use aishd_mcp_messages::outcome::OutcomeAttachment;
 use aishd_mcp_messages::schema::Schema;
@@ -36,6 +37,8 @@ pub struct ToolOutput {
     pub todos: Option<Vec<Todo>>,
     /// Tools that it found, which are sent from now on.
     pub found: Vec<ToolName>,
+    /// It did not run, because a person has to sign in to its server.
+    pub sign_in: Option<SignInWanted>,
     /// What a person should know of it though it counts.
     pub warning: Option<String>,
     /// Its value, where it has one that fits its output schema.
@@ -62,6 +65,7 @@ impl ToolOutput {
             changes: vec![],
             todos: None,
             found: vec![],
+            sign_in: None,
             warning: None,
             structured: None,
         }
@@ -104,6 +108,7 @@ pub fn returned(output: ToolOutput, ms: u64, max_chars: usize) -> CallReturn {
         changes,
         todos,
         found,
+        sign_in: _,
         warning,
         structured,
     } = output;

@@ -103,7 +103,10 @@ fn dialog(record: &ConfirmRecord) -> io::Result<Option<AnswerParams>> {
             PromptReaction::Say(_) if !question.is_filled_in() => return Ok(None),
             PromptReaction::Say(text) => stderr.write_all(text.as_bytes())?,
             PromptReaction::Answer(params) => return Ok(Some(*params)),
-            PromptReaction::Edit(_) | PromptReaction::Try(_) | PromptReaction::Diff(_) => {
+            PromptReaction::Edit(_)
+            | PromptReaction::Try(_)
+            | PromptReaction::Diff(_)
+            | PromptReaction::SignIn(..) => {
                 return Ok(None);
             }
         }

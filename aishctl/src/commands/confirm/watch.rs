@@ -14,6 +14,7 @@ use crate::client::connect::WireEvent;
 use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
 use crate::client::{conversation_choice, editor};
 use crate::commands::confirm;
+use crate::commands::mcp::question_login::QuestionLogin;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -245,6 +246,14 @@ impl ConfirmWatch<'_> {
             PromptReaction::Try(params) => {
                 let text = self.prompter.try_first(&link.caller, params).await;
                 self.put(&text);
+            }
+            PromptReaction::SignIn(confirm, server) => {
+                let (caller, around) = (&link.caller, &self.reach.around);
+                let signed = QuestionLogin::at_prompt(caller, around, &server, confirm).await;
+                if let Err(failure) = signed {
+                    let text = self.prompter.failed(&failure);
+                    self.put(&text);
+                }
             }
             PromptReaction::Diff(params) => {
                 let (difference, text) = self.prompter.diff(&link.caller, params).await;

@@ -19,12 +19,13 @@ use super::loopback::{LoopbackListener, port_and_path};
 use crate::client::connect::{CallFailure, Caller};
 use crate::client::daemon_link::DaemonWait;
 use crate::commands::config::ConfigContext;
+use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::safe;
 
 /// Finding out where to sign in takes several questions to servers far away.
-const BEGIN: Duration = Duration::from_secs(60);
+pub(super) const BEGIN: Duration = Duration::from_secs(60);
 /// The tokens are fetched, and the server is connected to anew.
 const FINISH: Duration = Duration::from_secs(90);
 /// How the daemon refuses an answer that belongs to another sign-in; this one goes on.
@@ -75,7 +76,7 @@ pub async fn run(context: ConfigContext<'_>, args: &LoginArgs) -> Result<Exit, F
     let port = listener.port();
     let listener = listener.moved_to(&begun.redirect_uri).await?;
     // Where the browser ends up elsewhere, its address is brought by hand.
-    let paste = args.paste || is_far(&context) || listener.is_none();
+    let paste = args.paste || is_far(context.around) || listener.is_none();
     let port = listener.as_ref().map_or(port, LoopbackListener::port);
     announce(&context, args, &begun, paste, port)?;
     if !paste && !args.no_browser && !browser::open(context.around, &begun.url) {
@@ -100,21 +101,21 @@ pub async fn run(context: ConfigContext<'_>, args: &LoginArgs) -> Result<Exit, F
 }
 
 /// A port that the authorization server knows already.
-fn port_of(server: &McpServerStatus) -> Option<u16> {
+pub(super) fn port_of(server: &McpServerStatus) -> Option<u16> {
     let redirect = server.sign_in.as_ref()?.redirect_uri.as_deref()?;
     port_and_path(redirect).map(|(port, _)| port)
 }
 
 /// Somebody sits at another machine: their browser cannot reach this one.
-fn is_far(context: &ConfigContext<'_>) -> bool {
+pub(super) fn is_far(around: &ClientEnvironment) -> bool {
     let has = |name: &str| {
-        let value = context.around.variables.get(std::ffi::OsStr::new(name));
+        let value = around.variables.get(std::ffi::OsStr::new(name));
         value.is_some_and(|it| !it.is_empty())
     };
     has("SSH_CONNECTION") && !has("DISPLAY") && !has("WAYLAND_DISPLAY") && !has("BROWSER")
 }
 
-fn say(text: &str) -> Result<(), Failure> {
+pub(super) fn say(text: &str) -> Result<(), Failure> {
     let line = format!("{}\n", safe::screen(text));
     let mut stderr = io::stderr().lock();
     stderr
@@ -157,7 +158,7 @@ fn announce(
 }
 
 /// What the browser brings counts once. A visit that is none of this sign-in's changes nothing.
-async fn brought(
+pub(super) async fn brought(
     caller: &Caller,
     begun: &LoginResult,
     listener: Option<&LoopbackListener>,

@@ -68,7 +68,8 @@ impl Conversation {
             ConfirmSubject::Call(_)
             | ConfirmSubject::Command(_)
             | ConfirmSubject::Form(_)
-            | ConfirmSubject::Model(_) => Ok(AnswerOutcome::Unknown),
+            | ConfirmSubject::Model(_)
+            | ConfirmSubject::SignIn(_) => Ok(AnswerOutcome::Unknown),
         }
     }
 

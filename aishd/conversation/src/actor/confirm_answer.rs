@@ -315,7 +315,7 @@ impl Conversation {
         (!decision.allows() || !is_changed).then_some(digest.unwrap_or(confirm.digest))
     }
 
-    async fn resolve(&mut self, answer: ConfirmEnd) {
+    pub(crate) async fn resolve(&mut self, answer: ConfirmEnd) {
         if let Some(active) = &mut self.turn {
             let step = active.hear(TurnInput::Answered(Box::new(answer)));
             self.take_step(step).await;

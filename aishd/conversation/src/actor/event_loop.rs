@@ -171,9 +171,15 @@ impl Conversation {
                         TurnInput::ReplyFinished(stream, reply)
                     }
                     TurnInput::ToolReturned { call, mut returned } => {
-                        self.remark_on_blocks(&mut returned);
-                        self.check_changes(&call, &mut returned);
-                        TurnInput::ToolReturned { call, returned }
+                        let asked = is_ours.then(|| self.sign_in_question(&mut returned));
+                        match asked.flatten() {
+                            Some(confirm) => TurnInput::SignInAsked { call, confirm },
+                            None => {
+                                self.remark_on_blocks(&mut returned);
+                                self.check_changes(&call, &mut returned);
+                                TurnInput::ToolReturned { call, returned }
+                            }
+                        }
                     }
                     other => other,
                 };
@@ -210,6 +216,7 @@ impl Conversation {
             TaskOutcome::Summed(summed) => self.summed(*summed).await,
             TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
             TaskOutcome::FoundOut => {}
+            TaskOutcome::SignedIn(confirm) => self.signed_in(confirm).await,
             TaskOutcome::TriedFirst(turn, tried) => self.tried_first(turn, *tried).await,
             TaskOutcome::Tried(confirm, ended) => self.tried(confirm, *ended).await,
             TaskOutcome::Changes(turn, step) => self.changes_went_on(turn, *step).await,

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aishd_broker::Discovery;
-use aishd_log::confirm::Confirm;
+use aishd_log::confirm::{Confirm, ConfirmSubject};
 use aishd_log::event::{Event, PresetSource};
 use aishd_model::preset::Preset;
 use aishd_model::reply::RequestFailure;
@@ -47,6 +47,7 @@ impl Conversation {
                 return false;
             }
         };
+        let asked = waiting.confirm.clone();
         let paused = Paused {
             items: running.items,
             depth: running.rounds.saturating_sub(1),
@@ -64,6 +65,7 @@ impl Conversation {
         let clock = RunClock::of(&self.state, &self.budget);
         let on_confirm = waiting.terms.on_confirm;
         self.set_turn(running.turn, machine, waiting.model, on_confirm, clock);
+        self.wait_for_sign_in(&asked, None);
         tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for a person");
         true
     }
@@ -113,9 +115,12 @@ impl Conversation {
         let mut owing = OwedReplies::of_answer(calls, commands);
         owing.retain(owed);
         // The one that is asked about comes first, or the log is not what this program writes.
-        let fits = owing
-            .first()
-            .is_some_and(|it| confirm.call().is_some_and(|call| call.id == it.id()));
+        let is_asked = |it: &OwedReplies| confirm.call().is_some_and(|call| call.id == it.id());
+        // Others that only read were sent beside a call that waits for a sign-in.
+        if let ConfirmSubject::SignIn(_) = &confirm.subject {
+            owing.sort_by_key(|it| !is_asked(it));
+        }
+        let fits = owing.first().is_some_and(is_asked);
         Ok(fits.then_some(WaitingTurn {
             model: (model, source),
             terms: TurnOptions {

@@ -8,11 +8,15 @@ use aish_proto::id::{ConversationId, Seq, TurnId};
 use aishd_broker::Broker;
 use aishd_files::FileCall;
 use aishd_log::access::Access;
+use aishd_log::confirm::ConfirmCall;
+use aishd_log::confirm::sign_in::SignInSubject;
+use aishd_log::tool::ContentDigest;
 use aishd_rules::catalog::ToolOffer;
-use aishd_rules::gate::ApprovedCall;
+use aishd_rules::gate::{ApprovedCall, spelled};
+use aishd_rules::sign_in::RefusedSignIn;
 use aishd_store::Store;
 use aishd_tools::registry::CallPlace;
-use aishd_tools::{CallWork, NetworkWish, ToolOutput, ToolRunner, builtin, returned};
+use aishd_tools::{CallWork, NetworkWish, SignInWanted, ToolOutput, ToolRunner, builtin, returned};
 use aishd_turn::turn::{CallReturn, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
@@ -70,13 +74,16 @@ pub(crate) async fn run(started: StartedCall) -> TurnInput {
     let call = started.call.clone();
     let token = started.token.clone();
     let (max_chars, needs) = (started.max_chars, started.needs);
+    let sent = SentCall::of(&started);
     let doing = started.doing.clone();
     let work = AssertUnwindSafe(output(started)).catch_unwind();
     let returned = match token.run_until_cancelled(work).await {
         Some(Ok(output)) => {
             let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let refused_sign_in = output.sign_in.clone().map(|it| Box::new(sent.refused(it)));
             CallReturn {
                 needs,
+                refused_sign_in,
                 ..returned(output, ms, max_chars)
             }
         }
@@ -87,6 +94,51 @@ pub(crate) async fn run(started: StartedCall) -> TurnInput {
     doing.forget(&call);
     let returned = Box::new(returned);
     TurnInput::ToolReturned { call, returned }
+}
+
+/// What a call is known by when it comes back.
+struct SentCall {
+    call: ConfirmCall,
+    digest: ContentDigest,
+    sign_ins: Option<u64>,
+}
+
+impl SentCall {
+    fn of(started: &StartedCall) -> Self {
+        let StartedCall {
+            go, place, tools, ..
+        } = started;
+        let directory = go.tool.directory.as_deref();
+        Self {
+            call: ConfirmCall {
+                id: started.call.clone(),
+                tool: go.tool.name.clone(),
+                arguments: spelled(&go.arguments),
+                cwd: directory.unwrap_or(&place.cwd).to_owned(),
+                server: go.tool.place.to_string(),
+            },
+            digest: go.digest,
+            sign_ins: tools.sign_ins(go.tool.name.alias()),
+        }
+    }
+
+    fn refused(self, wanted: SignInWanted) -> RefusedSignIn {
+        let SignInWanted {
+            issuer,
+            why,
+            scopes,
+        } = wanted;
+        RefusedSignIn {
+            subject: SignInSubject {
+                call: self.call,
+                issuer,
+                why,
+                scopes,
+            },
+            digest: self.digest,
+            sign_ins: self.sign_ins,
+        }
+    }
 }
 
 fn failed(content: &str) -> CallReturn {

@@ -204,6 +204,7 @@ fn confirm_fact(confirm: &Confirm) -> AuditFact {
         ConfirmSubject::Command(subject) => asked(&subject.call, subject.needs, None),
         ConfirmSubject::Form(subject) => asked(&subject.call, Access::Read, None),
         ConfirmSubject::Model(subject) => asked(&subject.call, Access::Read, None),
+        ConfirmSubject::SignIn(subject) => asked(&subject.call, Access::Read, None),
         ConfirmSubject::Level(subject) => AuditFact::RaiseRequested {
             confirm: confirm.id,
             upgrade: subject.step.clone(),

@@ -44,6 +44,20 @@ pub enum AsideSubject {
     Host(WantedHost),
 }
 
+impl ConversationState {
+    pub(super) fn asked_person(&mut self, record: &Record, confirm: &Confirm) {
+        self.confirm_count = self.confirm_count.max(confirm.number);
+        self.confirms.push(OpenConfirm::of(record, confirm));
+        self.changes_asked(confirm);
+        // Its server refused the call before it did anything: it has not begun.
+        if let ConfirmSubject::SignIn(subject) = &confirm.subject {
+            let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
+            open.filter(|it| it.id == subject.call.id)
+                .for_each(|it| it.started = false);
+        }
+    }
+}
+
 impl OpenConfirm {
     /// The run whose command wants a host, or the turn whose call does: who follows that sees the question.
     pub fn turn_of_host(&self) -> Option<TurnId> {
@@ -74,7 +88,8 @@ impl OpenConfirm {
                 ConfirmSubject::Call(_)
                 | ConfirmSubject::Command(_)
                 | ConfirmSubject::Form(_)
-                | ConfirmSubject::Model(_) => None,
+                | ConfirmSubject::Model(_)
+                | ConfirmSubject::SignIn(_) => None,
             },
             tried: None,
         }

@@ -4,7 +4,7 @@ use aish_proto::id::ResultId;
 use aishd_log::access::Access;
 use aishd_log::block::KeptBlock;
 use aishd_log::command_result::CommandResult;
-use aishd_log::confirm::Resolution;
+use aishd_log::confirm::{Confirm, Resolution};
 use aishd_log::event::{Event, StopReason};
 use aishd_log::eviction::Eviction;
 use aishd_log::resource::{ResourceChange, ResourceChanged};
@@ -14,6 +14,7 @@ use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::ToolName;
 use aishd_model::reply::{BrokenRequest, Reply};
 use aishd_rules::gate::CallJudgement;
+use aishd_rules::sign_in::RefusedSignIn;
 
 /// One model request within a turn; input that bears an older one is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,11 @@ pub enum TurnInput {
     ToolReturned {
         call: String,
         returned: Box<CallReturn>,
+    },
+    /// A call did not run, for a person has to sign in first, and is asked that.
+    SignInAsked {
+        call: String,
+        confirm: Box<Confirm>,
     },
     CommandEnded {
         call: String,
@@ -88,4 +94,6 @@ pub struct CallReturn {
     pub todos: Option<Vec<Todo>>,
     /// Tools that it found, which are sent from now on.
     pub found: Vec<ToolName>,
+    /// Its server refused it, because a person has to sign in: nothing ran.
+    pub refused_sign_in: Option<Box<RefusedSignIn>>,
 }

@@ -320,6 +320,12 @@ impl Turn {
                 let progress = round.returned(&call, *returned, &mut step);
                 self.go_on(round, progress, &mut step);
             }
+            (Phase::Calling(mut round), TurnInput::SignInAsked { call, confirm })
+                if round.runs(&call) =>
+            {
+                round.waits_for_sign_in(&call, confirm, &mut step);
+                self.phase = Phase::Calling(round);
+            }
             (Phase::Calling(mut round), TurnInput::CommandEnded { call, ended })
                 if round.runs(&call) =>
             {
@@ -349,6 +355,7 @@ impl Turn {
                 | TurnInput::Judged(_)
                 | TurnInput::Answered(_)
                 | TurnInput::ToolReturned { .. }
+                | TurnInput::SignInAsked { .. }
                 | TurnInput::CommandEnded { .. }
                 | TurnInput::Paused
                 | TurnInput::Resumed

@@ -27,6 +27,7 @@ impl Turn {
             | TurnInput::Judged(_)
             | TurnInput::Answered(_)
             | TurnInput::ToolReturned { .. }
+            | TurnInput::SignInAsked { .. }
             | TurnInput::CommandEnded { .. }
             | TurnInput::Freed) => self.advance(other),
         };

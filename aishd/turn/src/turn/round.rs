@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use aish_proto::id::ConfirmId;
 use aishd_log::command_result::CommandResult;
-use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Denial, Resolution};
+use aishd_log::confirm::{Confirm, ConfirmFate, ConfirmSubject, Decision, Denial, Resolution};
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
 use aishd_log::kept_result::KeptResult;
@@ -323,7 +323,14 @@ impl Round {
                     denials.add(asked.digest);
                 }
                 let refused = refused(asked.as_deref(), "denied by a person");
-                let mut content = "[aish] denied by user".to_owned();
+                let mut content = match asked.as_ref().map(|it| &it.subject) {
+                    Some(ConfirmSubject::SignIn(subject)) => format!(
+                        "[aish] {} {}; denied by user",
+                        subject.call.tool.alias(),
+                        subject.why
+                    ),
+                    Some(_) | None => "[aish] denied by user".to_owned(),
+                };
                 let goes_on = self.goes_on_at_no || reason.is_some();
                 if let Some(reason) = reason {
                     content.push_str(": ");
@@ -452,6 +459,20 @@ impl Round {
             return Progress::Waits;
         }
         self.go_on(step)
+    }
+
+    /// A call that began did not run: it is the next again, and waits for the answer. Beside others it is sent once more when
+    /// those have ended.
+    pub(super) fn waits_for_sign_in(&mut self, call: &str, confirm: Box<Confirm>, step: &mut Step) {
+        let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
+            return;
+        };
+        let owed = self.running.remove(at);
+        self.rest.push_front(owed);
+        if self.running.is_empty() {
+            step.events.push(Event::ConfirmRequested(confirm.clone()));
+            self.asking = Some(confirm);
+        }
     }
 
     /// Has the rest judged again: what a person or a server changed meanwhile counts.
