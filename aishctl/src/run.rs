@@ -169,14 +169,7 @@ impl AskProgram {
             } => self.gateway(&args).await,
             CtlCommand::Tools {
                 command: ToolsCommand::Run(args),
-            } => {
-                let form = Some(self.form()).filter(|it| *it != OutputForm::Text);
-                let form = form.unwrap_or(OutputForm::Results);
-                let mut parts = self.parts(form);
-                let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
-                let mut stdin = io::stdin().lock();
-                tools::run(parts.asker(&reach, self), &args, &mut stdin).await
-            }
+            } => self.run_list(&args).await,
             CtlCommand::Retry(args) => self.again(queue::RepeatKind::Retry, &args).await,
             CtlCommand::Continue(args) => self.again(queue::RepeatKind::Continue, &args).await,
             CtlCommand::Attach(args) => self.window(args).await,
@@ -239,6 +232,14 @@ impl AskProgram {
             | CtlCommand::Rpc(_)
             | CtlCommand::Help { .. }) => self.within(self.in_context(command)).await,
         }
+    }
+
+    async fn run_list(&self, args: &tools::RunArgs) -> Result<Exit, Failure> {
+        let form = Some(self.form()).filter(|it| *it != OutputForm::Text);
+        let mut parts = self.parts(form.unwrap_or(OutputForm::Results));
+        let reach = self.asking(DaemonStart::Forbidden, ClientKind::Ctl);
+        let mut stdin = io::stdin().lock();
+        tools::run(parts.asker(&reach, self), args, &mut stdin).await
     }
 
     async fn service(&self, command: &ServiceCommand) -> Result<Exit, Failure> {

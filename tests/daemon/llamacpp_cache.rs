@@ -22,18 +22,7 @@ struct Llama {
 }
 
 impl Llama {
-    /// `None` where it is not prepared, which is said.
-    fn start() -> Option<Self> {
-        // The test program lies in target/PROFILE/deps.
-        let program = std::env::current_exe().unwrap();
-        let prepared = program.ancestors().nth(3)?.join("llamacpp");
-        if !prepared.join("stamp").exists() {
-            println!(
-                "skipped: run tests/prepare-llamacpp.sh for {}",
-                prepared.display()
-            );
-            return None;
-        }
+    fn start(prepared: &Path) -> Self {
         let project: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut child = Command::new(prepared.join("venv/bin/python"))
             .arg(project.join("tests/data/llamacpp/serve.py"))
@@ -47,10 +36,10 @@ impl Llama {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let url = lines.find_map(|line| Some(line.ok()?.strip_prefix("LISTEN ")?.to_owned()));
-        Some(Self {
+        Self {
             child,
             url: url.expect("the server ended before it was ready"),
-        })
+        }
     }
 }
 
@@ -64,7 +53,17 @@ impl Drop for Llama {
 
 #[test]
 fn a_real_server_reads_each_turn_alone_anew() {
-    let Some(llama) = Llama::start() else { return };
+    // The test program lies in target/PROFILE/deps.
+    let program = std::env::current_exe().unwrap();
+    let prepared = program.ancestors().nth(3).unwrap().join("llamacpp");
+    if !prepared.join("stamp").exists() {
+        println!(
+            "skipped: run tests/prepare-llamacpp.sh for {}",
+            prepared.display()
+        );
+        return;
+    }
+    let llama = Llama::start(&prepared);
     let world = World::new();
     world.write_config(&format!(
         "default_model = \"llama\"\n[models.llama]\nendpoint = \"{}/v1\"\nmodel = \"scripted\"\ncontext_tokens = {CONTEXT}\nmax_tokens = 400\n\

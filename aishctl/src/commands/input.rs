@@ -441,7 +441,8 @@ mod tests {
         assert_eq!(
             AskInput {
                 question: question.into(),
-                attachments: attached
+                attachments: attached,
+                pictures: vec![],
             },
             input
         );

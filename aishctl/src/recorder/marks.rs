@@ -81,9 +81,9 @@ impl MarkScanner {
             return None;
         }
         self.held.push(byte);
-        let body = match self.held.strip_prefix(PREFIX)? {
-            [body @ .., BELL] | [body @ .., ESCAPE, b'\\'] => body,
-            _ => return None,
+        let ([body @ .., BELL] | [body @ .., ESCAPE, b'\\']) = self.held.strip_prefix(PREFIX)?
+        else {
+            return None;
         };
         let mark = std::str::from_utf8(body).ok().and_then(|it| self.mark(it));
         if mark.is_some() {

@@ -39,7 +39,8 @@ pub(super) fn start(job: &TrampolineJob, streams: ChildStreams) -> Result<u32, S
         wall::put_up(wall)?;
     }
     let [stdin, stdout, stderr] = streams.standard.map(Stdio::from);
-    let note = streams.note.and_then(note);
+    let note = streams.note.as_ref().and_then(note);
+    drop(streams.note);
     let mut command = Command::new(&job.program);
     command
         .args(&job.args)
@@ -62,8 +63,8 @@ pub(super) fn start(job: &TrampolineJob, streams: ChildStreams) -> Result<u32, S
 }
 
 /// The pipe for a note under its number, which the program inherits. Where that cannot be had it has none, and says nothing.
-fn note(pipe: OwnedFd) -> Option<OwnedFd> {
-    let numbered = fcntl_dupfd_cloexec(&pipe, NOTE_FD).ok()?;
+fn note(pipe: &OwnedFd) -> Option<OwnedFd> {
+    let numbered = fcntl_dupfd_cloexec(pipe, NOTE_FD).ok()?;
     if numbered.as_raw_fd() != NOTE_FD {
         return None;
     }

@@ -135,9 +135,9 @@ impl Transcript {
             Event::ChangesSettled(settled) => self.outside_told(record, settled.told()),
             Event::ChangesUndo(undo) => self.outside_told(record, Some(undo.told())),
             Event::ChangesPart(part) => {
-                let is_run = |(turn, _): &(TurnId, Box<RunLaunch>)| *turn == part.turn;
+                let running = self.run.as_ref().map(|(turn, _)| *turn);
                 // Where the run is over, the last word about its changes says it.
-                if self.run.as_ref().is_some_and(is_run) {
+                if running == Some(part.turn) {
                     self.parts.extend(part.told());
                 }
             }
@@ -146,18 +146,22 @@ impl Transcript {
             Event::SummaryUpdated(summary) => self.summary = Some(summary.clone()),
             Event::Norris(event) => self.run_goes_on(record, event),
             Event::TurnFinished { merged_into, .. } => {
-                let ended = self.run.take_if(|(turn, _)| record.turn == Some(*turn));
-                if ended.is_some() {
-                    self.parts.clear();
-                }
-                if merged_into.is_some() {
-                    self.place(record, record.turn);
-                } else if let Some(turn) = record.turn {
-                    // A waiting turn that was taken out says nothing to the model.
-                    self.waiting.remove(&turn);
-                }
+                self.turn_finished(record, merged_into.is_some());
             }
             _ => {}
+        }
+    }
+
+    fn turn_finished(&mut self, record: &Record, is_merged: bool) {
+        let ended = self.run.take_if(|(turn, _)| record.turn == Some(*turn));
+        if ended.is_some() {
+            self.parts.clear();
+        }
+        if is_merged {
+            self.place(record, record.turn);
+        } else if let Some(turn) = record.turn {
+            // A waiting turn that was taken out says nothing to the model.
+            self.waiting.remove(&turn);
         }
     }
 

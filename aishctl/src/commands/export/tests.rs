@@ -232,7 +232,7 @@ fn a_recording_is_one_by_its_grammar() {
 fn a_line_that_is_too_long_is_cut_between_rounds() {
     let mut said = messages();
     let long = "x".repeat(9 << 20);
-    said[1].message.content = Some(long);
+    said[1].message.content = Some(ChatContent::Text(long));
     let mut lines = JsonLinesExport::default();
     let text = lines.page(said) + &lines.end();
     let roles: Vec<Vec<String>> = text

@@ -7,7 +7,7 @@ use aish_proto::id::TurnId;
 use aishd_model::reply::RequestFailure;
 use aishd_rules::gate::ApprovedCall;
 use aishd_tools::builtin;
-use aishd_turn::turn::{Effect, Step, StreamId, TurnInput};
+use aishd_turn::turn::{CallReturn, Effect, Step, StreamId, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
@@ -170,16 +170,8 @@ impl Conversation {
                         };
                         TurnInput::ReplyFinished(stream, reply)
                     }
-                    TurnInput::ToolReturned { call, mut returned } => {
-                        let asked = is_ours.then(|| self.sign_in_question(&mut returned));
-                        match asked.flatten() {
-                            Some(confirm) => TurnInput::SignInAsked { call, confirm },
-                            None => {
-                                self.remark_on_blocks(&mut returned);
-                                self.check_changes(&call, &mut returned);
-                                TurnInput::ToolReturned { call, returned }
-                            }
-                        }
+                    TurnInput::ToolReturned { call, returned } => {
+                        self.call_returned(call, returned, is_ours)
                     }
                     other => other,
                 };
@@ -235,6 +227,22 @@ impl Conversation {
                 }
             }
         }
+    }
+
+    /// What the turn hears of a call that came back: its reply, or that a person has to sign in first.
+    fn call_returned(
+        &mut self,
+        call: String,
+        mut returned: Box<CallReturn>,
+        is_ours: bool,
+    ) -> TurnInput {
+        let asked = is_ours.then(|| self.sign_in_question(&mut returned));
+        if let Some(confirm) = asked.flatten() {
+            return TurnInput::SignInAsked { call, confirm };
+        }
+        self.remark_on_blocks(&mut returned);
+        self.check_changes(&call, &mut returned);
+        TurnInput::ToolReturned { call, returned }
     }
 
     pub(crate) async fn perform(&mut self, effect: Effect) {

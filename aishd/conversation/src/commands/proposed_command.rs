@@ -36,7 +36,7 @@ impl BegunCommand {
     /// Runs it to its end, or until it is cancelled. Whatever happens, it has an end.
     pub(crate) async fn run(self) -> CommandResult {
         let ran_in = self.run.setting.cwd.clone();
-        let ended = AssertUnwindSafe(self.until_its_end()).catch_unwind().await;
+        let ended = Box::pin(AssertUnwindSafe(self.until_its_end()).catch_unwind()).await;
         ended.unwrap_or_else(|_panic| CommandResult {
             ending: CommandEnding::Unknown,
             ..CommandResult::failed("internal error".to_owned(), &ran_in)

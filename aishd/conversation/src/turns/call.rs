@@ -211,24 +211,25 @@ async fn output(started: StartedCall) -> ToolOutput {
             resource::example(started.store, started.conversation, call).await
         }
         CallWork::Builtin(builtin::BuiltinCall::ReadResult(wanted)) => {
-            let (store, id, head) = (started.store, started.conversation, started.head);
-            let read =
-                tokio::task::spawn_blocking(move || find_kept(&store, id, head, wanted)).await;
-            match read {
-                Ok(Ok(Some(part))) => match part.render(wanted) {
-                    Ok(text) => ToolOutput::from_text(text),
-                    Err(why) => ToolOutput::refused(why),
-                },
-                Ok(Ok(None)) => ToolOutput::refused(format!(
-                    "no result {} is kept in this conversation",
-                    wanted.result
-                )),
-                Ok(Err(error)) => {
-                    ToolOutput::failed(format!("[aish] tool dispatch failed: {error}"))
-                }
-                Err(panic) => ToolOutput::failed(format!("[aish] tool dispatch failed: {panic}")),
-            }
+            kept_result(started, wanted).await
         }
+    }
+}
+
+async fn kept_result(started: StartedCall, wanted: builtin::ReadResult) -> ToolOutput {
+    let (store, id, head) = (started.store, started.conversation, started.head);
+    let read = tokio::task::spawn_blocking(move || find_kept(&store, id, head, wanted)).await;
+    match read {
+        Ok(Ok(Some(part))) => match part.render(wanted) {
+            Ok(text) => ToolOutput::from_text(text),
+            Err(why) => ToolOutput::refused(why),
+        },
+        Ok(Ok(None)) => ToolOutput::refused(format!(
+            "no result {} is kept in this conversation",
+            wanted.result
+        )),
+        Ok(Err(error)) => ToolOutput::failed(format!("[aish] tool dispatch failed: {error}")),
+        Err(panic) => ToolOutput::failed(format!("[aish] tool dispatch failed: {panic}")),
     }
 }
 

@@ -105,6 +105,7 @@ fn message(message: &ChatMessage<'_>, to: &mut String) {
     out.end();
 }
 
+#[derive(Clone, Copy)]
 enum ContentPart<'a> {
     Text(&'a str),
     Picture(&'a PromptPicture<'a>),

@@ -183,6 +183,7 @@ fn item(item: &InputItem<'_>, to: &mut String) {
     }
 }
 
+#[derive(Clone, Copy)]
 enum ContentPart<'a> {
     Text(&'a str),
     Picture(&'a PromptPicture<'a>),

@@ -341,12 +341,12 @@ impl World {
         };
         if let Ok(fit) = fitted(false) {
             assert!(
-                !checked(&fit.body).contains(&"tool".to_owned()),
+                !checked(&fit.body.text).contains(&"tool".to_owned()),
                 "results go as user texts"
             );
         }
         if let Ok(fit) = fitted(true) {
-            checked(&fit.body);
+            checked(&fit.body.text);
             assert!(fit.tokens <= u64::from(tokens));
             self.evict(fit.leaving.len());
             let left = self.transcript.exchanges().len();
@@ -401,6 +401,16 @@ impl World {
 }
 
 /// Roles of the messages, after checking what every server may rely on.
+fn body_text(
+    preset: &Preset,
+    transcript: &Transcript,
+    offer: &ToolOffer,
+    pinned: &[PinnedContent],
+    mode: LoopMode,
+) -> String {
+    body(preset, transcript, offer, pinned, mode).text
+}
+
 fn checked(body: &str) -> Vec<String> {
     let body: Value = serde_json::from_str(body).unwrap();
     let messages = body["messages"].as_array().unwrap();
@@ -446,14 +456,14 @@ proptest! {
         for what in &happenings {
             world.happen(what);
         }
-        checked(&body(&preset(true), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk));
-        let roles = checked(&body(&preset(false), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk));
+        checked(&body_text(&preset(true), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk));
+        let roles = checked(&body_text(&preset(false), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk));
         prop_assert!(!roles.contains(&"tool".to_owned()), "results go as user texts");
         let strict = roles.windows(2).all(|it| it[0] != it[1]);
         prop_assert!(strict, "they take turns: {:?}", roles);
         // And what another daemon reads of the log says the same.
         let again = world.reloaded();
-        let said = |it: &Transcript| body(&preset(true), it, &ToolOffer::default(), &[], LoopMode::Talk);
+        let said = |it: &Transcript| body_text(&preset(true), it, &ToolOffer::default(), &[], LoopMode::Talk);
         for number in 1..=world.printed {
             let told = said(&world.transcript).matches(&format!("output {number}.")).count();
             prop_assert!(told <= 1, "an output is told {told} times");
@@ -476,7 +486,7 @@ fn the_body_is_what_the_spec_says() {
     ] {
         world.happen(&what);
     }
-    let sent: Value = serde_json::from_str(&body(
+    let sent: Value = serde_json::from_str(&body_text(
         &preset(true),
         &world.transcript,
         &ToolOffer::default(),
@@ -502,7 +512,7 @@ fn the_body_is_what_the_spec_says() {
         ]
     });
     assert_eq!(expected, sent);
-    let without: Value = serde_json::from_str(&body(
+    let without: Value = serde_json::from_str(&body_text(
         &preset(false),
         &world.transcript,
         &ToolOffer::default(),
@@ -526,7 +536,7 @@ fn the_summary_stands_in_the_system_message() {
     world.happen(&Happening::Ask);
     world.happen(&Happening::Start);
     let system = |world: &World, mode| -> String {
-        let sent = body(
+        let sent = body_text(
             &preset(true),
             &world.transcript,
             &ToolOffer::default(),
@@ -576,7 +586,7 @@ fn pinned_resources_stand_before_the_newest_question() {
     };
     let held = [PinnedContent::new(&pinned, "buy milk".to_owned())];
     let said = |held: &[PinnedContent]| -> Value {
-        let body = body(
+        let body = body_text(
             &preset(true),
             &world.transcript,
             &ToolOffer::default(),

@@ -208,7 +208,7 @@ fn check(
     );
     assert!(tokens.is_none_or(|it| fit.tokens <= it));
     let shown = fit.shown.as_ref().unwrap_or(&transcript);
-    assert_eq!(fit.body.len() as u64, fit.tokens);
+    assert_eq!(fit.body.text.len() as u64, fit.tokens);
     assert_eq!(exchanges.len() - expected.0, shown.exchanges().len());
 }
 
@@ -234,7 +234,7 @@ fn results_of_the_last_exchange_are_shortened_the_largest_first() {
     );
     check(&[(10, &[9_000, 8_000])], 10, Some(6_000), (0, 2));
     let transcript = transcript(&[(10, &[9_000, 2_000])]);
-    let body = fitted(&transcript, 9, Some(6_000)).unwrap().body;
+    let body = fitted(&transcript, 9, Some(6_000)).unwrap().body.text;
     assert!(body.contains("of 9000 bytes are left out here"), "{body}");
     assert!(body.contains(&"r".repeat(2_000)));
 }
@@ -246,7 +246,7 @@ fn outputs_that_go_with_the_question_are_shortened_like_results() {
     let transcript = after_commands(40, &[&large, &small, &large]);
     let fit = fitted(&transcript, 9, Some(7_000)).unwrap();
     assert_eq!((1, 2), (fit.leaving.len(), fit.shortened));
-    let body: serde_json::Value = serde_json::from_str(&fit.body).unwrap();
+    let body: serde_json::Value = serde_json::from_str(&fit.body.text).unwrap();
     let said = body["messages"][1]["content"].as_str().unwrap();
     assert!(said.contains(&small) && said.ends_with(&format!("\n\n{}", "Q".repeat(40))));
     // Each is still in its fence, and so is the mark of what was left out.
@@ -276,7 +276,8 @@ fn an_output_that_is_shortened_again_says_how_it_is_read() {
     );
     let body = fitted(&after_commands(40, &[&long]), 9, Some(5_000))
         .unwrap()
-        .body;
+        .body
+        .text;
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
     let said = body["messages"][1]["content"].as_str().unwrap();
     assert!(
@@ -319,10 +320,10 @@ fn what_cannot_be_shortened_is_said() {
 fn the_summary_gives_way_before_the_question_does() {
     let transcript = summed(transcript(&[(10, &[]), (100, &[900])]), 2_000);
     let roomy = fitted(&transcript, 9, Some(9_000)).unwrap();
-    assert!(roomy.body.contains("sss") && roomy.shown.is_none());
+    assert!(roomy.body.text.contains("sss") && roomy.shown.is_none());
     let tight = fitted(&transcript, 9, Some(2_500)).unwrap();
     assert_eq!((1, 0), (tight.leaving.len(), tight.shortened));
-    assert!(!tight.body.contains("[earlier conversation summary]"));
+    assert!(!tight.body.text.contains("[earlier conversation summary]"));
     assert!(tight.shown.unwrap().summary().is_none());
 }
 
@@ -337,7 +338,7 @@ fn a_summary_is_shown_only_where_it_is_wanted() {
         })
     });
     let fit = fit.unwrap();
-    assert!(!fit.body.contains("sss"));
+    assert!(!fit.body.text.contains("sss"));
     assert!(fit.leaving.is_empty() && fit.shown.unwrap().summary().is_none());
 }
 
@@ -354,8 +355,8 @@ fn pinned_resources_count() {
     };
     let fits = fit_with(&pinned, all + 4_050).unwrap();
     assert!(!fits.leaving.is_empty());
-    assert_eq!(fits.body.len() as u64, fits.tokens);
-    assert!(fits.body.contains("<pinned name=\\\"@n:big"));
+    assert_eq!(fits.body.text.len() as u64, fits.tokens);
+    assert!(fits.body.text.contains("<pinned name=\\\"@n:big"));
     let error = fit_with(&pinned, 3_000).unwrap_err();
     let said = error.to_string();
     assert!(
@@ -441,7 +442,7 @@ proptest! {
                 }
                 let again = fitted(&rest).unwrap();
                 prop_assert!(again.leaving.is_empty());
-                prop_assert_eq!(fit.body, again.body);
+                prop_assert_eq!(fit.body.text, again.body.text);
             }
             Err(error) => prop_assert!(error.tokens > tokens),
         }
@@ -466,9 +467,14 @@ fn a_project_is_told_as_far_as_there_is_room() {
         let shown = fit.shown.as_ref().unwrap_or(&transcript);
         let told = shown.project().map_or(0, str::len);
         assert!(expected.contains(&told), "{tokens:?}: {told}");
-        assert_eq!(told > 0, fit.body.contains("[project]"), "{}", fit.body);
+        assert_eq!(
+            told > 0,
+            fit.body.text.contains("[project]"),
+            "{}",
+            fit.body.text
+        );
         if let Some(tokens) = tokens {
-            assert!(fit.body.len() as u64 <= tokens);
+            assert!(fit.body.text.len() as u64 <= tokens);
         }
         fit.leaving.len()
     };
