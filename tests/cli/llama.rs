@@ -162,7 +162,8 @@ fn a_real_model_calls_a_real_tool_when_a_person_at_another_terminal_says_yes() {
         "search_files",
         "write_file",
     ];
-    let denied = denied.map(|it| format!("fs__{it}"));
+    let mut denied = denied.map(|it| format!("fs__{it}")).to_vec();
+    denied.push("aish__read_result".to_owned());
     world.write_config(&format!(
         "[permissions]\ndeny = {denied:?}\n\n[models.local]\nendpoint = \"{}\"\nmodel = \"scripted\"\n\n[mcp.servers.fs]\ncommand = {node:?}\nargs = [{script:?}, {folder:?}]\ncwd = {folder:?}\n",
         llama.endpoint

@@ -308,7 +308,7 @@ fn policy_decides_before_anybody_is_asked() {
         told(&scene)
     );
     let offered = scene.upstream.requests()[0].json()["tools"].to_string();
-    assert!(!offered.contains("aish__"), "{offered}");
+    assert!(!offered.contains("aish__time"), "{offered}");
     drop(scene);
     let scene = Scene::new("[mcp.auto_approve]\n\"aish__*\" = true\n");
     let client = scene.world.client();

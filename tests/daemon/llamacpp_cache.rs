@@ -77,9 +77,11 @@ fn a_real_server_reads_each_turn_alone_anew() {
     let mut kept = 0;
     for turn in 0..TURNS {
         client.wait_turn(client.ask(conversation, &format!("Question {turn}: what is there?")));
-        let ends: Vec<TurnFinished> = events(&client, conversation);
+        // Each look at a conversation goes on as long as its connection.
+        let reader = world.client();
+        let ends: Vec<TurnFinished> = events(&reader, conversation);
         let usage = ends.last().and_then(|it| it.usage).unwrap();
-        let evictions = events::<Evicted>(&client, conversation).len();
+        let evictions = events::<Evicted>(&reader, conversation).len();
         let input = usage.input_tokens.unwrap();
         let cached = usage.cached_input_tokens.unwrap_or_default();
         println!("turn {turn}: {input} in, {cached} cached, {evictions} evictions");

@@ -59,7 +59,7 @@ impl ShellQuestion {
         let [question, command, directory, status, recorder, ""] = fields[..] else {
             return Err(
                 Failure::new(Exit::USAGE, "that is not what the script of a shell says")
-                    .hint("open a new shell: its script and aishctl are of two versions"),
+                    .hint("open a new shell: the script of this one is of another version"),
             );
         };
         let question = question.trim();

@@ -243,7 +243,7 @@ mod tests {
                 ("BASH_FUNC_ls%%", "() { rm; }"),
             ]),
         );
-        let mut second = variables(&[("PATH", "/venv:/bin"), ("LANG", "D")]);
+        let mut second = variables(&[("PATH", "/bin"), ("LANG", "D")]);
         let shown = after(std::slice::from_ref(&first)).put_over(&mut second);
         assert_eq!(variables(&[("PATH", "/venv:/bin"), ("X", "1")]), second);
         let shown: Vec<_> = shown

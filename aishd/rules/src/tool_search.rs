@@ -197,8 +197,8 @@ mod tests {
             "create an issue",
             &[
                 "github__create_issue",
-                "github__listIssues",
                 "calendar__create_event",
+                "github__listIssues",
             ],
         );
         check("appointment", &["calendar__create_event"]);
@@ -217,8 +217,8 @@ mod tests {
             "mail__search or anything like it, an issue, an event",
             &[
                 "mail__search",
-                "github__create_issue",
                 "calendar__create_event",
+                "github__create_issue",
             ],
         );
         check(

@@ -87,7 +87,7 @@ mod tests {
             ("n", Some(Decision::Deny)),
             ("abort", Some(Decision::Abort)),
             ("a", None),
-            ("", None),
+            ("", Some(Decision::Deny)),
         ] {
             let decided = match question::word(typed, &asked) {
                 ConsentWord::Decide(decision, _) => Some(decision),
