@@ -180,12 +180,12 @@ mod tests {
         assert_eq!(context, question.context(&output));
     }
 
-    fn kept(text: &str, all: usize) -> Option<KeptOutput> {
-        Some(KeptOutput {
+    fn kept(text: &str, all: usize) -> KeptOutput {
+        KeptOutput {
             text: text.to_owned(),
             kept: text.lines().count(),
             all,
-        })
+        }
     }
 
     #[test]
@@ -193,19 +193,19 @@ mod tests {
         let input = " why \0cargo test\0/x\u{0}101\0\0";
         check(
             input,
-            kept("a\nb", 9),
+            Some(kept("a\nb", 9)),
             "with: cargo test · /x · status 101 · the last 2 rows of 9",
             "command: cargo test\ndirectory: /x\nexit status: 101\noutput, the last 2 rows of 9:\na\nb\n",
         );
         check(
             input,
-            kept("a\u{1b}", 1),
+            Some(kept("a\u{1b}", 1)),
             "with: cargo test · /x · status 101 · 1 row",
             "command: cargo test\ndirectory: /x\nexit status: 101\noutput, 1 row:\na\n",
         );
         check(
             input,
-            kept("", 0),
+            Some(kept("", 0)),
             "with: cargo test · /x · status 101 · it printed nothing",
             "command: cargo test\ndirectory: /x\nexit status: 101\noutput: none\n",
         );

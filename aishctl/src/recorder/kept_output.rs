@@ -178,7 +178,8 @@ mod tests {
         assert_eq!(Ok(address.clone()), address.to_string().parse());
         let server = KeptOutputServer::open(&address).unwrap();
         let (sender, receiver) = watch::channel(LatestOutput::default());
-        let served = tokio::spawn(async move {
+        let mut served = tokio::task::JoinSet::new();
+        served.spawn(async move {
             for _ in 0..2 {
                 let stream = server.accept().await.unwrap();
                 let _refused = tell(stream, "W".to_owned(), receiver.clone()).await;
@@ -204,7 +205,7 @@ mod tests {
             ..address.clone()
         };
         assert!(stranger.ask(2).await.is_err());
-        served.await.unwrap();
+        served.join_all().await;
         assert!(address.ask(2).await.is_err(), "nobody is there any more");
     }
 

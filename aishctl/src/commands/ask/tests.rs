@@ -151,7 +151,7 @@ impl World {
         };
         let mut stdin = &self.stdin[..];
         let (done, ()) = tokio::join!(
-            run(asker, &self.args, &mut stdin),
+            Box::pin(run(asker, &self.args, &mut stdin)),
             script(&self.peer, &self.press)
         );
         let (code, failure) = match done {
