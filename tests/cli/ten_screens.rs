@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aish_testkit::wait::{PATIENCE, until};
+use aish_testkit::wait::{PATIENCE, until, until_true};
 use aish_testkit::{Answer, Daemon, Screen, Upstream, World};
 use expect_test::expect_file;
 use serde_json::json;
@@ -352,7 +352,9 @@ fn conversations(all: &Sessions) {
     screen.wait_for("Esc leaves");
     screen.key("fir");
     screen.wait_for("switch to: fir");
-    screen.wait_for("> ○");
+    until_true("what does not fit is gone", || {
+        !screen.rows().iter().any(|it| it.contains("refuses"))
+    });
     let rows: Vec<String> = screen.rows().iter().map(|it| all.timeless(it)).collect();
     let shown = rows.iter().skip_while(|it| !it.starts_with("switch to: "));
     let shown: Vec<String> = shown.cloned().collect();

@@ -594,8 +594,8 @@ impl<U: UserInterface> OpenWindow<U> {
         let answered =
             self.turns.all_ended() || self.leaving || self.window.reach.around.stdin_terminal;
         // Who leaves a terminal waits for nothing but for his own words to arrive.
-        let sent = sent || (self.has_editor() && self.outbox.is_empty() && self.held.is_empty());
-        self.input_ended && sent && answered
+        let arrived = self.has_editor() && self.outbox.is_empty() && self.held.is_empty();
+        self.input_ended && (sent || arrived) && answered
     }
 }
 

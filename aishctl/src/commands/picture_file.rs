@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn what_a_file_is_its_first_bytes_say() {
         check(b"\x89PNG\r\n\x1a\n\0\0\0\x0d", "PNG");
-        check(b"%PDF-1.7\n%\xe2\xe3", "PDF");
+        check(b"%PDF-\x31.7\n%\xe2\xe3", "PDF");
         check(b"", "text");
         check(b"BMW and VW", "text");
         check(

@@ -299,6 +299,15 @@ pub fn wants_whole_word(request: &ConfirmRequested) -> bool {
     request.destructive.is_some() || request.halt
 }
 
+/// What is said to a word that means nothing here.
+pub fn unclear(request: &ConfirmRequested) -> &'static str {
+    if wants_whole_word(request) {
+        "only the whole word yes allows this; nothing happened"
+    } else {
+        "that is no answer; nothing happened"
+    }
+}
+
 /// What a help calls a yes, as wide as its other answers.
 fn yes_in_help(request: &ConfirmRequested) -> &'static str {
     if wants_whole_word(request) {

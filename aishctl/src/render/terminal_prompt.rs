@@ -437,7 +437,7 @@ impl PromptQuestion {
             }
             ConsentWord::Help => PromptReaction::Say(self.help() + &again),
             ConsentWord::Unclear(_) => {
-                PromptReaction::Say(format!("  {}\n{again}", self.unclear()))
+                PromptReaction::Say(format!("  {}\n{again}", question::unclear(self.question())))
             }
             ConsentWord::Decide(decision, _)
                 if self.is_being_tried
@@ -485,14 +485,6 @@ impl PromptQuestion {
 }
 
 impl PromptQuestion {
-    fn unclear(&self) -> &'static str {
-        if question::wants_whole_word(self.question()) {
-            "only the whole word yes allows this; nothing happened"
-        } else {
-            "that is no answer; nothing happened"
-        }
-    }
-
     fn help(&self) -> String {
         match &self.tried {
             Some(tried) => question::tried::help(&self.request, tried),

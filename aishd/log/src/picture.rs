@@ -210,7 +210,7 @@ mod tests {
         let webp = b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\x01\x80\0\0\0\0\0\0\0";
         check(webp, PictureKind::Webp, Some((2, 3)), 1);
         check(
-            b"%PDF-1.7\n%\xe2\xe3\xcf\xd3",
+            b"%PDF-\x31.7\n%\xe2\xe3\xcf\xd3",
             PictureKind::Pdf,
             None,
             2_000,

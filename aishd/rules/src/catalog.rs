@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::policy::Policy;
-use crate::tool_choice::ToolSelection;
+use crate::tool_choice::SelectedTools;
 
 /// Tools of all providers, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,7 +37,7 @@ impl PartialEq for InputSchemas {
 pub struct ToolOffer {
     tools: Vec<(String, Arc<Tool>)>,
     by_wire: HashMap<String, usize>,
-    selection: Option<Arc<ToolSelection>>,
+    selection: Option<Arc<SelectedTools>>,
 }
 
 impl Catalog {
@@ -146,7 +146,7 @@ impl ToolOffer {
         self.tools.into_iter().map(|(_, it)| it).collect()
     }
 
-    pub(crate) fn with_selection(self, selection: ToolSelection) -> Self {
+    pub(crate) fn with_selection(self, selection: SelectedTools) -> Self {
         Self {
             selection: Some(Arc::new(selection)),
             ..self
@@ -154,7 +154,7 @@ impl ToolOffer {
     }
 
     /// Where not all is in it that could be.
-    pub fn selection(&self) -> Option<&Arc<ToolSelection>> {
+    pub fn selection(&self) -> Option<&Arc<SelectedTools>> {
         self.selection.as_ref()
     }
 

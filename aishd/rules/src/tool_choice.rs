@@ -70,7 +70,7 @@ pub struct ToolChoice<'a> {
 
 /// That a choice was made, and what of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToolSelection {
+pub struct SelectedTools {
     pub because: ExceededBound,
     /// All that could be sent, without the tool that searches.
     pub available: usize,
@@ -115,7 +115,7 @@ impl fmt::Display for ExceededBound {
     }
 }
 
-impl ToolSelection {
+impl SelectedTools {
     /// What fits these words, the best first.
     pub fn find(&self, query: &str) -> Vec<&Arc<Tool>> {
         tool_search::find(&self.others, query, FOUND_AT_ONCE)
@@ -165,9 +165,9 @@ impl ToolOffer {
         let room = most.saturating_sub(own.len());
         let room = room.max(FOUND_AT_ONCE.min(most / 2));
         own.truncate(most.saturating_sub(room).max(1));
-        let list = ChosenTools::new(&others, choice, room);
+        let list = ChosenList::new(&others, choice, room);
         let (kept, added, dropped) = list.settle(choice);
-        let selection = ToolSelection {
+        let selection = SelectedTools {
             because: choice.because,
             available,
             added,
@@ -179,7 +179,7 @@ impl ToolOffer {
 }
 
 /// The list while it is made.
-struct ChosenTools<'a> {
+struct ChosenList<'a> {
     by_name: HashMap<&'a ToolName, &'a Arc<Tool>>,
     /// What is there of what was chosen, and then what comes now.
     tools: Vec<&'a Arc<Tool>>,
@@ -190,7 +190,7 @@ struct ChosenTools<'a> {
     byte_room: u64,
 }
 
-impl<'a> ChosenTools<'a> {
+impl<'a> ChosenList<'a> {
     fn new(others: &'a [Arc<Tool>], choice: &ToolChoice<'_>, room: usize) -> Self {
         let by_name: HashMap<_, _> = others.iter().map(|it| (&it.name, it)).collect();
         let mut list = Self {

@@ -35,7 +35,7 @@ pub(super) const NO_RESULT: &str = "[aish] no result";
 
 /// A request body.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RequestBody {
+pub struct WeighedBody {
     /// As it goes out, byte for byte.
     pub text: String,
     /// What it is measured by: its bytes, but of a picture those of a text that is as many tokens.
@@ -49,7 +49,7 @@ pub fn body(
     offer: &ToolOffer,
     pinned: &[PinnedContent],
     mode: LoopMode,
-) -> RequestBody {
+) -> WeighedBody {
     let offer = Some(offer).filter(|it| preset.tools && !it.is_empty());
     let system = system(transcript, offer, mode);
     let mut pictures = ShownPictures::new(preset, transcript);
@@ -74,7 +74,7 @@ pub fn body(
     };
     let text = aishd_dialect::encode(preset, &prompt);
     let weight = pictures.weight(&text);
-    RequestBody { text, weight }
+    WeighedBody { text, weight }
 }
 
 /// The one system message. Its bytes change only with the tools, with whether commands can run, with what people keep for all

@@ -1,6 +1,7 @@
 //! What the model is shown of a conversation: messages in the order in which turns ran, folded from the log.
 
 mod edits;
+mod ended_turn;
 mod message;
 mod picture_parts;
 mod request_extras;
@@ -152,19 +153,6 @@ impl Transcript {
         }
     }
 
-    fn turn_finished(&mut self, record: &Record, is_merged: bool) {
-        let ended = self.run.take_if(|(turn, _)| record.turn == Some(*turn));
-        if ended.is_some() {
-            self.parts.clear();
-        }
-        if is_merged {
-            self.place(record, record.turn);
-        } else if let Some(turn) = record.turn {
-            // A waiting turn that was taken out says nothing to the model.
-            self.waiting.remove(&turn);
-        }
-    }
-
     fn on_question(
         &mut self,
         record: &Record,
@@ -206,14 +194,22 @@ impl Transcript {
                 self.run = record.turn.map(|turn| (turn, launch.clone()));
             }
             NorrisEvent::Nudged { text } => {
-                self.push(record, said(text.clone()), /*keeps_more*/ false);
+                self.push(
+                    record,
+                    TranscriptMessage::said(text.clone()),
+                    /*keeps_more*/ false,
+                );
             }
             NorrisEvent::Paused {
                 pause: RunPause::Interrupted,
                 ..
             } => {
                 let text = INTERRUPTED.to_owned();
-                self.push(record, said(text), /*keeps_more*/ false);
+                self.push(
+                    record,
+                    TranscriptMessage::said(text),
+                    /*keeps_more*/ false,
+                );
             }
             NorrisEvent::StepBegun { .. }
             | NorrisEvent::Paused {
@@ -575,7 +571,12 @@ impl Transcript {
                 if !self.newest().go_on_with(&told, kept.is_some()) {
                     let CommandReport { text, output } = told;
                     let places = output.into_iter().collect();
-                    self.push_with(record, said(text), kept.is_some(), places);
+                    self.push_with(
+                        record,
+                        TranscriptMessage::said(text),
+                        kept.is_some(),
+                        places,
+                    );
                 }
             }
         }
@@ -601,12 +602,6 @@ impl Transcript {
         let place = self.exchanges.partition_point(|it| it.first() < first);
         self.exchanges.insert(place, exchange);
     }
-}
-
-/// A text that stands where a person's do.
-fn said(text: String) -> TranscriptMessage {
-    let pictures = vec![];
-    TranscriptMessage::User { text, pictures }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use aishd_platform::clock;
 use aishd_rules::catalog::ToolOffer;
 use aishd_turn::exchange::Exchange;
 use aishd_turn::request::fit::{FitInput, FittedRequest, TooLong, fit, next_to_leave};
-use aishd_turn::request::{self, RequestBody};
+use aishd_turn::request::{self, WeighedBody};
 use aishd_turn::transcript::Transcript;
 use aishd_turn::turn::{CallReturn, Effect, StreamId, TurnInput};
 use tokio::task::AbortHandle;
@@ -421,7 +421,7 @@ impl Conversation {
         &mut self,
         stream: StreamId,
         (preset, ticket): (Arc<Preset>, SpendingTicket),
-        body: RequestBody,
+        body: WeighedBody,
         live: Arc<LiveItem>,
     ) -> Option<AbortHandle> {
         let active = self.turn.as_mut()?;

@@ -9,7 +9,7 @@ use aishd_model::preset::Preset;
 use aishd_rules::catalog::ToolOffer;
 use aishd_turn::exchange::Exchange;
 use aishd_turn::request::fit::TooLong;
-use aishd_turn::request::{RequestBody, RequestBytes};
+use aishd_turn::request::{RequestBytes, WeighedBody};
 
 use crate::context::extra_context::{ExtraContext, GatheredContext};
 
@@ -68,7 +68,7 @@ pub struct ContextPreview {
     pub offer: Arc<ToolOffer>,
     /// Of questions, answers and results.
     pub messages: u64,
-    pub body: RequestBody,
+    pub body: WeighedBody,
     /// What a person should know of the directory.
     pub remarks: Vec<String>,
 }

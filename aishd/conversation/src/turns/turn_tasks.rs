@@ -11,7 +11,7 @@ use aishd_model::preset::Preset;
 use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure};
 use aishd_platform::failpoint;
 use aishd_store::{Partial, Store};
-use aishd_turn::request::RequestBody;
+use aishd_turn::request::WeighedBody;
 use aishd_turn::turn::{StreamId, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::time::{MissedTickBehavior, interval};
@@ -31,7 +31,7 @@ pub(crate) struct StreamRequest {
     pub(crate) conversation: ConversationId,
     pub(crate) stream: StreamId,
     pub(crate) preset: Arc<Preset>,
-    pub(crate) body: RequestBody,
+    pub(crate) body: WeighedBody,
     pub(crate) live: Arc<LiveItem>,
     pub(crate) sender: LiveSender,
     pub(crate) broker: Broker,
@@ -68,7 +68,7 @@ pub(crate) async fn streamed(request: StreamRequest) -> TurnInput {
     };
     let reading = &mut arrived;
     let answer = async {
-        let RequestBody {
+        let WeighedBody {
             text,
             weight: bytes,
         } = body;

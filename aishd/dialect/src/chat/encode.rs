@@ -81,8 +81,8 @@ fn message(message: &ChatMessage<'_>, to: &mut String) {
             out.text("role", "user").text("content", text);
         }
         ChatMessage::Shown(text, pictures) => {
-            let text = std::iter::once(ContentPart::Text(text));
-            let parts = text.chain(pictures.iter().map(ContentPart::Picture));
+            let text = std::iter::once(ChatPart::Text(text));
+            let parts = text.chain(pictures.iter().map(ChatPart::Picture));
             out.text("role", "user").list("content", parts, part);
         }
         ChatMessage::Item(PromptItem::Assistant {
@@ -106,24 +106,24 @@ fn message(message: &ChatMessage<'_>, to: &mut String) {
 }
 
 #[derive(Clone, Copy)]
-enum ContentPart<'a> {
+enum ChatPart<'a> {
     Text(&'a str),
     Picture(&'a PromptPicture<'a>),
 }
 
-fn part(part: ContentPart<'_>, to: &mut String) {
+fn part(part: ChatPart<'_>, to: &mut String) {
     let mut out = ObjectWriter::begin(to);
     match part {
-        ContentPart::Text(text) => {
+        ChatPart::Text(text) => {
             out.text("type", "text").text("text", text);
         }
-        ContentPart::Picture(it) if it.picture.kind == PictureKind::Pdf => {
+        ChatPart::Picture(it) if it.picture.kind == PictureKind::Pdf => {
             out.text("type", "file").object("file", |file| {
                 file.text("filename", it.name)
                     .text("file_data", &it.picture.data_url());
             });
         }
-        ContentPart::Picture(it) => {
+        ChatPart::Picture(it) => {
             out.text("type", "image_url").object("image_url", |url| {
                 url.text("url", &it.picture.data_url());
             });

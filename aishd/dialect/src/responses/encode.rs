@@ -184,7 +184,7 @@ fn item(item: &InputItem<'_>, to: &mut String) {
 }
 
 #[derive(Clone, Copy)]
-enum ContentPart<'a> {
+enum ResponsesPart<'a> {
     Text(&'a str),
     Picture(&'a PromptPicture<'a>),
 }
@@ -192,22 +192,22 @@ enum ContentPart<'a> {
 fn parts_of<'a>(
     text: &'a str,
     pictures: &'a [PromptPicture<'a>],
-) -> impl Iterator<Item = ContentPart<'a>> {
-    std::iter::once(ContentPart::Text(text)).chain(pictures.iter().map(ContentPart::Picture))
+) -> impl Iterator<Item = ResponsesPart<'a>> {
+    std::iter::once(ResponsesPart::Text(text)).chain(pictures.iter().map(ResponsesPart::Picture))
 }
 
-fn part(part: ContentPart<'_>, to: &mut String) {
+fn part(part: ResponsesPart<'_>, to: &mut String) {
     let mut out = ObjectWriter::begin(to);
     match part {
-        ContentPart::Text(text) => {
+        ResponsesPart::Text(text) => {
             out.text("type", "input_text").text("text", text);
         }
-        ContentPart::Picture(it) if it.picture.kind == PictureKind::Pdf => {
+        ResponsesPart::Picture(it) if it.picture.kind == PictureKind::Pdf => {
             out.text("type", "input_file")
                 .text("filename", it.name)
                 .text("file_data", &it.picture.data_url());
         }
-        ContentPart::Picture(it) => {
+        ResponsesPart::Picture(it) => {
             out.text("type", "input_image")
                 .text("detail", "auto")
                 .text("image_url", &it.picture.data_url());

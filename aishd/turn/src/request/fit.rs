@@ -11,7 +11,7 @@ use aishd_model::context_budget::{BytesPerToken, ContextLimit, LoopMode, TokenLi
 use aishd_model::preset::Preset;
 use aishd_rules::catalog::ToolOffer;
 
-use super::{RequestBody, TranscriptMessage};
+use super::{TranscriptMessage, WeighedBody};
 use crate::exchange::{Exchange, json_bytes, weight};
 use crate::transcript::Transcript;
 
@@ -39,7 +39,7 @@ pub struct FitInput<'a> {
 /// A request that fits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedRequest {
-    pub body: RequestBody,
+    pub body: WeighedBody,
     /// An estimate.
     pub tokens: u64,
     /// Exchanges that leave the context for it, the oldest first.
@@ -219,11 +219,11 @@ pub fn leaves_soon(wanted: FitInput<'_>) -> (usize, bool) {
 }
 
 impl FitInput<'_> {
-    fn body(&self, transcript: &Transcript) -> RequestBody {
+    fn body(&self, transcript: &Transcript) -> WeighedBody {
         super::body(self.preset, transcript, self.offer, self.pinned, self.mode)
     }
 
-    fn tokens(&self, body: &RequestBody) -> u64 {
+    fn tokens(&self, body: &WeighedBody) -> u64 {
         self.ratio.tokens(body.weight as u64)
     }
 

@@ -401,16 +401,6 @@ impl World {
 }
 
 /// Roles of the messages, after checking what every server may rely on.
-fn body_text(
-    preset: &Preset,
-    transcript: &Transcript,
-    offer: &ToolOffer,
-    pinned: &[PinnedContent],
-    mode: LoopMode,
-) -> String {
-    body(preset, transcript, offer, pinned, mode).text
-}
-
 fn checked(body: &str) -> Vec<String> {
     let body: Value = serde_json::from_str(body).unwrap();
     let messages = body["messages"].as_array().unwrap();
@@ -456,14 +446,14 @@ proptest! {
         for what in &happenings {
             world.happen(what);
         }
-        checked(&body_text(&preset(true), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk));
-        let roles = checked(&body_text(&preset(false), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk));
+        checked(&body(&preset(true), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk).text);
+        let roles = checked(&body(&preset(false), &world.transcript, &ToolOffer::default(), &[], LoopMode::Talk).text);
         prop_assert!(!roles.contains(&"tool".to_owned()), "results go as user texts");
         let strict = roles.windows(2).all(|it| it[0] != it[1]);
         prop_assert!(strict, "they take turns: {:?}", roles);
         // And what another daemon reads of the log says the same.
         let again = world.reloaded();
-        let said = |it: &Transcript| body_text(&preset(true), it, &ToolOffer::default(), &[], LoopMode::Talk);
+        let said = |it: &Transcript| body(&preset(true), it, &ToolOffer::default(), &[], LoopMode::Talk).text;
         for number in 1..=world.printed {
             let told = said(&world.transcript).matches(&format!("output {number}.")).count();
             prop_assert!(told <= 1, "an output is told {told} times");
@@ -486,13 +476,16 @@ fn the_body_is_what_the_spec_says() {
     ] {
         world.happen(&what);
     }
-    let sent: Value = serde_json::from_str(&body_text(
-        &preset(true),
-        &world.transcript,
-        &ToolOffer::default(),
-        &[],
-        LoopMode::Talk,
-    ))
+    let sent: Value = serde_json::from_str(
+        &body(
+            &preset(true),
+            &world.transcript,
+            &ToolOffer::default(),
+            &[],
+            LoopMode::Talk,
+        )
+        .text,
+    )
     .unwrap();
     let expected = serde_json::json!({
         "model": "m",
@@ -512,13 +505,16 @@ fn the_body_is_what_the_spec_says() {
         ]
     });
     assert_eq!(expected, sent);
-    let without: Value = serde_json::from_str(&body_text(
-        &preset(false),
-        &world.transcript,
-        &ToolOffer::default(),
-        &[],
-        LoopMode::Talk,
-    ))
+    let without: Value = serde_json::from_str(
+        &body(
+            &preset(false),
+            &world.transcript,
+            &ToolOffer::default(),
+            &[],
+            LoopMode::Talk,
+        )
+        .text,
+    )
     .unwrap();
     let expected = serde_json::json!([
         {"role": "system", "content": BASE_PROMPT},
@@ -536,13 +532,14 @@ fn the_summary_stands_in_the_system_message() {
     world.happen(&Happening::Ask);
     world.happen(&Happening::Start);
     let system = |world: &World, mode| -> String {
-        let sent = body_text(
+        let sent = body(
             &preset(true),
             &world.transcript,
             &ToolOffer::default(),
             &[],
             mode,
-        );
+        )
+        .text;
         let sent: Value = serde_json::from_str(&sent).unwrap();
         sent["messages"][0]["content"].as_str().unwrap().to_owned()
     };
@@ -586,13 +583,14 @@ fn pinned_resources_stand_before_the_newest_question() {
     };
     let held = [PinnedContent::new(&pinned, "buy milk".to_owned())];
     let said = |held: &[PinnedContent]| -> Value {
-        let body = body_text(
+        let body = body(
             &preset(true),
             &world.transcript,
             &ToolOffer::default(),
             held,
             LoopMode::Talk,
-        );
+        )
+        .text;
         serde_json::from_str(&body).unwrap()
     };
     let (plain, mut with) = (said(&[]), said(&held));

@@ -36,6 +36,14 @@ pub enum TranscriptMessage {
 }
 
 impl TranscriptMessage {
+    /// A text that stands where a person's do.
+    pub(super) fn said(text: String) -> Self {
+        let pictures = vec![];
+        Self::User { text, pictures }
+    }
+}
+
+impl TranscriptMessage {
     pub fn pictures(&self) -> &[NamedPicture] {
         match self {
             Self::User { pictures, .. } | Self::Tool { pictures, .. } => pictures,

@@ -32,8 +32,9 @@ pub use call_list_progress::CallListProgress;
 pub use effect::Effect;
 pub use input::{CallReturn, ConfirmEnd, StreamId, TurnInput};
 pub use pending_actions::{OwedReplies, command_of, not_begun, unfinished_command};
+pub use replies::refuse_calls;
 pub use replies::unknown_effect;
-pub use round::{finish, refuse_calls};
+pub use round::finish;
 
 use self::call_list_progress::ReadyCall;
 use self::denials::Denials;

@@ -4,6 +4,8 @@ use aishd_log::confirm::{Confirm, Denial};
 use aishd_log::event::{Event, RefusedCall, StopReason};
 use aishd_log::tool_call::ToolCall;
 
+use super::Step;
+
 pub(super) fn why_refused(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Cancelled => "cancelled by the user",
@@ -65,4 +67,14 @@ pub(super) fn reply(
         structured: None,
         refused,
     }
+}
+
+/// Every call gets exactly one reply, also when nothing will run any more.
+pub fn refuse_calls(calls: &[ToolCall], stop: StopReason, step: &mut Step) {
+    let why = why_refused(stop);
+    let result = |call| {
+        let never_began = Some(refused(None, why));
+        reply(call, None, format!("[aish] {why}"), never_began)
+    };
+    step.events.extend(calls.iter().map(result));
 }

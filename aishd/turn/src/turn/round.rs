@@ -13,13 +13,12 @@ use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
 use aishd_log::kept_result::KeptResult;
 use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_log::tool::ContentDigest;
-use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
 use super::call_list_progress::edited_note;
 use super::denials::Denials;
 use super::input::{CallReturn, ConfirmEnd};
-use super::replies::{refused, reply, unknown_effect, why_refused};
+use super::replies::{refuse_calls, refused, unknown_effect, why_refused};
 use super::{Effect, OwedReplies, Step};
 
 #[derive(Debug, PartialEq)]
@@ -589,14 +588,4 @@ pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Ste
         it.refused(None, format!("[aish] {why}"), never_began, given)
     };
     step.events.extend(owing.iter().map(reply));
-}
-
-/// Every call gets exactly one reply, also when nothing will run any more.
-pub fn refuse_calls(calls: &[ToolCall], stop: StopReason, step: &mut Step) {
-    let why = why_refused(stop);
-    let result = |call| {
-        let never_began = Some(refused(None, why));
-        reply(call, None, format!("[aish] {why}"), never_began)
-    };
-    step.events.extend(calls.iter().map(result));
 }
