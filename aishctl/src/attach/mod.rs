@@ -585,15 +585,12 @@ impl<U: UserInterface> OpenWindow<U> {
             .laid_out(self.window.look.answers)
     }
 
-    /// Everything was said, sent and, where nobody sits, answered.
+    /// Everything was said, sent and, where nobody sits, answered. Who leaves a terminal waits for his own words alone.
     fn is_over(&self) -> bool {
-        let sent = self.outbox.is_empty()
-            && self.calls.is_empty()
-            && (self.own.is_empty() || self.leaving)
-            && self.connection.is_settled();
+        let sent = self.outbox.is_empty() && self.calls.is_empty() && self.connection.is_settled();
+        let sent = sent && (self.own.is_empty() || self.leaving);
         let answered =
             self.turns.all_ended() || self.leaving || self.window.reach.around.stdin_terminal;
-        // Who leaves a terminal waits for nothing but for his own words to arrive.
         let arrived = self.has_editor() && self.outbox.is_empty() && self.held.is_empty();
         self.input_ended && (sent || arrived) && answered
     }

@@ -1,10 +1,10 @@
 //! What the model is shown of a conversation: messages in the order in which turns ran, folded from the log.
 
 mod edits;
-mod ended_turn;
 mod message;
 mod picture_parts;
 mod request_extras;
+mod run_course;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use aishd_log::block::BlockForm;
 use aishd_log::event::{Event, PresetSource, Record, TurnOrigin};
 use aishd_log::eviction::Eviction;
 use aishd_log::norris::launch::RunLaunch;
-use aishd_log::norris::{NorrisEvent, RunPause};
 use aishd_log::picture::NamedPicture;
 use aishd_log::rolling_summary::RollingSummary;
 use aishd_log::shell::{OutputUse, TOOL};
@@ -33,10 +32,6 @@ use crate::project::ProjectBlocks;
 
 /// What a continued turn says to a model that has already written something.
 const CONTINUE: &str = "[aish] Your last answer was interrupted. Continue exactly where it ended.";
-
-/// What a run is told that goes on after its daemon has ended.
-const INTERRUPTED: &str = "[aish] The run was interrupted. What had begun then may have happened, in whole or in part: \
-look before you do it again, and go on.";
 
 /// The messages that are in the context, and the questions that wait for their turn.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -186,39 +181,6 @@ impl Transcript {
             self.listed = record.turn.map(|it| (it, record.seq));
         }
         self.place(record, record.turn);
-    }
-
-    fn run_goes_on(&mut self, record: &Record, event: &NorrisEvent) {
-        match event {
-            NorrisEvent::Launched(launch) => {
-                self.run = record.turn.map(|turn| (turn, launch.clone()));
-            }
-            NorrisEvent::Nudged { text } => {
-                self.push(
-                    record,
-                    TranscriptMessage::said(text.clone()),
-                    /*keeps_more*/ false,
-                );
-            }
-            NorrisEvent::Paused {
-                pause: RunPause::Interrupted,
-                ..
-            } => {
-                let text = INTERRUPTED.to_owned();
-                self.push(
-                    record,
-                    TranscriptMessage::said(text),
-                    /*keeps_more*/ false,
-                );
-            }
-            NorrisEvent::StepBegun { .. }
-            | NorrisEvent::Paused {
-                pause: RunPause::Person,
-                ..
-            }
-            | NorrisEvent::Resumed
-            | NorrisEvent::Ended { .. } => {}
-        }
     }
 
     /// Who leads the conversation now.

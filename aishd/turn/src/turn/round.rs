@@ -18,7 +18,7 @@ use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, 
 use super::call_list_progress::edited_note;
 use super::denials::Denials;
 use super::input::{CallReturn, ConfirmEnd};
-use super::replies::{refuse_calls, refused, unknown_effect, why_refused};
+use super::replies::{refused, unknown_effect, why_refused};
 use super::{Effect, OwedReplies, Step};
 
 #[derive(Debug, PartialEq)]

@@ -310,7 +310,7 @@ fn what_cannot_be_shortened_is_said() {
         "{said}"
     );
     assert!(
-        said.contains("demo has room for 3000 (3000 without the 0 that are kept for the answer): about 5000 are the question, 1400 the results of tools"),
+        said.contains("demo has room for 3000 (3000 without the 0 that are kept for the answer): about 5040 are the question, 1488 the results of tools"),
         "{said}"
     );
 }
