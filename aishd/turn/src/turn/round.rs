@@ -579,7 +579,7 @@ fn told(content: &str) -> Event {
     }
 }
 
-/// As [`refuse_calls`], where commands are proposed too. The model hears of those with the next question.
+/// As `refuse_calls`, where commands are proposed too. The model hears of those with the next question.
 pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Step) {
     let why = why_refused(stop);
     let reply = |it: &OwedReplies| {
