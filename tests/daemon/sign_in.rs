@@ -464,7 +464,7 @@ fn signing_out_takes_the_tokens_back() {
 /// The end of the daemon at any point of a renewal: what was on disk counts, and what is lost is said to be.
 #[test]
 fn a_kill_in_a_renewal_leaves_a_whole_record() {
-    for point in ["signin.renewed", "signin.before_rename"] {
+    for point in ["signin.renewed", "private_file.before_rename"] {
         let server = Guarded::start();
         let world = world(&server);
         // The first that is kept is the sign-in itself.

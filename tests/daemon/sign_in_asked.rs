@@ -6,7 +6,7 @@ use aish_proto::event::{ConfirmRequested, ConfirmResolved, ToolCall};
 use aish_proto::id::{ConversationId, TurnId};
 use aish_proto::mcp::ServerState;
 use aish_proto::turn::{OnConfirm, UnattendedAction};
-use aish_testkit::Client;
+use aish_testkit::{Client, Daemon, World};
 use serde_json::{Value, json};
 
 use crate::consent::{pending, with};
@@ -32,18 +32,48 @@ fn begin(client: &Client, tools: &[&str], then: UnattendedAction) -> (Conversati
     (conversation, turn)
 }
 
+/// A server that somebody has signed in to.
+struct SignedIn {
+    server: Guarded,
+    world: World,
+    daemon: Daemon,
+    client: Client,
+    issuer: String,
+}
+
+fn signed_in(client: impl Fn(&World) -> Client) -> SignedIn {
+    let server = Guarded::start();
+    let world = world(&server);
+    let daemon = world.daemon().spawn();
+    let client = client(&world);
+    wait_for(&client, ServerState::NeedsSignIn);
+    let issuer = sign_in(&client, &server).issuer;
+    SignedIn {
+        server,
+        world,
+        daemon,
+        client,
+        issuer,
+    }
+}
+
+fn a_person(world: &World) -> Client {
+    world.person("pts/3")
+}
+
 fn revoke(server: &Guarded) {
     server.turn(&json!({"expire": true, "refresh": "invalid_grant"}));
 }
 
 #[test]
 fn a_call_waits_over_a_kill_until_somebody_has_signed_in_and_then_runs_once() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let daemon = world.daemon().spawn();
-    let client = world.person("pts/3");
-    wait_for(&client, ServerState::NeedsSignIn);
-    let begun = sign_in(&client, &server);
+    let SignedIn {
+        server,
+        world,
+        daemon,
+        client,
+        issuer,
+    } = signed_in(a_person);
     revoke(&server);
     let (conversation, turn) = begin(&client, &["look"], UnattendedAction::Ask);
     let asked = pending(&client, conversation);
@@ -51,7 +81,7 @@ fn a_call_waits_over_a_kill_until_somebody_has_signed_in_and_then_runs_once() {
         panic!("{asked:?}");
     };
     assert_eq!(
-        ("guarded", Some(begun.issuer.as_str()), "guarded__look"),
+        ("guarded", Some(issuer.as_str()), "guarded__look"),
         (
             subject.server.as_str(),
             subject.issuer.as_deref(),
@@ -88,24 +118,20 @@ fn a_call_waits_over_a_kill_until_somebody_has_signed_in_and_then_runs_once() {
 
 #[test]
 fn a_no_tells_the_model_why_and_a_yes_without_a_sign_in_asks_again() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.person("pts/3");
-    wait_for(&client, ServerState::NeedsSignIn);
-    sign_in(&client, &server);
-    revoke(&server);
-    let (conversation, turn) = begin(&client, &["look"], UnattendedAction::Ask);
-    let first = pending(&client, conversation);
+    let scene = signed_in(a_person);
+    let (client, server) = (&scene.client, &scene.server);
+    revoke(server);
+    let (conversation, turn) = begin(client, &["look"], UnattendedAction::Ask);
+    let first = pending(client, conversation);
     let tried = client.done::<Answer>(with(&first, Decision::AllowOnce));
     assert_eq!(AnswerOutcome::Resolved, tried.outcome);
-    let second = pending(&client, conversation);
+    let second = pending(client, conversation);
     assert_ne!(first.request.confirm, second.request.confirm);
     let mut no = with(&second, Decision::Deny);
     no.reason = Some("not today".to_owned());
     client.done::<Answer>(no);
     client.wait_turn(turn);
-    let said = result(&client, conversation, "look").content;
+    let said = result(client, conversation, "look").content;
     assert!(
         said.contains(REVOKED) && said.ends_with("; denied by user: not today"),
         "{said}"
@@ -115,36 +141,28 @@ fn a_no_tells_the_model_why_and_a_yes_without_a_sign_in_asks_again() {
 
 #[test]
 fn where_nobody_can_be_asked_the_call_fails_with_the_next_command() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    wait_for(&client, ServerState::NeedsSignIn);
-    sign_in(&client, &server);
-    revoke(&server);
-    let (conversation, turn) = begin(&client, &["look"], UnattendedAction::Deny);
+    let scene = signed_in(World::client);
+    let (client, server) = (&scene.client, &scene.server);
+    revoke(server);
+    let (conversation, turn) = begin(client, &["look"], UnattendedAction::Deny);
     client.wait_turn(turn);
-    let said = result(&client, conversation, "look").content;
+    let said = result(client, conversation, "look").content;
     assert!(said.ends_with(": aishctl mcp login guarded"), "{said}");
-    assert!(events::<ConfirmRequested>(&client, conversation).is_empty());
+    assert!(events::<ConfirmRequested>(client, conversation).is_empty());
 }
 
 #[test]
 fn what_needs_more_than_was_granted_waits_for_more() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.person("pts/3");
-    wait_for(&client, ServerState::NeedsSignIn);
-    sign_in(&client, &server);
-    let (conversation, turn) = begin(&client, &["look", "write"], UnattendedAction::Ask);
-    let asked = pending(&client, conversation);
+    let scene = signed_in(a_person);
+    let (client, server) = (&scene.client, &scene.server);
+    let (conversation, turn) = begin(client, &["look", "write"], UnattendedAction::Ask);
+    let asked = pending(client, conversation);
     let ConfirmSubject::SignIn(subject) = &*asked.request.subject else {
         panic!("{asked:?}");
     };
     assert_eq!(vec!["files:write"], subject.scopes);
-    sign_in(&client, &server);
+    sign_in(client, server);
     client.wait_turn(turn);
-    assert_eq!("done write", result(&client, conversation, "write").content);
-    assert_eq!("done look", result(&client, conversation, "look").content);
+    assert_eq!("done write", result(client, conversation, "write").content);
+    assert_eq!("done look", result(client, conversation, "look").content);
 }

@@ -9,6 +9,8 @@ use aishd_model::written_call::{may_be_written_call, written_calls};
 use aishd_platform::clock;
 use serde_json::{Map, Value};
 
+use super::offered_tools::OfferedTools;
+
 /// Text and reasoning of one answer.
 pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 /// Seals of one answer.
@@ -27,8 +29,7 @@ pub(super) struct AnswerContext {
     /// Who was asked for it.
     pub(super) from: SealOrigin,
     pub(super) think: ThinkingStart,
-    /// The tools that the request offered, where its model may write a call instead of making it.
-    pub(super) offered: Vec<String>,
+    pub(super) offered: OfferedTools,
 }
 
 #[derive(Debug)]
@@ -228,14 +229,14 @@ impl<'a> AnswerReader<'a> {
         match piece {
             ChunkPiece::Text(text) => {
                 self.began = true;
-                let (shown, offered) = (&mut self.shown, &*self.asked.offered);
+                let (shown, offered) = (&mut self.shown, &self.asked.offered);
                 self.thinking
                     .push(&text, |part| push_part(reply, (shown, offered), part, sink));
             }
             ChunkPiece::Refusal(text) => {
                 self.began = true;
                 reply.refused = true;
-                let held = (&mut self.shown, &*self.asked.offered);
+                let held = (&mut self.shown, &self.asked.offered);
                 push_part(reply, held, AnswerPart::Text(&text), sink);
             }
             ChunkPiece::Phase(phase) => self.parts.push(SealedPart::Text {
@@ -286,7 +287,7 @@ impl<'a> AnswerReader<'a> {
     /// What was held back, because it could have been the beginning of a tag, is said.
     fn end_text(&mut self, ending: StreamEnding, sink: &mut impl FnMut(Delta<'_>)) {
         let reply = &mut *self.reply;
-        let (shown, offered) = (&mut self.shown, &*self.asked.offered);
+        let (shown, offered) = (&mut self.shown, &self.asked.offered);
         let standing = self
             .thinking
             .finish(|part| push_part(reply, (&mut *shown, offered), part, sink));
@@ -324,7 +325,7 @@ impl<'a> AnswerReader<'a> {
         }
         let calls = if ending == StreamEnding::Complete && !self.calls.any() && self.seal_bytes == 0
         {
-            written_calls(&self.reply.text, &self.asked.offered)
+            written_calls(&self.reply.text, self.asked.offered.names())
         } else {
             vec![]
         };
@@ -371,7 +372,7 @@ impl<'a> AnswerReader<'a> {
 /// `held` is how much of the text was shown, and the tools of which it may become a call: then it is not shown yet.
 fn push_part(
     reply: &mut Reply,
-    held: (&mut usize, &[String]),
+    held: (&mut usize, &OfferedTools),
     part: AnswerPart<'_>,
     sink: &mut impl FnMut(Delta<'_>),
 ) {
@@ -381,7 +382,7 @@ fn push_part(
         AnswerPart::Text(text) => text,
     };
     reply.text.push_str(text);
-    if *shown == 0 && may_be_written_call(&reply.text, offered) {
+    if *shown == 0 && may_be_written_call(&reply.text, || offered.names()) {
         return;
     }
     if let Some(unshown) = reply.text.get(*shown..) {

@@ -25,6 +25,7 @@ mod demo;
 mod discovery;
 mod error;
 mod found_models;
+mod offered_tools;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use api_key::{ApiKey, EndpointSecrets, EnvironmentSource};
 use client::HttpClients;
 use found_models::FoundModels;
 pub use found_models::FoundModelsStore;
+use offered_tools::OfferedTools;
 
 /// HTTP clients and keys; cheap to clone.
 #[derive(Clone)]
@@ -192,7 +194,7 @@ impl Broker {
             let streamed = match opened {
                 Ok((response, started)) => {
                     let limit = stream::ContentLimit::new(started, endpoint.timeouts);
-                    let offered = aishd_dialect::written_tools(preset.api(), &body);
+                    let offered = OfferedTools::of(preset.api(), body.clone());
                     let body = stream::timed(response, started, endpoint.timeouts);
                     let asked = AnswerContext {
                         from: preset.seal_origin(),

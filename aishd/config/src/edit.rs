@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use aishd_platform::private_file;
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 use super::fault::Fault;
@@ -11,7 +12,7 @@ use super::layers::{BaseLayers, ConfigLayer, LayerPaths};
 use super::settings::Settings;
 use super::source::{ConfigOrigin, FileExposure, SourceText};
 use super::table_reader::KeyPart as _;
-use super::trust::{alone_in, replace};
+use super::trust::alone_in;
 use crate::key_values::IsSet;
 
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +118,7 @@ fn rewrite(
     change(document.as_table_mut())?;
     let text = document.to_string();
     check(place, &path, &text, is_set)?;
-    replace(&target, &text).map_err(unwritable)?;
+    private_file::replace(&target, text.as_bytes()).map_err(unwritable)?;
     Ok(path)
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::{fs, thread};
 
 use aishd_log::tool_name::Alias;
+use aishd_platform::private_file;
 use aishd_rules::registry::Manifest;
 use parking_lot::Mutex;
 
@@ -15,7 +16,7 @@ use super::fault::Fault;
 use super::file::{self, FileNeed};
 use super::live::LiveConfig;
 use super::source::{ConfigOrigin, FileExposure, SourceText};
-use super::{manifest, paths, trust};
+use super::{manifest, paths};
 
 /// More files than anybody writes.
 const MOST_FILES: usize = 1000;
@@ -348,7 +349,7 @@ impl ManifestStore {
             }
         };
         paths::private_parent(&folder).map_err(fail("make the directory of"))?;
-        trust::replace(&file, &text).map_err(fail("write"))?;
+        private_file::replace(&file, text.as_bytes()).map_err(fail("write"))?;
         let report = self.read_into(&mut held, ManifestSelection::Changed);
         Ok((file, report))
     }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use aishd_platform::private_file;
 use aishd_turn::saved_prompt::PromptName;
 
 use super::file::{self, FileNeed};
@@ -98,7 +99,7 @@ impl PromptFiles {
         if !replace && path.symlink_metadata().is_ok() {
             return Err(PromptsError::Taken(name.clone()));
         }
-        trust::replace(&path, text).map_err(fail)?;
+        private_file::replace(&path, text.as_bytes()).map_err(fail)?;
         Ok(path)
     }
 

@@ -2,11 +2,12 @@
 //! changed file is another file.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use aishd_platform::private_file;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -130,7 +131,7 @@ impl TrustedFiles {
         let path = place(state);
         let text = serde_json::to_string_pretty(&StoredTrust { form: FORM, files });
         let text = text.map_err(|_| TrustError::Damaged { path: path.clone() })?;
-        replace(&path, &text).map_err(|source| TrustError::Io {
+        private_file::replace(&path, text.as_bytes()).map_err(|source| TrustError::Io {
             action: "write",
             path,
             source,
@@ -160,31 +161,6 @@ pub fn alone_in(directory: &Path) -> io::Result<File> {
     let lock = File::open(directory)?;
     flock(&lock, FlockOperation::LockExclusive)?;
     Ok(lock)
-}
-
-/// Replaces a file whole, for its owner alone: after a crash there is the old one or the new one.
-pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = directory.join(format!(".{name}.{}.new", std::process::id()));
-    let written = write_new(&new, text).and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        let _was_not_made = fs::remove_file(&new);
-        return written;
-    }
-    File::open(directory)?.sync_all()
-}
-
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    // What a killed one has left.
-    let _usually_none = fs::remove_file(path);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::samples::setting;
 
-    const TODAY: &str = "2026-11-27";
+    const TODAY: &str = "2031-02-03";
 
     #[test]
     fn a_model_is_told_how_where_and_what_happens_then() {
@@ -133,7 +133,7 @@ mod tests {
             assert!(asked.by_line().contains(part), "{}", asked.by_line());
         }
         assert!(asked.place().contains(
-            "in the directory /home/u/proj, unless `cd` has changed it since. Today is 2026-11-27."
+            "in the directory /home/u/proj, unless `cd` has changed it since. Today is 2031-02-03."
         ));
         let unasked = told(CommandConsent::Unasked, OutputVisibility::AtOnce);
         assert!(unasked.by_line().contains("runs without a question"));

@@ -1,11 +1,11 @@
 //! Where sign-ins lie: a file for each, readable by nobody else, and whole or not there.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use aishd_platform::{clock, failpoint};
+use aishd_platform::private_file;
 use rustix::fs::OFlags;
 
 use crate::record::{SignInRecord, VERSION};
@@ -92,28 +92,7 @@ impl RecordStore {
         let mut making = fs::DirBuilder::new();
         making.recursive(true).mode(0o700).create(&self.directory)?;
         let text = serde_json::to_vec_pretty(record)?;
-        let new = self.directory.join(format!("{}.new", clock::ulid()));
-        let written = self.replace(&new, path, &text);
-        if written.is_err() {
-            // What could not be written whole is of no use.
-            drop(fs::remove_file(&new));
-        }
-        written
-    }
-
-    fn replace(&self, new: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
-        let flags = OFlags::NOFOLLOW.bits();
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .custom_flags(flags.cast_signed())
-            .open(new)?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        failpoint::pass("signin.before_rename");
-        fs::rename(new, path)?;
-        File::open(&self.directory)?.sync_all()
+        private_file::replace(path, &text)
     }
 
     pub(crate) fn remove(&self, record: &SignInRecord) -> Result<(), StoreFault> {
@@ -136,7 +115,11 @@ impl RecordStore {
             return;
         };
         for entry in entries.flatten() {
-            if entry.path().extension().is_some_and(|it| it == "new") {
+            if entry
+                .path()
+                .extension()
+                .is_some_and(|it| it == private_file::UNFINISHED)
+            {
                 drop(fs::remove_file(entry.path()));
             }
         }

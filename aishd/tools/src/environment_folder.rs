@@ -1,14 +1,15 @@
 //! What commands of conversations have exported, in files that only their owner can read: values may be secrets, so they are beside
 //! the store and not in it, and in no copy of it.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aish_proto::id::ConversationId;
 use aishd_log::lasting_environment::{LastingEnvironment, MAX_LASTING_BYTES};
+use aishd_platform::private_file;
 
 /// As JSON at most six bytes for one of a value.
 const MAX_FILE_BYTES: u64 = 8 * MAX_LASTING_BYTES as u64;
@@ -52,19 +53,8 @@ impl EnvironmentFolder {
         if lasting.is_empty() {
             return self.forget(conversation);
         }
-        let (path, new) = (
-            self.path(conversation),
-            self.path(conversation).with_extension("new"),
-        );
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&new)?;
-        file.write_all(&serde_json::to_vec(lasting)?)?;
-        file.sync_all()?;
-        fs::rename(new, path)
+        let text = serde_json::to_vec(lasting)?;
+        private_file::replace(&self.path(conversation), &text)
     }
 
     pub fn forget(&self, conversation: ConversationId) -> io::Result<()> {

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use aish_proto::picture::PictureKind;
+use percent_encoding::percent_decode_str;
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::commands::picture_file::LOOKED_AT_BYTES;
@@ -31,7 +32,7 @@ fn path(paste: &str) -> Option<PathBuf> {
         return None;
     }
     let unescaped = match text.strip_prefix("file://") {
-        Some(address) => unescaped_address(address)?,
+        Some(address) => percent_decode_str(address).decode_utf8().ok()?.into_owned(),
         // Some write no quotes around a path with spaces.
         None if Path::new(text).is_file() => text.to_owned(),
         None => {
@@ -41,23 +42,6 @@ fn path(paste: &str) -> Option<PathBuf> {
     };
     let path = PathBuf::from(unescaped);
     path.is_absolute().then_some(path)
-}
-
-/// `%20` and its like.
-fn unescaped_address(address: &str) -> Option<String> {
-    let mut bytes = vec![];
-    let mut rest = address.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// Nothing waits for whoever holds the other end of a pipe.

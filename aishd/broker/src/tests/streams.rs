@@ -15,8 +15,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::super::answer::AnswerContext;
+use super::super::offered_tools::OfferedTools;
 use super::super::stream::{ContentLimit, read};
 
+const OFFER: &[u8] = br#"{"tools":[{"function":{"name":"shell__run"}}]}"#;
 /// Longer streams are cut in two only at every 41st place.
 const SMALL_BYTES: usize = 1200;
 
@@ -77,7 +79,7 @@ pub(super) async fn read_as(
             model: asked.to_owned(),
         },
         think: ThinkingStart::Auto,
-        offered: vec!["shell__run".to_owned()],
+        offered: OfferedTools::of(api, Bytes::from_static(OFFER)),
     };
     let mut arrived = Reply::default();
     let reply = read(body, limit, asked, &mut arrived, |delta| match delta {

@@ -465,7 +465,7 @@ proptest! {
 }
 
 #[test]
-fn the_body_is_what_the_spec_says() {
+fn a_body_has_messages_of_all_kinds_in_their_places() {
     let mut world = World::default();
     for what in [
         Happening::Ask,
