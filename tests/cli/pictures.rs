@@ -45,6 +45,22 @@ fn a_picture_goes_along_however_it_is_given() {
     upstream.finish();
 }
 
+/// A client is not told the bytes of a picture that it does not find again, and does not send another thing in its place.
+#[test]
+fn a_picture_that_is_not_named_does_not_go_along_with_the_edited_question() {
+    let (upstream, world, _daemon) = world();
+    fs::write(world.work().join("a.png"), PNG).unwrap();
+    let asked = ["ask", "-C", "proj", "-f", "a.png", "what is it?"];
+    drop(world.ctl(&asked).run().ok());
+    let mut screen = open(&world, 80, 24);
+    screen.key(":edit and that?\r");
+    screen.wait_for("[aish] without the picture a.png; @a.png takes one along");
+    let request = upstream.wait_requests(2);
+    assert_eq!("and that?", request.question());
+    assert_eq!(0, pictures(&request));
+    upstream.finish();
+}
+
 /// Much larger than a line of the wire.
 #[test]
 fn a_large_picture_goes_ahead_in_pieces() {

@@ -16,6 +16,7 @@ use crate::commands::last_said::{self, LastQuestion};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::picker::Picker;
+use crate::safe;
 
 /// A question of more rows is edited in an editor, and not in the line.
 const MOST_ROWS: usize = 8;
@@ -24,10 +25,19 @@ const MOST_CHARS: usize = 600;
 /// A question that is asked in a branch.
 #[derive(Debug)]
 pub(super) struct BranchedAsk {
-    /// With what went along with the question before and does so still.
-    pub(super) branch: Result<(ConversationId, Vec<AttachedFile>), Failure>,
+    pub(super) branch: Result<QuestionBranch, Failure>,
     pub(super) text: String,
     pub(super) files: Vec<AttachedFile>,
+}
+
+/// Where it is asked.
+#[derive(Debug)]
+pub(super) struct QuestionBranch {
+    id: ConversationId,
+    /// What went along with the question before and does so still.
+    taken: Vec<AttachedFile>,
+    /// Pictures of it: a client is not told their bytes.
+    left: Vec<String>,
 }
 
 /// A question that did not get to the daemon.
@@ -263,13 +273,24 @@ impl<U: UserInterface> OpenWindow<U> {
                 };
                 let made = caller.call::<Fork>(params).await?;
                 detach(&caller, subscription).await;
+                let pictures: Vec<String> = attachments
+                    .iter()
+                    .filter(|it| it.picture.is_some())
+                    .map(|it| it.name.clone())
+                    .collect();
                 let attached = attachments.into_iter().map(|it| AttachedFile {
                     name: it.name,
                     text: it.text,
                     kind: AttachedKind::File { lossy: false },
                 });
-                let taken = taken_along(&asked, attached.collect(), &text, &files);
-                Ok((made.id, taken))
+                let all = taken_along(&asked, attached.collect(), &text, &files);
+                let (left, taken): (Vec<_>, _) =
+                    all.into_iter().partition(|it| pictures.contains(&it.name));
+                Ok(QuestionBranch {
+                    id: made.id,
+                    taken,
+                    left: left.into_iter().map(|it| it.name).collect(),
+                })
             };
             CompletedCall::Branched(BranchedAsk {
                 branch: branch.await,
@@ -287,13 +308,18 @@ impl<U: UserInterface> OpenWindow<U> {
             mut files,
         } = asked;
         let branch = match branch {
-            Ok((branch, taken)) => {
+            Ok(QuestionBranch { id, taken, left }) => {
                 for file in &taken {
                     self.display.print_notice(&file_mention::note(file)).await?;
                 }
+                for name in left {
+                    let name = safe::one_line(&name);
+                    let told = format!("without the picture {name}; @{name} takes one along");
+                    self.display.print_notice(&told).await?;
+                }
                 files.extend(taken);
-                self.outbox.put(branch, text, files);
-                Ok(branch)
+                self.outbox.put(id, text, files);
+                Ok(id)
             }
             Err(failure) => {
                 let kept = KeptQuestion {
