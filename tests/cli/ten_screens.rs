@@ -13,6 +13,9 @@ use serde_json::json;
 
 use crate::shell::in_shell;
 
+/// What stands where the directory of the run was: it is as long.
+const PLACE: &str = "/the/world/of";
+
 /// What is typed sooner after a question was drawn is no answer.
 const GUARD: Duration = Duration::from_millis(400);
 /// The least that text may stand out from what is behind it (WCAG, large text).
@@ -125,7 +128,7 @@ impl Sessions {
     /// A row without what another run has otherwise.
     fn timeless(&self, row: &str) -> String {
         let root = self.world.work().parent().unwrap().display().to_string();
-        let row = row.replace(&root, "/home/someone");
+        let row = row.replace(&root, PLACE);
         let words: Vec<&str> = row.split(' ').collect();
         let shown = words.iter().enumerate().map(|(at, word)| {
             let is_time = matches!(words.get(at + 1), Some(&("ms" | "s")));
@@ -154,7 +157,7 @@ fn anywhere(rows: Vec<String>) -> Vec<String> {
     let mut is_place = false;
     let mut kept = vec![];
     for row in rows {
-        let begins = row.starts_with("  in /tmp/");
+        let begins = row.starts_with(&format!("  in {PLACE}"));
         is_place = begins || (is_place && row.starts_with(BELOW));
         if begins {
             kept.push("  in THE DIRECTORY".to_owned());
