@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aish_testkit::wait::until_true;
-use aish_testkit::{Running, World, built, repository};
+use aish_testkit::{Llama, World, built};
 use rustix::process::Signal;
 
 use crate::terminal::open;
@@ -13,43 +13,10 @@ use crate::terminal_asked::wait_asked;
 const SENTENCE: &str =
     "Hello from the scripted local model: one two three four five six seven eight nine ten.";
 
-/// The server; it ends with the value.
-struct Llama {
-    _server: Running,
-    endpoint: String,
-}
-
-impl Llama {
-    /// `None` where it is not prepared, which is said.
-    fn start(world: &World) -> Option<Self> {
-        // The programs lie in TARGET/PROFILE.
-        let prepared = built("aishctl").ancestors().nth(2)?.join("llamacpp");
-        if !prepared.join("stamp").exists() {
-            println!(
-                "skipped: run tests/prepare-llamacpp.sh for {}",
-                prepared.display()
-            );
-            return None;
-        }
-        let script = repository::top().join("tests/data/llamacpp/serve.py");
-        let model = prepared.join("scripted.gguf");
-        let args = [script.to_str()?, model.to_str()?];
-        let mut server = world
-            .program(&prepared.join("venv/bin/python"), &args)
-            .spawn();
-        let line = server.line_with("LISTEN ");
-        let endpoint = line.trim_start_matches("LISTEN ").to_owned();
-        Some(Self {
-            _server: server,
-            endpoint,
-        })
-    }
-}
-
 #[test]
 fn a_preset_of_a_real_server_answers() {
     let world = World::new();
-    let Some(llama) = Llama::start(&world) else {
+    let Some(llama) = Llama::start(&world, &[]) else {
         return;
     };
     world.write_config(&format!(
@@ -92,7 +59,7 @@ fn a_preset_of_a_real_server_answers() {
 #[test]
 fn a_real_server_is_found_without_a_configuration() {
     let world = World::new();
-    let Some(llama) = Llama::start(&world) else {
+    let Some(llama) = Llama::start(&world, &[]) else {
         return;
     };
     world.write_config(&format!(
@@ -115,7 +82,7 @@ fn a_real_server_is_found_without_a_configuration() {
 #[test]
 fn a_real_model_that_is_told_of_commands_proposes_one_and_a_person_has_it_run() {
     let world = World::new();
-    let Some(llama) = Llama::start(&world) else {
+    let Some(llama) = Llama::start(&world, &[]) else {
         return;
     };
     world.write_config(&format!(
@@ -140,7 +107,7 @@ fn a_real_model_that_is_told_of_commands_proposes_one_and_a_person_has_it_run() 
 #[test]
 fn a_real_model_calls_a_real_tool_when_a_person_at_another_terminal_says_yes() {
     let world = World::new();
-    let Some(llama) = Llama::start(&world) else {
+    let Some(llama) = Llama::start(&world, &[]) else {
         return;
     };
     let Some((node, script)) = file_server() else {
@@ -204,7 +171,7 @@ fn a_real_model_calls_a_real_tool_when_a_person_at_another_terminal_says_yes() {
 #[test]
 fn a_talk_with_a_real_server_goes_on_over_many_evictions() {
     let world = World::new();
-    let Some(llama) = Llama::start(&world) else {
+    let Some(llama) = Llama::start(&world, &[]) else {
         return;
     };
     world.write_config(&format!(

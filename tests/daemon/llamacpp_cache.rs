@@ -1,12 +1,8 @@
 //! A real llama.cpp server keeps what it has read of a conversation, and says how much of a request it had still. So it is the
 //! judge of whether requests keep their beginning. `tests/prepare-llamacpp.sh` prepares it; without it this skips.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
 use aish_proto::event::{Evicted, TurnFinished};
-use aish_testkit::World;
+use aish_testkit::{Llama, World};
 
 use crate::tools::events;
 
@@ -16,59 +12,17 @@ const CONTEXT: usize = 8192;
 /// More than what is new in a turn: the question, a call, its result, the answer, and what stands around them.
 const NEW: u64 = 900;
 
-struct Llama {
-    child: Child,
-    url: String,
-}
-
-impl Llama {
-    fn start(prepared: &Path) -> Self {
-        let project: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut child = Command::new(prepared.join("venv/bin/python"))
-            .arg(project.join("tests/data/llamacpp/serve.py"))
-            .arg(prepared.join("scripted.gguf"))
-            .args(["--parallel", "1", "--ctx", &CONTEXT.to_string()])
-            // It ends with ours.
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let url = lines.find_map(|line| Some(line.ok()?.strip_prefix("LISTEN ")?.to_owned()));
-        Self {
-            child,
-            url: url.expect("the server ended before it was ready"),
-        }
-    }
-}
-
-impl Drop for Llama {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ended = self.child.kill();
-        let _status = self.child.wait();
-    }
-}
-
 #[test]
 fn a_real_server_reads_each_turn_alone_anew() {
-    // The test program lies in target/PROFILE/deps.
-    let program = std::env::current_exe().unwrap();
-    let prepared = program.ancestors().nth(3).unwrap().join("llamacpp");
-    if !prepared.join("stamp").exists() {
-        println!(
-            "skipped: run tests/prepare-llamacpp.sh for {}",
-            prepared.display()
-        );
-        return;
-    }
-    let llama = Llama::start(&prepared);
     let world = World::new();
+    let context = CONTEXT.to_string();
+    let Some(llama) = Llama::start(&world, &["--parallel", "1", "--ctx", &context]) else {
+        return;
+    };
     world.write_config(&format!(
         "default_model = \"llama\"\n[models.llama]\nendpoint = \"{}/v1\"\nmodel = \"scripted\"\ncontext_tokens = {CONTEXT}\nmax_tokens = 400\n\
          [tools]\nbuiltin = true\n[mcp.auto_approve]\n\"aish__*\" = true\n\"data-tool__*\" = true\n\"example-tool__*\" = true\n",
-        llama.url
+        llama.endpoint
     ));
     let _daemon = world.daemon().spawn();
     let client = world.client();
