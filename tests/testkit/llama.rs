@@ -13,6 +13,7 @@ pub struct Llama {
 
 impl Llama {
     /// `None` where it is not prepared, which is said. `more` are arguments of `serve.py`.
+    #[expect(clippy::print_stdout, reason = "a test that does not run says why")]
     pub fn start(world: &World, more: &[&str]) -> Option<Self> {
         // The programs lie in TARGET/PROFILE.
         let prepared = built("aishctl").ancestors().nth(2)?.join("llamacpp");
