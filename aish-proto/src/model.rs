@@ -10,6 +10,8 @@ methods! {
     List: "model/list", Observer, Unordered, Empty => ModelListResult;
     /// Asks each preset's server, and the usual local ones, what they serve. It never sends a prompt to a paid one.
     Probe: "model/probe", Observer, Unordered, Empty => ProbeResult;
+    /// Asks one server, which no preset need name yet, which models it serves. It sends no prompt.
+    Serves: "model/serves", Driver, Unordered, ServesParams => ServesResult;
 }
 
 /// Where a preset comes from.
@@ -98,4 +100,32 @@ pub struct ProbedServer {
 #[serde(rename_all = "camelCase")]
 pub struct ProbeResult {
     pub servers: Vec<ProbedServer>,
+}
+
+/// Where a server is, and how it knows who asks. At most one of the keys is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ServesParams {
+    pub endpoint: String,
+    /// How it is spoken to, where its address does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<ModelApi>,
+    /// The variable that holds the key: the daemon's, or one that a client has lent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The file that the key is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<String>,
+    /// The command that prints the key, and its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_cmd: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServesResult {
+    /// Model ids that it lists.
+    pub models: Vec<String>,
+    /// Why it could not be asked, if it could not.
+    pub error: Option<String>,
 }

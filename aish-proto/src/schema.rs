@@ -132,6 +132,7 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         audit::Export,
         model::List,
         model::Probe,
+        model::Serves,
         route::Get,
         route::Set,
         route::Check,

@@ -23,7 +23,11 @@ pub(crate) fn help(topic: &[String]) -> Result<String, Failure> {
             Failure::new(Exit::USAGE, format!("there is no command {word}")).hint("aishctl help")
         })?;
     }
-    Ok(at.render_long_help().to_string())
+    // As with --help: an option is one row, unless there is more to say than rows have room for.
+    if at.get_after_long_help().is_some() {
+        return Ok(at.render_long_help().to_string());
+    }
+    Ok(at.render_help().to_string())
 }
 
 #[cfg(test)]

@@ -150,14 +150,14 @@ fn a_person_chooses_from_a_menu_and_types_a_key_that_is_not_shown() {
         adding.seen()
     );
     adding.key("openai\n");
-    adding.wait_for("as the server calls it: ");
-    adding.key("gpt-x\n");
     adding.wait_for("Name of the preset here [openai]: ");
     adding.key("deep\n");
     adding.wait_for("Key [type]: ");
     adding.key("\n");
     adding.wait_for("it is not shown): ");
     adding.key(&format!("x\u{7f}{KEY}\n"));
+    adding.wait_for("as the server calls it: ");
+    adding.key("gpt-x\n");
     assert_eq!(0, adding.wait(), "{}", adding.seen());
     assert!(!adding.seen().contains(KEY), "{}", adding.seen());
     keeps_mine(&world);
@@ -179,30 +179,56 @@ fn a_person_chooses_from_a_menu_and_types_a_key_that_is_not_shown() {
     assert!(!key_file(&world, "other").exists());
 }
 
-/// The name is made from the model's, and what answers is asked about where nothing does yet. A name may look like a number.
+/// The server says which models it has, and what answers is asked about where nothing does yet. A name may look like a number.
 #[test]
 fn the_first_model_is_offered_as_the_one_that_answers() {
     let upstream = Upstream::start();
-    upstream.models(&["org/7"]);
+    upstream.models(&["org/large", "org/7"]);
     upstream.answer_with(|_| Answer::text("I see."));
     let world = World::new();
     let mut adding = shell_on_terminal(&world, "exec aishctl model add");
     for (question, typed) in [
         ("Number or name: ", "0"),
-        ("before /chat/completions: ", &upstream.endpoint()),
-        ("as the server calls it: ", "org/7"),
-        ("Name of the preset here [7]: ", ""),
+        ("Its address, for example ", &upstream.endpoint()),
+        ("Name of the preset here [local]: ", "7"),
         ("Key [type]: ", ""),
         ("it is not shown): ", KEY),
+        ("name or a part of it: ", "7"),
         ("names no other one? [yes]: ", ""),
     ] {
         adding.wait_for(question);
         adding.key(&format!("{typed}\n"));
     }
     assert_eq!(0, adding.wait(), "{}", adding.seen());
+    assert!(adding.seen().contains("   2  org/7"), "{}", adding.seen());
     let text = file(&world);
     assert!(text.contains("default_model = \"7\""), "{text}");
+    assert!(text.contains("model = \"org/7\""), "{text}");
     assert_eq!("I see.\n", world.ctl(&["ask", "why?"]).run().ok().out());
+}
+
+/// Whoever typed a wrong key learns it before anything is kept.
+#[test]
+fn a_key_that_the_server_refuses_leaves_nothing_behind() {
+    let upstream = Upstream::start();
+    upstream.refuse_models();
+    let world = World::new();
+    let mut adding = shell_on_terminal(&world, "exec aishctl model add");
+    for (question, typed) in [
+        ("Number or name: ", "elsewhere"),
+        ("Its address, for example ", &*upstream.endpoint()),
+        ("Name of the preset here [local]: ", ""),
+        ("Key [type]: ", ""),
+        ("it is not shown): ", KEY),
+        ("Go on all the same? [no]: ", ""),
+    ] {
+        adding.wait_for(question);
+        adding.key(&format!("{typed}\n"));
+    }
+    assert_eq!(5, adding.wait(), "{}", adding.seen());
+    assert!(adding.seen().contains("401"), "{}", adding.seen());
+    assert!(!key_file(&world, "local").exists());
+    assert!(!world.config_file().exists());
 }
 
 #[test]
@@ -276,7 +302,7 @@ fn a_server_is_kept_in_the_configuration_and_connected_to() {
     assert!(
         unnamed
             .err()
-            .contains("hint: aishctl mcp add URL|COMMAND NAME"),
+            .contains("hint: aishctl mcp add http://127.0.0.1:9/mcp NAME"),
         "{}",
         unnamed.err()
     );

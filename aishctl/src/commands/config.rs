@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio::net::UnixStream;
 
 use crate::client::connect::Caller;
-use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonWait};
+use crate::client::daemon_link::{DaemonLink, DaemonReach, DaemonStart, DaemonWait};
 use crate::client::{editor, spawn};
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
@@ -178,6 +178,20 @@ impl ConfigContext<'_> {
             shown,
             link,
         }))
+    }
+
+    /// The daemon, which is started where none runs and no socket was named.
+    pub(crate) async fn started(&self) -> Result<DaemonLink, Failure> {
+        let start = if self.global.socket.is_some() {
+            DaemonStart::Forbidden
+        } else {
+            DaemonStart::Allowed
+        };
+        let reach = DaemonReach {
+            start,
+            ..self.reach.clone()
+        };
+        reach.open(DaemonWait::No).await
     }
 
     fn program(

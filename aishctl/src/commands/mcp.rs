@@ -111,7 +111,7 @@ pub struct ConnectArgs {
     /// The server's URL, or a command as one word
     #[arg(value_name = "URL|COMMAND")]
     pub target: String,
-    /// Its name here; absent: made from the host or the program
+    /// Its name here; `connect` makes one of the host or the program
     pub alias: Option<String>,
     /// The variable of the daemon that holds the token for the URL
     #[arg(long, value_name = "VARIABLE")]

@@ -37,6 +37,7 @@ pub mod result;
 pub mod route;
 pub mod rpc;
 pub mod saved_prompt;
+mod served_model;
 pub mod shell;
 pub mod shell_question;
 pub mod status;

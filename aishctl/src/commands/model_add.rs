@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aish_proto::method::Empty;
-use aish_proto::model::{Probe, ProbedServer};
+use aish_proto::model::{ModelApi, Probe, ProbedServer, ServesParams};
 use clap::{ArgGroup, Args};
 
-use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
 use crate::commands::config::ConfigContext;
 use crate::commands::toml_text::{self, TomlTable};
-use crate::commands::{key, typed_answer};
+use crate::commands::{key, served_model, typed_answer};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::safe;
@@ -41,7 +40,7 @@ const PROVIDERS: [(&str, &str, bool); 13] = [
     ("xai", "https://api.x.ai/v1", true),
 ];
 
-const APIS: [&str; 3] = ["chat", "responses", "messages"];
+const APIS: [ModelApi; 3] = [ModelApi::Chat, ModelApi::Responses, ModelApi::Messages];
 
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("key-from"))]
@@ -61,7 +60,7 @@ pub struct ModelAddArgs {
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
     /// How the server is spoken to, where its address does not say it
-    #[arg(long, value_name = "API", value_parser = APIS)]
+    #[arg(long, value_name = "API", value_parser = APIS.map(ModelApi::name))]
     pub api: Option<String>,
     /// What the server calls the model
     #[arg(long, value_name = "MODEL")]
@@ -96,6 +95,41 @@ enum KeyPlace {
     New(PathBuf, String),
 }
 
+impl KeyPlace {
+    /// Writes one that is typed to its file.
+    fn keep(&self) -> Result<(), Failure> {
+        match self {
+            Self::New(file, key) => key::write(file, key),
+            Self::None | Self::Variable(_) | Self::File(_) | Self::Command(_) => Ok(()),
+        }
+    }
+
+    /// Takes the file of one that was typed away: no preset names it.
+    fn forget(&self) {
+        if let Self::New(file, _) = self {
+            let _was_not_written = std::fs::remove_file(file);
+        }
+    }
+
+    /// What asks the server with this key.
+    fn asking(&self, endpoint: &str, api: Option<&str>) -> ServesParams {
+        let mut asking = ServesParams {
+            endpoint: endpoint.to_owned(),
+            api: APIS.into_iter().find(|it| Some(it.name()) == api),
+            ..ServesParams::default()
+        };
+        match self {
+            Self::None => {}
+            Self::Variable(name) => asking.key_env = Some(name.clone()),
+            Self::File(file) | Self::New(file, _) => {
+                asking.key_file = Some(file.display().to_string());
+            }
+            Self::Command(words) => asking.key_cmd = Some(words.clone()),
+        }
+        asking
+    }
+}
+
 struct NewPreset {
     name: String,
     endpoint: String,
@@ -107,7 +141,7 @@ struct NewPreset {
 pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit, Failure> {
     let is_asked = context.may_prompt() && !args.key_stdin;
     let preset = if is_asked {
-        asked(&context, args)?
+        asked(&context, args).await?
     } else {
         said(&context, args)?
     };
@@ -128,15 +162,9 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     if let Some(tokens) = args.context_tokens {
         table = table.number("context_tokens", tokens);
     }
-    // The key first: a preset that names no key fails at its first question.
-    if let KeyPlace::New(file, key) = &preset.key {
-        key::write(file, key)?;
-    }
     let written = context.write(&table.into_text()).await;
     if !matches!(written, Ok(Exit::DONE)) {
-        if let KeyPlace::New(file, _) = &preset.key {
-            let _nothing_names_it = std::fs::remove_file(file);
-        }
+        preset.key.forget();
         return written;
     }
     let taken_over = context.reload().await?;
@@ -193,7 +221,7 @@ fn said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, F
         .name
         .clone()
         .ok_or_else(|| missing("the preset has no name"))?;
-    Ok(NewPreset {
+    let preset = NewPreset {
         endpoint: endpoint.ok_or_else(|| missing("there is no --endpoint and no --provider"))?,
         id: args
             .id
@@ -205,11 +233,14 @@ fn said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, F
             Some(key) => key,
         },
         name,
-    })
+    };
+    // Before the preset: one whose key is not there fails at its first question.
+    preset.key.keep()?;
+    Ok(preset)
 }
 
-/// What the options do not say is asked for.
-fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, Failure> {
+/// What the options do not say is asked for. The key goes before the model: with it the server says which ones it has.
+async fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, Failure> {
     let provider = match (&args.endpoint, args.provider.as_deref()) {
         (Some(_), _) => None,
         (None, Some(provider)) => known(provider),
@@ -218,16 +249,15 @@ fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, 
     let endpoint = match (&args.endpoint, provider) {
         (Some(endpoint), _) => endpoint.clone(),
         (None, Some((_, endpoint, _))) => endpoint.to_owned(),
-        (None, None) => typed_answer::ask("Endpoint, the address before /chat/completions", None)?,
-    };
-    let id = match &args.id {
-        Some(id) => id.clone(),
-        None => typed_answer::ask("Model, as the server calls it", None)?,
+        (None, None) => typed_answer::ask(
+            "Its address, for example https://models.example.org/v1",
+            None,
+        )?,
     };
     let name = match &args.name {
         Some(name) => name.clone(),
         None => {
-            let usual = provider.map_or_else(|| usual_name(&id), |it| it.0.to_owned());
+            let usual = provider.map_or_else(|| usual_name(&endpoint), |it| it.0.to_owned());
             let usual = Some(usual.as_str()).filter(|it| !it.is_empty());
             typed_answer::ask("Name of the preset here", usual)?
         }
@@ -236,20 +266,37 @@ fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, 
         Some(key) => key,
         None => choose_key(context, &name, provider.is_none_or(|it| it.2))?,
     };
+    // Before the server is asked: the daemon reads it there.
+    key.keep()?;
+    let id = match &args.id {
+        Some(id) => Ok(id.clone()),
+        None if args.no_probe => typed_answer::ask(served_model::QUESTION, None),
+        None => served_model::choose(context, &key.asking(&endpoint, args.api.as_deref())).await,
+    };
     Ok(NewPreset {
         name,
         endpoint,
-        id,
+        id: id.inspect_err(|_| key.forget())?,
         key,
     })
 }
 
-/// What a preset is called after its model: `org/large-2:free` is `large-2`.
-fn usual_name(id: &str) -> String {
-    let last = id.rsplit('/').next().unwrap_or_default();
-    let name = last.split([':', '@']).next().unwrap_or_default();
-    let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
-    name.chars().filter(|it| fits(*it)).collect()
+/// What a preset is called after its server: `https://api.example.org/v1` is `example`, one by its number is `local`.
+fn usual_name(endpoint: &str) -> String {
+    let place = endpoint.split_once("://").map_or(endpoint, |it| it.1);
+    let host = place.split(['/', ':', '?']).next().unwrap_or_default();
+    let labels: Vec<&str> = host.split('.').collect();
+    let fits = |it: &str| {
+        it.bytes().any(|it| it.is_ascii_alphabetic())
+            && it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
+    };
+    let label = match labels.as_slice() {
+        ["localhost"] | [] => "",
+        [only] => only,
+        [.., domain, _top] => domain,
+    };
+    let name = if fits(label) { label } else { "local" };
+    name.to_owned()
 }
 
 fn known(provider: &str) -> Option<(&'static str, &'static str, bool)> {
@@ -336,16 +383,7 @@ fn new_key(context: &ConfigContext<'_>, name: &str, may_prompt: bool) -> Result<
 
 /// Asks the server of the new preset what it serves, as `model probe` does, and says it in one line.
 async fn tried(context: &ConfigContext<'_>, preset: &NewPreset) -> Result<Exit, Failure> {
-    let start = if context.global.socket.is_some() {
-        DaemonStart::Forbidden
-    } else {
-        DaemonStart::Allowed
-    };
-    let reach = DaemonReach {
-        start,
-        ..context.reach.clone()
-    };
-    let link = reach.open(DaemonWait::No).await?;
+    let link = context.started().await?;
     let deadline = Some(context.global.timeout.unwrap_or(PROBE_DEADLINE));
     let found = link.caller.call_within::<Probe>(Empty {}, deadline).await?;
     let mut servers = found.servers.iter();

@@ -30,6 +30,8 @@ pub(crate) struct CallFrames {
     called: Vec<CalledTool>,
     /// The call whose first row is the last that was shown.
     on_top: Option<String>,
+    /// The row of the daemon's own words that came last: what failed on the way is told in one before its result.
+    warned: String,
     marks: FrameMarks,
     columns: Option<usize>,
     /// How a person sees the rest of a result.
@@ -72,6 +74,10 @@ impl CallFrames {
             }
             Event::ToolCall(called) => Some(vec![self.begin(called)]),
             Event::ToolResult(result) if result.denied.is_none() => Some(self.end(result)),
+            Event::Status(said) => {
+                self.warned.clone_from(&said.text);
+                None
+            }
             _ => None,
         }
     }
@@ -114,7 +120,9 @@ impl CallFrames {
             let begun = begun.unwrap_or_default();
             rows.push(format!("{begins}{begun}"));
         }
-        let trouble = progress::trouble(result).map(safe::one_line);
+        let trouble = progress::trouble(result);
+        let is_said = trouble.is_some() && trouble == std::mem::take(&mut self.warned).lines().next();
+        let trouble = trouble.map(safe::one_line);
         if trouble.is_none() {
             let room = self.columns().saturating_sub(prints.width());
             let lines = result.content.lines().map(str::trim_end);
@@ -136,6 +144,7 @@ impl CallFrames {
             }
         }
         let how = match (trouble, result.ok) {
+            (Some(_), _) if is_said => "failed".to_owned(),
             (Some(trouble), _) => trouble,
             (None, true) => "ok".to_owned(),
             (None, false) => "failed".to_owned(),
@@ -307,6 +316,24 @@ mod tests {
         .assert_eq(&rows(&[
             ("toolCall", "1", json!({})),
             ("toolResult", "1", json!({"content": long})),
+        ]));
+    }
+
+    #[test]
+    fn what_failed_on_the_way_is_said_once() {
+        let refused =
+            json!({"ok": false, "ms": null, "content": "[aish] the server is gone\nand more"});
+        let said = json!({"level": "warning", "text": "the server is gone\nand more"});
+        expect_test::expect![[r#"
+              ┌ fs__read
+              └ failed
+              ┌ fs__read
+              └ the server is gone
+        "#]]
+        .assert_eq(&rows(&[
+            ("status", "", said),
+            ("toolResult", "1", refused.clone()),
+            ("toolResult", "2", refused),
         ]));
     }
 

@@ -1,20 +1,30 @@
 //! `model/*`.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
 use aish_proto::method::Empty;
 use aish_proto::model::{
     KeyStatus, List, ModelApi, ModelListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
+    Serves, ServesParams, ServesResult,
 };
+use aishd_config::address::{self, NetworkDistance};
 use aishd_log::sealed_answer::ApiDialect;
-use aishd_model::preset::{Backend, Preset};
+use aishd_model::preset::{Backend, KeyHeader, KeySource, ModelEndpoint, Preset, Timeouts};
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
 
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, event_conversion, register};
 
+/// A person waits for it.
+const SERVES_LIMIT: Duration = Duration::from_secs(15);
+
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
     register::<Probe, _, _>(module, probe);
+    register::<Serves, _, _>(module, serves);
 }
 
 async fn list(call: MethodCall<List>) -> Result<ModelListResult, MethodError> {
@@ -68,4 +78,67 @@ async fn probe(call: MethodCall<Probe>) -> Result<ProbeResult, MethodError> {
     Ok(ProbeResult {
         servers: servers.into_iter().map(show).collect(),
     })
+}
+
+async fn serves(call: MethodCall<Serves>) -> Result<ServesResult, MethodError> {
+    let endpoint = endpoint(call.params)?;
+    let broker = call.server.directory.broker();
+    let found = broker.models_of(&endpoint, SERVES_LIMIT).await;
+    Ok(ServesResult {
+        error: found.as_ref().err().map(ToString::to_string),
+        models: found.unwrap_or_default(),
+    })
+}
+
+/// As a preset with these keys would have it.
+fn endpoint(said: ServesParams) -> Result<ModelEndpoint, MethodError> {
+    let url = address::parse(&said.endpoint)
+        .map_err(|wrong| MethodError::params(&format!("endpoint: {wrong}")))?;
+    let mut keys = [
+        said.key_env.map(KeySource::Env),
+        said.key_file.map(PathBuf::from).map(KeySource::File),
+        said.key_cmd.map(KeySource::Command),
+    ]
+    .into_iter()
+    .flatten();
+    let key = keys.next().unwrap_or(KeySource::None);
+    if keys.next().is_some() {
+        return Err(MethodError::params(
+            "only one of keyEnv, keyFile and keyCmd can be said",
+        ));
+    }
+    match &key {
+        KeySource::File(file) if !file.is_absolute() => {
+            return Err(MethodError::params("keyFile must be an absolute path"));
+        }
+        KeySource::Command(words) if words.is_empty() => {
+            return Err(MethodError::params("keyCmd has no program"));
+        }
+        KeySource::None => {}
+        _a_key if url.scheme() == "http" && address::distance(&url) == NetworkDistance::Far => {
+            return Err(MethodError::params(
+                "the key would be sent over the network without encryption; use https://",
+            ));
+        }
+        _any_other => {}
+    }
+    let api = said.api.map(dialect);
+    Ok(ModelEndpoint {
+        api: api
+            .or_else(|| ModelEndpoint::known_api(&said.endpoint))
+            .unwrap_or_default(),
+        auth: KeyHeader::usual(&said.endpoint),
+        key,
+        headers: BTreeMap::new(),
+        timeouts: Timeouts::REMOTE,
+        url: said.endpoint,
+    })
+}
+
+fn dialect(api: ModelApi) -> ApiDialect {
+    match api {
+        ModelApi::Chat => ApiDialect::Chat,
+        ModelApi::Responses => ApiDialect::Responses,
+        ModelApi::Messages => ApiDialect::Messages,
+    }
 }

@@ -68,6 +68,7 @@ struct State {
     queue: VecDeque<Answer>,
     script: Option<Script>,
     models: Vec<String>,
+    models_refused: bool,
     secrets: Vec<String>,
     requests: Vec<Request>,
     probes: usize,
@@ -115,6 +116,7 @@ impl Upstream {
                 queue: VecDeque::new(),
                 script: None,
                 models: vec!["test-model".to_owned()],
+                models_refused: false,
                 secrets: vec![],
                 requests: vec![],
                 probes: 0,
@@ -164,6 +166,11 @@ impl Upstream {
     /// The ids that `GET /v1/models` lists.
     pub fn models(&self, ids: &[&str]) {
         self.desk.lock().models = ids.iter().map(|it| (*it).to_owned()).collect();
+    }
+
+    /// `GET /v1/models` is answered with 401 from now on.
+    pub fn refuse_models(&self) {
+        self.desk.lock().models_refused = true;
     }
 
     /// Text that must not be in any body. The bearer token of a request never may.

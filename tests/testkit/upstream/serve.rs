@@ -52,6 +52,11 @@ fn converse(stream: &TcpStream, desk: &Arc<Desk>) -> io::Result<()> {
         let close = message.header("connection") == Some("close");
         let path = message.path.trim_start_matches("/v1");
         let ended = match (message.method.as_str(), path) {
+            ("GET", "/models") if desk.lock().models_refused => {
+                let error = json!({ "error": { "message": "no such key" } });
+                reply(stream, 401, &error)?;
+                false
+            }
             ("GET", "/models") => {
                 let models = desk.lock().models.clone();
                 let data: Vec<Value> = models

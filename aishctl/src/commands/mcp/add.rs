@@ -19,11 +19,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Runs it to its end.
 pub async fn run(context: ConfigContext<'_>, args: &ConnectArgs) -> Result<Exit, Failure> {
     let alias = args.alias.as_deref().ok_or_else(|| {
+        let target = shlex::try_quote(&args.target).unwrap_or_default();
         Failure::new(
             Exit::USAGE,
-            "a server in the configuration has a name of its own",
+            "a server that is kept needs a name, which its tools begin with",
         )
-        .hint("aishctl mcp add URL|COMMAND NAME")
+        .hint(format!("aishctl mcp add {target} NAME"))
     })?;
     let (url, command) = target(&args.target)?;
     let contain = contain::chosen(args, url.is_some(), context.may_prompt())?;

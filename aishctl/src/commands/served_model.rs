@@ -1,0 +1,149 @@
+//! Which model of a server is meant: the server says which ones it has, and a person takes one by number, by name or by a
+//! part of it.
+
+use aish_proto::model::{Serves, ServesParams};
+
+use crate::commands::config::ConfigContext;
+use crate::commands::typed_answer;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::safe;
+
+/// Where the server cannot be asked.
+pub(crate) const QUESTION: &str = "Model, as the server calls it";
+/// So many fit on a screen with what stands before them.
+const MOST_SHOWN: usize = 15;
+
+/// Asks the server, then the person.
+pub(crate) async fn choose(
+    context: &ConfigContext<'_>,
+    asking: &ServesParams,
+) -> Result<String, Failure> {
+    let link = context.started().await?;
+    let deadline = context.global.timeout;
+    let asked = link.caller.call_within::<Serves>(asking.clone(), deadline);
+    let wrong = match asked.await {
+        Ok(found) => match found.error {
+            None if found.models.is_empty() => {
+                typed_answer::say("The server answers, and does not say which models it has.\n")?;
+                return typed_answer::ask(QUESTION, None);
+            }
+            None => return among(&found.models),
+            Some(wrong) => wrong,
+        },
+        Err(failure) => Failure::from(failure).message,
+    };
+    typed_answer::say(&format!("{}\n", safe::one_line(&wrong)))?;
+    match typed_answer::ask("Go on all the same?", Some("no"))?.as_str() {
+        "y" | "yes" => typed_answer::ask(QUESTION, None),
+        _no => Err(Failure::new(Exit::UNREACHABLE, "nothing was added")
+            .hint("aishctl model add tries it again")),
+    }
+}
+
+/// Until one of these, or one that a person means all the same, is taken.
+fn among(models: &[String]) -> Result<String, Failure> {
+    let mut shown: Vec<&str> = models.iter().map(String::as_str).collect();
+    typed_answer::say(&format!("It has:\n{}", menu(&shown)))?;
+    let usual = (models.len() == 1).then_some("1");
+    loop {
+        let answer = typed_answer::ask("Model, by number, name or a part of it", usual)?;
+        match taken(&answer, &shown, models) {
+            Taken::One(model) => return Ok(model.to_owned()),
+            Taken::Some(fitting) => {
+                shown = fitting;
+                typed_answer::say(&menu(&shown))?;
+            }
+            Taken::None => {
+                let about = format!("It has no {}. Take that all the same?", safe::one_line(&answer));
+                if matches!(typed_answer::ask(&about, Some("no"))?.as_str(), "y" | "yes") {
+                    return Ok(answer);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Taken<'a> {
+    One(&'a str),
+    /// Several fit.
+    Some(Vec<&'a str>),
+    None,
+}
+
+/// What an answer means: a number is one of those that are shown, a text is looked for among all.
+fn taken<'a>(answer: &str, shown: &[&'a str], models: &'a [String]) -> Taken<'a> {
+    if let Some(model) = models.iter().find(|it| *it == answer) {
+        return Taken::One(model);
+    }
+    let number = answer.parse::<usize>().ok();
+    let numbered = number.and_then(|it| shown.iter().take(MOST_SHOWN).nth(it.checked_sub(1)?));
+    if let Some(model) = numbered {
+        return Taken::One(model);
+    }
+    let part = answer.to_lowercase();
+    let fitting: Vec<&str> = models
+        .iter()
+        .map(String::as_str)
+        .filter(|it| it.to_lowercase().contains(&part))
+        .collect();
+    match fitting.as_slice() {
+        [] => Taken::None,
+        [model] => Taken::One(model),
+        _several => Taken::Some(fitting),
+    }
+}
+
+fn menu(models: &[&str]) -> String {
+    let mut menu = String::new();
+    for (number, model) in (1..).zip(models.iter().take(MOST_SHOWN)) {
+        menu.push_str(&format!("  {number:>2}  {}\n", safe::one_line(model)));
+    }
+    if let Some(more @ 1..) = models.len().checked_sub(MOST_SHOWN) {
+        menu.push_str(&format!("      and {more} more: type a part of the name\n"));
+    }
+    menu
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_taken_by_number_name_or_part() {
+        let models: Vec<String> = ["org/large-2", "org/small", "org/small-fast", "7"]
+            .map(Into::into)
+            .to_vec();
+        let all: Vec<&str> = models.iter().map(String::as_str).collect();
+        let means = |answer, shown: &[&'static str]| match taken(answer, shown, &models) {
+            Taken::One(it) => it.to_owned(),
+            Taken::Some(them) => them.join(" | "),
+            Taken::None => "none".to_owned(),
+        };
+        let first = ["org/large-2", "org/small"];
+        for (answer, meant) in [
+            ("1", "org/large-2"),
+            // The number of none that is shown is a name, or a part of one.
+            ("7", "7"),
+            ("2", "org/small"),
+            ("LARGE", "org/large-2"),
+            ("org/small", "org/small"),
+            ("small", "org/small | org/small-fast"),
+            ("0", "none"),
+            ("huge", "none"),
+        ] {
+            assert_eq!(meant, means(answer, &first), "{answer}");
+        }
+        assert_eq!(Taken::One("org/small-fast"), taken("3", &all, &models));
+    }
+
+    #[test]
+    fn a_long_list_is_shown_in_part() {
+        let names: Vec<String> = (0..MOST_SHOWN + 2).map(|it| format!("m{it}")).collect();
+        let all: Vec<&str> = names.iter().map(String::as_str).collect();
+        let shown = menu(&all);
+        assert!(shown.ends_with("m14\n      and 2 more: type a part of the name\n"), "{shown}");
+        assert!(!menu(&all[..MOST_SHOWN]).contains("more"));
+    }
+}
