@@ -87,6 +87,7 @@ mod registry_hostile;
 mod registry_races;
 mod resources;
 mod resources_crash;
+mod retries;
 mod routing;
 mod sampling;
 mod shell;

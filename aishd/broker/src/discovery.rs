@@ -307,6 +307,7 @@ fn preset(endpoint: &ModelEndpoint, url: &Url, model: &ListedModel) -> Preset {
         use_tool_role: true,
         tools: true,
         max_tools: None,
+        retries: 0,
         pictures: None,
         include_usage: true,
         think: ThinkingStart::Auto,

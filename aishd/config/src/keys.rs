@@ -116,6 +116,10 @@ tables! {
         /// What its server takes, in US dollars for a million tokens. When it is not said, what the catalog of the program knows; without
         /// either nobody knows what a request cost.
         price: Price,
+        /// How often a request is sent again that its server cannot answer just now: too many requests, overloaded, an error of its own,
+        /// the connection lost before a word of the answer. It waits half a second first, then longer; a pause that the server asks for is
+        /// waited for at least once, if it is no longer than 20 seconds. When it is not said, 2; 0 for a server on this machine.
+        retries: KeyLeaf<WholeNumber<0, 10>>,
         /// Limits of one stream; the whole has none.
         timeouts: Timeouts,
     }

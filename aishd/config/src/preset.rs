@@ -20,6 +20,9 @@ use super::table_reader::{KeyLeaf, LocatedValue, join};
 use super::value::{Api, Auth, Cache, DollarAmount, Effort, SecretText, Thinks, TimeSpan};
 use crate::key_values::{IsSet, home, value_of};
 
+/// How often a server elsewhere is asked again. One on this machine does not fail for being busy.
+const USUAL_RETRIES: u32 = 2;
+
 /// One preset, while it is looked at.
 pub(super) struct PresetCheck<'a> {
     pub(super) name: &'a str,
@@ -88,6 +91,13 @@ impl PresetCheck<'_> {
             use_tool_role: value_of(&self.model.use_tool_role).unwrap_or(true),
             tools: value_of(&self.model.tools).unwrap_or(facts.tools != Some(false)),
             max_tools: value_of(&self.model.max_tools).and_then(|it| usize::try_from(it.0).ok()),
+            retries: value_of(&self.model.retries)
+                .and_then(|it| u32::try_from(it.0).ok())
+                .unwrap_or(if near == Some(NetworkDistance::Loopback) {
+                    0
+                } else {
+                    USUAL_RETRIES
+                }),
             pictures: value_of(&self.model.pictures),
             include_usage: value_of(&self.model.include_usage).unwrap_or(true),
             think: match value_of(&self.model.think) {

@@ -45,6 +45,8 @@ pub struct Preset {
     pub tools: bool,
     /// How many of them one request may have; `None`: nobody said.
     pub max_tools: Option<usize>,
+    /// How often a request is sent again that its server cannot answer just now.
+    pub retries: u32,
     /// Whether the model takes pictures and PDFs; `None`: nobody said.
     pub pictures: Option<bool>,
     /// Whether to ask for `stream_options.include_usage`.
@@ -370,6 +372,7 @@ impl Preset {
             use_tool_role: true,
             tools: true,
             max_tools: None,
+            retries: 0,
             pictures: Some(false),
             include_usage: false,
             think: ThinkingStart::Off,

@@ -198,6 +198,7 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         use_tool_role: true,
         tools: true,
         max_tools: None,
+        retries: 0,
         pictures: None,
         include_usage: true,
         think: ThinkingStart::Auto,

@@ -213,7 +213,7 @@ impl Conversation {
         Ok(record.map(|it| it.event))
     }
 
-    /// Finds out, for the turn that runs, where its requests go whose server looks down. It keeps to that.
+    /// Finds out, for the turn that runs, how often and where its requests go again that fail. It keeps to that.
     pub(crate) fn find_way(&mut self) {
         let models = self.models();
         let allowed = self.may_fall_back();
@@ -226,6 +226,7 @@ impl Conversation {
         else {
             return;
         };
+        machine.set_retries(first.retries);
         let name = &models.routing.fallback_model;
         let found = models.presets.get(name).filter(|_| *name != first.name);
         machine.set_way(found.map(|it| FallbackWay {

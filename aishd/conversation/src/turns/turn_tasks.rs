@@ -1,6 +1,7 @@
 //! The work of a turn outside its actor: streaming one answer, waiting. Plain straight-line
 //! functions; each ends in one input for the turn machine.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,8 +150,12 @@ pub(crate) async fn keep_partials(
     }
 }
 
-/// Waits as a server asked; a cancel ends the wait.
+/// Waits before a request is sent again, up to a quarter longer, so that those that failed together do not come back together; a
+/// cancel ends the wait.
 pub(crate) async fn wait(stream: StreamId, pause: Duration, token: CancellationToken) -> TurnInput {
-    let _cancelled = token.run_until_cancelled(tokio::time::sleep(pause)).await;
+    let by_chance = RandomState::new().build_hasher().finish() % 256;
+    let longer = pause * u32::try_from(by_chance).unwrap_or_default() / 1024;
+    let asleep = tokio::time::sleep(pause + longer);
+    let _cancelled = token.run_until_cancelled(asleep).await;
     TurnInput::WaitElapsed(stream)
 }

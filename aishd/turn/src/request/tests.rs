@@ -47,6 +47,7 @@ fn preset(use_tool_role: bool) -> Preset {
         use_tool_role,
         tools: true,
         max_tools: None,
+        retries: 0,
         pictures: None,
         include_usage: true,
         think: ThinkingStart::Auto,

@@ -1,12 +1,18 @@
-//! A request goes to another preset, once.
+//! A request that failed goes elsewhere: to another preset, once.
 
 use aishd_log::event::{Event, ProviderLevel};
 use aishd_model::fallback::{self, FallbackVerdict, FallbackWay, SentSoFar};
 use aishd_model::reply::RequestFailure;
 
+use super::retry::Retries;
 use super::{Effect, Phase, Step, StreamId, Turn, status};
 
 impl Turn {
+    /// How often a request of this turn is sent again whose server cannot answer just now.
+    pub fn set_retries(&mut self, most: u32) {
+        self.retries = Retries::at_most(most);
+    }
+
     /// Where requests of this turn go whose server looks down.
     pub fn set_way(&mut self, way: Option<FallbackWay>) {
         self.way = way;
@@ -17,6 +23,11 @@ impl Turn {
         if let Some(way) = &mut self.way {
             way.allowed = false;
         }
+    }
+
+    /// Whether a request that failed so is sent to another preset at once.
+    pub(super) fn goes_elsewhere(&self, failure: &RequestFailure) -> bool {
+        self.way.as_ref().is_some_and(|it| it.allowed) && fallback::down(failure).is_some()
     }
 
     /// Whether the request goes on elsewhere. It is announced before anything is sent.

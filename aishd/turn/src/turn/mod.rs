@@ -12,12 +12,12 @@ mod input;
 mod norris_steps;
 mod pending_actions;
 mod replies;
+mod retry;
 mod round;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use aishd_log::confirm::Confirm;
 use aishd_log::event::{Event, ProviderLevel, StopReason};
@@ -39,13 +39,12 @@ pub use round::finish;
 use self::call_list_progress::ReadyCall;
 use self::denials::Denials;
 use self::replies::{refused, reply};
+use self::retry::Retries;
 use self::round::{Progress, Round};
 use crate::run::RunState;
 
 /// So often a server may stop in the middle of its own work, in one turn.
 const MOST_PAUSES: u32 = 3;
-/// The longest `Retry-After` that is waited for.
-const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// What one input led to: facts to store first, then work to do.
 #[derive(Debug, Default, PartialEq)]
@@ -90,7 +89,7 @@ pub struct Turn {
     /// Rounds of tool calls so far.
     depth: u32,
     max_depth: u32,
-    waited: bool,
+    retries: Retries,
     evicted: bool,
     /// Where a request goes whose server looks down.
     way: Option<FallbackWay>,
@@ -140,7 +139,7 @@ impl Turn {
             items: 0,
             depth: 0,
             max_depth,
-            waited: false,
+            retries: Retries::at_most(0),
             evicted: false,
             way: None,
             fell_back: None,
@@ -168,7 +167,7 @@ impl Turn {
             items: 0,
             depth: 0,
             max_depth: 0,
-            waited: false,
+            retries: Retries::at_most(0),
             evicted: false,
             way: None,
             fell_back: None,
@@ -194,7 +193,7 @@ impl Turn {
             items: paused.items,
             depth: paused.depth,
             max_depth,
-            waited: false,
+            retries: Retries::at_most(0),
             evicted: false,
             way: None,
             fell_back: None,
@@ -369,6 +368,7 @@ impl Turn {
     }
 
     fn replied(&mut self, reply: Reply, step: &mut Step) {
+        self.retries.over();
         let stop = match reply.finish {
             Some(FinishReason::Length) => StopReason::MaxTokens,
             Some(FinishReason::ContentFilter) => StopReason::Refusal,
@@ -521,8 +521,7 @@ impl Turn {
         };
         // The second try is the last: nothing is waited for or left out for it.
         if sent.silent && !sent.again {
-            if let Some(pause) = pause_asked_for(&failure).filter(|_| !self.waited) {
-                self.waited = true;
+            if let Some(pause) = self.retries.pause(&failure, self.goes_elsewhere(&failure)) {
                 let text = format!("{failure}; trying again in {} s", pause.as_secs().max(1));
                 step.events.push(status(ProviderLevel::Warning, text));
                 step.effects.push(Effect::Wait(next, pause));
@@ -643,20 +642,6 @@ fn tell_cured(reply: &mut Reply, step: &mut Step) {
         .into_iter()
         .map(|text| status(ProviderLevel::Info, text));
     step.events.extend(told);
-}
-
-/// A pause that the server asked for and that is short enough to wait for.
-fn pause_asked_for(failure: &RequestFailure) -> Option<Duration> {
-    let RequestFailure::Http {
-        status: 429 | 503 | 529,
-        retry_after_ms: Some(pause_ms),
-        ..
-    } = failure
-    else {
-        return None;
-    };
-    let pause = Duration::from_millis(*pause_ms);
-    (pause <= LONGEST_WAIT).then_some(pause)
 }
 
 fn status(level: ProviderLevel, text: String) -> Event {

@@ -338,6 +338,62 @@ fn a_short_retry_after_is_waited_for_once_and_only_before_any_text() {
 }
 
 #[test]
+fn a_request_that_fails_for_a_moment_is_sent_again_a_few_times() {
+    let script = |inputs: &[&str]| {
+        let mut scene = Scene::start();
+        scene.turn.set_retries(2);
+        inputs.iter().for_each(|it| scene.play(it));
+        scene.seen
+    };
+    let again = |why: &str| format!("= status transport: {why}; trying again in ");
+    let busy = again("HTTP 529: no");
+    assert_eq!(
+        vec![
+            "> open 0".to_owned(),
+            format!("{busy}1 s"),
+            "> wait 1 500ms".to_owned(),
+            "> open 1".to_owned(),
+            format!("{}2 s", again("the stream was cut before its end")),
+            "> wait 2 2s".to_owned(),
+            "> open 2".to_owned(),
+            "= ended Upstream \"\" transport: HTTP 529: no".to_owned(),
+        ],
+        script(&[
+            "http 0 529 -",
+            "waited 1",
+            "cut 1 -",
+            "waited 2",
+            "http 2 529 -"
+        ])
+    );
+    // A server that says when is taken at its word, and what does not pass by itself is not tried.
+    assert_eq!("> wait 1 7s", script(&["http 0 529 7000"])[2]);
+    for lasting in [
+        "http 0 529 20001",
+        "http 0 401 -",
+        "http 0 400 -",
+        "http 0 501 -",
+        "refused 0 -",
+        "cut 0 half",
+        "unpaid 0",
+    ] {
+        let seen = script(&[lasting]);
+        assert!(seen.last().unwrap().starts_with("= ended Upstream"), "{lasting}: {seen:?}");
+        assert!(!seen.iter().any(|it| it.contains("again")), "{lasting}: {seen:?}");
+    }
+    // Each request has its own tries.
+    let next = script(&[
+        "http 0 500 -",
+        "waited 1",
+        "done 1 look a",
+        "tool a ok",
+        "http 16 500 -",
+    ]);
+    let waits = next.iter().filter(|it| it.ends_with(" 500ms"));
+    assert_eq!(2, waits.count(), "{next:?}");
+}
+
+#[test]
 fn a_full_context_is_evicted_once() {
     check(
         &["overflow 0", "overflow 1"],

@@ -99,6 +99,16 @@ pub(super) fn parse(line: &str) -> TurnInput {
             let status = status.parse().unwrap();
             failed(id, "-", http(status, after.parse().ok(), HttpDetail::None))
         }
+        ["unpaid", id] => {
+            let failure = RequestFailure::Http {
+                status: 429,
+                message: "You exceeded your current quota, please check your plan and billing details."
+                    .to_owned(),
+                retry_after_ms: None,
+                detail: HttpDetail::None,
+            };
+            failed(id, "-", failure)
+        }
         ["overflow", id] => failed(id, "-", http(400, None, HttpDetail::ContextOverflow)),
         ["dropped", id, text] => TurnInput::ReplyAbandoned(stream(id), said(text)),
         ["waited", id] => TurnInput::WaitElapsed(stream(id)),
