@@ -1,4 +1,4 @@
-//! `aishctl mcp login` with a browser, and without one on this machine.
+//! `aishctl mcp login` with a browser, and without one on this machine; a call that needs it asks for it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use aish_testkit::pty::OnTerminal;
 use aish_testkit::wait::until_true;
-use aish_testkit::{World, built, repository};
+use aish_testkit::{Answer, Daemon, Upstream, World, built, repository};
+
+use crate::shell::shell_on_terminal;
 
 /// The server and its authorization server, as long as this lives.
 struct Guarded {
@@ -163,4 +165,116 @@ fn without_a_browser_here_the_address_is_pasted() {
         "{}",
         wrong.err()
     );
+}
+
+/// Somebody has signed in, and the server has taken that back since: the model's next call needs a person.
+struct TakenBack {
+    server: Guarded,
+    world: World,
+    upstream: Upstream,
+    _daemon: Daemon,
+}
+
+fn taken_back() -> TakenBack {
+    let server = Guarded::start();
+    let upstream = Upstream::start();
+    let world = World::new();
+    let url = format!("http://127.0.0.1:{}/mcp", server.port);
+    world.write_config(&format!(
+        "{}\n[mcp.servers.guarded]\nurl = \"{url}\"\n[mcp.auto_approve]\n\"guarded__*\" = true\n",
+        upstream.config("fast")
+    ));
+    let daemon = world.daemon().spawn();
+    until_it_is(&world, "needs sign-in");
+    let login = world.ctl(&["mcp", "login", "guarded"]);
+    let _signed_in = login.env("BROWSER", browser(&world)).run().ok();
+    until_it_is(&world, " ready ");
+    server.ask(
+        "POST /knobs",
+        "{\"expire\": true, \"refresh\": \"invalid_grant\"}",
+    );
+    upstream.answer(
+        Answer::stream()
+            .then_call(0, "a", "guarded__look", "{}")
+            .finish(Some("tool_calls")),
+    );
+    upstream.answer(Answer::text("I have looked."));
+    TakenBack {
+        server,
+        world,
+        upstream,
+        _daemon: daemon,
+    }
+}
+
+impl TakenBack {
+    /// A terminal with a browser behind it.
+    fn terminal(&self, line: &str) -> OnTerminal {
+        let browser = browser(&self.world);
+        shell_on_terminal(&self.world, &format!("BROWSER='{browser}' exec {line}"))
+    }
+
+    /// The call ran, once, and the model has its result.
+    fn has_looked(&self) {
+        let said = self.upstream.wait_requests(2);
+        let body = String::from_utf8_lossy(&said.body).into_owned();
+        assert!(body.contains("done look"), "{body}");
+        let seen = self.server.ask("GET /seen", "");
+        assert!(seen.contains("\"calls\": 1"), "{seen}");
+    }
+}
+
+#[test]
+fn a_yes_to_a_sign_in_opens_the_browser_and_the_call_goes_on() {
+    let scene = taken_back();
+    let mut asking = scene.terminal("aishctl ask 'look around'");
+    asking.wait_for("sign in to guarded?");
+    asking.wait_for("[y]es, in a browser");
+    scene.server.ask("POST /knobs", "{\"refresh\": \"ok\"}");
+    asking.key("y\n");
+    asking.wait_for("I have looked.");
+    assert_eq!(0, asking.wait(), "{}", asking.seen());
+    scene.has_looked();
+}
+
+#[test]
+fn the_window_takes_a_yes_to_a_sign_in_too() {
+    let scene = taken_back();
+    let mut window = scene.terminal("aish");
+    window.wait_for("attached to");
+    window.key("look around\r");
+    window.wait_for("sign in to guarded?");
+    scene.server.ask("POST /knobs", "{\"refresh\": \"ok\"}");
+    window.key("y\r");
+    window.wait_for("I have looked.");
+    scene.has_looked();
+    window.key("\u{4}");
+    assert_eq!(0, window.wait(), "{}", window.seen());
+}
+
+#[test]
+fn a_no_to_a_sign_in_is_told_to_the_model() {
+    let scene = taken_back();
+    let mut asking = scene.terminal("aishctl ask 'look around'");
+    asking.wait_for("sign in to guarded?");
+    asking.key("n not tonight\n");
+    asking.wait_for("I have looked.");
+    assert_eq!(0, asking.wait(), "{}", asking.seen());
+    let said = scene.upstream.wait_requests(2);
+    let body = String::from_utf8_lossy(&said.body).into_owned();
+    assert!(body.contains("denied by user: not tonight"), "{body}");
+    assert!(scene.server.ask("GET /seen", "").contains("\"calls\": 0"));
+}
+
+#[test]
+fn a_sign_in_from_elsewhere_answers_the_question_of_a_script() {
+    let scene = taken_back();
+    let mut asking = scene.terminal("aishctl ask 'look around'");
+    asking.wait_for("sign in to guarded?");
+    scene.server.ask("POST /knobs", "{\"refresh\": \"ok\"}");
+    let login = scene.world.ctl(&["mcp", "login", "guarded"]);
+    let _signed_in = login.env("BROWSER", browser(&scene.world)).run().ok();
+    asking.wait_for("I have looked.");
+    assert_eq!(0, asking.wait(), "{}", asking.seen());
+    scene.has_looked();
 }
