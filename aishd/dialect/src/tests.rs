@@ -1,5 +1,7 @@
 //! One conversation as each dialect has it.
 
+use std::borrow::Cow;
+
 use aishd_log::sealed_answer::{ApiDialect, SealedAnswer, SealedPart};
 use aishd_log::tool_call::ToolCall;
 use aishd_model::optional_fields::{OptionalField, OutputLimit, RequestOptions};
@@ -217,6 +219,52 @@ fn what_messages_refuse_is_not_written() {
                 {"type": "text", "text": "(nothing)"}, {"type": "text", "text": "q"},
             ]},
         ]),
+    );
+}
+
+/// Servers that number the calls of each answer anew give the same id twice; the result belongs to the call before it.
+#[test]
+fn no_two_calls_of_messages_have_one_id() {
+    let preset = Preset {
+        cache: CacheLife::Off,
+        ..preset(ApiDialect::Messages, "m")
+    };
+    let (once, twice) = ([call("c", "{}")], [call("c", "{}"), call("c", "{}")]);
+    let result = |content| PromptItem::Tool {
+        call: "c",
+        content: Cow::Borrowed(content),
+        pictures: vec![],
+    };
+    let items = vec![
+        user("q"),
+        answer("", &once, None),
+        result("1"),
+        answer("", &twice, None),
+        result("2"),
+        result("3"),
+    ];
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "a__b", "input": {}});
+    let result = |id: &str, content: &str| json!({"type": "tool_result", "tool_use_id": id, "content": content});
+    check_messages(
+        &preset,
+        items.clone(),
+        &json!([
+            {"role": "user", "content": [{"type": "text", "text": "q"}]},
+            {"role": "assistant", "content": [call("c")]},
+            {"role": "user", "content": [result("c", "1")]},
+            {"role": "assistant", "content": [call("c__2"), call("c__3")]},
+            {"role": "user", "content": [result("c__2", "2"), result("c__3", "3")]},
+        ]),
+    );
+    // What was called is known, though it is offered no more.
+    let body = body(&preset, &conversation(items));
+    assert_eq!(
+        (json!("a__b"), json!("object"), json!({"type": "none"})),
+        (
+            body["tools"][0]["name"].clone(),
+            body["tools"][0]["input_schema"]["type"].clone(),
+            body["tool_choice"].clone()
+        )
     );
 }
 

@@ -2,6 +2,7 @@
 //! what the server is to keep is marked in at most four places.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use aishd_log::picture::PictureKind;
 use aishd_log::sealed_answer::SealedAnswer;
@@ -9,13 +10,13 @@ use aishd_log::tool_call::ToolCall;
 use aishd_log::tool_name::on_the_wire;
 use aishd_model::optional_fields::OptionalField;
 use aishd_model::preset::{CacheLife, Preset};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::call_id;
 use crate::object_writer::ObjectWriter;
 use crate::prompt::{
     AnswerPart, Prompt, PromptItem, PromptPicture, PromptPurpose, PromptTool, parts,
 };
+use super::repeated_calls::CallIds;
 use crate::thinking_budget::{self, ThinkingWish};
 
 /// Stands in for a text of which nothing can be seen, which the server refuses.
@@ -45,9 +46,35 @@ pub(crate) fn body(preset: &Preset, prompt: &Prompt<'_>) -> String {
         let tools = others.iter().map(|it| (it, None));
         let tools = tools.chain([(last, mark)]);
         body.list("tools", tools, |(it, mark), to| tool(it, mark, to));
+    } else {
+        tools_of_before(&prompt.items, &mut body);
     }
     body.end();
     to
+}
+
+/// A request in which something was called has to have tools, even where none is offered any more.
+fn tools_of_before(items: &[PromptItem<'_>], body: &mut ObjectWriter<'_>) {
+    let calls = items.iter().flat_map(|it| match it {
+        PromptItem::Assistant { calls, .. } => *calls,
+        PromptItem::User { .. } | PromptItem::Tool { .. } => &[],
+    });
+    let names: BTreeSet<String> = calls.map(|it| on_the_wire(&it.name)).collect();
+    if names.is_empty() {
+        return;
+    }
+    let schema = Value::Object(Map::new());
+    body.list("tools", &names, |name, to| {
+        let was_offered = PromptTool {
+            name,
+            description: "It was offered before, and is not any more.",
+            schema: &schema,
+        };
+        tool(&was_offered, None, to);
+    });
+    body.object("tool_choice", |it| {
+        it.text("type", "none");
+    });
 }
 
 fn options(preset: &Preset, prompt: &Prompt<'_>, body: &mut ObjectWriter<'_>) {
@@ -101,10 +128,13 @@ struct OutgoingMessage<'a> {
 
 enum OutgoingBlock<'a> {
     Text(&'a str),
-    Call(&'a ToolCall),
+    Call {
+        id: Cow<'a, str>,
+        call: &'a ToolCall,
+    },
     Picture(&'a PromptPicture<'a>),
     Result {
-        call: &'a str,
+        id: Cow<'a, str>,
         content: &'a str,
         pictures: &'a [PromptPicture<'a>],
     },
@@ -113,6 +143,7 @@ enum OutgoingBlock<'a> {
 
 fn messages<'a>(items: &'a [PromptItem<'a>]) -> Vec<OutgoingMessage<'a>> {
     let mut out: Vec<OutgoingMessage<'a>> = vec![];
+    let mut ids = CallIds::default();
     for item in items {
         match item {
             PromptItem::User { text, pictures } => {
@@ -132,7 +163,7 @@ fn messages<'a>(items: &'a [PromptItem<'a>]) -> Vec<OutgoingMessage<'a>> {
                 let is_result = |it: &OutgoingBlock<'_>| matches!(it, OutgoingBlock::Result { .. });
                 let place = message.blocks.iter().take_while(|it| is_result(it)).count();
                 let result = OutgoingBlock::Result {
-                    call,
+                    id: ids.of_result(call),
                     content,
                     pictures,
                 };
@@ -144,7 +175,7 @@ fn messages<'a>(items: &'a [PromptItem<'a>]) -> Vec<OutgoingMessage<'a>> {
                 sealed,
                 ..
             } => {
-                let blocks = answer_blocks(text, calls, *sealed);
+                let blocks = answer_blocks(text, calls, *sealed, &mut ids);
                 if blocks.is_empty() {
                     continue;
                 }
@@ -193,8 +224,13 @@ fn answer_blocks<'a>(
     text: &'a str,
     calls: &'a [ToolCall],
     sealed: Option<&'a SealedAnswer>,
+    ids: &mut CallIds<'a>,
 ) -> Vec<OutgoingBlock<'a>> {
     let mut blocks = vec![];
+    let mut called = |call: &'a ToolCall| OutgoingBlock::Call {
+        id: ids.of_call(&call.id),
+        call,
+    };
     let push_text = |text: &'a str, blocks: &mut Vec<OutgoingBlock<'a>>| {
         if !text.trim().is_empty() {
             blocks.push(OutgoingBlock::Text(text));
@@ -202,14 +238,14 @@ fn answer_blocks<'a>(
     };
     let Some(sealed) = sealed else {
         push_text(text, &mut blocks);
-        blocks.extend(calls.iter().map(OutgoingBlock::Call));
+        blocks.extend(calls.iter().map(called));
         return blocks;
     };
     for part in parts(text, calls, &sealed.parts) {
         match part {
             AnswerPart::Seal(json) => blocks.push(OutgoingBlock::Sealed(json)),
             AnswerPart::Text { text, .. } => push_text(text, &mut blocks),
-            AnswerPart::Call(call) => blocks.push(OutgoingBlock::Call(call)),
+            AnswerPart::Call(call) => blocks.push(called(call)),
         }
     }
     // Thinking alone is no message.
@@ -258,23 +294,22 @@ fn block(block: &OutgoingBlock<'_>, mark: Option<&str>, to: &mut String) {
     match block {
         OutgoingBlock::Sealed(json) => to.push_str(json),
         OutgoingBlock::Text(text) => text_block(text, mark, to),
-        OutgoingBlock::Call(call) => {
+        OutgoingBlock::Call { id, call } => {
             let mut out = ObjectWriter::begin(to);
             out.text("type", "tool_use")
-                .text("id", &call_id(&call.id))
+                .text("id", id)
                 .text("name", &on_the_wire(&call.name))
                 .raw("input", &call.arguments);
             marked(out, mark);
         }
         OutgoingBlock::Picture(it) => picture_block(it, mark, to),
         OutgoingBlock::Result {
-            call,
+            id,
             content,
             pictures,
         } => {
             let mut out = ObjectWriter::begin(to);
-            out.text("type", "tool_result")
-                .text("tool_use_id", &call_id(call));
+            out.text("type", "tool_result").text("tool_use_id", id);
             if pictures.is_empty() {
                 out.text("content", content);
             } else {
@@ -315,11 +350,6 @@ fn marked(mut out: ObjectWriter<'_>, mark: Option<&str>) {
         out.raw("cache_control", mark);
     }
     out.end();
-}
-
-fn call_id(id: &str) -> Cow<'_, str> {
-    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-');
-    call_id::fitting(id, fits)
 }
 
 pub(crate) fn tool(tool: &PromptTool<'_>, mark: Option<&str>, to: &mut String) {
