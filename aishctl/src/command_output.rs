@@ -22,6 +22,8 @@ pub enum OutputKind {
     Json,
     /// What changes would do to files, which has colours of its own where there are any.
     Difference,
+    /// What draws a picture on this terminal (`terminal_picture`): every byte of it is ours.
+    Picture,
 }
 
 /// How a command ends that prints once.
@@ -45,6 +47,7 @@ impl CommandOutput {
         let kind = match self.kind {
             OutputKind::People | OutputKind::Difference => OutputKind::Difference,
             OutputKind::Json => OutputKind::Json,
+            OutputKind::Picture => OutputKind::Picture,
         };
         Self { kind, ..self }
     }
@@ -55,6 +58,7 @@ impl CommandOutput {
             (OutputKind::Json, true) => safe::json(&self.text),
             (OutputKind::Json, false) => safe::json_pipe(&self.text).into_owned(),
             (OutputKind::People | OutputKind::Difference, _) => safe::screen(&self.text),
+            (OutputKind::Picture, _) => self.text.clone(),
         }
     }
 }

@@ -49,6 +49,7 @@ use crate::render::markdown::Painter;
 use crate::render::notice;
 use crate::render::output::OutputForm;
 use crate::render::pager::{self, RunningPager};
+use crate::render::terminal_picture;
 use crate::signals::ClientSignals;
 use crate::stdout::AnswerSink;
 
@@ -380,6 +381,7 @@ impl AskProgram {
             around: self.around.clone(),
             global: self.global.clone(),
             may_prompt: self.around.stdin_terminal && !self.global.no_input,
+            draws: terminal_picture::protocol(self.global.looks, &self.around),
         };
         let printed = context.run(&command).await?;
         let shown = printed.render(self.around.stdout_terminal);
@@ -390,7 +392,10 @@ impl AskProgram {
             {
                 difference::painted(&shown)
             }
-            OutputKind::People | OutputKind::Json | OutputKind::Difference => shown,
+            OutputKind::People
+            | OutputKind::Json
+            | OutputKind::Difference
+            | OutputKind::Picture => shown,
         };
         let paged = match &command {
             CtlCommand::Audit(audit) => !audit.no_pager,

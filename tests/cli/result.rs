@@ -98,6 +98,24 @@ fn what_a_tool_has_shown_is_listed_read_and_saved() {
 }
 
 #[test]
+fn a_picture_is_drawn_where_the_terminal_can() {
+    let (world, _daemon, _, picture) = shown();
+    let line = |terminal: &str| format!("{terminal} aishctl result {picture}; echo ended $?");
+    let mut drawn = shell_on_terminal(&world, &line("TERM_PROGRAM=iTerm.app"));
+    drawn.wait_for("ended 0");
+    let begins = "\u{1b}]1337;File=inline=1;size=42;height=24;preserveAspectRatio=1:R0lGODlh";
+    assert!(drawn.seen().contains(begins), "{:?}", drawn.seen());
+    assert_eq!(0, drawn.wait());
+    // Kitty takes no GIF, and within tmux nothing would arrive.
+    for terminal in ["TERM=xterm-kitty", "TERM_PROGRAM=iTerm.app TMUX=x", "TERM_PROGRAM=iTerm.app AISH_PLAIN=1"] {
+        let named = shell_on_terminal(&world, &line(terminal));
+        named.wait_for("ended 2");
+        let seen = named.seen();
+        assert!(seen.contains("is image/gif, 42 bytes") && !seen.contains("]1337"), "{seen}");
+    }
+}
+
+#[test]
 fn no_byte_of_a_picture_reaches_a_terminal() {
     let (world, _daemon, _, picture) = shown();
     let screen = shell_on_terminal(&world, &format!("aishctl result {picture}; echo ended $?"));

@@ -10,6 +10,7 @@ use crate::command_output::{PrintResult, print};
 use crate::environment::ClientEnvironment;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
+use crate::render::terminal_picture::PictureProtocol;
 
 /// What such a command works with.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct CommandContext {
     pub global: GlobalArgs,
     /// A person can be asked on this terminal.
     pub may_prompt: bool,
+    /// How pictures are drawn where its output goes, if they can be.
+    pub(crate) draws: Option<PictureProtocol>,
     /// `ui.editor`, as configured.
     pub editor: String,
 }

@@ -1,5 +1,5 @@
-//! `result`: what the log keeps of tools' results besides what a model is shown; on stdout where it is text, else into
-//! a file.
+//! `result`: what the log keeps of tools' results besides what a model is shown; on stdout where it is text, drawn where it
+//! is a picture that the terminal can show, else into a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -16,12 +16,12 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::client::connect::{Caller, RpcCallError};
-use crate::command_output::{CommandOutput, PrintResult};
+use crate::command_output::{CommandOutput, OutputKind, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::commands::last_said;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::table;
+use crate::render::{table, terminal_picture};
 use crate::safe;
 
 const PAGE_EVENTS: u32 = 500;
@@ -32,7 +32,7 @@ const LAST: &str = "last";
 pub struct ResultsCommand {
     /// Its id, as the result says, or `last`; absent: what is kept in the conversation
     pub id: Option<String>,
-    /// Write it there; needed for what is no text
+    /// Write it there; needed for what is no text, and no picture that this terminal shows
     #[arg(short, long, value_name = "FILE", requires = "id")]
     pub output: Option<PathBuf>,
     /// Replace FILE if it is there
@@ -108,6 +108,13 @@ pub async fn run(context: &CommandContext, args: &ResultsCommand) -> PrintResult
         )));
     }
     let asks_for_json = context.global.json || context.global.jsonl;
+    let draws = context.draws.filter(|_| !whole.is_text && !asks_for_json);
+    if let Some(text) = draws.and_then(|it| terminal_picture::drawn(it, &whole.bytes)) {
+        return Ok(CommandOutput {
+            kind: OutputKind::Picture,
+            ..CommandOutput::text(text)
+        });
+    }
     if !whole.is_text && !asks_for_json {
         let mime = safe::one_line(whole.mime_type.as_deref().unwrap_or("no text"));
         let message = format!("{result} is {mime}, {} bytes", whole.bytes.len());

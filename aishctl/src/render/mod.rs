@@ -26,6 +26,7 @@ pub mod screen;
 pub mod size;
 pub mod spinner;
 pub mod table;
+pub(crate) mod terminal_picture;
 pub mod terminal_prompt;
 pub(crate) mod thought_rows;
 pub(crate) mod todos;
