@@ -3,7 +3,8 @@
 use std::fs;
 
 use aish_testkit::upstream::Request;
-use aish_testkit::{Upstream, World};
+use aish_testkit::wait::until_true;
+use aish_testkit::{Answer, Upstream, World, repository};
 
 use crate::shell::shell;
 use crate::terminal::{open, wait_typed, world};
@@ -43,6 +44,27 @@ fn a_picture_goes_along_however_it_is_given() {
         );
     }
     upstream.finish();
+}
+
+#[test]
+fn the_picture_of_a_resource_goes_along() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let script = repository::top().join("tests/data/mcp/stdio_server.py");
+    let server = format!("command = \"python3\"\nargs = [{script:?}, \"watched\"]\n");
+    let config = upstream.config("fast");
+    world.write_config(&format!("{config}\n[mcp.servers.notes]\n{server}"));
+    let _daemon = world.daemon().spawn();
+    until_true("notes is ready", || {
+        shell(&world, "aishctl mcp ls").run().out().contains("ready")
+    });
+    upstream.answer(Answer::text("a dot"));
+    let asked = shell(&world, "aishctl ask 'what is on @notes:note://chart?'");
+    let asked = asked.run().ok();
+    let said = "attached @notes:note://chart (GIF, 42 bytes)";
+    assert!(asked.err().contains(said), "{}", asked.err());
+    let body = upstream.wait_requests(1).body;
+    assert!(String::from_utf8_lossy(&body).contains("data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP"));
 }
 
 /// A client is not told the bytes of a picture that it does not find again, and does not send another thing in its place.

@@ -9,7 +9,8 @@ use ulid::Ulid;
 
 use crate::client::connect::{Caller, RpcCallError};
 use crate::commands::file_mention::{AttachedFile, AttachedKind};
-use crate::commands::{ask, last_said, resource_mention};
+use crate::commands::resource_mention::{self, MentionedResource};
+use crate::commands::{ask, last_said};
 
 /// Lines that wait to be sent; no more are read until one is.
 pub(super) const LINES: usize = 64;
@@ -159,16 +160,17 @@ pub(super) async fn send(
         });
         text = last_said::LONG_QUESTION.to_owned();
     }
-    let is_read_again = |name: &str| mentioned.iter().any(|(it, _)| it == name);
+    let is_read_again = |name: &str| mentioned.iter().any(|it| it.name() == name);
     let files = files.into_iter().filter(|it| !is_read_again(&it.name));
     let files = files.map(|it| match it.kind {
         AttachedKind::Picture(picture) => (it.name, picture.base64, true),
         AttachedKind::File { .. } | AttachedKind::Names { .. } => (it.name, it.text, false),
     });
     let files: Vec<_> = files.collect();
-    let mentioned = mentioned
-        .into_iter()
-        .map(|(name, text)| (name, text, false));
+    let mentioned = mentioned.into_iter().map(|it| match it {
+        MentionedResource::Text { name, text } => (name, text, false),
+        MentionedResource::Picture(picture) => (picture.name, picture.base64, true),
+    });
     for (name, content, base64) in files.into_iter().chain(mentioned) {
         let inline = escaped(&content) <= caller.line_bytes() / 8;
         let blob = if inline {

@@ -202,7 +202,7 @@ impl GivenInput {
         Ok(text)
     }
 
-    fn add_picture(&mut self, picture: PictureFile) -> Result<(), Failure> {
+    pub fn add_picture(&mut self, picture: PictureFile) -> Result<(), Failure> {
         let bytes: u64 = self.pictures.iter().map(|it| it.bytes).sum();
         if bytes + picture.bytes > PDF_BYTES as u64 || self.pictures.len() == PICTURES {
             return Err(picture_file::too_many(&picture.name));

@@ -96,6 +96,22 @@ pub fn too_many(name: &str) -> Failure {
 }
 
 impl PictureFile {
+    /// One that is here already; else why it does not go along.
+    pub fn of(name: String, content: &[u8]) -> Result<Self, &'static str> {
+        let kind =
+            PictureKind::of(content).ok_or("which is no text and no picture that models take")?;
+        let bytes = content.len() as u64;
+        if bytes > kind.most_bytes() {
+            return Err("which is too large to go along with a question");
+        }
+        Ok(Self {
+            name,
+            kind,
+            bytes,
+            base64: BASE64_STANDARD.encode(content),
+        })
+    }
+
     /// What it is called on the screen.
     pub fn note(&self) -> String {
         let (name, bytes) = (&self.name, size::bytes(self.bytes));

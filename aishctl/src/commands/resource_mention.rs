@@ -2,9 +2,13 @@
 
 use aish_proto::mcp::{List, ReadResource, ReadResourceParams};
 use aish_proto::method::Empty;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
 
 use crate::client::connect::{Caller, RpcCallError};
 use crate::commands::mcp::ASK_DEADLINE;
+use crate::commands::picture_file::PictureFile;
 
 /// More than anybody names in one question.
 const MOST: usize = 16;
@@ -16,14 +20,33 @@ struct Mention<'a> {
     uri: &'a str,
 }
 
-/// The texts that a question names, each with its name. A word whose alias is no server's is a word.
-pub async fn read(caller: &Caller, question: &str) -> Result<Vec<(String, String)>, RpcCallError> {
+/// What a question names: a resource is a text, and the pictures that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MentionedResource {
+    Text { name: String, text: String },
+    Picture(PictureFile),
+}
+
+impl MentionedResource {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Text { name, .. } => name,
+            Self::Picture(picture) => &picture.name,
+        }
+    }
+}
+
+/// What the resources hold that a question names. A word whose alias is no server's is a word.
+pub async fn read(
+    caller: &Caller,
+    question: &str,
+) -> Result<Vec<MentionedResource>, RpcCallError> {
     let mentions = find(question);
     if mentions.is_empty() {
         return Ok(vec![]);
     }
     let known = caller.call::<List>(Empty {}).await?.servers;
-    let mut texts = vec![];
+    let mut found = vec![];
     for mention in mentions {
         if !known.iter().any(|it| it.alias == mention.alias) {
             continue;
@@ -34,17 +57,42 @@ pub async fn read(caller: &Caller, question: &str) -> Result<Vec<(String, String
         };
         let deadline = Some(caller.deadline().max(ASK_DEADLINE));
         let read = caller.call_within::<ReadResource>(params, deadline).await?;
-        let parts = read.contents.iter().map(|it| match it["text"].as_str() {
-            Some(text) => text.to_owned(),
-            None => {
-                let kind = it["mimeType"].as_str().unwrap_or("bytes");
-                format!("[{kind}, which is no text]")
-            }
-        });
-        let text = parts.collect::<Vec<_>>().join("\n");
-        texts.push((format!("@{}:{}", mention.alias, mention.uri), text));
+        let name = format!("@{}:{}", mention.alias, mention.uri);
+        found.extend(contents(&name, &read.contents));
     }
-    Ok(texts)
+    Ok(found)
+}
+
+/// The parts of one resource: those that are no picture are one text.
+fn contents(name: &str, parts: &[Value]) -> Vec<MentionedResource> {
+    let mut pictures = vec![];
+    let mut texts = vec![];
+    for part in parts {
+        let kind = part["mimeType"].as_str().unwrap_or("bytes");
+        let blob = part["blob"].as_str().map(|it| BASE64_STANDARD.decode(it));
+        match (part["text"].as_str(), blob) {
+            (Some(text), _) => texts.push(text.to_owned()),
+            (None, Some(Ok(content))) => {
+                let name = match pictures.len() {
+                    0 => name.to_owned(),
+                    before => format!("{name}#{}", before + 1),
+                };
+                match PictureFile::of(name, &content) {
+                    Ok(picture) => pictures.push(MentionedResource::Picture(picture)),
+                    Err(why) => texts.push(format!("[{kind}, {why}]")),
+                }
+            }
+            (None, None | Some(Err(_))) => texts.push(format!("[{kind}, which is no text]")),
+        }
+    }
+    if !texts.is_empty() || pictures.is_empty() {
+        let text = MentionedResource::Text {
+            name: name.to_owned(),
+            text: texts.join("\n"),
+        };
+        pictures.insert(0, text);
+    }
+    pictures
 }
 
 /// Whether a question may name one, so that the daemon has to be asked first.
@@ -91,6 +139,8 @@ fn has_scheme(uri: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[track_caller]
@@ -98,6 +148,33 @@ mod tests {
         let seen = find(question);
         let seen: Vec<_> = seen.iter().map(|it| (it.alias, it.uri)).collect();
         assert_eq!(expected, seen, "{question}");
+    }
+
+    #[test]
+    fn the_pictures_of_a_resource_go_along_as_such() {
+        let png = BASE64_STANDARD.encode(b"\x89PNG\r\n\x1a\nrest");
+        let found = contents(
+            "@a:x:1",
+            &[
+                json!({"mimeType": "image/png", "blob": png}),
+                json!({"text": "one"}),
+                json!({"mimeType": "image/png", "blob": png}),
+                json!({"mimeType": "audio/wav", "blob": "UklGRg=="}),
+                json!({"mimeType": "image/png", "blob": "no base64"}),
+            ],
+        );
+        let names: Vec<&str> = found.iter().map(MentionedResource::name).collect();
+        assert_eq!(vec!["@a:x:1", "@a:x:1", "@a:x:1#2"], names);
+        let text = "one\n[audio/wav, which is no text and no picture that models take]\n[image/png, which is no text]";
+        assert_eq!(
+            MentionedResource::Text {
+                name: "@a:x:1".to_owned(),
+                text: text.to_owned()
+            },
+            found[0]
+        );
+        assert!(matches!(&found[1], MentionedResource::Picture(it) if it.base64 == png));
+        assert_eq!(1, contents("@a:x:1", &[]).len());
     }
 
     #[test]

@@ -40,6 +40,8 @@ GROWN = []
 TOLD = set()
 
 # What the documentation shows.
+# A dot.
+GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 EXAMPLE = {
     "tools": [
         {
@@ -58,7 +60,7 @@ EXAMPLE = {
             {
                 "type": "image",
                 "mimeType": "image/gif",
-                "data": "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7",
+                "data": GIF,
             },
         ]
     },
@@ -204,6 +206,8 @@ def main():
             log(f"{method} {uri}")
             if not uri.startswith("note://"):
                 say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32002, "message": f"no resource {uri}"}})
+            elif method == "resources/read" and "chart" in uri:
+                result(ident, {"contents": [{"uri": uri, "mimeType": "image/gif", "blob": GIF}]})
             elif method == "resources/read":
                 said = f"version {len(GROWN)}" + " and on" * (2000 if "big" in uri else 0)
                 result(ident, {"contents": [{"uri": uri, "text": said}]})

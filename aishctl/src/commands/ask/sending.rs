@@ -19,7 +19,8 @@ use crate::commands::ask::target::{AskTarget, may_prompt, on_confirm, place, pla
 use crate::commands::ask_progress::{AskProgress, SentTurn};
 use crate::commands::input::{AskInput, GivenInput};
 use crate::commands::last_said::{LONG_QUESTION, QUESTION_NAME};
-use crate::commands::{resource_mention, typed_answer};
+use crate::commands::resource_mention::{self, MentionedResource};
+use crate::commands::typed_answer;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -75,8 +76,11 @@ pub(super) async fn begin(
     say_started(&link, notices);
     let limit = link.hello.limits.input_bytes.min(INPUT_BYTES);
     let mut given = given;
-    for (name, text) in resource_mention::read(&link.caller, given.question()).await? {
-        given.add_text(name, text);
+    for found in resource_mention::read(&link.caller, given.question()).await? {
+        match found {
+            MentionedResource::Text { name, text } => given.add_text(name, text),
+            MentionedResource::Picture(picture) => given.add_picture(picture)?,
+        }
     }
     let (input, notes) = given.fit(limit, args.strict)?;
     for note in notes {

@@ -27,7 +27,7 @@ use aishd_log::tool_call::ToolCall;
 use aishd_log::turn_error::TurnError;
 use aishd_log::usage::Usage;
 use aishd_model::fallback::{FallbackWay, SentSoFar};
-use aishd_model::reply::{BrokenRequest, FinishReason, Reply, RequestFailure};
+use aishd_model::reply::{BrokenRequest, FinishReason, Reply};
 pub use call_list_progress::CallListProgress;
 pub use effect::Effect;
 pub use input::{CallReturn, ConfirmEnd, StreamId, TurnInput};

@@ -4,7 +4,7 @@ use aish_proto::id::Seq;
 use aishd_log::command_result::CommandResult;
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::norris::NorrisEvent;
-use aishd_model::reply::HttpDetail;
+use aishd_model::reply::{HttpDetail, RequestFailure};
 
 use super::super::*;
 use super::call;
