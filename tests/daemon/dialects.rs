@@ -539,6 +539,45 @@ fn the_key_is_where_each_server_wants_it() {
     }
 }
 
+/// How much a model is to think, and what its server is to keep, in the words of each dialect and model.
+#[test]
+fn a_preset_s_wishes_are_said_as_each_server_has_them() {
+    let wishes = "effort = \"high\"\nmax_tokens = 30000\ncache = \"1h\"";
+    for (api, model, expected) in [
+        (
+            "messages",
+            "claude-sonnet-4-6",
+            json!({"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "high"}, "max_tokens": 30000}),
+        ),
+        (
+            "messages",
+            "claude-sonnet-4-0",
+            json!({"thinking": {"type": "enabled", "budget_tokens": 24000}, "max_tokens": 30000}),
+        ),
+        (
+            "responses",
+            "gpt-5.1",
+            json!({"reasoning": {"effort": "high", "summary": "auto"}, "max_output_tokens": 30000}),
+        ),
+        ("chat", "gpt-5.1", json!({"reasoning_effort": "high"})),
+    ] {
+        let (upstream, world) = (Upstream::start(), World::new());
+        let more = format!("api = \"{api}\"\n{wishes}");
+        let preset = upstream.preset("test", &more).replace("test-model", model);
+        world.write_config(&format!("default_model = \"test\"\n{preset}"));
+        let _daemon = world.daemon().spawn();
+        let client = world.client();
+        asked(&client, client.create(), "hi");
+        let body = upstream.requests().pop().unwrap().json();
+        for (name, value) in expected.as_object().unwrap() {
+            assert_eq!(value, &body[name], "{api} {model}: {name}");
+        }
+        let kept = body.to_string().contains(r#""ttl":"1h""#);
+        assert_eq!(api == "messages", kept, "{api}");
+        upstream.finish();
+    }
+}
+
 #[test]
 fn a_probe_says_how_a_server_can_be_spoken_to() {
     let scene = Scene::new("messages", "");

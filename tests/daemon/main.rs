@@ -26,6 +26,7 @@ mod context_presets;
 mod context_summary;
 mod costly;
 mod crash;
+mod day;
 mod definitions;
 mod dialects;
 mod disk;

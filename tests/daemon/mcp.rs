@@ -219,7 +219,7 @@ fn secrets_of_servers_are_in_no_log_and_no_list() {
 }
 
 /// Ends a server with its test.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -229,7 +229,7 @@ impl Drop for Running {
 }
 
 /// A server over HTTP, and its port.
-fn over_http(mode: &str) -> (Running, u16) {
+pub(crate) fn over_http(mode: &str) -> (Running, u16) {
     let script = repository::top().join("tests/data/mcp/http_server.py");
     let mut child = Command::new("python3")
         .arg(script)

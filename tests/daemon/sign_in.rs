@@ -50,7 +50,7 @@ impl Guarded {
         Self { child, port }
     }
 
-    fn config(&self) -> String {
+    pub(crate) fn config(&self) -> String {
         format!(
             "[mcp.auto_approve]\n\"guarded__*\" = true\n[mcp.servers.guarded]\nurl = \"http://127.0.0.1:{}/mcp\"\n",
             self.port

@@ -100,7 +100,7 @@ pub(super) fn address(
     };
     if let Some(value) = value {
         let value = value.trim();
-        secrets.add(value, learn);
+        secrets.add_key(value, learn);
         let mut sent = HeaderValue::try_from(format!("Bearer {value}")).map_err(|_invalid| {
             WireFailure::NotConnected("the token holds characters that cannot be sent".to_owned())
         })?;

@@ -127,14 +127,14 @@ impl ServerClient {
                     while let Ok(note) = notes.try_recv() {
                         pass_on(call, note);
                     }
-                    return answer.map_err(|it| self.unanswered(it));
+                    return self.answered(answer);
                 }
                 end = &mut carry, if !carried => {
                     carried = true;
                     if let Err(broken) = end {
                         // The answer may have come on another stream just before.
                         let answer = waiting.reply.try_recv();
-                        return answer.unwrap_or(Err(broken)).map_err(|it| self.unanswered(it));
+                        return self.answered(answer.unwrap_or(Err(broken)));
                     }
                 }
                 Some(note) = notes.recv() => {
@@ -152,6 +152,13 @@ impl ServerClient {
     }
 
     /// Without what the server may have repeated of its secrets.
+    fn answered(&self, answer: Result<Value, ExchangeError>) -> Result<Value, UnansweredReason> {
+        let mut answer = answer.map_err(|it| self.unanswered(it))?;
+        self.link.secrets().redact_answer(&mut answer);
+        Ok(answer)
+    }
+
+    /// As [`ServerClient::answered`].
     fn unanswered(&self, broken: ExchangeError) -> UnansweredReason {
         let broken = match broken {
             ExchangeError::Rpc(mut error) => {

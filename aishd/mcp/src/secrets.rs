@@ -1,16 +1,19 @@
-//! What a server is told in confidence: the log learns it before it is used, and where the server repeats it in an error
-//! it is cut out.
+//! What a server is told in confidence: the log learns it before it is used, and where the server repeats it, in an error
+//! or in an answer, it is cut out.
 
 use std::collections::BTreeMap;
 
 use aishd_mcp_messages::settings::StdioServerSettings;
 use aishd_mcp_messages::{confidential, secret_name};
 use aishd_signin::ServerBearer;
+use serde_json::Value;
 
 /// What stands where a secret was.
 const MARK: &str = "[key]";
 /// A shorter text is no secret, and cutting it out of messages would only make them unreadable.
 const MIN_SECRET_BYTES: usize = 4;
+/// In an answer, which is somebody's work, only what is no word.
+const MIN_KEY_BYTES: usize = 8;
 
 /// Is told a secret before it is used.
 pub(super) type LearnSecret = dyn Fn(&str) + Send + Sync;
@@ -19,6 +22,8 @@ pub(super) type LearnSecret = dyn Fn(&str) + Send + Sync;
 #[derive(Clone, Default)]
 pub(super) struct ServerSecrets {
     values: Vec<String>,
+    /// Those of them that are keys by what they are for; a variable in an argument may be the name of a directory.
+    keys: Vec<String>,
     /// Whose tokens change.
     bearer: Option<ServerBearer>,
 }
@@ -37,10 +42,10 @@ impl ServerSecrets {
             .iter()
             .filter(|(name, _)| secret_name::is_secret_name(name))
         {
-            secrets.add(value, learn);
+            secrets.add_key(value, learn);
             // Of `Bearer abc`, also the part that somebody would repeat.
             if let Some((_scheme, bare)) = value.trim().split_once(' ') {
-                secrets.add(bare, learn);
+                secrets.add_key(bare, learn);
             }
         }
         secrets
@@ -53,11 +58,23 @@ impl ServerSecrets {
         learn: &LearnSecret,
     ) -> Self {
         let mut secrets = Self::of_named(&child.env, learn);
-        let in_arguments = confidential::secrets(&child.args);
-        for secret in in_arguments.chain(used.iter().map(String::as_str)) {
-            secrets.add(secret, learn);
+        for secret in confidential::secrets(&child.args) {
+            secrets.add_key(secret, learn);
+        }
+        for value in used {
+            secrets.add(value, learn);
         }
         secrets
+    }
+
+    /// Cut out of answers too.
+    pub(super) fn add_key(&mut self, secret: &str, learn: &LearnSecret) {
+        self.add(secret, learn);
+        let secret = secret.trim();
+        if secret.len() >= MIN_KEY_BYTES {
+            self.keys.push(secret.to_owned());
+            self.keys.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        }
     }
 
     pub(super) fn add(&mut self, secret: &str, learn: &LearnSecret) {
@@ -88,6 +105,32 @@ impl ServerSecrets {
             None => text,
         }
     }
+
+    /// An answer goes to the model and into the log of its conversation: neither has any use for a key.
+    pub(super) fn redact_answer(&self, answer: &mut Value) {
+        let mut keys = self.keys.clone();
+        if let Some(bearer) = &self.bearer {
+            bearer.each_secret(&mut |it| keys.push(it.to_owned()));
+        }
+        if !keys.is_empty() {
+            cut_out(&keys, answer);
+        }
+    }
+}
+
+fn cut_out(keys: &[String], answer: &mut Value) {
+    match answer {
+        Value::String(text) => {
+            for key in keys.iter().filter(|it| it.len() >= MIN_KEY_BYTES) {
+                if text.contains(key.as_str()) {
+                    *text = text.replace(key.as_str(), MARK);
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|it| cut_out(keys, it)),
+        Value::Object(fields) => fields.values_mut().for_each(|it| cut_out(keys, it)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +138,7 @@ mod tests {
     use std::sync::Arc;
 
     use parking_lot::Mutex;
+    use serde_json::json;
 
     use super::*;
 
@@ -119,5 +163,23 @@ mod tests {
         let learnt = learnt.lock().clone();
         assert_eq!(vec!["Bearer s3same", "s3same", "s3same-too"], learnt);
         assert!(!format!("{secrets:?}").contains("s3same"));
+    }
+
+    #[test]
+    fn an_answer_loses_keys_and_keeps_all_else() {
+        let values = [
+            ("Authorization", "Bearer s3same-key"),
+            ("X-Api-Key", "short"),
+        ];
+        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut secrets = ServerSecrets::of_named(&BTreeMap::from(values), &|_| {});
+        // As of `${HOME}` in an argument.
+        secrets.add("/home/u", &|_| {});
+        let mut answer = json!({"content": [{"text": "s3same-key, short, /home/u"}], "n": 1});
+        secrets.redact_answer(&mut answer);
+        assert_eq!(
+            json!({"content": [{"text": "[key], short, /home/u"}], "n": 1}),
+            answer
+        );
     }
 }

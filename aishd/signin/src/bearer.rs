@@ -319,6 +319,13 @@ impl ServerBearer {
         secrets.fold(text.to_owned(), |text, it| text.replace(it.reveal(), MARK))
     }
 
+    /// What of it nobody else may learn, as it is now.
+    pub fn each_secret(&self, each: &mut dyn FnMut(&str)) {
+        let record = self.cell.record();
+        let secrets = record.iter().flat_map(SignInRecord::secrets);
+        secrets.for_each(|it| each(it.reveal()));
+    }
+
     /// How it stands, where somebody has signed in or did once.
     pub fn standing(&self) -> Option<SignInStanding> {
         let record = self.cell.record()?;

@@ -19,6 +19,8 @@ pub(crate) struct BearerChallenge {
     pub(crate) resource_metadata: Option<String>,
     pub(crate) scopes: Vec<String>,
     pub(crate) error: Option<String>,
+    /// It takes tokens that are bound to a key.
+    pub(crate) takes_bound: bool,
 }
 
 impl AuthChallenge {
@@ -42,6 +44,7 @@ pub(crate) fn bearer<'a>(lines: impl Iterator<Item = &'a str>) -> Option<BearerC
         resource_metadata: said("resource_metadata").map(str::to_owned),
         scopes: scopes(said("scope").unwrap_or_default()),
         error: said("error").map(str::to_owned),
+        takes_bound: ours.iter().any(|it| it.scheme == "dpop"),
     })
 }
 
@@ -247,6 +250,9 @@ mod tests {
         let found = bearer(lines.into_iter()).unwrap();
         assert_eq!(vec!["b", "a"], found.scopes);
         assert_eq!(Some("m"), found.resource_metadata.as_deref());
+        assert!(found.takes_bound);
+        let plain = bearer([lines[0], "Bearer"].into_iter()).unwrap();
+        assert!(!plain.takes_bound);
         assert_eq!(None, bearer(["Basic realm=x"].into_iter()));
     }
 }

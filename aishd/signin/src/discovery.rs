@@ -18,6 +18,8 @@ pub(crate) struct DiscoveredIssuer {
     pub(crate) resource: String,
     pub(crate) resource_scopes: Vec<String>,
     pub(crate) metadata: IssuerMetadata,
+    /// Tokens are to be bound to a key. Both must know it: a server that takes plain ones refuses those that are bound.
+    pub(crate) binds_tokens: bool,
 }
 
 /// Reads what the server and its authorization server publish now.
@@ -30,11 +32,13 @@ pub(crate) async fn discover(
     let mut resource = resource(wire, server, challenge).await?;
     let own = || own_origin(server).as_str().trim_end_matches('/').to_owned();
     let Some(found) = resource.take() else {
+        let metadata = before_there_was_any(wire, server, &own()).await?;
         return Ok(DiscoveredIssuer {
             // As it is configured, but for what is not sent.
             resource: place(server),
             resource_scopes: vec![],
-            metadata: before_there_was_any(wire, server, &own()).await?,
+            binds_tokens: challenge.takes_bound && metadata.binds_tokens(),
+            metadata,
         });
     };
     // A person who names one of several has chosen it.
@@ -61,6 +65,7 @@ pub(crate) async fn discover(
         }
     }
     Ok(DiscoveredIssuer {
+        binds_tokens: (challenge.takes_bound || found.takes_bound) && metadata.binds_tokens(),
         metadata,
         resource: found.resource,
         resource_scopes: found.scopes,

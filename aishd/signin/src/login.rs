@@ -287,7 +287,7 @@ impl SignIn {
             verifier,
             ..
         } = pending;
-        let (key, proof_key) = bound_key(&found.metadata)?;
+        let (key, proof_key) = bound_key(found.binds_tokens)?;
         let fields = [
             ("grant_type", Secret::new("authorization_code")),
             ("code", code),

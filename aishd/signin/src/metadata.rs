@@ -7,6 +7,8 @@ use aishd_mcp_messages::server_reach::{ServerReach, is_this_machine};
 use serde_json::Value;
 use url::{Host, Url};
 
+/// How we sign proofs that we have the key of a token (RFC 9449).
+pub(crate) const PROOF_ALGORITHM: &str = "ES256";
 const MAX_TEXT: usize = 2048;
 const MAX_LIST: usize = 256;
 
@@ -17,6 +19,8 @@ pub(crate) struct ResourceMetadata {
     pub(crate) resource: String,
     pub(crate) issuers: Vec<String>,
     pub(crate) scopes: Vec<String>,
+    /// It takes tokens that are bound to a key (RFC 9449).
+    pub(crate) takes_bound: bool,
 }
 
 /// An authorization server, as it says of itself.
@@ -34,7 +38,7 @@ pub(crate) struct IssuerMetadata {
     pub(crate) takes_client_documents: bool,
     /// It names itself in its answers (RFC 9207).
     pub(crate) names_itself: bool,
-    /// Algorithms for tokens that are bound to a key (RFC 9449).
+    /// Algorithms for tokens that it binds to a key.
     pub(crate) bound_tokens: Vec<String>,
 }
 
@@ -176,10 +180,14 @@ impl ResourceMetadata {
                 named: one_line(&resource, 200),
             });
         }
+        let requires = document.get("dpop_bound_access_tokens_required");
+        let algorithms = list(document.get("dpop_signing_alg_values_supported"));
         Ok(Self {
             resource,
             issuers: list(document.get("authorization_servers")),
             scopes: list(document.get("scopes_supported")),
+            takes_bound: requires == Some(&Value::Bool(true))
+                || algorithms.iter().any(|it| it == PROOF_ALGORITHM),
         })
     }
 }
@@ -230,6 +238,10 @@ impl IssuerMetadata {
             names_itself: says("authorization_response_iss_parameter_supported"),
             bound_tokens: list(fields.get("dpop_signing_alg_values_supported")),
         })
+    }
+
+    pub(crate) fn binds_tokens(&self) -> bool {
+        self.bound_tokens.iter().any(|it| it == PROOF_ALGORITHM)
     }
 
     pub(crate) fn has_pkce(&self) -> bool {
@@ -327,6 +339,23 @@ mod tests {
         for none in [json!([]), json!({}), json!({"resource": 1}), json!(null)] {
             assert!(ResourceMetadata::read(&none, &server).is_err(), "{none}");
         }
+    }
+
+    #[test]
+    fn a_resource_says_whether_it_takes_tokens_that_are_bound() {
+        let server = url("https://a.example/mcp");
+        let check = |name: &str, value: Value, expected: bool| {
+            let mut document = json!({"resource": server.as_str()});
+            document[name] = value.clone();
+            let read = ResourceMetadata::read(&document, &server).unwrap();
+            assert_eq!(expected, read.takes_bound, "{name}: {value}");
+        };
+        let algorithms = "dpop_signing_alg_values_supported";
+        check(algorithms, json!(["RS256", "ES256"]), true);
+        check(algorithms, json!(["RS256"]), false);
+        check("dpop_bound_access_tokens_required", json!(true), true);
+        check("dpop_bound_access_tokens_required", json!(false), false);
+        check("scopes_supported", json!([]), false);
     }
 
     fn issuer(name: &str, value: Value) -> Result<IssuerMetadata, MetadataFault> {

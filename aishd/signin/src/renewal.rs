@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::account::{AccountCell, SignInInner};
-use crate::challenge::union;
+use crate::challenge::{BearerChallenge, union};
 use crate::client::{ClientMethod, ClientSource, OAuthClient, method};
 use crate::discovery::{DiscoveredIssuer, discover};
 use crate::exchange::{TokenExchange, configured, granted, now, proof_key};
@@ -223,7 +223,12 @@ async fn obtained(
     before: Option<SignInRecord>,
     more: Vec<String>,
 ) -> Result<(), SignInFault> {
-    let challenge = cell.state.lock().challenge.clone().unwrap_or_default();
+    let said = cell.state.lock().challenge.clone();
+    // Who was not asked since the daemon began takes what it took.
+    let challenge = said.unwrap_or_else(|| BearerChallenge {
+        takes_bound: before.as_ref().is_some_and(|it| it.proof_key.is_some()),
+        ..BearerChallenge::default()
+    });
     let found = discover(&inner.wire, &cell.server, &challenge, settings).await?;
     let asked = match &settings.scopes {
         Some(scopes) => scopes.clone(),
@@ -238,7 +243,7 @@ async fn obtained(
         union(&union(&asked, &had), &more)
     };
     let client = own_client(inner, &found.metadata, settings)?;
-    let (key, kept_key) = bound_key(&found.metadata)?;
+    let (key, kept_key) = bound_key(found.binds_tokens)?;
     let fields = fields(inner, &found, settings, &scopes).await?;
     let exchange = TokenExchange {
         server: &cell.server,
@@ -285,11 +290,11 @@ pub(crate) fn same_issuer(
     }
 }
 
-/// A new key, where the server binds tokens to one.
+/// A new key, where tokens are bound to one.
 pub(crate) fn bound_key(
-    metadata: &IssuerMetadata,
+    binds_tokens: bool,
 ) -> Result<(Option<ProofKey>, Option<Secret>), SignInFault> {
-    if !metadata.bound_tokens.iter().any(|it| it == "ES256") {
+    if !binds_tokens {
         return Ok((None, None));
     }
     let (key, kept) = ProofKey::generate()?;
