@@ -41,7 +41,7 @@ fn allowed(world: &World) -> Screen {
 #[test]
 fn one_goes_on_is_seen_everywhere_and_is_stopped_from_elsewhere() {
     let (_upstream, world, _daemon) = world("echo 'up \u{1b}[2Jat 3000'; sleep 7401");
-    let mut other = open(&world, 100, 30);
+    let other = open(&world, 100, 30);
     let mut screen = allowed(&world);
     let row = "job-1 goes on in the background";
     screen.wait_for(row);
@@ -92,7 +92,7 @@ fn one_goes_on_is_seen_everywhere_and_is_stopped_from_elsewhere() {
 fn the_end_of_one_is_a_row_and_what_it_printed_is_kept() {
     let (_upstream, world, _daemon) =
         world("echo begun; while ! test -e go; do sleep 0.05; done; echo went; exit 3");
-    let mut screen = allowed(&world);
+    let screen = allowed(&world);
     screen.wait_for("job-1 goes on in the background");
     world.write("work/go", "");
     screen.wait_for("job-1 ended: exit 3");

@@ -1,18 +1,17 @@
 //! Two tools by which a model reads on in commands that go on in the background of its conversation, and ends them. Both do only
 //! what concerns such a command, which was let through when it began, so nobody is asked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::JobId;
 use aishd_log::access::Access;
 use aishd_log::job::{OUTPUT_TOOL, STOP_TOOL};
 use aishd_log::shell;
-use aishd_log::tool::{Tool, ToolReach};
+use aishd_log::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::ToolName;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-
-use super::tool;
 
 pub(super) const PROVIDER: &str = shell::PROVIDER;
 const PROVIDED: &str = "this machine";
@@ -35,48 +34,53 @@ pub enum JobCall {
 pub(super) fn tools() -> [Tool; 2] {
     let job = json!({"type": "string", "description": "the name of the job, such as job-1"});
     [
-        Tool {
-            // It moves on where the next one reads.
-            reads_only: false,
-            ..tool(
-                OUTPUT_TOOL,
-                PROVIDED,
-                "What a command that you run in the background has printed since you read it last, and whether it still runs.",
-                json!({
-                    "type": "object",
-                    "properties": {
-                        "job": job,
-                        "wait": {
-                            "type": "integer",
-                            "minimum": 0,
-                            "maximum": MOST_WAIT_SECONDS,
-                            "description": "wait so many seconds for something new, or for its end",
-                        },
-                    },
-                    "required": ["job"],
-                    "additionalProperties": false,
-                }),
-                ToolReach::Conversation,
-            )
-        },
-        Tool {
-            reads_only: false,
-            annotations: json!({"readOnlyHint": false, "destructiveHint": false, "openWorldHint": false}),
-            needs: Access::Read,
-            ..tool(
-                STOP_TOOL,
-                PROVIDED,
-                "Ends a command that you run in the background, with all that it started.",
-                json!({
-                    "type": "object",
-                    "properties": {"job": job},
-                    "required": ["job"],
-                    "additionalProperties": false,
-                }),
-                ToolReach::Conversation,
-            )
-        },
+        tool(
+            OUTPUT_TOOL,
+            "What a command that you run in the background has printed since you read it last, and whether it still runs.",
+            json!({"readOnlyHint": true, "openWorldHint": false}),
+            json!({
+                "job": job,
+                "wait": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": MOST_WAIT_SECONDS,
+                    "description": "wait so many seconds for something new, or for its end",
+                },
+            }),
+        ),
+        tool(
+            STOP_TOOL,
+            "Ends a command that you run in the background, with all that it started.",
+            json!({"readOnlyHint": false, "destructiveHint": false, "openWorldHint": false}),
+            json!({ "job": job }),
+        ),
     ]
+}
+
+/// One that takes a job. Calls come one after another: each moves on where the next one reads.
+fn tool(name: &str, description: &str, annotations: Value, properties: Value) -> Tool {
+    #[expect(clippy::expect_used, reason = "these names are written in this room")]
+    let name: ToolName = name.parse().expect("a well-formed name");
+    Tool {
+        name,
+        description: description.to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": properties,
+            "required": ["job"],
+            "additionalProperties": false,
+        }),
+        annotations,
+        server: PROVIDED.into(),
+        place: PROVIDED.into(),
+        needs: Access::Read,
+        needs_by: ClaimSource::Ours,
+        reads_only: false,
+        reach: ToolReach::Conversation,
+        network: NetworkUse::Stays,
+        packages: Arc::default(),
+        directory: None,
+    }
 }
 
 /// Whether a tool is one of the two.
