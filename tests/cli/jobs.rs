@@ -6,6 +6,7 @@ use aish_testkit::{Answer, Daemon, Screen, Upstream, World};
 use serde_json::json;
 
 use crate::terminal::open;
+use crate::terminal_asked::wait_asked;
 
 /// The model has this run in the background, and then says a word.
 fn world(command: &str) -> (Upstream, World, Daemon) {
@@ -32,7 +33,8 @@ fn world(command: &str) -> (Upstream, World, Daemon) {
 fn allowed(world: &World) -> Screen {
     let mut screen = open(world, 100, 30);
     screen.key("start it\r");
-    screen.wait_for("in the background: it goes on beside what follows");
+    screen.wait_for("in the background until it ends or is stopped (:jobs); nothing holds it");
+    wait_asked(&screen, "c1", "CMD");
     screen.key("y\r");
     screen.wait_for("It is up.");
     screen
@@ -40,7 +42,7 @@ fn allowed(world: &World) -> Screen {
 
 #[test]
 fn one_goes_on_is_seen_everywhere_and_is_stopped_from_elsewhere() {
-    let (_upstream, world, _daemon) = world("echo 'up \u{1b}[2Jat 3000'; sleep 7401");
+    let (_upstream, world, _daemon) = world("printf 'up \\033[2Jat 3000\\n'; sleep 7401");
     let other = open(&world, 100, 30);
     let mut screen = allowed(&world);
     let row = "job-1 goes on in the background";
@@ -51,10 +53,10 @@ fn one_goes_on_is_seen_everywhere_and_is_stopped_from_elsewhere() {
     screen.key(":jobs\r");
     screen.wait_for("job    since  state  in    command");
     screen.key(":jobs output 1\r");
-    screen.wait_for("job-1 runs — echo 'up [2Jat 3000'; sleep 7401");
+    screen.wait_for("job-1 runs — printf 'up \\033[2Jat 3000\\n'; sleep 7401");
     let listed = world.ctl(&["jobs"]).run().ok();
     assert_eq!(
-        "job    since  state  in    command\njob-1  now    runs   proj  echo 'up [2Jat 3000'; sleep 7401\n",
+        "job    since  state  in    command\njob-1  now    runs   proj  printf 'up \\033[2Jat 3000\\n'; sleep 7401\n",
         listed.out()
     );
     // Who wants it quiet is told that this is not.
@@ -112,11 +114,15 @@ fn the_card_offers_no_trial_of_what_has_no_end() {
     let (_upstream, world, _daemon) = world("sleep 7402");
     let mut screen = open(&world, 100, 40);
     screen.key("start it\r");
-    screen.wait_for("in the background: it goes on beside what follows");
+    screen.wait_for("in the background until it ends or is stopped (:jobs); nothing holds it");
+    wait_asked(&screen, "c1", "CMD");
     screen.key("?\r");
     screen.wait_for("it does not run, and the turn ends");
     let rows = screen.rows().join("\n");
-    assert!(!rows.contains("t, try"), "{rows}");
+    assert!(
+        !rows.contains("t, try") && !rows.contains("[t]ry"),
+        "{rows}"
+    );
     screen.key("n\r");
     screen.wait_for("It is up.");
     assert!(world.running("sleep").is_empty());

@@ -8,8 +8,8 @@ use super::{ArgumentExtent, Card, SHOWN_CHARS, begin, level_name, wants_whole_wo
 use crate::render::held_to;
 use crate::safe;
 
-const BACKGROUND: &str = "  in the background: it goes on beside what follows until it ends, is stopped (:jobs) or the daemon ends; \
-nothing holds it\n";
+const BACKGROUND: &str =
+    "  in the background until it ends or is stopped (:jobs); nothing holds it\n";
 const TRY: &str =
     "  t, try      in layers over the files: what it would change is shown before it is real\n";
 
