@@ -22,7 +22,8 @@ use crate::confirm::{ConfirmRecord, ConfirmState, ConfirmSubject, Decision, Deni
 use crate::conversation::{Activity, Constraints, ForkOrigin};
 use crate::envelope::{Envelope, EventData};
 use crate::hosts::NetworkUse;
-use crate::id::{ChangesId, ConfirmId, ResultId, Seq, TurnId};
+use crate::id::{ChangesId, ConfirmId, JobId, ResultId, Seq, TurnId};
+use crate::job::JobEnd;
 use crate::kept::{KeptBlock, KeptResult};
 use crate::mcp::McpServerStatus;
 use crate::model::ModelSource;
@@ -38,22 +39,6 @@ use crate::usage::{BudgetAmounts, BudgetKind, ConversationBudget, RequestPurpose
 
 /// An event as a client goes by it: its data was read once.
 pub type ClientEvent = Envelope<Event>;
-
-impl From<Envelope> for ClientEvent {
-    fn from(event: Envelope) -> Self {
-        Self {
-            v: event.v,
-            epoch: event.epoch,
-            conversation: event.conversation,
-            seq: event.seq,
-            ts: event.ts,
-            turn: event.turn,
-            client: event.client,
-            data: Event::read(&event.kind, event.data),
-            kind: event.kind,
-        }
-    }
-}
 
 events! {
     /// The first event of every conversation.
@@ -335,9 +320,24 @@ events! {
         kept: Option<KeptResult>,
         /// Whether the model is shown it: with the next question, or at once (`shell.feed_back`).
         into_context: bool,
+        /// What it is called from here on, where the ending is `background`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
         /// The hosts that it reached, and that it was refused. Absent: there were none, or nothing held it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkUse>,
+    }
+    /// A command goes on in the background: `shellStarted` with the same call stands before it, and its `shellFinished` has the
+    /// ending `background`, unless it ended within a second.
+    JobStarted: "jobStarted", true, { job: JobId, call: String, command: String, cwd: String }
+    /// It has ended, and nothing that it started is left.
+    JobEnded: "jobEnded", true, {
+        job: JobId,
+        command: String,
+        end: JobEnd,
+        /// It ended so soon that the `shellFinished` of its call says how.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        replied: bool,
     }
     /// The conversation has another directory.
     CwdChanged: "cwdChanged", true, { cwd: String, from: String }

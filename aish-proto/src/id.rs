@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ulid::Ulid;
 
 macro_rules! ulid_id {
@@ -129,6 +129,52 @@ impl fmt::Display for Seq {
     }
 }
 
+/// A command in the background, numbered from 1 in its conversation and written `job-1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema)]
+pub struct JobId(#[schemars(with = "String")] pub u32);
+
+const JOB: &str = "job-";
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{JOB}{}", self.0)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = JobIdError;
+
+    /// Also without its `job-`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.strip_prefix(JOB).unwrap_or(text);
+        number.parse().map(Self).map_err(|_| JobIdError)
+    }
+}
+
+/// It is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobIdError;
+
+impl fmt::Display for JobIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "jobs are called {JOB}1, {JOB}2 and so on")
+    }
+}
+
+impl std::error::Error for JobIdError {}
+
+impl Serialize for JobId {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        into.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for JobId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +190,19 @@ mod tests {
         check("8ZZZZZZZZZZZZZZZZZZZZZZZZZ", false);
         check("zzzzzzzzzzzzzzzzzzzzzzzzzz", false);
         check("", false);
+    }
+
+    #[test]
+    fn a_job_is_written_with_its_word_and_read_without_it_too() {
+        assert_eq!("job-12", JobId(12).to_string());
+        let check = |text: &str, expected: Option<u32>| {
+            let read = serde_json::from_value::<JobId>(text.into()).ok();
+            assert_eq!(expected.map(JobId), read, "{text}");
+        };
+        check("job-12", Some(12));
+        check("12", Some(12));
+        check("job-", None);
+        check("job--1", None);
+        check("job-4294967296", None);
     }
 }

@@ -18,6 +18,7 @@ pub mod form;
 pub mod hosts;
 pub mod id;
 pub mod intent;
+pub mod job;
 pub mod kept;
 pub mod limits;
 pub mod log;

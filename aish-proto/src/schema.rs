@@ -9,8 +9,8 @@ use crate::id::Epoch;
 use crate::method::{ClientRole, Method, MethodOrder};
 use crate::{
     attach, audit, changes, config, confirm, context, conversation, daemon, doctor, error, event,
-    intent, kept, log, mcp, mcp_login, memory, model, norris, permission, prompt, resource, route,
-    shell, store, tool, transfer, turn, usage, version,
+    intent, job, kept, log, mcp, mcp_login, memory, model, norris, permission, prompt, resource,
+    route, shell, store, tool, transfer, turn, usage, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -87,6 +87,9 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         turn::QueueResume,
         shell::Run,
         shell::Cancel,
+        job::List,
+        job::Output,
+        job::Stop,
         context::Preview,
         context::Archive,
         context::Restore,

@@ -87,6 +87,9 @@ pub struct ProposedCommand {
     /// Its name in the events that follow.
     pub call: String,
     pub command: String,
+    /// It goes on by itself (`jobs/list`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 /// How a command ended.
@@ -111,6 +114,8 @@ pub enum ShellEnding {
     Failed,
     /// It never began: `denied` says who said no, or its turn ended first.
     Refused,
+    /// It has not ended: it goes on in the background, as the `jobStarted` of its call says.
+    Background,
 }
 
 /// What a shell confirm is about, besides the command itself.
@@ -121,6 +126,10 @@ pub struct CommandAsked {
     pub command: String,
     /// The shell that reads it.
     pub shell: String,
+    /// It goes on by itself, with no limit of time and beside whatever comes after it, until it ends or is stopped
+    /// (`jobs/stop`). It cannot be tried.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
     /// Names of the variables that the asker's client gave; their values are part of what is approved.
     pub environment: Vec<String>,
     /// The terminal whose directory and environment it runs with.

@@ -14,6 +14,7 @@ use crate::commands::context::ContextCommand;
 use crate::commands::conversation::{ConversationCommand, ForkArgs, SearchArgs};
 use crate::commands::export::ExportArgs;
 use crate::commands::import::ImportArgs;
+use crate::commands::jobs::JobsCommand;
 use crate::commands::key::KeyCommand;
 use crate::commands::log::LogArgs;
 use crate::commands::man::ManArgs;
@@ -179,6 +180,11 @@ pub enum CtlCommand {
     Continue(AgainArgs),
     /// Stop the running turn, or the command that runs
     Cancel { conversation: Option<String> },
+    /// Commands that go on in the background: list, read, stop
+    Jobs {
+        #[command(subcommand)]
+        command: Option<JobsCommand>,
+    },
     /// The transcript on stdout
     #[command(after_help = examples::LOG)]
     Log(LogArgs),
@@ -340,6 +346,11 @@ mod tests {
         check("import - --title old", true);
         check("import", false);
         check("cancel -C proj", true);
+        check("jobs -C proj", true);
+        check("jobs output job-1", true);
+        check("jobs stop 1 -C proj", true);
+        check("jobs stop", false);
+        check("jobs stop one", false);
         check("context", true);
         check("context preview why not --body", true);
         check("context archive -n 5", true);

@@ -49,6 +49,7 @@ behind a colon or a slash:
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]
 or at the question: y, n, e, Alt-y, Alt-n
 :norris GOAL   :norris pause   :norris resume   :norris halt
+:jobs   :jobs output 1   :jobs stop 1
 :changes   :undo   :redo   :todo   :usage   :status
 :conv ls   :switch   :switch NAME   :model NAME
 :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
@@ -290,6 +291,10 @@ mod tests {
         check(":forget 3 m4", "here Forget");
         check(":memory import -", "told here stdin (-) is your keyboard");
         check(":cancel", "here Cancel");
+        check(
+            ":jobs stop 1",
+            "here Jobs { command: Some(Stop { job: JobId(1) }) }",
+        );
         check(
             ":prompt save review -",
             "told here stdin (-) is your keyboard",

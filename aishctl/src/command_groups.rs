@@ -9,7 +9,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Asking",
         &[
-            "ask", "attach", "propose", "norris", "queue", "retry", "continue", "cancel",
+            "ask", "attach", "propose", "norris", "queue", "retry", "continue", "cancel", "jobs",
         ],
     ),
     (

@@ -8,7 +8,7 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::prompt_ask::PromptRequest;
 use crate::commands::status::{self, StatusFormat};
 use crate::commands::{
-    audit, changes, confirm, context, conversation, export, import, log, mcp, memory, model,
+    audit, changes, confirm, context, conversation, export, import, jobs, log, mcp, memory, model,
     norris, permission, queue, resource, result, route, rpc, saved_prompt, todo, tools, undo,
     usage,
 };
@@ -50,6 +50,7 @@ impl CommandContext {
             CtlCommand::Remember(args) => memory::remember(self, args).await,
             CtlCommand::Forget { ids } => memory::forget(self, ids).await,
             CtlCommand::Queue { command } => queue::run(self, command.as_ref()).await,
+            CtlCommand::Jobs { command } => jobs::run(self, command.as_ref()).await,
             CtlCommand::Cancel { conversation } => {
                 queue::cancel(self, conversation.as_deref()).await
             }

@@ -219,6 +219,7 @@ impl AskProgram {
             | CtlCommand::Forget { .. }
             | CtlCommand::Prompt { .. }
             | CtlCommand::Cancel { .. }
+            | CtlCommand::Jobs { .. }
             | CtlCommand::Search(_)
             | CtlCommand::Todo { .. }
             | CtlCommand::Fork(_)

@@ -34,6 +34,7 @@ mod gateway_strangers;
 mod init;
 mod input;
 mod interleave;
+mod jobs;
 mod last_used;
 mod llama;
 mod man;

@@ -7,7 +7,7 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 18] = [
+const SHOWN_IF_THEY_COME: [&str; 20] = [
     "changesPart",
     "changesUndo",
     "changesSettled",
@@ -15,6 +15,8 @@ const SHOWN_IF_THEY_COME: [&str; 18] = [
     "configReloaded",
     "evicted",
     "imported",
+    "jobEnded",
+    "jobStarted",
     "modelUsed",
     "restored",
     "resultKept",

@@ -128,7 +128,10 @@ fn a_called_command_is_asked_about_runs_and_the_model_goes_on_with_what_it_print
     }
     scene.client.wait_turn(turn);
     let request = scene.last_request();
-    assert_eq!(vec!["shell__run"], offered(&request));
+    assert_eq!(
+        vec!["shell__output", "shell__stop", "shell__run"],
+        offered(&request)
+    );
     let told = replies(&request);
     assert!(
         told[0].contains("exit code 0") && told[0].contains("\none\n"),

@@ -31,6 +31,22 @@ macro_rules! events {
             }
         }
 
+        impl From<Envelope> for ClientEvent {
+            fn from(event: Envelope) -> Self {
+                Self {
+                    v: event.v,
+                    epoch: event.epoch,
+                    conversation: event.conversation,
+                    seq: event.seq,
+                    ts: event.ts,
+                    turn: event.turn,
+                    client: event.client,
+                    data: Event::read(&event.kind, event.data),
+                    kind: event.kind,
+                }
+            }
+        }
+
         /// Every kind: name, whether it is stored, schema of its data.
         pub(crate) fn kinds(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, bool, schemars::Schema)> {
             vec![$(($kind, $stored, generator.subschema_for::<$name>())),*]

@@ -17,6 +17,7 @@ pub mod follow;
 mod follow_control;
 pub mod import;
 pub mod input;
+pub mod jobs;
 pub mod key;
 pub(crate) mod last_said;
 pub mod log;

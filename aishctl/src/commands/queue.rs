@@ -1,6 +1,6 @@
 //! Turns after they were sent: `queue`, `cancel`, `retry`, `continue`.
 
-use aish_proto::id::TurnId;
+use aish_proto::id::{JobId, TurnId};
 use aish_proto::shell::{Cancel as CancelCommand, CancelParams};
 use aish_proto::turn::{
     AgainParams, Cancel, Continue, QueueList, QueueListResult, QueueMove, QueueMoveParams,
@@ -18,6 +18,7 @@ use crate::command_output::PrintResult;
 use crate::commands::ask::{self, AskContext};
 use crate::commands::ask_progress::{AskProgress, SentTurn, TurnBegin, or_stop};
 use crate::commands::command_context::CommandContext;
+use crate::commands::jobs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -140,14 +141,26 @@ pub async fn cancel(context: &CommandContext, name: Option<&str>) -> PrintResult
         (None, None) => false,
     };
     let call = command.map(|it| &it.call);
-    let told = json!({"conversation": found.id, "turn": found.turn, "command": call, "cancelled": cancelled});
-    context.print(&told, || match (cancelled, command) {
-        (true, None) => format!("cancelled in {}\n", found.title),
-        (true, Some(command)) => {
-            let command = crate::safe::one_line(&command.command);
-            format!("stopped !{command} in {}\n", found.title)
+    // They go on, and who wants all to be quiet should know.
+    let jobs = jobs::running(context, found.id).await?;
+    let jobs: Vec<JobId> = jobs.iter().map(|it| it.job).collect();
+    let told = json!({"conversation": found.id, "turn": found.turn, "command": call, "cancelled": cancelled, "jobs": jobs});
+    context.print(&told, || {
+        let mut text = match (cancelled, command) {
+            (true, None) => format!("cancelled in {}\n", found.title),
+            (true, Some(command)) => {
+                let command = crate::safe::one_line(&command.command);
+                format!("stopped !{command} in {}\n", found.title)
+            }
+            (false, _) if jobs.is_empty() => format!("nothing runs in {}\n", found.title),
+            (false, _) => format!("no turn runs in {}\n", found.title),
+        };
+        for job in &jobs {
+            text.push_str(&format!(
+                "{job} goes on in the background: aishctl jobs stop {job}\n"
+            ));
         }
-        (false, _) => format!("nothing runs in {}\n", found.title),
+        text
     })
 }
 

@@ -103,6 +103,7 @@ fn names_of(path: &[&str], arg: &Arg) -> Option<NameKind> {
         (["tools" | "perm", _], "provider") => NameKind::Provider,
         (["confirm", _], "id") => NameKind::Confirm,
         (["changes", _], "id") => NameKind::OpenChanges,
+        (["jobs", _], "job") => NameKind::Job,
         (["undo"], "changes") => NameKind::KeptChanges,
         (["redo"], "changes") => NameKind::UndoneChanges,
         (["prompt", "show" | "rm" | "ask"], "name") => NameKind::Prompt,

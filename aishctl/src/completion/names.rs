@@ -10,7 +10,7 @@ use aish_proto::daemon::ClientKind;
 use aish_proto::method::{ClientRole, Empty};
 use aish_proto::tool::ToolListParams;
 use aish_proto::version::ProtocolRange;
-use aish_proto::{changes, confirm, conversation, mcp, model, prompt, tool};
+use aish_proto::{changes, confirm, conversation, job, mcp, model, prompt, tool};
 
 use crate::client::connect::{Caller, RpcCallError};
 use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
@@ -35,6 +35,7 @@ pub(super) enum NameKind {
     Provider,
     Confirm,
     OpenChanges,
+    Job,
     KeptChanges,
     UndoneChanges,
     Prompt,
@@ -159,6 +160,12 @@ async fn names(caller: &Caller, kind: NameKind) -> Result<NamesAndWhat, RpcCallE
                 .into_iter()
                 .map(|it| (it.changes.to_string(), it.paths.join(" ")))
                 .collect()
+        }
+        NameKind::Job => {
+            let params = job::JobsListParams { conversation: None };
+            let found = caller.call::<job::List>(params).await?.jobs;
+            let found = found.into_iter();
+            found.map(|it| (it.job.to_string(), it.command)).collect()
         }
         NameKind::Prompt => {
             let found = caller.call::<prompt::List>(Empty {}).await?.prompts;

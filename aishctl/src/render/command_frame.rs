@@ -204,9 +204,14 @@ fn ending_with(finished: &ShellFinished, between: &str) -> String {
         exit_code,
         signal,
         ms,
+        job,
         ..
     } = finished;
-    how_it_ended(*ending, *exit_code, *signal, *ms, between)
+    let how = how_it_ended(*ending, *exit_code, *signal, *ms, between);
+    match job {
+        Some(job) => format!("{job} {how}"),
+        None => how,
+    }
 }
 
 /// How a command ended and how long it took, in a few words.
@@ -229,6 +234,7 @@ pub(crate) fn how_it_ended(
         }
         ShellEnding::Failed => "could not be started".to_owned(),
         ShellEnding::Refused => "not run".to_owned(),
+        ShellEnding::Background => return "goes on in the background".to_owned(),
     };
     match ms {
         Some(ms @ ..1000) => format!("{how}{between}{ms} ms"),

@@ -2,15 +2,22 @@
 
 use std::fmt::Write as _;
 
-use aish_proto::event::{BudgetChanged, ClientEvent, Event, ResourceChanged, ToolsChosen};
+use aish_proto::event::{
+    BudgetChanged, ClientEvent, Event, JobEnded, ResourceChanged, ToolsChosen,
+};
+use aish_proto::job::JobStopper;
 use aish_proto::norris::{
     NorrisHold, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisSpent,
 };
 use aish_proto::resource::{ResourceAuthor, ResourceChangeKind};
 use aish_proto::usage::ConversationBudget;
 
-use crate::render::question;
+use crate::render::command_frame::how_it_ended;
+use crate::render::{question, table};
 use crate::safe;
+
+/// So much of a command is shown where its name says which one is meant.
+const SHOWN_COLUMNS: usize = 60;
 
 /// What an event of a run says to people.
 pub(crate) fn run_line(event: &ClientEvent) -> Option<String> {
@@ -150,6 +157,30 @@ pub(crate) fn budget_line(event: &ClientEvent) -> Option<String> {
             amounts.join(", ")
         )
     })
+}
+
+/// How a command in the background ended, and who ended it, where somebody did. `None`: the end of its call says it.
+pub(crate) fn job_line(ended: &JobEnded, who: Option<String>) -> Option<String> {
+    let JobEnded {
+        job,
+        command,
+        end,
+        replied,
+    } = ended;
+    let how = match end.stopped_by {
+        None => {
+            let how = how_it_ended(end.ending, end.exit_code, end.signal, end.ms, ", ");
+            format!("ended: {how}")
+        }
+        Some(JobStopper::Model) => "was stopped by the model".to_owned(),
+        Some(JobStopper::Person) => {
+            format!("was stopped by {}", who.as_deref().unwrap_or("somebody"))
+        }
+        Some(JobStopper::Turn) => "was stopped with its turn".to_owned(),
+        Some(JobStopper::Daemon) => "ended with the daemon, and is not started again".to_owned(),
+    };
+    let command = table::cut(command, SHOWN_COLUMNS);
+    (!replied).then(|| format!("{job} {how} — {command}"))
 }
 
 /// A change as a line of the window.

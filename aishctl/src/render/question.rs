@@ -273,7 +273,10 @@ pub fn allow_flags(request: &ConfirmRequested) -> String {
 
 /// Whether it is about something that can run in layers over the files first.
 pub fn can_be_tried(request: &ConfirmRequested) -> bool {
-    matches!(&*request.subject, ConfirmSubject::Command(_)) || is_file_change(request)
+    match &*request.subject {
+        ConfirmSubject::Command(subject) => !subject.asked.background,
+        _ => is_file_change(request),
+    }
 }
 
 /// Whether it is about a change of a file, whose difference comes with `commandTried`.

@@ -377,6 +377,9 @@ impl ConversationRows {
                 format!("queued #{position}{}{hint}", who.unwrap_or_default())
             }
             Event::ResourceChanged(changed) => event_lines::resource_line(changed),
+            Event::JobEnded(ended) => {
+                return event_lines::job_line(ended, event.client.map(|it| self.you(it)));
+            }
             Event::ToolsChosen(chosen) => return event_lines::chosen_line(chosen),
             Event::ResourcePinned(pinned) => format!("pinned @{}:{}", pinned.alias, pinned.uri),
             Event::ResourceUnpinned(pinned) => {

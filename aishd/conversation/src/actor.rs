@@ -16,6 +16,7 @@ pub(crate) mod extra_context;
 pub(crate) mod file_changes;
 pub(crate) mod form_questions;
 pub(crate) mod host_questions;
+pub(crate) mod jobs;
 pub(crate) mod lasting_environment;
 pub(crate) mod level_questions;
 pub(crate) mod memory_proposals;
@@ -45,7 +46,7 @@ pub(crate) mod user_command;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aish_proto::id::{ConfirmId, ConversationId, TurnId};
+use aish_proto::id::{ConfirmId, ConversationId, JobId, TurnId};
 use aishd_broker::Discovery;
 use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::OnConfirm;
@@ -61,6 +62,7 @@ use self::lasting_environment::TriedExports;
 use self::run_changes::ChangesStep;
 use self::run_parts::{PartStep, PartWork};
 use crate::commands::command_queue::CommandQueue;
+use crate::commands::job::JobBook;
 use crate::commands::trial::{KeepOrder, RunningTrial, TrialEnd};
 use crate::context::extra_context::{DirectoryTold, GatheredContext};
 use crate::context::memory_proposals::MemoryProposals;
@@ -116,6 +118,8 @@ pub(crate) struct Conversation {
     pub(crate) summing: SummaryTask,
     /// Commands that run, and that wait for their turn.
     pub(crate) commands: CommandQueue,
+    /// Commands that go on in the background.
+    pub(crate) jobs: JobBook,
     /// A model is looking for what is worth remembering.
     pub(crate) proposing: bool,
     /// A model is making a title.
@@ -167,6 +171,8 @@ pub(crate) enum TaskOutcome {
     Summed(Box<SummaryOutcome>),
     /// A person's command is over.
     OwnEnded(String, Box<CommandResult>),
+    /// A command in the background is over.
+    JobEnded(JobId, Box<CommandResult>),
     /// What this preset proposes to be remembered, or not.
     Proposed(String, MemoryProposals),
     /// A title was made, or not.

@@ -2,5 +2,6 @@
 
 pub mod command_output;
 pub(crate) mod command_queue;
+pub mod job;
 pub(crate) mod proposed_command;
 pub(crate) mod trial;

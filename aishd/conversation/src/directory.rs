@@ -29,6 +29,7 @@ use tracing::Instrument as _;
 
 use crate::actor::{ActorStart, Conversation};
 use crate::commands::command_queue::CommandQueue;
+use crate::commands::job::JobBook;
 use crate::context::extra_context::DirectoryTold;
 use crate::context::memory_book::MemoryBook;
 use crate::context::summarize::SummaryTask;
@@ -303,7 +304,9 @@ impl ConversationDirectory {
         let stopper = TurnStopper::default();
         let attendance = Attendance::beside(&self.watchers);
         let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let jobs = JobBook::default();
         let entry = ActorEntry {
+            jobs: jobs.clone(),
             mailbox,
             views,
             recent,
@@ -331,6 +334,7 @@ impl ConversationDirectory {
             own: None,
             summing: SummaryTask::default(),
             commands: CommandQueue::default(),
+            jobs: jobs.clone(),
             lasting: LastingEnvironment::default(),
             tried_exports: None,
             trial: None,
@@ -355,6 +359,7 @@ impl ConversationDirectory {
                 open: self.open.clone(),
                 crowded_at: self.crowded_at,
                 changed: self.changed.clone(),
+                jobs,
             },
         };
         open.insert(id, entry);
@@ -375,6 +380,7 @@ impl ConversationDirectory {
             store: self.services.store.clone(),
             stopper: entry.stopper.clone(),
             attendance: entry.attendance.clone(),
+            jobs: entry.jobs.clone(),
         }
     }
 

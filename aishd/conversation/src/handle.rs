@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aish_proto::id::{ConversationId, Seq, TurnId};
+use aish_proto::id::{ConversationId, JobId, Seq, TurnId};
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::confirm::Confirm;
 use aishd_log::event::{Record, StopReason};
@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::job::{JobBook, LiveJob};
 use crate::context::preview::{PreviewTarget, PreviewedRequest};
 use crate::context::stored_results::{KeptPart, find_kept};
 use crate::context::todos;
@@ -46,6 +47,7 @@ pub struct ConversationHandle {
     pub(crate) store: Store,
     pub(crate) stopper: TurnStopper,
     pub(crate) attendance: Attendance,
+    pub(crate) jobs: JobBook,
 }
 
 /// Stops the running turn's work at once, ahead of the mailbox.
@@ -410,6 +412,25 @@ impl ConversationHandle {
     ) -> Result<bool, RequestError> {
         self.request(|reply| ActorRequest::CancelCommand(call, by, reply))
             .await
+    }
+}
+
+impl ConversationHandle {
+    /// One that this daemon has started here, also when it has ended.
+    pub fn live_job(&self, job: JobId) -> Option<Arc<LiveJob>> {
+        self.jobs.find(job)
+    }
+
+    /// Ends a command in the background; false: it was over. Returns once nothing of it is left and its end is in the log.
+    pub async fn stop_job(&self, job: JobId, by: AnsweringPerson) -> Result<bool, RequestError> {
+        let request = |reply| ActorRequest::StopJob(job, by, reply);
+        match self.request(request).await? {
+            Some(live) => {
+                let ended = live.until_ended().await;
+                ended.map(|_| true).ok_or(RequestError::Closed)
+            }
+            None => Ok(false),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ impl ActorRequest {
             Self::WantLevel(_, reply) => drop(reply.send(Err(error))),
             Self::RunCommand(_, reply) => drop(reply.send(Err(error))),
             Self::CancelCommand(_, _, reply) => drop(reply.send(Err(error))),
+            Self::StopJob(_, _, reply) => drop(reply.send(Err(error))),
             Self::DeleteUnused(_, reply) => drop(reply.send(Err(error))),
             Self::Answer(_, reply) => drop(reply.send(Err(error))),
             Self::Try(_, reply) => drop(reply.send(Err(error))),

@@ -8,6 +8,7 @@ use aish_proto::id::ConversationId;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 
+use crate::commands::job::JobBook;
 use crate::handle::TurnStopper;
 use crate::requests::ActorRequest;
 use crate::view::viewers::Attendance;
@@ -31,6 +32,7 @@ pub(crate) struct ActorEntry {
     pub(crate) recent: Arc<RecentRecords>,
     pub(crate) stopper: TurnStopper,
     pub(crate) attendance: Attendance,
+    pub(crate) jobs: JobBook,
     /// Tells this actor from one that took its place.
     pub(crate) number: u64,
 }
@@ -43,6 +45,7 @@ pub(crate) struct ActorRegistration {
     pub(crate) open: OpenConversation,
     pub(crate) crowded_at: usize,
     pub(crate) changed: Arc<Notify>,
+    pub(crate) jobs: JobBook,
 }
 
 impl ActorRegistration {
@@ -81,5 +84,6 @@ impl ActorRegistration {
 impl Drop for ActorRegistration {
     fn drop(&mut self) {
         self.remove();
+        self.jobs.clear();
     }
 }

@@ -1,6 +1,6 @@
 //! Why a conversation refuses a request.
 
-use aish_proto::id::{ChangesId, ConversationId, TurnId};
+use aish_proto::id::{ChangesId, ConversationId, JobId, TurnId};
 use aishd_log::access::Access;
 use aishd_log::budget::BudgetReached;
 use aishd_log::eviction::EvictedExchange;
@@ -68,6 +68,8 @@ pub enum RequestError {
     BadCommand(String),
     #[error("it was not tried: {0}")]
     Untried(String),
+    #[error("there is no {0} in this conversation, or it ended long ago")]
+    NoJob(JobId),
     #[error("there are no changes {0} that wait")]
     NoChanges(ChangesId),
     #[error("the run is over, and c{0} asks about its changes")]

@@ -1,9 +1,10 @@
 //! What a conversation may be asked, checked for form and size, and what it answers.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use aish_proto::form::FormContent;
-use aish_proto::id::{ChangesId, ConfirmId, Seq, TurnId};
+use aish_proto::id::{ChangesId, ConfirmId, JobId, Seq, TurnId};
 use aishd_log::access::Access;
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::budget::BudgetLimits;
@@ -31,6 +32,7 @@ use aishd_tools::trial::PartWish;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::commands::job::LiveJob;
 use crate::context::memory_book::BookError;
 use crate::context::preview::{PreviewTarget, PreviewedRequest};
 use crate::request_error::RequestError;
@@ -249,6 +251,8 @@ pub(crate) enum ActorRequest {
     Edited(Box<ArgumentEdit>, ActorReply<Confirm>),
     RunCommand(Box<UserCommandRequest>, ActorReply<BegunUserCommand>),
     CancelCommand(String, AnsweringPerson, ActorReply<bool>),
+    /// The job whose end is to be waited for; none where it has ended.
+    StopJob(JobId, AnsweringPerson, ActorReply<Option<Arc<LiveJob>>>),
     Delete(AnsweringPerson, ActorReply<()>),
     /// Delete it if nobody has used it since then.
     DeleteUnused(Timestamp, ActorReply<bool>),

@@ -4,6 +4,7 @@
 pub(crate) mod active_turn;
 pub(crate) mod call;
 pub(crate) mod file_change;
+pub(crate) mod job_call;
 pub mod routing_book;
 pub(crate) mod run_clock;
 pub(crate) mod second_opinion;

@@ -284,6 +284,8 @@ fn weight(record: &Record) -> usize {
         Event::ShellFinished {
             command, output, ..
         } => command.len() + output.len(),
+        Event::JobStarted(started) => started.command.len(),
+        Event::JobEnded(ended) => ended.command.len() + ended.output.len(),
         Event::ConfirmRequested(confirm) => {
             let call = confirm.call();
             let wanted = match &confirm.subject {

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use aish_proto::id::JobId;
 use serde::{Deserialize, Serialize};
+
+use crate::job::{OUTPUT_TOOL, STOP_TOOL};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,11 +33,20 @@ pub enum CommandEnding {
     Failed,
     /// It never began.
     Refused,
+    /// It has not ended: it goes on by itself.
+    Background {
+        job: JobId,
+    },
 }
 
 impl CommandEnding {
     pub fn is_success(self) -> bool {
         self == Self::Exited { code: 0 }
+    }
+
+    /// What was wanted of it has come to be, as far as that is known.
+    pub fn is_as_wanted(self) -> bool {
+        self.is_success() || matches!(self, Self::Background { .. })
     }
 
     /// It ran to its end and says that it failed, or it waited for something until its time was over.
@@ -64,6 +76,10 @@ impl fmt::Display for CommandEnding {
             ),
             Self::Failed => write!(f, "could not be started"),
             Self::Refused => write!(f, "not run"),
+            Self::Background { job } => write!(
+                f,
+                "goes on in the background as {job} ({OUTPUT_TOOL} reads on, {STOP_TOOL} ends it)"
+            ),
         }
     }
 }

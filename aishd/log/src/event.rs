@@ -23,6 +23,7 @@ use crate::constraints::Constraints;
 use crate::ending::CommandEnding;
 use crate::environment::ClientVariables;
 use crate::eviction::{Eviction, LeftExchange};
+use crate::job::{JobEnded, JobStarted};
 use crate::kept_result::KeptResult;
 use crate::network::NetworkUse;
 use crate::norris::NorrisEvent;
@@ -269,6 +270,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<Box<NetworkUse>>,
     },
+    /// A command goes on in the background; the mark that it was started stands before it.
+    JobStarted(Box<JobStarted>),
+    /// The one end of such a command.
+    JobEnded(Box<JobEnded>),
     /// Commands run there from now on.
     CwdChanged {
         cwd: String,

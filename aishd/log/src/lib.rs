@@ -21,6 +21,7 @@ pub mod event;
 pub mod eviction;
 pub mod grants;
 pub mod invisible_characters;
+pub mod job;
 pub mod kept_result;
 pub mod lasting_environment;
 pub mod level_request;

@@ -358,6 +358,8 @@ impl ConversationState {
             Event::RecordLost {} => self.record_lost(),
             Event::Status { .. }
             | Event::ResultKept { .. }
+            | Event::JobStarted(_)
+            | Event::JobEnded(_)
             | Event::BudgetReached(_)
             | Event::ChangesUndo(_) => {}
             Event::TurnFinished {

@@ -26,7 +26,7 @@ use aishd_tools::Said;
 
 use super::turn_end::{stop_reason, turn_error};
 use super::usage::usage_of;
-use super::{confirm as confirms, line_limit, picture, route, shell, usage};
+use super::{confirm as confirms, job, line_limit, picture, route, shell, usage};
 use crate::log_owner::LogOwner;
 use crate::provider_name::provider_or_all;
 
@@ -307,8 +307,10 @@ impl LogOwner {
                 given,
                 network,
             } => {
+                let job = job::background(ending);
                 let (ending, exit_code, signal) = shell::ending(ending);
                 out!(wire::ShellFinished {
+                    job,
                     call,
                     command,
                     ending,
@@ -323,6 +325,8 @@ impl LogOwner {
                     network: network.and_then(|it| super::tried::network(*it)),
                 })
             }
+            Event::JobStarted(started) => out!(job::started(*started)),
+            Event::JobEnded(ended) => out!(job::ended(*ended, record.at)),
             Event::CwdChanged { cwd, from } => out!(wire::CwdChanged { cwd, from }),
             Event::ResourcePinned(pinned) => out!(wire::ResourcePinned {
                 alias: pinned.alias.to_string(),

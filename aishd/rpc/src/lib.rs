@@ -18,6 +18,7 @@ mod doctor;
 mod encoded_events;
 mod event_conversion;
 mod intent;
+mod job;
 mod lifecycle;
 mod line_limit;
 pub mod listen;
@@ -249,6 +250,7 @@ fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     attach::register_all(&mut module);
     turn::register_all(&mut module);
     shell::register_all(&mut module);
+    job::register_all(&mut module);
     context::register_all(&mut module);
     memory::register_all(&mut module);
     stored_result::register_all(&mut module);

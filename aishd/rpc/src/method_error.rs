@@ -140,6 +140,7 @@ impl From<RequestError> for MethodError {
             RequestError::NoChanges(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl changes")
             }
+            RequestError::NoJob(_) => Self::new(ErrorKind::NotFound, message).hint("aishctl jobs"),
             RequestError::ChangesAsked(number) => Self::new(ErrorKind::Denied, message)
                 .hint(format!("aishctl confirm keep c{number}, or confirm deny c{number}")),
             RequestError::LayersInUse => Self::new(ErrorKind::Busy, message).hint(LAYERS_IN_USE),

@@ -79,6 +79,7 @@ pub(super) fn proposed(proposed: CommandProposal) -> ProposedCommand {
     ProposedCommand {
         call: proposed.call,
         command: proposed.command,
+        background: proposed.background,
     }
 }
 
@@ -87,6 +88,7 @@ pub(super) fn wire_command(asked: CommandQuestion) -> CommandAsked {
     let CommandQuestion {
         command,
         shell,
+        background,
         environment,
         lasting,
         segments,
@@ -98,6 +100,7 @@ pub(super) fn wire_command(asked: CommandQuestion) -> CommandAsked {
     CommandAsked {
         command,
         shell,
+        background,
         environment: environment.variables.into_keys().collect(),
         tty: environment.tty,
         lasting: lasting.into_iter().map(lasting_variable).collect(),
@@ -139,6 +142,7 @@ pub(super) fn ending(ending: CommandEnding) -> (ShellEnding, Option<i32>, Option
         CommandEnding::Unknown => (ShellEnding::Unknown, None, None),
         CommandEnding::Failed => (ShellEnding::Failed, None, None),
         CommandEnding::Refused => (ShellEnding::Refused, None, None),
+        CommandEnding::Background { .. } => (ShellEnding::Background, None, None),
     }
 }
 

@@ -131,7 +131,9 @@ impl ToolStandpoint {
 
     fn offers(&self, tool: &Tool) -> bool {
         let own = builtin::is_builtin(&tool.name);
-        let is_internal = builtin::reads_resources(&tool.name) || builtin::finds_tools(&tool.name);
+        let is_internal = builtin::reads_resources(&tool.name)
+            || builtin::finds_tools(&tool.name)
+            || builtin::is_for_jobs(&tool.name);
         let serves = !own || (self.policy.builtin_tools && !is_internal);
         serves && self.denied(tool).is_none()
     }

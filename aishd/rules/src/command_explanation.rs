@@ -17,6 +17,7 @@ pub fn look(command: &str, setting: &CommandSetting, roots: &[PathBuf]) -> Comma
     let mut looked = CommandQuestion {
         command: command.to_owned(),
         shell: setting.shell.clone(),
+        background: setting.background,
         environment: setting.given.clone(),
         lasting: setting.lasting.clone(),
         segments: vec![],

@@ -40,6 +40,8 @@ pub struct CommandSetting {
     pub lasting: Vec<LastingVariable>,
     /// What the kernel keeps it within.
     pub held_by: CommandHold,
+    /// It goes on by itself when it has begun.
+    pub background: bool,
 }
 
 /// What the kernel keeps a command within that nobody has approved.
@@ -123,7 +125,18 @@ impl CommandSetting {
             variables,
             lasting: vec![],
             held_by: CommandHold::Nothing,
+            background: false,
         }
+    }
+
+    /// The same for a command that goes on by itself, where `background` says so.
+    pub fn in_background(self: &Arc<Self>, background: bool) -> Arc<Self> {
+        if background == self.background {
+            return self.clone();
+        }
+        let mut other = Self::clone(self);
+        other.background = background;
+        Arc::new(other)
     }
 
     /// The same, with what earlier commands have exported. The shell stays what it is.
@@ -158,6 +171,10 @@ impl CommandSetting {
             "environment": self.variables,
             "umask": self.umask(),
         });
+        // Who lets one run to its end has not let it go on.
+        if self.background {
+            bound["background"] = json!(true);
+        }
         // What runs inside is no consent to run outside.
         match &self.held_by {
             CommandHold::Nothing => {}
@@ -253,6 +270,7 @@ mod tests {
             plain
                 .held(CommandHold::Wall(Arc::new(a_boundary(&plain))))
                 .digest("ls"),
+            Arc::new(plain.clone()).in_background(true).digest("ls"),
         ] {
             assert_ne!(base, other);
         }

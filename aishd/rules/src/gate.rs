@@ -148,8 +148,7 @@ impl Gate<'_> {
             }
         };
         if call.name == shell::TOOL {
-            let content =
-                "[aish] tool arguments do not fit: a command is run by {\"command\": \"…\"}";
+            let content = "[aish] tool arguments do not fit: a command is run by {\"command\": \"…\"}, with \"background\": true where it is to go on by itself";
             return refuse(None, content.to_owned(), refused(MISFIT));
         }
         let Some(tool) = self.find(&call.name) else {

@@ -66,7 +66,10 @@ fn begins(event: &Event) -> bool {
 fn ends(event: &Event) -> bool {
     matches!(
         event,
-        Event::ConfirmResolved(_) | Event::ToolResult { .. } | Event::ShellFinished { .. }
+        Event::ConfirmResolved(_)
+            | Event::ToolResult { .. }
+            | Event::ShellFinished { .. }
+            | Event::JobEnded(_)
     )
 }
 

@@ -1,6 +1,8 @@
 //! Running a command of this machine in a process of its own: no terminal, nothing on its input, both outputs in
 //! one. When its end is told, nothing that it started is left.
 
+pub mod job;
+
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::path::Path;

@@ -130,6 +130,7 @@ impl Transcript {
             Event::ShellFinished { .. } => self.command_ended(record),
             Event::ChangesSettled(settled) => self.outside_told(record, settled.told()),
             Event::ChangesUndo(undo) => self.outside_told(record, Some(undo.told())),
+            Event::JobEnded(ended) => self.outside_told(record, ended.told()),
             Event::ChangesPart(part) => {
                 let running = self.run.as_ref().map(|(turn, _)| *turn);
                 // Where the run is over, the last word about its changes says it.

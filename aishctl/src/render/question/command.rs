@@ -8,6 +8,11 @@ use super::{ArgumentExtent, Card, SHOWN_CHARS, begin, level_name, wants_whole_wo
 use crate::render::held_to;
 use crate::safe;
 
+const BACKGROUND: &str =
+    "  in the background until it ends or is stopped (:jobs); nothing holds it\n";
+const TRY: &str =
+    "  t, try      in layers over the files: what it would change is shown before it is real\n";
+
 pub(super) struct CommandCard<'a> {
     pub(super) request: &'a ConfirmRequested,
     pub(super) subject: &'a CommandSubject,
@@ -79,6 +84,9 @@ impl Card for CommandCard<'_> {
             safe::visible(&asked.shell),
             level_name(*level_required),
         ));
+        if asked.background {
+            text.push_str(BACKGROUND);
+        }
         text.push_str(&lasting(asked));
         text.push_str(&parts(asked, extent));
         text.push_str(&mentioned(asked));
@@ -107,9 +115,15 @@ impl Card for CommandCard<'_> {
             ""
         };
         let yes = yes_in_help(self.request);
+        // A trial has an end, and this has none.
+        let try_it = if self.subject.asked.background {
+            ""
+        } else {
+            TRY
+        };
         format!(
-            "  {yes}      this command, once\n  n, no       it does not run; what follows is told to the model as the reason\n{always}  \
-             t, try      in layers over the files: what it would change is shown before it is real\n  e, edit     another command, in your editor; it is shown before it runs\n  v, view     all of it\n  \
+            "  {yes}      this command, once\n  n, no       it does not run; what follows is told to the model as the reason\n{always}{try_it}  \
+             e, edit     another command, in your editor; it is shown before it runs\n  v, view     all of it\n  \
              abort       it does not run, and the turn ends\n"
         )
     }

@@ -97,6 +97,9 @@ impl Conversation {
             ActorRequest::CancelCommand(call, by, reply) => {
                 let _client_left = reply.send(self.cancel_own(&call, by).await);
             }
+            ActorRequest::StopJob(job, by, reply) => {
+                let _client_left = reply.send(self.stop_job(job, by));
+            }
             ActorRequest::Restore(gone, by, reply) => {
                 let result = self.restore(gone, by).await;
                 let _client_left = reply.send(result);

@@ -2,7 +2,7 @@
 //! before.
 
 use aishd_log::confirm::{Confirm, Decision};
-use aishd_log::shell::CommandProposal;
+use aishd_log::shell::{BACKGROUND, CommandProposal};
 use aishd_log::tool_call::ToolCall;
 use aishd_rules::gate::{CallJudgement, spelled};
 use aishd_turn::turn::command_of;
@@ -29,9 +29,12 @@ impl Conversation {
         let arguments = arguments(&editing.arguments)?;
         let judged = match (open.command(), call_of(open)) {
             (Some(asked), _) => {
+                let background = asked.asked.background;
+                check_background(&arguments, background)?;
                 let proposed = CommandProposal {
                     call: asked.call.id.clone(),
                     command: command(&arguments)?,
+                    background,
                 };
                 self.with_command_gate(|gate| gate.edited(&proposed))
             }
@@ -75,6 +78,18 @@ pub(crate) fn command(arguments: &str) -> Result<String, RequestError> {
         command_of(arguments).ok_or_else(|| bad("a command is edited as {\"command\": \"…\"}"))?;
     check(&command).map_err(bad)?;
     Ok(command)
+}
+
+/// Whether a command goes on in the background is no part of what is edited.
+pub(crate) fn check_background(arguments: &str, asked: bool) -> Result<(), RequestError> {
+    let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+    match arguments.get(BACKGROUND) {
+        Some(wanted) if *wanted != Value::Bool(asked) => {
+            let why = "`background` cannot be edited: say no, and tell the model what you want";
+            Err(bad(why))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn bad(why: &str) -> RequestError {

@@ -209,6 +209,7 @@ impl Conversation {
         self.state = state;
         self.budget.set_budget(self.state.budget);
         self.note_confirms(&records);
+        self.note_jobs(&records);
         if ended {
             self.services.allowances.end_turn(self.id);
         }

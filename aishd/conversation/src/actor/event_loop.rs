@@ -57,8 +57,9 @@ impl Conversation {
         }
         self.start_next().await;
         loop {
-            let is_idle = self.is_idle();
-            self.transcript.keep_warm(is_idle, &self.services.warm);
+            // What goes on in the background needs no transcript.
+            let is_quiet = self.is_quiet();
+            self.transcript.keep_warm(is_quiet, &self.services.warm);
             self.settle_changes();
             self.note_change().await;
             self.try_unasked();
@@ -130,6 +131,11 @@ impl Conversation {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
+        self.is_quiet() && !self.jobs.any_runs()
+    }
+
+    /// No turn and no command that somebody waits for is under way.
+    fn is_quiet(&self) -> bool {
         let works = self.turn.is_some()
             || self.resolving.is_some()
             || self.unstored.is_some()
@@ -207,6 +213,7 @@ impl Conversation {
             TaskOutcome::Opinion(turn, opined) => self.opined(turn, *opined).await,
             TaskOutcome::Summed(summed) => self.summed(*summed).await,
             TaskOutcome::OwnEnded(call, ended) => self.own_ended(call, *ended).await,
+            TaskOutcome::JobEnded(job, ended) => self.job_ended(job, *ended).await,
             TaskOutcome::FoundOut => {}
             TaskOutcome::SignedIn(confirm) => self.signed_in(confirm).await,
             TaskOutcome::TriedFirst(turn, tried) => self.tried_first(turn, *tried).await,
@@ -311,7 +318,11 @@ impl Conversation {
             }
             Effect::RunCommand { call, run, .. } => {
                 active.note_action(Some(&run));
-                self.start_command(turn, call, *run, token);
+                if run.setting.background {
+                    Box::pin(self.start_job(turn, call, *run, token)).await;
+                } else {
+                    self.start_command(turn, call, *run, token);
+                }
             }
             Effect::Abandon => token.cancel(),
         }
@@ -340,6 +351,7 @@ impl Conversation {
             place: self.call_place(),
             files,
             network,
+            jobs: (self.jobs.clone(), self.state.shell.ended_jobs.clone()),
             offer,
             needs: self.services.policy.borrow().needs(&go.tool),
             go,

@@ -90,6 +90,7 @@ impl Conversation {
             autonomy: self.autonomy(),
             attended: self.expiry.presence(),
             setting: &self.setting_of_turn(),
+            jobs: &self.state.shell.jobs,
             now: clock::now(),
             next: self.next_confirm(),
         })
@@ -142,8 +143,10 @@ impl Conversation {
             return Ok(Some(confirm.digest));
         }
         let asked = argument_edit::command(&asked.arguments)?;
+        let background = confirm.command().is_some_and(|it| it.asked.background);
+        argument_edit::check_background(&meant.arguments, background)?;
         let meant = argument_edit::command(&meant.arguments)?;
-        let setting = self.setting_of_turn();
+        let setting = self.setting_of_turn().in_background(background);
         let is_same = setting.digest(&asked) == confirm.digest;
         let digest = setting.digest(&meant);
         Ok(is_same.then_some(digest))

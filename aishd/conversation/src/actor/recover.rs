@@ -46,6 +46,7 @@ impl Conversation {
         self.budget.begin(&self.state);
         let waits = self.resume();
         let mut facts = self.own_left();
+        facts.extend(self.jobs_left());
         facts.extend(self.hosts_left());
         if !waits {
             let paid = self.interrupted_request(partial.as_ref()).await;

@@ -95,6 +95,7 @@ impl Conversation {
         self.work_while(|it| it.turn.as_ref().is_some_and(|it| !waits(it)))
             .await;
         self.until_own_over(None).await;
+        self.until_jobs_over().await;
         self.io.shutdown().await;
     }
 
@@ -126,6 +127,7 @@ impl Conversation {
         self.resolving = None;
         self.summing = SummaryTask::default();
         self.commands = CommandQueue::default();
+        self.jobs.clear();
         self.proposing = false;
         self.titling = false;
         self.services.caught_up.forget(self.id);

@@ -53,6 +53,8 @@ impl Conversation {
                     runs_list || offers_files
                 } else if builtin::reads_web(&tool.name) {
                     runs_list || (policy.web_tools && !is_demo && profiles.may_hold())
+                } else if builtin::is_for_jobs(&tool.name) {
+                    offers_shell
                 } else if builtin::keeps_todos(&tool.name) {
                     runs_list || (policy.todo_tools && !is_demo)
                 } else {

@@ -57,7 +57,7 @@ impl Conversation {
         let asked = turn.and_then(|it| it.machine.asking());
         // A change is always shown first, that of another daemon's question too.
         let is_tried = |it: &&Confirm| match it.command() {
-            Some(_) => tries_commands,
+            Some(command) => tries_commands && !command.asked.background,
             None => Self::change_of(it).is_some(),
         };
         let Some(confirm) = asked.filter(is_tried) else {
@@ -104,6 +104,11 @@ impl Conversation {
         let Some(subject) = confirm.command() else {
             return refused("only commands and changes of files can be tried");
         };
+        if subject.asked.background {
+            return refused(
+                "it is to go on in the background, and a trial has an end: let it run, or not",
+            );
+        }
         let command = subject.asked.command.clone();
         let setting = self.setting_of_turn();
         if digest != confirm.digest || setting.digest(&command) != confirm.digest {

@@ -167,6 +167,7 @@ impl Conversation {
         let proposed = CommandProposal {
             call,
             command: runs.command,
+            background: false,
         };
         // It may have come to its own end first.
         let stopped_by = runs

@@ -110,6 +110,7 @@ pub(crate) fn fill(step: &mut Step, input: &TurnInput) {
         let proposed = CommandProposal {
             call: call.clone(),
             command,
+            background: false,
         };
         let mut filled = Step::default();
         let ended = CommandResult {

@@ -191,6 +191,9 @@ fn is_taken_along(event: &Event) -> bool {
             | Event::TurnQueued { .. }
             // What it took back is taken back in the original as it is now.
             | Event::RecordLost {}
+            // They run in the original, and not in the copy.
+            | Event::JobStarted(_)
+            | Event::JobEnded(_)
             // Consent was given for the original.
             | Event::ConfirmRequested(_)
             | Event::CommandTried(_)

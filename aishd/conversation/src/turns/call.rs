@@ -10,6 +10,7 @@ use aishd_files::FileCall;
 use aishd_log::access::Access;
 use aishd_log::confirm::ConfirmCall;
 use aishd_log::confirm::sign_in::SignInSubject;
+use aishd_log::state::shell::EndedJob;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::catalog::ToolOffer;
 use aishd_rules::gate::{ApprovedCall, spelled};
@@ -23,6 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::job::JobBook;
 use crate::context::resource;
 use crate::context::stored_results::find_kept;
 use crate::context::todos;
@@ -31,6 +33,7 @@ use crate::questions::question_quota::Quota;
 use crate::questions::{elicitation, sampling};
 use crate::spending::budget::BudgetMeter;
 use crate::turns::file_change::{self, FileGround};
+use crate::turns::job_call;
 use crate::view::ProgressTeller;
 use crate::view::tool_progress::ProgressMessage;
 
@@ -49,6 +52,8 @@ pub(crate) struct StartedCall {
     pub(crate) files: Option<FileGround>,
     /// What a call that reads pages may reach.
     pub(crate) network: Option<NetworkWish>,
+    /// Commands in the background, and where the log has those that ended.
+    pub(crate) jobs: (JobBook, Vec<EndedJob>),
     /// What the request that led to it offered.
     pub(crate) offer: Arc<ToolOffer>,
     pub(crate) go: ApprovedCall,
@@ -204,6 +209,7 @@ async fn output(started: StartedCall) -> ToolOutput {
         CallWork::Builtin(builtin::BuiltinCall::Todo(builtin::TodoCall::Read)) => {
             todos::read(started.store, started.conversation, started.todos).await
         }
+        CallWork::Builtin(builtin::BuiltinCall::Job(call)) => job_call::run(call, &started).await,
         CallWork::Builtin(builtin::BuiltinCall::Data(call)) => {
             resource::data(started.store, started.conversation, call).await
         }

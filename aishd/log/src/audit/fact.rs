@@ -153,6 +153,9 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         | Event::TodosChanged { .. }
         | Event::ToolsChosen { .. }
         | Event::CwdChanged { .. }
+        // It was let run as a command, and of that there is a record.
+        | Event::JobStarted(_)
+        | Event::JobEnded(_)
         | Event::ModelChanged { .. }
         | Event::Renamed { .. }
         | Event::ArchivedChanged { .. }
@@ -313,7 +316,7 @@ fn command_ended(before: &ConversationState, event: &Event) -> Option<AuditFact>
         None => AuditFact::CallEnded {
             call: CallMark::of(call),
             subject: started(before, call),
-            outcome: outcome(ending.is_success(), *bytes, *ms),
+            outcome: outcome(ending.is_as_wanted(), *bytes, *ms),
             network: network.clone(),
         },
     })

@@ -23,6 +23,8 @@ pub const PROVIDER: &str = "shell";
 /// What people are told where nobody is asked about commands.
 pub const UNASKED: &str =
     "shell.confirm is false: commands that a model proposes run without a question";
+/// The argument by which a command goes on by itself.
+pub const BACKGROUND: &str = "background";
 /// A longer text is no command.
 const MAX_COMMAND_BYTES: usize = 64 << 10;
 
@@ -44,6 +46,9 @@ pub fn why_it_cannot_run(command: &str) -> Option<&'static str> {
 pub struct CommandProposal {
     pub call: String,
     pub command: String,
+    /// It goes on by itself when it has begun; only a call can want that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 impl CommandProposal {
@@ -56,7 +61,20 @@ impl CommandProposal {
         Some(Self {
             call: call.id.clone(),
             command: arguments.get("command")?.as_str()?.to_owned(),
+            background: match arguments.get(BACKGROUND) {
+                None | Some(Value::Null) => false,
+                Some(background) => background.as_bool()?,
+            },
         })
+    }
+
+    /// The arguments of a question about it.
+    pub fn arguments(&self) -> Value {
+        let mut arguments = json!({ "command": self.command });
+        if self.background {
+            arguments[BACKGROUND] = json!(true);
+        }
+        arguments
     }
 }
 
@@ -65,6 +83,9 @@ impl CommandProposal {
 pub struct CommandQuestion {
     pub command: String,
     pub shell: String,
+    /// It goes on by itself when it has begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
     /// What the asker's client gave; with the values, because they are part of what is approved.
     #[serde(default)]
     pub environment: ClientVariables,
@@ -193,12 +214,15 @@ pub fn tool() -> &'static Arc<Tool> {
             name,
             description: "Runs a command in the shell of this machine, in the conversation's directory. There is no terminal, and \
 its input is empty, so what waits for input gets none. `cd DIR` alone changes the directory for all later commands, and exported \
-variables last too (`export X=1`, `source venv/bin/activate`); all else of a shell, such as functions, ends with its command."
+variables last too (`export X=1`, `source venv/bin/activate`); all else of a shell, such as functions, ends with its command. \
+It is ended when its time is over: what is to go on, such as a server or a watcher, runs with `background`."
                 .to_owned(),
             schema: json!({
                 "type": "object",
                 "properties": {
                     "command": {"type": "string", "description": "the whole command, as the shell reads it"},
+                    "background": {"type": "boolean", "description": "true: it goes on by itself, without a limit of time, and the reply comes \
+at once with the name of its job, which shell__output and shell__stop take; it changes neither the directory nor variables for later commands"},
                 },
                 "required": ["command"],
                 "additionalProperties": false,

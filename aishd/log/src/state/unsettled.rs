@@ -18,8 +18,9 @@ impl ConversationState {
 
     /// Work is under way or waits, or a person is asked.
     pub fn has_work(&self) -> bool {
-        let works = self.running.is_some() || !self.queue.is_empty() || !self.shell.own.is_empty();
-        works || self.asks_aside() || self.has_changes_to_settle()
+        let works = self.running.is_some() || !self.queue.is_empty();
+        let commands = !self.shell.own.is_empty() || !self.shell.jobs.is_empty();
+        works || commands || self.asks_aside() || self.has_changes_to_settle()
     }
 
     /// A person is asked something that no turn waits for, and silence may become an answer.

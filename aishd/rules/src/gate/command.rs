@@ -13,13 +13,14 @@ use aishd_log::confirm::{
 use aishd_log::constraints::Constraints;
 use aishd_log::event::{Event, RefusedCall};
 use aishd_log::grants::GrantList;
+use aishd_log::job::{MOST_JOBS, STOP_TOOL};
 use aishd_log::norris::launch::RunHold;
 use aishd_log::pattern::Patterns;
 use aishd_log::shell::{self, CommandProposal, OutputUse};
+use aishd_log::state::shell::RunningJob;
 use aishd_log::time::Timestamp;
 use aishd_log::tool::{ContentDigest, DecisionSubject};
 use aishd_model::norris_settings::WidenedLimits;
-use serde_json::json;
 
 use super::{CallJudgement, refuse};
 use crate::allowances::AllowanceList;
@@ -45,6 +46,8 @@ pub struct CommandGate<'a> {
     pub attended: Presence,
     /// Where it would run.
     pub setting: &'a Arc<CommandSetting>,
+    /// What goes on in the background already.
+    pub jobs: &'a [RunningJob],
     pub now: Timestamp,
     /// Names the next confirm.
     pub next: (ConfirmId, u32),
@@ -107,11 +110,24 @@ impl CommandGate<'_> {
     }
 
     fn judge_by(&self, proposed: &CommandProposal, author: CommandAuthor) -> CallJudgement {
+        let setting = self.setting.in_background(proposed.background);
+        let gate = CommandGate {
+            setting: &setting,
+            ..*self
+        };
+        gate.judge_there(proposed, author)
+    }
+
+    fn judge_there(&self, proposed: &CommandProposal, author: CommandAuthor) -> CallJudgement {
         let digest = self.setting.digest(&proposed.command);
         // To a question about it no answer would be true.
         if let Some(why) = shell::why_it_cannot_run(&proposed.command) {
             let content = format!("[aish] {why} and cannot run; nothing ran");
             return refuse(None, content, refused(digest, why));
+        }
+        if let Some(why) = self.no_job().filter(|_| proposed.background) {
+            let content = format!("[aish] {why}; nothing ran");
+            return refuse(None, content, refused(digest, &why));
         }
         let doubt = match self.verdict() {
             PolicyDecision::Deny(rule) => {
@@ -222,11 +238,29 @@ impl CommandGate<'_> {
         Ok(Arc::new(setting))
     }
 
+    /// Why nothing more can go on in the background.
+    fn no_job(&self) -> Option<String> {
+        if self.autonomy.is_some() {
+            // What holds a run ends with it, and what it changed is looked at then.
+            return Some(
+                "commands of a run do not go on in the background: run it without `background`"
+                    .to_owned(),
+            );
+        }
+        let running: Vec<String> = self.jobs.iter().map(|it| it.job.to_string()).collect();
+        (running.len() >= MOST_JOBS).then(|| {
+            let running = running.join(", ");
+            format!("{running} run in the background, and no more than {MOST_JOBS} may: end one with {STOP_TOOL} first")
+        })
+    }
+
     /// One that a person has just approved: the same checks, and it runs if it is what was approved.
     pub fn approved(&self, proposed: &CommandProposal, digest: ContentDigest) -> CallJudgement {
         let on_confirm = self.on_confirm.as_answered();
+        let setting = self.setting.in_background(proposed.background);
         let gate = CommandGate {
             on_confirm: &on_confirm,
+            setting: &setting,
             ..*self
         };
         match gate.judge(proposed) {
@@ -236,7 +270,7 @@ impl CommandGate<'_> {
             // It could run inside by now, and a person has agreed to more.
             CallJudgement::Execute(run)
                 if run.setting.held_by.is_held()
-                    && self.setting.digest(&proposed.command) == digest =>
+                    && gate.setting.digest(&proposed.command) == digest =>
             {
                 gate.execute(proposed, digest, "approved by a person")
             }
@@ -290,7 +324,7 @@ impl CommandGate<'_> {
         let call = ConfirmCall {
             id: proposed.call.clone(),
             tool: tool.name.clone(),
-            arguments: canonical(&json!({"command": proposed.command})),
+            arguments: canonical(&proposed.arguments()),
             cwd: self.setting.cwd.clone(),
             server: match self.autonomy {
                 Some(_) if self.inside.hold == RunHold::Layers => {
@@ -427,6 +461,7 @@ fn verdict(policy: &Policy, constraints: &Constraints) -> PolicyDecision {
 
 #[cfg(test)]
 mod tests {
+    use aish_proto::id::{JobId, Seq};
     use aishd_log::access::Access;
     use aishd_log::confirm::Then;
     use aishd_log::ending::BoundaryFailure;
@@ -444,6 +479,7 @@ mod tests {
         CommandProposal {
             call: "cmd0-0".to_owned(),
             command: command.to_owned(),
+            background: false,
         }
     }
 
@@ -461,6 +497,8 @@ mod tests {
         /// What a run was granted, and what another model said.
         run: Option<(UnaskedLevels, Option<SecondOpinion>)>,
         path: &'static str,
+        /// How many go on in the background.
+        jobs: u32,
     }
 
     impl Scene {
@@ -477,6 +515,7 @@ mod tests {
                 no_layers: None,
                 run: None,
                 path: "/bin",
+                jobs: 0,
             }
         }
 
@@ -501,7 +540,13 @@ mod tests {
                 levels,
                 heard: heard.as_ref(),
             });
+            let job = |it| RunningJob {
+                job: JobId(it),
+                seq: Seq(u64::from(it)),
+            };
+            let jobs: Vec<RunningJob> = (1..=self.jobs).map(job).collect();
             work(CommandGate {
+                jobs: &jobs,
                 policy: &self.policy,
                 grants: &self.grants,
                 constraints: &self.constraints,
@@ -927,5 +972,48 @@ mod tests {
         check("ls -l", no(), LEVEL_2);
         let rm = "HALT: the command deletes files";
         check("rm a", Opinion::Safe, rm);
+    }
+
+    #[test]
+    fn what_goes_on_in_the_background_is_asked_about_as_that_and_there_are_not_many() {
+        let job = CommandProposal {
+            background: true,
+            ..proposed("serve")
+        };
+        let mut scene = Scene::new();
+        let asked = |scene: &Scene| match scene.gate("/w", |gate| gate.judge(&job)) {
+            CallJudgement::Ask(confirm) => confirm,
+            other => panic!("{other:?}"),
+        };
+        let refusal = |scene: &Scene| match scene.gate("/w", |gate| gate.judge(&job)) {
+            CallJudgement::Refuse { content, .. } => content,
+            other => panic!("{other:?}"),
+        };
+        let confirm = asked(&scene);
+        let call = confirm.call().unwrap();
+        assert_eq!(r#"{"background":true,"command":"serve"}"#, call.arguments);
+        assert!(confirm.command().unwrap().asked.background);
+        // A yes to the one is none to the other.
+        let other = scene.gate("/w", |gate| {
+            gate.approved(&proposed("serve"), confirm.digest)
+        });
+        assert!(matches!(other, CallJudgement::Ask(_)), "{other:?}");
+        match scene.gate("/w", |gate| gate.approved(&job, confirm.digest)) {
+            CallJudgement::Execute(run) => assert!(run.setting.background),
+            other => panic!("{other:?}"),
+        }
+        scene.jobs = 3;
+        asked(&scene);
+        scene.jobs = 4;
+        assert_eq!(
+            "[aish] job-1, job-2, job-3, job-4 run in the background, and no more than 4 may: end one with shell__stop first; nothing ran",
+            refusal(&scene)
+        );
+        let run = Scene::run(Access::Execute);
+        assert!(
+            refusal(&run).contains("commands of a run do not go on in the background"),
+            "{}",
+            refusal(&run)
+        );
     }
 }

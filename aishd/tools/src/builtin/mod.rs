@@ -1,10 +1,11 @@
 //! Providers that are part of the daemon: `aish` itself, two around the shared context of a conversation, the files of this machine,
-//! the tasks of a conversation, and pages of the web.
+//! the tasks of a conversation, pages of the web, and commands in the background.
 
 mod aish;
 pub mod data;
 pub mod example;
 mod files;
+mod job;
 mod todo;
 mod web;
 
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use aishd_fetch::FetchCall;
 use aishd_files::FileCall;
 use aishd_log::access::Access;
-use aishd_log::shell;
 use aishd_log::tool::{ClaimSource, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::{Alias, ToolName};
 use serde_json::{Map, Value, json};
@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 pub use self::aish::{
     ReadResult, finder, finds_tools, how_to_read_on, reads_resources, reads_results, time,
 };
+pub use self::job::{JobCall, is_for_jobs};
 pub use self::todo::{TodoCall, keeps_todos, todo_text};
 pub(crate) use self::web::PROVIDER as WEB_PROVIDER;
 pub use self::web::reads_web;
@@ -36,6 +37,7 @@ pub enum BuiltinCall {
     Example(example::ExampleCall),
     File(FileCall),
     Todo(TodoCall),
+    Job(JobCall),
     Fetch(FetchCall),
 }
 
@@ -44,6 +46,7 @@ pub(super) fn tools() -> impl Iterator<Item = Tool> {
     own.chain(data::tools())
         .chain(example::tools())
         .chain(files::tools())
+        .chain(job::tools())
         .chain(todo::tools())
         .chain(web::tools())
 }
@@ -58,6 +61,7 @@ pub(super) fn call(
         data::PROVIDER => Some(data::call(name.tool(), arguments)?.map(BuiltinCall::Data)),
         example::PROVIDER => Some(example::call(name.tool(), arguments)?.map(BuiltinCall::Example)),
         files::PROVIDER => Some(files::call(name.tool(), arguments)?.map(BuiltinCall::File)),
+        job::PROVIDER => Some(job::call(name.tool(), arguments)?.map(BuiltinCall::Job)),
         todo::PROVIDER => Some(todo::call(name.tool(), arguments)?.map(BuiltinCall::Todo)),
         web::PROVIDER => Some(web::call(name.tool(), arguments)?.map(BuiltinCall::Fetch)),
         _ => None,
@@ -71,10 +75,11 @@ pub fn is_provider(alias: &Alias) -> bool {
         data::PROVIDER,
         example::PROVIDER,
         files::PROVIDER,
+        job::PROVIDER,
         todo::PROVIDER,
         web::PROVIDER,
     ];
-    own.contains(&alias.as_str()) || alias.as_str() == shell::PROVIDER
+    own.contains(&alias.as_str())
 }
 
 /// Whether a tool is one for files.

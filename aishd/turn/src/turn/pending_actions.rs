@@ -134,6 +134,7 @@ pub fn not_begun(call: &str, command: &str, why: &str, given: OutputUse) -> Even
     let proposed = OwedReplies::Command(CommandProposal {
         call: call.to_owned(),
         command: command.to_owned(),
+        background: false,
     });
     let refused = Some(refused(None, why));
     proposed.refused(None, format!("[aish] {why}"), refused, given)
@@ -186,6 +187,7 @@ pub(super) fn proposed(
         CommandProposal {
             call,
             command: command.to_owned(),
+            background: false,
         }
     });
     (proposed.collect(), lines.left_out)
