@@ -41,6 +41,7 @@ mod forms;
 mod forms_end;
 mod hosts;
 mod hosts_held;
+mod hunks;
 mod less_kernel;
 mod levels;
 mod listing;
