@@ -202,10 +202,23 @@ pub struct KeptChanges {
     pub paths: Vec<String>,
 }
 
+/// Lines of a difference that become real together. The first hunk of a file begins with the line that names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiffHunk {
+    /// The first one, from 0.
+    pub line: u32,
+    pub lines: u32,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangesDiffResult {
     pub diff: String,
+    /// What of it can be kept for itself, numbered from 1. Empty where `diff` has not all.
+    pub hunks: Vec<DiffHunk>,
+    /// Names the difference and its hunks, in an answer that keeps some of them.
+    pub digest: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -253,6 +253,16 @@ pub struct ConfirmWatchResult {
     pub subscription: SubscriptionId,
 }
 
+/// Hunks of a difference as `changes/diff` gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChosenHunks {
+    /// From 1, as they are in `hunks` of that result.
+    pub numbers: Vec<u32>,
+    /// Its `digest`. Of another difference than there is now nothing is kept.
+    pub difference: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnswerParams {
@@ -263,7 +273,7 @@ pub struct AnswerParams {
     /// For `edit`: one JSON object, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
-    /// For `deny`: the model is told.
+    /// For `deny`, and for `keep` of what was tried: the model is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// For `keep`: the trial or the changes that were seen. Where there was another trial since, that is `argsChanged`.
@@ -273,6 +283,9 @@ pub struct AnswerParams {
     /// everything is kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
+    /// For `keep` of what was tried: these hunks of the difference alone. Then `only` is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunks: Option<ChosenHunks>,
     /// For `allowOnce` of a form: a value for each field that is filled in. What does not fit is refused, and the form
     /// stays open. It goes to the server and is kept nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -238,6 +238,12 @@ events! {
         /// The paths that are kept, where that is not all.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         only: Vec<String>,
+        /// The hunks of the difference that are kept, where that is not all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hunks: Vec<u32>,
+        /// Of so many.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of_hunks: Option<u32>,
         waited_ms: Option<u64>,
     }
     /// A call was started. From here on it is never started again by itself.

@@ -177,6 +177,7 @@ pub(crate) fn decide(client: &Client, confirm: &ConfirmRecord, decision: Decisio
         reason: (decision == Decision::Deny).then(|| "not today".to_owned()),
         changes: None,
         only: vec![],
+        hunks: None,
         content: None,
     });
 }

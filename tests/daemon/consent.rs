@@ -95,6 +95,7 @@ pub(crate) fn with(confirm: &ConfirmRecord, decision: Decision) -> AnswerParams 
         reason: None,
         changes: None,
         only: vec![],
+        hunks: None,
         content: None,
     }
 }

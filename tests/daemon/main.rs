@@ -42,6 +42,7 @@ mod forms;
 mod forms_end;
 mod hosts;
 mod hosts_held;
+mod hunks;
 mod jobs;
 mod less_kernel;
 mod levels;

@@ -6,6 +6,7 @@ mod commands;
 mod connection;
 pub(crate) mod copying;
 mod delivery;
+mod differences;
 mod display;
 mod interrupts;
 pub mod look;
@@ -22,7 +23,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use aish_proto::attach::{AttachResult, Cursor};
-use aish_proto::changes::{ChangesDiffResult, ChangesParams};
+use aish_proto::changes::ChangesDiffResult;
 use aish_proto::confirm::{AnswerResult, Decision};
 use aish_proto::conversation::{ConversationStatus, ListState};
 use aish_proto::event::{ClientEvent, ConfirmRequested, Event};
@@ -35,6 +36,7 @@ use tokio::time::Instant;
 
 use self::attention::Attention;
 use self::connection::{ReplayProgress, WindowConnection};
+use self::differences::WantedDifference;
 use self::display::Display;
 use self::look::{EditorSettings, PreferredLook, WindowLook};
 use self::outbox::AskOutbox;
@@ -117,7 +119,7 @@ enum CompletedCall {
     LoginBegun(ConfirmId, Box<Result<QuestionLogin, Failure>>),
     LoginEnded(Result<(), Failure>),
     /// The difference that a trial would make.
-    Diff(ChangesParams, Result<ChangesDiffResult, RpcCallError>),
+    Diff(WantedDifference, Result<ChangesDiffResult, RpcCallError>),
     /// A command of this window's person was begun, or not.
     Ran(String, Result<RunResult, RpcCallError>),
     Quiet(Result<(), RpcCallError>),
@@ -535,7 +537,7 @@ impl<U: UserInterface> OpenWindow<U> {
             // That it counts comes as the end of the question.
             CompletedCall::LoginEnded(Ok(())) => Ok(()),
             CompletedCall::LoginEnded(Err(failure)) => self.display.refuse(&failure).await,
-            CompletedCall::Diff(params, result) => self.diffed(params, result).await,
+            CompletedCall::Diff(wanted, result) => self.diffed(wanted, result).await,
             CompletedCall::Ran(command, Ok(taken)) => {
                 if self.own.on_result(command, Some(taken)) {
                     let text = "it begins when the commands before it have ended";

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-use aish_proto::changes::{ChangesDiffResult, ChangesParams, Diff};
 use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision, Try};
 use aish_proto::event::{ClientEvent, CommandTried, ConfirmRequested, Event};
 use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
 
 use super::attention::WaitingQuestion;
+use super::differences::WantedDifference;
 use super::ui::{EditorErrand, LinePurpose, PressedKey, UserInterface};
 use super::{CompletedCall, OpenWindow};
 use crate::args::CtlCommand;
@@ -19,10 +19,9 @@ use crate::client::editor::{self, ArgumentDraft};
 use crate::commands::confirm::{self, ConfirmCommand};
 use crate::commands::mcp::question_login::QuestionLogin;
 use crate::failure::Failure;
-use crate::render::difference;
 use crate::render::question::{self, ConsentWord};
 use crate::render::rows::SafeRow;
-use crate::render::terminal_prompt::{self, PromptQuestion, PromptReaction, left_out};
+use crate::render::terminal_prompt::{self, PromptQuestion, PromptReaction};
 use crate::render::wrap;
 use crate::safe;
 
@@ -102,9 +101,14 @@ impl OpenQuestions {
         }
     }
 
-    fn find(&mut self, confirm: ConfirmId) -> Option<&mut PromptQuestion> {
+    pub(super) fn find(&mut self, confirm: ConfirmId) -> Option<&mut PromptQuestion> {
         let mut open = self.open.iter_mut();
         open.find(|it| it.request.confirm == confirm)
+    }
+
+    /// It is put on the screen anew.
+    pub(super) fn stands_no_more(&mut self) {
+        self.shown = None;
     }
 
     /// By what people call it: `c7`.
@@ -186,7 +190,7 @@ impl<U: UserInterface> OpenWindow<U> {
         self.display.show(lines.map(SafeRow::Text).collect()).await
     }
 
-    async fn print(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) async fn print(&mut self, text: &str) -> Result<(), Failure> {
         let text = wrap::exactly(text, self.display.ui.columns());
         let rows = text
             .lines()
@@ -235,6 +239,11 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             return Ok(false);
         };
+        if let Some(reaction) = meant.choose(words) {
+            let confirm = meant.request.confirm;
+            self.react(confirm, reaction).await?;
+            return Ok(true);
+        }
         let word = match meant.word(words) {
             // Nobody asks a model that while its turn waits for an answer, and it would be paid for.
             word @ ConsentWord::Unclear(_)
@@ -246,6 +255,7 @@ impl<U: UserInterface> OpenWindow<U> {
             word @ (ConsentWord::Decide(..)
             | ConsentWord::View
             | ConsentWord::Diff
+            | ConsentWord::Choose
             | ConsentWord::Try
             | ConsentWord::Help
             | ConsentWord::Edit) => word,
@@ -272,6 +282,7 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             ConsentWord::View
             | ConsentWord::Diff
+            | ConsentWord::Choose
             | ConsentWord::Try
             | ConsentWord::Help
             | ConsentWord::Edit => true,
@@ -293,6 +304,9 @@ impl<U: UserInterface> OpenWindow<U> {
         question: ConfirmId,
         pressed: PressedKey,
     ) -> Result<(), Failure> {
+        if self.hunk_by_key(question, pressed).await? {
+            return Ok(());
+        }
         let Some(question) = self.asked.find(question) else {
             return Ok(());
         };
@@ -305,6 +319,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 word @ (ConsentWord::Decide(..)
                 | ConsentWord::View
                 | ConsentWord::Diff
+                | ConsentWord::Choose
                 | ConsentWord::Try
                 | ConsentWord::Help
                 | ConsentWord::Edit) => word,
@@ -357,7 +372,11 @@ impl<U: UserInterface> OpenWindow<U> {
         Ok(true)
     }
 
-    async fn react(&mut self, confirm: ConfirmId, reaction: PromptReaction) -> Result<(), Failure> {
+    pub(super) async fn react(
+        &mut self,
+        confirm: ConfirmId,
+        reaction: PromptReaction,
+    ) -> Result<(), Failure> {
         let params = match reaction {
             PromptReaction::Say(text) => {
                 self.display.ui.lines(self.asked.lines());
@@ -383,11 +402,15 @@ impl<U: UserInterface> OpenWindow<U> {
                 return Ok(());
             }
             PromptReaction::Diff(params) => {
-                let caller = self.connection.caller();
-                self.calls.spawn(async move {
-                    CompletedCall::Diff(params, caller.call::<Diff>(params).await)
-                });
+                self.want_difference(WantedDifference::ToSee(params));
                 return Ok(());
+            }
+            PromptReaction::Choose(params) => {
+                self.want_difference(WantedDifference::ToChoose(confirm, params));
+                return Ok(());
+            }
+            PromptReaction::Hunk(difference, question) => {
+                return self.show_hunk(confirm, &difference, &question).await;
             }
             PromptReaction::Answer(params) => *params,
         };
@@ -455,27 +478,6 @@ impl<U: UserInterface> OpenWindow<U> {
         Ok(())
     }
 
-    /// What a trial would change; the question stands below it again.
-    pub(super) async fn diffed(
-        &mut self,
-        params: ChangesParams,
-        result: Result<ChangesDiffResult, RpcCallError>,
-    ) -> Result<(), Failure> {
-        match result {
-            Ok(result) => {
-                let diff = difference::safe(&result.diff);
-                let (begin, more) = difference::beginning(&diff);
-                self.display.show_difference(begin).await?;
-                if more > 0 {
-                    self.print(&left_out(more, params)).await?;
-                }
-            }
-            Err(error) => self.display.refuse(&error.into()).await?,
-        }
-        self.asked.shown = None;
-        self.ask().await
-    }
-
     /// A trial is over; what it came to comes as an event.
     pub(super) async fn tried(
         &mut self,
@@ -511,10 +513,15 @@ impl<U: UserInterface> OpenWindow<U> {
                 text
             }
         };
+        self.stand(confirm, &(text + KEYS)).await
+    }
+
+    /// This stands on the screen of a question from now on.
+    pub(super) async fn stand(&mut self, confirm: ConfirmId, text: &str) -> Result<(), Failure> {
         let colour = self.asked.find(confirm).map_or("", |it| it.colour());
         self.asked.shown = Some(confirm);
         self.display.ui.show_question(Some(confirm));
-        self.say_in(&(text + KEYS), colour).await
+        self.say_in(text, colour).await
     }
 
     /// Tells whoever does not look of what waits, as the configuration says.

@@ -2,9 +2,9 @@
 //! what was kept.
 
 use aish_proto::changes::{
-    ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams, ChangesShowParams,
-    ChangesShowResult, Diff, Drop, Keep, KeptChanges, List, OpenChanges, OpenChangesStage, PartAct,
-    PartOfChanges, Show,
+    ChangesDiffResult, ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams,
+    ChangesShowParams, ChangesShowResult, Diff, Drop, Keep, KeptChanges, List, OpenChanges,
+    OpenChangesStage, PartAct, PartOfChanges, Show,
 };
 use aish_proto::id::{ChangesId, ConversationId};
 use aish_proto::method::Empty;
@@ -14,10 +14,11 @@ use crate::client::connect::Caller;
 use crate::client::conversation_choice;
 use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
+use crate::commands::confirm::keep::{KeepSelection, ask_to_keep};
 use crate::commands::confirm::{self, ConfirmCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::question::tried;
+use crate::render::question::{hunks, tried};
 use crate::render::{difference, table};
 use crate::safe;
 
@@ -41,6 +42,9 @@ pub enum ChangesCommand {
         id: String,
         /// Only these files and directories
         files: Vec<String>,
+        /// With the number of each hunk, and the name of the difference, by which some of them are kept
+        #[arg(long, conflicts_with = "files")]
+        hunks: bool,
         /// Straight to the terminal
         #[arg(long)]
         no_pager: bool,
@@ -72,10 +76,15 @@ pub async fn run(context: &CommandContext, command: Option<&ChangesCommand>) -> 
             let shown = show(context, changes, files).await?;
             context.print(&shown, || rows(&shown))
         }
-        Some(ChangesCommand::Diff { id, files, .. }) if files.is_empty() => {
+        Some(ChangesCommand::Diff {
+            id, files, hunks, ..
+        }) if files.is_empty() => {
             let changes = find(context, id).await?.changes;
             let result = context.call::<Diff>(ChangesParams { changes }).await?;
-            let printed = context.print(&result, || difference::safe(&result.diff))?;
+            let printed = context.print(&result, || match hunks {
+                true => numbered(&result),
+                false => difference::safe(&result.diff),
+            })?;
             Ok(printed.difference())
         }
         Some(ChangesCommand::Diff { id, files, .. }) => {
@@ -95,6 +104,18 @@ pub async fn run(context: &CommandContext, command: Option<&ChangesCommand>) -> 
         }
         Some(ChangesCommand::Drop { id, only }) => drop_them(context, id, only).await,
     }
+}
+
+/// Each hunk below its number, and how some of them are kept.
+fn numbered(result: &ChangesDiffResult) -> String {
+    if result.hunks.is_empty() {
+        let more =
+            "there are no hunks to choose from; files are kept by confirm keep --only PATH\n";
+        return difference::safe(&result.diff) + more;
+    }
+    let shown = hunks::numbered(result, &[]).unwrap_or_default();
+    let name: String = result.digest.chars().take(2 * LEAST_SEEN).collect();
+    format!("{shown}difference {name}: confirm keep ID --hunks N,… --difference {name}\n")
 }
 
 async fn list(context: &CommandContext) -> PrintResult {
@@ -246,7 +267,11 @@ async fn keep(
         // Whoever says the whole id has it from what was looked at.
         let is_whole = id.eq_ignore_ascii_case(&open.changes.to_string());
         let named = is_whole.then_some(open.changes);
-        return confirm::keep(context, &confirm.to_string(), named, only).await;
+        let part = KeepSelection {
+            only: only.to_vec(),
+            ..KeepSelection::default()
+        };
+        return confirm::keep::keep(context, &confirm.to_string(), named, &part).await;
     }
     let shown = show(context, open.changes, only).await?;
     match seen {
@@ -259,7 +284,7 @@ async fn keep(
             .hint(format!("aishctl changes show {}", open.changes)));
         }
         None if context.may_prompt => {
-            confirm::ask_to_keep(rows_of(&shown), "keep it, while the run goes on?").await?;
+            ask_to_keep(rows_of(&shown), "keep it, while the run goes on?").await?;
         }
         None => {
             return Err(

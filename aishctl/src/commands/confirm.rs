@@ -2,6 +2,7 @@
 
 mod ended;
 mod filled;
+pub mod keep;
 pub mod watch;
 
 use std::io::{self, BufRead as _, Write as _};
@@ -14,6 +15,7 @@ use aish_proto::conversation::{ConversationParams, StatusOf};
 use aish_proto::id::{ChangesId, ConfirmId};
 use clap::Subcommand;
 
+use self::keep::KeepSelection;
 use crate::client::{conversation_choice, editor};
 use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
@@ -73,9 +75,8 @@ pub enum ConfirmCommand {
         /// The trial, as `confirm show --json` names it; needed where nobody can be asked
         #[arg(long, value_name = "ID")]
         changes: Option<ChangesId>,
-        /// Keep only this file or directory, by its absolute path or the end of it; may be given more than once
-        #[arg(long, value_name = "PATH")]
-        only: Vec<String>,
+        #[command(flatten)]
+        part: KeepSelection,
     },
     /// Run it with other arguments
     Edit {
@@ -150,91 +151,14 @@ pub async fn run(context: &CommandContext, command: Option<&ConfirmCommand>) -> 
                 question::tried::rows(number, &result.tried, Colours::None).join("\n") + "\n"
             })
         }
-        Some(ConfirmCommand::Keep { id, changes, only }) => keep(context, id, *changes, only).await,
+        Some(ConfirmCommand::Keep { id, changes, part }) => {
+            keep::keep(context, id, *changes, part).await
+        }
         Some(ConfirmCommand::Edit {
             id,
             arguments,
             digest,
         }) => edit_arguments(context, id, arguments.as_deref(), digest.as_deref()).await,
-    }
-}
-
-/// `confirm keep`: by somebody who has seen what was tried.
-pub async fn keep(
-    context: &CommandContext,
-    id: &str,
-    changes: Option<ChangesId>,
-    only: &[String],
-) -> PrintResult {
-    let record = find(context, id).await?;
-    let number = Some(record.request.number);
-    let (found, changed, rows) = match (&record.tried, question::changes_of(&record.request)) {
-        (Some(tried), _) => {
-            let rows = question::tried::rows(number, tried, Colours::None).join("\n");
-            (tried.changes, &tried.changed, rows)
-        }
-        (None, Some(run)) => {
-            let rows = question::question(&record.request, ArgumentExtent::Whole);
-            (run.changes, &run.changed, rows)
-        }
-        (None, None) => {
-            let id = record.request.confirm;
-            return Err(Failure::new(Exit::USAGE, "it was not tried, or is settled")
-                .hint(format!("aishctl confirm try {id}")));
-        }
-    };
-    match changes {
-        Some(changes) if changes == found => {}
-        Some(_) => {
-            return Err(Failure::new(
-                Exit::CONFLICT,
-                "it was tried again since then; look at that",
-            )
-            .hint(format!("aishctl confirm show {}", record.request.confirm)));
-        }
-        None if context.may_prompt => ask_to_keep(rows, "keep it?").await?,
-        None => {
-            return Err(
-                Failure::new(Exit::USAGE, "nobody here can see what would be kept").hint(format!(
-                    "aishctl confirm show {confirm} shows it, and this keeps exactly that: aishctl confirm keep {confirm} --changes {found}",
-                    confirm = record.request.confirm,
-                )),
-            );
-        }
-    }
-    let only = only.iter().map(|it| question::tried::named(changed, it));
-    let params = AnswerParams {
-        confirm: record.request.confirm,
-        decision: Decision::Keep,
-        digest: record.request.digest.clone(),
-        arguments: None,
-        reason: None,
-        changes: Some(found),
-        only: only.collect(),
-        content: None,
-    };
-    send(context, record.request.number, params).await
-}
-
-/// Asks at this terminal, below what would be kept. What was typed before the question is none of an answer.
-pub(crate) async fn ask_to_keep(rows: String, question: &'static str) -> Result<(), Failure> {
-    let asked = tokio::task::spawn_blocking(move || -> io::Result<bool> {
-        let mut stderr = io::stderr().lock();
-        stderr.write_all(format!("{rows}\n{question} [y/N] ").as_bytes())?;
-        stderr.flush()?;
-        std::thread::sleep(TYPE_AHEAD);
-        forget_typed();
-        let mut typed = String::new();
-        io::stdin().lock().read_line(&mut typed)?;
-        Ok(["y", "yes"].contains(&typed.trim()))
-    });
-    let cannot =
-        |error: &dyn std::fmt::Display| Failure::new(Exit::FAILED, format!("cannot ask: {error}"));
-    match asked.await {
-        Ok(Ok(true)) => Ok(()),
-        Ok(Ok(false)) => Err(Failure::new(Exit::DENIED, "not kept; it still waits")),
-        Ok(Err(error)) => Err(cannot(&error)),
-        Err(panic) => Err(cannot(&panic)),
     }
 }
 
@@ -487,6 +411,7 @@ async fn answer(
         // Of a run there is one, and whoever allows it has seen it by its digest.
         changes: question::changes_of(request).map(|it| it.changes),
         only: vec![],
+        hunks: None,
         content: None,
     };
     send(context, request.number, params).await

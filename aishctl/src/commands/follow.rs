@@ -428,6 +428,16 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
                 self.notices.difference(&difference);
                 self.question(&text);
             }
+            PromptReaction::Choose(params) => {
+                let (difference, text) =
+                    self.prompter.begin_choice(&self.link.caller, params).await;
+                self.notices.difference(&difference);
+                self.question(&text);
+            }
+            PromptReaction::Hunk(difference, text) => {
+                self.notices.difference(&difference);
+                self.question(&text);
+            }
             PromptReaction::Answer(params) => {
                 let (confirm, decision) = (params.confirm, params.decision);
                 match self.link.caller.call::<ConfirmAnswer>(*params).await {

@@ -12,6 +12,7 @@ mod command;
 pub mod file_diff;
 pub mod form;
 mod host;
+pub mod hunks;
 mod level;
 mod memory;
 mod model;
@@ -179,7 +180,8 @@ pub fn ending(number: u32, resolved: &ConfirmResolved) -> String {
         (ConfirmState::Pending, _) => "waits".to_owned(),
         (ConfirmState::Allowed | ConfirmState::Denied, decision) => {
             let edited = resolved.edited.as_deref().map_or(String::new(), others);
-            format!("{}{by}{edited}", decision.map_or("answered", decided))
+            let kept = hunks::kept(resolved);
+            format!("{}{by}{kept}{edited}", decision.map_or("answered", decided))
         }
     };
     format!("c{number} {how}")

@@ -1,11 +1,14 @@
 //! A question to the person at this terminal while something else goes on. Lines are read only while a question
 //! stands, and nothing counts that was typed before it stood there.
 
+mod choosing;
+mod daemon_calls;
+
 use std::collections::VecDeque;
 
-use aish_proto::changes::{ChangesParams, Diff};
+use aish_proto::changes::ChangesParams;
 use aish_proto::confirm::{
-    AnswerParams, ConfirmPreviewParams, ConfirmSubject, Decision, Preview, Try, TryParams,
+    AnswerParams, ConfirmPreviewParams, ConfirmSubject, Decision, Preview, TryParams,
 };
 use aish_proto::event::{CommandTried, ConfirmRequested};
 use aish_proto::id::{ChangesId, ConfirmId};
@@ -14,10 +17,10 @@ use crate::client::connect::Caller;
 use crate::client::editor::{ArgumentDraft, EditorPlace};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::difference;
 use crate::render::markdown::Colours;
 use crate::render::question::form::filling::{FillStep, FormFilling};
 use crate::render::question::form::{self, FormAnswers};
+use crate::render::question::hunks::HunkChoice;
 use crate::render::question::{self, ArgumentExtent, ConsentWord, file_diff};
 use crate::render::typed_lines::TypedLines;
 
@@ -44,6 +47,8 @@ pub struct PromptQuestion {
     unjudged: bool,
     /// A form that somebody fills in.
     filling: Option<FormFilling>,
+    /// Hunks of its difference that somebody goes through.
+    choosing: Option<HunkChoice>,
     /// What it came to when it was tried.
     tried: Option<Box<CommandTried>>,
     /// It is being tried: a yes that is typed now was meant for what that comes to.
@@ -61,6 +66,10 @@ pub enum PromptReaction {
     Try(TryParams),
     /// The difference that the trial would make is to be shown.
     Diff(ChangesParams),
+    /// It is to be gone through hunk by hunk.
+    Choose(ChangesParams),
+    /// A safe part of it is shown, and asked about: an answer is what is typed from now on.
+    Hunk(String, String),
     /// A person signs in to this server; then this question is over by itself.
     SignIn(ConfirmId, String),
 }
@@ -121,49 +130,6 @@ impl Prompter {
         }
     }
 
-    /// Has the arguments edited, and the daemon say what they are: what is to be shown, and the question stands again.
-    pub async fn edit(
-        &mut self,
-        caller: &Caller,
-        words: Result<Vec<String>, Failure>,
-        arguments: String,
-    ) -> String {
-        let Some(open) = &mut self.open else {
-            return String::new();
-        };
-        let confirm = open.request.confirm;
-        let judged = match edit(words, arguments).await {
-            Ok(arguments) => judge(caller, confirm, arguments).await,
-            Err(failure) => Err(failure),
-        };
-        let text = open.edited(judged);
-        if let Some(reader) = &self.reader {
-            reader.want();
-        }
-        text
-    }
-
-    /// Has the command tried, and the question asks whether that is kept: what is to be shown.
-    pub async fn try_first(&mut self, caller: &Caller, params: TryParams) -> String {
-        let tried = caller.call_within::<Try>(params, None).await;
-        let Some(open) = &mut self.open else {
-            return String::new();
-        };
-        let text = match tried {
-            Ok(result) => {
-                let rows =
-                    question::tried::rows(Some(open.request.number), &result.tried, Colours::None);
-                open.tried(result.tried);
-                rows.join("\n") + "\n"
-            }
-            Err(error) => {
-                open.not_tried();
-                format!("  {}\n", Failure::from(error).message)
-            }
-        };
-        text + &self.ask_again()
-    }
-
     /// What was tried of the question that stands: what is to be shown, if it is not there yet.
     pub fn tried(&mut self, tried: &CommandTried) -> Option<String> {
         let open = self.open.as_mut();
@@ -171,22 +137,6 @@ impl Prompter {
         let rows = question::tried::rows(Some(open.request.number), tried, Colours::None);
         open.tried(CommandTried::clone(tried));
         Some(rows.join("\n") + "\n" + &self.ask_again())
-    }
-
-    /// The difference that the trial would make, safe, and the question once more.
-    pub async fn diff(&mut self, caller: &Caller, params: ChangesParams) -> (String, String) {
-        let (shown, more) = match caller.call::<Diff>(params).await {
-            Ok(result) => {
-                let diff = difference::safe(&result.diff);
-                let (begin, more) = difference::beginning(&diff);
-                (begin.to_owned(), left_out(more, params))
-            }
-            Err(error) => {
-                let why = format!("  {}\n", Failure::from(error).message);
-                (String::new(), why)
-            }
-        };
-        (shown, more + &self.ask_again())
     }
 
     /// What was to be done about it did not succeed: what is to be shown, and the question once more.
@@ -223,10 +173,11 @@ impl Prompter {
         match (&reaction, &self.reader) {
             // Whoever fills in a form may be faster than its questions.
             (PromptReaction::Say(_), Some(reader)) if open.is_filled_in() => reader.want_more(),
-            (PromptReaction::Say(_), Some(reader)) => reader.want(),
+            (PromptReaction::Say(_) | PromptReaction::Hunk(..), Some(reader)) => reader.want(),
             (PromptReaction::Answer(_) | PromptReaction::Edit(_), _)
-            | (PromptReaction::Try(_) | PromptReaction::Diff(_) | PromptReaction::SignIn(..), _)
-            | (PromptReaction::Say(_), None) => {}
+            | (PromptReaction::Try(_) | PromptReaction::Diff(_), _)
+            | (PromptReaction::Choose(_) | PromptReaction::SignIn(..), _)
+            | (PromptReaction::Say(_) | PromptReaction::Hunk(..), None) => {}
         }
         reaction
     }
@@ -253,6 +204,7 @@ impl PromptQuestion {
             edited: None,
             unjudged: false,
             filling: None,
+            choosing: None,
             tried: None,
         }
     }
@@ -272,6 +224,9 @@ impl PromptQuestion {
 
     /// What a line at it leads to.
     pub fn line(&mut self, line: &str) -> PromptReaction {
+        if let Some(reaction) = self.choose_only(line) {
+            return reaction;
+        }
         let Some(filling) = &mut self.filling else {
             let word = self.word(line);
             return self.take(word);
@@ -314,6 +269,7 @@ impl PromptQuestion {
     pub fn tried(&mut self, tried: CommandTried) {
         self.tried = Some(Box::new(tried));
         self.is_being_tried = false;
+        self.choosing = None;
     }
 
     fn shows(&self, tried: &CommandTried) -> bool {
@@ -374,6 +330,7 @@ impl PromptQuestion {
 
     /// The text, which is to be shown now.
     pub fn show(&mut self) -> String {
+        self.choosing = None;
         let meant = self.question();
         let is_whole = !question::is_long(meant);
         if let (None, Some(tried)) = (&self.edited, &self.tried) {
@@ -431,6 +388,7 @@ impl PromptQuestion {
                 self.seen = true;
                 self.diff(&again)
             }
+            ConsentWord::Choose => self.wants_choice(&again),
             ConsentWord::Try => self.try_first(&again),
             ConsentWord::Edit => {
                 PromptReaction::Edit(self.question().subject.arguments().to_owned())
@@ -540,6 +498,7 @@ impl PromptQuestion {
             reason,
             changes: self.changes().filter(|_| keeps),
             only,
+            hunks: None,
             content: None,
         }
     }

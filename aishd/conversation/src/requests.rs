@@ -10,7 +10,7 @@ use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::budget::BudgetLimits;
 use aishd_log::call_list::CallList;
 use aishd_log::changes_undo::ChangesUndo;
-use aishd_log::confirm::{Confirm, Decision, OnConfirm, Resolution};
+use aishd_log::confirm::{Confirm, Decision, KeptHunks, OnConfirm, Resolution};
 use aishd_log::constraints::Constraints;
 use aishd_log::environment::ClientVariables;
 use aishd_log::event::{Attachment, IdempotencyKey, TurnOrigin};
@@ -84,6 +84,8 @@ pub struct ConfirmAnswer {
     pub changes: Option<ChangesId>,
     /// For `keep`: these paths and what is in them; empty: all.
     pub only: Vec<String>,
+    /// For `keep`: these hunks of the difference.
+    pub hunks: Option<KeptHunks>,
     /// What a form is filled in with.
     pub content: Option<FormContent>,
     pub by: AnsweringPerson,

@@ -4,13 +4,13 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::change_kind::ChangeKind;
+use crate::chosen::Chosen;
 use crate::diff::{self, TextChange};
 use crate::fingerprint;
 use crate::layer_set::LayerSet;
 use crate::node::{self, NodeKind, NodeMeta};
 use crate::plan::KeepChoice;
 use crate::rel_path::RelPath;
-use crate::tree::Tree;
 use crate::upper::{self, UpperEntry};
 use crate::xattr;
 
@@ -122,34 +122,16 @@ impl LayerSet {
         }
         Ok(changes)
     }
-
-    /// The unified diff of one path, as lossy text: the caller escapes it. `None` where there is none to show: binary,
-    /// larger than the bound, or no file.
-    pub fn diff(
-        &self,
-        layer: usize,
-        path: &RelPath,
-        bounds: &ReadBounds,
-    ) -> io::Result<Option<String>> {
-        let upper = Tree::open(&self.upper(layer))?;
-        let lower = Tree::open(&self.lower(layer))?;
-        let new = diff::read_side(&upper, path, bounds.text_bytes)?;
-        let old = diff::read_side(&lower, path, bounds.text_bytes)?;
-        Ok(diff::unified(old, new))
-    }
 }
 
 impl Changes {
     /// Of these paths alone. What was not listed is not known then, and is not counted.
     pub fn within(mut self, choice: &KeepChoice) -> Self {
-        let KeepChoice::Paths(paths) = choice else {
+        if let KeepChoice::All = choice {
             return self;
-        };
-        let is_chosen = |it: &Change| {
-            let mut paths = paths.iter();
-            paths.any(|(layer, path)| *layer == it.layer && it.path.is_at_or_below(path))
-        };
-        self.listed.retain(is_chosen);
+        }
+        let chosen = Chosen::new(choice);
+        self.listed.retain(|it| chosen.has(it.layer, &it.path));
         self.unlisted = 0;
         self.counts = ChangeCounts::default();
         for it in &self.listed {

@@ -1,16 +1,15 @@
 //! Reads what a plan is made of: the chosen paths of the layers, what they are now, and what lies below.
 
-use std::collections::HashSet;
 use std::io;
 
 use crate::change_kind::ChangeKind;
 use crate::changes::classify;
+use crate::chosen::Chosen;
 use crate::journal::LayerPlace;
 use crate::keep::KeepError;
 use crate::layer_set::{LayerSet, LayerStore};
 use crate::node::{self, NodeKind};
 use crate::plan::{self, KeepChoice, KeepPlan, PlanInput};
-use crate::rel_path::RelPath;
 use crate::seal::{Sealed, print_below};
 use crate::upper::{self, UpperEntry};
 use crate::xattr;
@@ -33,7 +32,7 @@ impl LayerStore {
             }
             let mut collect = |found: &UpperEntry<'_>| -> io::Result<()> {
                 if inputs.len() <= MOST_PATHS
-                    && let Some(kind) = chosen.kind_of(number, found)?
+                    && let Some(kind) = kind_of(&chosen, number, found)?
                 {
                     inputs.push(input(number, kind, found, &sealed, place.same_mount)?);
                 }
@@ -48,73 +47,25 @@ impl LayerStore {
     }
 }
 
-/// A choice, by path.
-pub(crate) struct Chosen {
-    all: bool,
-    paths: HashSet<(usize, RelPath)>,
-    /// Directories on the way to them, which come along where they are not there.
-    above: HashSet<(usize, RelPath)>,
-}
-
-impl Chosen {
-    pub(crate) fn new(choice: &KeepChoice) -> Self {
-        let KeepChoice::Paths(paths) = choice else {
-            return Self {
-                all: true,
-                paths: HashSet::new(),
-                above: HashSet::new(),
-            };
-        };
-        let mut above = HashSet::new();
-        for (layer, path) in paths {
-            let mut at = path.split().map(|(parent, _)| parent);
-            while let Some(parent) = at {
-                at = parent.split().map(|(above, _)| above);
-                above.insert((*layer, parent));
-            }
-        }
-        Self {
-            all: false,
-            paths: paths.iter().cloned().collect(),
-            above,
-        }
+/// `None`: nothing is to be done for it.
+fn kind_of(
+    chosen: &Chosen,
+    layer: usize,
+    found: &UpperEntry<'_>,
+) -> io::Result<Option<ChangeKind>> {
+    if chosen.has(layer, found.path) {
+        // In a directory that took the place of another nothing is left of before: what is as before is made, too.
+        let as_before = found.is_within_opaque.then_some(ChangeKind::Touched);
+        return Ok(classify(found)?.or(as_before));
     }
-
-    /// `None`: nothing is to be done for it.
-    fn kind_of(&self, layer: usize, found: &UpperEntry<'_>) -> io::Result<Option<ChangeKind>> {
-        if self.has(layer, found.path) {
-            // In a directory that took the place of another nothing is left of before: what is as before is made, too.
-            let as_before = found.is_within_opaque.then_some(ChangeKind::Touched);
-            return Ok(classify(found)?.or(as_before));
-        }
-        let is_way = found.meta.is(NodeKind::Directory) && self.is_above(layer, found.path);
-        let is_there = found
-            .lower
-            .is_some_and(|lower| lower.is(NodeKind::Directory));
-        if !is_way || is_there {
-            return Ok(None);
-        }
-        classify(found)
+    let is_way = found.meta.is(NodeKind::Directory) && chosen.is_above(layer, found.path);
+    let is_there = found
+        .lower
+        .is_some_and(|lower| lower.is(NodeKind::Directory));
+    if !is_way || is_there {
+        return Ok(None);
     }
-
-    /// It is on the way to something that is chosen.
-    pub(crate) fn is_above(&self, layer: usize, path: &RelPath) -> bool {
-        self.above.contains(&(layer, path.clone()))
-    }
-
-    pub(crate) fn has(&self, layer: usize, path: &RelPath) -> bool {
-        if self.all {
-            return true;
-        }
-        let mut at = Some(path.clone());
-        while let Some(path) = at {
-            at = path.split().map(|(parent, _)| parent);
-            if self.paths.contains(&(layer, path)) {
-                return true;
-            }
-        }
-        false
-    }
+    classify(found)
 }
 
 fn input(

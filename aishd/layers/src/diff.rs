@@ -13,8 +13,8 @@ use crate::tree::Tree;
 use crate::upper::UpperEntry;
 
 /// After this a diff is made of whole blocks: there are texts that take minutes otherwise.
-const DIFF_TIME: Duration = Duration::from_millis(200);
-const CONTEXT_LINES: usize = 3;
+pub(crate) const DIFF_TIME: Duration = Duration::from_millis(200);
+pub(crate) const CONTEXT_LINES: usize = 3;
 
 /// How the text of a file changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,20 +109,10 @@ pub(crate) fn read_side(tree: &Tree, path: &RelPath, bytes: u64) -> io::Result<S
     }
 }
 
-pub(crate) fn unified(old: Side, new: Side) -> Option<String> {
+/// Both sides, where both can be shown; what is not there is empty.
+pub(crate) fn texts(old: Side, new: Side) -> Option<(String, String)> {
     let shown = |side: &Side| matches!(side, Side::Absent | Side::Text(_));
-    if !shown(&old) || !shown(&new) {
-        return None;
-    }
-    let (old, new) = (old.text(), new.text());
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIME)
-        .diff_lines(&*old, &*new);
-    Some(
-        diff.unified_diff()
-            .context_radius(CONTEXT_LINES)
-            .to_string(),
-    )
+    (shown(&old) && shown(&new)).then(|| (old.text(), new.text()))
 }
 
 fn read_at(dir: Option<BorrowedFd<'_>>, name: &[u8], bytes: u64) -> io::Result<Side> {

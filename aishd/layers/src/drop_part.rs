@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use aishd_platform::failpoint;
 
 use crate::changes::classify;
-use crate::collect::Chosen;
+use crate::chosen::Chosen;
 use crate::layer_set::LayerSet;
 use crate::node;
 use crate::plan::KeepChoice;

@@ -6,11 +6,13 @@
 
 mod change_kind;
 mod changes;
+mod chosen;
 mod collect;
 mod copy;
 mod diff;
 mod drop_part;
 mod fingerprint;
+mod hunks;
 mod journal;
 mod keep;
 mod layer_set;
@@ -35,6 +37,7 @@ pub use change_kind::ChangeKind;
 pub use changes::{Change, ChangeCounts, Changes, ReadBounds};
 pub use diff::TextChange;
 pub use drop_part::Dropped;
+pub use hunks::FileHunks;
 pub use journal::KeepConflicts;
 pub use keep::{BeyondCap, KeepError, KeepOptions, Kept};
 pub use layer_set::{LayerSet, LayerSetError, LayerStore};

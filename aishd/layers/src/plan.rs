@@ -11,12 +11,17 @@ use crate::seal::SealedPath;
 use crate::step::{Attributes, ConflictReason, KeepStep, Source, StepAct};
 use crate::xattr::Xattrs;
 
-/// Which paths of a set are kept. A directory stands for all that is in it.
+/// Which paths of a set are kept: layers and paths in them.
 #[derive(Clone, Debug)]
 pub enum KeepChoice {
     All,
-    /// Layers and paths in them.
+    /// A directory stands for all that is in it.
     Paths(Vec<(usize, RelPath)>),
+    /// The first ones with all that is in them, the others for themselves: of a directory its mode, and that it is there.
+    Listed {
+        whole: Vec<(usize, RelPath)>,
+        alone: Vec<(usize, RelPath)>,
+    },
 }
 
 /// A path that somebody else changed, with both sides.

@@ -4,7 +4,7 @@ use std::io;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::collect::Chosen;
+use crate::chosen::Chosen;
 use crate::fingerprint::hex;
 use crate::layer_set::LayerSet;
 use crate::node::{NodeKind, Stamp};

@@ -244,12 +244,32 @@ pub struct Resolution {
     /// The paths that are kept, and what is below them; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
+    /// The hunks of the difference that are kept, some of all; none: it goes by paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunks: Option<Box<KeptHunks>>,
     /// How long it was open; not said where its turn ended under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
     /// Definitions that run unasked in this conversation from now on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<(ToolName, ContentDigest)>,
+}
+
+/// Hunks of a difference that somebody was shown, numbered from 1 through all its files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptHunks {
+    pub numbers: Vec<u32>,
+    /// How many there are; 0 in a wish that was not compared with what is there.
+    pub of: u32,
+    /// The name of the difference.
+    pub difference: ContentDigest,
+}
+
+impl KeptHunks {
+    /// Nothing is left out.
+    pub fn are_all(&self) -> bool {
+        u32::try_from(self.numbers.len()) == Ok(self.of)
+    }
 }
 
 impl Resolution {
@@ -263,6 +283,7 @@ impl Resolution {
             reason: None,
             edited: None,
             only: vec![],
+            hunks: None,
             waited_ms,
             approved: vec![],
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aish_proto::changes::{
     ChangesDiffResult, ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams,
-    ChangesPartResult, ChangesShowParams, ChangesShowResult, Diff, Drop, Keep, KeptChanges, List,
-    Redo, RedoResult, Show, Undo, UndoResult,
+    ChangesPartResult, ChangesShowParams, ChangesShowResult, Diff, DiffHunk, Drop, Keep,
+    KeptChanges, List, Redo, RedoResult, Show, Undo, UndoResult,
 };
 use aish_proto::error::ErrorKind;
 use aish_proto::id::ChangesId;
@@ -77,7 +77,7 @@ async fn show(call: MethodCall<Show>) -> Result<ChangesShowResult, MethodError> 
     } = call.params;
     let open = open_changes::named(&call.server, changes).await?;
     let (looked, diff) = look_into(&call.server, changes, move |held| {
-        let diff = diff.then(|| held.diff(&only)).transpose()?;
+        let diff = diff.then(|| held.difference(&only)).transpose()?;
         Ok((held.look(&only)?, diff))
     })
     .await?;
@@ -85,14 +85,22 @@ async fn show(call: MethodCall<Show>) -> Result<ChangesShowResult, MethodError> 
         open,
         changed: crate::tried::summary(looked.changed),
         seen: looked.seen,
-        diff,
+        diff: diff.map(|it| it.text),
     })
 }
 
 async fn diff(call: MethodCall<Diff>) -> Result<ChangesDiffResult, MethodError> {
     let ChangesParams { changes } = call.params;
-    let diff = look_into(&call.server, changes, |held| held.diff(&[])).await?;
-    Ok(ChangesDiffResult { diff })
+    let found = look_into(&call.server, changes, |held| held.difference(&[])).await?;
+    let hunks = found.hunks.iter().map(|it| DiffHunk {
+        line: it.start,
+        lines: it.end - it.start,
+    });
+    Ok(ChangesDiffResult {
+        hunks: hunks.collect(),
+        digest: found.digest(changes).to_string(),
+        diff: found.text,
+    })
 }
 
 async fn keep(call: MethodCall<Keep>) -> Result<ChangesPartResult, MethodError> {

@@ -19,8 +19,8 @@ use aishd_conversation::view::viewers::AttendingViewer;
 use aishd_log::access::Access;
 use aishd_log::confirm::level::LevelSubject;
 use aishd_log::confirm::{
-    Confirm, ConfirmCall, ConfirmFate, ConfirmSubject, Decision, FormSubject, ModelSubject,
-    Resolution,
+    Confirm, ConfirmCall, ConfirmFate, ConfirmSubject, Decision, FormSubject, KeptHunks,
+    ModelSubject, Resolution,
 };
 use aishd_log::event::{Event, Record};
 use aishd_log::level_request::LevelStep;
@@ -177,7 +177,16 @@ fn answering(
         content: params.content.clone(),
         changes: params.changes,
         only: params.only.clone(),
+        hunks: params.hunks.as_ref().map(chosen_hunks).transpose()?,
         by: connection.person(),
+    })
+}
+
+fn chosen_hunks(chosen: &wire::ChosenHunks) -> Result<KeptHunks, MethodError> {
+    Ok(KeptHunks {
+        numbers: chosen.numbers.clone(),
+        of: 0,
+        difference: digest(&chosen.difference)?,
     })
 }
 
@@ -487,6 +496,8 @@ pub(super) fn resolved(resolution: Resolution) -> events::ConfirmResolved {
         reason: resolution.reason,
         edited: resolution.edited,
         only: resolution.only,
+        of_hunks: resolution.hunks.as_ref().map(|it| it.of),
+        hunks: resolution.hunks.map_or(vec![], |it| it.numbers),
         waited_ms: resolution.waited_ms,
     }
 }

@@ -1,6 +1,8 @@
 //! Commands that are tried: they run in layers over the files, in namespaces of their own, and what they change is read from
 //! the layers afterwards. Nothing of it is real before somebody keeps it.
 
+mod difference;
+mod hunks;
 mod kept_changes;
 mod layer_places;
 pub(crate) mod layer_watch;
@@ -28,6 +30,7 @@ use aishd_rules::command_setting::CommandSetting;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+pub use self::difference::Difference;
 pub use self::kept_changes::{KeptAbout, ReversedChanges, Undoable};
 use self::layer_places::{layer_places, outermost, real};
 use self::layer_watch::{LayerWatch, LayerWeights};
@@ -262,12 +265,13 @@ impl TrialRoom {
             let why = format!("nothing was changed at {}", only[at]);
             return Err(ChangeFailure::Other(why));
         }
-        if plan.conflicts.is_empty() {
-            return Ok((set, plan));
-        }
-        let paths = plan.conflicts.iter();
-        let paths = paths.map(|it| shown(&set, it.layer, &it.path)).collect();
-        Err(ChangeFailure::Conflicts(paths))
+        let plan = without_conflicts(&set, plan)?;
+        Ok((set, plan))
+    }
+
+    fn plan_choice(&self, set: &LayerSet, choice: &KeepChoice) -> Result<KeepPlan, ChangeFailure> {
+        let plan = self.0.layers.plan(set, choice).map_err(other)?;
+        without_conflicts(set, plan)
     }
 
     /// Makes what was changed real, or these paths of it, as a whole or not at all. The layers are gone then, but for a keep that
@@ -295,6 +299,16 @@ impl TrialRoom {
         about: &KeptAbout,
     ) -> Result<KeepReport, ChangeFailure> {
         let (set, plan) = self.plan(id, only)?;
+        self.keep_plan(&set, &plan, (undo, now), about)
+    }
+
+    fn keep_plan(
+        &self,
+        set: &LayerSet,
+        plan: &KeepPlan,
+        (undo, now): (ChangesId, Timestamp),
+        about: &KeptAbout,
+    ) -> Result<KeepReport, ChangeFailure> {
         let count = plan.paths() as u64;
         if count == 0 {
             return Ok(KeepReport::default());
@@ -310,7 +324,7 @@ impl TrialRoom {
         if let Err(error) = self.note(undo, about) {
             tracing::warn!(changes = %undo, %error, "nothing will say what was kept");
         }
-        let kept = match self.0.layers.keep(&set, &plan, &options) {
+        let kept = match self.0.layers.keep(set, plan, &options) {
             Ok(kept) => kept,
             Err(error @ KeepError::Io { .. }) => {
                 return Err(ChangeFailure::Unfinished(text(&error)));
@@ -320,7 +334,7 @@ impl TrialRoom {
                 return Err(match error {
                     KeepError::Conflicts(conflicts) => {
                         let paths = conflicts.iter();
-                        let paths = paths.map(|it| shown(&set, it.layer, &it.path));
+                        let paths = paths.map(|it| shown(set, it.layer, &it.path));
                         ChangeFailure::Conflicts(paths.collect())
                     }
                     error => other(error),
@@ -392,7 +406,7 @@ impl Trial {
                 summary: summary(&self.set, &changes, sealed.changed_meanwhile),
                 difference: match reading {
                     TrialReading::Files => String::new(),
-                    TrialReading::Difference => told::diff(&self.set, &changes, &bounds),
+                    TrialReading::Difference => Difference::of(&self.set, &changes, &bounds).text,
                 },
             })
         };
@@ -446,6 +460,16 @@ fn choice(set: &LayerSet, only: &[String]) -> Result<KeepChoice, ChangeFailure> 
     };
     let paths = only.iter().map(place).collect::<Result<_, _>>()?;
     Ok(KeepChoice::Paths(paths))
+}
+
+/// Somebody else's work is never lost.
+fn without_conflicts(set: &LayerSet, plan: KeepPlan) -> Result<KeepPlan, ChangeFailure> {
+    if plan.conflicts.is_empty() {
+        return Ok(plan);
+    }
+    let paths = plan.conflicts.iter();
+    let paths = paths.map(|it| shown(set, it.layer, &it.path)).collect();
+    Err(ChangeFailure::Conflicts(paths))
 }
 
 fn other(error: impl std::error::Error) -> ChangeFailure {

@@ -82,6 +82,7 @@ pub(super) async fn allow(
             reason: None,
             changes: None,
             only: vec![],
+            hunks: None,
             content: (!given.is_empty()).then_some(content),
         }
     };
@@ -106,6 +107,8 @@ fn dialog(record: &ConfirmRecord) -> io::Result<Option<AnswerParams>> {
             PromptReaction::Edit(_)
             | PromptReaction::Try(_)
             | PromptReaction::Diff(_)
+            | PromptReaction::Choose(_)
+            | PromptReaction::Hunk(..)
             | PromptReaction::SignIn(..) => {
                 return Ok(None);
             }

@@ -260,6 +260,15 @@ impl ConfirmWatch<'_> {
                 self.notices.difference(&difference);
                 self.put(&text);
             }
+            PromptReaction::Choose(params) => {
+                let (difference, text) = self.prompter.begin_choice(&link.caller, params).await;
+                self.notices.difference(&difference);
+                self.put(&text);
+            }
+            PromptReaction::Hunk(difference, text) => {
+                self.notices.difference(&difference);
+                self.put(&text);
+            }
             PromptReaction::Answer(params) => self.answer(*params, link).await?,
         }
         Ok(())

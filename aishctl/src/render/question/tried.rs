@@ -139,17 +139,43 @@ pub fn choices(request: &ConfirmRequested, tried: &CommandTried) -> String {
     } else {
         ["[y]es, keep", "[r]un for real"]
     };
+    let some = if can_be_divided(request, tried) {
+        "  [s]ome of it"
+    } else {
+        ""
+    };
     if tried.difference.is_some() {
         return format!(
-            "  {keep}  [N]o, drop  [n TEXT] no, because  [d]iff, all of it  [v]iew  abort  [?] "
+            "  {keep}{some}  [N]o, drop  [n TEXT] no, because  [d]iff, all of it  [v]iew  abort  [?] "
         );
     }
     format!(
-        "  {keep}  [d]iff  {run}  [N]o, drop  [n TEXT] no, because  [t]ry again  [v]iew  abort  [?] "
+        "  {keep}{some}  [d]iff  {run}  [N]o, drop  [n TEXT] no, because  [t]ry again  [v]iew  abort  [?] "
     )
 }
 
+/// Whether there may be more than one hunk of it. What wants a whole word is not chosen by single letters.
+fn can_be_divided(request: &ConfirmRequested, tried: &CommandTried) -> bool {
+    let has_several = match &tried.difference {
+        Some(difference) => {
+            let hunks = difference.lines().filter(|it| it.starts_with("@@ "));
+            hunks.count() > 1 || lines_left_out(tried) > 0
+        }
+        None => {
+            let is_text =
+                |it: &ChangedFile| it.change == FileChange::Modified && it.added.is_some();
+            tried.changed.count > 1 || tried.changed.listed.iter().any(is_text)
+        }
+    };
+    has_several && !wants_whole_word(request)
+}
+
 pub fn help(request: &ConfirmRequested, tried: &CommandTried) -> String {
+    let some = if can_be_divided(request, tried) {
+        "  s, some     hunk by hunk: which becomes real, and which does not\n"
+    } else {
+        ""
+    };
     let [yes, run] = if wants_whole_word(request) {
         ["yes", "run"]
     } else {
@@ -158,13 +184,13 @@ pub fn help(request: &ConfirmRequested, tried: &CommandTried) -> String {
     if tried.difference.is_some() {
         return format!(
             "  {yes:<11} it becomes real as it is shown; `aishctl undo` takes it back\n  \
-             n, no       nothing is changed; what follows is told to the model as the reason\n  \
+             n, no       nothing is changed; what follows is told to the model as the reason\n{some}  \
              d, diff     all of the difference\n  t, try      once more, from the files as they are\n  \
              v, view     all of the question\n  abort       nothing is changed, and the turn ends\n"
         );
     }
     format!(
-        "  {yes:<11} what it changed becomes real, and it does not run again; `aishctl undo` takes it back\n  \
+        "  {yes:<11} what it changed becomes real, and it does not run again; `aishctl undo` takes it back\n{some}  \
          d, diff     what it would change, as a difference\n  \
          {run:<11} it runs for real, once; what was tried is dropped\n  \
          n, no       it does not run, and what was tried is dropped; what follows is told to the model as the reason\n  \

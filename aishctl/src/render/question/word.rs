@@ -8,9 +8,9 @@ use super::{
 };
 
 /// Words that answer some question, or lead on at it.
-const ANSWERS: [&str; 21] = [
+const ANSWERS: [&str; 23] = [
     "y", "yes", "n", "no", "a", "always", "r", "raise", "e", "edit", "d", "diff", "v", "view",
-    "abort", "allow", "deny", "t", "try", "keep", "run",
+    "abort", "allow", "deny", "t", "try", "keep", "run", "s", "some",
 ];
 
 /// What somebody typed at a question.
@@ -20,6 +20,8 @@ pub enum ConsentWord {
     View,
     /// What the call would change in a file.
     Diff,
+    /// Its difference, hunk by hunk.
+    Choose,
     Help,
     /// With other arguments.
     Edit,
@@ -82,6 +84,7 @@ pub fn word_of_tried(typed: &str, request: &ConfirmRequested) -> ConsentWord {
         "run" => ConsentWord::Decide(Decision::AllowOnce, None),
         "r" if !whole_word => ConsentWord::Decide(Decision::AllowOnce, None),
         "d" | "diff" => ConsentWord::Diff,
+        "s" | "some" if !whole_word => ConsentWord::Choose,
         "a" | "always" | "e" | "edit" => ConsentWord::Unclear(typed.to_owned()),
         _ => word(typed, request),
     }

@@ -186,8 +186,11 @@ impl Conversation {
     /// Answers the open confirm, if it is the one that is meant.
     pub(crate) async fn answer(
         &mut self,
-        answering: ConfirmAnswer,
+        mut answering: ConfirmAnswer,
     ) -> Result<AnswerOutcome, RequestError> {
+        if answering.hunks.is_some() && answering.decision != Decision::Keep {
+            return Err(bad("hunks are of what is kept"));
+        }
         if self.forms.is_open(answering.confirm) {
             return self.answer_form(answering).await;
         }
@@ -210,7 +213,7 @@ impl Conversation {
             self.expire(&confirm).await;
             return Ok(AnswerOutcome::Expired);
         }
-        if !self.is_what_was_seen(&answering, &confirm).await? {
+        if !self.is_what_was_seen(&mut answering, &confirm).await? {
             return Ok(AnswerOutcome::ArgumentsChanged);
         }
         if answering.content.is_some() {
@@ -247,6 +250,7 @@ impl Conversation {
             reason: answering.reason.filter(|it| !it.is_empty()),
             edited,
             only: answering.only,
+            hunks: answering.hunks.map(Box::new),
             waited_ms: self.waited_ms(confirm.id, at),
             approved: self.approved_by(answering.decision, &confirm),
         };
@@ -267,7 +271,7 @@ impl Conversation {
     /// Whether somebody has seen what the answer is to: the question as it is, and the trial that is to be kept.
     async fn is_what_was_seen(
         &self,
-        answering: &ConfirmAnswer,
+        answering: &mut ConfirmAnswer,
         confirm: &Confirm,
     ) -> Result<bool, RequestError> {
         if answering.digest != confirm.digest {
@@ -283,6 +287,19 @@ impl Conversation {
         let tried = tried.ok_or_else(|| bad("nothing of it was tried; `confirm/try` does"))?;
         if answering.changes != Some(tried.changes) {
             return Ok(false);
+        }
+        if let Some(chosen) = answering.hunks.take() {
+            if !answering.only.is_empty() {
+                return Err(bad(
+                    "hunks and paths are two ways to choose; say one of them",
+                ));
+            }
+            let found = self.check_hunks(tried.changes, chosen).await?;
+            // All of them are all of it, with the times that no difference shows.
+            answering.hunks = Some(found).filter(|it| !it.are_all());
+        }
+        if answering.hunks.is_some() {
+            return Ok(true);
         }
         match self.cannot_be_kept(tried.changes, &answering.only).await {
             None => Ok(true),

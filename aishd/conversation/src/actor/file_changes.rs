@@ -211,14 +211,15 @@ impl Conversation {
         self.io.spawn(async move {
             let kept = match order {
                 Some(order) => {
-                    let tried = Arc::clone(&order.tried);
+                    let (tried, is_whole) = (Arc::clone(&order.tried), order.hunks.is_none());
                     let keeping =
                         tokio::task::spawn_blocking(move || order.keep(&room, conversation));
                     let kept = keeping
                         .await
                         .unwrap_or_else(|panic| Err(ChangeFailure::Unfinished(panic.to_string())));
                     let kept = kept.map_err(|it| not_kept(&it));
-                    if kept.is_ok() {
+                    // Of a part nobody knows what it makes of the file before it is read.
+                    if kept.is_ok() && is_whole {
                         seen.keep(tried.changes);
                     }
                     kept.map(|told| {

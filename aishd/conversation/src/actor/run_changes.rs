@@ -195,6 +195,10 @@ impl Conversation {
         if answering.changes != Some(subject.changes()) {
             return Ok(AnswerOutcome::ArgumentsChanged);
         }
+        if answering.hunks.is_some() {
+            let why = "what a run changed is kept by files: `only`";
+            return Err(RequestError::BadAnswer(why.to_owned()));
+        }
         if let Some(why) = self
             .cannot_be_kept(subject.changes(), &answering.only)
             .await

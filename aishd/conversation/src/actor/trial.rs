@@ -7,7 +7,7 @@ use aishd_command::change_directory::StartingDirectory;
 use aishd_files::FileCall;
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::CommandResult;
-use aishd_log::confirm::{Confirm, Decision, Resolution};
+use aishd_log::confirm::{Confirm, Decision, KeptHunks, Resolution};
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::run_changes::of_run;
@@ -238,6 +238,22 @@ impl Conversation {
         failure.err().map(|it| it.to_string())
     }
 
+    /// These hunks as they are there, if they can be kept.
+    pub(crate) async fn check_hunks(
+        &self,
+        changes: ChangesId,
+        chosen: KeptHunks,
+    ) -> Result<KeptHunks, RequestError> {
+        let room = self.services.trials.clone();
+        let checked = tokio::task::spawn_blocking(move || room.check_hunks(changes, &chosen)).await;
+        let found = checked.unwrap_or_else(|panic| Err(ChangeFailure::Other(panic.to_string())));
+        found.map_err(|why| {
+            RequestError::BadAnswer(format!(
+                "these hunks cannot be kept: {why}; `changes/diff` shows what is there"
+            ))
+        })
+    }
+
     /// Another trial than the one before counts.
     pub(crate) fn note_tried(&self, tried: &TriedCommand, at: (Seq, Timestamp)) {
         if let Some(before) = self.services.pending.tried(tried, at) {
@@ -270,6 +286,8 @@ impl Conversation {
                 turn: question.turn,
                 number,
                 only: resolution.only.clone(),
+                hunks: resolution.hunks.clone(),
+                reason: resolution.reason.clone(),
             });
         } else {
             self.drop_layers_of(tried.changes);

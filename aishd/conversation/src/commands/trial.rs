@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aish_proto::id::{ConfirmId, ConversationId, TurnId};
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_log::command_result::{CommandResult, WholeOutput};
-use aishd_log::confirm::Confirm;
+use aishd_log::confirm::{Confirm, KeptHunks};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::event::Event;
 use aishd_log::lasting_environment::EnvironmentChange;
@@ -56,6 +56,10 @@ pub(crate) struct KeepOrder {
     pub(crate) number: u32,
     /// These paths and what is in them; empty: all.
     pub(crate) only: Vec<String>,
+    /// Or these hunks of the difference, which are not all.
+    pub(crate) hunks: Option<Box<KeptHunks>>,
+    /// What the person says about it.
+    pub(crate) reason: Option<String>,
     /// What lasts of its environment once all of it is real.
     pub(crate) exported: Option<Box<EnvironmentChange>>,
 }
@@ -77,12 +81,29 @@ impl KeepOrder {
             number: Some(self.number),
             paths: changed.paths(),
         };
-        let kept = room.keep_or_drop(self.tried.changes, &self.only, clock::now(), &about)?;
-        let but = kept_remark(&kept);
-        Ok(if self.only.is_empty() {
-            format!("kept it{but}: {}", listed(changed))
-        } else {
-            format!("kept only this of it{but}: {}", self.only.join(", "))
+        let now = clock::now();
+        let told = match &self.hunks {
+            Some(chosen) => {
+                let kept = room.keep_hunks_or_drop(self.tried.changes, chosen, now, about);
+                let (kept, told) = kept?;
+                let but = kept_remark(&kept);
+                format!(
+                    "kept only a part of it{but}: {told}. Read a file again before you change it"
+                )
+            }
+            None => {
+                let kept = room.keep_or_drop(self.tried.changes, &self.only, now, &about)?;
+                let but = kept_remark(&kept);
+                if self.only.is_empty() {
+                    format!("kept it{but}: {}", listed(changed))
+                } else {
+                    format!("kept only this of it{but}: {}", self.only.join(", "))
+                }
+            }
+        };
+        Ok(match &self.reason {
+            Some(reason) => format!("{told}. They say: {reason}"),
+            None => told,
         })
     }
 
@@ -123,7 +144,7 @@ impl KeepOrder {
             exported: self
                 .exported
                 .clone()
-                .filter(|_| kept.is_ok() && self.only.is_empty()),
+                .filter(|_| kept.is_ok() && self.only.is_empty() && self.hunks.is_none()),
             network: tried.network,
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use super::scene::{Scene, lacks_overlays, options, paths, rel, write};
+use super::scene::{self, Scene, lacks_overlays, options, paths, rel, write};
 use super::trees::{Times, difference, picture};
 use crate::journal::KeepConflicts;
 use crate::keep::{BeyondCap, KeepError, KeepOptions};
@@ -188,14 +188,7 @@ fn the_second_of_two_layers_conflicts_with_the_first() {
         ["a", "b", "mine", "new/two"].map(|path| scene.read(path)),
         ["one\n", "two\n", "one\n", "two\n"]
     );
-    assert_eq!(
-        two.diff(0, &rel("a"), &crate::ReadBounds::default())
-            .unwrap()
-            .unwrap()
-            .lines()
-            .last(),
-        Some("+two")
-    );
+    assert_eq!(scene::diff(&two, "a").unwrap().lines().last(), Some("+two"));
 }
 
 #[test]

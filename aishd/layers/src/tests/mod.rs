@@ -4,6 +4,7 @@ mod conflicts;
 mod driver;
 mod figures;
 mod hostile;
+mod hunks;
 mod kills;
 mod parts;
 mod reading;

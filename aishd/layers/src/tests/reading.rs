@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::scene::{Scene, lacks_overlays, rel};
+use super::scene::{self, Scene, lacks_overlays};
 use crate::changes::{Changes, ReadBounds};
 use crate::diff::TextChange;
 use crate::layer_set::LayerSetError;
@@ -121,7 +121,7 @@ fn a_diff_is_unified_and_of_text_only() {
     }
     let scene = Scene::with(&[("a", "1\n2\n"), ("b", "\0")]);
     let set = scene.run("set", "echo 3 > a; echo 1 > b; printf '\\377\\n' > latin");
-    let diff = |path| set.diff(0, &rel(path), &ReadBounds::default()).unwrap();
+    let diff = |path| scene::diff(&set, path);
     assert_eq!(diff("a").unwrap(), "@@ -1,2 +1 @@\n-1\n-2\n+3\n");
     assert_eq!(diff("b"), None);
     assert_eq!(diff("latin").unwrap(), "@@ -0,0 +1 @@\n+\u{fffd}\n");

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::changes::ReadBounds;
 use crate::journal::KeepConflicts;
 use crate::keep::{BeyondCap, KeepError, KeepOptions, Kept};
 use crate::layer_set::{LayerSet, LayerStore};
@@ -181,4 +182,13 @@ pub(super) fn rel(path: &str) -> RelPath {
 
 pub(super) fn paths(paths: &[&str]) -> KeepChoice {
     KeepChoice::Paths(paths.iter().map(|path| (0, rel(path))).collect())
+}
+
+/// As it is shown; `None`: there is no text to show.
+pub(super) fn diff(set: &LayerSet, path: &str) -> Option<String> {
+    let bounds = ReadBounds::default();
+    let changes = set.changes(&bounds).unwrap();
+    let change = changes.listed.iter().find(|it| it.path == rel(path));
+    let hunks = set.hunks(change.unwrap(), &bounds).unwrap();
+    hunks.map(|it| it.shown.concat())
 }

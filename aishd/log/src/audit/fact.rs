@@ -240,9 +240,14 @@ fn resolved(before: &ConversationState, resolution: &Resolution) -> AuditFact {
         decision: resolution.decision,
         waited_ms: resolution.waited_ms,
         approved: resolution.approved.clone(),
-        only: u32::try_from(resolution.only.len())
-            .ok()
-            .and_then(NonZeroU32::new),
+        only: u32::try_from(
+            resolution
+                .hunks
+                .as_ref()
+                .map_or(resolution.only.len(), |it| it.numbers.len()),
+        )
+        .ok()
+        .and_then(NonZeroU32::new),
     }
 }
 

@@ -6,8 +6,8 @@ use aish_proto::id::ChangesId;
 use aishd_layers::{LayerSet, LayerSetError, ReadBounds};
 use aishd_log::tried::ChangeSummary;
 
-use super::told::{diff, summary};
-use super::{ChangeFailure, TrialRoom, choice, text};
+use super::told::summary;
+use super::{ChangeFailure, Difference, TrialRoom, choice, text};
 
 /// Nobody else reads or writes these layers while it is there.
 #[derive(Debug)]
@@ -107,15 +107,14 @@ impl LayersHold {
         read().map_err(|it| ChangeFailure::Other(unread(&it)))
     }
 
-    /// The difference that these paths would make, or all, as far as there is room for it. Its text is the command's, and not fit
-    /// for a terminal as it is.
-    pub fn diff(&self, only: &[String]) -> Result<String, ChangeFailure> {
+    /// The difference that these paths would make, or all, as far as there is room for it.
+    pub fn difference(&self, only: &[String]) -> Result<Difference, ChangeFailure> {
         let (set, _) = self.found()?;
         let choice = choice(&set, only)?;
         let bounds = ReadBounds::default();
         let changes = set.changes(&bounds);
         let changes = changes.map_err(|it| ChangeFailure::Other(unread(&it)))?;
-        Ok(diff(&set, &changes.within(&choice), &bounds))
+        Ok(Difference::of(&set, &changes.within(&choice), &bounds))
     }
 
     pub(super) fn found(&self) -> Result<(LayerSet, u64), ChangeFailure> {

@@ -502,6 +502,7 @@ impl Round {
                     reason: None,
                     edited: None,
                     only: vec![],
+                    hunks: None,
                     waited_ms: None,
                     approved: vec![],
                 })));

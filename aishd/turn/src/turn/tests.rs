@@ -174,6 +174,7 @@ impl Scene {
                 reason: (!text.is_empty()).then(|| text.to_owned()),
                 edited: None,
                 only: vec![],
+                hunks: None,
                 waited_ms: None,
                 approved: vec![],
             },
