@@ -49,7 +49,6 @@ behind a colon or a slash:
 :confirm   :confirm allow c1   :confirm deny c1 [REASON]
 or at the question: y, n, e, Alt-y, Alt-n
 :norris GOAL   :norris pause   :norris resume   :norris halt
-:jobs   :jobs output 1   :jobs stop 1
 :changes   :undo   :redo   :todo   :usage   :status
 :conv ls   :switch   :switch NAME   :model NAME
 :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels

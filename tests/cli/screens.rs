@@ -130,8 +130,6 @@ fn a_narrow_terminal() {
                    Alt-y, Alt-n
             [aish] :norris GOAL   :norris pause
                    :norris resume   :norris halt
-            [aish] :jobs   :jobs output 1   :jobs
-                   stop 1
             [aish] :changes   :undo   :redo   :todo
                    :usage   :status
             [aish] :conv ls   :switch   :switch NAME
@@ -202,7 +200,6 @@ fn an_ordinary_terminal() {
             [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
             [aish] or at the question: y, n, e, Alt-y, Alt-n
             [aish] :norris GOAL   :norris pause   :norris resume   :norris halt
-            [aish] :jobs   :jobs output 1   :jobs stop 1
             [aish] :changes   :undo   :redo   :todo   :usage   :status
             [aish] :conv ls   :switch   :switch NAME   :model NAME
             [aish] :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
@@ -263,7 +260,6 @@ fn a_wide_terminal() {
             [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
             [aish] or at the question: y, n, e, Alt-y, Alt-n
             [aish] :norris GOAL   :norris pause   :norris resume   :norris halt
-            [aish] :jobs   :jobs output 1   :jobs stop 1
             [aish] :changes   :undo   :redo   :todo   :usage   :status
             [aish] :conv ls   :switch   :switch NAME   :model NAME
             [aish] :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels

@@ -160,7 +160,7 @@ pub(crate) fn budget_line(event: &ClientEvent) -> Option<String> {
 }
 
 /// How a command in the background ended, and who ended it, where somebody did. `None`: the end of its call says it.
-pub(crate) fn job_line(ended: &JobEnded, who: Option<String>) -> Option<String> {
+pub(crate) fn job_line(ended: &JobEnded, who: Option<&str>) -> Option<String> {
     let JobEnded {
         job,
         command,
@@ -174,7 +174,7 @@ pub(crate) fn job_line(ended: &JobEnded, who: Option<String>) -> Option<String> 
         }
         Some(JobStopper::Model) => "was stopped by the model".to_owned(),
         Some(JobStopper::Person) => {
-            format!("was stopped by {}", who.as_deref().unwrap_or("somebody"))
+            format!("was stopped by {}", who.unwrap_or("somebody"))
         }
         Some(JobStopper::Turn) => "was stopped with its turn".to_owned(),
         Some(JobStopper::Daemon) => "ended with the daemon, and is not started again".to_owned(),

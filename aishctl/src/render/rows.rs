@@ -378,7 +378,8 @@ impl ConversationRows {
             }
             Event::ResourceChanged(changed) => event_lines::resource_line(changed),
             Event::JobEnded(ended) => {
-                return event_lines::job_line(ended, event.client.map(|it| self.you(it)));
+                let who = event.client.map(|it| self.you(it));
+                return event_lines::job_line(ended, who.as_deref());
             }
             Event::ToolsChosen(chosen) => return event_lines::chosen_line(chosen),
             Event::ResourcePinned(pinned) => format!("pinned @{}:{}", pinned.alias, pinned.uri),

@@ -182,8 +182,7 @@ impl Conversation {
                     other => other,
                 };
                 let may_fall_back = self.may_fall_back();
-                let stop = self.stop_of_token();
-                let by = self.stopper.stopped_by();
+                let (stop, by) = (self.stop_of_token(), self.stopper.stopped_by());
                 let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
                     return Box::pin(self.next_command()).await;
                 };

@@ -38,7 +38,7 @@ pub(super) fn tools() -> [Tool; 2] {
             OUTPUT_TOOL,
             "What a command that you run in the background has printed since you read it last, and whether it still runs.",
             json!({"readOnlyHint": true, "openWorldHint": false}),
-            json!({
+            &json!({
                 "job": job,
                 "wait": {
                     "type": "integer",
@@ -52,13 +52,13 @@ pub(super) fn tools() -> [Tool; 2] {
             STOP_TOOL,
             "Ends a command that you run in the background, with all that it started.",
             json!({"readOnlyHint": false, "destructiveHint": false, "openWorldHint": false}),
-            json!({ "job": job }),
+            &json!({ "job": job }),
         ),
     ]
 }
 
 /// One that takes a job. Calls come one after another: each moves on where the next one reads.
-fn tool(name: &str, description: &str, annotations: Value, properties: Value) -> Tool {
+fn tool(name: &str, description: &str, annotations: Value, properties: &Value) -> Tool {
     #[expect(clippy::expect_used, reason = "these names are written in this room")]
     let name: ToolName = name.parse().expect("a well-formed name");
     Tool {
