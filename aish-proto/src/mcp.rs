@@ -271,9 +271,18 @@ pub struct LogsResult {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct McpImportParams {
-    /// Where the text is from: its ending tells TOML from JSON, its folder is the workspace.
+    /// Where the text is from: its ending tells TOML and YAML from JSON, its folder is the workspace.
     pub path: String,
     pub text: String,
+    /// Whose file it is; absent: what it looks like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ImportProgram>,
+    /// What stands in the file beside it where that program keeps its rules: the permission.yaml of Goose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
+    /// The tables are for people: secrets in them are covered by `[key]`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub covered: bool,
     /// What the kernel is to hold the programs among them to; absent: nothing is written about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contain: Option<Profile>,
@@ -295,6 +304,23 @@ impl std::fmt::Debug for McpImportParams {
 #[serde(rename_all = "camelCase")]
 pub struct McpImportResult {
     pub servers: Vec<ImportedServer>,
+    /// Tables with the rules about their tools: what runs unasked there does so here, what is denied there is denied here.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rules: String,
+    /// What of the rules, or of the file as a whole, was left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// A program whose file has a form of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ImportProgram {
+    OpenCode,
+    Zed,
+    Crush,
+    Goose,
+    Continue,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -307,7 +333,7 @@ pub struct ImportedServer {
     /// Why it would be switched off, if it would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<String>,
-    /// Its table for the configuration file.
+    /// Its table for the configuration file; empty where there is nothing to connect to.
     pub toml: String,
     /// What was changed or left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

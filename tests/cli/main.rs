@@ -40,6 +40,7 @@ mod llama;
 mod man;
 mod markdown;
 mod mcp;
+mod mcp_import;
 mod memory;
 mod named_file;
 mod network;

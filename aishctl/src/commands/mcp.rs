@@ -163,7 +163,7 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
         }
         McpCommand::Import(args) => match &args.file {
             Some(file) => import::print(context, file, args).await,
-            None => import::usual(context).await,
+            None => import::usual(context, args).await,
         },
         McpCommand::Resources { alias } => resources(context, alias).await,
         McpCommand::Read { alias, uri } => read(context, alias, uri).await,

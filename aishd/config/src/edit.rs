@@ -75,7 +75,7 @@ pub fn set(
     }
 }
 
-/// Adds tables to the user's file. Returns the file; nothing that is there is changed.
+/// Adds tables to the user's file. Returns the file; nothing that is there is changed. Rules go beside those that are there.
 pub fn add(place: &LayerPaths, text: &str, is_set: IsSet<'_>) -> Result<PathBuf, SetError> {
     let Ok(given) = text.parse::<DocumentMut>() else {
         let name = ConfigOrigin::File(PathBuf::from("standard input"));
@@ -141,7 +141,41 @@ fn merge(from: &Table, to: &mut dyn TableLike, path: &mut Vec<String>) -> Result
                 let into = into.ok_or_else(|| SetError::NoTable(path.join(".")))?;
                 merge(table, into, path)?;
             }
+            (Some(there), item) if RULES.contains(&path.join(".").as_str()) => {
+                add_rules(item, there, path)?;
+            }
             (Some(_), _) => return Err(SetError::Exists(path.join("."))),
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+/// Where each entry is a rule of its own.
+const RULES: [&str; 2] = ["mcp.auto_approve", "permissions"];
+
+/// Puts rules beside rules; one that says something else of the same tool is refused.
+fn add_rules(from: &Item, to: &mut Item, path: &mut Vec<String>) -> Result<(), SetError> {
+    if let (Some(from), Some(to)) = (from.as_array(), to.as_array_mut()) {
+        for rule in from.iter().filter_map(Value::as_str) {
+            if to.iter().all(|it| it.as_str() != Some(rule)) {
+                to.push(rule);
+            }
+        }
+        return Ok(());
+    }
+    let (Some(from), Some(to)) = (from.as_table_like(), to.as_table_like_mut()) else {
+        return Err(SetError::NoTable(path.join(".")));
+    };
+    for (name, rule) in from.iter() {
+        path.push(name.to_owned());
+        match to.get_mut(name) {
+            None => {
+                to.insert(name, rule.clone());
+            }
+            Some(there) if there.is_array() => add_rules(rule, there, path)?,
+            Some(there) if there.as_bool().is_some() && there.as_bool() == rule.as_bool() => {}
+            Some(_) => return Err(SetError::Exists(path.join("."))),
         }
         path.pop();
     }

@@ -1,15 +1,27 @@
 //! MCP servers out of the files of other programs: what each entry would be in our configuration,
 //! and what of it cannot be taken over. Nothing is started, and no variable is put in.
 
-use std::collections::BTreeMap;
+mod foreign_file;
+mod references;
+mod tool_rules;
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
 use aishd_log::profile::Profile;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::{confidential, secret_name};
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+pub use self::foreign_file::ImportProgram;
+use self::foreign_file::{ForeignEntry, ForeignFile, is_yaml};
+use self::references::{ReferenceSyntax, translate};
+use self::tool_rules::{RuleServer, carried};
 
 /// The keys under which programs keep their servers.
 const TABLES: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
@@ -36,6 +48,8 @@ const KNOWN: [&str; 19] = [
     "trust",
 ];
 const MAX_SHOWN_CHARS: usize = 200;
+/// What is shown where a secret stands.
+const MARK: &str = "[key]";
 /// What would hold an imported program.
 const OFFER: &str = "# contain = \"workspace\"   # it would write only in its cwd and what `write` names, see no keys, and reach only what `hosts` names";
 
@@ -49,9 +63,40 @@ pub struct FoundServer {
     pub endpoint: String,
     /// Why it would be switched off, if it would.
     pub off: Option<String>,
-    /// Its table for our configuration file.
+    /// Its table for our configuration file; empty where there is nothing to connect to.
     pub toml: String,
     /// What was changed or left out.
+    pub remarks: Vec<String>,
+}
+
+/// The text of another program's file.
+#[derive(Clone, Copy)]
+pub struct ImportText<'a> {
+    pub text: &'a str,
+    /// Its ending says what form it has, its folder is the workspace.
+    pub path: &'a Path,
+    /// Whose it is; `None`: what it looks like.
+    pub program: Option<ImportProgram>,
+    /// What Goose keeps its rules in: the text of the permission.yaml beside it.
+    pub beside: Option<&'a str>,
+}
+
+/// It may hold tokens.
+impl fmt::Debug for ImportText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImportText")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a file comes to here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportedFile {
+    pub servers: Vec<FoundServer>,
+    /// Tables with the rules about their tools; empty: there are none.
+    pub rules: String,
+    /// What of the rules, or of the file as a whole, was left out.
     pub remarks: Vec<String>,
 }
 
@@ -59,8 +104,13 @@ pub struct FoundServer {
 pub enum McpImportError {
     #[error("{0}")]
     Unreadable(String),
-    #[error("it has no table of servers: none of {}", TABLES.join(", "))]
+    #[error("it has no table of servers: none of {}", known_tables().join(", "))]
     NoServers,
+}
+
+fn known_tables() -> Vec<&'static str> {
+    let others = ["context_servers", "mcp", "extensions"];
+    TABLES.into_iter().chain(others).collect()
 }
 
 /// An entry as it is written into our configuration.
@@ -88,58 +138,135 @@ struct ImportEntry {
     headers: BTreeMap<String, String>,
 }
 
-/// What the programs among imported servers are held to.
+/// Who sees the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ImportSight {
+    /// The configuration, with all that stands in the file.
+    #[default]
+    Whole,
+    /// A person: secrets are covered.
+    Covered,
+}
+
+/// What the programs among imported servers are held to, and who sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportHold {
     /// `None`: nothing is said of it, but for a line that would.
     pub contain: Option<Profile>,
     /// Hosts that they may reach then.
     pub hosts: Vec<String>,
+    pub sight: ImportSight,
 }
 
-/// Reads a file's text; its name says whether it is TOML. A server keeps its name though there is one of that name
-/// already: it may well be the same.
-pub fn read(
-    text: &str,
-    path: &Path,
-    held: &ImportHold,
-) -> Result<Vec<FoundServer>, McpImportError> {
-    let is_toml = path.extension().is_some_and(|it| it == "toml");
-    let value = if is_toml {
-        toml::from_str::<Value>(text)
-            .map_err(|error| McpImportError::Unreadable(error.message().to_owned()))?
-    } else {
-        let parsed = parse_to_serde_value::<Option<Value>>(text, &ParseOptions::default());
-        let parsed = parsed.map_err(|error| McpImportError::Unreadable(error.to_string()))?;
-        parsed.unwrap_or_default()
+/// Reads a file's text. A server keeps its name though there is one of that name already: it may well be the same.
+pub fn read(source: ImportText<'_>, held: &ImportHold) -> Result<ImportedFile, McpImportError> {
+    let path = source.path;
+    let value = value(source.text, path)?;
+    let beside = source.beside.map(yaml::read).transpose();
+    let beside = beside.map_err(|error| {
+        McpImportError::Unreadable(format!("permission.yaml beside it: {error}"))
+    })?;
+    let program = source
+        .program
+        .or_else(|| ImportProgram::guess(path, &value));
+    let foreign = match program {
+        Some(program) => program.read(&value, source.text, beside.as_ref()),
+        None => None,
     };
-    let tables = TABLES.iter().find_map(|it| value.get(*it)?.as_object());
-    let servers = tables.ok_or(McpImportError::NoServers)?;
-    let mut all: Vec<FoundServer> = vec![];
-    for (name, entry) in servers {
-        let known = |it: &Alias| all.iter().any(|found| found.alias == *it);
-        let alias = Alias::near(name, known);
-        all.push(one((alias, name), entry, path, held));
+    let foreign = foreign.or_else(|| usual_form(&value));
+    let ForeignFile {
+        entries,
+        rules,
+        mut remarks,
+    } = foreign.ok_or(McpImportError::NoServers)?;
+    let mut servers: Vec<FoundServer> = vec![];
+    let mut ruled = vec![];
+    for entry in entries {
+        let known = |it: &Alias| servers.iter().any(|found| found.alias == *it);
+        let alias = Alias::near(&entry.name, known);
+        ruled.push(RuleServer {
+            alias: alias.clone(),
+            prefix: entry.prefix.clone(),
+        });
+        servers.push(one(alias, entry, path, held));
     }
-    Ok(all)
+    let carried = carried(&rules, &ruled);
+    remarks.extend(carried.remarks.iter().cloned());
+    Ok(ImportedFile {
+        servers,
+        rules: carried.toml(),
+        remarks,
+    })
 }
 
-fn one((alias, name): (Alias, &str), entry: &Value, path: &Path, held: &ImportHold) -> FoundServer {
-    let mut reader = ImportReader {
-        remarks: vec![],
+fn value(text: &str, path: &Path) -> Result<Value, McpImportError> {
+    if path.extension().is_some_and(|it| it == "toml") {
+        return toml::from_str::<Value>(text)
+            .map_err(|error| McpImportError::Unreadable(error.message().to_owned()));
+    }
+    if is_yaml(path) {
+        return yaml::read(text).map_err(|error| McpImportError::Unreadable(error.to_string()));
+    }
+    let parsed = parse_to_serde_value::<Option<Value>>(text, &ParseOptions::default());
+    let parsed = parsed.map_err(|error| McpImportError::Unreadable(error.to_string()))?;
+    Ok(parsed.unwrap_or_default())
+}
+
+/// The form that most programs have.
+fn usual_form(value: &Value) -> Option<ForeignFile> {
+    let below = value.pointer("/mcp/servers");
+    let known = TABLES.iter().map(|it| value.get(*it)).chain([below]);
+    let servers = known.flatten().find_map(Value::as_object)?;
+    let entries = servers.iter().map(|(name, entry)| ForeignEntry {
+        name: name.clone(),
+        fields: entry.as_object().cloned().unwrap_or_default(),
+        syntax: ReferenceSyntax::Common,
+        prefix: String::new(),
+        kept: vec![],
         off: None,
+        remarks: vec![],
+    });
+    Some(ForeignFile {
+        entries: entries.collect(),
+        ..ForeignFile::default()
+    })
+}
+
+fn one(alias: Alias, entry: ForeignEntry, path: &Path, held: &ImportHold) -> FoundServer {
+    let ForeignEntry {
+        name,
+        fields,
+        syntax,
+        kept,
+        off,
+        remarks,
+        prefix: _,
+    } = entry;
+    let mut reader = ImportReader {
+        remarks,
+        off,
         folder: workspace(path),
+        syntax,
+        kept: kept.iter().cloned().collect(),
     };
     if alias.as_str() != name {
         let renamed = format!(
             "{:?} is called {alias} here",
-            one_line(name, MAX_SHOWN_CHARS)
+            one_line(&name, MAX_SHOWN_CHARS)
         );
-        reader.remarks.push(renamed);
+        reader.remarks.insert(0, renamed);
     }
-    let empty = Map::new();
-    let fields = entry.as_object().unwrap_or(&empty);
-    let mut read = reader.entry(fields);
+    let mut read = reader.entry(&fields);
+    if read.command.is_some() {
+        let given = kept.iter().map(|it| (it.clone(), format!("${{{it}}}")));
+        read.env.extend(given);
+    }
+    for name in &reader.kept {
+        reader.remarks.push(format!(
+            "{} is among that program's secrets; the daemon needs it as a variable",
+            one_line(name, MAX_SHOWN_CHARS)
+        ));
+    }
     for key in fields.keys().filter(|it| !KNOWN.contains(&it.as_str())) {
         let left_out = format!("{} is left out", one_line(key, MAX_SHOWN_CHARS));
         reader.remarks.push(left_out);
@@ -153,25 +280,60 @@ fn one((alias, name): (Alias, &str), entry: &Value, path: &Path, held: &ImportHo
         read.hosts.clone_from(&held.hosts);
     }
     let unsaid = is_program && held.contain.is_none();
-    let endpoint = match (&read.url, &read.command) {
-        (Some(url), _) => url.clone(),
-        (None, Some(command)) => {
-            let words = std::iter::once(command).chain(&read.args);
-            words.map(String::as_str).collect::<Vec<_>>().join(" ")
-        }
-        (None, None) => String::new(),
-    };
+    if held.sight == ImportSight::Covered && read.cover() {
+        let told = "secrets are covered here; --write takes them into your file as they are";
+        reader.remarks.push(told.to_owned());
+    }
+    let endpoint = read.endpoint();
+    let is_somewhere = is_program || read.url.is_some();
     let table = BTreeMap::from([(alias.to_string(), read)]);
     let table = BTreeMap::from([("servers", table)]);
     let table = BTreeMap::from([("mcp", table)]);
     FoundServer {
         alias,
-        name: name.to_owned(),
+        name,
         endpoint: one_line(&endpoint, MAX_SHOWN_CHARS),
         off: reader.off,
         // Strings in tables of strings: there is nothing that TOML could not hold.
-        toml: with_offer(toml::to_string(&table).unwrap_or_default(), unsaid),
+        toml: if is_somewhere {
+            with_offer(toml::to_string(&table).unwrap_or_default(), unsaid)
+        } else {
+            String::new()
+        },
         remarks: reader.remarks,
+    }
+}
+
+impl ImportEntry {
+    /// As people see it.
+    fn endpoint(&self) -> String {
+        let words = match (&self.url, &self.command) {
+            (Some(url), _) => vec![url.clone()],
+            (None, Some(command)) => {
+                let words = std::iter::once(command).chain(&self.args);
+                words.cloned().collect()
+            }
+            (None, None) => vec![],
+        };
+        confidential::covered(&words).join(" ")
+    }
+
+    /// Covers what is secret; whether anything was.
+    fn cover(&mut self) -> bool {
+        let mut is_covered = false;
+        let tables = self.env.iter_mut().chain(&mut self.headers);
+        for (_, value) in tables.filter(|(name, _)| secret_name::is_secret_name(name)) {
+            if !value.is_empty() && !value.contains("${") {
+                MARK.clone_into(value);
+                is_covered = true;
+            }
+        }
+        let args = confidential::covered(&self.args);
+        let url: Vec<String> = self.url.iter().cloned().collect();
+        let shown = confidential::covered(&url).pop();
+        is_covered |= args != self.args || shown != self.url;
+        (self.args, self.url) = (args, shown);
+        is_covered
     }
 }
 
@@ -199,6 +361,9 @@ struct ImportReader {
     remarks: Vec<String>,
     off: Option<String>,
     folder: Option<String>,
+    syntax: ReferenceSyntax,
+    /// Variables that a store of secrets holds there.
+    kept: BTreeSet<String>,
 }
 
 impl ImportReader {
@@ -219,7 +384,7 @@ impl ImportReader {
             .find_map(|it| fields.get(*it)?.as_str());
         let mut entry = ImportEntry::default();
         if let Some(url) = url {
-            entry.url = Some(self.text(url));
+            entry.url = self.text("url", url);
             for key in ["headers", "http_headers"] {
                 entry.headers.extend(self.table(fields.get(key)));
             }
@@ -236,14 +401,16 @@ impl ImportReader {
                 self.remarks.push(better);
             }
         } else {
-            let mut words = self.words(fields.get("command"));
-            words.extend(self.words(fields.get("args")));
+            let mut words = self.words("command", fields.get("command"));
+            if !words.is_empty() {
+                words.extend(self.words("args", fields.get("args")));
+            }
             let mut words = words.into_iter();
             entry.command = words.next();
             entry.args = words.collect();
             entry.env = self.table(fields.get("env"));
             let cwd = fields.get("cwd").and_then(Value::as_str);
-            entry.cwd = cwd.map(|it| self.text(it));
+            entry.cwd = cwd.and_then(|it| self.text("cwd", it));
             if entry.command.is_none() {
                 self.switch_off("it has no url and no command".to_owned());
             }
@@ -255,10 +422,12 @@ impl ImportReader {
         self.off.get_or_insert(why);
     }
 
-    fn words(&mut self, value: Option<&Value>) -> Vec<String> {
+    fn words(&mut self, key: &str, value: Option<&Value>) -> Vec<String> {
         match value {
-            Some(Value::String(text)) => vec![self.text(text)],
-            Some(Value::Array(items)) => items.iter().map(|it| self.plain(it)).collect(),
+            Some(Value::String(text)) => self.text(key, text).into_iter().collect(),
+            Some(Value::Array(items)) => {
+                items.iter().filter_map(|it| self.plain(key, it)).collect()
+            }
             Some(_) | None => vec![],
         }
     }
@@ -266,62 +435,32 @@ impl ImportReader {
     fn table(&mut self, value: Option<&Value>) -> BTreeMap<String, String> {
         let fields = value.and_then(Value::as_object).into_iter().flatten();
         fields
-            .map(|(name, it)| (name.clone(), self.plain(it)))
+            .filter_map(|(name, it)| Some((name.clone(), self.plain(name, it)?)))
             .collect()
     }
 
-    fn plain(&mut self, value: &Value) -> String {
+    fn plain(&mut self, key: &str, value: &Value) -> Option<String> {
         match value {
-            Value::String(text) => self.text(text),
-            Value::Null => String::new(),
+            Value::String(text) => self.text(key, text),
+            Value::Null => Some(String::new()),
             other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                other.to_string()
+                Some(other.to_string())
             }
         }
     }
 
-    /// Every way to write a variable becomes ours.
-    fn text(&mut self, text: &str) -> String {
-        let mut out = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find('$') {
-            let (before, reference) = rest.split_at(at);
-            out.push_str(before);
-            let (whole, inside) = match reference.strip_prefix("${") {
-                Some(inside) => match inside.find('}') {
-                    Some(end) => (&reference[..end + 3], &inside[..end]),
-                    None => (reference, ""),
-                },
-                None => {
-                    let name = |it: char| it.is_ascii_alphanumeric() || it == '_';
-                    let end = reference[1..].find(|it| !name(it));
-                    let end = end.map_or(reference.len(), |it| it + 1);
-                    (&reference[..end], &reference[1..end])
-                }
-            };
-            out.push_str(&self.reference(whole, inside));
-            rest = &reference[whole.len()..];
+    /// Every way to write a variable becomes ours. `None`: nobody knows what it is before something has run.
+    fn text(&mut self, key: &str, text: &str) -> Option<String> {
+        let translated = translate(text, self.syntax, self.folder.as_deref());
+        self.kept.extend(translated.kept_there);
+        if let Some(why) = translated.off {
+            self.switch_off(match self.syntax {
+                ReferenceSyntax::Common => why,
+                _another => format!("{}: {why}", one_line(key, MAX_SHOWN_CHARS)),
+            });
         }
-        out.push_str(rest);
-        out
-    }
-
-    fn reference(&mut self, whole: &str, inside: &str) -> String {
-        if inside.starts_with("input:") {
-            self.switch_off(format!(
-                "{whole} is asked of a person, and a daemon cannot ask"
-            ));
-            return whole.to_owned();
-        }
-        if matches!(inside, "workspaceFolder" | "workspaceRoot") {
-            return self.folder.clone().unwrap_or_else(|| whole.to_owned());
-        }
-        match inside {
-            "userHome" => "${HOME}".to_owned(),
-            "" | "pathSeparator" | "/" => whole.to_owned(),
-            name if name.starts_with(|it: char| it.is_ascii_digit()) => whole.to_owned(),
-            name => format!("${{{}}}", name.strip_prefix("env:").unwrap_or(name)),
-        }
+        let is_unknown = translated.text.is_empty() && !text.is_empty();
+        (!is_unknown).then_some(translated.text)
     }
 }
 
@@ -347,12 +486,20 @@ fn token(headers: &mut BTreeMap<String, String>) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn of<'a>(path: &'a str, text: &'a str) -> ImportText<'a> {
+        ImportText {
+            text,
+            path: Path::new(path),
+            program: None,
+            beside: None,
+        }
+    }
+
     #[track_caller]
     fn check(path: &str, text: &str, expected: &str) {
-        let found = read(text, Path::new(path), &ImportHold::default());
-        let seen = match found {
+        let seen = match read(of(path, text), &ImportHold::default()) {
             Ok(found) => {
-                let each = found.iter().map(|it| {
+                let each = found.servers.iter().map(|it| {
                     let off = it.off.iter().map(|it| format!("# off: {it}\n"));
                     let remarks = it.remarks.iter().map(|it| format!("# {it}\n"));
                     let notes: String = off.chain(remarks).collect();
@@ -418,10 +565,14 @@ mod tests {
         let toml = |contain| {
             let held = ImportHold {
                 contain,
-                hosts: vec![],
+                ..ImportHold::default()
             };
-            let found = read(text, Path::new("a.json"), &held).unwrap();
-            found.into_iter().map(|it| it.toml).collect::<String>()
+            let found = read(of("a.json", text), &held).unwrap();
+            found
+                .servers
+                .into_iter()
+                .map(|it| it.toml)
+                .collect::<String>()
         };
         let url = "[mcp.servers.u]\nurl = \"https://h\"\n";
         let env = "\n[mcp.servers.p.env]\nA = \"1\"\n";
@@ -444,7 +595,7 @@ mod tests {
             "a.json",
             r#"{"mcpServers": {"w": {"type": "ws", "url": "wss://h"}, "e": {}, "d": {"command": "x", "disabled": true}, "t": {"url": "https://h", "headers": {"Authorization": "Bearer s3cret"}}}}"#,
             "# off: it is switched off in the file\n[mcp.servers.d]\ncommand = \"x\"\nenabled = false\n\n\
-             # off: it has no url and no command\n[mcp.servers.e]\nenabled = false\n\n\
+             # off: it has no url and no command\n\n\
              # a token stands in the file; auth_env keeps it out\n[mcp.servers.t]\nurl = \"https://h\"\n\n\
              [mcp.servers.t.headers]\nAuthorization = \"Bearer s3cret\"\n\n\
              # off: WebSocket is not supported\n[mcp.servers.w]\nurl = \"wss://h\"\nenabled = false\n",
@@ -452,18 +603,15 @@ mod tests {
         check(
             "a.json",
             "{}",
-            "error: it has no table of servers: none of mcpServers, servers, mcp_servers",
+            "error: it has no table of servers: none of mcpServers, servers, mcp_servers, context_servers, mcp, extensions",
         );
         check(
             "a.json",
             "",
-            "error: it has no table of servers: none of mcpServers, servers, mcp_servers",
+            "error: it has no table of servers: none of mcpServers, servers, mcp_servers, context_servers, mcp, extensions",
         );
-        let broken = read(
-            "{\"mcpServers\": {\n  nonsense",
-            Path::new("a.json"),
-            &ImportHold::default(),
-        );
+        let text = "{\"mcpServers\": {\n  nonsense";
+        let broken = read(of("a.json", text), &ImportHold::default());
         assert!(broken.unwrap_err().to_string().contains("line 2"));
     }
 
@@ -471,8 +619,8 @@ mod tests {
     #[test]
     fn tables_for_the_configuration_are_read_again() {
         let text = r#"{"mcpServers": {"a": {"command": "x\"y", "env": {"A B": "\n${C}"}}, "a ": {"url": "https://h"}}}"#;
-        let found = read(text, Path::new("a.json"), &ImportHold::default()).unwrap();
-        let tables: String = found.iter().map(|it| it.toml.clone()).collect();
+        let found = read(of("a.json", text), &ImportHold::default()).unwrap();
+        let tables: String = found.servers.iter().map(|it| it.toml.clone()).collect();
         let read: toml::Table = toml::from_str(&tables).unwrap();
         let servers = read["mcp"]["servers"].as_table().unwrap();
         assert_eq!(vec!["a", "a-2"], servers.keys().collect::<Vec<_>>());

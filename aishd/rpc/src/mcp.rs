@@ -19,7 +19,7 @@ use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, NameError, ToolName};
 use aishd_mcp::ToolCallError;
 use aishd_mcp::hub::ServerChangeError;
-use aishd_mcp::import::{ImportHold, McpImportError};
+use aishd_mcp::import::{ImportHold, ImportProgram, ImportSight, ImportText, McpImportError};
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::oauth_settings::OAuthSettings;
 use aishd_mcp_messages::server::{ServerEntry, ServerKind, ServerPhase, ServerSnapshot};
@@ -318,18 +318,31 @@ async fn logs(call: MethodCall<Logs>) -> Result<LogsResult, MethodError> {
 }
 
 async fn import(call: MethodCall<Import>) -> Result<McpImportResult, MethodError> {
-    let path = Path::new(&call.params.path);
+    let params = &call.params;
     let held = ImportHold {
-        contain: call.params.contain.map(profile),
-        hosts: hosts(&call.params.hosts, call.params.contain.map(profile))?,
+        contain: params.contain.map(profile),
+        hosts: hosts(&params.hosts, params.contain.map(profile))?,
+        sight: if params.covered {
+            ImportSight::Covered
+        } else {
+            ImportSight::Whole
+        },
     };
-    let found = aishd_mcp::import::read(&call.params.text, path, &held).map_err(|error| {
+    let source = ImportText {
+        text: &params.text,
+        path: Path::new(&params.path),
+        program: params.program.map(import_program),
+        beside: params.beside.as_deref(),
+    };
+    let found = aishd_mcp::import::read(source, &held).map_err(|error| {
         MethodError::new(ErrorKind::InvalidConfig, error.to_string()).hint(match error {
-            McpImportError::Unreadable(_) => "it is JSON, or TOML where its name ends in .toml",
+            McpImportError::Unreadable(_) => {
+                "it is JSON, TOML where its name ends in .toml, YAML where it ends in .yaml"
+            }
             McpImportError::NoServers => "aishctl mcp import lists the files that have servers",
         })
     })?;
-    let each = found.into_iter().map(|it| wire::ImportedServer {
+    let each = found.servers.into_iter().map(|it| wire::ImportedServer {
         alias: it.alias.to_string(),
         name: it.name,
         endpoint: it.endpoint,
@@ -339,7 +352,19 @@ async fn import(call: MethodCall<Import>) -> Result<McpImportResult, MethodError
     });
     Ok(McpImportResult {
         servers: each.collect(),
+        rules: found.rules,
+        remarks: found.remarks,
     })
+}
+
+fn import_program(program: wire::ImportProgram) -> ImportProgram {
+    match program {
+        wire::ImportProgram::OpenCode => ImportProgram::OpenCode,
+        wire::ImportProgram::Zed => ImportProgram::Zed,
+        wire::ImportProgram::Crush => ImportProgram::Crush,
+        wire::ImportProgram::Goose => ImportProgram::Goose,
+        wire::ImportProgram::Continue => ImportProgram::Continue,
+    }
 }
 
 async fn resources(call: MethodCall<Resources>) -> Result<ResourcesResult, MethodError> {
