@@ -56,7 +56,10 @@ fn the_picture_of_a_resource_goes_along() {
     world.write_config(&format!("{config}\n[mcp.servers.notes]\n{server}"));
     let _daemon = world.daemon().spawn();
     until_true("notes is ready", || {
-        shell(&world, "aishctl mcp ls").run().out().contains("ready")
+        shell(&world, "aishctl mcp ls")
+            .run()
+            .out()
+            .contains("ready")
     });
     upstream.answer(Answer::text("a dot"));
     let asked = shell(&world, "aishctl ask 'what is on @notes:note://chart?'");
@@ -64,7 +67,9 @@ fn the_picture_of_a_resource_goes_along() {
     let said = "attached @notes:note://chart (GIF, 42 bytes)";
     assert!(asked.err().contains(said), "{}", asked.err());
     let body = upstream.wait_requests(1).body;
-    assert!(String::from_utf8_lossy(&body).contains("data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP"));
+    assert!(
+        String::from_utf8_lossy(&body).contains("data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP")
+    );
 }
 
 /// A client is not told the bytes of a picture that it does not find again, and does not send another thing in its place.

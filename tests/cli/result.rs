@@ -107,11 +107,18 @@ fn a_picture_is_drawn_where_the_terminal_can() {
     assert!(drawn.seen().contains(begins), "{:?}", drawn.seen());
     assert_eq!(0, drawn.wait());
     // Kitty takes no GIF, and within tmux nothing would arrive.
-    for terminal in ["TERM=xterm-kitty", "TERM_PROGRAM=iTerm.app TMUX=x", "TERM_PROGRAM=iTerm.app AISH_PLAIN=1"] {
+    for terminal in [
+        "TERM=xterm-kitty",
+        "TERM_PROGRAM=iTerm.app TMUX=x",
+        "TERM_PROGRAM=iTerm.app AISH_PLAIN=1",
+    ] {
         let named = shell_on_terminal(&world, &line(terminal));
         named.wait_for("ended 2");
         let seen = named.seen();
-        assert!(seen.contains("is image/gif, 42 bytes") && !seen.contains("]1337"), "{seen}");
+        assert!(
+            seen.contains("is image/gif, 42 bytes") && !seen.contains("]1337"),
+            "{seen}"
+        );
     }
 }
 

@@ -18,12 +18,19 @@ fn a_request_that_fails_for_a_moment_is_answered_in_the_end() {
     upstream.answer(Answer::text("here I am"));
     let turn = client.wait_turn(client.ask(conversation, "are you there?"));
     assert_eq!("here I am", turn.text);
-    let sent: Vec<_> = upstream.requests().iter().map(|it| it.body.clone()).collect();
+    let sent: Vec<_> = upstream
+        .requests()
+        .iter()
+        .map(|it| it.body.clone())
+        .collect();
     assert_eq!((3, &sent[0], &sent[0]), (sent.len(), &sent[1], &sent[2]));
 
     // What was shown once is not asked for again.
     upstream.answer(Answer::stream().then_text("half").then_reset());
     let turn = client.wait_turn(client.ask(conversation, "and now?"));
-    assert_eq!(("half", Some(StopReason::Upstream)), (&*turn.text, turn.stop_reason));
+    assert_eq!(
+        ("half", Some(StopReason::Upstream)),
+        (&*turn.text, turn.stop_reason)
+    );
     assert_eq!(4, upstream.requests().len());
 }

@@ -288,7 +288,9 @@ fn usual_name(endpoint: &str) -> String {
     let labels: Vec<&str> = host.split('.').collect();
     let fits = |it: &str| {
         it.bytes().any(|it| it.is_ascii_alphabetic())
-            && it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
+            && it
+                .bytes()
+                .all(|it| it.is_ascii_alphanumeric() || it == b'-')
     };
     let label = match labels.as_slice() {
         ["localhost"] | [] => "",

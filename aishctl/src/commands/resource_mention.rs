@@ -37,10 +37,7 @@ impl MentionedResource {
 }
 
 /// What the resources hold that a question names. A word whose alias is no server's is a word.
-pub async fn read(
-    caller: &Caller,
-    question: &str,
-) -> Result<Vec<MentionedResource>, RpcCallError> {
+pub async fn read(caller: &Caller, question: &str) -> Result<Vec<MentionedResource>, RpcCallError> {
     let mentions = find(question);
     if mentions.is_empty() {
         return Ok(vec![]);

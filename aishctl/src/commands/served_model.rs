@@ -55,7 +55,10 @@ fn among(models: &[String]) -> Result<String, Failure> {
                 typed_answer::say(&menu(&shown))?;
             }
             Taken::None => {
-                let about = format!("It has no {}. Take that all the same?", safe::one_line(&answer));
+                let about = format!(
+                    "It has no {}. Take that all the same?",
+                    safe::one_line(&answer)
+                );
                 if matches!(typed_answer::ask(&about, Some("no"))?.as_str(), "y" | "yes") {
                     return Ok(answer);
                 }
@@ -143,7 +146,10 @@ mod tests {
         let names: Vec<String> = (0..MOST_SHOWN + 2).map(|it| format!("m{it}")).collect();
         let all: Vec<&str> = names.iter().map(String::as_str).collect();
         let shown = menu(&all);
-        assert!(shown.ends_with("m14\n      and 2 more: type a part of the name\n"), "{shown}");
+        assert!(
+            shown.ends_with("m14\n      and 2 more: type a part of the name\n"),
+            "{shown}"
+        );
         assert!(!menu(&all[..MOST_SHOWN]).contains("more"));
     }
 }

@@ -121,7 +121,8 @@ impl CallFrames {
             rows.push(format!("{begins}{begun}"));
         }
         let trouble = progress::trouble(result);
-        let is_said = trouble.is_some() && trouble == std::mem::take(&mut self.warned).lines().next();
+        let is_said =
+            trouble.is_some() && trouble == std::mem::take(&mut self.warned).lines().next();
         let trouble = trouble.map(safe::one_line);
         if trouble.is_none() {
             let room = self.columns().saturating_sub(prints.width());

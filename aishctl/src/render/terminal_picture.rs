@@ -108,7 +108,10 @@ mod tests {
             .map(|it| it.split_once(';').expect("keys and data"))
             .collect();
         for (_, data) in &pieces {
-            assert!(data.bytes().all(|it| it.is_ascii_alphanumeric() || b"+/=".contains(&it)));
+            assert!(
+                data.bytes()
+                    .all(|it| it.is_ascii_alphanumeric() || b"+/=".contains(&it))
+            );
         }
         pieces
     }

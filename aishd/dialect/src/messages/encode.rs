@@ -12,11 +12,11 @@ use aishd_model::optional_fields::OptionalField;
 use aishd_model::preset::{CacheLife, Preset};
 use serde_json::{Map, Value};
 
+use super::repeated_calls::CallIds;
 use crate::object_writer::ObjectWriter;
 use crate::prompt::{
     AnswerPart, Prompt, PromptItem, PromptPicture, PromptPurpose, PromptTool, parts,
 };
-use super::repeated_calls::CallIds;
 use crate::thinking_budget::{self, ThinkingWish};
 
 /// Stands in for a text of which nothing can be seen, which the server refuses.

@@ -379,8 +379,14 @@ fn a_request_that_fails_for_a_moment_is_sent_again_a_few_times() {
         "unpaid 0",
     ] {
         let seen = script(&[lasting]);
-        assert!(seen.last().unwrap().starts_with("= ended Upstream"), "{lasting}: {seen:?}");
-        assert!(!seen.iter().any(|it| it.contains("again")), "{lasting}: {seen:?}");
+        assert!(
+            seen.last().unwrap().starts_with("= ended Upstream"),
+            "{lasting}: {seen:?}"
+        );
+        assert!(
+            !seen.iter().any(|it| it.contains("again")),
+            "{lasting}: {seen:?}"
+        );
     }
     // Each request has its own tries.
     let next = script(&[

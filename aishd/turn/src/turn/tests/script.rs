@@ -102,8 +102,9 @@ pub(super) fn parse(line: &str) -> TurnInput {
         ["unpaid", id] => {
             let failure = RequestFailure::Http {
                 status: 429,
-                message: "You exceeded your current quota, please check your plan and billing details."
-                    .to_owned(),
+                message:
+                    "You exceeded your current quota, please check your plan and billing details."
+                        .to_owned(),
                 retry_after_ms: None,
                 detail: HttpDetail::None,
             };
