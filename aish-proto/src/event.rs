@@ -37,9 +37,6 @@ use crate::todo::Todo;
 use crate::turn::{QueuedTurn, StopReason, TurnError};
 use crate::usage::{BudgetAmounts, BudgetKind, ConversationBudget, RequestPurpose, Usage};
 
-/// An event as a client goes by it: its data was read once.
-pub type ClientEvent = Envelope<Event>;
-
 events! {
     /// The first event of every conversation.
     Created: "created", true, {
@@ -338,9 +335,7 @@ events! {
     JobStarted: "jobStarted", true, { job: JobId, call: String, command: String, cwd: String }
     /// It has ended, and nothing that it started is left.
     JobEnded: "jobEnded", true, {
-        job: JobId,
-        command: String,
-        end: JobEnd,
+        job: JobId, command: String, end: JobEnd,
         /// It ended so soon that the `shellFinished` of its call says how.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         replied: bool,

@@ -294,7 +294,7 @@ fn what_is_no_text_that_changed_is_all_or_nothing() {
     let lines: Vec<&str> = there.diff.lines().collect();
     let begins = there.hunks.iter().map(|it| {
         let line = lines[it.line as usize];
-        let name = line.rsplit_once("/work/").map_or(line, |it| it.1);
+        let name = line.rsplit_once("work/").map_or(line, |it| it.1);
         name.to_owned()
     });
     let expected = [

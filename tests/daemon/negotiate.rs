@@ -407,6 +407,7 @@ fn the_daemon_itself_speaks_of_conversations() {
             ("example-tool", 1),
             ("files", 1),
             ("sheet", 1),
+            ("shell", 1),
             ("todo", 1),
             ("web", 1)
         ],

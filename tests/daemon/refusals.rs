@@ -44,7 +44,7 @@ fn a_refusal_names_what_to_do_next() {
         (
             "mcp/import",
             json!({"path": "/p/a.json", "text": "{\"a"}),
-            "or TOML where its name ends in .toml",
+            "TOML where its name ends in .toml",
         ),
         (
             "resource/create",

@@ -31,6 +31,9 @@ macro_rules! events {
             }
         }
 
+        /// An event as a client goes by it: its data was read once.
+        pub type ClientEvent = Envelope<Event>;
+
         impl From<Envelope> for ClientEvent {
             fn from(event: Envelope) -> Self {
                 Self {

@@ -48,7 +48,7 @@ pub async fn run(context: &CommandContext, command: Option<&JobsCommand>) -> Pri
             context.print(&result, || listed(&result, now()))
         }
         Some(JobsCommand::Output { job }) => {
-            let params = named(context, *job).await?;
+            let params = named(context, *job, false).await?;
             let result = context.call::<Output>(params).await?;
             context.print(&result, || {
                 let mut text = String::new();
@@ -64,7 +64,7 @@ pub async fn run(context: &CommandContext, command: Option<&JobsCommand>) -> Pri
             })
         }
         Some(JobsCommand::Stop { job }) => {
-            let params = named(context, *job).await?;
+            let params = named(context, *job, true).await?;
             let result = context.call::<Stop>(params).await?;
             context.print(&result, || {
                 if result.stopped {
@@ -89,16 +89,33 @@ pub async fn running(
     Ok(jobs)
 }
 
-/// One by its name: in the conversation that was named, else where alone such a one runs, else where one is by itself.
-async fn named(context: &CommandContext, job: JobId) -> Result<JobParams, Failure> {
+/// One by its name: in the conversation that was named, else in the one that is meant here, else where alone such a one runs. Each
+/// conversation has a first, so none is stopped that somebody may not have meant.
+async fn named(context: &CommandContext, job: JobId, is_stop: bool) -> Result<JobParams, Failure> {
     if let Some(conversation) = changes::here(context).await? {
         return Ok(JobParams { conversation, job });
+    }
+    // There may be none that is meant.
+    if let Ok(here) = context.meant(None).await {
+        let conversation = Some(here.id);
+        let ours = context
+            .call::<List>(JobsListParams { conversation })
+            .await?;
+        if ours.jobs.iter().any(|it| it.job == job) {
+            let conversation = here.id;
+            return Ok(JobParams { conversation, job });
+        }
     }
     let all = context
         .call::<List>(JobsListParams { conversation: None })
         .await?;
     let mut found = all.jobs.iter().filter(|it| it.job == job);
     let conversation = match (found.next(), found.next()) {
+        (Some(one), None) if is_stop => {
+            let why = format!("{job} runs in another conversation: {}", one.title);
+            return Err(Failure::new(Exit::USAGE, why)
+                .hint(format!("aishctl jobs stop {job} -C {}", one.conversation)));
+        }
         (Some(one), None) => one.conversation,
         (Some(_), Some(_)) => {
             let why = format!("a {job} runs in more than one conversation");

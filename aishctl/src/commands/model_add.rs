@@ -145,24 +145,10 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     } else {
         said(&context, args)?
     };
-    let mut table = TomlTable::new("models", &preset.name)?
-        .text("endpoint", &preset.endpoint)?
-        .text("model", &preset.id)?;
-    if let Some(api) = &args.api {
-        table = table.text("api", api)?;
-    }
-    table = match &preset.key {
-        KeyPlace::None => table,
-        KeyPlace::Variable(name) => table.text("key_env", name)?,
-        KeyPlace::File(file) | KeyPlace::New(file, _) => {
-            table.text("key_file", toml_text::path(file)?)?
-        }
-        KeyPlace::Command(words) => table.list("key_cmd", words.iter().map(String::as_str))?,
+    let written = match table(&preset, args) {
+        Ok(table) => context.write(&table.into_text()).await,
+        Err(failure) => Err(failure),
     };
-    if let Some(tokens) = args.context_tokens {
-        table = table.number("context_tokens", tokens);
-    }
-    let written = context.write(&table.into_text()).await;
     if !matches!(written, Ok(Exit::DONE)) {
         preset.key.forget();
         return written;
@@ -186,6 +172,28 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
         Exit::DONE if is_asked => offer_default(&context, &preset.name).await,
         exit => Ok(exit),
     }
+}
+
+/// Its table of the file.
+fn table(preset: &NewPreset, args: &ModelAddArgs) -> Result<TomlTable, Failure> {
+    let mut table = TomlTable::new("models", &preset.name)?
+        .text("endpoint", &preset.endpoint)?
+        .text("model", &preset.id)?;
+    if let Some(api) = &args.api {
+        table = table.text("api", api)?;
+    }
+    table = match &preset.key {
+        KeyPlace::None => table,
+        KeyPlace::Variable(name) => table.text("key_env", name)?,
+        KeyPlace::File(file) | KeyPlace::New(file, _) => {
+            table.text("key_file", toml_text::path(file)?)?
+        }
+        KeyPlace::Command(words) => table.list("key_cmd", words.iter().map(String::as_str))?,
+    };
+    if let Some(tokens) = args.context_tokens {
+        table = table.number("context_tokens", tokens);
+    }
+    Ok(table)
 }
 
 /// Where no preset answers by default, asks whether this one shall.

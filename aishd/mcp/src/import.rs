@@ -138,6 +138,9 @@ struct ImportEntry {
     headers: BTreeMap<String, String>,
 }
 
+/// Providers of tools that are a part of the program: no rule of another's server may be about them.
+const OUR_PROVIDERS: [&str; 6] = ["aish", "data-tool", "files", "shell", "todo", "web"];
+
 /// Who sees the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImportSight {
@@ -182,13 +185,19 @@ pub fn read(source: ImportText<'_>, held: &ImportHold) -> Result<ImportedFile, M
     let mut servers: Vec<FoundServer> = vec![];
     let mut ruled = vec![];
     for entry in entries {
-        let known = |it: &Alias| servers.iter().any(|found| found.alias == *it);
+        let known = |it: &Alias| {
+            OUR_PROVIDERS.contains(&it.as_str()) || servers.iter().any(|found| found.alias == *it)
+        };
         let alias = Alias::near(&entry.name, known);
+        let (prefix, lists_tools) = (entry.prefix.clone(), entry.lists_tools);
+        let server = one(alias.clone(), entry, path, held);
+        let is_there = server.off.is_none() && !server.toml.is_empty();
         ruled.push(RuleServer {
-            alias: alias.clone(),
-            prefix: entry.prefix.clone(),
+            alias,
+            prefix,
+            may_allow: is_there && !lists_tools,
         });
-        servers.push(one(alias, entry, path, held));
+        servers.push(server);
     }
     let carried = carried(&rules, &ruled);
     remarks.extend(carried.remarks.iter().cloned());
@@ -224,6 +233,7 @@ fn usual_form(value: &Value) -> Option<ForeignFile> {
         prefix: String::new(),
         kept: vec![],
         off: None,
+        lists_tools: false,
         remarks: vec![],
     });
     Some(ForeignFile {
@@ -241,6 +251,7 @@ fn one(alias: Alias, entry: ForeignEntry, path: &Path, held: &ImportHold) -> Fou
         off,
         remarks,
         prefix: _,
+        lists_tools: _,
     } = entry;
     let mut reader = ImportReader {
         remarks,
@@ -323,7 +334,7 @@ impl ImportEntry {
         let mut is_covered = false;
         let tables = self.env.iter_mut().chain(&mut self.headers);
         for (_, value) in tables.filter(|(name, _)| secret_name::is_secret_name(name)) {
-            if !value.is_empty() && !value.contains("${") {
+            if !value.is_empty() && !is_reference(value) {
                 MARK.clone_into(value);
                 is_covered = true;
             }
@@ -335,6 +346,17 @@ impl ImportEntry {
         (self.args, self.url) = (args, shown);
         is_covered
     }
+}
+
+/// The name of a variable and nothing else, behind a word that says what kind of key it is.
+fn is_reference(value: &str) -> bool {
+    let bare = value
+        .strip_prefix("Bearer ")
+        .or_else(|| value.strip_prefix("Basic "))
+        .unwrap_or(value);
+    let name = bare.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
+    let plain = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
+    name.is_some_and(|it| it.bytes().all(plain))
 }
 
 /// With the line that would hold the program, as a comment in its table.

@@ -34,6 +34,15 @@ impl std::fmt::Debug for ServerSecrets {
     }
 }
 
+/// What nobody writes in an answer by chance. A path, an address or a name has a variable too whose name tells of a secret:
+/// `SSH_AUTH_SOCK`, `GIT_AUTHOR_EMAIL`.
+fn is_key(text: &str) -> bool {
+    text.len() >= MIN_KEY_BYTES
+        && text.bytes().any(|it| it.is_ascii_digit())
+        && !text.starts_with('/')
+        && !text.contains([' ', '@'])
+}
+
 impl ServerSecrets {
     /// Values of headers or variables that are named like secrets.
     pub(super) fn of_named(values: &BTreeMap<String, String>, learn: &LearnSecret) -> Self {
@@ -44,8 +53,11 @@ impl ServerSecrets {
         {
             secrets.add_key(value, learn);
             // Of `Bearer abc`, also the part that somebody would repeat.
-            if let Some((_scheme, bare)) = value.trim().split_once(' ') {
-                secrets.add_key(bare, learn);
+            if let Some((scheme, bare)) = value.trim().split_once(' ') {
+                match scheme.to_ascii_lowercase().as_str() {
+                    "bearer" | "basic" | "token" => secrets.add_key(bare, learn),
+                    _another_word => secrets.add(bare, learn),
+                }
             }
         }
         secrets
@@ -71,7 +83,7 @@ impl ServerSecrets {
     pub(super) fn add_key(&mut self, secret: &str, learn: &LearnSecret) {
         self.add(secret, learn);
         let secret = secret.trim();
-        if secret.len() >= MIN_KEY_BYTES {
+        if is_key(secret) {
             self.keys.push(secret.to_owned());
             self.keys.sort_by_key(|it| std::cmp::Reverse(it.len()));
         }

@@ -45,9 +45,17 @@ async fn list(call: MethodCall<List>) -> Result<JobsListResult, MethodError> {
             blocking(move || {
                 let mut jobs = vec![];
                 for id in store.unsettled()? {
-                    let state = store.state(id)?.unwrap_or_default();
                     let read = |seq| store.record(id, seq);
-                    jobs.extend(jobs_of(id, &state, &Wanted::Running, &read)?);
+                    let found = store.state(id).and_then(|state| {
+                        jobs_of(id, &state.unwrap_or_default(), &Wanted::Running, &read)
+                    });
+                    match found {
+                        Ok(found) => jobs.extend(found),
+                        // Those of the others are to be seen all the same.
+                        Err(error) => {
+                            tracing::warn!(conversation = %id, %error, "its jobs cannot be read");
+                        }
+                    }
                 }
                 Ok(jobs)
             })

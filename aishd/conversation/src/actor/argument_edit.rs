@@ -80,16 +80,15 @@ pub(crate) fn command(arguments: &str) -> Result<String, RequestError> {
     Ok(command)
 }
 
-/// Whether a command goes on in the background is no part of what is edited.
+/// Whether a command goes on in the background is no part of what is edited. Who leaves it out says that it does not.
 pub(crate) fn check_background(arguments: &str, asked: bool) -> Result<(), RequestError> {
     let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
-    match arguments.get(BACKGROUND) {
-        Some(wanted) if *wanted != Value::Bool(asked) => {
-            let why = "`background` cannot be edited: say no, and tell the model what you want";
-            Err(bad(why))
-        }
-        Some(_) | None => Ok(()),
+    let wanted = arguments.get(BACKGROUND).unwrap_or(&Value::Bool(false));
+    if *wanted != Value::Bool(asked) {
+        let why = "`background` cannot be edited: say no, and tell the model what you want";
+        return Err(bad(why));
     }
+    Ok(())
 }
 
 fn bad(why: &str) -> RequestError {

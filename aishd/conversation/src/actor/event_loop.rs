@@ -157,6 +157,7 @@ impl Conversation {
         match done {
             TaskOutcome::Turn(turn, mut input) => {
                 if let TurnInput::CommandEnded { call, ended } = &mut *input {
+                    self.stop_unheard_job(turn, ended.ending);
                     self.commands.end_of_turn(turn, call);
                     self.note_end_inside(turn, ended.within);
                     self.take_exported(ended).await;

@@ -70,12 +70,26 @@ impl Conversation {
         });
     }
 
+    /// Ends a job whose call hears of no name: its turn was stopped while that was on its way.
+    pub(crate) fn stop_unheard_job(&self, turn: TurnId, ending: CommandEnding) {
+        let CommandEnding::Background { job } = ending else {
+            return;
+        };
+        let mut ours = self.turn.iter().filter(|it| it.id == turn);
+        if ours.any(|it| !it.token.is_cancelled()) {
+            return;
+        }
+        if let Some(live) = self.jobs.running(job) {
+            live.stop(JobStop::Turn, None);
+        }
+    }
+
     /// Writes down that one begins, or says why it cannot.
     async fn note_job(&mut self, turn: TurnId, started: JobStarted) -> Result<(), String> {
         // Several of one message may have been let through side by side.
         if self.state.shell.jobs.len() >= MOST_JOBS {
             return Err(format!(
-                "{MOST_JOBS} commands run in the background already"
+                "{MOST_JOBS} commands run in the background already; end one with shell__stop first"
             ));
         }
         let fact = UncommittedFact {

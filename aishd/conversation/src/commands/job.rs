@@ -21,6 +21,8 @@ use crate::view::tail_buffer::TailBuffer;
 const FIRST_OUTPUT: Duration = Duration::from_secs(1);
 /// A model reads so much at a time, which fits into a reply.
 const READ_BYTES: usize = 12 << 10;
+/// Of those that ended, so many stay here with what they printed last.
+const MOST_ENDED: usize = 16;
 
 /// The jobs of a conversation that this daemon has started; cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -114,6 +116,16 @@ impl JobBook {
         if let Some(live) = self.find(ended.job) {
             let ended = Arc::new(ended.clone());
             live.stage.send_modify(|it| it.ended = Some(ended));
+        }
+        // The log has what is older.
+        let mut jobs = self.0.lock();
+        let over: Vec<JobId> = jobs
+            .values()
+            .filter(|it| it.ended().is_some())
+            .map(|it| it.job)
+            .collect();
+        for job in over.iter().take(over.len().saturating_sub(MOST_ENDED)) {
+            jobs.remove(job);
         }
     }
 

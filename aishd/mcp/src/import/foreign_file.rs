@@ -35,6 +35,8 @@ pub(super) struct ForeignEntry {
     /// Variables that it gets there out of a store of secrets.
     pub(super) kept: Vec<String>,
     pub(super) off: Option<String>,
+    /// It has some of its tools only there.
+    pub(super) lists_tools: bool,
     pub(super) remarks: Vec<String>,
 }
 
@@ -99,6 +101,19 @@ pub(super) fn is_yaml(path: &Path) -> bool {
         .is_some_and(|it| it == "yaml" || it == "yml")
 }
 
+impl ForeignFile {
+    /// What is stricter there than its rules are cannot be said here, so that nothing runs unasked.
+    fn ask_again(&mut self, why: &str) {
+        let before = self.rules.len();
+        self.rules.retain(|it| it.action != RuleAction::Allow);
+        if self.rules.len() < before {
+            self.remarks.push(format!(
+                "{why}: what runs unasked there is asked about here; mcp.auto_approve allows it"
+            ));
+        }
+    }
+}
+
 impl ForeignEntry {
     fn new(name: &str, fields: &Map<String, Value>, syntax: ReferenceSyntax) -> Self {
         Self {
@@ -108,6 +123,7 @@ impl ForeignEntry {
             prefix: String::new(),
             kept: vec![],
             off: None,
+            lists_tools: false,
             remarks: vec![],
         }
     }
@@ -226,6 +242,12 @@ fn opencode(value: &Value, text: &str) -> Option<ForeignFile> {
         };
         file.rules.push(rule(pattern, action));
     }
+    let has_rules = |it: &Value| it.get("tools").or_else(|| it.get("permission")).is_some();
+    let modes = ["agent", "mode"].map(|it| value.get(it).unwrap_or(&Value::Null));
+    let mut modes = modes.into_iter().flat_map(objects);
+    if modes.any(|(_, it)| has_rules(&Value::Object(it.clone()))) {
+        file.ask_again("its agents have rules of their own");
+    }
     Some(file)
 }
 
@@ -264,8 +286,13 @@ fn zed(value: &Value) -> Option<ForeignFile> {
     }
     let tools = agent.pointer("/tool_permissions/tools");
     for (name, said) in objects(tools.unwrap_or(&Value::Null)) {
+        let has = |key: &str| {
+            let patterns = said.get(key).and_then(Value::as_array);
+            patterns.is_some_and(|it| !it.is_empty())
+        };
+        let is_bounded = has("always_deny") || has("always_confirm");
         let action = match said.get("default").and_then(Value::as_str) {
-            Some("allow") => RuleAction::Allow,
+            Some("allow") if !is_bounded => RuleAction::Allow,
             Some("deny") => RuleAction::Deny,
             Some(_) | None => RuleAction::Ask,
         };
@@ -276,6 +303,10 @@ fn zed(value: &Value) -> Option<ForeignFile> {
     let profile = agent
         .get("profiles")
         .and_then(|it| it.get(profile.unwrap_or("write")));
+    let takes_all = profile.and_then(|it| it.get("enable_all_context_servers"));
+    if takes_all == Some(&Value::Bool(false)) {
+        file.ask_again("its usual profile has some servers' tools only");
+    }
     let servers = profile.and_then(|it| it.get("context_servers"));
     for (server, said) in objects(servers.unwrap_or(&Value::Null)) {
         let tools = said.get("tools").and_then(Value::as_object);
@@ -320,6 +351,7 @@ fn crush(value: &Value) -> Option<ForeignFile> {
 fn only(entry: &mut ForeignEntry, key: &str) {
     let named: Vec<&str> = texts(entry.fields.get(key)).collect();
     if !named.is_empty() {
+        entry.lists_tools = true;
         let named = one_line(&named.join(", "), MAX_SHOWN_CHARS);
         entry.remarks.push(format!(
             "there it has these tools only: {named}; here it has all, and permissions.deny takes some away"

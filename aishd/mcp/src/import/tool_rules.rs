@@ -29,6 +29,8 @@ pub(super) struct ToolRule {
 pub(super) struct RuleServer {
     pub(super) alias: Alias,
     pub(super) prefix: String,
+    /// It is there and has all of its tools, so that what is allowed is what was allowed there.
+    pub(super) may_allow: bool,
 }
 
 /// Ours, and what could not be carried over.
@@ -70,6 +72,16 @@ impl CarriedRules {
         toml::to_string(&tables).unwrap_or_default()
     }
 
+    fn approve(&mut self, server: &RuleServer, name: String) {
+        if server.may_allow {
+            self.approve.insert(name, true);
+        } else {
+            self.remark(format!(
+                "{name} is asked about here: the server is off, or has some of its tools only there"
+            ));
+        }
+    }
+
     fn remark(&mut self, text: String) {
         if !self.remarks.contains(&text) {
             self.remarks.push(text);
@@ -80,7 +92,7 @@ impl CarriedRules {
         let whole = self.whole(server, rules);
         let name = format!("{}__*", server.alias);
         match whole {
-            Some(RuleAction::Allow) => _ = self.approve.insert(name, true),
+            Some(RuleAction::Allow) => self.approve(server, name),
             Some(RuleAction::Deny) => _ = self.deny.insert(name),
             Some(RuleAction::Ask) | None => {}
         }
@@ -112,7 +124,7 @@ impl CarriedRules {
                             server.alias
                         ));
                     } else {
-                        self.approve.insert(ours.to_string(), true);
+                        self.approve(server, ours.to_string());
                     }
                 }
                 Some(_) if whole == Some(RuleAction::Allow) => {
@@ -246,6 +258,7 @@ mod tests {
         let servers = [("git", "git_"), ("web", "web_")].map(|(alias, prefix)| RuleServer {
             alias: alias.parse().unwrap(),
             prefix: prefix.to_owned(),
+            may_allow: true,
         });
         let carried = carried(&rules, &servers);
         assert_eq!(

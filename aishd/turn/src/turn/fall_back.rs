@@ -4,13 +4,12 @@ use aishd_log::event::{Event, ProviderLevel};
 use aishd_model::fallback::{self, FallbackVerdict, FallbackWay, SentSoFar};
 use aishd_model::reply::RequestFailure;
 
-use super::retry::Retries;
 use super::{Effect, Phase, Step, StreamId, Turn, status};
 
 impl Turn {
     /// How often a request of this turn is sent again whose server cannot answer just now.
     pub fn set_retries(&mut self, most: u32) {
-        self.retries = Retries::at_most(most);
+        self.retries.set_most(most);
     }
 
     /// Where requests of this turn go whose server looks down.

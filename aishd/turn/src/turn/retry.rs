@@ -22,6 +22,11 @@ pub(super) struct Retries {
 }
 
 impl Retries {
+    /// Another number; what was sent again counts.
+    pub(super) fn set_most(&mut self, most: u32) {
+        self.most = most;
+    }
+
     /// What the preset says; one pause that a server asks for is waited for all the same.
     pub(super) fn at_most(most: u32) -> Self {
         Self { done: 0, most }
@@ -38,7 +43,11 @@ impl Retries {
         failure: &RequestFailure,
         goes_elsewhere: bool,
     ) -> Option<Duration> {
+        if is_unpaid(failure) {
+            return None;
+        }
         let (pause, most) = match asked_for(failure) {
+            Some(pause) if goes_elsewhere => (pause, 1),
             Some(pause) => (pause, self.most.max(1)),
             None if passes(failure) && !goes_elsewhere => {
                 let longer = 4_u32.saturating_pow(self.done);
@@ -72,13 +81,18 @@ fn passes(failure: &RequestFailure) -> bool {
         RequestFailure::Http {
             status: 408 | 429 | 500 | 502..=504 | 529,
             detail: HttpDetail::None,
-            message,
             ..
-        } => {
-            let message = message.to_lowercase();
-            !UNPAID.iter().any(|it| message.contains(it))
         }
-        RequestFailure::Closed | RequestFailure::Cut => true,
+        | RequestFailure::Closed
+        | RequestFailure::Cut => true,
         _ => false,
     }
+}
+
+fn is_unpaid(failure: &RequestFailure) -> bool {
+    let RequestFailure::Http { message, .. } = failure else {
+        return false;
+    };
+    let message = message.to_lowercase();
+    UNPAID.iter().any(|it| message.contains(it))
 }
