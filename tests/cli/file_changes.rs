@@ -174,9 +174,9 @@ fn hunks_are_chosen_in_a_window_by_keys() {
         return;
     };
     let mut window = open(&world, 100, 60);
+    let other = open(&world, 40, 60);
     window.key("write it down\r");
     window.wait_for("[s]ome of it");
-    let other = open(&world, 40, 60);
     other.wait_for("[s]ome");
     say(&mut window, "s\r", "hunk 1 of 3");
     say(&mut window, "y\r", "hunk 2 of 3");

@@ -101,7 +101,7 @@ fn what_a_tool_has_shown_is_listed_read_and_saved() {
 fn a_picture_is_drawn_where_the_terminal_can() {
     let (world, _daemon, _, picture) = shown();
     let line = |terminal: &str| format!("{terminal} aishctl result {picture}; echo ended $?");
-    let mut drawn = shell_on_terminal(&world, &line("TERM_PROGRAM=iTerm.app"));
+    let mut drawn = shell_on_terminal(&world, &line("TERM=xterm-256color TERM_PROGRAM=iTerm.app"));
     drawn.wait_for("ended 0");
     let begins = "\u{1b}]1337;File=inline=1;size=42;height=24;preserveAspectRatio=1:R0lGODlh";
     assert!(drawn.seen().contains(begins), "{:?}", drawn.seen());
@@ -109,8 +109,8 @@ fn a_picture_is_drawn_where_the_terminal_can() {
     // Kitty takes no GIF, and within tmux nothing would arrive.
     for terminal in [
         "TERM=xterm-kitty",
-        "TERM_PROGRAM=iTerm.app TMUX=x",
-        "TERM_PROGRAM=iTerm.app AISH_PLAIN=1",
+        "TERM=xterm-256color TERM_PROGRAM=iTerm.app TMUX=x",
+        "TERM=xterm-256color TERM_PROGRAM=iTerm.app AISH_PLAIN=1",
     ] {
         let named = shell_on_terminal(&world, &line(terminal));
         named.wait_for("ended 2");

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Signal, kill_process};
@@ -69,8 +70,15 @@ impl OnTerminal {
     /// Waits until this stands on it.
     #[track_caller]
     pub fn wait_for(&self, text: &str) {
-        let what = format!("{text:?} on the terminal");
-        until(&what, PATIENCE, || self.seen().contains(text).then_some(()));
+        let deadline = Instant::now() + PATIENCE;
+        while !self.seen().contains(text) {
+            let seen = self.seen();
+            assert!(
+                Instant::now() < deadline,
+                "waited {PATIENCE:?} in vain for {text:?} on the terminal, which has:\n{seen}"
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[track_caller]

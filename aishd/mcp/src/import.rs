@@ -189,13 +189,13 @@ pub fn read(source: ImportText<'_>, held: &ImportHold) -> Result<ImportedFile, M
             OUR_PROVIDERS.contains(&it.as_str()) || servers.iter().any(|found| found.alias == *it)
         };
         let alias = Alias::near(&entry.name, known);
-        let (prefix, lists_tools) = (entry.prefix.clone(), entry.lists_tools);
+        let (prefix, tools) = (entry.prefix.clone(), entry.tools.clone());
         let server = one(alias.clone(), entry, path, held);
-        let is_there = server.off.is_none() && !server.toml.is_empty();
         ruled.push(RuleServer {
             alias,
             prefix,
-            may_allow: is_there && !lists_tools,
+            is_there: !server.toml.is_empty(),
+            tools,
         });
         servers.push(server);
     }
@@ -233,7 +233,7 @@ fn usual_form(value: &Value) -> Option<ForeignFile> {
         prefix: String::new(),
         kept: vec![],
         off: None,
-        lists_tools: false,
+        tools: vec![],
         remarks: vec![],
     });
     Some(ForeignFile {
@@ -251,7 +251,7 @@ fn one(alias: Alias, entry: ForeignEntry, path: &Path, held: &ImportHold) -> Fou
         off,
         remarks,
         prefix: _,
-        lists_tools: _,
+        tools: _,
     } = entry;
     let mut reader = ImportReader {
         remarks,

@@ -30,7 +30,7 @@ pub struct KeepSelection {
     #[arg(
         long,
         conflicts_with = "only",
-        value_name = "N,…",
+        value_name = "N,N",
         value_delimiter = ','
     )]
     pub hunks: Vec<u32>,

@@ -35,8 +35,8 @@ pub(super) struct ForeignEntry {
     /// Variables that it gets there out of a store of secrets.
     pub(super) kept: Vec<String>,
     pub(super) off: Option<String>,
-    /// It has some of its tools only there.
-    pub(super) lists_tools: bool,
+    /// The tools that it has there, where that is not all.
+    pub(super) tools: Vec<String>,
     pub(super) remarks: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ impl ForeignEntry {
             prefix: String::new(),
             kept: vec![],
             off: None,
-            lists_tools: false,
+            tools: vec![],
             remarks: vec![],
         }
     }
@@ -351,7 +351,7 @@ fn crush(value: &Value) -> Option<ForeignFile> {
 fn only(entry: &mut ForeignEntry, key: &str) {
     let named: Vec<&str> = texts(entry.fields.get(key)).collect();
     if !named.is_empty() {
-        entry.lists_tools = true;
+        entry.tools = named.iter().map(|it| (*it).to_owned()).collect();
         let named = one_line(&named.join(", "), MAX_SHOWN_CHARS);
         entry.remarks.push(format!(
             "there it has these tools only: {named}; here it has all, and permissions.deny takes some away"

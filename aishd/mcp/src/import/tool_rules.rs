@@ -29,8 +29,10 @@ pub(super) struct ToolRule {
 pub(super) struct RuleServer {
     pub(super) alias: Alias,
     pub(super) prefix: String,
-    /// It is there and has all of its tools, so that what is allowed is what was allowed there.
-    pub(super) may_allow: bool,
+    /// There is something to connect to, so that the name will be no other server's.
+    pub(super) is_there: bool,
+    /// The tools that it has there, where that is not all.
+    pub(super) tools: Vec<String>,
 }
 
 /// Ours, and what could not be carried over.
@@ -72,13 +74,19 @@ impl CarriedRules {
         toml::to_string(&tables).unwrap_or_default()
     }
 
-    fn approve(&mut self, server: &RuleServer, name: String) {
-        if server.may_allow {
+    /// Only what ran unasked there: `tool` of the server, or all of them.
+    fn approve(&mut self, server: &RuleServer, tool: Option<&str>, name: String) {
+        let is_hidden = !server.tools.is_empty()
+            && tool.is_none_or(|it| !server.tools.iter().any(|known| known == it));
+        if server.is_there && !is_hidden {
             self.approve.insert(name, true);
         } else {
-            self.remark(format!(
-                "{name} is asked about here: the server is off, or has some of its tools only there"
-            ));
+            let why = if is_hidden {
+                "its server has some of its tools only there"
+            } else {
+                "there is nothing to connect to"
+            };
+            self.remark(format!("{name} is asked about here: {why}"));
         }
     }
 
@@ -92,7 +100,7 @@ impl CarriedRules {
         let whole = self.whole(server, rules);
         let name = format!("{}__*", server.alias);
         match whole {
-            Some(RuleAction::Allow) => self.approve(server, name),
+            Some(RuleAction::Allow) => self.approve(server, None, name),
             Some(RuleAction::Deny) => _ = self.deny.insert(name),
             Some(RuleAction::Ask) | None => {}
         }
@@ -124,7 +132,7 @@ impl CarriedRules {
                             server.alias
                         ));
                     } else {
-                        self.approve(server, ours.to_string());
+                        self.approve(server, Some(tool), ours.to_string());
                     }
                 }
                 Some(_) if whole == Some(RuleAction::Allow) => {
@@ -258,7 +266,8 @@ mod tests {
         let servers = [("git", "git_"), ("web", "web_")].map(|(alias, prefix)| RuleServer {
             alias: alias.parse().unwrap(),
             prefix: prefix.to_owned(),
-            may_allow: true,
+            is_there: true,
+            tools: vec![],
         });
         let carried = carried(&rules, &servers);
         assert_eq!(
