@@ -213,7 +213,11 @@ fn questions(asking: &OnTerminal) -> usize {
 }
 
 #[track_caller]
-fn say_until(asking: &mut OnTerminal, typed: &str, mut heard: impl FnMut(&mut OnTerminal) -> bool) {
+pub(crate) fn say_until(
+    asking: &mut OnTerminal,
+    typed: &str,
+    mut heard: impl FnMut(&mut OnTerminal) -> bool,
+) {
     until("an answer that is heard", PATIENCE, || {
         asking.key(typed);
         let patience = Instant::now() + Duration::from_millis(400);

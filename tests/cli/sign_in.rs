@@ -8,6 +8,7 @@ use aish_testkit::pty::OnTerminal;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Daemon, Upstream, World, built, repository};
 
+use crate::confirm::say_until;
 use crate::shell::shell_on_terminal;
 
 /// The server and its authorization server, as long as this lives.
@@ -231,7 +232,7 @@ fn a_yes_to_a_sign_in_opens_the_browser_and_the_call_goes_on() {
     asking.wait_for("sign in to guarded?");
     asking.wait_for("[y]es, in a browser");
     scene.server.ask("POST /knobs", "{\"refresh\": \"ok\"}");
-    asking.key("y\n");
+    say_until(&mut asking, "y\n", |it| it.seen().contains("/authorize?"));
     asking.wait_for("I have looked.");
     assert_eq!(0, asking.wait(), "{}", asking.seen());
     scene.has_looked();
@@ -245,7 +246,7 @@ fn the_window_takes_a_yes_to_a_sign_in_too() {
     window.key("look around\r");
     window.wait_for("sign in to guarded?");
     scene.server.ask("POST /knobs", "{\"refresh\": \"ok\"}");
-    window.key("y\r");
+    say_until(&mut window, "y\r", |it| it.seen().contains("/authorize?"));
     window.wait_for("I have looked.");
     scene.has_looked();
     window.key("\u{4}");
@@ -257,7 +258,7 @@ fn a_no_to_a_sign_in_is_told_to_the_model() {
     let scene = taken_back();
     let mut asking = scene.terminal("aishctl ask 'look around'");
     asking.wait_for("sign in to guarded?");
-    asking.key("n not tonight\n");
+    say_until(&mut asking, "n not tonight\n", OnTerminal::has_ended);
     asking.wait_for("I have looked.");
     assert_eq!(0, asking.wait(), "{}", asking.seen());
     let said = scene.upstream.wait_requests(2);

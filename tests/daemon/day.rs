@@ -130,9 +130,9 @@ impl Watch<'_> {
 
     fn look_at(&self, pid: u32) {
         // One that has just ended has nothing to show.
-        let read = |it: &str| fs::read(format!("/proc/{pid}/{it}")).unwrap_or_default();
-        let arguments = text(&read("cmdline"));
-        let environment = text(&read("environ"));
+        let read = |pid: u32, it: &str| fs::read(format!("/proc/{pid}/{it}")).unwrap_or_default();
+        let arguments = text(&read(pid, "cmdline"));
+        let environment = text(&read(pid, "environ"));
         for key in KEYS {
             if arguments.contains(key) {
                 self.tell(&arguments, "its arguments", key);
@@ -140,7 +140,11 @@ impl Watch<'_> {
             // Those that somebody declared for it.
             let is_declared = match key {
                 OF_CHILD => arguments.contains("stdio_server.py"),
-                OF_VARIABLE | OF_SERVER => *self.daemon.lock().unwrap() == pid,
+                OF_VARIABLE | OF_SERVER => {
+                    // A child that has not become its program yet is still the daemon.
+                    let daemon = *self.daemon.lock().unwrap();
+                    daemon == pid || arguments == text(&read(daemon, "cmdline"))
+                }
                 _ => false,
             };
             if environment.contains(key) && !is_declared {
