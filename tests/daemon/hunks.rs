@@ -257,7 +257,7 @@ fn many(scene: &CommandScene) {
         ("gone", "x"),
         ("dir/x", "1\n"),
     ] {
-        world.write(&format!("work/{path}"), text);
+        world.write(format!("work/{path}"), text);
     }
 }
 
@@ -364,7 +364,7 @@ fn hunks_whose_keep_was_killed_are_kept_as_a_whole_or_not_at_all() {
         let world = World::new();
         world.write_config(&upstream.config("test"));
         for name in ["a", "b"] {
-            world.write(&format!("work/{name}"), &before());
+            world.write(format!("work/{name}"), &before());
         }
         let point = format!("layers.step=kill@{place}");
         let daemon = world.daemon().failpoint(&point).spawn();

@@ -155,54 +155,7 @@ impl Conversation {
 
     pub(crate) async fn apply_done(&mut self, done: TaskOutcome) {
         match done {
-            TaskOutcome::Turn(turn, mut input) => {
-                if let TurnInput::CommandEnded { call, ended } = &mut *input {
-                    self.stop_unheard_job(turn, ended.ending);
-                    self.commands.end_of_turn(turn, call);
-                    self.note_end_inside(turn, ended.within);
-                    self.take_exported(ended).await;
-                }
-                let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
-                let paid = is_ours.then(|| self.charge(&mut input)).flatten();
-                let input = match *input {
-                    TurnInput::ReplyFailed(stream, broken, _) => {
-                        let evictable = self.evictable(&broken.failure);
-                        TurnInput::ReplyFailed(stream, broken, evictable)
-                    }
-                    TurnInput::ReplyFinished(stream, reply) => {
-                        self.told.note(&reply.cured.told);
-                        let reply = match &self.turn {
-                            Some(active) => active.with_real_names(reply),
-                            None => reply,
-                        };
-                        TurnInput::ReplyFinished(stream, reply)
-                    }
-                    TurnInput::ToolReturned { call, returned } => {
-                        self.call_returned(call, returned, is_ours)
-                    }
-                    other => other,
-                };
-                let may_fall_back = self.may_fall_back();
-                let (stop, by) = (self.stop_of_token(), self.stopper.stopped_by());
-                let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
-                    return Box::pin(self.next_command()).await;
-                };
-                if !may_fall_back {
-                    active.machine.bar_way();
-                }
-                let mut step = Step::default();
-                if active.token.is_cancelled() {
-                    // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
-                    active.stopped_by = active.stopped_by.take().or(by);
-                    step.append(active.hear(TurnInput::Stopped(stop)));
-                    crate::commands::proposed_command::fill(&mut step, &input);
-                }
-                step.append(active.hear(input));
-                if let Some(paid) = paid {
-                    crate::actor::usage_records::note(paid, &mut step.events);
-                }
-                self.take_step(step).await;
-            }
+            TaskOutcome::Turn(turn, input) => self.turn_went_on(turn, input).await,
             TaskOutcome::Resolved(turn, discovery) => {
                 if self.resolving == Some(turn) {
                     self.resolving = None;
@@ -234,6 +187,55 @@ impl Conversation {
                 }
             }
         }
+    }
+
+    async fn turn_went_on(&mut self, turn: TurnId, mut input: Box<TurnInput>) {
+        if let TurnInput::CommandEnded { call, ended } = &mut *input {
+            self.stop_unheard_job(turn, ended.ending);
+            self.commands.end_of_turn(turn, call);
+            self.note_end_inside(turn, ended.within);
+            self.take_exported(ended).await;
+        }
+        let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
+        let paid = is_ours.then(|| self.charge(&mut input)).flatten();
+        let input = match *input {
+            TurnInput::ReplyFailed(stream, broken, _) => {
+                let evictable = self.evictable(&broken.failure);
+                TurnInput::ReplyFailed(stream, broken, evictable)
+            }
+            TurnInput::ReplyFinished(stream, reply) => {
+                self.told.note(&reply.cured.told);
+                let reply = match &self.turn {
+                    Some(active) => active.with_real_names(reply),
+                    None => reply,
+                };
+                TurnInput::ReplyFinished(stream, reply)
+            }
+            TurnInput::ToolReturned { call, returned } => {
+                self.call_returned(call, returned, is_ours)
+            }
+            other => other,
+        };
+        let may_fall_back = self.may_fall_back();
+        let (stop, by) = (self.stop_of_token(), self.stopper.stopped_by());
+        let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
+            return Box::pin(self.next_command()).await;
+        };
+        if !may_fall_back {
+            active.machine.bar_way();
+        }
+        let mut step = Step::default();
+        if active.token.is_cancelled() {
+            // The work was dropped ahead of the mailbox: the machine hears why before it hears the end.
+            active.stopped_by = active.stopped_by.take().or(by);
+            step.append(active.hear(TurnInput::Stopped(stop)));
+            crate::commands::proposed_command::fill(&mut step, &input);
+        }
+        step.append(active.hear(input));
+        if let Some(paid) = paid {
+            crate::actor::usage_records::note(paid, &mut step.events);
+        }
+        self.take_step(step).await;
     }
 
     /// What the turn hears of a call that came back: its reply, or that a person has to sign in first.

@@ -84,7 +84,7 @@ impl KeepOrder {
         let now = clock::now();
         let told = match &self.hunks {
             Some(chosen) => {
-                let kept = room.keep_hunks_or_drop(self.tried.changes, chosen, now, about);
+                let kept = room.keep_hunks_or_drop(self.tried.changes, chosen, now, &about);
                 let (kept, told) = kept?;
                 let but = kept_remark(&kept);
                 format!(

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use proptest::prelude::*;
 
@@ -137,9 +137,8 @@ fn a_part_is_never_laid_over_what_somebody_changed() {
     assert_eq!("theirs\n", scene.read("a"));
 }
 
-/// The file that `git apply` makes of it with these hunks. `None`: there is no git here.
-fn applied(dir: &Path, old: &str, hunks: &[&String]) -> Option<String> {
-    fs::write(dir.join("f"), old).unwrap();
+/// It applies what it is then told. `None`: there is no git here.
+fn git(dir: &Path) -> Option<Child> {
     let mut git = Command::new("git");
     git.args([
         "-c",
@@ -150,7 +149,12 @@ fn applied(dir: &Path, old: &str, hunks: &[&String]) -> Option<String> {
     ]);
     git.current_dir(dir).env("GIT_CEILING_DIRECTORIES", dir);
     git.stdin(Stdio::piped()).stderr(Stdio::piped());
-    let mut git = git.spawn().ok()?;
+    git.spawn().ok()
+}
+
+/// The file that git makes of it with these hunks.
+fn applied(mut git: Child, dir: &Path, old: &str, hunks: &[&String]) -> String {
+    fs::write(dir.join("f"), old).unwrap();
     let mut patch = "--- a/f\n+++ b/f\n".to_owned();
     let mut gained = 0;
     for hunk in hunks {
@@ -169,7 +173,7 @@ fn applied(dir: &Path, old: &str, hunks: &[&String]) -> Option<String> {
     let output = git.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{patch}");
-    Some(fs::read_to_string(dir.join("f")).unwrap())
+    fs::read_to_string(dir.join("f")).unwrap()
 }
 
 /// Begin and length on both sides: `@@ -1,2 +1 @@`.
@@ -227,8 +231,8 @@ proptest! {
         }
         let those: Vec<&String> = chosen.iter().map(|it| &hunks.shown[*it]).collect();
         let dir = tempfile::tempdir().unwrap();
-        match applied(dir.path(), &old, &those) {
-            Some(expected) => prop_assert_eq!(expected, hunks.with(&chosen)),
+        match git(dir.path()) {
+            Some(git) => prop_assert_eq!(applied(git, dir.path(), &old, &those), hunks.with(&chosen)),
             None => println!("skipped: no git here"),
         }
     }

@@ -189,6 +189,6 @@ pub(super) fn diff(set: &LayerSet, path: &str) -> Option<String> {
     let bounds = ReadBounds::default();
     let changes = set.changes(&bounds).unwrap();
     let change = changes.listed.iter().find(|it| it.path == rel(path));
-    let hunks = set.hunks(change.unwrap(), &bounds).unwrap();
-    hunks.map(|it| it.shown.concat())
+    let hunks = |change: Option<_>| set.hunks(change.unwrap(), &bounds).unwrap();
+    hunks(change).map(|it| it.shown.concat())
 }

@@ -981,13 +981,18 @@ mod tests {
             ..proposed("serve")
         };
         let mut scene = Scene::new();
-        let asked = |scene: &Scene| match scene.gate("/w", |gate| gate.judge(&job)) {
-            CallJudgement::Ask(confirm) => confirm,
-            other => panic!("{other:?}"),
+        let judged = |scene: &Scene| scene.gate("/w", |gate| gate.judge(&job));
+        let asked = |scene: &Scene| {
+            let CallJudgement::Ask(confirm) = judged(scene) else {
+                panic!("it is not asked about");
+            };
+            confirm
         };
-        let refusal = |scene: &Scene| match scene.gate("/w", |gate| gate.judge(&job)) {
-            CallJudgement::Refuse { content, .. } => content,
-            other => panic!("{other:?}"),
+        let refusal = |scene: &Scene| {
+            let CallJudgement::Refuse { content, .. } = judged(scene) else {
+                panic!("it is not refused");
+            };
+            content
         };
         let confirm = asked(&scene);
         let call = confirm.call().unwrap();
@@ -998,10 +1003,8 @@ mod tests {
             gate.approved(&proposed("serve"), confirm.digest)
         });
         assert!(matches!(other, CallJudgement::Ask(_)), "{other:?}");
-        match scene.gate("/w", |gate| gate.approved(&job, confirm.digest)) {
-            CallJudgement::Execute(run) => assert!(run.setting.background),
-            other => panic!("{other:?}"),
-        }
+        let own = scene.gate("/w", |gate| gate.approved(&job, confirm.digest));
+        assert!(matches!(own, CallJudgement::Execute(run) if run.setting.background));
         scene.jobs = 3;
         asked(&scene);
         scene.jobs = 4;

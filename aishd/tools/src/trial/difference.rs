@@ -1,6 +1,5 @@
 //! The difference that changes would make, line by line, and its hunks: what of it becomes real, or does not, for itself.
 
-use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -89,14 +88,16 @@ impl Difference {
         if let (Some(before), Some(after)) = (&it.before, &it.after) {
             self.push(&access(it.kind, before, after));
         }
+        let said = |text: String| Some(FileHunks::undivided(text));
         let read = match it.text {
-            Some(TextChange::Lines { .. }) => set.hunks(it, bounds),
-            Some(TextChange::Binary) => shown_as("(no text)\n".to_owned()),
-            Some(TextChange::Large) => shown_as("(too large to be shown)\n".to_owned()),
-            None => Ok(None),
+            Some(TextChange::Lines { .. }) => set
+                .hunks(it, bounds)
+                .unwrap_or_else(|error| said(format!("(cannot be read: {error})\n"))),
+            Some(TextChange::Binary) => said("(no text)\n".to_owned()),
+            Some(TextChange::Large) => said("(too large to be shown)\n".to_owned()),
+            None => None,
         };
-        let read = read.or_else(|error| shown_as(format!("(cannot be read: {error})\n")));
-        let mut hunks = read.ok().flatten().unwrap_or_default();
+        let mut hunks = read.unwrap_or_default();
         hunks.divisible &= !is_within;
         let mut begin = begin;
         for (at, text) in hunks.shown.iter().enumerate() {
@@ -137,10 +138,6 @@ impl Difference {
             .lines
             .saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
     }
-}
-
-fn shown_as(text: String) -> io::Result<Option<FileHunks>> {
-    Ok(Some(FileHunks::undivided(text)))
 }
 
 fn what(change: FileChange) -> &'static str {

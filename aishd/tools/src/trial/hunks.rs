@@ -48,7 +48,7 @@ impl TrialRoom {
         id: ChangesId,
         chosen: &KeptHunks,
         now: Timestamp,
-        about: KeptAbout,
+        about: &KeptAbout,
     ) -> Result<(KeepReport, String), ChangeFailure> {
         let kept = self.keep_hunks(id, chosen, now, about);
         if !matches!(kept, Err(ChangeFailure::Unfinished(_))) {
@@ -62,7 +62,7 @@ impl TrialRoom {
         id: ChangesId,
         chosen: &KeptHunks,
         now: Timestamp,
-        about: KeptAbout,
+        about: &KeptAbout,
     ) -> Result<(KeepReport, String), ChangeFailure> {
         let found = self.found_hunks(id, chosen)?;
         let choice = found.choice();
@@ -77,7 +77,7 @@ impl TrialRoom {
         let plan = self.plan_choice(&found.set, &choice)?;
         let about = KeptAbout {
             paths: found.kept().take(about.paths.len()).collect(),
-            ..about
+            ..*about
         };
         let kept = self.keep_plan(&found.set, &plan, (id, now), &about)?;
         Ok((kept, found.told()))

@@ -77,16 +77,15 @@ fn asked_for(failure: &RequestFailure) -> Option<Duration> {
 
 /// Whether the same request may well be answered a moment later.
 fn passes(failure: &RequestFailure) -> bool {
-    match failure {
+    matches!(
+        failure,
         RequestFailure::Http {
             status: 408 | 429 | 500 | 502..=504 | 529,
             detail: HttpDetail::None,
             ..
-        }
-        | RequestFailure::Closed
-        | RequestFailure::Cut => true,
-        _ => false,
-    }
+        } | RequestFailure::Closed
+            | RequestFailure::Cut
+    )
 }
 
 fn is_unpaid(failure: &RequestFailure) -> bool {
