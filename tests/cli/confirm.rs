@@ -218,17 +218,21 @@ pub(crate) fn say_until(
     typed: &str,
     mut heard: impl FnMut(&mut OnTerminal) -> bool,
 ) {
-    until("an answer that is heard", PATIENCE, || {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
         asking.key(typed);
         let patience = Instant::now() + Duration::from_millis(400);
         while Instant::now() < patience {
             if heard(asking) {
-                return Some(());
+                return;
             }
             thread::park_timeout(Duration::from_millis(10));
         }
-        None
-    });
+    }
+    panic!(
+        "waited in vain for an answer that is heard: {}",
+        asking.seen()
+    );
 }
 
 /// At the terminal that asked: exact words, the whole text, and nothing that was typed before.

@@ -2,14 +2,16 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use aish_testkit::pty::OnTerminal;
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer, Daemon, Upstream, World, built, repository};
+use aish_testkit::{Answer, Daemon, Screen, Upstream, World, built, repository};
 
 use crate::confirm::say_until;
 use crate::shell::shell_on_terminal;
+use crate::terminal_asked::wait_asked;
 
 /// The server and its authorization server, as long as this lives.
 struct Guarded {
@@ -241,16 +243,18 @@ fn a_yes_to_a_sign_in_opens_the_browser_and_the_call_goes_on() {
 #[test]
 fn the_window_takes_a_yes_to_a_sign_in_too() {
     let scene = taken_back();
-    let mut window = scene.terminal("aish");
+    let aish = built("aish").display().to_string();
+    let line = format!("BROWSER='{}' exec {aish}", browser(&scene.world));
+    let mut window = Screen::spawn(&scene.world, Path::new("/bin/sh"), &["-c", &line], 100, 30);
     window.wait_for("attached to");
     window.key("look around\r");
-    window.wait_for("sign in to guarded?");
+    wait_asked(&window, "c1", "sign in to guarded?");
     scene.server.ask("POST /knobs", "{\"refresh\": \"ok\"}");
-    say_until(&mut window, "y\r", |it| it.seen().contains("/authorize?"));
+    window.key("y\r");
     window.wait_for("I have looked.");
     scene.has_looked();
     window.key("\u{4}");
-    assert_eq!(0, window.wait(), "{}", window.seen());
+    assert_eq!(0, window.wait_end());
 }
 
 #[test]
@@ -260,7 +264,7 @@ fn a_no_to_a_sign_in_is_told_to_the_model() {
     asking.wait_for("sign in to guarded?");
     say_until(&mut asking, "n not tonight\n", OnTerminal::has_ended);
     asking.wait_for("I have looked.");
-    assert_eq!(0, asking.wait(), "{}", asking.seen());
+    assert_eq!(3, asking.wait(), "{}", asking.seen());
     let said = scene.upstream.wait_requests(2);
     let body = String::from_utf8_lossy(&said.body).into_owned();
     assert!(body.contains("denied by user: not tonight"), "{body}");
