@@ -249,6 +249,11 @@ impl<U: UserInterface> OpenWindow<U> {
             // The window's rows are text.
             draws: None,
         };
+        // A row that all terminals see says what became of it.
+        let is_told = matches!(
+            &command,
+            CtlCommand::Undo { changes: None } | CtlCommand::Redo { changes: None }
+        );
         self.calls.spawn(async move {
             // It is this window that stays.
             let printed = if let CtlCommand::Perm {
@@ -259,7 +264,10 @@ impl<U: UserInterface> OpenWindow<U> {
             } else {
                 context.run(&command).await
             };
-            CompletedCall::Printed(printed)
+            match printed {
+                Ok(_) if is_told => CompletedCall::Quiet(Ok(())),
+                printed => CompletedCall::Printed(printed),
+            }
         });
     }
 

@@ -1,6 +1,8 @@
 //! `changes`: what commands and runs changed in layers over the files, looked at, kept or dropped from any terminal; and
 //! what was kept.
 
+use std::time::SystemTime;
+
 use aish_proto::changes::{
     ChangesDiffResult, ChangesDropParams, ChangesKeepParams, ChangesListResult, ChangesParams,
     ChangesShowParams, ChangesShowResult, Diff, Drop, Keep, KeptChanges, List, OpenChanges,
@@ -18,6 +20,7 @@ use crate::commands::confirm::keep::{KeepSelection, ask_to_keep};
 use crate::commands::confirm::{self, ConfirmCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::ago::{self, ago};
 use crate::render::question::{hunks, tried};
 use crate::render::{difference, table};
 use crate::safe;
@@ -125,7 +128,7 @@ async fn list(context: &CommandContext) -> PrintResult {
         result.kept.retain(|it| it.conversation == Some(id));
         result.undone.retain(|it| it.conversation == Some(id));
     }
-    context.print(&result, || listed(&result))
+    context.print(&result, || listed(&result, context.around.stdout_columns))
 }
 
 /// The conversation that was named, if one was.
@@ -139,33 +142,28 @@ pub async fn here(context: &CommandContext) -> Result<Option<ConversationId>, Fa
     })
 }
 
-fn listed(result: &ChangesListResult) -> String {
-    let mut text = String::new();
-    if !result.open.is_empty() {
-        let rows: Vec<Vec<String>> = result.open.iter().map(open_row).collect();
-        text.push_str(&table::columns(&["id", "waits", "files", "of"], &rows));
-    }
-    if !result.kept.is_empty() {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let rows: Vec<Vec<String>> = result.kept.iter().map(row).collect();
-        text.push_str(&table::columns(&["id", "kept", "question", "files"], &rows));
-    }
-    if !result.undone.is_empty() {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let rows: Vec<Vec<String>> = result.undone.iter().map(row).collect();
-        text.push_str(&table::columns(
-            &["id", "undone, was kept", "question", "files"],
-            &rows,
-        ));
-    }
-    if text.is_empty() {
+fn listed(result: &ChangesListResult, width: Option<usize>) -> String {
+    let now = ago::now();
+    let of = |all: &[KeptChanges]| all.iter().map(|it| row(it, now)).collect();
+    let tables: [(_, Vec<Vec<String>>); 3] = [
+        (
+            ["id", "waits", "files", "of"],
+            result.open.iter().map(open_row).collect(),
+        ),
+        (["id", "kept", "question", "files"], of(&result.kept)),
+        (
+            ["id", "undone, was kept", "question", "files"],
+            of(&result.undone),
+        ),
+    ];
+    let tables = tables.iter().filter(|(_, rows)| !rows.is_empty());
+    let tables: Vec<String> = tables
+        .map(|(head, rows)| table::fitted(head, rows, width))
+        .collect();
+    if tables.is_empty() {
         "nothing waits, and nothing was kept that could be undone\n".to_owned()
     } else {
-        text
+        tables.join("\n")
     }
 }
 
@@ -399,12 +397,12 @@ pub async fn waiting(caller: &Caller, conversation: ConversationId) -> Result<St
         .collect())
 }
 
-fn row(it: &KeptChanges) -> Vec<String> {
+fn row(it: &KeptChanges, now: SystemTime) -> Vec<String> {
     let number = it.number.map_or_else(String::new, |it| format!("c{it}"));
     let paths: Vec<String> = it.paths.iter().map(|it| safe::visible(it)).collect();
     vec![
         it.changes.to_string(),
-        it.kept_at.clone(),
+        ago(&it.kept_at, now),
         number,
         table::cut(&paths.join(", "), 60),
     ]

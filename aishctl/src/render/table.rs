@@ -34,6 +34,27 @@ pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// The same where a terminal has room for it; where not, each row is lines of its own: its first cell, and below it the others.
+pub fn fitted(head: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
+    let table = columns(head, rows);
+    let Some(width) = width.filter(|it| table.lines().any(|line| line.width() > *it)) else {
+        return table;
+    };
+    let mut text = String::new();
+    for row in rows {
+        let mut cells = head.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+        if let Some((_, first)) = cells.next() {
+            text.push_str(&safe::one_line(first));
+            text.push('\n');
+        }
+        for (name, cell) in cells {
+            text.push_str(&cut(&format!("  {name}: {cell}"), width));
+            text.push('\n');
+        }
+    }
+    text
+}
+
 /// `text` cut to `width` columns, with a visible mark.
 pub fn cut(text: &str, width: usize) -> String {
     let text = safe::one_line(text);
@@ -65,6 +86,22 @@ mod tests {
         assert_eq!(
             "title  n\n日本   1\na b    22\n",
             columns(&["title", "n"], &rows)
+        );
+    }
+
+    #[test]
+    fn a_table_that_a_terminal_has_no_room_for_is_lines() {
+        let rows = vec![
+            vec!["a1".to_owned(), "3 h".to_owned(), "/some/where".to_owned()],
+            vec!["a2".to_owned(), String::new(), "b".to_owned()],
+        ];
+        let head = ["id", "kept", "files"];
+        let table = columns(&head, &rows);
+        assert_eq!(table, fitted(&head, &rows, None));
+        assert_eq!(table, fitted(&head, &rows, Some(21)));
+        assert_eq!(
+            "a1\n  kept: 3 h\n  files: /some/whe…\na2\n  files: b\n",
+            fitted(&head, &rows, Some(19))
         );
     }
 
