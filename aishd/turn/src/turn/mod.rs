@@ -4,8 +4,8 @@
 //! and work come out, and the conversation's actor stores the facts and does the work. Text that streams
 //! does not pass through here; what the machine needs to know of it comes with the end of the stream.
 
+mod asked_before;
 mod call_list_progress;
-mod denials;
 mod effect;
 mod fall_back;
 mod input;
@@ -32,12 +32,10 @@ pub use call_list_progress::CallListProgress;
 pub use effect::Effect;
 pub use input::{CallReturn, ConfirmEnd, StreamId, TurnInput};
 pub use pending_actions::{OwedReplies, command_of, not_begun, unfinished_command};
-pub use replies::refuse_calls;
-pub use replies::unknown_effect;
-pub use round::finish;
+pub use replies::{finish, refuse_calls, unknown_effect};
 
+use self::asked_before::AskedBefore;
 use self::call_list_progress::ReadyCall;
-use self::denials::Denials;
 use self::replies::{refused, reply};
 use self::retry::Retries;
 use self::round::{Progress, Round};
@@ -97,7 +95,7 @@ pub struct Turn {
     fell_back: Option<String>,
     usage: Option<Usage>,
     text: Arc<str>,
-    denials: Denials,
+    asked_before: AskedBefore,
     /// The list whose calls it runs; then no model is asked.
     course: Option<Box<CallListProgress>>,
     /// It goes on by itself.
@@ -145,7 +143,7 @@ impl Turn {
             fell_back: None,
             usage: None,
             text: Arc::default(),
-            denials: Denials::default(),
+            asked_before: AskedBefore::default(),
             course: None,
             run: None,
             given: OutputUse::default(),
@@ -173,7 +171,7 @@ impl Turn {
             fell_back: None,
             usage: None,
             text: Arc::default(),
-            denials: Denials::default(),
+            asked_before: AskedBefore::default(),
             course: Some(Box::new(course)),
             run: None,
             given: OutputUse::default(),
@@ -199,7 +197,7 @@ impl Turn {
             fell_back: None,
             usage: Some(paused.usage),
             text: paused.text,
-            denials: Denials::default(),
+            asked_before: AskedBefore::default(),
             course: paused.course,
             run: None,
             given: OutputUse::default(),
@@ -305,19 +303,19 @@ impl Turn {
             (Phase::Calling(mut round), TurnInput::Judged(judged))
                 if round.awaits(judged.len()) =>
             {
-                let progress = round.judged(judged, &self.denials, &mut step);
+                let progress = round.judged(judged, &mut self.asked_before, &mut step);
                 self.go_on(round, progress, &mut step);
             }
             (Phase::Calling(mut round), TurnInput::Answered(answer))
                 if round.asks(answer.resolution.confirm) =>
             {
-                let progress = round.on_confirm_end(*answer, &mut self.denials, &mut step);
+                let progress = round.on_confirm_end(*answer, &mut self.asked_before, &mut step);
                 self.go_on(round, progress, &mut step);
             }
             (Phase::Calling(mut round), TurnInput::ToolReturned { call, returned })
                 if round.runs(&call) =>
             {
-                let progress = round.returned(&call, *returned, &mut step);
+                let progress = round.returned(&call, *returned, &mut self.asked_before, &mut step);
                 self.go_on(round, progress, &mut step);
             }
             (Phase::Calling(mut round), TurnInput::SignInAsked { call, confirm })
@@ -329,7 +327,7 @@ impl Turn {
             (Phase::Calling(mut round), TurnInput::CommandEnded { call, ended })
                 if round.runs(&call) =>
             {
-                let progress = round.ended(&call, *ended, &mut step);
+                let progress = round.ended(&call, *ended, &mut self.asked_before, &mut step);
                 self.go_on(round, progress, &mut step);
             }
             (Phase::Calling(mut round), TurnInput::Freed) => {
@@ -421,12 +419,18 @@ impl Turn {
         if let Some(course) = &mut self.course {
             step.events.iter().for_each(|it| course.note(it));
         }
+        let in_circles = progress == Progress::Done && self.asked_before.goes_in_circles();
         match progress {
             Progress::Waits => self.phase = Phase::Calling(round),
             Progress::Done if self.runs_list() => self.next_wave(step),
             // What there is to hear waits for the next question.
             Progress::Done if !self.called && !round.is_heard() => {
                 self.end(StopReason::End, None, step);
+            }
+            Progress::Done if in_circles && !self.is_run() => {
+                let text = "the model goes round in a circle; the turn is over".to_owned();
+                step.events.push(status(ProviderLevel::Warning, text));
+                self.end(StopReason::ToolDepth, None, step);
             }
             Progress::Done => self.ask_again(step),
             Progress::Aborted => self.end(StopReason::Denied, None, step),

@@ -1,7 +1,9 @@
-//! The replies of what a message wanted done and that never ran, or never said how it ended.
+//! The replies of what a message wanted done: that it never ran, never said how it ended, or what a command came to.
 
+use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::{Confirm, Denial};
 use aishd_log::event::{Event, RefusedCall, StopReason};
+use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_log::tool_call::ToolCall;
 
 use super::Step;
@@ -77,4 +79,37 @@ pub fn refuse_calls(calls: &[ToolCall], stop: StopReason, step: &mut Step) {
         reply(call, None, format!("[aish] {why}"), never_began)
     };
     step.events.extend(calls.iter().map(result));
+}
+
+/// The end of a command that ran, with what it changed and all that it printed.
+pub fn finish(proposed: &CommandProposal, ended: CommandResult, given: OutputUse, step: &mut Step) {
+    let CommandResult {
+        ending,
+        output,
+        bytes,
+        ms,
+        kept,
+        within: _,
+        ran_in,
+        moved,
+        network,
+        exported: _,
+    } = ended;
+    step.events
+        .extend(moved.map(|(from, cwd)| Event::CwdChanged { cwd, from }));
+    let kept = kept.map(|it| it.store(&mut step.events));
+    step.events.push(Event::ShellFinished {
+        call: proposed.call.clone(),
+        command: proposed.command.clone(),
+        cwd: Some(ran_in),
+        ending,
+        output,
+        bytes,
+        ms: Some(ms),
+        kept,
+        denial: None,
+        refused: None,
+        given,
+        network,
+    });
 }

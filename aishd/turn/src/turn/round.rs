@@ -11,15 +11,18 @@ use aishd_log::confirm::{Confirm, ConfirmFate, ConfirmSubject, Decision, Denial,
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
 use aishd_log::kept_result::KeptResult;
-use aishd_log::shell::{CommandProposal, OutputUse};
+use aishd_log::shell::OutputUse;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
+use super::asked_before::AskedBefore;
 use super::call_list_progress::edited_note;
-use super::denials::Denials;
 use super::input::{CallReturn, ConfirmEnd};
-use super::replies::{refused, unknown_effect, why_refused};
+use super::replies::{finish, refused, unknown_effect, why_refused};
 use super::{Effect, OwedReplies, Step};
+
+/// The reply to what a person allowed twice in a turn, where a third time would come to the same.
+const SAME_AGAIN: &str = "[aish] it ran twice in this turn and came to the same, so nobody is asked a third time; nothing ran";
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Round {
@@ -59,6 +62,8 @@ struct OwedCall {
     what: OwedReplies,
     /// What a person made of its arguments.
     edited: Option<String>,
+    /// What a person said yes to, once it has begun.
+    allowed: Option<ContentDigest>,
 }
 
 /// What a round came to with an input.
@@ -88,7 +93,11 @@ impl Round {
     }
 
     fn of(owing: Vec<OwedReplies>, given: OutputUse) -> Self {
-        let owed = |what| OwedCall { what, edited: None };
+        let owed = |what| OwedCall {
+            what,
+            edited: None,
+            allowed: None,
+        };
         Self {
             rest: owing.into_iter().map(owed).collect(),
             running: vec![],
@@ -155,7 +164,7 @@ impl Round {
     pub(super) fn judged(
         &mut self,
         judged: Vec<CallJudgement>,
-        denials: &Denials,
+        before: &mut AskedBefore,
         step: &mut Step,
     ) -> Progress {
         for judgement in judged {
@@ -212,7 +221,7 @@ impl Round {
                         self.rest.push_front(owed);
                         break;
                     }
-                    if denials.are_enough(confirm.digest) {
+                    if before.is_denied(confirm.digest) {
                         let content =
                             "[aish] denied by user, and not asked about again in this turn";
                         let denial = Some(Denial::Person);
@@ -222,6 +231,15 @@ impl Round {
                         let reply = owed
                             .what
                             .refused(denial, content, Some(refused), self.given);
+                        step.events.push(reply);
+                        return self.go_on(step);
+                    }
+                    if before.is_known(confirm.digest) {
+                        step.events.push(told(SAME_AGAIN));
+                        let refused = refused(Some(&confirm), "it came to the same twice");
+                        let content = SAME_AGAIN.to_owned();
+                        self.is_heard |= self.given == OutputUse::AtOnce;
+                        let reply = owed.what.refused(None, content, Some(refused), self.given);
                         step.events.push(reply);
                         return self.go_on(step);
                     }
@@ -237,7 +255,7 @@ impl Round {
 
     fn begin(
         &mut self,
-        owed: OwedCall,
+        mut owed: OwedCall,
         go: ApprovedCall,
         approval: Option<Approval>,
         step: &mut Step,
@@ -255,12 +273,13 @@ impl Round {
             go: Box::new(go),
             keeps: keeps(approval),
         });
+        owed.allowed = approval.map(|it| it.digest);
         self.running.push(owed);
     }
 
     fn execute(
         &mut self,
-        owed: OwedCall,
+        mut owed: OwedCall,
         run: ApprovedCommand,
         approval: Option<Approval>,
         step: &mut Step,
@@ -274,6 +293,7 @@ impl Round {
             run: Box::new(run),
             keeps: keeps(approval),
         });
+        owed.allowed = approval.map(|it| it.digest);
         self.running.push(owed);
     }
 
@@ -281,7 +301,7 @@ impl Round {
     pub(super) fn on_confirm_end(
         &mut self,
         answer: ConfirmEnd,
-        denials: &mut Denials,
+        before: &mut AskedBefore,
         step: &mut Step,
     ) -> Progress {
         let ConfirmEnd {
@@ -319,7 +339,7 @@ impl Round {
             }
             ConfirmFate::Denied => {
                 if let Some(asked) = &asked {
-                    denials.add(asked.digest);
+                    before.denied(asked.digest);
                 }
                 let refused = refused(asked.as_deref(), "denied by a person");
                 let mut content = match asked.as_ref().map(|it| &it.subject) {
@@ -374,11 +394,20 @@ impl Round {
     }
 
     /// Takes the end of a command. What it printed is a person's to read already, and becomes a model's as `given` says.
-    pub(super) fn ended(&mut self, call: &str, ended: CommandResult, step: &mut Step) -> Progress {
+    pub(super) fn ended(
+        &mut self,
+        call: &str,
+        ended: CommandResult,
+        before: &mut AskedBefore,
+        step: &mut Step,
+    ) -> Progress {
         let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
             return Progress::Waits;
         };
         let owed = self.running.remove(at);
+        if let Some(allowed) = owed.allowed {
+            before.came_to(allowed, &format!("{:?} {}", ended.ending, ended.output));
+        }
         let given = owed.what.given(self.given);
         let (OwedReplies::Command(proposed) | OwedReplies::CalledCommand(proposed)) = owed.what
         else {
@@ -393,12 +422,16 @@ impl Round {
         &mut self,
         call: &str,
         returned: CallReturn,
+        before: &mut AskedBefore,
         step: &mut Step,
     ) -> Progress {
         let Some(at) = self.running.iter().position(|it| it.what.id() == call) else {
             return Progress::Waits;
         };
         let owed = self.running.remove(at);
+        if let Some(allowed) = owed.allowed {
+            before.came_to(allowed, &returned.content);
+        }
         let OwedReplies::Call(called) = owed.what else {
             return self.progress();
         };
@@ -536,39 +569,6 @@ impl Round {
             step.events.push(reply);
         }
     }
-}
-
-/// The end of a command that ran, with what it changed and all that it printed.
-pub fn finish(proposed: &CommandProposal, ended: CommandResult, given: OutputUse, step: &mut Step) {
-    let CommandResult {
-        ending,
-        output,
-        bytes,
-        ms,
-        kept,
-        within: _,
-        ran_in,
-        moved,
-        network,
-        exported: _,
-    } = ended;
-    step.events
-        .extend(moved.map(|(from, cwd)| Event::CwdChanged { cwd, from }));
-    let kept = kept.map(|it| it.store(&mut step.events));
-    step.events.push(Event::ShellFinished {
-        call: proposed.call.clone(),
-        command: proposed.command.clone(),
-        cwd: Some(ran_in),
-        ending,
-        output,
-        bytes,
-        ms: Some(ms),
-        kept,
-        denial: None,
-        refused: None,
-        given,
-        network,
-    });
 }
 
 /// A line for people, who see our mark before it anyway.

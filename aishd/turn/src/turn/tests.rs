@@ -45,7 +45,11 @@ struct Scene {
 
 impl Scene {
     fn start() -> Self {
-        let (turn, first) = Turn::start(/*max_depth*/ 3);
+        Self::with_depth(3)
+    }
+
+    fn with_depth(max_depth: u32) -> Self {
+        let (turn, first) = Turn::start(max_depth);
         let mut scene = Self {
             turn,
             seen: vec![],

@@ -173,6 +173,71 @@ fn the_same_call_is_asked_about_three_times() {
     );
 }
 
+/// What it would come to is known: a person is not asked for ever by a model that goes round in a circle.
+#[test]
+fn what_came_to_the_same_twice_is_not_asked_about_a_third_time() {
+    let mut scene = Scene::with_depth(9);
+    for line in [
+        "done 0 - a$ls b$ls c$ls d$ls e$pwd",
+        "answer yes",
+        "ran a 1 x",
+        "answer yes",
+        "ran b 1 x",
+        "answer yes",
+        "ran e 0 /w",
+        "done 16 - f$ls",
+    ] {
+        scene.play(line);
+    }
+    let same = "it ran twice in this turn and came to the same, so nobody is asked a third time; nothing ran";
+    let seen: Vec<&String> = scene.seen.iter().filter(|it| it.starts_with('=')).collect();
+    assert_eq!(
+        [
+            "= says 0 \"\" +5 a=\"ls\" b=\"ls\" c=\"ls\" d=\"ls\" e=\"pwd\"",
+            "= asks c1 about a",
+            "= Allowed c1",
+            "= runs a \"ls\"",
+            "= over a exit code 1: \"x\" AtOnce",
+            "= asks c10 about b",
+            "= Allowed c10",
+            "= runs b \"ls\"",
+            "= over b exit code 1: \"x\" AtOnce",
+            &format!("= status {same}"),
+            &format!("= over c not run: \"[aish] {same}\" AtOnce"),
+            &format!("= status {same}"),
+            &format!("= over d not run: \"[aish] {same}\" AtOnce"),
+            "= asks c22 about e",
+            "= Allowed c22",
+            "= runs e \"pwd\"",
+            "= over e exit code 0: \"/w\" AtOnce",
+            "= says 1 \"\" +1 f=\"ls\"",
+            &format!("= status {same}"),
+            &format!("= over f not run: \"[aish] {same}\" AtOnce"),
+            "= status the model goes round in a circle; the turn is over",
+            "= ended ToolDepth \"\"",
+        ],
+        seen[..],
+    );
+}
+
+#[test]
+fn what_comes_to_something_else_each_time_is_asked_about_each_time() {
+    let mut scene = Scene::with_depth(9);
+    scene.play("done 0 - a$ls b$ls c$ls d$ls");
+    for line in ["ran a 0 x", "ran b 0 y", "ran c 0 y"] {
+        scene.play("answer yes");
+        scene.play(line);
+    }
+    assert!(scene.turn.asking().is_none(), "it came to y twice");
+    let mut scene = Scene::with_depth(9);
+    scene.play("done 0 - a$ls b$ls c$ls d$ls");
+    for line in ["ran a 0 x", "ran b 0 y", "ran c 0 x"] {
+        scene.play("answer yes");
+        scene.play(line);
+    }
+    assert!(scene.turn.asking().is_some());
+}
+
 #[test]
 fn calls_that_only_read_run_side_by_side_up_to_the_next_other_one() {
     check(

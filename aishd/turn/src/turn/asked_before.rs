@@ -1,0 +1,55 @@
+//! What a person was asked before in this turn and what came of it, so that nobody is asked about the same for ever.
+
+use std::collections::HashMap;
+
+use aishd_log::tool::ContentDigest;
+
+/// So often a person is asked about the same call in one turn, where the answer is no.
+const MAX_DENIALS: u32 = 3;
+/// So often the same may come to the same before it is not asked about again.
+const MAX_SAME_RESULTS: u32 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct AskedBefore {
+    /// How often a person said no to the same call.
+    denials: HashMap<ContentDigest, u32>,
+    /// What a call that a person allowed came to of late, and how often in a row.
+    results: HashMap<ContentDigest, (ContentDigest, u32)>,
+    /// The model is told with the replies of this round that it goes round in a circle.
+    remarks: bool,
+    /// It was told with those of an earlier one.
+    has_remarked: bool,
+}
+
+impl AskedBefore {
+    pub(super) fn denied(&mut self, call: ContentDigest) {
+        *self.denials.entry(call).or_default() += 1;
+    }
+
+    pub(super) fn is_denied(&self, call: ContentDigest) -> bool {
+        self.denials.get(&call).is_some_and(|it| *it >= MAX_DENIALS)
+    }
+
+    pub(super) fn came_to(&mut self, call: ContentDigest, result: &str) {
+        let result = ContentDigest::of(result.as_bytes());
+        let (last, times) = self.results.entry(call).or_insert((result, 0));
+        *times = if *last == result { *times + 1 } else { 1 };
+        *last = result;
+    }
+
+    /// Whether what it would come to is known. It is then remarked on.
+    pub(super) fn is_known(&mut self, call: ContentDigest) -> bool {
+        let known = self.results.get(&call);
+        let is_known = known.is_some_and(|(_, times)| *times >= MAX_SAME_RESULTS);
+        self.remarks |= is_known;
+        is_known
+    }
+
+    /// At the end of a round: whether the model had been told, and did not turn to anything else.
+    pub(super) fn goes_in_circles(&mut self) -> bool {
+        let remarks = std::mem::take(&mut self.remarks);
+        let goes_on = remarks && self.has_remarked;
+        self.has_remarked |= remarks;
+        goes_on
+    }
+}
