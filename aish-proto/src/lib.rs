@@ -23,6 +23,7 @@ pub mod kept;
 pub mod limits;
 pub mod log;
 pub mod mcp;
+pub mod mcp_complete;
 pub mod mcp_login;
 pub mod memory;
 pub mod method;

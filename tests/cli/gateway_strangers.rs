@@ -12,7 +12,7 @@ const ALLOWED: &str = "[mcp]\nauto_approve = { \"plain__*\" = true }\n\
     [permissions]\ndeny = [\"plain__die\"]\n";
 
 /// Where they are installed; `None` where they are not, which is said.
-fn prepared(what: &str) -> Option<PathBuf> {
+pub(crate) fn prepared(what: &str) -> Option<PathBuf> {
     // The programs lie in TARGET/PROFILE.
     let prepared = built("aishctl").ancestors().nth(2)?.join("mcp");
     if prepared.join(what).exists() {

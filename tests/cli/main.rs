@@ -53,6 +53,7 @@ mod ring;
 mod routing;
 mod saved_prompt;
 mod screens;
+mod server_words;
 mod setup;
 mod shell;
 mod sign_in;

@@ -5,6 +5,7 @@
 //! 2026-07-28, others in the session that `initialize` began.
 
 mod call_progress;
+mod completion;
 mod content;
 mod context;
 mod conversation_pool;

@@ -278,6 +278,7 @@ impl Gateway {
             )])),
             ResourceReading::Prompts => self.prompts(&terms.client).await,
             ResourceReading::Prompt => self.prompt(params).await,
+            ResourceReading::Completion => self.completion(params).await,
         }
     }
 
@@ -356,6 +357,7 @@ enum ResourceReading {
     Templates,
     Prompts,
     Prompt,
+    Completion,
 }
 
 impl ResourceReading {
@@ -367,6 +369,7 @@ impl ResourceReading {
             "resources/templates/list" => Some(Self::Templates),
             "prompts/list" => Some(Self::Prompts),
             "prompts/get" => Some(Self::Prompt),
+            "completion/complete" => Some(Self::Completion),
             _ => None,
         }
     }
@@ -376,7 +379,7 @@ impl ResourceReading {
             Self::Tools | Self::Resources | Self::Resource | Self::Templates | Self::Prompts => {
                 revision.list(result)
             }
-            Self::Prompt => revision.finished(result),
+            Self::Prompt | Self::Completion => revision.finished(result),
         }
     }
 }
@@ -386,6 +389,7 @@ fn capabilities() -> Value {
         "tools": {"listChanged": true},
         "resources": {"listChanged": true},
         "prompts": {},
+        "completions": {},
         "logging": {},
     })
 }

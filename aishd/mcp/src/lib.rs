@@ -9,6 +9,7 @@ pub mod call_listener;
 mod capability_cache;
 mod client;
 mod client_session;
+mod completion;
 mod elicitation;
 mod era;
 mod error;
@@ -39,6 +40,9 @@ mod stdio;
 mod tests;
 mod transport;
 
+pub use self::completion::{
+    CompletedArgument, CompletionError, CompletionQuestion, CompletionSubject,
+};
 pub use self::elicitation::{ElicitationAnswer, ElicitationCall};
 pub use self::error::{FailureSide, RpcError, SentToken, ToolCallError, WireFailure};
 pub use self::inbox::CallNote;

@@ -25,6 +25,7 @@ pub mod listen;
 mod log;
 mod log_owner;
 mod mcp;
+mod mcp_complete;
 mod mcp_login;
 mod mcp_prompt;
 mod memory;
@@ -268,6 +269,7 @@ fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     route::register_all(&mut module);
     usage::register_all(&mut module);
     mcp::register_all(&mut module);
+    mcp_complete::register_all(&mut module);
     mcp_login::register_all(&mut module);
     mcp_prompt::register_all(&mut module);
     saved_prompt::register_all(&mut module);
