@@ -25,6 +25,7 @@ pub mod log;
 pub mod mcp;
 pub mod mcp_complete;
 pub mod mcp_login;
+pub mod mcp_watch;
 pub mod memory;
 pub mod method;
 pub mod model;

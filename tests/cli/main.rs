@@ -31,6 +31,7 @@ mod gateway;
 mod gateway_client;
 mod gateway_offers;
 mod gateway_strangers;
+mod gateway_subscriptions;
 mod init;
 mod input;
 mod interleave;

@@ -170,7 +170,7 @@ fn the_gateway_passes_completions_on() {
     let mut new = Gateway::start(&world, &["--tools", "trips__*"]);
     let stated = json!({STATED: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
     let mut asked = completion(&of("trips"), "city", "Bas");
-    asked["_meta"] = stated.clone();
+    asked["_meta"] = stated;
     let said = complete(&mut new, &asked);
     assert_eq!(
         (&json!("complete"), &json!(["Basel"])),

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Gateway;
 use super::message::{INVALID_PARAMS, MessageParams, RpcProblem};
+use super::server_resources::ServerResource;
 
 impl Gateway {
     pub(super) async fn completion(
@@ -50,7 +51,14 @@ impl Gateway {
                 let found = found.filter(|(alias, name)| self.wants(alias, name));
                 let (alias, name) =
                     found.ok_or_else(|| invalid(&format!("Unknown prompt: {whole}")))?;
-                (alias, Some(name.to_owned()), None)
+                (alias.to_owned(), Some(name.to_owned()), None)
+            }
+            "ref/resource" => {
+                let found = ServerResource::parse(named("uri"));
+                let found = found.filter(|it| self.wants_all_of(&it.alias));
+                let ServerResource { alias, uri } =
+                    found.ok_or_else(|| invalid("Unknown resource template"))?;
+                (alias, None, Some(uri))
             }
             _ => return Err(invalid("\"ref\" is a ref/prompt or a ref/resource")),
         };
@@ -58,7 +66,7 @@ impl Gateway {
         let others = others.and_then(Value::as_object).into_iter().flatten();
         let others = others.filter_map(|(name, it)| Some((name.clone(), it.as_str()?.to_owned())));
         Ok(CompleteParams {
-            alias: alias.to_owned(),
+            alias,
             prompt,
             template,
             argument: text("name")?,

@@ -28,6 +28,7 @@ mod mcp;
 mod mcp_complete;
 mod mcp_login;
 mod mcp_prompt;
+mod mcp_watch;
 mod memory;
 mod method_error;
 mod metrics;
@@ -272,6 +273,7 @@ fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     mcp_complete::register_all(&mut module);
     mcp_login::register_all(&mut module);
     mcp_prompt::register_all(&mut module);
+    mcp_watch::register_all(&mut module);
     saved_prompt::register_all(&mut module);
     pinned_resource::register_all(&mut module);
     blob::register_all(&mut module);

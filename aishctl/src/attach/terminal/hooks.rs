@@ -65,7 +65,7 @@ impl Completer for EditorHooks {
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..at).unwrap_or(line);
         if let Some((start, wish)) = ServerWish::of_mention(typed) {
-            let found = self.screen.server_words(wish);
+            let found = self.screen.server_words(&wish);
             if !found.is_empty() {
                 return Ok((start, completion::mentions(&typed[start..], &found)));
             }
@@ -81,7 +81,7 @@ impl Completer for EditorHooks {
             return Ok((at, Vec::new()));
         }
         if let Some((start, wish)) = ServerWish::of_line(typed) {
-            let found = self.screen.server_words(wish);
+            let found = self.screen.server_words(&wish);
             if !found.is_empty() {
                 return Ok((
                     start,

@@ -420,7 +420,7 @@ impl Screen {
     }
 
     /// What an MCP server says to this, if it says so in time.
-    pub(super) fn server_words(&self, wish: ServerWish) -> Vec<String> {
+    pub(super) fn server_words(&self, wish: &ServerWish) -> Vec<String> {
         let mut shared = self.lock();
         shared.names.offered = None;
         let sent = UserInput::NamesWanted(Some(wish.clone()));
@@ -429,13 +429,13 @@ impl Screen {
         }
         let is_out = |it: &mut ScreenState| {
             let offered = it.names.offered.as_ref();
-            offered.is_none_or(|(to, _)| *to != wish)
+            offered.is_none_or(|(to, _)| to != wish)
         };
         let within = SERVER_WITHIN + NAMES_WITHIN;
         self.names.wait_while_for(&mut shared, is_out, within);
         let offered = shared.names.offered.take();
         offered
-            .filter(|(to, _)| *to == wish)
+            .filter(|(to, _)| to == wish)
             .map(|it| it.1)
             .unwrap_or_default()
     }
