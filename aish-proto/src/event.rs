@@ -86,8 +86,7 @@ events! {
         /// Whether another one would have answered without it.
         replaced: bool,
     }
-    /// A request failed whose server looks down, and goes to another preset, once. The next request of the turn begins with
-    /// the turn's own preset again.
+    /// A request failed whose server looks down, and goes to another preset, once; the turn's next one does not.
     FallbackUsed: "fallbackUsed", true, {
         from: String,
         to: String,
@@ -555,6 +554,8 @@ events! {
     }
     /// An MCP server connects, is ready, failed, or was switched off.
     McpStatus: "mcpStatus", false, { server: McpServerStatus }
+    /// A server told that something of it is another now (`mcp/watch`).
+    McpChanged: "mcpChanged", false, { alias: String, change: crate::mcp_watch::McpChange, uri: Option<String> }
     /// Tools came, went or changed; the names are `<alias>__<tool>`.
     ToolsChanged: "toolsChanged", false, {
         added: Vec<String>,
@@ -565,8 +566,7 @@ events! {
         /// For people: a line for each tool that is written down and came, went or changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<String>,
-        /// For people: what has come to be wrong with manifests, with file and line. One that was right before counts as it
-        /// was then.
+        /// For people: what is newly wrong with manifests, with file and line; one that was right counts as it was.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         broken: Vec<String>,
     }

@@ -87,6 +87,9 @@ pub struct McpServerStatus {
     pub tools: u32,
     pub resources: bool,
     pub prompts: bool,
+    /// It says what arguments may become (`mcp/complete`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub completions: bool,
     /// How long the last handshake took.
     pub connect_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,8 +9,8 @@ use crate::id::Epoch;
 use crate::method::{ClientRole, Method, MethodOrder};
 use crate::{
     attach, audit, changes, config, confirm, context, conversation, daemon, doctor, error, event,
-    intent, job, kept, log, mcp, mcp_login, memory, model, norris, permission, prompt, resource,
-    route, shell, store, tool, transfer, turn, usage, version,
+    intent, job, kept, log, mcp, mcp_complete, mcp_login, mcp_watch, memory, model, norris,
+    permission, prompt, resource, route, shell, store, tool, transfer, turn, usage, version,
 };
 
 /// One method as the documentation and the schema show it.
@@ -160,6 +160,8 @@ pub fn methods(generator: &mut SchemaGenerator) -> Vec<MethodSchema> {
         mcp::Pin,
         mcp::Unpin,
         mcp::Pinned,
+        mcp_complete::Complete,
+        mcp_watch::Watch,
         mcp_login::Login,
         mcp_login::LoginFinish,
         mcp_login::LoginCancel,

@@ -134,7 +134,7 @@ fn both_eras_are_spoken_and_changes_are_told_in_both() {
     new.ask("listen", "subscriptions/listen", &json!({"_meta": stated, "notifications": {"toolsListChanged": true, "promptsListChanged": true}}));
     let acknowledged = new.told("notifications/subscriptions/acknowledged");
     assert_eq!(
-        json!({"toolsListChanged": true}),
+        json!({"toolsListChanged": true, "promptsListChanged": true}),
         acknowledged["params"]["notifications"]
     );
     let before = old.names(1, &json!({}));
@@ -297,7 +297,7 @@ fn nonsense_is_answered_and_the_gateway_lives() {
     ids.sort_unstable();
     assert_eq!(vec![3, 4], ids);
     gateway.ask(5, "resources/subscribe", &json!({}));
-    assert_eq!(-32601, gateway.answer(&json!(5))["error"]["code"]);
+    assert_eq!(-32602, gateway.answer(&json!(5))["error"]["code"]);
     gateway.ask(6, "tools/list", &json!({"cursor": "nonsense"}));
     assert_eq!(-32602, gateway.answer(&json!(6))["error"]["code"]);
     gateway.end();

@@ -12,7 +12,7 @@ const ALLOWED: &str = "[mcp]\nauto_approve = { \"plain__*\" = true }\n\
     [permissions]\ndeny = [\"plain__die\"]\n";
 
 /// Where they are installed; `None` where they are not, which is said.
-fn prepared(what: &str) -> Option<PathBuf> {
+pub(crate) fn prepared(what: &str) -> Option<PathBuf> {
     // The programs lie in TARGET/PROFILE.
     let prepared = built("aishctl").ancestors().nth(2)?.join("mcp");
     if prepared.join(what).exists() {
@@ -36,12 +36,17 @@ fn gateway(world: &World) -> Vec<String> {
 
 fn official(prepared: &Path, era: &str) -> Value {
     let (world, _daemon) = world(&[PLAIN], ALLOWED);
+    official_in(&world, prepared, "official_client.py", era)
+}
+
+fn official_in(world: &World, prepared: &Path, script: &str, era: &str) -> Value {
     let script = repository::top()
-        .join("tests/data/mcp/official_client.py")
+        .join("tests/data/mcp")
+        .join(script)
         .display()
         .to_string();
     let mut args = vec![script, era.to_owned()];
-    args.extend(gateway(&world));
+    args.extend(gateway(world));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let finished = world
         .program(&prepared.join("venv/bin/python"), &args)
@@ -61,6 +66,25 @@ fn the_official_python_client_sees_a_new_tool_in_both_eras() {
         assert_eq!("plain__t0", found["new"][0], "{found}");
         assert_eq!("{\"n\": 1}", found["echoed"], "{found}");
         assert_eq!(true, found["denied"], "{found}");
+    }
+}
+
+#[test]
+fn the_official_python_client_hears_of_a_resource_in_both_eras() {
+    let Some(prepared) = prepared("venv/bin/python") else {
+        return;
+    };
+    let trips = ("trips", "offering.py", "session");
+    let allowed = "[mcp]\nauto_approve = { \"trips__*\" = true, \"aish__*\" = true }\n";
+    for (era, version) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {
+        let (world, _daemon) = world(&[trips], allowed);
+        let found = official_in(&world, &prepared, "official_listener.py", era);
+        let uri = "aish://mcp/trips/note://1";
+        assert_eq!(version, found["version"], "{found}");
+        assert_eq!(uri, found["listed"][0], "{found}");
+        assert_eq!(uri, found["told"], "{found}");
+        assert_eq!("note://1 version 1", found["read"], "{found}");
+        assert_eq!("Basel", found["completed"][0], "{found}");
     }
 }
 

@@ -16,12 +16,11 @@ LEFT_OUT = [
         "they call tools (or get prompts) by names of their own, and every name of the gateway's is `<provider>__<tool>`",
     ),
     (
-        "`resources-read-*`, `resources-templates-read`",
-        "they read resources of their own at `test://`, and the gateway has those of the shared context at `aish://context/`",
+        "`resources-read-*`, `resources-templates-read`, `resources-subscribe`, `resources-unsubscribe`",
+        "they use resources of their own at `test://`, and every URI of the gateway's is at `aish://context/` or `aish://mcp/`",
     ),
-    ("`resources-subscribe`, `resources-unsubscribe`", "the gateway tells of lists that change, and announces no more"),
     ("`prompts-get-*`", "they get prompts by names of their own; the gateway's are `<provider>__<prompt>`"),
-    ("`completion-complete`", "the gateway has no completions, and announces none"),
+    ("`completion-complete`", "it completes a prompt of its own; the gateway's are `<provider>__<prompt>`"),
     (
         "`http-*`, `dns-rebinding-protection`, `server-sse-*`, `server-session-lifecycle`",
         "they judge a server's HTTP, and the gateway speaks over pipes; they would judge supergateway",

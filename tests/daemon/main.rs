@@ -14,6 +14,7 @@ mod bad_input;
 mod blocks;
 mod budget;
 mod children;
+mod completion;
 mod configuration;
 mod consent;
 mod consent_changed;

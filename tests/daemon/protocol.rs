@@ -7,7 +7,7 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 20] = [
+const SHOWN_IF_THEY_COME: [&str; 21] = [
     "changesPart",
     "changesUndo",
     "changesSettled",
@@ -17,6 +17,7 @@ const SHOWN_IF_THEY_COME: [&str; 20] = [
     "imported",
     "jobEnded",
     "jobStarted",
+    "mcpChanged",
     "modelUsed",
     "restored",
     "resultKept",

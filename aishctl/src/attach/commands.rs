@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aish_proto::conversation::{ConversationListParams, List};
+use aish_proto::mcp;
 use aish_proto::method::Empty;
 use aish_proto::shell::{Cancel as CancelOwn, CancelParams, Run, ShellRunParams};
 use aish_proto::turn::AgainParams;
@@ -18,6 +19,7 @@ use crate::commands::permission::{self, PermissionCommand};
 use crate::commands::queue::{self, RepeatKind};
 use crate::commands::tools::{self, ToolsCommand};
 use crate::commands::{directory_listing, last_said, prompt_ask};
+use crate::completion::server_words::ServerWish;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -271,16 +273,32 @@ impl<U: UserInterface> OpenWindow<U> {
         });
     }
 
-    /// Asks for the names that Tab and the prompt show.
-    pub(super) fn look_up_names(&mut self) {
+    /// Asks for the names that Tab and the prompt show, and a server for what it knows of the word that is typed.
+    pub(super) fn look_up_names(&mut self, wish: Option<ServerWish>) {
         let caller = self.connection.caller();
         self.calls.spawn(async move {
             let conversations =
                 caller.call_within::<List>(ConversationListParams::default(), Some(NAMES_WITHIN));
             let models =
                 caller.call_within::<aish_proto::model::List>(Empty {}, Some(NAMES_WITHIN));
-            let (conversations, models) = tokio::join!(conversations, models);
-            let mut names = CompletionNames::default();
+            let servers = caller.call_within::<mcp::List>(Empty {}, Some(NAMES_WITHIN));
+            let said = async {
+                let wish = wish?;
+                let words = wish.candidates(&caller).await.into_iter();
+                Some((wish, words.map(|(word, _)| word).collect()))
+            };
+            let (conversations, models, servers, offered) =
+                tokio::join!(conversations, models, servers, said);
+            let mut names = CompletionNames {
+                offered,
+                ..CompletionNames::default()
+            };
+            for server in servers.map(|it| it.servers).unwrap_or_default() {
+                if server.resources {
+                    names.readable.push(server.alias.clone());
+                }
+                names.servers.push(server.alias);
+            }
             if let Ok(found) = conversations {
                 names.conversations = found.conversations.into_iter().map(|it| it.title).collect();
             }

@@ -177,7 +177,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.connection.subscription = Some(attached.subscription);
                 self.connection.notices = attached.notices.iter().map(notice::of).collect();
                 if self.has_editor() {
-                    self.look_up_names();
+                    self.look_up_names(None);
                 }
                 Ok(())
             }

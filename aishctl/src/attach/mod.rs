@@ -384,7 +384,7 @@ impl<U: UserInterface> OpenWindow<U> {
             UserInput::Picked(picked) => self.picked(picked).await?,
             UserInput::Interrupt(typed) => return self.interrupt(typed).await,
             UserInput::End => self.input_ended = true,
-            UserInput::NamesWanted => self.look_up_names(),
+            UserInput::NamesWanted(wish) => self.look_up_names(wish),
             UserInput::Room | UserInput::Turned => {}
             UserInput::Broken => {
                 return Err(Failure::new(Exit::FAILED, "the line editor failed"));

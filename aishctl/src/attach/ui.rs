@@ -8,6 +8,7 @@ use aish_proto::id::{ConfirmId, ConversationId};
 
 use super::attention::LastSeen;
 use crate::client::editor::{ArgumentDraft, TextDraft};
+use crate::completion::server_words::ServerWish;
 use crate::failure::Failure;
 use crate::picker::Picker;
 
@@ -34,8 +35,8 @@ pub(crate) enum UserInput {
     Interrupt(HalfTyped),
     /// Ctrl-D, or the end of the pipe.
     End,
-    /// Completion would like to know the names of today.
-    NamesWanted,
+    /// Completion would like to know the names of today, and what a server says to this.
+    NamesWanted(Option<ServerWish>),
     /// There is room for rows again.
     Room,
     /// The editor ended by itself.
@@ -91,6 +92,12 @@ pub(crate) enum PromptState {
 pub(crate) struct CompletionNames {
     pub(crate) conversations: Vec<String>,
     pub(crate) models: Vec<String>,
+    /// MCP servers, by alias.
+    pub(crate) servers: Vec<String>,
+    /// Those of them that have something to read.
+    pub(crate) readable: Vec<String>,
+    /// What a server said a word may become.
+    pub(crate) offered: Option<(ServerWish, Vec<String>)>,
 }
 
 /// What is done where a line is given up for a while, for some of it with the terminal lent to somebody else.

@@ -2,20 +2,26 @@
 
 /// What was typed before the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BashLine {
+pub(crate) struct BashLine {
     /// From the program on; the last one is empty behind a blank.
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
+    /// Where the last word begins in the line, its quote with it.
+    pub(crate) begins: usize,
     /// The quote that is still open.
     open: Option<char>,
 }
 
 /// Reads it as the shell will, as far as that can be said before it is all there: nothing is expanded.
-pub(super) fn read(line: &str) -> BashLine {
+pub(crate) fn read(line: &str) -> BashLine {
     let mut words = vec![];
     let mut word: Option<String> = None;
     let mut open = None;
-    let mut rest = line.chars().peekable();
-    while let Some(it) = rest.next() {
+    let mut begins = line.len();
+    let mut rest = line.char_indices().peekable();
+    while let Some((at, it)) = rest.next() {
+        if word.is_none() {
+            begins = at;
+        }
         match (open, it) {
             (Some(quote), _) if it == quote => open = None,
             (None, '\'' | '"') => {
@@ -23,21 +29,29 @@ pub(super) fn read(line: &str) -> BashLine {
                 word.get_or_insert_default();
             }
             (None, '\\') => {
-                let escaped = rest.next().filter(|it| *it != '\n');
+                let escaped = rest.next().map(|(_, it)| it).filter(|it| *it != '\n');
                 word.get_or_insert_default().extend(escaped);
             }
             (Some('"'), '\\') => {
-                let special = rest.next_if(|it| ['"', '\\', '$', '`'].contains(it));
-                word.get_or_insert_default().push(special.unwrap_or(it));
+                let special = rest.next_if(|(_, it)| ['"', '\\', '$', '`'].contains(it));
+                let special = special.map_or(it, |(_, it)| it);
+                word.get_or_insert_default().push(special);
             }
             (None, _) if it.is_whitespace() => words.extend(word.take()),
             (Some(_) | None, _) => word.get_or_insert_default().push(it),
         }
     }
+    if word.is_none() {
+        begins = line.len();
+    }
     words.push(word.unwrap_or_default());
     let assignments = words.iter().take_while(|it| is_assignment(it)).count();
     words.drain(..assignments.min(words.len() - 1));
-    BashLine { words, open }
+    BashLine {
+        words,
+        begins,
+        open,
+    }
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -65,7 +79,8 @@ impl BashLine {
     }
 }
 
-fn is_plain(it: char) -> bool {
+/// Whether it stands for itself outside of quotes.
+pub(crate) fn is_plain(it: char) -> bool {
     it.is_alphanumeric() || !it.is_ascii() || "_-./:=,@%+".contains(it)
 }
 
@@ -99,5 +114,8 @@ mod tests {
         check("aishctl \"\\$\\n\" ''", &["aishctl", "$\\n", ""], bare);
         check("", &[""], bare);
         check("A=1", &["A=1"], bare);
+        for (line, begins) in [("a 'b c", 2), ("a b ", 4), ("a x='b c'd", 2), ("", 0)] {
+            assert_eq!(begins, read(line).begins, "{line}");
+        }
     }
 }

@@ -107,6 +107,9 @@ fn names_of(path: &[&str], arg: &Arg) -> Option<NameKind> {
         (["undo"], "changes") => NameKind::KeptChanges,
         (["redo"], "changes") => NameKind::UndoneChanges,
         (["prompt", "show" | "rm" | "ask"], "name") => NameKind::Prompt,
+        (["mcp", "ask"], "prompt" | "arguments") => NameKind::ServerWord,
+        (["mcp", "prompt"], "name" | "arguments") => NameKind::ServerWord,
+        (["mcp", "read" | "pin"], "uri") => NameKind::ServerWord,
         _ => return None,
     })
 }

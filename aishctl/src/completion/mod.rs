@@ -1,9 +1,11 @@
 //! What Tab gives in a shell: the words of the grammar, and the names that the daemon knows at this moment. Nothing here
 //! starts a daemon and nothing fails: who presses Tab gets what there is, at once.
 
-mod bash_line;
+pub(crate) mod bash_line;
 mod grammar;
 mod names;
+pub(crate) mod server_words;
+mod uri_template;
 
 use std::path::Path;
 
@@ -75,7 +77,7 @@ pub(crate) fn offered(around: &ClientEnvironment, args: &CompleteArgs) -> String
         .filter_map(|it| it.get_value().to_str())
         .collect();
     let mut text = String::new();
-    if !values.is_empty() && values.iter().all(|it| it.ends_with(['=', ':'])) {
+    if !values.is_empty() && values.iter().all(|it| it.ends_with(['=', ':', '/'])) {
         text.push_str("\tnospace\n");
     }
     for candidate in &found {

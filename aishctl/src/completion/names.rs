@@ -14,6 +14,7 @@ use aish_proto::{changes, confirm, conversation, job, mcp, model, prompt, tool};
 
 use crate::client::connect::{Caller, RpcCallError};
 use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
+use crate::completion::server_words::ServerWish;
 use crate::environment::ClientEnvironment;
 use crate::render::question;
 use crate::safe;
@@ -39,6 +40,8 @@ pub(super) enum NameKind {
     KeptChanges,
     UndoneChanges,
     Prompt,
+    /// What an MCP server says that the word may become.
+    ServerWord,
 }
 
 #[derive(Debug)]
@@ -46,6 +49,8 @@ pub(super) struct LiveNames {
     reach: DaemonReach,
     /// A daemon that nobody has started yet would be started by being asked.
     is_there: bool,
+    /// What the word at the end is about, where an MCP server knows more.
+    wish: Option<ServerWish>,
 }
 
 type NamesAndWhat = Vec<(String, String)>;
@@ -65,7 +70,14 @@ impl LiveNames {
             around: ClientEnvironment::default(),
         };
         let is_there = flag.is_some() || !around.has_socket_unit() || holds_the_store(around);
-        Arc::new(Self { reach, is_there })
+        let wish = words
+            .split_first()
+            .and_then(|(_program, words)| ServerWish::of_command(words));
+        Arc::new(Self {
+            reach,
+            is_there,
+            wish,
+        })
     }
 
     /// Names with what they are; none where nobody answers in time.
@@ -80,6 +92,9 @@ impl LiveNames {
             return vec![];
         }
         let names = runtime.block_on(async {
+            if kind == NameKind::ServerWord {
+                return self.of_server().await.unwrap_or_default();
+            }
             let asked = tokio::time::timeout(PATIENCE, async {
                 let link = self.reach.open(DaemonWait::No).await.ok()?;
                 names(&link.caller, kind).await.ok()
@@ -88,6 +103,20 @@ impl LiveNames {
         });
         runtime.shutdown_background();
         names
+    }
+}
+
+impl LiveNames {
+    /// What a server says; it may be far away, so there is more time for it.
+    async fn of_server(&self) -> Option<NamesAndWhat> {
+        let wish = self.wish.as_ref()?;
+        // To ask a server is more than to look.
+        let reach = DaemonReach {
+            role: ClientRole::Driver,
+            ..self.reach.clone()
+        };
+        let link = tokio::time::timeout(PATIENCE, reach.open(DaemonWait::No)).await;
+        Some(wish.candidates(&link.ok()?.ok()?.caller).await)
     }
 }
 
@@ -171,6 +200,8 @@ async fn names(caller: &Caller, kind: NameKind) -> Result<NamesAndWhat, RpcCallE
             let found = caller.call::<prompt::List>(Empty {}).await?.prompts;
             found.into_iter().map(|it| (it.name, it.begins)).collect()
         }
+        // Asked for on a way of its own.
+        NameKind::ServerWord => vec![],
     })
 }
 

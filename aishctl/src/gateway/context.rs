@@ -17,41 +17,21 @@ use tokio::sync::watch;
 use super::Gateway;
 use super::message::{INTERNAL, INVALID_PARAMS, MessageParams, RpcProblem};
 use super::revision::McpRevision;
+use super::subscriptions::{GatewayNews, ListChange};
 use crate::client::connect::{CallFailure, RpcCallError};
 use crate::client::daemon_link::{DaemonLink, DaemonWait};
 
 /// In front of `<conversation>/<name>`.
 const SCHEME: &str = "aish://context/";
+/// In front of a cursor behind all conversations; no id is written so.
+const OF_SERVERS: &str = "mcp";
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a list of the gateway's has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ListChange {
-    Tools,
-    Resources,
-}
-
-impl ListChange {
-    pub(super) fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "notifications/tools/list_changed",
-            Self::Resources => "notifications/resources/list_changed",
-        }
-    }
-
-    /// As a subscription of the stateless era asks for it.
-    pub(super) fn wish(self) -> &'static str {
-        match self {
-            Self::Tools => "toolsListChanged",
-            Self::Resources => "resourcesListChanged",
-        }
-    }
-}
-
 impl Gateway {
-    /// A page of one conversation's resources; the cursor says which, and where in it.
+    /// A page of one conversation's resources; the cursor says which, and where in it. Those of servers follow on the last.
     pub(super) async fn resources(
         &self,
+        client: &str,
         params: &MessageParams,
     ) -> Result<Map<String, Value>, RpcProblem> {
         let invalid = || RpcProblem::new(INVALID_PARAMS, "Invalid cursor");
@@ -60,16 +40,17 @@ impl Gateway {
             None | Some(Value::Null) => (0, None),
             Some(Value::String(text)) => {
                 let (id, cursor) = text.split_once('/').ok_or_else(invalid)?;
+                if id == OF_SERVERS {
+                    return self.of_servers(client, cursor, vec![]).await;
+                }
                 let at = all.iter().position(|it| it.to_string() == id);
                 let cursor = (!cursor.is_empty()).then(|| cursor.to_owned());
                 (at.ok_or_else(invalid)?, cursor)
             }
             Some(_) => return Err(invalid()),
         };
-        let mut result = Map::new();
-        result.insert("resources".to_owned(), json!([]));
         let Some(conversation) = all.get(at).copied() else {
-            return Ok(result);
+            return self.of_servers(client, "", vec![]).await;
         };
         let link = self.link().await?;
         let params = ResourceListParams {
@@ -78,13 +59,14 @@ impl Gateway {
             limit: None,
         };
         let mut next = None;
+        let mut found: Vec<Value> = vec![];
         match link.caller.call::<List>(params).await {
             Ok(page) => {
                 let told = page
                     .resources
                     .iter()
                     .map(|it| resource_json(conversation, it));
-                result.insert("resources".to_owned(), told.collect());
+                found.extend(told);
                 next = page.next_cursor.map(|it| format!("{conversation}/{it}"));
             }
             // Somebody has deleted it.
@@ -92,10 +74,22 @@ impl Gateway {
             Err(error) => return Err(failed(&error)),
         }
         let following = all.get(at + 1).map(|it| format!("{it}/"));
-        if let Some(next) = next.or(following) {
-            result.insert("nextCursor".to_owned(), next.into());
+        match next.or(following) {
+            Some(next) => Ok(page(found, Some(next))),
+            None => self.of_servers(client, "", found).await,
         }
-        Ok(result)
+    }
+
+    async fn of_servers(
+        &self,
+        client: &str,
+        from: &str,
+        mut before: Vec<Value>,
+    ) -> Result<Map<String, Value>, RpcProblem> {
+        let link = self.link().await?;
+        let (found, next) = self.server_resources(&link.caller, client, from).await?;
+        before.extend(found);
+        Ok(page(before, next.map(|it| format!("{OF_SERVERS}/{it}"))))
     }
 
     pub(super) async fn resource(
@@ -159,10 +153,14 @@ impl Gateway {
                 heard.push(id);
                 match link.caller.call::<Attach>(params).await {
                     // What is there already came before we listened.
-                    Ok(_) if has_resources(link, id).await => {
-                        self.tell_of_change(ListChange::Resources).await;
+                    Ok(_) => {
+                        if has_resources(link, id).await {
+                            self.tell(GatewayNews::List(ListChange::Resources)).await;
+                        }
+                        for uri in self.subscriptions.uris_of(&format!("{SCHEME}{id}/")) {
+                            self.tell(GatewayNews::Updated(uri)).await;
+                        }
                     }
-                    Ok(_) => {}
                     Err(error) if error.is_not_found() => {}
                     Err(_) => return,
                 }
@@ -170,10 +168,14 @@ impl Gateway {
             tokio::select! {
                 event = link.events.recv() => {
                     let Some(event) = event else { return };
-                    if let Event::ResourceChanged(changed) = &event.event.data
-                        && alters(changed.change)
-                    {
-                        self.tell_of_change(ListChange::Resources).await;
+                    if let Event::ResourceChanged(changed) = &event.event.data {
+                        if alters(changed.change) {
+                            self.tell(GatewayNews::List(ListChange::Resources)).await;
+                        }
+                        if let Some(id) = event.event.conversation {
+                            let uri = format!("{SCHEME}{id}/{}", changed.name);
+                            self.tell(GatewayNews::Updated(uri)).await;
+                        }
                     }
                 }
                 changed = own.changed() => if changed.is_err() { return },
@@ -195,6 +197,14 @@ pub(super) async fn keep(gateway: Arc<Gateway>) {
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+fn page(resources: Vec<Value>, next: Option<String>) -> Map<String, Value> {
+    let mut result = Map::from_iter([("resources".to_owned(), resources.into())]);
+    if let Some(next) = next {
+        result.insert("nextCursor".to_owned(), next.into());
+    }
+    result
 }
 
 /// Whether there is one more, or one less.

@@ -5,6 +5,7 @@
 //! 2026-07-28, others in the session that `initialize` began.
 
 mod call_progress;
+mod completion;
 mod content;
 mod context;
 mod conversation_pool;
@@ -16,7 +17,9 @@ mod prompts;
 mod replies;
 mod requests;
 mod revision;
+mod server_resources;
 mod stdout_lines;
+mod subscriptions;
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -27,23 +30,21 @@ use aish_proto::error::ErrorKind;
 use aish_proto::id::ConversationId;
 use clap::Args;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::context::ListChange;
 use self::conversation_pool::SeatPool;
 use self::lines::{GatewayLines, LineRead, MAX_LINE_BYTES};
-use self::message::{
-    GatewayMessage, INVALID_REQUEST, MessageLine, RpcProblem, answer, notification,
-};
+use self::message::{GatewayMessage, INVALID_REQUEST, MessageLine, RpcProblem, answer};
 pub use self::offered::ToolSelection;
 use self::offered::{KnownTools, OfferedTools};
 use self::replies::LineReplies;
-use self::revision::{McpRevision, SUBSCRIPTION};
+use self::revision::McpRevision;
 use self::stdout_lines::GatewayOutlet;
+use self::subscriptions::{ClientSubscriptions, GatewayNews, ListChange};
 use crate::client::conversation_choice;
 use crate::client::daemon_link::{DaemonReach, DaemonWait};
 use crate::exit::Exit;
@@ -81,8 +82,7 @@ struct Gateway {
     session: Mutex<GatewaySession>,
     /// Requests that run, each with what calls it off.
     running: Mutex<HashMap<String, watch::Sender<bool>>>,
-    /// What each `subscriptions/listen` hears of, by its id.
-    listening: Mutex<Vec<(Value, Vec<ListChange>)>>,
+    subscriptions: ClientSubscriptions,
     /// Of all providers, if this is empty.
     wanted: Vec<ToolSelection>,
 }
@@ -121,11 +121,12 @@ pub async fn serve(
         offered,
         session: Mutex::default(),
         running: Mutex::default(),
-        listening: Mutex::default(),
+        subscriptions: ClientSubscriptions::default(),
         wanted: args.tools.clone(),
     });
     let mut keeper = JoinSet::new();
     keeper.spawn(context::keep(Arc::clone(&gateway)));
+    keeper.spawn(subscriptions::keep(Arc::clone(&gateway)));
     keeper.spawn(offered::keep(
         reach,
         conversation,
@@ -230,7 +231,7 @@ impl Gateway {
                 GatewayWake::Offered => {
                     let now = offered.borrow_and_update().tools().cloned();
                     if known.is_some() && self.tells_other_tools(known.as_deref(), now.as_deref()) {
-                        self.tell_of_change(ListChange::Tools).await;
+                        self.tell(GatewayNews::List(ListChange::Tools)).await;
                     }
                     known = now;
                 }
@@ -248,13 +249,7 @@ impl Gateway {
         }
         let ended = async { while tasks.join_next().await.is_some() {} };
         let _too_slow = tokio::time::timeout(LEAVE_WITHIN, ended).await;
-        let listening = std::mem::take(&mut *self.listening.lock());
-        for (id, _) in listening {
-            let mut result = serde_json::Map::new();
-            result.insert("_meta".to_owned(), json!({ SUBSCRIPTION: id }));
-            let goodbye = McpRevision::July2026.finished(result);
-            self.out.write(&answer(&id, Ok(goodbye))).await;
-        }
+        self.end_listening().await;
     }
 
     async fn line(self: &Arc<Self>, line: &[u8], tasks: &mut JoinSet<()>) {
@@ -305,23 +300,6 @@ impl Gateway {
             (Some(before), Some(now)) => !before.tools_for(&client).eq(now.tools_for(&client)),
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
-        }
-    }
-
-    async fn tell_of_change(&self, changed: ListChange) {
-        let method = changed.method();
-        if self.session.lock().is_ready {
-            self.out
-                .write(&json!({"jsonrpc": "2.0", "method": method}))
-                .await;
-        }
-        let listening = self.listening.lock().clone();
-        for (id, _) in listening
-            .iter()
-            .filter(|(_, hears)| hears.contains(&changed))
-        {
-            let params = json!({"_meta": {SUBSCRIPTION: id}});
-            self.out.write(&notification(method, &params)).await;
         }
     }
 }

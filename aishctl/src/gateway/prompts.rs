@@ -78,7 +78,7 @@ impl Gateway {
         Ok(result)
     }
 
-    fn wants(&self, alias: &str, prompt: &str) -> bool {
+    pub(super) fn wants(&self, alias: &str, prompt: &str) -> bool {
         let name = format!("{alias}__{prompt}");
         self.wanted.is_empty() || self.wanted.iter().any(|it| it.covers(alias, &name))
     }

@@ -10,23 +10,19 @@ use tokio::task::JoinSet;
 use super::Gateway;
 use super::call_progress::{self, GatewayCall};
 use super::content::{self, ContentForm};
-use super::context::ListChange;
 use super::message::{
     INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MessageParams, RpcProblem, answer,
-    notification,
 };
 use super::offered::{KnownTools, OfferedTools, output_schema};
 use super::progress_notifications::{ProgressNotifications, level};
 use super::replies::LineReplies;
-use super::revision::{
-    McpRevision, SUBSCRIPTION, StatedRevision, server, stated_revision, supported,
-};
+use super::revision::{McpRevision, StatedRevision, server, stated_revision, supported};
+use super::server_resources::ServerResource;
 use crate::render::table;
 
 /// Calls at once, those that wait included.
 const MOST_RUNNING: usize = 32;
 const LIST_WITHIN: Duration = Duration::from_secs(10);
-const MOST_LISTENING: usize = 32;
 const CLIENT_COLUMNS: usize = 60;
 /// Where a client of the older era has not said from which level on it wants lines of logs.
 const USUAL_LEVEL: &str = "info";
@@ -36,9 +32,9 @@ to allow a call before it runs, which can take minutes; a call that is denied sa
 type GatewayAnswer = Result<Map<String, Value>, RpcProblem>;
 
 /// What holds for one request.
-struct RequestTerms {
-    revision: McpRevision,
-    client: String,
+pub(super) struct RequestTerms {
+    pub(super) revision: McpRevision,
+    pub(super) client: String,
     /// Lines of its call's log that it wants.
     least: Option<usize>,
 }
@@ -74,11 +70,14 @@ impl Gateway {
                     .await;
             }
             ("subscriptions/listen", Some(terms)) if terms.revision.is_stateless() => {
-                match self.listen(&id, &params).await {
-                    // Its answer comes when it ends.
-                    Ok(()) => return,
-                    Err(problem) => Err(problem),
-                }
+                // Its answer comes when it ends.
+                return self.start_listening(id, terms, params, replies, tasks);
+            }
+            ("resources/subscribe" | "resources/unsubscribe", Some(terms))
+                if terms.revision.is_stateless() =>
+            {
+                let unknown = format!("Method not found: {method}");
+                Err(RpcProblem::new(METHOD_NOT_FOUND, unknown))
             }
             (_, None) => Err(RpcProblem::new(
                 INVALID_PARAMS,
@@ -109,7 +108,7 @@ impl Gateway {
                 let Some(id) = params.get("requestId") else {
                     return;
                 };
-                self.listening.lock().retain(|(it, _)| it != id);
+                self.subscriptions.end(id);
                 if let Some(stop) = self.running.lock().get(&id.to_string()) {
                     stop.send_replace(true);
                 }
@@ -163,35 +162,21 @@ impl Gateway {
         Ok(Map::new())
     }
 
-    /// Acknowledges what can be heard; its answer comes when it ends.
-    async fn listen(&self, id: &Value, params: &MessageParams) -> Result<(), RpcProblem> {
-        let Some(wanted) = params.get("notifications").and_then(Value::as_object) else {
-            return Err(RpcProblem::new(
-                INVALID_PARAMS,
-                "\"notifications\" is an object",
-            ));
-        };
-        let wishes = |it: &ListChange| wanted.get(it.wish()) == Some(&Value::Bool(true));
-        let hears: Vec<ListChange> = [ListChange::Tools, ListChange::Resources]
-            .into_iter()
-            .filter(wishes)
-            .collect();
-        let heard = hears.iter().map(|it| (it.wish().to_owned(), json!(true)));
-        let heard: Map<String, Value> = heard.collect();
-        {
-            let mut listening = self.listening.lock();
-            if listening.iter().any(|(it, _)| it == id) || listening.len() >= MOST_LISTENING {
-                let why = "the id is in use, or too many subscriptions are open";
-                return Err(RpcProblem::new(INVALID_REQUEST, why));
+    fn start_listening(
+        self: &Arc<Self>,
+        id: Value,
+        terms: RequestTerms,
+        params: MessageParams,
+        replies: &LineReplies,
+        tasks: &mut JoinSet<()>,
+    ) {
+        let (gateway, replies) = (Arc::clone(self), replies.clone());
+        tasks.spawn(async move {
+            if let Err(problem) = gateway.listen(&id, &terms, &params).await {
+                replies.give(answer(&id, Err(problem))).await;
             }
-            if !hears.is_empty() {
-                listening.push((id.clone(), hears));
-            }
-        }
-        let params = json!({"notifications": heard, "_meta": {SUBSCRIPTION: id}});
-        let acknowledged = "notifications/subscriptions/acknowledged";
-        self.out.write(&notification(acknowledged, &params)).await;
-        Ok(())
+            replies.done().await;
+        });
     }
 
     /// Has the work done by a task that its client can call off.
@@ -231,8 +216,8 @@ impl Gateway {
             let revision = terms.revision;
             let done = match work {
                 RequestWork::Read(reading, params) => {
-                    let read = gateway.read(reading, &terms, &params).await;
-                    Some(read.map(|it| reading.finished(revision, it)))
+                    let read = gateway.read(reading, &terms, &params, stopping).await;
+                    read.map(|it| it.map(|it| reading.finished(revision, it)))
                 }
                 RequestWork::Call(params) => {
                     let done = gateway.call(&terms, params, stopping).await;
@@ -248,7 +233,7 @@ impl Gateway {
     }
 
     /// What is offered now; a gateway that has just begun waits for it.
-    async fn offered(&self) -> Result<Arc<OfferedTools>, RpcProblem> {
+    pub(super) async fn offered(&self) -> Result<Arc<OfferedTools>, RpcProblem> {
         let mut offered = self.offered.clone();
         let known = tokio::time::timeout(LIST_WITHIN, offered.wait_for(KnownTools::is_known)).await;
         let known = known.ok().and_then(Result::ok).map(|it| it.clone());
@@ -267,18 +252,25 @@ impl Gateway {
         reading: ResourceReading,
         terms: &RequestTerms,
         params: &MessageParams,
-    ) -> GatewayAnswer {
-        match reading {
+        stop: watch::Receiver<bool>,
+    ) -> call_progress::GatewayCallEnd {
+        Some(match reading {
             ResourceReading::Tools => self.list(terms, params).await,
-            ResourceReading::Resources => self.resources(params).await,
-            ResourceReading::Resource => self.resource(terms.revision, params).await,
-            ResourceReading::Templates => Ok(Map::from_iter([(
-                "resourceTemplates".to_owned(),
-                json!([]),
-            )])),
+            ResourceReading::Resources => self.resources(&terms.client, params).await,
+            ResourceReading::Resource => {
+                let uri = params.get("uri").and_then(Value::as_str);
+                if let Some(of_server) = uri.and_then(ServerResource::parse) {
+                    return self.server_resource(terms, params, of_server, stop).await;
+                }
+                self.resource(terms.revision, params).await
+            }
+            ResourceReading::Templates => self.templates(&terms.client).await,
+            ResourceReading::Subscribe => self.subscribe(terms, params).await,
+            ResourceReading::Unsubscribe => self.unsubscribe(params),
             ResourceReading::Prompts => self.prompts(&terms.client).await,
             ResourceReading::Prompt => self.prompt(params).await,
-        }
+            ResourceReading::Completion => self.completion(params).await,
+        })
     }
 
     async fn list(&self, terms: &RequestTerms, params: &MessageParams) -> GatewayAnswer {
@@ -321,23 +313,61 @@ impl Gateway {
         let Some(tool) = offered.find(&name, &terms.client) else {
             return invalid(&format!("Unknown tool: {name}"));
         };
-        let client = table::cut(&terms.client, CLIENT_COLUMNS);
+        let (name, promises) = (
+            tool.name.clone(),
+            output_schema(tool, terms.revision).is_some(),
+        );
         let called = GatewayCall {
-            name: tool.name.clone(),
+            name,
             arguments,
             form: ContentForm {
                 revision: terms.revision,
-                promises: output_schema(tool, terms.revision).is_some(),
+                promises,
             },
-            client: if client.is_empty() {
-                "client".to_owned()
-            } else {
-                client
-            },
+            client: shown(&terms.client),
         };
+        self.follow_call(terms, &params, called, stop).await
+    }
+
+    /// A call of a tool of the daemon's own.
+    pub(super) async fn run_call(
+        &self,
+        terms: &RequestTerms,
+        params: &MessageParams,
+        name: &str,
+        arguments: Map<String, Value>,
+        stop: watch::Receiver<bool>,
+    ) -> call_progress::GatewayCallEnd {
+        let called = GatewayCall {
+            name: name.to_owned(),
+            arguments,
+            form: ContentForm {
+                revision: terms.revision,
+                promises: false,
+            },
+            client: shown(&terms.client),
+        };
+        self.follow_call(terms, params, called, stop).await
+    }
+
+    async fn follow_call(
+        &self,
+        terms: &RequestTerms,
+        params: &MessageParams,
+        called: GatewayCall,
+        stop: watch::Receiver<bool>,
+    ) -> call_progress::GatewayCallEnd {
         let token = params.get("_meta").and_then(|it| it.get("progressToken"));
         let telling = ProgressNotifications::new(self.out.clone(), token.cloned(), terms.least);
         call_progress::run(&self.reach, &self.seats, called, telling, stop).await
+    }
+}
+
+/// What a client calls itself, as people are shown it.
+fn shown(client: &str) -> String {
+    match table::cut(client, CLIENT_COLUMNS) {
+        name if name.is_empty() => "client".to_owned(),
+        name => name,
     }
 }
 
@@ -356,6 +386,9 @@ enum ResourceReading {
     Templates,
     Prompts,
     Prompt,
+    Completion,
+    Subscribe,
+    Unsubscribe,
 }
 
 impl ResourceReading {
@@ -367,6 +400,9 @@ impl ResourceReading {
             "resources/templates/list" => Some(Self::Templates),
             "prompts/list" => Some(Self::Prompts),
             "prompts/get" => Some(Self::Prompt),
+            "completion/complete" => Some(Self::Completion),
+            "resources/subscribe" => Some(Self::Subscribe),
+            "resources/unsubscribe" => Some(Self::Unsubscribe),
             _ => None,
         }
     }
@@ -376,7 +412,9 @@ impl ResourceReading {
             Self::Tools | Self::Resources | Self::Resource | Self::Templates | Self::Prompts => {
                 revision.list(result)
             }
-            Self::Prompt => revision.finished(result),
+            Self::Prompt | Self::Completion | Self::Subscribe | Self::Unsubscribe => {
+                revision.finished(result)
+            }
         }
     }
 }
@@ -384,8 +422,9 @@ impl ResourceReading {
 fn capabilities() -> Value {
     json!({
         "tools": {"listChanged": true},
-        "resources": {"listChanged": true},
-        "prompts": {},
+        "resources": {"listChanged": true, "subscribe": true},
+        "prompts": {"listChanged": true},
+        "completions": {},
         "logging": {},
     })
 }

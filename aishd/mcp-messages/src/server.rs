@@ -88,7 +88,30 @@ pub struct ServerOffers {
     pub resources: bool,
     /// It tells when one changes that somebody asked it to tell of.
     pub resources_changes: bool,
+    /// It tells when there are others.
+    pub resources_list_changes: bool,
     pub prompts: bool,
+    pub prompts_list_changes: bool,
+    /// It says what arguments of prompts and variables of templates may become.
+    pub completions: bool,
+}
+
+/// The first revision had completions, and no word for announcing them.
+const UNANNOUNCED: &str = "2024-11-05";
+/// Completions of this revision and later ones are told what else is filled in.
+const WITH_CONTEXT: &str = "2025-06-18";
+
+impl ServerIdentity {
+    /// Whether it may be asked what an argument could become.
+    pub fn completes(&self) -> bool {
+        let unannounced = self.protocol == UNANNOUNCED;
+        self.offers.completions || (unannounced && (self.offers.prompts || self.offers.resources))
+    }
+
+    /// Whether it takes the other arguments along with that question.
+    pub fn completes_in_context(&self) -> bool {
+        self.protocol.as_str() >= WITH_CONTEXT
+    }
 }
 
 impl ServerSnapshot {

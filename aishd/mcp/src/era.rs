@@ -89,7 +89,10 @@ pub(super) fn offers(capabilities: &Value) -> ServerOffers {
         tools_changes: says("tools", "listChanged"),
         resources: has("resources"),
         resources_changes: says("resources", "subscribe"),
+        resources_list_changes: says("resources", "listChanged"),
         prompts: has("prompts"),
+        prompts_list_changes: says("prompts", "listChanged"),
+        completions: has("completions"),
     }
 }
 

@@ -390,6 +390,16 @@ impl Hub {
         while tasks.join_next().await.is_some() {}
     }
 
+    /// Does it beside everything else; a hub that is stopping waits for it.
+    pub(super) fn do_later(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // Where the program ends there is nobody left to do it.
+        if !self.inner.stop.is_cancelled() && tokio::runtime::Handle::try_current().is_ok() {
+            let mut tasks = self.inner.tasks.lock();
+            while tasks.try_join_next().is_some() {}
+            tasks.spawn(work);
+        }
+    }
+
     /// What is known of a server's resources.
     pub(super) fn fresh(&self, alias: &Alias) -> Option<ResourceCache> {
         Some(self.handle(alias)?.kept.fresh)

@@ -312,6 +312,8 @@ impl Inbox {
         match method {
             // Only told that it is so, however often, so a flood can lose none of them. Lists of resources and prompts are
             // not kept: who wants them asks.
+            "notifications/resources/list_changed" => self.fresh.resources_changed(),
+            "notifications/prompts/list_changed" => self.fresh.prompts_changed(),
             "notifications/tools/list_changed" => self.tools_changed.send_modify(|it| *it += 1),
             "notifications/resources/updated" => {
                 if let Some(uri) = params.get("uri").and_then(Value::as_str) {

@@ -9,6 +9,7 @@ pub mod call_listener;
 mod capability_cache;
 mod client;
 mod client_session;
+mod completion;
 mod elicitation;
 mod era;
 mod error;
@@ -38,12 +39,18 @@ mod stdio;
 #[cfg(test)]
 mod tests;
 mod transport;
+mod watched_resource;
 
+pub use self::completion::{
+    CompletedArgument, CompletionError, CompletionQuestion, CompletionSubject,
+};
 pub use self::elicitation::{ElicitationAnswer, ElicitationCall};
 pub use self::error::{FailureSide, RpcError, SentToken, ToolCallError, WireFailure};
 pub use self::inbox::CallNote;
+pub use self::resource_cache::ServerNews;
 pub use self::resources_and_prompts::{
     OfferedArgument, OfferedPrompt, OfferedResource, ReadableResources,
 };
 pub use self::sampling::{SamplingCall, SamplingOutcome};
 pub use self::sign_in::{LoginFinished, ServerSignInError, SignInWanted};
+pub use self::watched_resource::{WatchError, WatchedResource};

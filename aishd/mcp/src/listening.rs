@@ -62,6 +62,12 @@ pub(super) async fn subscribed(peer: ServerClient, offers: ServerOffers) {
         if offers.tools_changes {
             notifications.insert("toolsListChanged".to_owned(), json!(true));
         }
+        if offers.resources_list_changes {
+            notifications.insert("resourcesListChanged".to_owned(), json!(true));
+        }
+        if offers.prompts_list_changes {
+            notifications.insert("promptsListChanged".to_owned(), json!(true));
+        }
         if offers.resources_changes && !uris.is_empty() {
             notifications.insert("resourceSubscriptions".to_owned(), json!(uris));
         }

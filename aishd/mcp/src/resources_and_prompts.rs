@@ -124,12 +124,10 @@ impl Hub {
             return Ok(text);
         }
         fresh.want(uri);
-        if self.is_to_be_told(alias) && !fresh.told_of(uri) {
-            let asked = SessionQuestion::new("resources/subscribe", json!({"uri": uri}), uri);
-            match self.ask(alias, asked, cancel).await {
-                Ok(_) => fresh.is_told(std::iter::once(uri)),
+        if self.is_to_be_told(alias) {
+            match self.have_it_told(alias, &fresh, uri, cancel).await {
                 // It announced what it does not do; then the resource is read each time.
-                Err(ToolCallError::Rpc(_)) => {}
+                Ok(()) | Err(ToolCallError::Rpc(_)) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -143,21 +141,17 @@ impl Hub {
         Ok(text)
     }
 
-    /// Nobody wants to know of it any more.
+    /// Nobody wants to have it any more.
     pub async fn let_go(&self, alias: &Alias, uri: &str) {
-        let told = self.fresh(alias).is_some_and(|it| it.let_go(uri));
-        if told && self.is_to_be_told(alias) {
-            let asked = SessionQuestion::new("resources/unsubscribe", json!({"uri": uri}), uri);
-            let asked = self.ask(alias, asked, &CancellationToken::new()).await;
-            if let Err(error) = asked {
-                tracing::debug!(mcp = %alias, %error, "a resource is not watched any more");
-            }
+        if let Some(fresh) = self.fresh(alias) {
+            fresh.let_go(uri);
+            self.settle(alias, &fresh, uri).await;
         }
     }
 
     /// Whether there is a session that tells of each resource that it was asked to. In 2026-07-28 they are named on the
     /// question that stays open.
-    fn is_to_be_told(&self, alias: &Alias) -> bool {
+    pub(super) fn is_to_be_told(&self, alias: &Alias) -> bool {
         let servers = self.servers().borrow().clone();
         servers.get(alias).is_some_and(|it| {
             it.state == ServerPhase::Ready

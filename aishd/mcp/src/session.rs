@@ -4,6 +4,7 @@
 
 mod listing;
 mod phases;
+mod watching;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -465,6 +465,7 @@ pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
         tools: u32::try_from(server.tools.len()).unwrap_or(u32::MAX),
         resources: server.about.offers.resources,
         prompts: server.about.offers.prompts,
+        completions: server.about.completes(),
         connect_ms: server.connect_ms,
         instructions: server.about.instructions.clone(),
         network: None,

@@ -77,6 +77,7 @@ EXAMPLE = {
                 }
             ]
         },
+        "completion/complete": {"completion": {"values": ["1", "12"], "total": 2, "hasMore": False}},
         "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": "Look over note 1."}}]},
     },
 }
@@ -192,7 +193,7 @@ def main():
                 continue
             capabilities = {"tools": {"listChanged": True}}
             if MODE == "example":
-                capabilities.update(resources={}, prompts={})
+                capabilities.update(resources={}, prompts={}, completions={})
             if MODE == "watched":
                 capabilities.update(resources={"subscribe": True})
             info = {"name": MODE, "version": "1"}

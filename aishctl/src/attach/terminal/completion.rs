@@ -4,6 +4,7 @@ use clap::CommandFactory as _;
 
 use crate::args::CtlArgs;
 use crate::attach::ui::CompletionNames;
+use crate::completion::bash_line;
 use crate::safe;
 
 /// Verbs of a window that the grammar does not have.
@@ -64,8 +65,9 @@ fn candidates(before: &[&str], names: &CompletionNames) -> Vec<String> {
     let names = match (before, depth) {
         ([.., "-C" | "--conversation"] | ["switch"], _) => &names.conversations,
         ([.., "-m" | "--model"] | ["model" | "models"], _) => &names.models,
+        (["mcp", _, ..], 2) if takes(at, "alias") && before.len() == 2 => &names.servers,
         // A conversation may follow wherever the command takes one.
-        _ if takes_conversation(at) => &names.conversations,
+        _ if takes(at, "conversation") => &names.conversations,
         _ => return found,
     };
     // A verb of the window takes the rest of the line as it is.
@@ -74,15 +76,33 @@ fn candidates(before: &[&str], names: &CompletionNames) -> Vec<String> {
     found
 }
 
-fn takes_conversation(command: &clap::Command) -> bool {
-    command
-        .get_positionals()
-        .any(|it| it.get_id() == "conversation")
+fn takes(command: &clap::Command, what: &str) -> bool {
+    command.get_positionals().any(|it| it.get_id() == what)
+}
+
+/// Servers that begin like the word behind an `@`; what they have is asked for behind the colon.
+pub(super) fn readable<'a>(
+    word: &'a str,
+    names: &'a CompletionNames,
+) -> impl Iterator<Item = String> + 'a {
+    let found = names.readable.iter().filter(move |it| it.starts_with(word));
+    found.map(|it| format!("{it}:"))
+}
+
+/// `alias:uri` for each URI that can stand behind an `@` as it is: a blank would end it.
+pub(super) fn mentions(word: &str, uris: &[String]) -> Vec<String> {
+    let alias = word.split_once(':').map_or(word, |(alias, _)| alias);
+    let found = uris.iter().filter(|it| !it.contains(char::is_whitespace));
+    found.map(|it| format!("{alias}:{it}")).collect()
 }
 
 /// As the grammar reads it back.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     let name = safe::one_line(name);
+    // Many signs that mean something to a shell mean nothing here, and `name=` is to be typed on behind.
+    if !name.is_empty() && name.chars().all(bash_line::is_plain) {
+        return name;
+    }
     shlex::try_quote(&name).map_or_else(|_| name.clone(), std::borrow::Cow::into_owned)
 }
 
@@ -95,6 +115,8 @@ mod tests {
         let names = CompletionNames {
             conversations: vec!["proj".into(), "two words".into(), "prose\u{1b}[2J".into()],
             models: vec!["deep".into(), "fast".into()],
+            servers: vec!["notes".into()],
+            ..CompletionNames::default()
         };
         let (at, found) = complete(typed, &names);
         assert_eq!(
@@ -120,5 +142,7 @@ mod tests {
         check("/sw", 1, &["switch"]);
         check("/model d", 7, &["deep"]);
         check("ls", 1, &[]);
+        check(":mcp ask n", 9, &["notes"]);
+        check(":mcp ask notes n", 15, &[]);
     }
 }

@@ -12,6 +12,7 @@ use rustyline::{Context, Helper};
 use super::screen::Screen;
 use super::{completion, files};
 use crate::commands::file_mention::PersonLocation;
+use crate::completion::server_words::ServerWish;
 
 pub(super) struct EditorHooks {
     pub(super) screen: Arc<Screen>,
@@ -63,11 +64,30 @@ impl Completer for EditorHooks {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..at).unwrap_or(line);
-        if let Some(found) = files::complete(typed, &self.here) {
-            return Ok(found);
+        if let Some((start, wish)) = ServerWish::of_mention(typed) {
+            let found = self.screen.server_words(&wish);
+            if !found.is_empty() {
+                return Ok((start, completion::mentions(&typed[start..], &found)));
+            }
+        }
+        if let Some((start, mut found)) = files::complete(typed, &self.here) {
+            if typed.get(..start).is_some_and(|it| it.ends_with('@')) {
+                let names = self.screen.names();
+                found.extend(completion::readable(&typed[start..], &names));
+            }
+            return Ok((start, found));
         }
         if !typed.starts_with([':', '/']) {
             return Ok((at, Vec::new()));
+        }
+        if let Some((start, wish)) = ServerWish::of_line(typed) {
+            let found = self.screen.server_words(&wish);
+            if !found.is_empty() {
+                return Ok((
+                    start,
+                    found.iter().map(|it| completion::quoted(it)).collect(),
+                ));
+            }
         }
         Ok(completion::complete(typed, &self.screen.names()))
     }

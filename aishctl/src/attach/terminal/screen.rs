@@ -23,6 +23,7 @@ use crate::attach::look::WindowLook;
 use crate::attach::ui::{
     CompletionNames, EditorErrand, LinePurpose, PromptHead, PromptState, UserInput,
 };
+use crate::completion::server_words::{SERVER_WITHIN, ServerWish};
 use crate::render::notice;
 
 /// Rows that wait, in bytes. A terminal that takes nothing stops the window here, and so the daemon.
@@ -410,12 +411,33 @@ impl Screen {
     pub(super) fn names(&self) -> CompletionNames {
         let mut shared = self.lock();
         let before = shared.names_came;
-        if self.inputs.try_send(UserInput::NamesWanted).is_err() {
+        if self.inputs.try_send(UserInput::NamesWanted(None)).is_err() {
             return shared.names.clone();
         }
         self.names
             .wait_while_for(&mut shared, |it| it.names_came == before, NAMES_WITHIN);
         shared.names.clone()
+    }
+
+    /// What an MCP server says to this, if it says so in time.
+    pub(super) fn server_words(&self, wish: &ServerWish) -> Vec<String> {
+        let mut shared = self.lock();
+        shared.names.offered = None;
+        let sent = UserInput::NamesWanted(Some(wish.clone()));
+        if self.inputs.try_send(sent).is_err() {
+            return vec![];
+        }
+        let is_out = |it: &mut ScreenState| {
+            let offered = it.names.offered.as_ref();
+            offered.is_none_or(|(to, _)| to != wish)
+        };
+        let within = SERVER_WITHIN + NAMES_WITHIN;
+        self.names.wait_while_for(&mut shared, is_out, within);
+        let offered = shared.names.offered.take();
+        offered
+            .filter(|(to, _)| to == wish)
+            .map(|it| it.1)
+            .unwrap_or_default()
     }
 
     // --- pastes

@@ -137,6 +137,7 @@ impl McpSession {
         self.phase = SessionPhase::Up(Box::new(up));
         self.take(listed);
         self.publish();
+        self.watch_again();
         for asker in std::mem::take(&mut self.refreshing) {
             let _gone = asker.send(Ok(()));
         }
