@@ -6,6 +6,7 @@ use aishd_log::profile::ChosenProfile;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
 
+use crate::revision::Revision;
 use crate::tool::ServerTool;
 
 /// All servers at one moment, by alias.
@@ -37,6 +38,8 @@ pub struct ServerEntry {
     pub remarks: Arc<[String]>,
     /// How long the last handshake took.
     pub connect_ms: Option<u64>,
+    /// The one that is spoken with it because somebody said so.
+    pub revision: Option<Revision>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +92,10 @@ pub struct ServerOffers {
     /// It tells when one changes that somebody asked it to tell of.
     pub resources_changes: bool,
     pub prompts: bool,
+    /// Calls of tools can be asked to be tasks, as in 2025-11-25.
+    pub tasks: bool,
+    /// It takes a level for what it says in log messages.
+    pub logging: bool,
 }
 
 impl ServerSnapshot {

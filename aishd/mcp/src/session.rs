@@ -160,6 +160,7 @@ impl McpSession {
             tools: offered,
             remarks: Arc::default(),
             connect_ms: None,
+            revision: server.revision,
         };
         Self {
             alias,
@@ -398,9 +399,11 @@ impl McpSession {
             return;
         };
         // The one door of all calls: those that come at once, that waited for a session, and that are sent again.
-        let Some(work) = work.still_approved(&self.status) else {
+        let Some(mut work) = work.still_approved(&self.status) else {
             return;
         };
+        let longest = self.shared.limits().longest_task;
+        work.as_task(&up.live.peer, up.live.about.offers, longest);
         let (peer, shared) = (up.live.peer.clone(), self.shared.clone());
         let (alias, session, in_flight) = (self.alias.clone(), self.next_id, up.in_flight.clone());
         self.tasks.spawn(async move {
