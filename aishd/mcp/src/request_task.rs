@@ -62,14 +62,19 @@ impl RequestedWork {
         let _gone = self.reply.send(result);
     }
 
-    /// Gives it back if it is what was approved, however long it waited and however often it was sent before.
-    /// Otherwise it is answered so, and nothing runs.
-    pub(super) fn still_approved(self, server: &ServerEntry) -> Option<Self> {
+    /// Gives it back if it is for this server, where only one may have it. Otherwise it is answered so, and goes nowhere.
+    pub(super) fn for_server(self, server: &ServerEntry) -> Option<Self> {
         if (self.server).is_some_and(|it| it != ServerTask::server(&server.identity)) {
             let another = ToolCallError::AnotherServer(server.alias.clone());
             let _left = self.reply.send(Err(another));
             return None;
         }
+        Some(self)
+    }
+
+    /// Gives it back if it is what was approved, however long it waited and however often it was sent before.
+    /// Otherwise it is answered so, and nothing runs.
+    pub(super) fn still_approved(self, server: &ServerEntry) -> Option<Self> {
         let Some(approved) = &self.approved else {
             return Some(self);
         };

@@ -59,7 +59,7 @@ struct FollowedTask<'a> {
 }
 
 /// How asking for it went.
-enum Asked {
+enum TaskReply {
     Answer(Value),
     /// It can be asked again.
     Unreached(String),
@@ -180,13 +180,13 @@ impl<'a> FollowedTask<'a> {
         if !self.unsent.is_empty() {
             let answers = json!({"taskId": self.task.id, "inputResponses": self.unsent});
             match self.ask("tasks/update", answers, ONE_ANSWER).await? {
-                Asked::Answer(_) => self.unsent.clear(),
-                Asked::Unreached(why) => return Ok(Err(why)),
+                TaskReply::Answer(_) => self.unsent.clear(),
+                TaskReply::Unreached(why) => return Ok(Err(why)),
             }
         }
         let said = match self.ask("tasks/get", self.params(), ONE_ANSWER).await? {
-            Asked::Answer(said) => said,
-            Asked::Unreached(why) => return Ok(Err(why)),
+            TaskReply::Answer(said) => said,
+            TaskReply::Unreached(why) => return Ok(Err(why)),
         };
         let report = task::report(&said).map_err(|why| self.lost(why))?;
         let mut next = TaskStep::GoesOn(pause(&report));
@@ -236,8 +236,8 @@ impl<'a> FollowedTask<'a> {
         patience: Duration,
     ) -> Result<Result<TaskStep, String>, ToolCallError> {
         match self.ask("tasks/result", self.params(), patience).await? {
-            Asked::Answer(result) => self.result(Some(&result)).map(Ok),
-            Asked::Unreached(why) => Ok(Err(why)),
+            TaskReply::Answer(result) => self.result(Some(&result)).map(Ok),
+            TaskReply::Unreached(why) => Ok(Err(why)),
         }
     }
 
@@ -301,7 +301,7 @@ impl<'a> FollowedTask<'a> {
         method: &'static str,
         params: Value,
         patience: Duration,
-    ) -> Result<Asked, ToolCallError> {
+    ) -> Result<TaskReply, ToolCallError> {
         let asked = SessionQuestion {
             ears: self.ears.clone(),
             server: Some(self.task.server),
@@ -309,21 +309,21 @@ impl<'a> FollowedTask<'a> {
             ..SessionQuestion::new(method, params, &self.task.id)
         };
         match self.hub.ask(self.alias, asked, self.cancel).await {
-            Ok(answer) => Ok(Asked::Answer(answer)),
+            Ok(answer) => Ok(TaskReply::Answer(answer)),
             Err(ToolCallError::Cancelled) => Err(ToolCallError::Cancelled),
             // A session that is being made, a server that starts anew, a person who has to sign in first: its work goes on.
             Err(error @ (ToolCallError::Transport { .. } | ToolCallError::TimedOut { .. }))
                 if worth_another(&error) =>
             {
-                Ok(Asked::Unreached(error.to_string()))
+                Ok(TaskReply::Unreached(error.to_string()))
             }
             // A daemon that has just begun may not know its servers yet.
             Err(error @ ToolCallError::UnknownServer(_)) if self.since.elapsed() < ONE_ANSWER => {
-                Ok(Asked::Unreached(error.to_string()))
+                Ok(TaskReply::Unreached(error.to_string()))
             }
             // It did not wait for these answers any more; how it is, it says next.
             Err(ToolCallError::Rpc(_)) if method == "tasks/update" => {
-                Ok(Asked::Answer(Value::Null))
+                Ok(TaskReply::Answer(Value::Null))
             }
             // What the call failed with is its result.
             Err(ToolCallError::Rpc(error)) if method == "tasks/result" => {

@@ -1,18 +1,17 @@
 //! Where goes what the server of a call has to say besides its answer.
 
 use aishd_mcp::call_listener::{BegunTask, CallListener};
+use aishd_mcp::{CallNote, ElicitationCall, SamplingCall};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-use super::{ForModel, Form, Said};
 
 /// Where goes what the server of a call has to say besides its answer.
 #[derive(Debug)]
 pub struct ServerAsides {
     /// What it wants a person to fill in.
-    pub forms: mpsc::Sender<Form>,
+    pub forms: mpsc::Sender<ElicitationCall>,
     /// What it wants a model to be asked.
-    pub models: mpsc::Sender<ForModel>,
+    pub models: mpsc::Sender<SamplingCall>,
     /// The task that it makes of the call, to be kept.
     pub tasks: mpsc::Sender<BegunTask>,
     /// The daemon ends, and a task goes on without it.
@@ -20,7 +19,7 @@ pub struct ServerAsides {
 }
 
 impl ServerAsides {
-    pub(crate) fn heard_with(self, notes: mpsc::Sender<Said>) -> CallListener {
+    pub(crate) fn heard_with(self, notes: mpsc::Sender<CallNote>) -> CallListener {
         CallListener {
             notes: Some(notes),
             forms: Some(self.forms),

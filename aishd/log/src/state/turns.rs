@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::server_task::ServerTask;
 use crate::shell::{CommandProposal, TOOL};
-use crate::state::ConversationState;
 use crate::tool::DecisionSubject;
 use crate::tool_call::ToolCall;
 use crate::usage::Usage;
@@ -75,29 +74,6 @@ pub struct OpenCall {
     /// What its server calls it, where that goes on with it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<ServerTask>,
-}
-
-impl ConversationState {
-    pub(super) fn task_began(&mut self, call: &str, task: &ServerTask) {
-        let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
-        open.filter(|it| it.id == call)
-            .for_each(|it| it.task = Some(task.clone()));
-    }
-
-    /// Whether servers work on all that the turn has begun, so that the next daemon can ask what came of it. A run and a list
-    /// of calls end with their daemon.
-    pub fn waits_for_tasks(&self) -> bool {
-        let Some(running) = &self.running else {
-            return false;
-        };
-        let mut begun = running.open_calls.iter().filter(|it| it.started);
-        let has_begun = begun.clone().next().is_some();
-        let is_run = self
-            .norris
-            .as_ref()
-            .is_some_and(|it| it.turn == running.turn);
-        has_begun && !is_run && begun.all(|it| it.task.is_some())
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
