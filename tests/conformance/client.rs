@@ -78,11 +78,7 @@ async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicita
         headers: BTreeMap::new(),
         oauth: OAuthSettings::default(),
     });
-    let server = ServerSettings {
-        endpoint,
-        off: None,
-        sampling: false,
-    };
+    let server = ServerSettings::of(endpoint);
     let servers = BTreeMap::from([(alias.clone(), Arc::new(server))]);
     let settings = McpSettings {
         servers,
@@ -108,9 +104,8 @@ async fn work(hub: &Hub, url: String, context: &str, forms: mpsc::Sender<Elicita
         };
         let never = CancellationToken::new();
         let ears = CallListener {
-            notes: None,
             forms: Some(forms.clone()),
-            models: None,
+            ..CallListener::default()
         };
         match hub
             .call(ApprovedTool::of(&tool), arguments, ears, &never)

@@ -153,6 +153,7 @@ fn no_other_server_gets_a_name_that_rules_speak_of() {
             contain: None,
             write: vec![],
             hosts: vec![],
+            revision: None,
         });
         assert_eq!("denied", refused.kind(), "{alias}");
     }

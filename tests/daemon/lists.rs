@@ -419,6 +419,7 @@ fn a_call_of_a_list_may_read_a_resource() {
         contain: None,
         write: vec![],
         hosts: vec![],
+        revision: None,
     });
     let conversation = client.create();
     let read = json!({"id": 1, "method": "resources/read", "params": {"server": "notes", "uri": "note://1"}});

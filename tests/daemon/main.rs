@@ -106,6 +106,7 @@ mod sign_in;
 mod sign_in_asked;
 mod stop;
 mod store_limits;
+mod tasks;
 mod thinking;
 mod titles;
 mod todo;

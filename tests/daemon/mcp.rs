@@ -123,6 +123,7 @@ fn attached_clients_hear_of_servers_and_tools() {
         contain: None,
         write: vec![],
         hosts: vec![],
+        revision: None,
     });
     assert_eq!("python3", connected.server.alias);
     let is_ready = |it: &McpStatus| it.server.state == ServerState::Ready;
@@ -300,5 +301,49 @@ fn no_child_outlives_a_daemon_that_was_killed() {
         started.elapsed() < Duration::from_secs(6),
         "{:?}",
         started.elapsed()
+    );
+}
+
+/// The configuration sets it, a wrong one is refused with those that there are, and the list shows it.
+#[test]
+fn a_revision_is_set_and_shown() {
+    let world = World::new();
+    let set = |revision: &str, more: &str| {
+        let server = server("plain");
+        let text = format!("[mcp.servers.a]\n{server}revision = {revision:?}\n{more}");
+        world.write_config(&text);
+    };
+    set("2025-06-18", "log_level = \"warning\"\n");
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    wait_for(&client, ServerState::Ready);
+    let status = &servers(&client)[0];
+    assert_eq!(Some("2025-06-18"), status.revision.as_deref());
+    let listed = world.ctl(&["mcp", "list"]).run().ok();
+    assert!(
+        listed.out().contains("set: 2025-06-18)"),
+        "{}",
+        listed.out()
+    );
+    set("2025-06-31", "log_level = \"loud\"\n");
+    let errors = client.done::<Reload>(Empty {}).errors.join("\n");
+    for word in ["2024-11-05", "2025-11-25", "2026-07-28", "emergency"] {
+        assert!(errors.contains(word), "{errors}");
+    }
+    let refused = client.refused::<Connect>(ConnectParams {
+        alias: None,
+        url: Some("http://127.0.0.1:1/mcp".to_owned()),
+        auth_env: None,
+        command: vec![],
+        env: BTreeMap::new(),
+        cwd: None,
+        contain: None,
+        write: vec![],
+        hosts: vec![],
+        revision: Some("2025".to_owned()),
+    });
+    assert!(
+        refused.message.contains("there are 2024-11-05, "),
+        "{refused}"
     );
 }

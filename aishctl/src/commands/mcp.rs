@@ -65,7 +65,7 @@ pub enum McpCommand {
     Restart { alias: String },
     /// List the tools again, of one server or of all
     Refresh { alias: Option<String> },
-    /// What a server wrote to its standard error
+    /// What a server wrote to its standard error, and said in log messages
     Logs { alias: String },
     /// What the servers in another program's file are here: tables for the configuration, on stdout
     Import(import::ImportServersArgs),
@@ -128,6 +128,9 @@ pub struct ConnectArgs {
     /// A host that it may reach, with --contain: example.org, *.example.org, example.org:8443
     #[arg(long, value_name = "HOST", requires = "contain")]
     pub host: Vec<String>,
+    /// The revision of MCP to speak, such as 2025-06-18, without finding it out
+    #[arg(long, value_name = "REVISION")]
+    pub revision: Option<String>,
 }
 
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
@@ -261,7 +264,14 @@ fn row(server: &McpServerStatus) -> Vec<String> {
         ServerState::Failed => "failed",
     };
     let none = || "–".to_owned();
-    let about = [&server.name, &server.version, &server.protocol];
+    let revision = match &server.revision {
+        Some(set) if server.protocol.is_empty() || server.protocol == *set => {
+            format!("{set} (set)")
+        }
+        Some(set) => format!("{} (set: {set})", server.protocol),
+        None => server.protocol.clone(),
+    };
+    let about = [&server.name, &server.version, &revision];
     let about: Vec<&str> = about
         .map(String::as_str)
         .into_iter()
@@ -344,6 +354,7 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
         contain,
         write: contain::written(&context.around.cwd, args),
         hosts: args.host.clone(),
+        revision: args.revision.clone(),
     };
     let deadline = Some(context.global.timeout.unwrap_or(CONNECT_DEADLINE));
     let result = context

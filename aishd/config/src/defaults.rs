@@ -53,6 +53,7 @@ connect_timeout = "5s"
 start_timeout = "1m"
 call_timeout = "2m"
 call_timeout_with_progress = "15m"
+task_timeout = "24h"
 roots = false
 
 [permissions]

@@ -10,8 +10,8 @@ use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
     Api, Auth, Cache, Client, Contain, DollarAmount, Effort, Grant, Keymap, LogFormat,
-    NotifyMethod, NotifyWhen, OnTimeout, Pkce, ProposedCommands, RunPlace, SecretText, Temperature,
-    Thinks, TimeSpan, When, WholeNumber,
+    NotifyMethod, NotifyWhen, OnTimeout, Pkce, ProposedCommands, ProtocolRevision, RunPlace,
+    SecretText, ServerLogLevel, Temperature, Thinks, TimeSpan, When, WholeNumber,
 };
 
 tables! {
@@ -265,6 +265,8 @@ tables! {
         call_timeout: KeyLeaf<TimeSpan>,
         /// A call, whatever progress it reports.
         call_timeout_with_progress: KeyLeaf<TimeSpan>,
+        /// A call that its server goes on with by itself, as a task that it is asked for.
+        task_timeout: KeyLeaf<TimeSpan>,
         /// Whether servers are told the directories of the conversations.
         roots: KeyLeaf<bool>,
         /// Files of other programs that `aishctl mcp import` looks through, in place of the usual ones; `./` is where it is
@@ -394,6 +396,12 @@ tables! {
         enabled: KeyLeaf<bool>,
         /// True: it may ask for a model while a tool of its runs. You are asked each time, and shown what would be sent.
         sampling: KeyLeaf<bool>,
+        /// The revision of the protocol that is spoken with it, without finding out which it speaks: for a server that answers
+        /// the question for it wrongly or late.
+        revision: KeyLeaf<ProtocolRevision>,
+        /// From which level on it is to say what it does; "info" when it is not said. Rows of its calls and
+        /// `aishctl mcp logs` show it.
+        log_level: KeyLeaf<ServerLogLevel>,
     }
 
     /// Signing in to one server.

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use aishd_log::profile::{ChosenProfile, Profile};
 use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::log_level::LogLevel;
+use aishd_mcp_messages::revision::Revision;
 use aishd_mcp_messages::settings::{
     BearerSource, HttpServerSettings, McpSettings, ServerEndpoint, ServerSettings, SessionLimits,
     StdioServerSettings,
@@ -45,6 +47,7 @@ pub(super) fn mcp(stack: &LayerStack, faults: &mut Vec<Fault>) -> McpSettings {
             start: time(&mcp.start_timeout, usual.start),
             call: time(&mcp.call_timeout, usual.call),
             longest_call: time(&mcp.call_timeout_with_progress, usual.longest_call),
+            longest_task: time(&mcp.task_timeout, usual.longest_task),
         },
         roots: value_of(&mcp.roots).unwrap_or_default(),
         import: value_of(&mcp.import),
@@ -70,6 +73,10 @@ impl ServerCheck<'_> {
             endpoint: endpoint?,
             off: off.then(|| "enabled = false".to_owned()),
             sampling: value_of(&self.server.sampling).unwrap_or_default(),
+            revision: value_of(&self.server.revision).and_then(|it| Revision::named(it.word())),
+            log_level: value_of(&self.server.log_level)
+                .and_then(|it| LogLevel::named(it.word()))
+                .unwrap_or_default(),
         };
         Some((alias.ok()?, server))
     }

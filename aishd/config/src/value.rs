@@ -394,6 +394,25 @@ words! {
         Workspace: "workspace",
         Open: "open",
     }
+    /// A revision of the Model Context Protocol.
+    ProtocolRevision {
+        Of20241105: "2024-11-05",
+        Of20250326: "2025-03-26",
+        Of20250618: "2025-06-18",
+        Of20251125: "2025-11-25",
+        Of20260728: "2026-07-28",
+    }
+    /// From which level on a server is to say what it does.
+    ServerLogLevel {
+        Debug: "debug",
+        Info: "info",
+        Notice: "notice",
+        Warning: "warning",
+        Error: "error",
+        Critical: "critical",
+        Alert: "alert",
+        Emergency: "emergency",
+    }
     /// How a token for a server is come by.
     Grant {
         Person: "person",

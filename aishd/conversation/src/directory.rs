@@ -519,9 +519,9 @@ impl ConversationDirectory {
             let _closed = handle
                 .view
                 .wait_for(|it| {
-                    // One that waits for a person goes on waiting with the next daemon.
-                    (it.state.running.is_none() || it.state.waits_for_person())
-                        && it.stuck.is_none()
+                    // One that waits for a person, or for servers, goes on waiting with the next daemon.
+                    let waits = it.state.waits_for_person() || it.state.waits_for_tasks();
+                    (it.state.running.is_none() || waits) && it.stuck.is_none()
                 })
                 .await;
         }

@@ -33,6 +33,7 @@ use crate::rolling_summary::RollingSummary;
 use crate::routed::RoutingDecision;
 use crate::run_changes::{ChangesPart, ChangesSettled};
 use crate::sealed_answer::SealedAnswer;
+use crate::server_task::ServerTask;
 use crate::shell::{CommandProposal, OutputUse};
 use crate::spending::{PaidRequest, Payee};
 use crate::structured::StructuredResult;
@@ -197,6 +198,11 @@ pub enum Event {
         rule: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confirm: Option<ConfirmId>,
+    },
+    /// The server of a call goes on with it by itself, and can be asked what came of it, also by the next daemon.
+    TaskBegan {
+        call: String,
+        task: ServerTask,
     },
     /// A part of a result that is too long for the model's context, or of a block of it that is no text; in order,
     /// before the result itself.

@@ -39,6 +39,7 @@ pub mod run_changes;
 #[cfg(test)]
 mod samples;
 pub mod sealed_answer;
+pub mod server_task;
 pub mod shell;
 pub mod shortened_result;
 pub mod shown_name;

@@ -294,6 +294,7 @@ impl ConversationState {
             Event::ToolStarted {
                 call, name, digest, ..
             } => self.call_started(call, name, *digest),
+            Event::TaskBegan { call, task } => self.task_began(call, task),
             Event::ShellStarted { call, digest, .. } => {
                 if record.turn.is_some() {
                     self.call_started(call, TOOL, *digest);

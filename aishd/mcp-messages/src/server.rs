@@ -6,6 +6,7 @@ use aishd_log::profile::ChosenProfile;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
 
+use crate::revision::Revision;
 use crate::tool::ServerTool;
 
 /// All servers at one moment, by alias.
@@ -37,6 +38,8 @@ pub struct ServerEntry {
     pub remarks: Arc<[String]>,
     /// How long the last handshake took.
     pub connect_ms: Option<u64>,
+    /// The one that is spoken with it because somebody said so.
+    pub revision: Option<Revision>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +97,10 @@ pub struct ServerOffers {
     pub prompts_list_changes: bool,
     /// It says what arguments of prompts and variables of templates may become.
     pub completions: bool,
+    /// Calls of tools can be asked to be tasks, as in 2025-11-25.
+    pub tasks: bool,
+    /// It takes a level for what it says in log messages.
+    pub logging: bool,
 }
 
 /// The first revision had completions, and no word for announcing them.

@@ -10,7 +10,9 @@ use aishd_log::profile::ChosenProfile;
 use aishd_log::tool_name::Alias;
 
 use crate::confidential;
+use crate::log_level::LogLevel;
 use crate::oauth_settings::OAuthSettings;
+use crate::revision::Revision;
 use crate::server::ServerKind;
 
 /// Everything that is configured about MCP.
@@ -35,6 +37,8 @@ pub struct SessionLimits {
     pub call: Duration,
     /// A call, whatever progress it reports.
     pub longest_call: Duration,
+    /// A call that its server goes on with by itself.
+    pub longest_task: Duration,
 }
 
 impl Default for SessionLimits {
@@ -44,6 +48,7 @@ impl Default for SessionLimits {
             start: Duration::from_secs(60),
             call: Duration::from_secs(120),
             longest_call: Duration::from_secs(15 * 60),
+            longest_task: Duration::from_secs(24 * 60 * 60),
         }
     }
 }
@@ -57,6 +62,23 @@ pub struct ServerSettings {
     pub off: Option<String>,
     /// Whether it may ask for a model; a person is asked each time.
     pub sampling: bool,
+    /// The one revision that is spoken with it; `None`: it is found out.
+    pub revision: Option<Revision>,
+    /// From which level on it is to say what it does.
+    pub log_level: LogLevel,
+}
+
+impl ServerSettings {
+    /// One of which nothing is said but where it is.
+    pub fn of(endpoint: ServerEndpoint) -> Self {
+        Self {
+            endpoint,
+            off: None,
+            sampling: false,
+            revision: None,
+            log_level: LogLevel::default(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

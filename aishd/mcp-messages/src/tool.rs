@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::description;
 use crate::mirrored_headers::{self, MirroredArgument};
 use crate::remarks::RemarkList;
+use crate::task::TaskSupport;
 use crate::tool_naming::safe_name;
 
 /// Caps of one tool.
@@ -39,6 +40,8 @@ pub struct ServerTool {
     pub digest: ContentDigest,
     /// Arguments that go into headers as well.
     pub mirrored: Vec<MirroredArgument>,
+    /// Whether its server may, or has to, go on with a call by itself.
+    pub task_support: TaskSupport,
 }
 
 /// What the annotations say where they say it properly; anything else is nothing said.
@@ -146,6 +149,7 @@ impl ServerTool {
             annotations,
             digest: ContentDigest::of(&[]),
             mirrored,
+            task_support: TaskSupport::read(entry),
         };
         let hidden = tool.clean()?;
         tool.digest = tool.digest(identity);
@@ -176,6 +180,9 @@ impl ServerTool {
         }
         if let Some(schema) = &self.output_schema {
             written["outputSchema"] = schema.clone();
+        }
+        if let Some(word) = self.task_support.word() {
+            written["execution"] = json!({"taskSupport": word});
         }
         written
     }
@@ -428,6 +435,7 @@ mod tests {
             json!({"name": "a"}),
             json!({"name": "a", "annotations": {"title": "A", "readOnlyHint": true}, "inputSchema": null}),
             json!({"name": "a", "title": "A", "outputSchema": {"type": "object"}, "_meta": {"x": "y".repeat(9000)}}),
+            json!({"name": "a", "execution": {"taskSupport": "required"}}),
             json!({"name": "a", "description": "é".repeat(MAX_DESCRIPTION_BYTES)}),
         ] {
             let first = listed(&json!([definition])).tools;

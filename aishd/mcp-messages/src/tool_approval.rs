@@ -117,6 +117,7 @@ mod tests {
             tools: listed.tools.into_iter().map(Arc::new).collect(),
             remarks: Arc::default(),
             connect_ms: None,
+            revision: None,
         }
     }
 

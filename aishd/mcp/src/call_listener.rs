@@ -1,6 +1,8 @@
 //! Who hears what a call says and wants to know while it runs.
 
-use tokio::sync::mpsc;
+use aishd_log::server_task::ServerTask;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::elicitation::ElicitationCall;
 use super::inbox::CallNote;
@@ -15,4 +17,16 @@ pub struct CallListener {
     pub forms: Option<mpsc::Sender<ElicitationCall>>,
     /// What the server wants a model to be asked. `None`: nobody can allow it.
     pub models: Option<mpsc::Sender<SamplingCall>>,
+    /// The task that the server makes of the call, to be kept before it is asked for. `None`: it is kept nowhere.
+    pub tasks: Option<mpsc::Sender<BegunTask>>,
+    /// The daemon ends: a task goes on without it, and is not called off.
+    pub leaving: CancellationToken,
+}
+
+/// A call goes on as a task.
+#[derive(Debug)]
+pub struct BegunTask {
+    pub task: ServerTask,
+    /// Told, or dropped, when it has been kept as well as can be.
+    pub kept: oneshot::Sender<()>,
 }

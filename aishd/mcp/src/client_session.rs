@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_mcp_messages::log_level::LogLevel;
 use aishd_mcp_messages::mirrored_headers::encoded;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
@@ -33,6 +34,8 @@ pub(super) struct ServerClient {
     pub(super) inbox: Arc<Inbox>,
     pub(super) era: Era,
     pub(super) abilities: ClientAbilities,
+    /// How much it is to say.
+    pub(super) log_level: LogLevel,
 }
 
 /// What is asked, and how long an answer may take.
@@ -246,6 +249,9 @@ impl ServerClient {
             meta.extend(era::meta(abilities));
         }
         if matches!(question.kind, PeerQuestionKind::Call(_)) {
+            if self.era == Era::Stateless {
+                meta.insert(era::LOG_LEVEL.to_owned(), json!(self.log_level.name()));
+            }
             meta.insert("progressToken".to_owned(), json!(id));
         }
         if !meta.is_empty() {

@@ -8,6 +8,10 @@ pub(super) const STATELESS: &str = "2026-07-28";
 /// The newest revision that has `initialize`.
 pub(super) const NEWEST_SESSION: &str = "2025-11-25";
 
+/// Without it a server of 2026-07-28 says nothing of what it does.
+pub(super) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
 pub(super) const HEADER_MISMATCH: i64 = -32020;
 pub(super) const CAPABILITY_MISSING: i64 = -32021;
 pub(super) const VERSION_UNSUPPORTED: i64 = -32022;
@@ -68,9 +72,12 @@ pub(super) fn client_info() -> Value {
 /// What every request of the stateless era carries.
 pub(super) fn meta(abilities: ClientAbilities) -> Map<String, Value> {
     let mut meta = Map::new();
+    let mut able = abilities.announced();
+    // Any call may be answered with a task, and whoever asks for one later has to say so again.
+    able["extensions"] = json!({TASKS: {}});
     for (name, value) in [
         ("protocolVersion", json!(STATELESS)),
-        ("clientCapabilities", abilities.announced()),
+        ("clientCapabilities", able),
         ("clientInfo", client_info()),
     ] {
         meta.insert(format!("io.modelcontextprotocol/{name}"), value);
@@ -93,6 +100,10 @@ pub(super) fn offers(capabilities: &Value) -> ServerOffers {
         prompts: has("prompts"),
         prompts_list_changes: says("prompts", "listChanged"),
         completions: has("completions"),
+        tasks: capabilities
+            .pointer("/tasks/requests/tools/call")
+            .is_some_and(Value::is_object),
+        logging: has("logging"),
     }
 }
 

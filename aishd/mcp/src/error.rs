@@ -25,6 +25,16 @@ pub enum ToolCallError {
     Transport { alias: Alias, failure: WireFailure },
     #[error("MCP server {alias} gave no answer within {seconds} s")]
     TimedOut { alias: Alias, seconds: u64 },
+    /// Its server went on with it by itself, and what became of it cannot be had.
+    #[error("MCP server {alias}, task {task}: {why}")]
+    Task {
+        alias: Alias,
+        task: String,
+        why: String,
+    },
+    /// The name is another server's by now.
+    #[error("{0} is another MCP server by now")]
+    AnotherServer(Alias),
     #[error("cancelled")]
     Cancelled,
 }
@@ -44,8 +54,11 @@ impl ToolCallError {
             | Self::UnknownServer(_)
             | Self::Changed(_)
             | Self::Gone(_)
+            | Self::AnotherServer(_)
             | Self::Rpc(_) => FailureSide::Dispatch,
-            Self::Transport { .. } | Self::TimedOut { .. } => FailureSide::Transport,
+            Self::Transport { .. } | Self::TimedOut { .. } | Self::Task { .. } => {
+                FailureSide::Transport
+            }
             Self::Cancelled => FailureSide::Cancelled,
         }
     }
@@ -53,10 +66,12 @@ impl ToolCallError {
     /// Whether the server may have begun to do what it was asked for.
     pub fn may_have_happened(&self) -> bool {
         match self {
-            Self::UnknownTool(_) | Self::UnknownServer(_) | Self::Changed(_) | Self::Gone(_) => {
-                false
-            }
-            Self::Rpc(_) | Self::TimedOut { .. } | Self::Cancelled => true,
+            Self::UnknownTool(_)
+            | Self::UnknownServer(_)
+            | Self::Changed(_)
+            | Self::Gone(_)
+            | Self::AnotherServer(_) => false,
+            Self::Rpc(_) | Self::TimedOut { .. } | Self::Task { .. } | Self::Cancelled => true,
             Self::Transport { failure, .. } => failure.may_have_happened(),
         }
     }

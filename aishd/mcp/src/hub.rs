@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::outcome::ToolOutcome;
+use aishd_mcp_messages::revision::Revision;
 use aishd_mcp_messages::server::ServerSnapshot;
 use aishd_mcp_messages::settings::{McpSettings, ServerEndpoint, ServerSettings};
+use aishd_mcp_messages::task::TaskSupport;
 use aishd_mcp_messages::tool_approval::ApprovedTool;
-use aishd_mcp_messages::{content, mirrored_headers};
+use aishd_mcp_messages::{content, mirrored_headers, task};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use reqwest::Url;
@@ -160,16 +164,15 @@ impl Hub {
     pub async fn connect(
         &self,
         alias: Option<Alias>,
-        endpoint: ServerEndpoint,
+        (endpoint, revision): (ServerEndpoint, Option<Revision>),
         reserved: &(dyn Fn(&Alias) -> bool + Sync),
     ) -> Result<Alias, ServerChangeError> {
         let told = {
             let _alone = self.inner.change.lock().await;
             let alias = self.free(alias, &endpoint, reserved)?;
             let server = ServerSettings {
-                endpoint,
-                off: None,
-                sampling: false,
+                revision,
+                ..ServerSettings::of(endpoint)
             };
             let mut sessions = self.inner.sessions.lock();
             let (named, ends) = (alias.clone(), self.ends());
@@ -268,7 +271,7 @@ impl Hub {
         })
     }
 
-    /// The last words of a server that is a child, without secrets, and how many bytes before them are gone.
+    /// The last words of a server, without secrets, and how many bytes before them are gone.
     pub fn log(&self, alias: &Alias) -> Option<(String, u64)> {
         let (text, mut lost) = self.handle(alias)?.kept.log.text();
         let mut text = text.as_str();
@@ -305,15 +308,22 @@ impl Hub {
             .collect();
         let params = json!({"name": tool.name, "arguments": arguments});
         let asked = SessionQuestion {
-            method: "tools/call",
-            params,
-            about: Some(tool.name.clone()),
             mirrored,
-            ears,
+            ears: ears.clone(),
             approved: Some(approved),
+            task_support: tool.task_support,
+            ..SessionQuestion::new("tools/call", params, &tool.name)
         };
         let result = self.ask(name.alias(), asked, cancel).await?;
-        Ok(content::flatten(&result))
+        let identity = servers.get(name.alias()).map(|it| it.identity.as_str());
+        match task::begun(&result, identity.unwrap_or_default()) {
+            Some(Ok((task, said))) => self.went_on(name.alias(), task, said, ears, cancel).await,
+            Some(Err(why)) => Err(ToolCallError::Transport {
+                alias: name.alias().clone(),
+                failure: WireFailure::Unreadable(why),
+            }),
+            None => Ok(content::flatten(&result)),
+        }
     }
 
     fn no_tool(&self, name: &ToolName, servers: &ServerSnapshot) -> ToolCallError {
@@ -350,12 +360,17 @@ impl Hub {
             params,
             about: asked.about,
             mirrored: asked.mirrored,
-            patience: ReplyPatience {
-                quiet: limits.call,
-                longest: limits.longest_call.max(limits.call),
-            },
+            patience: asked.patience.map_or(
+                ReplyPatience {
+                    quiet: limits.call,
+                    longest: limits.longest_call.max(limits.call),
+                },
+                ReplyPatience::once,
+            ),
             ears: asked.ears,
             approved: asked.approved.map(Box::new),
+            server: asked.server,
+            task_support: asked.task_support,
             cancel: cancel.clone(),
             reply,
             wait_until: Instant::now() + limits.connect,
@@ -415,6 +430,21 @@ impl Hub {
 
     pub(super) fn shared(&self) -> &SharedCell {
         &self.inner.shared
+    }
+
+    /// Something short that is done though nobody waits for it; it ends with the hub.
+    pub(super) fn aside(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.inner.stop.clone();
+        let mut tasks = self.inner.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let _ended = stop.run_until_cancelled(work).await;
+        });
+    }
+
+    /// How a server is reached, while it is one of them.
+    pub(super) fn server(&self, alias: &Alias) -> Option<Arc<ServerSettings>> {
+        Some(self.handle(alias)?.server)
     }
 
     fn handle(&self, alias: &Alias) -> Option<SessionHandle> {
@@ -505,10 +535,15 @@ pub(super) struct SessionQuestion {
     pub(super) ears: CallListener,
     /// `None`: it is no call of a tool.
     pub(super) approved: Option<ApprovedTool>,
+    pub(super) task_support: TaskSupport,
+    /// The only server that it is for; `None`: whichever is called so.
+    pub(super) server: Option<ContentDigest>,
+    /// How long its answer may take, where that is not what a call may.
+    pub(super) patience: Option<Duration>,
 }
 
 impl SessionQuestion {
-    /// Something that is `about` a prompt or a URI.
+    /// Something that is `about` a tool, a prompt, a URI or a task.
     pub(super) fn new(method: &'static str, params: Value, about: &str) -> Self {
         Self {
             method,
@@ -517,6 +552,9 @@ impl SessionQuestion {
             mirrored: vec![],
             ears: CallListener::default(),
             approved: None,
+            task_support: TaskSupport::Forbidden,
+            server: None,
+            patience: None,
         }
     }
 }

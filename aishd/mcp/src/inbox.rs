@@ -17,6 +17,7 @@ use super::error::{ExchangeError, WireFailure};
 use super::message::{ResponseId, ServerMessage};
 use super::resource_cache::ResourceCache;
 use super::server_requests::{AnsweringRequest, ServerRequests};
+use super::stderr_ring::StderrRing;
 
 /// Of a server, in each second.
 const NOTIFICATIONS: u32 = 100;
@@ -32,6 +33,8 @@ pub enum CallNote {
         total: Option<f64>,
         message: Option<String>,
     },
+    /// What a task says of itself, which has no number.
+    Status { message: String },
     Log {
         level: String,
         logger: Option<String>,
@@ -76,6 +79,8 @@ pub(super) struct Inbox {
     /// How often the tools were said to have changed.
     tools_changed: watch::Sender<u64>,
     fresh: ResourceCache,
+    /// What the server says of itself, beside its standard error where it has one.
+    log: StderrRing,
     theirs: ServerRequests,
 }
 
@@ -142,7 +147,7 @@ impl Inbox {
         first_id: u64,
         to_actor: mpsc::Sender<InboundMessage>,
         tools_changed: watch::Sender<u64>,
-        fresh: ResourceCache,
+        (fresh, log): (ResourceCache, StderrRing),
     ) -> Arc<Self> {
         let rate = NotificationRate {
             second: Instant::now(),
@@ -156,6 +161,7 @@ impl Inbox {
             to_actor,
             tools_changed,
             fresh,
+            log,
             theirs: ServerRequests::default(),
         })
     }
@@ -355,9 +361,14 @@ impl Inbox {
                 let said = data
                     .as_str()
                     .map_or_else(|| data.to_string(), str::to_owned);
+                let level = one_line(text("level").unwrap_or("info"), 20);
+                let logger = text("logger").map(|it| one_line(it, 80));
+                let from = logger.as_deref().unwrap_or("server");
+                let line = one_line(&said, MAX_NOTE_CHARS);
+                self.log.said(&format!("{level} {from}: {line}"));
                 let note = CallNote::Log {
-                    level: one_line(text("level").unwrap_or("info"), 20),
-                    logger: text("logger").map(|it| one_line(it, 80)),
+                    level,
+                    logger,
                     text: cut(&said, MAX_NOTE_CHARS),
                 };
                 if let Some(call) = self.belongs_to(origin) {
@@ -423,7 +434,7 @@ mod tests {
         let (to_actor, actor) = mpsc::channel(8);
         let (sender, changes) = watch::channel(0);
         Desk {
-            inbox: Inbox::new(1, to_actor, sender, ResourceCache::default()),
+            inbox: Inbox::new(1, to_actor, sender, Default::default()),
             actor,
             changes,
         }

@@ -36,6 +36,7 @@ mod signed_request;
 mod sse;
 mod stderr_ring;
 mod stdio;
+mod task_follow;
 #[cfg(test)]
 mod tests;
 mod transport;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use aishd_log::invisible_characters::without_hidden;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::{cut, one_line};
+use aishd_mcp_messages::log_level::LogLevel;
 use aishd_mcp_messages::remarks::RemarkList;
+use aishd_mcp_messages::revision::Revision;
 use aishd_mcp_messages::server::ServerIdentity;
 use aishd_mcp_messages::settings::{self, SessionLimits};
 use aishd_mcp_messages::tool::{self, HeaderMirroring, ListedTools};
@@ -69,6 +71,9 @@ pub(super) struct SessionServices<'a> {
     pub(super) abilities: ClientAbilities,
     /// What it spoke last time.
     pub(super) recalled: Option<Era>,
+    /// What is spoken with it and nothing else, if somebody said so.
+    pub(super) revision: Option<Revision>,
+    pub(super) log_level: LogLevel,
     /// Where the last words of a child go.
     pub(super) log: &'a StderrRing,
     /// Values of variables that are named like secrets, and were put into what it is reached by.
@@ -86,6 +91,7 @@ impl SessionServices<'_> {
             inbox: self.inbox.clone(),
             era,
             abilities: self.abilities,
+            log_level: self.log_level,
         }
     }
 }
@@ -123,6 +129,16 @@ pub(super) async fn http(
         means.peer(ServerTransport::Http(http), era)
     };
     let old = || event_stream(&client, &address, means);
+    if let Some(revision) = means.revision {
+        let opened = match revision {
+            Revision::Of20260728 => set_newest(&peer(Era::Stateless), limits).await,
+            Revision::Of20241105 => old().await,
+            Revision::Of20250326 | Revision::Of20250618 | Revision::Of20251125 => {
+                session_of(&peer(Era::Session), limits, revision.name()).await
+            }
+        };
+        return finish(opened?, means, started).await;
+    }
     // What was spoken last time is tried first, and found out again only where it does not work any more.
     let again = match means.recalled {
         Some(Era::Session) => Some(session(&peer(Era::Session), limits).await),
@@ -180,9 +196,13 @@ pub(super) async fn stdio(
         era: Era::Session,
         ..stateless.clone()
     };
-    let opened = match means.recalled {
-        Some(Era::Session | Era::EventStream) => reopen(&stateless, &session_peer, limits).await,
-        Some(Era::Stateless) | None => either(&stateless, &session_peer, limits).await,
+    let opened = match (means.revision, means.recalled) {
+        (Some(Revision::Of20260728), _) => set_newest(&stateless, limits).await,
+        (Some(revision), _) => session_of(&session_peer, limits, revision.name()).await,
+        (None, Some(Era::Session | Era::EventStream)) => {
+            reopen(&stateless, &session_peer, limits).await
+        }
+        (None, Some(Era::Stateless) | None) => either(&stateless, &session_peer, limits).await,
     };
     let mut opened = match opened {
         Ok(opened) => opened,
@@ -287,7 +307,8 @@ async fn event_stream(
     let mut pumps = JoinSet::new();
     pumps.spawn(answers.pump(means.inbox.clone()));
     let peer = means.peer(ServerTransport::EventStream(stream), Era::EventStream);
-    let mut opened = session(&peer, means.limits()).await?;
+    let sent = means.revision.map_or(NEWEST_SESSION, Revision::name);
+    let mut opened = session_of(&peer, means.limits(), sent).await?;
     opened.pumps = pumps;
     Ok(opened)
 }
@@ -301,6 +322,19 @@ fn upkeep(method: &str, params: Map<String, Value>, patience: ReplyPatience) -> 
         patience,
         kind: PeerQuestionKind::Upkeep,
     }
+}
+
+/// The newest revision, because somebody said that it is this one.
+async fn set_newest(
+    peer: &ServerClient,
+    limits: SessionLimits,
+) -> Result<OpenedSession, WireFailure> {
+    let opened = probe(peer, limits.connect).await?;
+    opened.ok_or_else(|| {
+        WireFailure::Unreadable(format!(
+            "it does not speak {STATELESS}, which `revision` sets"
+        ))
+    })
 }
 
 /// Whether the server speaks 2026-07-28; `None` says that it does not.
@@ -381,8 +415,17 @@ fn server_identity(named: Option<&Value>, result: &Value, protocol: String) -> S
 
 /// `initialize`, with whatever revision the server answers.
 async fn session(peer: &ServerClient, limits: SessionLimits) -> Result<OpenedSession, WireFailure> {
+    session_of(peer, limits, NEWEST_SESSION).await
+}
+
+/// The same, where another revision is asked for.
+async fn session_of(
+    peer: &ServerClient,
+    limits: SessionLimits,
+    sent: &str,
+) -> Result<OpenedSession, WireFailure> {
     let params = json!({
-        "protocolVersion": NEWEST_SESSION,
+        "protocolVersion": sent,
         "capabilities": peer.abilities.announced(),
         "clientInfo": era::client_info(),
     });
@@ -394,10 +437,10 @@ async fn session(peer: &ServerClient, limits: SessionLimits) -> Result<OpenedSes
     let result = asked.map_err(|it| failure("initialize", it.broken, limits.connect))?;
     let mut remarks = RemarkList::default();
     let version = result.get("protocolVersion").and_then(Value::as_str);
-    let version = one_line(version.unwrap_or(NEWEST_SESSION), 40);
-    if version != NEWEST_SESSION {
+    let version = one_line(version.unwrap_or(sent), 40);
+    if version != sent {
         remarks.push(format!(
-            "protocol version mismatch (sent {NEWEST_SESSION}, got {version}); proceeding"
+            "protocol version mismatch (sent {sent}, got {version}); proceeding"
         ));
     }
     if let ServerTransport::Http(http) = &*peer.link {
@@ -450,6 +493,9 @@ async fn finish(
         }
         Era::EventStream => {}
     }
+    if peer.era != Era::Stateless && about.offers.logging {
+        set_log_level(&peer).await;
+    }
     let mut listed = ListedTools::default();
     if about.offers.tools {
         listed = tools(&peer, means.identity, means.limits()).await?;
@@ -465,6 +511,17 @@ async fn finish(
         pumps,
         stop,
     })
+}
+
+/// Says how much the server is to say. It is a courtesy, and one that does not answer says what it likes.
+async fn set_log_level(peer: &ServerClient) {
+    let mut params = Map::new();
+    params.insert("level".to_owned(), json!(peer.log_level.name()));
+    let patience = ReplyPatience::once(BESIDE);
+    let asked = peer.ask(upkeep("logging/setLevel", params, patience)).await;
+    if let Err(unanswered) = asked {
+        tracing::debug!(?unanswered, "a server took no level for its log");
+    }
 }
 
 /// All tools of a server.

@@ -139,7 +139,8 @@ fn message(value: Value) -> Option<ServerMessage> {
     Some(ServerMessage::Response { id, body })
 }
 
-fn rpc_error(error: &Value) -> RpcError {
+/// An error as a server wrote it.
+pub(super) fn rpc_error(error: &Value) -> RpcError {
     let said = error.get("message").and_then(Value::as_str);
     let message = match (said, error.as_str()) {
         (Some(text), _) | (None, Some(text)) => text.to_owned(),

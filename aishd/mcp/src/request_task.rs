@@ -1,11 +1,16 @@
 //! One request for somebody: asked, asked again with what the server wanted to know, and answered exactly once.
 
+use std::time::Duration;
+
+use aishd_log::server_task::ServerTask;
+use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::one_line;
-use aishd_mcp_messages::server::ServerEntry;
+use aishd_mcp_messages::server::{ServerEntry, ServerOffers};
+use aishd_mcp_messages::task::TaskSupport;
 use aishd_mcp_messages::tool_approval::{ApprovedTool, StillOffered};
 use aishd_signin::{SignInNeed, SignInReason};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +19,7 @@ use super::client_session::{
     AbandonedQuestion, PeerCall, PeerQuestion, PeerQuestionKind, ServerClient,
 };
 use super::elicitation::ElicitRespondent;
+use super::era::Era;
 use super::error::{ExchangeError, ToolCallError, WireFailure};
 use super::message::{RpcError, URL_ELICITATION_REQUIRED};
 use crate::call_clock::ReplyPatience;
@@ -37,6 +43,10 @@ pub(super) struct RequestedWork {
     pub(super) ears: CallListener,
     /// What was let through; `None`: it is no call of a tool.
     pub(super) approved: Option<Box<ApprovedTool>>,
+    /// The only server that it is for, whatever is called so when it is sent.
+    pub(super) server: Option<ContentDigest>,
+    /// Its server wants it as a task, where there are such tasks.
+    pub(super) task_support: TaskSupport,
     pub(super) cancel: CancellationToken,
     pub(super) reply: oneshot::Sender<Result<Value, ToolCallError>>,
     /// Until when it may wait for a session that is connecting.
@@ -50,6 +60,16 @@ impl RequestedWork {
         let result = result.map_err(|it| it.of(alias, self.patience.quiet));
         // Who asked may have left.
         let _gone = self.reply.send(result);
+    }
+
+    /// Gives it back if it is for this server, where only one may have it. Otherwise it is answered so, and goes nowhere.
+    pub(super) fn for_server(self, server: &ServerEntry) -> Option<Self> {
+        if (self.server).is_some_and(|it| it != ServerTask::server(&server.identity)) {
+            let another = ToolCallError::AnotherServer(server.alias.clone());
+            let _left = self.reply.send(Err(another));
+            return None;
+        }
+        Some(self)
     }
 
     /// Gives it back if it is what was approved, however long it waited and however often it was sent before.
@@ -66,6 +86,16 @@ impl RequestedWork {
         };
         let _left = self.reply.send(Err(error));
         None
+    }
+
+    /// Asks for a task where the tool is called in no other way. Where it may be either, it is called as ever: most calls
+    /// are over sooner than a task would be asked for.
+    pub(super) fn as_task(&mut self, peer: &ServerClient, offers: ServerOffers, ttl: Duration) {
+        let wants = self.task_support == TaskSupport::Required && offers.tasks;
+        if wants && peer.era == Era::Session {
+            let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+            self.params.insert("task".to_owned(), json!({"ttl": ttl}));
+        }
     }
 
     pub(super) fn is_unwanted(&self) -> bool {
@@ -153,6 +183,8 @@ async fn rounds(
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => return (Ok(result), None),
             Some("input_required") => {}
+            // Whoever asked goes on with it.
+            Some("task") if work.method == "tools/call" => return (Ok(result), None),
             Some(other) => {
                 let why = format!("a result of the type {:?}", one_line(other, MAX_WORD_CHARS));
                 return (Err(WireFailure::Unreadable(why).into()), None);

@@ -161,6 +161,7 @@ impl McpSession {
             tools: offered,
             remarks: Arc::default(),
             connect_ms: None,
+            revision: server.revision,
         };
         Self {
             alias,
@@ -323,31 +324,7 @@ impl McpSession {
     async fn commanded(&mut self, command: SessionCommand) {
         match command {
             SessionCommand::Ask(work) if work.is_unwanted() => {}
-            SessionCommand::Ask(work) => match &self.phase {
-                SessionPhase::Up(_) => self.ask(work),
-                SessionPhase::Connecting(_) if self.waiting.len() < WAITING => {
-                    self.waiting.push_back(work);
-                }
-                SessionPhase::Connecting(_) => {
-                    let full = "too many calls wait for it".to_owned();
-                    work.answer(&self.alias, Err(WireFailure::NotConnected(full).into()));
-                }
-                SessionPhase::Down { retry_at } => {
-                    // On demand, and yet never in a tight loop: not right after it failed.
-                    let http = matches!(self.server.endpoint, ServerEndpoint::Http(_));
-                    let may = retry_at.is_some() || self.somebody_signed_in();
-                    if http && may && self.backoff.may_try() {
-                        self.waiting.push_back(work);
-                        self.connect();
-                    } else {
-                        let why = match &self.need {
-                            Some((need, _)) => WireFailure::SignIn(need.clone()),
-                            None => WireFailure::NotConnected(self.why()),
-                        };
-                        work.answer(&self.alias, Err(why.into()));
-                    }
-                }
-            },
+            SessionCommand::Ask(work) => self.asked(work),
             SessionCommand::Refresh(told) => match &self.phase {
                 SessionPhase::Up(_) => {
                     self.refreshing.push(told);
@@ -360,6 +337,37 @@ impl McpSession {
                 self.down(&WireFailure::NotConnected("it was restarted".to_owned()))
                     .await;
                 self.restart(told);
+            }
+        }
+    }
+
+    fn asked(&mut self, work: RequestedWork) {
+        let Some(work) = work.for_server(&self.status) else {
+            return;
+        };
+        match &self.phase {
+            SessionPhase::Up(_) => self.ask(work),
+            SessionPhase::Connecting(_) if self.waiting.len() < WAITING => {
+                self.waiting.push_back(work);
+            }
+            SessionPhase::Connecting(_) => {
+                let full = "too many calls wait for it".to_owned();
+                work.answer(&self.alias, Err(WireFailure::NotConnected(full).into()));
+            }
+            SessionPhase::Down { retry_at } => {
+                // On demand, and yet never in a tight loop: not right after it failed.
+                let http = matches!(self.server.endpoint, ServerEndpoint::Http(_));
+                let may = retry_at.is_some() || self.somebody_signed_in();
+                if http && may && self.backoff.may_try() {
+                    self.waiting.push_back(work);
+                    self.connect();
+                } else {
+                    let why = match &self.need {
+                        Some((need, _)) => WireFailure::SignIn(need.clone()),
+                        None => WireFailure::NotConnected(self.why()),
+                    };
+                    work.answer(&self.alias, Err(why.into()));
+                }
             }
         }
     }
@@ -399,9 +407,12 @@ impl McpSession {
             return;
         };
         // The one door of all calls: those that come at once, that waited for a session, and that are sent again.
-        let Some(work) = work.still_approved(&self.status) else {
+        let work = work.for_server(&self.status);
+        let Some(mut work) = work.and_then(|it| it.still_approved(&self.status)) else {
             return;
         };
+        let longest = self.shared.limits().longest_task;
+        work.as_task(&up.live.peer, up.live.about.offers, longest);
         let (peer, shared) = (up.live.peer.clone(), self.shared.clone());
         let (alias, session, in_flight) = (self.alias.clone(), self.next_id, up.in_flight.clone());
         self.tasks.spawn(async move {

@@ -1,4 +1,4 @@
-//! The last words of a child: what it wrote to its standard error, 64 KiB of it.
+//! The last words of a server: what a child wrote to its standard error, and what any told of itself; 64 KiB of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,6 +34,12 @@ impl StderrRing {
         self.add(format!("[aish] {now} {text}\n").as_bytes());
     }
 
+    /// A line of what the server told the client, which is none of its standard error.
+    pub(super) fn said(&self, text: &str) {
+        let now = clock::rfc3339(clock::now());
+        self.add(format!("[log] {now} {text}\n").as_bytes());
+    }
+
     /// What is kept, and how many bytes before it are gone.
     pub(super) fn text(&self) -> (String, u64) {
         let mut kept = self.0.lock();
@@ -48,7 +54,8 @@ impl StderrRing {
         // Only those since it was started.
         let since = |it: &&str| !(it.starts_with("[aish] ") && it.contains(" started as process"));
         let lines = lines.by_ref().take_while(since);
-        let mut lines = lines.filter(|it| !it.trim().is_empty() && !it.starts_with("[aish] "));
+        let ours = |it: &str| it.starts_with("[aish] ") || it.starts_with("[log] ");
+        let mut lines = lines.filter(|it| !it.trim().is_empty() && !ours(it));
         lines.next().map(str::to_owned)
     }
 }
@@ -69,6 +76,7 @@ mod tests {
         assert_eq!(RING_BYTES, ring.text().0.len());
         ring.add(b"\nlast words\n\n");
         ring.push("ended");
+        ring.said("info server: done");
         assert_eq!(Some("last words".to_owned()), ring.last_line());
     }
 }

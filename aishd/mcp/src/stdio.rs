@@ -252,12 +252,11 @@ mod tests {
     use super::*;
     use crate::error::ExchangeError;
     use crate::inbox::{CallHearer, QuestionPurpose};
-    use crate::resource_cache::ResourceCache;
 
     async fn check(bytes: &[u8], expected: &str) {
         let (to_actor, _actor) = mpsc::channel(8);
         let (changed, _changes) = watch::channel(0);
-        let inbox = Inbox::new(1, to_actor, changed, ResourceCache::default());
+        let inbox = Inbox::new(1, to_actor, changed, Default::default());
         let mut question = inbox.ask(QuestionPurpose::Upkeep, CallHearer::default());
         read(bytes, &inbox).await;
         let seen = match question.reply.try_recv() {

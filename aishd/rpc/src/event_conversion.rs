@@ -97,6 +97,7 @@ impl LogOwner {
                 data.total = total;
                 data.message = message;
             }
+            Said::Status { message } => data.message = Some(message),
             Said::Log {
                 level,
                 logger,
@@ -241,6 +242,10 @@ impl LogOwner {
                 digest: digest.to_string(),
                 rule,
                 confirm,
+            }),
+            Event::TaskBegan { task, .. } => out!(wire::Status {
+                level: wire::StatusLevel::Info,
+                text: format!("its server works on it as task {}", task.id),
             }),
             Event::ResultKept { result, text } => out!(wire::ResultKept {
                 result,

@@ -22,6 +22,7 @@ use aishd_mcp::hub::ServerChangeError;
 use aishd_mcp::import::{ImportHold, ImportProgram, ImportSight, ImportText, McpImportError};
 use aishd_mcp_messages::bounded_text::one_line;
 use aishd_mcp_messages::oauth_settings::OAuthSettings;
+use aishd_mcp_messages::revision::Revision;
 use aishd_mcp_messages::server::{ServerEntry, ServerKind, ServerPhase, ServerSnapshot};
 use aishd_mcp_messages::settings::{
     BearerSource, HttpServerSettings, ServerEndpoint, StdioServerSettings,
@@ -123,13 +124,15 @@ async fn tool(call: MethodCall<Tool>) -> Result<ToolResult, MethodError> {
 
 async fn connect(call: MethodCall<Connect>) -> Result<ConnectResult, MethodError> {
     let alias = call.params.alias.as_deref().map(alias).transpose()?;
+    let revision = call.params.revision.as_deref().map(revision).transpose()?;
     let endpoint = endpoint(call.params)?;
     let place = ContentDigest::of(endpoint.display().as_bytes());
     let policy = call.server.directory.policy();
     let registry = call.server.directory.tools().registry();
     // Rules go by names, and so do the tools of manifests.
     let reserved = |it: &Alias| policy.lets_more(it) || registry.providers.contains_key(it);
-    let connected = call.server.hub.connect(alias, endpoint, &reserved).await;
+    let hub = &call.server.hub;
+    let connected = hub.connect(alias, (endpoint, revision), &reserved).await;
     let reached = match &connected {
         Ok(alias) | Err(ServerChangeError::Failed { alias, .. }) => Some(alias),
         Err(_) => None,
@@ -147,6 +150,15 @@ async fn connect(call: MethodCall<Connect>) -> Result<ConnectResult, MethodError
     let server = known_server(&servers, alias.as_str())?;
     Ok(ConnectResult {
         server: status(server),
+    })
+}
+
+fn revision(name: &str) -> Result<Revision, MethodError> {
+    Revision::named(name).ok_or_else(|| {
+        let all = Revision::all();
+        MethodError::params(&format!(
+            "there is no revision {name:?} of MCP; there are {all}"
+        ))
     })
 }
 
@@ -462,6 +474,7 @@ pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
         name: server.about.name.clone(),
         version: server.about.version.clone(),
         protocol: server.about.protocol.clone(),
+        revision: server.revision.map(|it| it.name().to_owned()),
         tools: u32::try_from(server.tools.len()).unwrap_or(u32::MAX),
         resources: server.about.offers.resources,
         prompts: server.about.offers.prompts,
@@ -514,16 +527,19 @@ impl From<ToolCallError> for MethodError {
     fn from(error: ToolCallError) -> Self {
         let message = error.to_string();
         match &error {
-            ToolCallError::UnknownServer(_) => {
+            ToolCallError::UnknownServer(_) | ToolCallError::AnotherServer(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
             }
             ToolCallError::Transport { alias, failure } => {
                 let hint = failure.hint(alias).unwrap_or_else(|| hint_add_again(alias));
                 Self::new(ErrorKind::McpFailed, message).hint(hint)
             }
-            ToolCallError::TimedOut { alias, seconds: _ } => {
-                Self::new(ErrorKind::McpFailed, message).hint(hint_add_again(alias))
-            }
+            ToolCallError::TimedOut { alias, seconds: _ }
+            | ToolCallError::Task {
+                alias,
+                task: _,
+                why: _,
+            } => Self::new(ErrorKind::McpFailed, message).hint(hint_add_again(alias)),
             ToolCallError::UnknownTool(_) | ToolCallError::Changed(_) | ToolCallError::Gone(_) => {
                 Self::new(ErrorKind::McpFailed, message).hint("aishctl mcp tools")
             }

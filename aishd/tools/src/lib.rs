@@ -13,6 +13,7 @@ mod piece_text;
 pub mod registry;
 mod result;
 mod result_blocks;
+mod server_asides;
 pub mod shell;
 pub mod trial;
 
@@ -27,11 +28,12 @@ use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::pattern::Pattern;
 use aishd_log::pinned_resource::{PinnedContent, PinnedEntry};
+use aishd_log::server_task::ServerTask;
 use aishd_log::shell as command;
 use aishd_log::tool::Tool;
 use aishd_log::tool_name::Alias;
 use aishd_log::tried::ChangeSummary;
-use aishd_mcp::call_listener::CallListener;
+pub use aishd_mcp::call_listener::BegunTask;
 use aishd_mcp::hub::Hub;
 pub use aishd_mcp::{
     CallNote as Said, ElicitationAnswer as Filled, ElicitationCall as Form,
@@ -59,6 +61,7 @@ use tokio_util::sync::CancellationToken;
 use self::registry::{CallContext, CallPlace, ManifestRunner, RunnerJob};
 use self::result::judged;
 pub use self::result::{CallProgress, ToolOutput, returned};
+pub use self::server_asides::ServerAsides;
 use self::trial::{Trial, TrialChanges, TrialReading, TrialRoom};
 
 /// What a call says that waits to be heard.
@@ -493,25 +496,30 @@ impl ToolRunner {
         }
     }
 
-    /// Asks a server. Every failure becomes text for the model. `said` hears what the call says meanwhile,
-    /// `forms` gets what its server wants a person to fill in, and `models` what it wants a model to be asked.
+    /// Asks a server. Every failure becomes text for the model. `said` hears what the call says meanwhile. With a task it
+    /// was asked before: only what comes of it is waited for.
     pub async fn ask(
         &self,
-        go: &ApprovedCall,
+        (go, task): (&ApprovedCall, Option<ServerTask>),
         cancel: &CancellationToken,
         mut said: impl FnMut(Said),
-        forms: mpsc::Sender<Form>,
-        models: mpsc::Sender<ForModel>,
+        asides: ServerAsides,
     ) -> ToolOutput {
         let (notes, mut heard) = mpsc::channel(NOTES);
+        let ears = asides.heard_with(notes);
         let arguments = go.arguments.clone();
-        let ears = CallListener {
-            notes: Some(notes),
-            forms: Some(forms),
-            models: Some(models),
-        };
-        let approved = ApprovedTool::of(&go.tool);
-        let mut call = pin!(self.hub.call(approved, arguments, ears, cancel));
+        let mut call = pin!(async {
+            match task {
+                Some(task) => {
+                    let alias = go.tool.name.alias();
+                    self.hub.follow(alias, task, ears, cancel).await
+                }
+                None => {
+                    let approved = ApprovedTool::of(&go.tool);
+                    self.hub.call(approved, arguments, ears, cancel).await
+                }
+            }
+        });
         let outcome = loop {
             tokio::select! {
                 biased;

@@ -9,6 +9,8 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import task_modes
+
 MODE = sys.argv[1]
 STATE = {"sessions": set(), "calls": 0, "next": 1, "streams": [], "log": []}
 LOCK = threading.Lock()
@@ -340,7 +342,10 @@ def progress(handler, message):
             time.sleep(600)
         handler.event({"jsonrpc": "2.0", "id": ident, "result": text("done")})
 
-    session_like(handler, message, [tool("slow"), tool("silent")], call, version="2025-11-25")
+    if message.get("method") == "logging/setLevel":
+        return handler.result({})
+    able = {"tools": {}, "logging": {}}
+    session_like(handler, message, [tool("slow"), tool("silent")], call, version="2025-11-25", capabilities=able)
 
 
 def changing(handler, message):
@@ -521,6 +526,8 @@ MODES = {
     "changing": changing,
     "old": old,
     "modern": modern,
+    "old_tasks": task_modes.old_tasks,
+    "tasks": task_modes.tasks,
 }
 GETS = {
     "minimal": minimal_get,
@@ -530,6 +537,7 @@ GETS = {
     "forgets_400": forgetful_get,
     "changing": changing_get,
     "old": old_get,
+    "tasks": task_modes.finish,
 }
 
 

@@ -45,6 +45,9 @@ pub async fn run(context: ConfigContext<'_>, args: &ConnectArgs) -> Result<Exit,
     if let Some(profile) = contain {
         table = table.text("contain", profile.word())?;
     }
+    if let Some(revision) = &args.revision {
+        table = table.text("revision", revision)?;
+    }
     let write = contain::written(&context.around.cwd, args);
     let table = table
         .list("write", write.iter().map(String::as_str))?

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use aish_proto::id::TurnId;
+use aishd_log::server_task::ServerTask;
 use aishd_model::reply::RequestFailure;
 use aishd_rules::gate::ApprovedCall;
 use aishd_tools::builtin;
@@ -14,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use crate::actor::resume::LeftTask;
 use crate::actor::{ActorStart, Conversation, TaskOutcome, failed};
 use crate::questions::elicitation::ElicitNews;
 use crate::questions::hosts::HostNews;
@@ -218,6 +220,10 @@ impl Conversation {
         };
         let may_fall_back = self.may_fall_back();
         let (stop, by) = (self.stop_of_token(), self.stopper.stopped_by());
+        // Its server works on, and the next daemon asks what came of it.
+        if is_ours && self.is_left_to_servers() {
+            return;
+        }
         let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
             return Box::pin(self.next_command()).await;
         };
@@ -308,7 +314,7 @@ impl Conversation {
             }
             Effect::CallTool { call, go, .. } => {
                 active.note_action(None);
-                self.start_call(turn, call, *go, token);
+                self.start_call(turn, call, (*go, None), token);
             }
             Effect::RunCommand {
                 call,
@@ -330,11 +336,18 @@ impl Conversation {
         }
     }
 
+    /// Asks the server of a call what comes of it, which another daemon made.
+    pub(crate) fn go_on_with(&mut self, left: LeftTask) {
+        let Some(active) = &self.turn else { return };
+        let (turn, token) = (active.id, active.token.clone());
+        self.start_call(turn, left.call, (left.go, Some(left.task)), token);
+    }
+
     fn start_call(
         &mut self,
         turn: TurnId,
         call: String,
-        go: ApprovedCall,
+        (go, task): (ApprovedCall, Option<ServerTask>),
         token: CancellationToken,
     ) {
         // It reads the store, which no other call needs.
@@ -357,6 +370,8 @@ impl Conversation {
             offer,
             needs: self.services.policy.borrow().needs(&go.tool),
             go,
+            task,
+            stopping: self.services.stopping.clone(),
             tools,
             store: self.services.store.clone(),
             broker: self.services.broker.clone(),

@@ -6,6 +6,7 @@ use aish_proto::id::{Seq, TurnId};
 use aishd_log::confirm::{ConfirmFate, Resolution};
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, RefusedCall, StopReason};
+use aishd_log::server_task::ServerTask;
 use aishd_log::shell::OutputUse;
 use aishd_log::spending::PaidRequest;
 use aishd_log::state::ConversationState;
@@ -48,7 +49,10 @@ impl Conversation {
         let mut facts = self.own_left();
         facts.extend(self.jobs_left());
         facts.extend(self.hosts_left());
-        if !waits {
+        let tasks = if waits { None } else { self.resume_tasks() };
+        if tasks.is_some() {
+            facts.extend(self.questions_left());
+        } else if !waits {
             let paid = self.interrupted_request(partial.as_ref()).await;
             // A run stands still until a person says that it goes on; everything else ends.
             let end = match self.take_up_run() {
@@ -72,7 +76,23 @@ impl Conversation {
             }
         }
         self.publisher.loaded(LoadingStage::Ready, &self.state);
+        for left in tasks.unwrap_or_default() {
+            self.go_on_with(left);
+        }
         true
+    }
+
+    /// Questions of servers that work on: who put them has gone, and they come again.
+    fn questions_left(&self) -> Vec<UncommittedFact> {
+        let turn = self.state.running.as_ref().map(|it| it.turn);
+        let open = self.state.turn_confirms();
+        let ends = open.map(|it| Resolution::unanswered(it.id, ConfirmFate::Cancelled, None));
+        let fact = |end| UncommittedFact {
+            turn,
+            by: None,
+            event: Event::ConfirmResolved(Box::new(end)),
+        };
+        ends.map(fact).collect()
     }
 
     /// As [`Conversation::load`], where one that is not stored is new. Nobody sees it before its first commit.
@@ -227,7 +247,10 @@ fn leftovers(
             })
         });
         let asked = |it: &OpenConfirm| it.call.as_ref() == Some(&call.id);
-        let content = if call.started && state.confirms.iter().any(asked) {
+        let known = call.task.as_ref().map(ServerTask::left);
+        let content = if let Some(left) = known.as_deref() {
+            left
+        } else if call.started && state.confirms.iter().any(asked) {
             UNKNOWN_WHILE_ASKING
         } else if call.started {
             unknown_effect(StopReason::Interrupted)

@@ -1,16 +1,23 @@
-//! A turn that another daemon left waiting for a person goes on here.
+//! A turn that another daemon left waiting for a person, or for servers that work by themselves, goes on here.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use aishd_broker::Discovery;
+use aishd_log::access::Access;
 use aishd_log::confirm::{Confirm, ConfirmSubject};
 use aishd_log::event::{Event, PresetSource};
+use aishd_log::server_task::ServerTask;
+use aishd_log::state::turns::RunningTurn;
+use aishd_log::tool::{ClaimSource, ContentDigest, NetworkUse, Tool, ToolReach};
+use aishd_log::tool_name::ToolName;
 use aishd_model::preset::Preset;
 use aishd_model::reply::RequestFailure;
+use aishd_rules::gate::{ApprovedCall, CallPace};
 use aishd_store::ReadError;
-use aishd_turn::turn::{CallListProgress, OwedReplies, Paused, StreamId, Turn};
+use aishd_turn::turn::{CallListProgress, OwedReplies, Paused, PausedAt, StreamId, Turn};
 use futures_util::FutureExt as _;
+use serde_json::Value;
 
 use crate::actor::request_context::abandoned;
 use crate::actor::{Conversation, TaskOutcome, failed};
@@ -29,7 +36,161 @@ struct WaitingTurn {
     course: Option<CallListProgress>,
 }
 
+/// What the log says of a turn that waits for servers.
+struct LeftTurn {
+    model: (String, PresetSource),
+    terms: TurnOptions,
+    text: Arc<str>,
+    owing: Vec<OwedReplies>,
+    called: bool,
+    tasks: Vec<LeftTask>,
+}
+
+/// A call on which its server goes on working.
+#[derive(Debug)]
+pub(crate) struct LeftTask {
+    pub(crate) call: String,
+    pub(crate) go: ApprovedCall,
+    pub(crate) task: ServerTask,
+}
+
 impl Conversation {
+    /// Takes up a turn that waits for servers. What is to be asked of them; `None`: there is none that could go on.
+    pub(crate) fn resume_tasks(&mut self) -> Option<Vec<LeftTask>> {
+        let running = self.state.running.clone()?;
+        if !self.state.waits_for_tasks() {
+            return None;
+        }
+        let left = match self.read_left(&running) {
+            Ok(left) => left?,
+            Err(error) => {
+                tracing::warn!(conversation = %self.id, %error, "a turn with tasks cannot be read");
+                return None;
+            }
+        };
+        let paused = Paused {
+            items: running.items,
+            depth: running.rounds.saturating_sub(1),
+            usage: running.usage,
+            text: left.text,
+            owing: left.owing,
+            called: left.called,
+            at: PausedAt::Calls(left.tasks.iter().map(|it| it.call.clone()).collect()),
+            course: None,
+        };
+        let policy = self.services.policy.borrow().clone();
+        let mut machine = Turn::resume(paused, left.terms.max_depth(&policy));
+        machine.set_feed_back(policy.shell.feed_back);
+        let clock = RunClock::of(&self.state, &self.budget);
+        let on_confirm = left.terms.on_confirm;
+        self.set_turn(running.turn, machine, left.model, on_confirm, clock);
+        tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for its servers");
+        Some(left.tasks)
+    }
+
+    fn read_left(&self, running: &RunningTurn) -> Result<Option<LeftTurn>, ReadError> {
+        let event = |seq| {
+            let record = self.services.store.record(self.id, seq);
+            record.map(|it| it.map(|it| it.event))
+        };
+        let (
+            Some(Event::UserMessage {
+                on_confirm,
+                max_tool_depth,
+                calls: None,
+                ..
+            }),
+            Some(Event::TurnStarted { model, source, .. }),
+            Some(Event::AssistantMessage {
+                text,
+                calls,
+                commands,
+                ..
+            }),
+        ) = (
+            event(running.message_seq)?,
+            event(running.started_seq)?,
+            event(running.answer_seq)?,
+        )
+        else {
+            return Ok(None);
+        };
+        let called = !calls.is_empty();
+        let mut owing = OwedReplies::of_answer(calls, commands);
+        owing.retain(|it| running.open_calls.iter().any(|open| open.id == it.id()));
+        let mut tasks = vec![];
+        for record in self.services.store.records(self.id, running.answer_seq) {
+            if let Event::ToolStarted {
+                call,
+                name,
+                arguments,
+                digest,
+                rule,
+                ..
+            } = record?.event
+            {
+                let mut open = running.open_calls.iter();
+                let open = open.find(|it| it.id == call);
+                if let Some(task) = open.and_then(|it| it.task.clone())
+                    && let Some(go) = self.begun_call(&name, &arguments, digest, rule)
+                {
+                    tasks.push(LeftTask { call, go, task });
+                }
+            }
+        }
+        let begun = running.open_calls.iter().filter(|it| it.started).count();
+        Ok((tasks.len() == begun).then_some(LeftTurn {
+            model: (model, source),
+            terms: TurnOptions {
+                on_confirm: on_confirm.unwrap_or_default(),
+                max_tool_depth,
+            },
+            text,
+            owing,
+            called,
+            tasks,
+        }))
+    }
+
+    /// A call that began, as far as it is needed to hear what came of it. It is not made again, so that its server need not
+    /// offer it any more.
+    fn begun_call(
+        &self,
+        name: &str,
+        arguments: &str,
+        digest: ContentDigest,
+        rule: String,
+    ) -> Option<ApprovedCall> {
+        let name: ToolName = name.parse().ok()?;
+        let offered = self.services.tools.catalog().get(&name).cloned();
+        let tool = offered.unwrap_or_else(|| {
+            Arc::new(Tool {
+                place: name.alias().as_str().into(),
+                name,
+                description: String::new(),
+                schema: Value::Null,
+                annotations: Value::Null,
+                server: "".into(),
+                needs: Access::Execute,
+                needs_by: ClaimSource::Ours,
+                reads_only: false,
+                reach: ToolReach::World,
+                network: NetworkUse::MayLeave,
+                packages: Arc::default(),
+                directory: None,
+            })
+        });
+        Some(ApprovedCall {
+            tool,
+            arguments: serde_json::from_str(arguments).ok()?,
+            digest,
+            rule,
+            allowance: None,
+            binds: None,
+            pace: CallPace::Alone,
+        })
+    }
+
     /// Takes up a turn whose only open work is a confirm. False: there is none that could go on.
     pub(crate) fn resume(&mut self) -> bool {
         let Some(running) = self.state.running.clone() else {
@@ -55,7 +216,7 @@ impl Conversation {
             text: waiting.text,
             owing: waiting.owing,
             called: waiting.called,
-            confirm: waiting.confirm,
+            at: PausedAt::Confirm(waiting.confirm),
             course: waiting.course.map(Box::new),
         };
         let policy = self.services.policy.borrow().clone();

@@ -87,12 +87,20 @@ impl Conversation {
         }
     }
 
+    /// The daemon stops, and all that the turn has begun is done by servers, which go on without it.
+    pub(crate) fn is_left_to_servers(&self) -> bool {
+        self.services.stopping.is_cancelled()
+            && self.stopper.stopped_by().is_none()
+            && self.state.waits_for_tasks()
+    }
+
     /// The daemon stops: what runs ends as interrupted, with what it has said.
     pub(crate) async fn finish(&mut self) {
         self.retry_commit().await;
         // A turn that waits for a person waits for the next daemon too, and so does a run that was stopped.
         let waits = |it: &ActiveTurn| it.machine.asking().is_some() || it.machine.stands_still();
-        self.work_while(|it| it.turn.as_ref().is_some_and(|it| !waits(it)))
+        let works = |it: &Self| it.turn.as_ref().is_some_and(|it| !waits(it));
+        self.work_while(|it| works(it) && !it.is_left_to_servers())
             .await;
         self.until_own_over(None).await;
         self.until_jobs_over().await;

@@ -14,7 +14,7 @@ use aishd_log::event::ProviderLevel;
 use aishd_mcp_messages::form;
 use aishd_model::preset::Preset;
 use aishd_rules::gate::ApprovedCall;
-use aishd_tools::{Filled, Form};
+use aishd_tools::{BegunTask, Filled, Form};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::questions::question_quota::Quota;
@@ -40,6 +40,8 @@ pub(crate) enum ElicitKind {
     Form(Form),
     /// Its server wants a model to be asked.
     Model(ModelWanted),
+    /// Its server goes on with it by itself.
+    Task(BegunTask),
     /// What became of such a request. The server hears it when people have been told.
     Told {
         level: ProviderLevel,
@@ -172,6 +174,19 @@ pub(crate) async fn pass_on(
         let asking = ElicitMessage::of(started, ElicitKind::Form(form));
         // The actor has gone: nobody is asked any more.
         let _gone = started.forms.send(asking).await;
+    }
+    std::future::pending().await
+}
+
+/// Has the task kept that a call's server makes of it, for as long as it is polled.
+pub(crate) async fn keep_task(
+    started: &StartedCall,
+    mut begun: mpsc::Receiver<BegunTask>,
+) -> Infallible {
+    while let Some(task) = begun.recv().await {
+        let keeping = ElicitMessage::of(started, ElicitKind::Task(task));
+        // The actor has gone: the daemon ends.
+        let _gone = started.forms.send(keeping).await;
     }
     std::future::pending().await
 }

@@ -10,6 +10,7 @@ use aishd_files::FileCall;
 use aishd_log::access::Access;
 use aishd_log::confirm::ConfirmCall;
 use aishd_log::confirm::sign_in::SignInSubject;
+use aishd_log::server_task::ServerTask;
 use aishd_log::state::shell::EndedJob;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::catalog::ToolOffer;
@@ -17,7 +18,9 @@ use aishd_rules::gate::{ApprovedCall, spelled};
 use aishd_rules::sign_in::RefusedSignIn;
 use aishd_store::Store;
 use aishd_tools::registry::CallPlace;
-use aishd_tools::{CallWork, NetworkWish, SignInWanted, ToolOutput, ToolRunner, builtin, returned};
+use aishd_tools::{
+    CallWork, NetworkWish, ServerAsides, SignInWanted, ToolOutput, ToolRunner, builtin, returned,
+};
 use aishd_turn::turn::{CallReturn, TurnInput};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
@@ -57,6 +60,10 @@ pub(crate) struct StartedCall {
     /// What the request that led to it offered.
     pub(crate) offer: Arc<ToolOffer>,
     pub(crate) go: ApprovedCall,
+    /// What its server made of it already; then it is asked for, and nothing is called.
+    pub(crate) task: Option<ServerTask>,
+    /// The daemon ends.
+    pub(crate) stopping: CancellationToken,
     pub(crate) tools: ToolRunner,
     pub(crate) store: Store,
     pub(crate) broker: Broker,
@@ -155,7 +162,11 @@ fn failed(content: &str) -> CallReturn {
 }
 
 async fn output(started: StartedCall) -> ToolOutput {
-    match started.tools.work(&started.go) {
+    let work = match started.task {
+        Some(_) => CallWork::Mcp,
+        None => started.tools.work(&started.go),
+    };
+    match work {
         CallWork::Refused(text) => ToolOutput::failed(text),
         CallWork::Mcp => {
             let said = |said| {
@@ -168,14 +179,22 @@ async fn output(started: StartedCall) -> ToolOutput {
             };
             let (forms, asked) = mpsc::channel(1);
             let (models, wanted) = mpsc::channel(1);
-            let tools = &started.tools;
-            let call = tools.ask(&started.go, &started.token, said, forms, models);
+            let (tasks, begun) = mpsc::channel(1);
+            let hears = ServerAsides {
+                forms,
+                models,
+                tasks,
+                leaving: started.stopping.clone(),
+            };
+            let (tools, task) = (&started.tools, started.task.clone());
+            let call = tools.ask((&started.go, task), &started.token, said, hears);
             let (of_forms, of_models) = (Quota::of_forms(), Quota::of_models());
             let output = tokio::select! {
                 biased;
                 output = call => output,
                 never = elicitation::pass_on(&started, asked, &of_forms) => match never {},
                 never = sampling::serve(&started, wanted, &of_models) => match never {},
+                never = elicitation::keep_task(&started, begun) => match never {},
             };
             for quota in [of_forms, of_models] {
                 quota.end(&started).await;

@@ -144,6 +144,8 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
         | Event::ResultKept { .. }
+        // Its start and its reply are told, and between them it is one call.
+        | Event::TaskBegan { .. }
         | Event::Evicted(_)
         | Event::Restored(_)
         | Event::ModelUsed(_)

@@ -3,6 +3,7 @@
 use aish_proto::id::{Seq, TurnId};
 use serde::{Deserialize, Serialize};
 
+use crate::server_task::ServerTask;
 use crate::shell::{CommandProposal, TOOL};
 use crate::tool::DecisionSubject;
 use crate::tool_call::ToolCall;
@@ -42,6 +43,7 @@ impl RunningTurn {
             started: false,
             subject: None,
             command: command.map(str::to_owned),
+            task: None,
         };
         let is_command = |it: &&ToolCall| commands.iter().any(|line| line.call == it.id);
         let called = calls.iter().filter(|it| !is_command(it));
@@ -69,6 +71,9 @@ pub struct OpenCall {
     /// What is proposed, where it is a command and no call of a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// What its server calls it, where that goes on with it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<ServerTask>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 use super::ConversationState;
 use super::confirms::AsideSubject;
+use crate::server_task::ServerTask;
 
 impl ConversationState {
     /// Nothing of it is under way, and it goes on when a person says so: an answer, or the end of a pause.
@@ -32,5 +33,26 @@ impl ConversationState {
     /// A person is asked something that no turn waits for.
     pub fn asks_aside(&self) -> bool {
         self.confirms.iter().any(|it| it.aside.is_some())
+    }
+
+    pub(super) fn task_began(&mut self, call: &str, task: &ServerTask) {
+        let open = self.running.iter_mut().flat_map(|it| &mut it.open_calls);
+        open.filter(|it| it.id == call)
+            .for_each(|it| it.task = Some(task.clone()));
+    }
+
+    /// Whether servers work on all that the turn has begun, so that the next daemon can ask what came of it. A run and a list
+    /// of calls end with their daemon.
+    pub fn waits_for_tasks(&self) -> bool {
+        let Some(running) = &self.running else {
+            return false;
+        };
+        let mut begun = running.open_calls.iter().filter(|it| it.started);
+        let has_begun = begun.clone().next().is_some();
+        let is_run = self
+            .norris
+            .as_ref()
+            .is_some_and(|it| it.turn == running.turn);
+        has_begun && !is_run && begun.all(|it| it.task.is_some())
     }
 }

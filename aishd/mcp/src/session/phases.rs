@@ -69,7 +69,8 @@ impl McpSession {
         self.backoff.tried();
         let (to_actor, inbound) = mpsc::channel(INBOUND);
         let (changed, changes) = watch::channel(0);
-        let inbox = Inbox::new(self.next_id, to_actor, changed, self.fresh.clone());
+        let kept = (self.fresh.clone(), self.log.clone());
+        let inbox = Inbox::new(self.next_id, to_actor, changed, kept);
         let (shared, server) = (self.shared.clone(), self.server.clone());
         // The program that a name means may be another one by now.
         self.status.identity = self.shared.identity(&self.server.endpoint);
@@ -94,6 +95,8 @@ impl McpSession {
                 inbox: &inbox,
                 abilities: shared.abilities(&server),
                 recalled,
+                revision: server.revision,
+                log_level: server.log_level,
                 log: &log,
                 used: &used,
             };

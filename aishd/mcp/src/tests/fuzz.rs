@@ -11,7 +11,6 @@ use tokio::sync::{mpsc, watch};
 
 use super::super::inbox::{CallHearer, Inbox, QuestionPurpose};
 use super::super::message::{self, ServerMessage};
-use super::super::resource_cache::ResourceCache;
 use super::super::sse::{ResumePoint, SseEvents};
 use super::super::stdio;
 use super::PATIENCE;
@@ -41,7 +40,7 @@ fn damaged_lines_hide_no_answer() {
     fuzz(LINES, |input| {
         let (to_actor, mut actor) = mpsc::channel(1 << 16);
         let (changed, _changes) = watch::channel(0);
-        let inbox = Inbox::new(1, to_actor, changed, ResourceCache::default());
+        let inbox = Inbox::new(1, to_actor, changed, Default::default());
         let mut question = inbox.ask(QuestionPurpose::Call, CallHearer::default());
         let mut bytes = input.to_vec();
         bytes.extend_from_slice(b"\n{\"id\":1,\"result\":\"the last line\"}\n");

@@ -376,9 +376,8 @@ async fn a_changed_configuration_touches_only_its_servers() {
     let before = bench.methods().await.len();
     let mut settings = bench.settings.clone();
     let off = ServerSettings {
-        endpoint: ServerEndpoint::Http(url(1)),
         off: Some("enabled = false".to_owned()),
-        sampling: false,
+        ..ServerSettings::of(ServerEndpoint::Http(url(1)))
     };
     let other: Alias = "b".parse().unwrap();
     settings.servers.insert(other.clone(), Arc::new(off));
@@ -414,11 +413,7 @@ async fn a_call_in_flight_outlives_a_change_of_its_server() {
         let mut settings = bench.settings.clone();
         let mut http = url(bench.server.as_ref().unwrap().port);
         http.headers.insert("X-New".to_owned(), "yes".to_owned());
-        let changed = ServerSettings {
-            endpoint: ServerEndpoint::Http(http),
-            off: None,
-            sampling: false,
-        };
+        let changed = ServerSettings::of(ServerEndpoint::Http(http));
         settings.servers.insert(alias(), Arc::new(changed));
         bench.hub.configure(settings).await;
     };

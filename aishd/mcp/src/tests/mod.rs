@@ -5,8 +5,10 @@ mod approved;
 mod fuzz;
 mod http;
 mod real;
+mod revision;
 mod stateless;
 mod stdio;
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -136,6 +138,7 @@ fn limits() -> SessionLimits {
         start: Duration::from_secs(30),
         call: Duration::from_secs(30),
         longest_call: Duration::from_secs(60),
+        longest_task: Duration::from_secs(60),
     }
 }
 
@@ -177,14 +180,13 @@ impl Bench {
     }
 
     async fn with(endpoint: ServerEndpoint, limits: SessionLimits, people: People) -> Self {
+        Self::of(ServerSettings::of(endpoint), limits, people).await
+    }
+
+    async fn of(server: ServerSettings, limits: SessionLimits, people: People) -> Self {
         let kept = Kept::default();
         let (hub, forms) = hub(&kept, people);
         let (forms, elicitations) = forms.unzip();
-        let server = ServerSettings {
-            endpoint,
-            off: None,
-            sampling: false,
-        };
         let settings = McpSettings {
             limits,
             roots: false,
@@ -248,7 +250,7 @@ impl Bench {
         let ears = CallListener {
             notes: None,
             forms: self.forms.clone(),
-            models: None,
+            ..CallListener::default()
         };
         let call = self
             .hub
@@ -315,8 +317,7 @@ fn alias() -> Alias {
 fn hears(notes: mpsc::Sender<CallNote>) -> CallListener {
     CallListener {
         notes: Some(notes),
-        forms: None,
-        models: None,
+        ..CallListener::default()
     }
 }
 
@@ -330,6 +331,7 @@ fn noted(notes: &mut mpsc::Receiver<CallNote>) -> Vec<String> {
                 total,
                 message,
             } => format!("{progress}/{total:?} {message:?}"),
+            CallNote::Status { message } => format!("status: {message}"),
             CallNote::Log { level, text, .. } => format!("{level}: {text}"),
         });
     }

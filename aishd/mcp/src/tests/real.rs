@@ -6,6 +6,7 @@ use std::path::Path;
 use aishd_log::profile::Profile;
 
 use super::*;
+use crate::call_listener::BegunTask;
 
 /// Where they are installed; `None` where they are not, which is said.
 fn prepared() -> Option<PathBuf> {
@@ -376,4 +377,88 @@ async fn a_fastmcp_server_is_used() {
             got.unwrap().1[0]["content"]["text"]
         );
     }
+}
+
+/// Its calls become tasks by themselves, which fail, end and want to know something.
+#[tokio::test]
+async fn tasks_of_a_fastmcp_server_are_asked_for() {
+    let Some(prepared) = prepared() else { return };
+    let script = script("fastmcp_tasks_server.py").display().to_string();
+    let port = port();
+    let pipes = wheel(&prepared, "python", &[&script]);
+    let pipes = Bench::with(ServerEndpoint::Stdio(pipes), patient(), People::Some).await;
+    let http = wheel(&prepared, "python", &[&script, &port.to_string()]);
+    let http = over_http(http, port, &[]).await;
+    for mut bench in [pipes, http] {
+        assert_eq!("2026-07-28", bench.ready().await.about.protocol);
+        let name = "a__brew".parse::<ToolName>().unwrap();
+        let arguments = json!({"cups": 3}).as_object().unwrap().clone();
+        let (begun, mut kept) = mpsc::channel::<BegunTask>(1);
+        let ears = CallListener {
+            tasks: Some(begun),
+            ..CallListener::default()
+        };
+        let never = CancellationToken::new();
+        let brewed = bench
+            .hub
+            .call(approved(&bench.hub, &name), arguments, ears, &never);
+        let (brewed, task) = tokio::join!(brewed, async { kept.recv().await.unwrap().task });
+        assert_eq!("3 cups", said(brewed));
+        // What came of it can be asked for again.
+        let again = bench
+            .hub
+            .follow(&alias(), task, CallListener::default(), &never)
+            .await;
+        assert_eq!("3 cups", said(again));
+        let burned = json_of(&bench, "burn", json!({})).await;
+        assert!(burned.contains("the pot is empty"), "{burned}");
+        let Some(mut asked) = bench.elicitations.take() else {
+            continue;
+        };
+        let people = tokio::spawn(async move {
+            let form = asked.recv().await.unwrap();
+            assert_eq!("what shall it be?", form.params["message"]);
+            let value = json!({"value": "tea"}).as_object().unwrap().clone();
+            let _gone = form.answer.send(ElicitationAnswer::Accepted(value));
+        });
+        assert_eq!("one tea", json_of(&bench, "order", json!({})).await);
+        people.await.unwrap();
+    }
+}
+
+/// The experimental tasks of 2025-11-25: one tool is called in no other way, and asks something on the way.
+#[tokio::test]
+async fn tasks_of_the_everything_server_are_asked_for() {
+    let Some(prepared) = prepared() else { return };
+    let server = node(&prepared, "server-everything", &["stdio"]);
+    let mut bench = Bench::with(ServerEndpoint::Stdio(server), patient(), People::Some).await;
+    bench.ready().await;
+    let mut asked = bench.elicitations.take().unwrap();
+    let people = tokio::spawn(async move {
+        let form = asked.recv().await.unwrap();
+        let field = &form.params["requestedSchema"]["properties"]["interpretation"];
+        let first = field["oneOf"][0]["const"].clone();
+        let content = json!({"interpretation": first});
+        let content = content.as_object().unwrap().clone();
+        let _gone = form.answer.send(ElicitationAnswer::Accepted(content));
+        first.as_str().unwrap().to_owned()
+    });
+    let name = "a__simulate-research-query".parse::<ToolName>().unwrap();
+    let arguments = json!({"topic": "python", "ambiguous": true});
+    let arguments = arguments.as_object().unwrap().clone();
+    let (notes, mut noted_here) = mpsc::channel(64);
+    let ears = CallListener {
+        forms: bench.forms.clone(),
+        ..hears(notes)
+    };
+    let never = CancellationToken::new();
+    let report = bench
+        .hub
+        .call(approved(&bench.hub, &name), arguments, ears, &never);
+    let report = tokio::time::timeout(PATIENCE, report).await.unwrap();
+    let (report, meant) = (said(report), people.await.unwrap());
+    assert!(report.starts_with("# Research Report: python"), "{report}");
+    assert!(report.contains(&meant), "{meant} {report}");
+    let seen = noted(&mut noted_here).join(" ");
+    assert!(seen.contains("status: Analyzing content..."), "{seen}");
 }

@@ -110,7 +110,16 @@ pub struct Turn {
     pauses: u32,
 }
 
-/// A turn that waits for a person, as a daemon finds it that was not there when it began.
+/// What a turn waits for that this daemon did not begin.
+#[derive(Debug)]
+pub enum PausedAt {
+    /// A person is asked about the first call.
+    Confirm(Confirm),
+    /// Servers work on these calls by themselves.
+    Calls(Vec<String>),
+}
+
+/// A turn that waits for a person or for servers, as a daemon finds it that was not there when it began.
 #[derive(Debug)]
 pub struct Paused {
     pub items: u32,
@@ -118,11 +127,11 @@ pub struct Paused {
     pub depth: u32,
     pub usage: Usage,
     pub text: Arc<str>,
-    /// Calls and commands of the last answer that have no reply, the one that is asked about first.
+    /// Calls and commands of the last answer that have no reply, in order; one that is asked about is the first.
     pub owing: Vec<OwedReplies>,
     /// The last answer called tools.
     pub called: bool,
-    pub confirm: Confirm,
+    pub at: PausedAt,
     /// The list that it runs, as far as it has come.
     pub course: Option<Box<CallListProgress>>,
 }
@@ -184,10 +193,10 @@ impl Turn {
         (turn, step)
     }
 
-    /// Goes on with a turn whose only open work is a confirm.
+    /// Goes on with a turn whose only open work is a confirm, or is done by others.
     pub fn resume(paused: Paused, max_depth: u32) -> Self {
         Self {
-            phase: Phase::Calling(Box::new(Round::resume(paused.owing, paused.confirm))),
+            phase: Phase::Calling(Box::new(Round::resume(paused.owing, paused.at))),
             items: paused.items,
             depth: paused.depth,
             max_depth,

@@ -19,7 +19,7 @@ use super::asked_before::AskedBefore;
 use super::call_list_progress::edited_note;
 use super::input::{CallReturn, ConfirmEnd};
 use super::replies::{finish, refused, unknown_effect, why_refused};
-use super::{Effect, OwedReplies, Step};
+use super::{Effect, OwedReplies, PausedAt, Step};
 
 /// The reply to what a person allowed twice in a turn, where a third time would come to the same.
 const SAME_AGAIN: &str = "[aish] it ran twice in this turn and came to the same, so nobody is asked a third time; nothing ran";
@@ -85,10 +85,18 @@ impl Round {
         round
     }
 
-    /// Goes on where a person is asked about the first call.
-    pub(super) fn resume(owing: Vec<OwedReplies>, confirm: Confirm) -> Self {
+    /// Goes on where a person is asked about the first call, or where servers work on some.
+    pub(super) fn resume(owing: Vec<OwedReplies>, at: PausedAt) -> Self {
         let mut round = Self::of(owing, OutputUse::default());
-        round.asking = Some(Box::new(confirm));
+        match at {
+            PausedAt::Confirm(confirm) => round.asking = Some(Box::new(confirm)),
+            PausedAt::Calls(calls) => {
+                let owed = std::mem::take(&mut round.rest).into_iter();
+                let (running, rest): (Vec<_>, Vec<_>) =
+                    owed.partition(|it| calls.iter().any(|call| call == it.what.id()));
+                (round.running, round.rest) = (running, rest.into());
+            }
+        }
         round
     }
 

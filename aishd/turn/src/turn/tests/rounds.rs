@@ -298,16 +298,16 @@ fn what_policy_denies_is_answered_without_a_question() {
     );
 }
 
-/// A turn that a new daemon finds waiting goes on as if nothing had been.
-#[test]
-fn a_paused_turn_goes_on() {
+/// What a new daemon finds waiting at this, and what comes of it.
+#[track_caller]
+fn check_paused(at: impl Fn(&[ToolCall]) -> PausedAt, lines: &[&str], expected: &[&str]) {
     let calls: Vec<ToolCall> = ["a?", "b"].map(call).to_vec();
     let paused = Paused {
         items: 2,
         depth: 1,
         usage: Usage::default(),
         text: "so".into(),
-        confirm: confirm(7, &calls[0]),
+        at: at(&calls),
         owing: calls.into_iter().map(OwedReplies::Call).collect(),
         called: true,
         course: None,
@@ -319,22 +319,45 @@ fn a_paused_turn_goes_on() {
         confirms: 7,
         busy: false,
     };
-    for line in ["answer yes", "tool a 1", "tool b 2", "done 32 end"] {
+    for line in lines {
         scene.play(line);
     }
-    let expected = [
-        "= Allowed c7",
-        "= started a",
-        "> call a",
-        "= result a \"1\"",
-        "= started b",
-        "> call b",
-        "= result b \"2\"",
-        "> open 32",
-        "= says 2 \"end\" +0",
-        "= ended End \"end\"",
-    ];
-    assert_eq!(expected, *scene.seen);
+    assert_eq!(expected, scene.seen);
+}
+
+/// A turn that a new daemon finds waiting goes on as if nothing had been.
+#[test]
+fn a_paused_turn_goes_on() {
+    check_paused(
+        |calls| PausedAt::Confirm(confirm(7, &calls[0])),
+        &["answer yes", "tool a 1", "tool b 2", "done 32 end"],
+        &[
+            "= Allowed c7",
+            "= started a",
+            "> call a",
+            "= result a \"1\"",
+            "= started b",
+            "> call b",
+            "= result b \"2\"",
+            "> open 32",
+            "= says 2 \"end\" +0",
+            "= ended End \"end\"",
+        ],
+    );
+    // A server works on the first: it is not started again, and what stands behind it begins after it.
+    check_paused(
+        |calls| PausedAt::Calls(vec![calls[0].id.clone()]),
+        &["tool a 1", "tool b 2", "done 32 end"],
+        &[
+            "= result a \"1\"",
+            "= started b",
+            "> call b",
+            "= result b \"2\"",
+            "> open 32",
+            "= says 2 \"end\" +0",
+            "= ended End \"end\"",
+        ],
+    );
 }
 
 /// Something that happens, whether or not the turn waits for it.
