@@ -14,7 +14,7 @@ use aish_proto::mcp::List as ServerList;
 use aish_proto::method::Empty;
 use aish_proto::turn::{Cancel, StopReason, TurnParams};
 use aish_testkit::wait::until_true;
-use aish_testkit::{Answer as Said, Asked as _, Client, Daemon, Upstream, World, repository};
+use aish_testkit::{Answer as Said, Client, Daemon, Upstream, World, repository};
 use serde_json::{Value, json};
 
 use crate::consent::{call_id, pending, with};
@@ -153,11 +153,11 @@ fn a_task_outlives_the_daemon() {
         let client = scene.world.client();
         let (conversation, turn) = scene.asks(&client, "t__long");
         drop(client);
-        for _ in 0..(if matches!(fate, Fate::KilledTwice) {
-            2
-        } else {
-            1
-        }) {
+        let times = match fate {
+            Fate::Stopped | Fate::Killed => 1,
+            Fate::KilledTwice => 2,
+        };
+        for _ in 0..times {
             let mut daemon = scene.daemon.take().unwrap();
             if matches!(fate, Fate::Stopped) {
                 assert_eq!(0, daemon.terminate());
