@@ -246,8 +246,8 @@ impl<U: UserInterface> OpenWindow<U> {
             global,
             may_prompt: false,
             editor: self.connection.link.hello.ui.editor.clone(),
-            // The window's rows are text.
-            draws: None,
+            draws: self.pictures.support(),
+            picture_room: self.picture_room(),
         };
         self.calls.spawn(async move {
             // It is this window that stays.

@@ -116,4 +116,5 @@ markdown = "auto"
 theme = "ansi"
 editor = ""
 keymap = "emacs"
+pictures = true
 "#;
