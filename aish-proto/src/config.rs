@@ -70,6 +70,8 @@ pub struct UiConfig {
     /// Empty: `$VISUAL`, then `$EDITOR`.
     pub editor: String,
     pub keymap: KeymapName,
+    /// Whether pictures are drawn on terminals that can.
+    pub pictures: bool,
     pub notify: NotifyConfig,
 }
 
@@ -81,6 +83,7 @@ impl Default for UiConfig {
             theme: "ansi".to_owned(),
             editor: String::new(),
             keymap: KeymapName::Emacs,
+            pictures: true,
             notify: NotifyConfig::default(),
         }
     }

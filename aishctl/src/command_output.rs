@@ -22,7 +22,7 @@ pub enum OutputKind {
     Json,
     /// What changes would do to files, which has colours of its own where there are any.
     Difference,
-    /// What draws a picture on this terminal (`terminal_picture`): every byte of it is ours.
+    /// What draws a picture on this terminal (`picture`): every byte of it is ours.
     Picture,
 }
 

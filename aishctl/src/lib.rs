@@ -24,6 +24,7 @@ pub mod global_args;
 mod help;
 pub(crate) mod parse;
 mod picker;
+pub(crate) mod picture;
 pub mod private_file;
 pub mod recorder;
 pub mod render;

@@ -43,13 +43,13 @@ use crate::failure::Failure;
 use crate::gateway;
 use crate::help;
 use crate::parse::{ProgramName, parse};
+use crate::picture::protocol::PictureSupport;
 use crate::recorder;
 use crate::render::difference;
 use crate::render::markdown::Painter;
 use crate::render::notice;
 use crate::render::output::OutputForm;
 use crate::render::pager::{self, RunningPager};
-use crate::render::terminal_picture;
 use crate::signals::ClientSignals;
 use crate::stdout::AnswerSink;
 
@@ -382,7 +382,12 @@ impl AskProgram {
             around: self.around.clone(),
             global: self.global.clone(),
             may_prompt: self.around.stdin_terminal && !self.global.no_input,
-            draws: terminal_picture::protocol(self.global.looks, &self.around),
+            draws: if link.hello.ui.pictures {
+                PictureSupport::of(self.global.looks, &self.around)
+            } else {
+                PictureSupport::None
+            },
+            picture_room: None,
         };
         let printed = context.run(&command).await?;
         let shown = printed.render(self.around.stdout_terminal);

@@ -74,4 +74,5 @@ mod tools;
 mod transfer;
 mod unasked;
 mod usage;
+mod window_pictures;
 mod witness;

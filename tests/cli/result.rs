@@ -1,11 +1,12 @@
 //! `aishctl result`: what is kept of tools' results, on stdout or in a file.
 
 use std::fs;
+use std::path::Path;
 
 use aish_testkit::wait::until_true;
-use aish_testkit::{Daemon, World, repository};
+use aish_testkit::{Daemon, Screen, World, repository};
 
-use crate::shell::{shell, shell_on_terminal};
+use crate::shell::{in_shell, shell, shell_on_terminal};
 
 const LIST: &str = r#"[{"id": "all", "method": "tools/call", "params": {"name": "notes__list", "arguments": {}}}]"#;
 
@@ -106,9 +107,14 @@ fn a_picture_is_drawn_where_the_terminal_can() {
     let begins = "\u{1b}]1337;File=inline=1;size=42;height=24;preserveAspectRatio=1:R0lGODlh";
     assert!(drawn.seen().contains(begins), "{:?}", drawn.seen());
     assert_eq!(0, drawn.wait());
-    // Kitty takes no GIF, and within tmux nothing would arrive.
+    // Kitty takes no GIF: it gets the pixels.
+    let mut drawn = shell_on_terminal(&world, &line("TERM=xterm-kitty"));
+    drawn.wait_for("ended 0");
+    let begins = "\u{1b}_Ga=T,f=100,q=2,C=1,c=1,r=1,m=0;iVBOR";
+    assert!(drawn.seen().contains(begins), "{:?}", drawn.seen());
+    assert_eq!(0, drawn.wait());
+    // Nothing of what is written for another terminal gets through tmux.
     for terminal in [
-        "TERM=xterm-kitty",
         "TERM=xterm-256color TERM_PROGRAM=iTerm.app TMUX=x",
         "TERM=xterm-256color TERM_PROGRAM=iTerm.app AISH_PLAIN=1",
     ] {
@@ -132,4 +138,71 @@ fn no_byte_of_a_picture_reaches_a_terminal() {
         seen.contains("is image/gif, 42 bytes") && !seen.contains("GIF89a"),
         "{seen}"
     );
+}
+
+/// `aishctl result` of a chart in a session whose terminal answers like this.
+#[track_caller]
+fn chart_on(answers: &[(&str, &str)], config: &str, ends: &str) -> Screen {
+    let world = World::new();
+    let script = repository::top().join("tests/data/mcp/stdio_server.py");
+    world.write_config(&format!(
+        "[mcp.servers.notes]\ncommand = \"python3\"\nargs = [{script:?}, \"chart\"]\n{config}"
+    ));
+    world.write(
+        "work/chart.json",
+        &LIST.replace("notes__list", "notes__chart"),
+    );
+    let _daemon = world.daemon().spawn();
+    until_true("notes is ready", || {
+        shell(&world, "aishctl mcp ls")
+            .run()
+            .out()
+            .contains("ready")
+    });
+    let run = "aishctl tools run chart.json --confirm=allow:notes__*";
+    let ran = shell(&world, run).run().ok();
+    let id = ran.out().split_once(" B] kept as ").expect("its id").1;
+    let id = id.split_whitespace().next().unwrap();
+    let line = in_shell(&format!("aishctl result {id}; echo ended $?"));
+    // A session whose terminal this is.
+    let args = ["-c", "-w", "/bin/sh", "-c", &line];
+    let screen = Screen::spawn(&world, Path::new(SETSID), &args, 80, 24);
+    screen.answers(answers);
+    screen.wait_for(ends);
+    screen
+}
+
+const SETSID: &str = "/usr/bin/setsid";
+
+#[test]
+fn a_terminal_that_says_so_gets_sixels() {
+    if !Path::new(SETSID).exists() {
+        println!("skipped: there is no {SETSID}");
+        return;
+    }
+    let answers = [
+        ("\u{1b}[c", "\u{1b}[?62;4;22c"),
+        (
+            "\u{1b}[?1;1;0S\u{1b}[16t\u{1b}[c",
+            "\u{1b}[?1;0;16S\u{1b}[6;16;8t\u{1b}[?62;4;22c",
+        ),
+    ];
+    let screen = chart_on(&answers, "", "ended 0");
+    // Its two rows are free, and what comes next stands below.
+    assert_eq!(vec!["", "", "ended 0"], screen.rows());
+    let bytes = String::from_utf8(screen.bytes()).unwrap();
+    let (_, sixels) = bytes
+        .split_once("\u{1b}P0;1;0q\"1;1;64;32#")
+        .expect("sixels");
+    let (sixels, _) = sixels.split_once("\u{1b}\\").expect("their end");
+    let colours = "0;2;100;0;0#1;2;0;100;0#2;2;0;0;100#0!32~$#1!32?!32~$-";
+    assert!(sixels.starts_with(colours), "{sixels}");
+
+    let screen = chart_on(&[("\u{1b}[c", "\u{1b}[?1;2c")], "", "ended 2");
+    assert!(screen.rows()[0].contains(" is image/png, "));
+    let off = chart_on(&answers, "[ui]\npictures = false\n", "ended 2");
+    for asked in ["\u{1b}[c", "\u{1b}P"] {
+        let bytes = String::from_utf8(off.bytes()).unwrap();
+        assert!(!bytes.contains(asked), "{bytes:?}");
+    }
 }

@@ -246,6 +246,51 @@ impl Screen {
         });
     }
 
+    /// Waits until this has been written, which may be nothing that is to be seen.
+    #[track_caller]
+    pub fn wait_bytes(&self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.seen.lock();
+        while place_of(&state.bytes, text.as_bytes()).is_none() {
+            let Some(left) = left(deadline) else {
+                panic!("waited {PATIENCE:?} in vain for the bytes {text:?}");
+            };
+            let waited = self.seen.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Answers like a terminal what is asked, one after the other, as soon as it is.
+    #[track_caller]
+    pub fn answers(&self, answers: &[(&str, &str)]) {
+        let mut keys = self.keys.try_clone().expect("it can be shared");
+        let seen = Arc::clone(&self.seen);
+        let answers = answers
+            .iter()
+            .map(|(asked, said)| (asked.as_bytes().to_vec(), said.as_bytes().to_vec()));
+        let answers: Vec<_> = answers.collect();
+        thread::spawn(move || {
+            let mut from = 0;
+            for (asked, said) in answers {
+                let mut state = seen.lock();
+                loop {
+                    let found = place_of(&state.bytes[from..], &asked);
+                    if let Some(at) = found {
+                        from += at + asked.len();
+                        break;
+                    }
+                    if state.ended {
+                        return;
+                    }
+                    let woken = seen.changed.wait(state);
+                    state = woken.unwrap_or_else(PoisonError::into_inner);
+                }
+                drop(state);
+                keys.write_all(&said).expect("the terminal takes keys");
+            }
+        });
+    }
+
     /// Stops reading the terminal, as Ctrl-S does.
     pub fn stop(&self) {
         self.seen.lock().stopped = true;
@@ -300,6 +345,10 @@ pub fn wrapped(text: &str, columns: u16) -> Vec<String> {
     let mut emulator = Parser::new(height, width, SCROLLBACK);
     emulator.process(text.replace('\n', "\r\n").as_bytes());
     rows_of(&mut emulator)
+}
+
+fn place_of(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    bytes.windows(sought.len()).position(|it| it == sought)
 }
 
 fn winsize(columns: u16, rows: u16) -> Winsize {

@@ -248,8 +248,8 @@ impl<U: UserInterface> OpenWindow<U> {
             global,
             may_prompt: false,
             editor: self.connection.link.hello.ui.editor.clone(),
-            // The window's rows are text.
-            draws: None,
+            draws: self.pictures.support(),
+            picture_room: self.picture_room(),
         };
         // A row that all terminals see says what became of it.
         let is_told = matches!(

@@ -11,7 +11,9 @@ mod display;
 mod interrupts;
 pub mod look;
 mod outbox;
+mod pictures;
 mod plain;
+mod prompt_head;
 mod questions;
 mod switching;
 pub mod terminal;
@@ -40,12 +42,13 @@ use self::differences::WantedDifference;
 use self::display::Display;
 use self::look::{EditorSettings, PreferredLook, WindowLook};
 use self::outbox::AskOutbox;
+use self::pictures::{FinishedDrawing, WindowPictures};
 use self::plain::PlainWindow;
 use self::questions::OpenQuestions;
 use self::switching::{BranchedAsk, KeptQuestion, LastText};
 use self::terminal::Terminal;
 use self::turns::TurnTracker;
-use self::ui::{CompletionNames, PromptHead, PromptState, UserInput, UserInterface};
+use self::ui::{CompletionNames, UserInput, UserInterface};
 use self::user_commands::OwnCommands;
 use crate::attach_args::AttachArgs;
 use crate::client::connect::{RpcCallError, WireEvent};
@@ -123,6 +126,8 @@ enum CompletedCall {
     /// A command of this window's person was begun, or not.
     Ran(String, Result<RunResult, RpcCallError>),
     Quiet(Result<(), RpcCallError>),
+    /// A picture of a result is drawn, or cannot be.
+    Pictured(Box<FinishedDrawing>),
 }
 
 struct OpenWindow<U> {
@@ -148,6 +153,7 @@ struct OpenWindow<U> {
     asked: OpenQuestions,
     attention: Attention,
     own: OwnCommands,
+    pictures: WindowPictures,
     outbox: AskOutbox,
     /// What could not be sent last.
     kept: Option<KeptQuestion>,
@@ -286,6 +292,7 @@ impl<U: UserInterface> OpenWindow<U> {
             asked: OpenQuestions::default(),
             attention: Attention::default(),
             own: OwnCommands::default(),
+            pictures: WindowPictures::default(),
             outbox: AskOutbox::default(),
             kept: None,
             switching: false,
@@ -299,6 +306,7 @@ impl<U: UserInterface> OpenWindow<U> {
         if let Some(started) = started {
             open.display.print_notice(&started).await?;
         }
+        open.find_picture_support();
         open.attach(ReplayProgress::First);
         Ok(open)
     }
@@ -310,6 +318,7 @@ impl<U: UserInterface> OpenWindow<U> {
             self.send_next();
             self.call_attention();
             self.show_live();
+            self.go_on_with_pictures().await?;
             if self.gives_up() {
                 self.tell_unsent().await?;
                 return Ok(Exit::DONE);
@@ -383,6 +392,7 @@ impl<U: UserInterface> OpenWindow<U> {
             UserInput::Rewritten(text) => self.rewritten(text).await?,
             UserInput::Picked(picked) => self.picked(picked).await?,
             UserInput::Interrupt(typed) => return self.interrupt(typed).await,
+            UserInput::Terminal(answer) => self.terminal_said(&answer),
             UserInput::End => self.input_ended = true,
             UserInput::NamesWanted(wish) => self.look_up_names(wish),
             UserInput::Room | UserInput::Turned => {}
@@ -419,6 +429,7 @@ impl<U: UserInterface> OpenWindow<U> {
             self.display.show(vec![SafeRow::Aside(told)]).await?;
         }
         self.own.take(event);
+        self.want_pictures(event);
         self.asked.take(event);
         if let Some(columns) = self.display.ui.columns() {
             self.rows.resize(columns);
@@ -433,46 +444,6 @@ impl<U: UserInterface> OpenWindow<U> {
             }
         }
         self.ask().await
-    }
-
-    /// Keeps what the prompt says.
-    fn notice_names(&mut self, event: &ClientEvent) {
-        // What is replayed is older than the snapshot that it follows.
-        let is_settled = self.connection.is_settled();
-        match &event.data {
-            Event::Snapshot(snapshot) => {
-                self.title.clone_from(&snapshot.title);
-                self.model.clone_from(&snapshot.model);
-            }
-            Event::TurnStarted(started) => {
-                self.running_model = Some(started.model.clone()).filter(|it| !it.is_empty());
-            }
-            Event::Renamed(renamed) if is_settled => self.title.clone_from(&renamed.title),
-            Event::ModelChanged(changed) if is_settled => self.model.clone_from(&changed.model),
-            _ => {}
-        }
-    }
-
-    fn head(&self) -> PromptHead {
-        let chosen = self.window.global.model.as_ref().or(self.model.as_ref());
-        let running = self
-            .running_model
-            .as_ref()
-            .filter(|_| self.turns.running.is_some());
-        PromptHead {
-            conversation: self.title.clone(),
-            // What was found answers when nothing is configured, and that is known once it did.
-            model: running
-                .or(chosen)
-                .or(self.default_model.as_ref())
-                .or(self.running_model.as_ref())
-                .cloned(),
-            state: if self.connection.is_lost() {
-                PromptState::Problem
-            } else {
-                self.turns.state()
-            },
-        }
     }
 
     async fn replayed(&mut self, through: Seq, rows: Vec<SafeRow>) -> Result<(), Failure> {
@@ -548,6 +519,10 @@ impl<U: UserInterface> OpenWindow<U> {
             CompletedCall::Ran(command, Err(error)) => {
                 self.own.on_result(command, None);
                 self.display.refuse(&error.into()).await
+            }
+            CompletedCall::Pictured(drawn) => {
+                self.pictures.drawn(*drawn);
+                Ok(())
             }
             CompletedCall::Quiet(Ok(())) => Ok(()),
             CompletedCall::Quiet(Err(error)) => self.display.refuse(&error.into()).await,

@@ -9,6 +9,7 @@ use super::attention::{LastSeen, TerminalFocus};
 use super::ui::{CompletionNames, EditorErrand, LinePurpose, PromptHead, UserInput, UserInterface};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::picture::room::{CellPixels, PictureRoom};
 
 #[derive(Debug)]
 pub(crate) struct PlainWindow<R, O> {
@@ -76,6 +77,12 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> UserInterface for PlainWind
 
     fn send(&mut self, _: &str) -> bool {
         false
+    }
+
+    fn ask_terminal(&mut self, _: &str) {}
+
+    fn picture_room(&self, _: Option<CellPixels>) -> Option<PictureRoom> {
+        None
     }
 
     fn ring(&mut self, _: &str, _: NotifyMethod) {}

@@ -11,6 +11,8 @@ use crate::client::editor::{ArgumentDraft, TextDraft};
 use crate::completion::server_words::ServerWish;
 use crate::failure::Failure;
 use crate::picker::Picker;
+use crate::picture::answers::TerminalAnswer;
+use crate::picture::room::{CellPixels, PictureRoom};
 
 /// A second Ctrl-C within this time leaves.
 pub(super) const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -33,6 +35,8 @@ pub(crate) enum UserInput {
     Answer(ConfirmId, PressedKey),
     /// Ctrl-C that was not used up by clearing the line.
     Interrupt(HalfTyped),
+    /// What the terminal says of itself.
+    Terminal(TerminalAnswer),
     /// Ctrl-D, or the end of the pipe.
     End,
     /// Completion would like to know the names of today, and what a server says to this.
@@ -133,6 +137,10 @@ pub(crate) trait UserInterface {
     fn ring(&mut self, text: &str, method: NotifyMethod);
     /// Gives bytes to the terminal that are no text and move nothing. False: there is none that takes them.
     fn send(&mut self, bytes: &str) -> bool;
+    /// Asks the terminal something; [`UserInput::Terminal`] comes back, or nothing.
+    fn ask_terminal(&mut self, question: &str);
+    /// What room a picture has among the rows; `None`: there are none that it could stand in.
+    fn picture_room(&self, cell: Option<CellPixels>) -> Option<PictureRoom>;
     /// So many questions wait in this conversation.
     fn waiting(&mut self, conversation: &str, count: usize);
     /// When somebody was last there.

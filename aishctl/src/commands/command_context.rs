@@ -10,7 +10,8 @@ use crate::command_output::{PrintResult, print};
 use crate::environment::ClientEnvironment;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
-use crate::render::terminal_picture::PictureProtocol;
+use crate::picture::protocol::PictureSupport;
+use crate::picture::room::PictureRoom;
 
 /// What such a command works with.
 #[derive(Clone, Debug)]
@@ -20,8 +21,10 @@ pub struct CommandContext {
     pub global: GlobalArgs,
     /// A person can be asked on this terminal.
     pub may_prompt: bool,
-    /// How pictures are drawn where its output goes, if they can be.
-    pub(crate) draws: Option<PictureProtocol>,
+    /// Whether pictures can be drawn where its output goes.
+    pub(crate) draws: PictureSupport,
+    /// What room they have among the rows of a window; absent: they are on stdout.
+    pub(crate) picture_room: Option<PictureRoom>,
     /// `ui.editor`, as configured.
     pub editor: String,
 }

@@ -10,6 +10,7 @@ use aish_proto::envelope::Envelope;
 use aish_proto::event::ToolResult;
 use aish_proto::id::{ConversationId, ResultId};
 use aish_proto::kept::{BlockEncoding, BlockKind, ReadResult, ReadResultParams};
+use aish_proto::picture::PictureKind;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::Args;
@@ -21,7 +22,11 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::last_said;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{table, terminal_picture};
+use crate::picture::decode::UndrawnPicture;
+use crate::picture::protocol::PictureSupport;
+use crate::picture::room::PictureRoom;
+use crate::picture::{asking, drawing, whole};
+use crate::render::table;
 use crate::safe;
 
 const PAGE_EVENTS: u32 = 500;
@@ -54,9 +59,9 @@ struct ResultRow {
 }
 
 /// One of them, whole.
-struct WholeResult {
+pub(crate) struct WholeResult {
     mime_type: Option<String>,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     is_text: bool,
 }
 
@@ -108,16 +113,19 @@ pub async fn run(context: &CommandContext, args: &ResultsCommand) -> PrintResult
         )));
     }
     let asks_for_json = context.global.json || context.global.jsonl;
-    let draws = context.draws.filter(|_| !whole.is_text && !asks_for_json);
-    if let Some(text) = draws.and_then(|it| terminal_picture::drawn(it, &whole.bytes)) {
-        return Ok(CommandOutput {
-            kind: OutputKind::Picture,
-            ..CommandOutput::text(text)
-        });
-    }
     if !whole.is_text && !asks_for_json {
+        let why = match drawn(context, &whole.bytes).await {
+            Ok(Some(text)) => {
+                return Ok(CommandOutput {
+                    kind: OutputKind::Picture,
+                    ..CommandOutput::text(text)
+                });
+            }
+            Ok(None) => String::new(),
+            Err(undrawn) => format!(", {undrawn}"),
+        };
         let mime = safe::one_line(whole.mime_type.as_deref().unwrap_or("no text"));
-        let message = format!("{result} is {mime}, {} bytes", whole.bytes.len());
+        let message = format!("{result} is {mime}, {} bytes{why}", whole.bytes.len());
         return Err(Failure::new(Exit::USAGE, message)
             .hint(format!("aishctl result {result} --output FILE")));
     }
@@ -141,7 +149,39 @@ pub async fn run(context: &CommandContext, args: &ResultsCommand) -> PrintResult
     })
 }
 
-async fn read(
+/// What draws it where the output goes; `None`: it is no picture, or nothing is drawn there.
+async fn drawn(context: &CommandContext, bytes: &[u8]) -> Result<Option<String>, UndrawnPicture> {
+    if PictureKind::of(bytes).is_none_or(|it| it == PictureKind::Pdf) {
+        return Ok(None);
+    }
+    let terminal = match context.draws {
+        PictureSupport::None => None,
+        PictureSupport::Known(terminal) => Some(terminal),
+        PictureSupport::ToBeAsked => {
+            let asked = tokio::task::spawn_blocking(asking::sixels).await;
+            asked.ok().flatten().map(Into::into)
+        }
+    };
+    let Some(terminal) = terminal else {
+        return Ok(None);
+    };
+    let room = match context.picture_room {
+        Some(room) => room,
+        None => {
+            if let Some(text) = whole::drawn(terminal.protocol, bytes) {
+                return Ok(Some(text));
+            }
+            PictureRoom::whole(rustix::stdio::stdout(), terminal.cell)
+        }
+    };
+    let bytes = bytes.to_vec();
+    let drawing = move || drawing::drawn(&bytes, terminal, room).map(|it| Some(it.text));
+    // A decoder that gives up has found it broken.
+    let drawn = tokio::task::spawn_blocking(drawing).await;
+    drawn.unwrap_or(Err(UndrawnPicture::Broken))
+}
+
+pub(crate) async fn read(
     caller: &Caller,
     conversation: ConversationId,
     result: ResultId,

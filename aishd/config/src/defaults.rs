@@ -117,4 +117,5 @@ markdown = "auto"
 theme = "ansi"
 editor = ""
 keymap = "emacs"
+pictures = true
 "#;

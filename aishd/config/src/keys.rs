@@ -526,6 +526,8 @@ tables! {
         editor: KeyLeaf<String>,
         /// Keys of the line editor.
         keymap: KeyLeaf<Keymap>,
+        /// Whether pictures of tools are drawn on terminals that can; else they are named.
+        pictures: KeyLeaf<bool>,
     }
 }
 

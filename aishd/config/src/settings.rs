@@ -98,6 +98,7 @@ pub struct UiSettings {
     pub theme: String,
     pub editor: String,
     pub keymap: Keymap,
+    pub pictures: bool,
 }
 
 impl Settings {
@@ -266,6 +267,7 @@ impl UiSettings {
             theme: value_of(&ui.theme).unwrap_or_default(),
             editor: value_of(&ui.editor).unwrap_or_default(),
             keymap: value_of(&ui.keymap).unwrap_or(Keymap::Emacs),
+            pictures: value_of(&ui.pictures).unwrap_or(true),
         }
     }
 }

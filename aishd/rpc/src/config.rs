@@ -73,6 +73,7 @@ pub(super) fn ui(standing: &ConfigStatus) -> wire::UiConfig {
             Keymap::Emacs => wire::KeymapName::Emacs,
             Keymap::Vi => wire::KeymapName::Vi,
         },
+        pictures: ui.pictures,
         notify: notify(&standing.notify),
     }
 }

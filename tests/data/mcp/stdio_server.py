@@ -3,11 +3,14 @@
 Only the standard library. Every mode has the tools below; what is special about it stands in the code.
 """
 
+import base64
 import json
 import os
+import struct
 import subprocess
 import sys
 import time
+import zlib
 
 MODE = sys.argv[1]
 OUT = sys.stdout.buffer
@@ -83,7 +86,24 @@ EXAMPLE = {
 }
 
 
+def chart():
+    """A picture of four colours, 64 by 32 pixels, the last quarter of it transparent."""
+    rows = b""
+    for y in range(32):
+        left, right = (b"\xff\0\0\xff", b"\0\xff\0\xff") if y < 16 else (b"\0\0\xff\xff", b"\0\0\0\0")
+        rows += b"\0" + left * 32 + right * 32
+
+    def part(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = part(b"IHDR", struct.pack(">IIBBBBB", 64, 32, 8, 6, 0, 0, 0))
+    png = b"\x89PNG\r\n\x1a\n" + head + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b"")
+    return {"content": [{"type": "image", "mimeType": "image/png", "data": base64.b64encode(png).decode()}]}
+
+
 def tools():
+    if MODE == "chart":
+        return [{"name": "chart", "description": "A chart.", "annotations": {"readOnlyHint": True}}]
     if MODE == "example":
         return EXAMPLE["tools"]
     if MODE.startswith("many-"):
@@ -100,6 +120,8 @@ def call(ident, name, params):
         result(ident, text("kept: " + params["arguments"]["text"]))
     elif MODE == "example" and name == "list":
         result(ident, EXAMPLE["notes"])
+    elif MODE == "chart" and name == "chart":
+        result(ident, chart())
     elif name == "die":
         log("about to die")
         os._exit(7)

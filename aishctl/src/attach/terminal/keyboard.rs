@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use aish_proto::limits;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -19,10 +19,16 @@ use super::screen::Screen;
 use crate::attach::attention::TerminalFocus;
 use crate::attach::look::WindowLook;
 use crate::attach::ui::UserInput;
+use crate::picture::answers::AnswerFilter;
 use crate::render::notice;
 
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &str = "\x1b[201~";
+/// How long the rest of what may be an answer of the terminal can take.
+const REST: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 /// Ctrl-C ends a paste whose end does not come.
 const INTERRUPT: char = '\u{3}';
 
@@ -50,10 +56,17 @@ pub(super) fn carry(
 ) {
     let mut tty = File::from(tty);
     let mut filter = PasteFilter::default();
+    let mut answers = AnswerFilter::default();
     let mut page = [0; 4096];
     loop {
-        match wait(&tty, ear) {
+        match wait(&tty, ear, answers.is_holding().then_some(&REST)) {
             Ok(KeyboardReady::Keys) => {}
+            Ok(KeyboardReady::Silence) => {
+                if to.write_all(answers.rest().as_bytes()).is_err() {
+                    return;
+                }
+                continue;
+            }
             Ok(KeyboardReady::Hush) => {
                 screen.hush.rest(ear);
                 continue;
@@ -69,6 +82,11 @@ pub(super) fn carry(
         for typed in filter.take(&page[..read]) {
             let bytes = match typed {
                 TypedInput::Keys(keys) => {
+                    let (keys, said) = answers.take(&keys, screen.answer.is_expected());
+                    for answer in said {
+                        // A window that is busy draws no picture now.
+                        drop(screen.inputs.try_send(UserInput::Terminal(answer)));
+                    }
                     let (keys, focus) = turned(&keys);
                     screen.note_activity(focus, &keys);
                     keys
@@ -110,17 +128,24 @@ fn pasted(screen: &Screen, text: String) -> String {
 /// What there is to do for the keyboard.
 enum KeyboardReady {
     Keys,
+    /// None came in time.
+    Silence,
     /// Somebody else gets the keys.
     Hush,
 }
 
-fn wait(tty: &File, ear: &PipeReader) -> rustix::io::Result<KeyboardReady> {
+fn wait(
+    tty: &File,
+    ear: &PipeReader,
+    limit: Option<&Timespec>,
+) -> rustix::io::Result<KeyboardReady> {
     loop {
         let mut fds = [
             PollFd::new(tty, PollFlags::IN),
             PollFd::new(ear, PollFlags::IN),
         ];
-        match poll(&mut fds, None) {
+        match poll(&mut fds, limit) {
+            Ok(0) => return Ok(KeyboardReady::Silence),
             Ok(_) if !fds[1].revents().is_empty() => return Ok(KeyboardReady::Hush),
             Ok(_) => return Ok(KeyboardReady::Keys),
             Err(rustix::io::Errno::INTR) => {}

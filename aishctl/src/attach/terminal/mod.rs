@@ -5,6 +5,7 @@ mod canvas;
 mod completion;
 mod dropped_file;
 mod editor;
+mod expected_answer;
 mod files;
 mod history;
 mod hooks;
@@ -38,6 +39,7 @@ use super::ui::{CompletionNames, EditorErrand, LinePurpose, PromptHead, UserInpu
 use crate::commands::file_mention::PersonLocation;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::picture::room::{CellPixels, PictureRoom};
 use crate::render::bell::{self, BellSupport};
 
 /// Rows that come within this time are drawn together.
@@ -195,6 +197,15 @@ impl UserInterface for Terminal {
     fn send(&mut self, bytes: &str) -> bool {
         self.screen.send(bytes);
         true
+    }
+
+    fn ask_terminal(&mut self, question: &str) {
+        self.screen.answer.expect();
+        self.screen.send(question);
+    }
+
+    fn picture_room(&self, cell: Option<CellPixels>) -> Option<PictureRoom> {
+        Some(self.screen.picture_room(cell))
     }
 
     fn waiting(&mut self, conversation: &str, count: usize) {

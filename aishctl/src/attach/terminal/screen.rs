@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{Notify, mpsc};
 
 use super::canvas::{self, BottomRows, TerminalSize};
+use super::expected_answer::ExpectedAnswer;
 use super::lent_terminal::InputPause;
 use super::pastes::{self, DroppedPaste, PasteStore};
 use super::question_frame::TerminalFrame;
@@ -24,6 +25,7 @@ use crate::attach::ui::{
     CompletionNames, EditorErrand, LinePurpose, PromptHead, PromptState, UserInput,
 };
 use crate::completion::server_words::{SERVER_WITHIN, ServerWish};
+use crate::picture::room::{CellPixels, PictureRoom};
 use crate::render::notice;
 
 /// Rows that wait, in bytes. A terminal that takes nothing stops the window here, and so the daemon.
@@ -111,6 +113,8 @@ pub(super) struct Screen {
     pub(super) room: Notify,
     pub(super) inputs: mpsc::Sender<UserInput>,
     pub(super) hush: InputPause,
+    /// Of the terminal itself.
+    pub(super) answer: ExpectedAnswer,
     look: WindowLook,
 }
 
@@ -154,6 +158,7 @@ impl Screen {
             room: Notify::new(),
             inputs,
             hush,
+            answer: ExpectedAnswer::default(),
             look,
         })
     }
@@ -492,6 +497,11 @@ impl Screen {
             }
             _ => (80, 24),
         }
+    }
+
+    /// What room a picture has among the rows.
+    pub(super) fn picture_room(&self, cell: Option<CellPixels>) -> PictureRoom {
+        PictureRoom::among_rows(&self.terminal, cell)
     }
 
     /// What a program is seen on that gets the terminal for a while.

@@ -1,47 +1,25 @@
-//! Pictures on terminals that can show them. Only bytes that begin as a picture are sent, in base64, within the terminal's
-//! own frame: nothing of them can steer it.
+//! A picture as its file has it, for terminals that read files themselves: what moves goes on moving. Only bytes that begin as
+//! a picture are sent, in base64, within the terminal's own frame.
 
 use aish_proto::picture::PictureKind;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::environment::ClientEnvironment;
-use crate::global_args::LookArgs;
-use crate::render::screen;
+use super::protocol::PictureProtocol;
 
 /// So many rows of the terminal at most.
 const ROWS: u32 = 24;
 /// Kitty takes a picture in pieces of at most so many characters.
 const PIECE: usize = 4096;
 
-/// How a terminal wants them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PictureProtocol {
-    /// Kitty's graphics protocol; PNG alone.
-    Kitty,
-    /// Inline images, as iTerm2 began them.
-    Inline,
-}
-
-/// What the terminal that we are started on takes, as far as its variables say. Within tmux and screen nothing arrives.
-pub(crate) fn protocol(looks: LookArgs, around: &ClientEnvironment) -> Option<PictureProtocol> {
-    let is = |name, values: &[&str]| around.variable(name).is_some_and(|it| values.contains(&it));
-    let within_another = around.variable("TMUX").is_some() || around.variable("STY").is_some();
-    if !around.stdout_terminal || within_another || screen::is_plain(looks, around) {
-        return None;
-    }
-    if is("TERM", &["xterm-kitty", "xterm-ghostty"]) || is("TERM_PROGRAM", &["ghostty"]) {
-        return Some(PictureProtocol::Kitty);
-    }
-    is("TERM_PROGRAM", &["iTerm.app", "WezTerm", "mintty", "rio"])
-        .then_some(PictureProtocol::Inline)
-}
-
-/// What draws it, with a line end behind it; `None`: the terminal cannot show this kind.
+/// What draws it, with a line end behind it; `None`: the terminal reads no files of this kind.
 pub(crate) fn drawn(protocol: PictureProtocol, content: &[u8]) -> Option<String> {
     let kind = PictureKind::of(content)?;
     match (protocol, kind) {
-        (PictureProtocol::Kitty, PictureKind::Png) => Some(kitty(content)),
+        (PictureProtocol::Kitty, PictureKind::Png) => {
+            let keys = format!("a=T,f=100,q=2,r={},", content_rows(content));
+            Some(kitty(&keys, content) + "\n")
+        }
         (PictureProtocol::Inline, PictureKind::Png | PictureKind::Jpeg | PictureKind::Gif) => {
             let size = content.len();
             let data = BASE64_STANDARD.encode(content);
@@ -50,16 +28,18 @@ pub(crate) fn drawn(protocol: PictureProtocol, content: &[u8]) -> Option<String>
                 content_rows(content)
             ))
         }
-        (PictureProtocol::Kitty | PictureProtocol::Inline, _) => None,
+        (PictureProtocol::Kitty | PictureProtocol::Inline | PictureProtocol::Sixel { .. }, _) => {
+            None
+        }
     }
 }
 
 /// Kitty's graphics protocol, "Transferring pixel data": `f=100` is PNG, `a=T` shows it at once, `q=2` asks for no answer,
 /// and `m=1` says that another piece follows.
-fn kitty(content: &[u8]) -> String {
+pub(super) fn kitty(keys: &str, content: &[u8]) -> String {
     let data = BASE64_STANDARD.encode(content);
     let mut rest = data.as_str();
-    let mut begins = format!("a=T,f=100,q=2,r={},", content_rows(content));
+    let mut begins = keys;
     let mut out = String::with_capacity(data.len() + data.len() / PIECE * 16 + 64);
     loop {
         // Base64 is ASCII.
@@ -67,11 +47,10 @@ fn kitty(content: &[u8]) -> String {
         let more = u8::from(!behind.is_empty());
         out.push_str(&format!("\x1b_G{begins}m={more};{piece}\x1b\\"));
         if behind.is_empty() {
-            out.push('\n');
             return out;
         }
         rest = behind;
-        begins.clear();
+        begins = "";
     }
 }
 

@@ -1,0 +1,216 @@
+//! Pictures of tools' results among the rows of a window. A result names its pictures at once; they are fetched and drawn
+//! beside everything else, and shown where nothing is half printed. What a terminal cannot draw stays a name.
+
+use std::collections::VecDeque;
+
+use aish_proto::event::{ClientEvent, Event};
+use aish_proto::id::{ConversationId, ResultId};
+use aish_proto::kept::BlockKind;
+
+use super::ui::{PromptState, UserInterface};
+use super::{CompletedCall, OpenWindow};
+use crate::client::connect::Caller;
+use crate::commands::result;
+use crate::failure::Failure;
+use crate::picture::answers::{ASKS, AskProgress, Asking, TerminalAnswer};
+use crate::picture::decode;
+use crate::picture::drawing::{self, DrawnPicture};
+use crate::picture::protocol::{PictureSupport, PictureTerminal};
+use crate::picture::room::PictureRoom;
+use crate::render::half_printed::HalfPrinted;
+use crate::render::rows::SafeRow;
+use crate::render::size;
+use crate::safe;
+
+/// Pictures that wait; of more the newest are shown.
+const WAITING: usize = 8;
+
+/// A picture that a result has named.
+#[derive(Clone, Debug)]
+pub(super) struct WantedPicture {
+    conversation: ConversationId,
+    result: ResultId,
+    tool: String,
+    bytes: u64,
+}
+
+/// What came of drawing one.
+#[derive(Debug)]
+pub(super) struct FinishedDrawing {
+    of: WantedPicture,
+    /// `None`: it cannot be drawn, and stays a name.
+    drawn: Option<DrawnPicture>,
+}
+
+#[derive(Debug, Default)]
+enum DrawingStage {
+    #[default]
+    Idle,
+    Drawing,
+    /// It waits for a place among the rows.
+    Drawn(WantedPicture, DrawnPicture),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct WindowPictures {
+    support: PictureSupport,
+    /// While the terminal is asked.
+    asking: Option<Asking>,
+    half: HalfPrinted,
+    wanted: VecDeque<WantedPicture>,
+    stage: DrawingStage,
+}
+
+impl WindowPictures {
+    pub(super) fn drawn(&mut self, finished: FinishedDrawing) {
+        self.stage = match finished.drawn {
+            Some(drawn) => DrawingStage::Drawn(finished.of, drawn),
+            None => DrawingStage::Idle,
+        };
+    }
+
+    /// For a command: nobody is asked in between.
+    pub(super) fn support(&self) -> PictureSupport {
+        match self.support {
+            PictureSupport::Known(terminal) => PictureSupport::Known(terminal),
+            PictureSupport::None | PictureSupport::ToBeAsked => PictureSupport::None,
+        }
+    }
+
+    fn want(&mut self, picture: WantedPicture) {
+        if self.wanted.len() == WAITING {
+            self.wanted.pop_front();
+        }
+        self.wanted.push_back(picture);
+    }
+}
+
+impl<U: UserInterface> OpenWindow<U> {
+    /// What the terminal takes, as far as nobody has to be asked.
+    pub(super) fn find_picture_support(&mut self) {
+        let draws = self.has_editor() && self.connection.link.hello.ui.pictures;
+        if draws {
+            let looks = self.window.global.looks;
+            self.pictures.support = PictureSupport::of(looks, &self.window.reach.around);
+        }
+    }
+
+    /// The room among the rows, once it is known how pictures are drawn.
+    pub(super) fn picture_room(&self) -> Option<PictureRoom> {
+        match self.pictures.support {
+            PictureSupport::Known(terminal) => self.display.ui.picture_room(terminal.cell),
+            PictureSupport::None | PictureSupport::ToBeAsked => None,
+        }
+    }
+
+    /// Notes the pictures of a result that comes now. Those of the past stay names.
+    pub(super) fn want_pictures(&mut self, event: &ClientEvent) {
+        self.pictures.half.take(event);
+        let Event::ToolResult(result) = &event.data else {
+            return;
+        };
+        if self.pictures.support == PictureSupport::None || !self.connection.is_settled() {
+            return;
+        }
+        for block in &result.blocks {
+            if block.kind == BlockKind::Image && block.bytes <= decode::FILE_BYTES {
+                self.pictures.want(WantedPicture {
+                    conversation: self.conversation,
+                    result: block.result,
+                    tool: result.name.clone(),
+                    bytes: block.bytes,
+                });
+            }
+        }
+    }
+
+    /// One picture after the other: has it drawn, and shows it where it can stand.
+    pub(super) async fn go_on_with_pictures(&mut self) -> Result<(), Failure> {
+        let here = self.conversation;
+        self.pictures.wanted.retain(|it| it.conversation == here);
+        self.show_picture().await?;
+        let is_idle = matches!(self.pictures.stage, DrawingStage::Idle);
+        if self.pictures.wanted.is_empty() || !is_idle {
+            return Ok(());
+        }
+        match self.pictures.support {
+            PictureSupport::None => self.pictures.wanted.clear(),
+            PictureSupport::ToBeAsked if self.pictures.asking.is_none() => {
+                self.pictures.asking = Some(Asking::default());
+                self.display.ui.ask_terminal(ASKS);
+            }
+            PictureSupport::ToBeAsked => {}
+            PictureSupport::Known(terminal) => self.begin_drawing(terminal),
+        }
+        Ok(())
+    }
+
+    fn begin_drawing(&mut self, terminal: PictureTerminal) {
+        let room = self.display.ui.picture_room(terminal.cell);
+        let (Some(room), Some(wanted)) = (room, self.pictures.wanted.pop_front()) else {
+            return;
+        };
+        self.pictures.stage = DrawingStage::Drawing;
+        let caller = self.connection.caller();
+        self.calls.spawn(async move {
+            let drawn = drawn(&caller, &wanted, terminal, room).await;
+            CompletedCall::Pictured(Box::new(FinishedDrawing { of: wanted, drawn }))
+        });
+    }
+
+    /// Its name, and below it the picture, unless something is half printed or asked.
+    async fn show_picture(&mut self) -> Result<(), Failure> {
+        let is_asked = self.turns.state() == PromptState::Waiting;
+        let stands_alone = self.pictures.half.is_whole() && !is_asked;
+        if !stands_alone || !self.connection.is_settled() || !self.display.ui.has_room() {
+            return Ok(());
+        }
+        let stage = std::mem::take(&mut self.pictures.stage);
+        let DrawingStage::Drawn(picture, drawn) = stage else {
+            self.pictures.stage = stage;
+            return Ok(());
+        };
+        if picture.conversation != self.conversation {
+            return Ok(());
+        }
+        let room = self.picture_room();
+        if room.is_none_or(|it| it.columns < drawn.columns || it.rows < drawn.rows) {
+            // The terminal is smaller than it was.
+            self.pictures.wanted.push_front(picture);
+            return Ok(());
+        }
+        let tool = safe::one_line(&picture.tool);
+        let bytes = size::bytes(picture.bytes);
+        let name = format!("picture of {tool} · {bytes} · :result {}", picture.result);
+        self.display.show(vec![SafeRow::Aside(name)]).await?;
+        self.display.ui.show(drawn.text).await
+    }
+
+    /// What the terminal has answered.
+    pub(super) fn terminal_said(&mut self, answer: &TerminalAnswer) {
+        let Some(asking) = &mut self.pictures.asking else {
+            return;
+        };
+        match asking.take(answer) {
+            AskProgress::Waits => {}
+            AskProgress::Asks(more) => self.display.ui.ask_terminal(more),
+            AskProgress::Over(found) => {
+                self.pictures.asking = None;
+                let known = |it| PictureSupport::Known(PictureTerminal::from(it));
+                self.pictures.support = found.map_or(PictureSupport::None, known);
+            }
+        }
+    }
+}
+
+async fn drawn(
+    caller: &Caller,
+    wanted: &WantedPicture,
+    terminal: PictureTerminal,
+    room: PictureRoom,
+) -> Option<DrawnPicture> {
+    let read = result::read(caller, wanted.conversation, wanted.result).await;
+    let bytes = read.ok()?.bytes;
+    let drawing = move || drawing::drawn(&bytes, terminal, room).ok();
+    tokio::task::spawn_blocking(drawing).await.ok()?
+}
