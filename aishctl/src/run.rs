@@ -131,7 +131,7 @@ impl AskProgram {
         }
         match self.set_up(&command).await {
             Some(done) => done,
-            None => self.carry_out(command).await,
+            None => Box::pin(self.carry_out(command)).await,
         }
     }
 

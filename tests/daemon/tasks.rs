@@ -158,7 +158,7 @@ fn a_task_outlives_the_daemon() {
             Fate::KilledTwice => 2,
         };
         for _ in 0..times {
-            let mut daemon = scene.daemon.take().unwrap();
+            let daemon = scene.daemon.take().unwrap();
             if matches!(fate, Fate::Stopped) {
                 assert_eq!(0, daemon.terminate());
             } else {

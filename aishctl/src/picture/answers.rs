@@ -195,7 +195,7 @@ mod tests {
         check(
             "x\x1b[?1;0;16S\x1b[6;18;9t\x1b[?62;4cy",
             "xy",
-            &[colours, cell, sixels.clone()],
+            &[colours, cell, sixels],
         );
         check("\x1b[?1;3;0S", "", &[TerminalAnswer::Colours(256)]);
         check("\x1b[6;9999;0t", "", &[TerminalAnswer::Cell(None)]);

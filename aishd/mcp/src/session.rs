@@ -45,7 +45,7 @@ const WAITING: usize = 64;
 /// What others want of the actor.
 #[derive(Debug)]
 pub(super) enum SessionCommand {
-    Ask(RequestedWork),
+    Ask(Box<RequestedWork>),
     /// Lists the tools again; connects first where there is no session.
     Refresh(oneshot::Sender<Result<(), WireFailure>>),
     /// Ends the session and begins another at once.
@@ -324,7 +324,7 @@ impl McpSession {
     async fn commanded(&mut self, command: SessionCommand) {
         match command {
             SessionCommand::Ask(work) if work.is_unwanted() => {}
-            SessionCommand::Ask(work) => self.asked(work),
+            SessionCommand::Ask(work) => self.asked(*work),
             SessionCommand::Refresh(told) => match &self.phase {
                 SessionPhase::Up(_) => {
                     self.refreshing.push(told);

@@ -2,12 +2,22 @@
 
 use std::collections::HashMap;
 
+use aishd_log::confirm::Denial;
 use aishd_log::tool::ContentDigest;
 
 /// So often a person is asked about the same call in one turn, where the answer is no.
 const MAX_DENIALS: u32 = 3;
 /// So often the same may come to the same before it is not asked about again.
 const MAX_SAME_RESULTS: u32 = 2;
+
+/// What a model is told in place of a question to a person.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) denial: Option<Denial>,
+    pub(super) content: &'static str,
+    /// For the audit.
+    pub(super) because: &'static str,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct AskedBefore {
@@ -26,10 +36,6 @@ impl AskedBefore {
         *self.denials.entry(call).or_default() += 1;
     }
 
-    pub(super) fn is_denied(&self, call: ContentDigest) -> bool {
-        self.denials.get(&call).is_some_and(|it| *it >= MAX_DENIALS)
-    }
-
     pub(super) fn came_to(&mut self, call: ContentDigest, result: &str) {
         let result = ContentDigest::of(result.as_bytes());
         let (last, times) = self.results.entry(call).or_insert((result, 0));
@@ -37,12 +43,23 @@ impl AskedBefore {
         *last = result;
     }
 
-    /// Whether what it would come to is known. It is then remarked on.
-    pub(super) fn is_known(&mut self, call: ContentDigest) -> bool {
+    /// Why a person is not asked about it once more.
+    pub(super) fn refusal(&mut self, call: ContentDigest) -> Option<Refusal> {
+        if self.denials.get(&call).is_some_and(|it| *it >= MAX_DENIALS) {
+            return Some(Refusal {
+                denial: Some(Denial::Person),
+                content: "[aish] denied by user, and not asked about again in this turn",
+                because: "denied before by a person in this turn",
+            });
+        }
         let known = self.results.get(&call);
         let is_known = known.is_some_and(|(_, times)| *times >= MAX_SAME_RESULTS);
         self.remarks |= is_known;
-        is_known
+        is_known.then_some(Refusal {
+            denial: None,
+            content: "[aish] it ran twice in this turn and came to the same, so nobody is asked a third time; nothing ran",
+            because: "it came to the same twice",
+        })
     }
 
     /// At the end of a round: whether the model had been told, and did not turn to anything else.

@@ -15,14 +15,11 @@ use aishd_log::shell::OutputUse;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
-use super::asked_before::AskedBefore;
+use super::asked_before::{AskedBefore, Refusal};
 use super::call_list_progress::edited_note;
 use super::input::{CallReturn, ConfirmEnd};
 use super::replies::{finish, refused, unknown_effect, why_refused};
 use super::{Effect, OwedReplies, PausedAt, Step};
-
-/// The reply to what a person allowed twice in a turn, where a third time would come to the same.
-const SAME_AGAIN: &str = "[aish] it ran twice in this turn and came to the same, so nobody is asked a third time; nothing ran";
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Round {
@@ -89,7 +86,7 @@ impl Round {
     pub(super) fn resume(owing: Vec<OwedReplies>, at: PausedAt) -> Self {
         let mut round = Self::of(owing, OutputUse::default());
         match at {
-            PausedAt::Confirm(confirm) => round.asking = Some(Box::new(confirm)),
+            PausedAt::Confirm(confirm) => round.asking = Some(confirm),
             PausedAt::Calls(calls) => {
                 let owed = std::mem::take(&mut round.rest).into_iter();
                 let (running, rest): (Vec<_>, Vec<_>) =
@@ -229,26 +226,8 @@ impl Round {
                         self.rest.push_front(owed);
                         break;
                     }
-                    if before.is_denied(confirm.digest) {
-                        let content =
-                            "[aish] denied by user, and not asked about again in this turn";
-                        let denial = Some(Denial::Person);
-                        let refused =
-                            refused(Some(&confirm), "denied before by a person in this turn");
-                        let content = content.to_owned();
-                        let reply = owed
-                            .what
-                            .refused(denial, content, Some(refused), self.given);
-                        step.events.push(reply);
-                        return self.go_on(step);
-                    }
-                    if before.is_known(confirm.digest) {
-                        step.events.push(told(SAME_AGAIN));
-                        let refused = refused(Some(&confirm), "it came to the same twice");
-                        let content = SAME_AGAIN.to_owned();
-                        self.is_heard |= self.given == OutputUse::AtOnce;
-                        let reply = owed.what.refused(None, content, Some(refused), self.given);
-                        step.events.push(reply);
+                    if let Some(refusal) = before.refusal(confirm.digest) {
+                        self.refuse_unasked(&owed, &confirm, &refusal, step);
                         return self.go_on(step);
                     }
                     self.rest.push_front(owed);
@@ -259,6 +238,27 @@ impl Round {
             }
         }
         self.progress()
+    }
+
+    /// The reply to what is not asked about once more.
+    fn refuse_unasked(
+        &mut self,
+        owed: &OwedCall,
+        confirm: &Confirm,
+        refusal: &Refusal,
+        step: &mut Step,
+    ) {
+        // A person knows of a no, and not of this.
+        if refusal.denial.is_none() {
+            step.events.push(told(refusal.content));
+            self.is_heard |= self.given == OutputUse::AtOnce;
+        }
+        let refused = Some(refused(Some(confirm), refusal.because));
+        let content = refusal.content.to_owned();
+        let reply = owed
+            .what
+            .refused(refusal.denial, content, refused, self.given);
+        step.events.push(reply);
     }
 
     fn begin(
