@@ -131,7 +131,8 @@ impl AskProgram {
         }
         match self.set_up(&command).await {
             Some(done) => done,
-            None => self.carry_out(command).await,
+            // It holds whatever any of its commands holds.
+            None => Box::pin(self.carry_out(command)).await,
         }
     }
 
