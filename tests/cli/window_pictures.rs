@@ -108,8 +108,8 @@ fn wait_typed_running(screen: &Screen, text: &str) {
 #[test]
 fn what_a_terminal_does_not_draw_is_named() {
     let (upstream, world, _daemon) = world();
-    for _ in 0..2 {
-        upstream.answer(Answer::stream().then_call(0, "call_1", "notes__chart", "{}"));
+    for call in ["call_1", "call_2"] {
+        upstream.answer(Answer::stream().then_call(0, call, "notes__chart", "{}"));
         upstream.answer(Answer::text("There it is."));
     }
     let mut screen = open(&world, 80, 24);

@@ -179,7 +179,7 @@ pub(super) mod tests {
                 let _changed = decode(&changed, (10, 10));
             }
         }
-        assert_eq!(Err(UndrawnPicture::Unknown), decode(b"%PDF-1", (9, 9)));
+        assert_eq!(Err(UndrawnPicture::Unknown), decode(b"%PDF-", (9, 9)));
         assert_eq!(Err(UndrawnPicture::Unknown), decode(b"", (9, 9)));
     }
 }

@@ -134,14 +134,13 @@ mod tests {
             .expect("a beginning");
         let body = body.strip_suffix("\x1b\\").expect("an end");
         assert!(body.bytes().all(|it| (0x20..0x7f).contains(&it)));
-        let (size, body) = body.split_once('#').expect("colours");
+        let (size, body) = body.split_at(body.find(['#', '-']).expect("bands"));
         let (width, height) = size.split_once(';').expect("a size");
         let (width, height): (u32, u32) = (width.parse().unwrap(), height.parse().unwrap());
         let mut pixels = vec![None; (width * height) as usize];
         let mut palette = HashMap::new();
         let (mut colour, mut x, mut top) = (0_u32, 0, 0);
-        let body = format!("#{body}");
-        let mut rest = body.as_str();
+        let mut rest = body;
         let number = |text: &mut &str| {
             let end = text.find(|it: char| !it.is_ascii_digit());
             let (digits, behind) = text.split_at(end.unwrap_or(text.len()));

@@ -79,10 +79,10 @@ mod tests {
             "shellOutput",
             json!({"call": "3", "offset": 0, "text": "x"})
         ));
-        let ended = json!({"call": "3", "command": "x", "ending": "exited", "output": "", "ms": 1});
+        let ended = json!({"call": "3", "command": "x", "ending": "exited", "output": "", "bytes": 0, "ms": 1});
         assert!(after("shellFinished", ended));
         assert!(!after("textDelta", delta));
-        let message = json!({"item": 0, "text": "so", "toolCalls": []});
+        let message = json!({"item": 0, "text": "so", "complete": true});
         assert!(after("assistantMessage", message));
     }
 }

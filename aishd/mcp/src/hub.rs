@@ -382,7 +382,10 @@ impl Hub {
         };
         let gone = WireFailure::NotConnected("it was disconnected".to_owned());
         let asking = async {
-            let sent = handle.mailbox.send(SessionCommand::Ask(Box::new(work))).await;
+            let sent = handle
+                .mailbox
+                .send(SessionCommand::Ask(Box::new(work)))
+                .await;
             sent.map_err(|_ended| failed(gone.clone()))?;
             // The session that had it has gone without a word of how far it was.
             answer
