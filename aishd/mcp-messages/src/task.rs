@@ -119,8 +119,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(result: Value, expected: &str) {
-        let seen = match begun(&result, "one") {
+    fn check(result: &Value, expected: &str) {
+        let seen = match begun(result, "one") {
             None => "none".to_owned(),
             Some(Ok((task, _))) => format!("{} {:?}", task.id, task.form),
             Some(Err(why)) => why,
@@ -131,19 +131,19 @@ mod tests {
     #[test]
     fn a_call_may_be_answered_with_a_task_in_two_forms() {
         check(
-            json!({"resultType": "task", "taskId": "t1"}),
+            &json!({"resultType": "task", "taskId": "t1"}),
             "t1 Extension",
         );
-        check(json!({"task": {"taskId": "t1"}}), "t1 Experimental");
-        check(json!({"content": [], "task": {"taskId": "t1"}}), "none");
-        check(json!({"content": []}), "none");
-        check(json!({"task": {"title": "mine"}}), "none");
+        check(&json!({"task": {"taskId": "t1"}}), "t1 Experimental");
+        check(&json!({"content": [], "task": {"taskId": "t1"}}), "none");
+        check(&json!({"content": []}), "none");
+        check(&json!({"task": {"title": "mine"}}), "none");
         let none = "a task without an id that could be sent again";
         for id in [json!(null), json!(7), json!(""), json!("a\nb")] {
-            check(json!({"resultType": "task", "taskId": id}), none);
+            check(&json!({"resultType": "task", "taskId": id}), none);
         }
         check(
-            json!({"resultType": "task", "taskId": "x".repeat(513)}),
+            &json!({"resultType": "task", "taskId": "x".repeat(513)}),
             none,
         );
     }

@@ -34,6 +34,7 @@ use aishd_signin::{SignIn, SignInParts};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::Hub;

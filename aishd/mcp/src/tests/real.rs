@@ -415,14 +415,15 @@ async fn tasks_of_a_fastmcp_server_are_asked_for() {
         let Some(mut asked) = bench.elicitations.take() else {
             continue;
         };
-        let people = tokio::spawn(async move {
+        let mut people = JoinSet::new();
+        people.spawn(async move {
             let form = asked.recv().await.unwrap();
             assert_eq!("what shall it be?", form.params["message"]);
             let value = json!({"value": "tea"}).as_object().unwrap().clone();
             let _gone = form.answer.send(ElicitationAnswer::Accepted(value));
         });
         assert_eq!("one tea", json_of(&bench, "order", json!({})).await);
-        people.await.unwrap();
+        people.join_next().await.unwrap().unwrap();
     }
 }
 
@@ -434,7 +435,8 @@ async fn tasks_of_the_everything_server_are_asked_for() {
     let mut bench = Bench::with(ServerEndpoint::Stdio(server), patient(), People::Some).await;
     bench.ready().await;
     let mut asked = bench.elicitations.take().unwrap();
-    let people = tokio::spawn(async move {
+    let mut people = JoinSet::new();
+    people.spawn(async move {
         let form = asked.recv().await.unwrap();
         let field = &form.params["requestedSchema"]["properties"]["interpretation"];
         let first = field["oneOf"][0]["const"].clone();
@@ -456,7 +458,7 @@ async fn tasks_of_the_everything_server_are_asked_for() {
         .hub
         .call(approved(&bench.hub, &name), arguments, ears, &never);
     let report = tokio::time::timeout(PATIENCE, report).await.unwrap();
-    let (report, meant) = (said(report), people.await.unwrap());
+    let (report, meant) = (said(report), people.join_next().await.unwrap().unwrap());
     assert!(report.starts_with("# Research Report: python"), "{report}");
     assert!(report.contains(&meant), "{meant} {report}");
     let seen = noted(&mut noted_here).join(" ");

@@ -155,7 +155,8 @@ async fn a_task_is_called_off_with_its_call_and_not_when_the_daemon_leaves() {
 async fn what_a_task_wants_to_know_is_asked_and_told() {
     let mut bench = tasks(limits(), People::Some).await;
     let mut asked = bench.elicitations.take().unwrap();
-    let people = tokio::spawn(async move {
+    let mut people = JoinSet::new();
+    people.spawn(async move {
         let mut count = 0;
         while let Some(form) = asked.recv().await {
             count += 1;
@@ -173,7 +174,7 @@ async fn what_a_task_wants_to_know_is_asked_and_told() {
     assert_eq!(expected, bench.call("prying").await);
     bench.hub.stop().await;
     drop(bench);
-    assert_eq!(1 + 64, people.await.unwrap());
+    assert_eq!(1 + 64, people.join_next().await.unwrap().unwrap());
 }
 
 #[tokio::test]
