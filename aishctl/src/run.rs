@@ -387,7 +387,7 @@ impl AskProgram {
             } else {
                 PictureSupport::None
             },
-            picture_room: None,
+            picture_area: None,
         };
         let printed = context.run(&command).await?;
         let shown = printed.render(self.around.stdout_terminal);

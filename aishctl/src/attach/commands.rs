@@ -19,7 +19,7 @@ use crate::commands::permission::{self, PermissionCommand};
 use crate::commands::queue::{self, RepeatKind};
 use crate::commands::tools::{self, ToolsCommand};
 use crate::commands::{directory_listing, last_said, prompt_ask};
-use crate::completion::server_words::ServerWish;
+use crate::completion::server_words::WantedCompletion;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -249,7 +249,7 @@ impl<U: UserInterface> OpenWindow<U> {
             may_prompt: false,
             editor: self.connection.link.hello.ui.editor.clone(),
             draws: self.pictures.support(),
-            picture_room: self.picture_room(),
+            picture_area: self.picture_area(),
         };
         // A row that all terminals see says what became of it.
         let is_told = matches!(
@@ -274,7 +274,7 @@ impl<U: UserInterface> OpenWindow<U> {
     }
 
     /// Asks for the names that Tab and the prompt show, and a server for what it knows of the word that is typed.
-    pub(super) fn look_up_names(&mut self, wish: Option<ServerWish>) {
+    pub(super) fn look_up_names(&mut self, wish: Option<WantedCompletion>) {
         let caller = self.connection.caller();
         self.calls.spawn(async move {
             let conversations =

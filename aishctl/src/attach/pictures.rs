@@ -12,11 +12,11 @@ use super::{CompletedCall, OpenWindow};
 use crate::client::connect::Caller;
 use crate::commands::result;
 use crate::failure::Failure;
-use crate::picture::answers::{ASKS, AskProgress, Asking, TerminalAnswer};
+use crate::picture::answers::{ASKS, Asking, QueryProgress, TerminalAnswer};
+use crate::picture::area::PictureArea;
 use crate::picture::decode;
 use crate::picture::drawing::{self, DrawnPicture};
 use crate::picture::protocol::{PictureSupport, PictureTerminal};
-use crate::picture::room::PictureRoom;
 use crate::render::half_printed::HalfPrinted;
 use crate::render::rows::SafeRow;
 use crate::render::size;
@@ -96,9 +96,9 @@ impl<U: UserInterface> OpenWindow<U> {
     }
 
     /// The room among the rows, once it is known how pictures are drawn.
-    pub(super) fn picture_room(&self) -> Option<PictureRoom> {
+    pub(super) fn picture_area(&self) -> Option<PictureArea> {
         match self.pictures.support {
-            PictureSupport::Known(terminal) => self.display.ui.picture_room(terminal.cell),
+            PictureSupport::Known(terminal) => self.display.ui.picture_area(terminal.cell),
             PictureSupport::None | PictureSupport::ToBeAsked => None,
         }
     }
@@ -146,14 +146,14 @@ impl<U: UserInterface> OpenWindow<U> {
     }
 
     fn begin_drawing(&mut self, terminal: PictureTerminal) {
-        let room = self.display.ui.picture_room(terminal.cell);
-        let (Some(room), Some(wanted)) = (room, self.pictures.wanted.pop_front()) else {
+        let area = self.display.ui.picture_area(terminal.cell);
+        let (Some(area), Some(wanted)) = (area, self.pictures.wanted.pop_front()) else {
             return;
         };
         self.pictures.stage = DrawingStage::Drawing;
         let caller = self.connection.caller();
         self.calls.spawn(async move {
-            let drawn = drawn(&caller, &wanted, terminal, room).await;
+            let drawn = drawn(&caller, &wanted, terminal, area).await;
             CompletedCall::Pictured(Box::new(FinishedDrawing { of: wanted, drawn }))
         });
     }
@@ -173,8 +173,8 @@ impl<U: UserInterface> OpenWindow<U> {
         if picture.conversation != self.conversation {
             return Ok(());
         }
-        let room = self.picture_room();
-        if room.is_none_or(|it| it.columns < drawn.columns || it.rows < drawn.rows) {
+        let area = self.picture_area();
+        if area.is_none_or(|it| it.columns < drawn.columns || it.rows < drawn.rows) {
             // The terminal is smaller than it was.
             self.pictures.wanted.push_front(picture);
             return Ok(());
@@ -192,9 +192,9 @@ impl<U: UserInterface> OpenWindow<U> {
             return;
         };
         match asking.take(answer) {
-            AskProgress::Waits => {}
-            AskProgress::Asks(more) => self.display.ui.ask_terminal(more),
-            AskProgress::Over(found) => {
+            QueryProgress::Waits => {}
+            QueryProgress::Asks(more) => self.display.ui.ask_terminal(more),
+            QueryProgress::Over(found) => {
                 self.pictures.asking = None;
                 let known = |it| PictureSupport::Known(PictureTerminal::from(it));
                 self.pictures.support = found.map_or(PictureSupport::None, known);
@@ -207,10 +207,10 @@ async fn drawn(
     caller: &Caller,
     wanted: &WantedPicture,
     terminal: PictureTerminal,
-    room: PictureRoom,
+    area: PictureArea,
 ) -> Option<DrawnPicture> {
     let read = result::read(caller, wanted.conversation, wanted.result).await;
     let bytes = read.ok()?.bytes;
-    let drawing = move || drawing::drawn(&bytes, terminal, room).ok();
+    let drawing = move || drawing::drawn(&bytes, terminal, area).ok();
     tokio::task::spawn_blocking(drawing).await.ok()?
 }

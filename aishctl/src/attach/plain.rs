@@ -9,7 +9,7 @@ use super::attention::{LastSeen, TerminalFocus};
 use super::ui::{CompletionNames, EditorErrand, LinePurpose, PromptHead, UserInput, UserInterface};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::picture::room::{CellPixels, PictureRoom};
+use crate::picture::area::{CellPixels, PictureArea};
 
 #[derive(Debug)]
 pub(crate) struct PlainWindow<R, O> {
@@ -81,7 +81,7 @@ impl<R: AsyncBufRead + Unpin, O: AsyncWrite + Unpin> UserInterface for PlainWind
 
     fn ask_terminal(&mut self, _: &str) {}
 
-    fn picture_room(&self, _: Option<CellPixels>) -> Option<PictureRoom> {
+    fn picture_area(&self, _: Option<CellPixels>) -> Option<PictureArea> {
         None
     }
 

@@ -8,11 +8,11 @@ use aish_proto::id::{ConfirmId, ConversationId};
 
 use super::attention::LastSeen;
 use crate::client::editor::{ArgumentDraft, TextDraft};
-use crate::completion::server_words::ServerWish;
+use crate::completion::server_words::WantedCompletion;
 use crate::failure::Failure;
 use crate::picker::Picker;
 use crate::picture::answers::TerminalAnswer;
-use crate::picture::room::{CellPixels, PictureRoom};
+use crate::picture::area::{CellPixels, PictureArea};
 
 /// A second Ctrl-C within this time leaves.
 pub(super) const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ pub(crate) enum UserInput {
     /// Ctrl-D, or the end of the pipe.
     End,
     /// Completion would like to know the names of today, and what a server says to this.
-    NamesWanted(Option<ServerWish>),
+    NamesWanted(Option<WantedCompletion>),
     /// There is room for rows again.
     Room,
     /// The editor ended by itself.
@@ -101,7 +101,7 @@ pub(crate) struct CompletionNames {
     /// Those of them that have something to read.
     pub(crate) readable: Vec<String>,
     /// What a server said a word may become.
-    pub(crate) offered: Option<(ServerWish, Vec<String>)>,
+    pub(crate) offered: Option<(WantedCompletion, Vec<String>)>,
 }
 
 /// What is done where a line is given up for a while, for some of it with the terminal lent to somebody else.
@@ -140,7 +140,7 @@ pub(crate) trait UserInterface {
     /// Asks the terminal something; [`UserInput::Terminal`] comes back, or nothing.
     fn ask_terminal(&mut self, question: &str);
     /// What room a picture has among the rows; `None`: there are none that it could stand in.
-    fn picture_room(&self, cell: Option<CellPixels>) -> Option<PictureRoom>;
+    fn picture_area(&self, cell: Option<CellPixels>) -> Option<PictureArea>;
     /// So many questions wait in this conversation.
     fn waiting(&mut self, conversation: &str, count: usize);
     /// When somebody was last there.

@@ -10,8 +10,8 @@ use crate::command_output::{PrintResult, print};
 use crate::environment::ClientEnvironment;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
+use crate::picture::area::PictureArea;
 use crate::picture::protocol::PictureSupport;
-use crate::picture::room::PictureRoom;
 
 /// What such a command works with.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct CommandContext {
     /// Whether pictures can be drawn where its output goes.
     pub(crate) draws: PictureSupport,
     /// What room they have among the rows of a window; absent: they are on stdout.
-    pub(crate) picture_room: Option<PictureRoom>,
+    pub(crate) picture_area: Option<PictureArea>,
     /// `ui.editor`, as configured.
     pub editor: String,
 }

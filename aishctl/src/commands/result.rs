@@ -22,9 +22,9 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::last_said;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::picture::area::PictureArea;
 use crate::picture::decode::UndrawnPicture;
 use crate::picture::protocol::PictureSupport;
-use crate::picture::room::PictureRoom;
 use crate::picture::{asking, drawing, whole};
 use crate::render::table;
 use crate::safe;
@@ -165,17 +165,17 @@ async fn drawn(context: &CommandContext, bytes: &[u8]) -> Result<Option<String>,
     let Some(terminal) = terminal else {
         return Ok(None);
     };
-    let room = match context.picture_room {
-        Some(room) => room,
+    let area = match context.picture_area {
+        Some(area) => area,
         None => {
             if let Some(text) = whole::drawn(terminal.protocol, bytes) {
                 return Ok(Some(text));
             }
-            PictureRoom::whole(rustix::stdio::stdout(), terminal.cell)
+            PictureArea::whole(rustix::stdio::stdout(), terminal.cell)
         }
     };
     let bytes = bytes.to_vec();
-    let drawing = move || drawing::drawn(&bytes, terminal, room).map(|it| Some(it.text));
+    let drawing = move || drawing::drawn(&bytes, terminal, area).map(|it| Some(it.text));
     // A decoder that gives up has found it broken.
     let drawn = tokio::task::spawn_blocking(drawing).await;
     drawn.unwrap_or(Err(UndrawnPicture::Broken))

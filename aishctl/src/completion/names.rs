@@ -14,7 +14,7 @@ use aish_proto::{changes, confirm, conversation, job, mcp, model, prompt, tool};
 
 use crate::client::connect::{Caller, RpcCallError};
 use crate::client::daemon_link::{DaemonReach, DaemonStart, DaemonWait};
-use crate::completion::server_words::ServerWish;
+use crate::completion::server_words::WantedCompletion;
 use crate::environment::ClientEnvironment;
 use crate::render::question;
 use crate::safe;
@@ -50,7 +50,7 @@ pub(super) struct LiveNames {
     /// A daemon that nobody has started yet would be started by being asked.
     is_there: bool,
     /// What the word at the end is about, where an MCP server knows more.
-    wish: Option<ServerWish>,
+    wish: Option<WantedCompletion>,
 }
 
 type NamesAndWhat = Vec<(String, String)>;
@@ -72,7 +72,7 @@ impl LiveNames {
         let is_there = flag.is_some() || !around.has_socket_unit() || holds_the_store(around);
         let wish = words
             .split_first()
-            .and_then(|(_program, words)| ServerWish::of_command(words));
+            .and_then(|(_program, words)| WantedCompletion::of_command(words));
         Arc::new(Self {
             reach,
             is_there,

@@ -32,7 +32,7 @@ const WITH_VALUE: [&str; 8] = [
 
 /// What the word at the end of a line is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ServerWish {
+pub(crate) enum WantedCompletion {
     Prompt {
         alias: String,
     },
@@ -52,7 +52,7 @@ pub(crate) enum ServerWish {
 /// Candidates, with what each is.
 type ServerWords = Vec<(String, String)>;
 
-impl ServerWish {
+impl WantedCompletion {
     /// Of the words of a command; the last one is being typed.
     pub(crate) fn of_command(words: &[String]) -> Option<Self> {
         let (word, before) = words.split_last()?;
@@ -262,17 +262,17 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: Option<(usize, &str)>) {
-        let found = ServerWish::of_line(line).or_else(|| ServerWish::of_mention(line));
+        let found = WantedCompletion::of_line(line).or_else(|| WantedCompletion::of_mention(line));
         let found = found.map(|(at, it)| {
             let said = match it {
-                ServerWish::Prompt { alias } => format!("prompts of {alias}"),
-                ServerWish::Argument {
+                WantedCompletion::Prompt { alias } => format!("prompts of {alias}"),
+                WantedCompletion::Argument {
                     alias,
                     prompt,
                     given,
                     word,
                 } => format!("{word} for {alias} {prompt} {given:?}"),
-                ServerWish::Resource { alias, uri } => format!("{uri} of {alias}"),
+                WantedCompletion::Resource { alias, uri } => format!("{uri} of {alias}"),
             };
             (at, said)
         });

@@ -1,6 +1,6 @@
 //! What a terminal answers when it is asked whether it has sixels, among the keys of who types meanwhile.
 
-use super::room::CellPixels;
+use super::area::CellPixels;
 use super::sixel;
 
 /// Primary device attributes: every terminal answers that, and 4 among them says that it has sixels.
@@ -39,7 +39,7 @@ pub(crate) struct Asking {
 
 /// What comes of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AskProgress {
+pub(crate) enum QueryProgress {
     Waits,
     /// This is asked next.
     Asks(&'static str),
@@ -48,27 +48,27 @@ pub(crate) enum AskProgress {
 }
 
 impl Asking {
-    pub(crate) fn take(&mut self, answer: &TerminalAnswer) -> AskProgress {
+    pub(crate) fn take(&mut self, answer: &TerminalAnswer) -> QueryProgress {
         match answer {
-            TerminalAnswer::Attributes { sixels: false } => AskProgress::Over(None),
+            TerminalAnswer::Attributes { sixels: false } => QueryProgress::Over(None),
             TerminalAnswer::Attributes { sixels: true } if self.has_sixels => {
                 let colours = self.colours.unwrap_or(sixel::COLOURS);
-                AskProgress::Over(Some(SixelTerminal {
+                QueryProgress::Over(Some(SixelTerminal {
                     colours,
                     cell: self.cell,
                 }))
             }
             TerminalAnswer::Attributes { sixels: true } => {
                 self.has_sixels = true;
-                AskProgress::Asks(ASKS_MORE)
+                QueryProgress::Asks(ASKS_MORE)
             }
             TerminalAnswer::Colours(colours) => {
                 self.colours = Some(*colours);
-                AskProgress::Waits
+                QueryProgress::Waits
             }
             TerminalAnswer::Cell(cell) => {
                 self.cell = *cell;
-                AskProgress::Waits
+                QueryProgress::Waits
             }
         }
     }
@@ -227,16 +227,19 @@ mod tests {
     fn more_is_asked_of_one_that_has_sixels() {
         let sixels = TerminalAnswer::Attributes { sixels: true };
         let mut asking = Asking::default();
-        assert_eq!(AskProgress::Asks(ASKS_MORE), asking.take(&sixels));
+        assert_eq!(QueryProgress::Asks(ASKS_MORE), asking.take(&sixels));
         assert_eq!(
-            AskProgress::Waits,
+            QueryProgress::Waits,
             asking.take(&TerminalAnswer::Colours(16))
         );
         let cell = CellPixels::new(9, 18);
-        assert_eq!(AskProgress::Waits, asking.take(&TerminalAnswer::Cell(cell)));
+        assert_eq!(
+            QueryProgress::Waits,
+            asking.take(&TerminalAnswer::Cell(cell))
+        );
         let found = SixelTerminal { colours: 16, cell };
-        assert_eq!(AskProgress::Over(Some(found)), asking.take(&sixels));
+        assert_eq!(QueryProgress::Over(Some(found)), asking.take(&sixels));
         let none = TerminalAnswer::Attributes { sixels: false };
-        assert_eq!(AskProgress::Over(None), Asking::default().take(&none));
+        assert_eq!(QueryProgress::Over(None), Asking::default().take(&none));
     }
 }

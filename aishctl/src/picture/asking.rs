@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use super::answers::{ASKS, AnswerFilter, AskProgress, Asking, SixelTerminal};
+use super::answers::{ASKS, AnswerFilter, Asking, QueryProgress, SixelTerminal};
 use crate::controlling_terminal;
 
 /// Terminals answer within milliseconds, but some are far away.
@@ -54,9 +54,9 @@ pub(crate) fn sixels() -> Option<SixelTerminal> {
         let typed = String::from_utf8_lossy(page.get(..read)?);
         for answer in filter.take(&typed, true).1 {
             match asking.take(&answer) {
-                AskProgress::Waits => {}
-                AskProgress::Asks(more) => terminal.write_all(more.as_bytes()).ok()?,
-                AskProgress::Over(found) => return found,
+                QueryProgress::Waits => {}
+                QueryProgress::Asks(more) => terminal.write_all(more.as_bytes()).ok()?,
+                QueryProgress::Over(found) => return found,
             }
         }
     }

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use image::{ImageFormat, RgbaImage, imageops};
 
+use super::area::PictureArea;
 use super::decode::{self, UndrawnPicture};
 use super::protocol::{PictureProtocol, PictureTerminal};
-use super::room::PictureRoom;
 use super::{sixel, whole};
 
 /// A drawing that is longer holds up the rows behind it on a slow terminal.
@@ -27,19 +27,19 @@ pub(crate) struct DrawnPicture {
 pub(crate) fn drawn(
     content: &[u8],
     terminal: PictureTerminal,
-    room: PictureRoom,
+    area: PictureArea,
 ) -> Result<DrawnPicture, UndrawnPicture> {
-    let picture = decode::decode(content, room.pixels())?;
-    let (columns, rows) = room.cells(picture.dimensions());
+    let picture = decode::decode(content, area.pixels())?;
+    let (columns, rows) = area.cells(picture.dimensions());
     let body = match terminal.protocol {
         PictureProtocol::Sixel { colours } => sixel::drawn(&picture, colours),
         PictureProtocol::Kitty => {
             // The cursor stays, and no number is given: it is the terminal's to forget when it has scrolled away.
             let keys = format!("a=T,f=100,q=2,C=1,c={columns},r={rows},");
-            whole::kitty(&keys, &png(&in_cells(&picture, room, columns, rows))?)
+            whole::kitty(&keys, &png(&in_cells(&picture, area, columns, rows))?)
         }
         PictureProtocol::Inline => {
-            let content = png(&in_cells(&picture, room, columns, rows))?;
+            let content = png(&in_cells(&picture, area, columns, rows))?;
             let (size, data) = (content.len(), BASE64_STANDARD.encode(&content));
             format!(
                 "\x1b]1337;File=inline=1;size={size};width={columns};height={rows};preserveAspectRatio=1:{data}\x07"
@@ -64,8 +64,8 @@ fn placed(body: &str, rows: u32) -> String {
 }
 
 /// The picture with a transparent margin, so that it takes whole cells and is stretched by nobody.
-fn in_cells(picture: &RgbaImage, room: PictureRoom, columns: u32, rows: u32) -> RgbaImage {
-    let mut whole = RgbaImage::new(columns * room.cell.width, rows * room.cell.height);
+fn in_cells(picture: &RgbaImage, area: PictureArea, columns: u32, rows: u32) -> RgbaImage {
+    let mut whole = RgbaImage::new(columns * area.cell.width, rows * area.cell.height);
     imageops::replace(&mut whole, picture, 0, 0);
     whole
 }
@@ -79,11 +79,11 @@ fn png(picture: &RgbaImage) -> Result<Vec<u8>, UndrawnPicture> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::area::CellPixels;
     use super::super::decode::tests::{file, quarters};
-    use super::super::room::CellPixels;
     use super::*;
 
-    const ROOM: PictureRoom = PictureRoom {
+    const ROOM: PictureArea = PictureArea {
         columns: 40,
         rows: 12,
         cell: CellPixels {

@@ -2,10 +2,10 @@
 //! made anew of the pixels, within its own frame, so that nothing of a file can steer it.
 
 pub(crate) mod answers;
+pub(crate) mod area;
 pub(crate) mod asking;
 pub(crate) mod decode;
 pub(crate) mod drawing;
 pub(crate) mod protocol;
-pub(crate) mod room;
 mod sixel;
 pub(crate) mod whole;

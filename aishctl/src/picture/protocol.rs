@@ -1,7 +1,7 @@
 //! How the terminal that we are started on takes pictures.
 
 use super::answers::SixelTerminal;
-use super::room::CellPixels;
+use super::area::CellPixels;
 use crate::environment::ClientEnvironment;
 use crate::global_args::LookArgs;
 use crate::render::screen;

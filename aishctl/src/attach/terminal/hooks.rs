@@ -12,7 +12,7 @@ use rustyline::{Context, Helper};
 use super::screen::Screen;
 use super::{completion, files};
 use crate::commands::file_mention::PersonLocation;
-use crate::completion::server_words::ServerWish;
+use crate::completion::server_words::WantedCompletion;
 
 pub(super) struct EditorHooks {
     pub(super) screen: Arc<Screen>,
@@ -64,7 +64,7 @@ impl Completer for EditorHooks {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..at).unwrap_or(line);
-        if let Some((start, wish)) = ServerWish::of_mention(typed) {
+        if let Some((start, wish)) = WantedCompletion::of_mention(typed) {
             let found = self.screen.server_words(&wish);
             if !found.is_empty() {
                 return Ok((start, completion::mentions(&typed[start..], &found)));
@@ -80,7 +80,7 @@ impl Completer for EditorHooks {
         if !typed.starts_with([':', '/']) {
             return Ok((at, Vec::new()));
         }
-        if let Some((start, wish)) = ServerWish::of_line(typed) {
+        if let Some((start, wish)) = WantedCompletion::of_line(typed) {
             let found = self.screen.server_words(&wish);
             if !found.is_empty() {
                 return Ok((

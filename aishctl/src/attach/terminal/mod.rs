@@ -1,11 +1,11 @@
 //! A window on a terminal: a line below, rows above it, and neither ever in the other. Four threads meet in `screen`:
 //! the window's own, the editor's, the printer's that draws what comes without a key, and the keyboard's.
 
+mod awaited_report;
 mod canvas;
 mod completion;
 mod dropped_file;
 mod editor;
-mod expected_answer;
 mod files;
 mod history;
 mod hooks;
@@ -39,7 +39,7 @@ use super::ui::{CompletionNames, EditorErrand, LinePurpose, PromptHead, UserInpu
 use crate::commands::file_mention::PersonLocation;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::picture::room::{CellPixels, PictureRoom};
+use crate::picture::area::{CellPixels, PictureArea};
 use crate::render::bell::{self, BellSupport};
 
 /// Rows that come within this time are drawn together.
@@ -204,8 +204,8 @@ impl UserInterface for Terminal {
         self.screen.send(question);
     }
 
-    fn picture_room(&self, cell: Option<CellPixels>) -> Option<PictureRoom> {
-        Some(self.screen.picture_room(cell))
+    fn picture_area(&self, cell: Option<CellPixels>) -> Option<PictureArea> {
+        Some(self.screen.picture_area(cell))
     }
 
     fn waiting(&mut self, conversation: &str, count: usize) {

@@ -13,8 +13,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{Notify, mpsc};
 
+use super::awaited_report::AwaitedReport;
 use super::canvas::{self, BottomRows, TerminalSize};
-use super::expected_answer::ExpectedAnswer;
 use super::lent_terminal::InputPause;
 use super::pastes::{self, DroppedPaste, PasteStore};
 use super::question_frame::TerminalFrame;
@@ -24,8 +24,8 @@ use crate::attach::look::WindowLook;
 use crate::attach::ui::{
     CompletionNames, EditorErrand, LinePurpose, PromptHead, PromptState, UserInput,
 };
-use crate::completion::server_words::{SERVER_WITHIN, ServerWish};
-use crate::picture::room::{CellPixels, PictureRoom};
+use crate::completion::server_words::{SERVER_WITHIN, WantedCompletion};
+use crate::picture::area::{CellPixels, PictureArea};
 use crate::render::notice;
 
 /// Rows that wait, in bytes. A terminal that takes nothing stops the window here, and so the daemon.
@@ -114,7 +114,7 @@ pub(super) struct Screen {
     pub(super) inputs: mpsc::Sender<UserInput>,
     pub(super) hush: InputPause,
     /// Of the terminal itself.
-    pub(super) answer: ExpectedAnswer,
+    pub(super) answer: AwaitedReport,
     look: WindowLook,
 }
 
@@ -158,7 +158,7 @@ impl Screen {
             room: Notify::new(),
             inputs,
             hush,
-            answer: ExpectedAnswer::default(),
+            answer: AwaitedReport::default(),
             look,
         })
     }
@@ -425,7 +425,7 @@ impl Screen {
     }
 
     /// What an MCP server says to this, if it says so in time.
-    pub(super) fn server_words(&self, wish: &ServerWish) -> Vec<String> {
+    pub(super) fn server_words(&self, wish: &WantedCompletion) -> Vec<String> {
         let mut shared = self.lock();
         shared.names.offered = None;
         let sent = UserInput::NamesWanted(Some(wish.clone()));
@@ -500,8 +500,8 @@ impl Screen {
     }
 
     /// What room a picture has among the rows.
-    pub(super) fn picture_room(&self, cell: Option<CellPixels>) -> PictureRoom {
-        PictureRoom::among_rows(&self.terminal, cell)
+    pub(super) fn picture_area(&self, cell: Option<CellPixels>) -> PictureArea {
+        PictureArea::among_rows(&self.terminal, cell)
     }
 
     /// What a program is seen on that gets the terminal for a while.

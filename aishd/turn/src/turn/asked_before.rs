@@ -12,7 +12,7 @@ const MAX_SAME_RESULTS: u32 = 2;
 
 /// What a model is told in place of a question to a person.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct RepeatRefusal {
     pub(super) denial: Option<Denial>,
     pub(super) content: &'static str,
     /// For the audit.
@@ -44,9 +44,9 @@ impl AskedBefore {
     }
 
     /// Why a person is not asked about it once more.
-    pub(super) fn refusal(&mut self, call: ContentDigest) -> Option<Refusal> {
+    pub(super) fn refusal(&mut self, call: ContentDigest) -> Option<RepeatRefusal> {
         if self.denials.get(&call).is_some_and(|it| *it >= MAX_DENIALS) {
-            return Some(Refusal {
+            return Some(RepeatRefusal {
                 denial: Some(Denial::Person),
                 content: "[aish] denied by user, and not asked about again in this turn",
                 because: "denied before by a person in this turn",
@@ -55,7 +55,7 @@ impl AskedBefore {
         let known = self.results.get(&call);
         let is_known = known.is_some_and(|(_, times)| *times >= MAX_SAME_RESULTS);
         self.remarks |= is_known;
-        is_known.then_some(Refusal {
+        is_known.then_some(RepeatRefusal {
             denial: None,
             content: "[aish] it ran twice in this turn and came to the same, so nobody is asked a third time; nothing ran",
             because: "it came to the same twice",

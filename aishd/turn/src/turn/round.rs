@@ -15,7 +15,7 @@ use aishd_log::shell::OutputUse;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
-use super::asked_before::{AskedBefore, Refusal};
+use super::asked_before::{AskedBefore, RepeatRefusal};
 use super::call_list_progress::edited_note;
 use super::input::{CallReturn, ConfirmEnd};
 use super::replies::{finish, refused, unknown_effect, why_refused};
@@ -245,7 +245,7 @@ impl Round {
         &mut self,
         owed: &OwedCall,
         confirm: &Confirm,
-        refusal: &Refusal,
+        refusal: &RepeatRefusal,
         step: &mut Step,
     ) {
         // A person knows of a no, and not of this.

@@ -34,25 +34,25 @@ impl CellPixels {
 
 /// The cells that a picture may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PictureRoom {
+pub(crate) struct PictureArea {
     pub(crate) columns: u32,
     pub(crate) rows: u32,
     pub(crate) cell: CellPixels,
 }
 
-impl PictureRoom {
+impl PictureArea {
     /// Among the rows of a conversation: a third of the height, and twelve rows at most.
     pub(crate) fn among_rows(terminal: impl AsFd, cell: Option<CellPixels>) -> Self {
-        let mut room = Self::of(terminal, cell);
-        room.rows = (room.rows / 3).clamp(1, WINDOW_ROWS);
-        room
+        let mut area = Self::of(terminal, cell);
+        area.rows = (area.rows / 3).clamp(1, WINDOW_ROWS);
+        area
     }
 
     /// For one picture that was asked for.
     pub(crate) fn whole(terminal: impl AsFd, cell: Option<CellPixels>) -> Self {
-        let mut room = Self::of(terminal, cell);
-        room.rows = room.rows.saturating_sub(1).clamp(1, WHOLE_ROWS);
-        room
+        let mut area = Self::of(terminal, cell);
+        area.rows = area.rows.saturating_sub(1).clamp(1, WHOLE_ROWS);
+        area
     }
 
     /// All of a terminal. What it has said of its cells counts where the kernel does not know it.
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn a_picture_takes_whole_cells_and_no_more_than_there_are() {
-        let room = PictureRoom {
+        let area = PictureArea {
             columns: 300,
             rows: 12,
             cell: CELL,
         };
-        assert_eq!((1000, 240), room.pixels());
-        assert_eq!((1, 2), room.cells((1, 21)));
-        let narrow = PictureRoom {
+        assert_eq!((1000, 240), area.pixels());
+        assert_eq!((1, 2), area.cells((1, 21)));
+        let narrow = PictureArea {
             columns: 7,
             rows: 1,
             cell: CellPixels::new(9, 17).unwrap(),

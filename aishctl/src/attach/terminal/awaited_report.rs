@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 const EXPECTED_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-pub(super) struct ExpectedAnswer(Mutex<Option<Instant>>);
+pub(super) struct AwaitedReport(Mutex<Option<Instant>>);
 
-impl ExpectedAnswer {
+impl AwaitedReport {
     pub(super) fn expect(&self) {
         *self.0.lock() = Some(Instant::now());
     }
