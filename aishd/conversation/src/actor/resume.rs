@@ -216,7 +216,7 @@ impl Conversation {
             text: waiting.text,
             owing: waiting.owing,
             called: waiting.called,
-            at: PausedAt::Confirm(waiting.confirm),
+            at: PausedAt::Confirm(Box::new(waiting.confirm)),
             course: waiting.course.map(Box::new),
         };
         let policy = self.services.policy.borrow().clone();

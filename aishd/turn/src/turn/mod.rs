@@ -116,7 +116,7 @@ pub struct Turn {
 #[derive(Debug)]
 pub enum PausedAt {
     /// A person is asked about the first call.
-    Confirm(Confirm),
+    Confirm(Box<Confirm>),
     /// Servers work on these calls by themselves.
     Calls(Vec<String>),
 }

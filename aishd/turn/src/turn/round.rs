@@ -84,7 +84,7 @@ impl Round {
     pub(super) fn resume(owing: Vec<OwedReplies>, at: PausedAt) -> Self {
         let mut round = Self::of(owing, OutputUse::default());
         match at {
-            PausedAt::Confirm(confirm) => round.asking = Some(Box::new(confirm)),
+            PausedAt::Confirm(confirm) => round.asking = Some(confirm),
             PausedAt::Calls(calls) => {
                 let owed = std::mem::take(&mut round.rest).into_iter();
                 let (running, rest): (Vec<_>, Vec<_>) =

@@ -264,7 +264,7 @@ fn check_paused(at: impl Fn(&[ToolCall]) -> PausedAt, lines: &[&str], expected: 
 #[test]
 fn a_paused_turn_goes_on() {
     check_paused(
-        |calls| PausedAt::Confirm(confirm(7, &calls[0])),
+        |calls| PausedAt::Confirm(Box::new(confirm(7, &calls[0]))),
         &["answer yes", "tool a 1", "tool b 2", "done 32 end"],
         &[
             "= Allowed c7",
