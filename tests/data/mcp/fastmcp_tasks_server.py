@@ -10,6 +10,7 @@ from datetime import timedelta
 from fastmcp import Context, FastMCP
 from fastmcp.utilities.tasks import TaskConfig
 from fastmcp_tasks import TasksExtension
+from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
 server = FastMCP("kitchen")
 server.add_extension(TasksExtension())
@@ -30,10 +31,14 @@ async def burn() -> str:
 
 
 @server.tool(task=soon)
-async def order(ctx: Context) -> str:
+async def order(ctx: Context) -> str | InputRequiredResult:
     """Wants to know something."""
-    answer = await ctx.elicit("what shall it be?", response_type=str)
-    return f"one {answer.data}" if answer.action == "accept" else "nothing"
+    answer = (ctx.input_responses or {}).get("what")
+    if answer is None:
+        schema = {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}
+        form = ElicitRequestFormParams(message="what shall it be?", requested_schema=schema)
+        return InputRequiredResult(input_requests={"what": ElicitRequest(params=form)})
+    return f"one {answer.content['value']}" if answer.action == "accept" else "nothing"
 
 
 if __name__ == "__main__":

@@ -125,9 +125,11 @@ async fn a_question_in_between_is_answered_by_a_person() {
     let announced =
         |params: &Value| params["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
     let (_, _, last) = sent.pop().unwrap();
-    assert_eq!(json!({}), announced(&last));
+    let tasks = json!({"io.modelcontextprotocol/tasks": {}});
+    assert_eq!(json!({"extensions": tasks}), announced(&last));
     for (method, _, params) in sent {
-        let expected = json!({"elicitation": {"form": {}, "url": {}}});
+        let forms = json!({"form": {}, "url": {}});
+        let expected = json!({"elicitation": forms, "extensions": tasks});
         assert_eq!(expected, announced(&params), "{method}");
     }
 }
