@@ -79,7 +79,7 @@ mod tests {
             "shellOutput",
             json!({"call": "3", "offset": 0, "text": "x"})
         ));
-        let ended = json!({"call": "3", "command": "x", "ending": "exited", "output": "", "bytes": 0, "ms": 1});
+        let ended = json!({"call": "3", "command": "x", "ending": "exited", "output": "", "bytes": 0, "ms": 1, "intoContext": false});
         assert!(after("shellFinished", ended));
         assert!(!after("textDelta", delta));
         let message = json!({"item": 0, "text": "so", "complete": true});
