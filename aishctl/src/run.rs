@@ -131,7 +131,6 @@ impl AskProgram {
         }
         match self.set_up(&command).await {
             Some(done) => done,
-            // It holds whatever any of its commands holds.
             None => Box::pin(self.carry_out(command)).await,
         }
     }
