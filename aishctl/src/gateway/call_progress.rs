@@ -42,6 +42,8 @@ pub(super) struct GatewayCall {
     pub(super) name: String,
     pub(super) arguments: Map<String, Value>,
     pub(super) form: ContentForm,
+    /// The result of other arguments is no answer, also where a person chose them.
+    pub(super) as_asked: bool,
     /// What the client calls itself, safe to show.
     pub(super) client: String,
 }
@@ -211,6 +213,7 @@ impl GatewayCallProgress<'_> {
                 seq: Seq(sent.seq.0.saturating_sub(1)),
             },
             waits: None,
+            is_edited: false,
             result: None,
             end: None,
         };
@@ -254,6 +257,9 @@ impl GatewayCallProgress<'_> {
             return None;
         }
         Some(Ok(match (turn.result, turn.end) {
+            (Some(_), _) if turn.is_edited && self.called.as_asked => content::failed(
+                "[aish] the user changed what was asked for, and let that run instead",
+            ),
             (Some(said), _) => {
                 content::result(&link.caller, turn.conversation, said, self.called.form).await
             }
@@ -335,6 +341,8 @@ struct LoggedTurn {
     cursor: Cursor,
     /// What it waits for, for the client to be reminded of.
     waits: Option<&'static str>,
+    /// A person chose other arguments.
+    is_edited: bool,
     result: Option<ToolResult>,
     end: Option<CallEnd>,
 }
@@ -371,7 +379,11 @@ impl LoggedTurn {
                 self.waits = Some("waits for other turns of its conversation");
                 return self.waits.map(CallMessage::Waits);
             }
-            Event::ConfirmResolved(_) | Event::TurnStarted(_) => self.waits = None,
+            Event::TurnStarted(_) => self.waits = None,
+            Event::ConfirmResolved(resolved) => {
+                self.waits = None;
+                self.is_edited |= resolved.edited.is_some();
+            }
             Event::ToolProgress(said) => return Some(CallMessage::Progress(said.clone())),
             Event::ToolResult(result) => self.result = Some(ToolResult::clone(result)),
             Event::TurnFinished(finished) => {

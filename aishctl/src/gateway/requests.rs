@@ -324,12 +324,13 @@ impl Gateway {
                 revision: terms.revision,
                 promises,
             },
+            as_asked: false,
             client: shown(&terms.client),
         };
         self.follow_call(terms, &params, called, stop).await
     }
 
-    /// A call of a tool of the daemon's own.
+    /// A call of a tool of the daemon's own, with these arguments and no others.
     pub(super) async fn run_call(
         &self,
         terms: &RequestTerms,
@@ -345,6 +346,7 @@ impl Gateway {
                 revision: terms.revision,
                 promises: false,
             },
+            as_asked: true,
             client: shown(&terms.client),
         };
         self.follow_call(terms, params, called, stop).await

@@ -26,7 +26,8 @@ use crate::client::daemon_link::{DaemonLink, DaemonWait};
 const MOST_LISTENING: usize = 32;
 /// Resources that one gateway tells of.
 const MOST_WATCHED: usize = 256;
-const MAX_URI_BYTES: usize = 4096;
+/// No longer than the daemon takes one of a server.
+const MAX_URI_BYTES: usize = 2048;
 /// Servers are asked meanwhile, and may have to be connected to.
 const WATCH_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::pinned_resource::MAX_URI_BYTES;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -138,7 +139,7 @@ impl ResourceCache {
                 may_differ.push(uri.to_owned());
             }
             // A server that says so of what nobody wants fills no memory.
-            if known.told.len() < 2 * MOST {
+            if known.told.len() < 2 * MOST && uri.len() <= MAX_URI_BYTES {
                 known.told.insert(uri.to_owned());
             }
         }
@@ -173,10 +174,12 @@ impl ResourceCache {
     /// Nobody tells of anything any more.
     pub(super) fn forget(&self) {
         let mut known = self.lock();
+        let known = &mut *known;
         known.age += 1;
         known.lapses += 1;
-        let told = std::mem::take(&mut known.told);
-        known.lapsed.extend(told);
+        let told = std::mem::take(&mut known.told).into_iter();
+        let missed = told.filter(|it| known.watched.contains_key(it));
+        known.lapsed.extend(missed);
         known.texts.clear();
     }
 
@@ -310,6 +313,19 @@ impl FreshUntil {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_tells_of_what_nobody_wants_fills_no_memory() {
+        let fresh = ResourceCache::default();
+        for round in 0..3 {
+            let uris: Vec<String> = (0..MOST).map(|it| format!("{round} {it}")).collect();
+            fresh.is_told(uris.iter().map(String::as_str));
+            fresh.is_told(std::iter::once("x".repeat(MAX_URI_BYTES + 1).as_str()));
+            assert!(fresh.lock().told.iter().all(|it| it.len() < 9));
+            fresh.forget();
+            assert_eq!((0, 0), (fresh.lock().told.len(), fresh.lock().lapsed.len()));
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_text_holds_until_it_changes_or_its_time_is_over() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::server::ServerPhase;
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ToolCallError;
@@ -78,9 +78,9 @@ impl Hub {
             fresh: fresh.clone(),
         };
         if self.is_to_be_told(alias) {
-            let told = self.have_it_told(alias, &fresh, uri, cancel);
+            let told = self.ask_in_turn(&watched, cancel);
             let told = tokio::time::timeout(SAID_WITHIN, told).await;
-            if let Ok(Err(why @ ToolCallError::Rpc(_))) = told {
+            if let Ok(Ok(Err(why @ ToolCallError::Rpc(_)))) = told {
                 let alias = alias.clone();
                 return Err(WatchError::Refused { alias, why });
             }
@@ -88,6 +88,25 @@ impl Hub {
             let _slow = tokio::time::timeout(SAID_WITHIN, fresh.acknowledged(uri)).await;
         }
         Ok(watched)
+    }
+
+    /// Asks its server to tell of it behind what it was asked before. One that is slow is waited for by nobody, and what it answers counts
+    /// all the same.
+    fn ask_in_turn(
+        &self,
+        watched: &WatchedResource,
+        cancel: &CancellationToken,
+    ) -> oneshot::Receiver<Result<(), ToolCallError>> {
+        let (answer, answered) = oneshot::channel();
+        let (hub, alias, cancel) = (self.clone(), watched.alias.clone(), cancel.clone());
+        let (fresh, uri) = (watched.fresh.clone(), watched.uri.clone());
+        self.do_later(async move {
+            let told = hub.have_it_told(&alias, &fresh, &uri, &cancel).await;
+            let _nobody_waits = answer.send(told);
+            // It may not be wanted any more by now.
+            hub.settle(&alias, &fresh, &uri).await;
+        });
+        answered
     }
 
     /// Asks a server with a session to tell of a resource, unless it does.
@@ -115,7 +134,10 @@ impl Hub {
         if fresh.is_wanted(uri) || !fresh.is_untold(uri) || !self.is_to_be_told(alias) {
             return;
         }
-        let asked = SessionQuestion::new("resources/unsubscribe", json!({"uri": uri}), uri);
+        let asked = SessionQuestion {
+            patience: Some(SAID_WITHIN),
+            ..SessionQuestion::new("resources/unsubscribe", json!({"uri": uri}), uri)
+        };
         let asked = self.ask(alias, asked, &CancellationToken::new()).await;
         if let Err(error) = asked {
             tracing::debug!(mcp = %alias, %error, "a resource is not watched any more");

@@ -23,7 +23,7 @@ pub(super) struct RepeatRefusal {
 pub(super) struct AskedBefore {
     /// How often a person said no to the same call.
     denials: HashMap<ContentDigest, u32>,
-    /// What a call that a person allowed came to of late, and how often in a row.
+    /// What a call that a person allowed came to of late, and how often since anything else was new.
     results: HashMap<ContentDigest, (ContentDigest, u32)>,
     /// The model is told with the replies of this round that it goes round in a circle.
     remarks: bool,
@@ -36,11 +36,22 @@ impl AskedBefore {
         *self.denials.entry(call).or_default() += 1;
     }
 
+    /// What comes to something new may have changed what others would come to.
     pub(super) fn came_to(&mut self, call: ContentDigest, result: &str) {
         let result = ContentDigest::of(result.as_bytes());
-        let (last, times) = self.results.entry(call).or_insert((result, 0));
-        *times = if *last == result { *times + 1 } else { 1 };
-        *last = result;
+        let times = match self.results.get(&call) {
+            Some((last, times)) if *last == result => *times + 1,
+            Some(_) | None => {
+                self.something_changed();
+                1
+            }
+        };
+        self.results.insert(call, (result, times));
+    }
+
+    /// All of them may come to something else from now on.
+    pub(super) fn something_changed(&mut self) {
+        self.results.values_mut().for_each(|(_, times)| *times = 1);
     }
 
     /// Why a person is not asked about it once more.

@@ -61,6 +61,18 @@ struct OwedCall {
     edited: Option<String>,
     /// What a person said yes to, once it has begun.
     allowed: Option<ContentDigest>,
+    /// It began, and does more than read.
+    may_change: bool,
+}
+
+impl OwedCall {
+    fn came_to(&self, result: &str, before: &mut AskedBefore) {
+        match self.allowed {
+            Some(call) => before.came_to(call, result),
+            None if self.may_change => before.something_changed(),
+            None => {}
+        }
+    }
 }
 
 /// What a round came to with an input.
@@ -102,6 +114,7 @@ impl Round {
             what,
             edited: None,
             allowed: None,
+            may_change: false,
         };
         Self {
             rest: owing.into_iter().map(owed).collect(),
@@ -276,6 +289,7 @@ impl Round {
             rule: go.rule.clone(),
             confirm: approval.map(|it| it.confirm),
         });
+        owed.may_change = go.pace == CallPace::Alone;
         step.effects.push(Effect::CallTool {
             call: owed.what.id().to_owned(),
             go: Box::new(go),
@@ -296,6 +310,7 @@ impl Round {
         let confirm = approval.map(|it| it.confirm);
         let given = owed.what.given(self.given);
         step.events.push(run.started(&call, confirm, given));
+        owed.may_change = true;
         step.effects.push(Effect::RunCommand {
             call,
             run: Box::new(run),
@@ -413,9 +428,7 @@ impl Round {
             return Progress::Waits;
         };
         let owed = self.running.remove(at);
-        if let Some(allowed) = owed.allowed {
-            before.came_to(allowed, &format!("{:?} {}", ended.ending, ended.output));
-        }
+        owed.came_to(&format!("{:?} {}", ended.ending, ended.output), before);
         let given = owed.what.given(self.given);
         let (OwedReplies::Command(proposed) | OwedReplies::CalledCommand(proposed)) = owed.what
         else {
@@ -437,9 +450,7 @@ impl Round {
             return Progress::Waits;
         };
         let owed = self.running.remove(at);
-        if let Some(allowed) = owed.allowed {
-            before.came_to(allowed, &returned.content);
-        }
+        owed.came_to(&returned.content, before);
         let OwedReplies::Call(called) = owed.what else {
             return self.progress();
         };

@@ -238,6 +238,30 @@ fn what_comes_to_something_else_each_time_is_asked_about_each_time() {
     assert!(scene.turn.asking().is_some());
 }
 
+/// As who edits and builds, edits and builds: the same error is no circle while something else is done about it.
+#[test]
+fn what_comes_to_the_same_is_asked_about_while_other_things_change() {
+    let mut scene = Scene::with_depth(9);
+    scene.play("done 0 - a$make b$edit1 c$make d$edit2 e$make f g$make h$make");
+    for line in [
+        "ran a 1 x",
+        "ran b 0 one",
+        "ran c 1 x",
+        "ran d 0 two",
+        "ran e 1 x",
+    ] {
+        scene.play("answer yes");
+        scene.play(line);
+    }
+    scene.play("tool f ok");
+    scene.play("answer yes");
+    scene.play("ran g 1 x");
+    assert!(
+        scene.turn.asking().is_none(),
+        "nothing changed before the last"
+    );
+}
+
 #[test]
 fn calls_that_only_read_run_side_by_side_up_to_the_next_other_one() {
     check(
