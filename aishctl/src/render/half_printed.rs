@@ -38,9 +38,6 @@ impl HalfPrinted {
             Event::ShellStarted(started) => {
                 self.commands.insert(started.call.clone());
             }
-            Event::ShellOutput(output) => {
-                self.commands.insert(output.call.clone());
-            }
             Event::ShellFinished(finished) => {
                 self.commands.remove(&finished.call);
             }
@@ -75,11 +72,9 @@ mod tests {
         assert!(!after("toolCall", call("2")));
         assert!(!after("toolResult", call("1")));
         assert!(after("toolResult", call("2")));
-        assert!(!after(
-            "shellOutput",
-            json!({"call": "3", "offset": 0, "text": "x"})
-        ));
-        let ended = json!({"call": "3", "command": "x", "ending": "exited", "output": "", "bytes": 0, "ms": 1, "intoContext": false});
+        let begun = json!({"call": "3", "command": "x", "cwd": "/", "shell": "sh", "digest": "", "rule": ""});
+        assert!(!after("shellStarted", begun));
+        let ended = json!({"call": "3", "command": "x", "ending": "exited", "output": "", "bytes": 0, "intoContext": true});
         assert!(after("shellFinished", ended));
         assert!(!after("textDelta", delta));
         let message = json!({"item": 0, "text": "so", "complete": true});

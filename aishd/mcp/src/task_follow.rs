@@ -206,7 +206,7 @@ impl<'a> FollowedTask<'a> {
                 });
             }
             (TaskStatus::Completed | TaskStatus::Failed, TaskForm::Experimental) => {
-                return self.fetch(ONE_ANSWER).await;
+                return self.fetch(report.status, ONE_ANSWER).await;
             }
             (TaskStatus::Cancelled, _) => {
                 self.is_over = true;
@@ -225,19 +225,33 @@ impl<'a> FollowedTask<'a> {
             (TaskStatus::InputRequired, TaskForm::Experimental) => {
                 self.tell(report.message);
                 let longest = self.hub.shared().limits().longest_task;
-                return self.fetch(longest).await;
+                return self.fetch(report.status, longest).await;
             }
         }
         Ok(Ok(next))
     }
 
+    /// Asks for the result. Only of a task that failed is a refusal what its call came to: one that is done has had its effect, and one
+    /// that waits for somebody goes on.
     async fn fetch(
         &mut self,
+        status: TaskStatus,
         patience: Duration,
     ) -> Result<Result<TaskStep, String>, ToolCallError> {
-        match self.ask("tasks/result", self.params(), patience).await? {
-            TaskReply::Answer(result) => self.result(Some(&result)).map(Ok),
-            TaskReply::Unreached(why) => Ok(Err(why)),
+        match self.ask("tasks/result", self.params(), patience).await {
+            Ok(TaskReply::Answer(result)) => self.result(Some(&result)).map(Ok),
+            Ok(TaskReply::Unreached(why)) => Ok(Err(why)),
+            Err(ToolCallError::Rpc(refused)) if status == TaskStatus::Completed => {
+                let why = format!(
+                    "it is done, and its result was refused: {}",
+                    refused.message
+                );
+                Err(self.lost(why))
+            }
+            Err(ToolCallError::Rpc(refused)) if status == TaskStatus::InputRequired => {
+                Ok(Err(refused.message))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -325,7 +339,7 @@ impl<'a> FollowedTask<'a> {
             Err(ToolCallError::Rpc(_)) if method == "tasks/update" => {
                 Ok(TaskReply::Answer(Value::Null))
             }
-            // What the call failed with is its result.
+            // It may be what the call failed with.
             Err(ToolCallError::Rpc(error)) if method == "tasks/result" => {
                 Err(ToolCallError::Rpc(error))
             }

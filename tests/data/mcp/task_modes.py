@@ -107,7 +107,8 @@ def tasks(handler, message):
 
 
 def old_tasks(handler, message):
-    """2025-11-25 with its experimental tasks: `research` is called in no other way, `maybe` in either."""
+    """2025-11-25 with its experimental tasks: `maybe` is called in either way, the others in no other. The result of `gone` is refused once it is done,
+    and that of `early` while it still waits for somebody."""
     method, params = message.get("method", ""), message.get("params", {})
     if "id" not in message:
         return handler.answer(202)
@@ -115,13 +116,13 @@ def old_tasks(handler, message):
         requests = {"tools": {"call": {}}}
         return handler.initialize("2025-11-25", {"tools": {}, "tasks": {"cancel": {}, "requests": requests}})
     if method == "tools/list":
-        return handler.result({"tools": [tool("research", "required"), tool("maybe", "optional")]})
+        return handler.result({"tools": [tool(it, "required") for it in ("research", "gone", "early")] + [tool("maybe", "optional")]})
     if method == "tools/call":
         if "task" not in params:
             if params["name"] == "research":
                 return handler.error(-32601, "research is called as a task")
             return handler.result(text("at once"))
-        task = {"taskId": begin("research"), "status": "working", "ttl": 60000, "pollInterval": 1}
+        task = {"taskId": begin(params["name"]), "status": "working", "ttl": 60000, "pollInterval": 1}
         return handler.result({"task": task})
     with LOCK:
         task = TASKS.get(params.get("taskId"))
@@ -130,8 +131,11 @@ def old_tasks(handler, message):
         task["polls"] += method == "tasks/get"
         polls = task["polls"]
     if method == "tasks/get":
-        status = "completed" if polls > 2 else "working"
+        waits = "input_required" if task["tool"] == "early" else "working"
+        status = "completed" if polls > 2 else waits
         return handler.result({"taskId": params["taskId"], "status": status, "statusMessage": f"step {polls}", "ttl": 60000})
+    if method == "tasks/result" and task["tool"] == "gone":
+        return handler.error(-32602, "Task has expired")
     if method == "tasks/result" and polls > 2:
         return handler.result(text("all of it"))
     handler.error(-32601, f"Method not found: {method}")

@@ -209,3 +209,13 @@ async fn the_experimental_form_is_spoken_where_a_tool_has_no_other() {
     let methods = bench.task_methods().await;
     assert_eq!(vec!["tools/call", "tasks/result", "tools/call"], methods);
 }
+
+/// What is done has had its effect, whatever becomes of its result; and what waits for somebody has not failed.
+#[tokio::test]
+async fn a_result_that_is_refused_is_no_failure_of_its_call() {
+    let bench = Bench::http("old_tasks").await;
+    bench.ready().await;
+    let expected = "transport error: MCP server a, task t1: it is done, and its result was refused: Task has expired";
+    assert_eq!(expected, bench.call("gone").await);
+    assert_eq!("all of it", bench.call("early").await);
+}
