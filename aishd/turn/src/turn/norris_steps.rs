@@ -7,7 +7,7 @@ use aishd_log::shell::OutputUse;
 use aishd_log::usage::Usage;
 use aishd_model::reply::Reply;
 
-use super::round::refuse_all;
+use super::replies::refuse_all;
 use super::{Effect, OwedReplies, Phase, Step, StreamId, Turn, TurnInput, status};
 use crate::run::{IdleOutcome, RunContinuation, RunState};
 use crate::run_report::{AnswerContent, answer_content};

@@ -6,7 +6,7 @@ use aishd_log::event::{Event, RefusedCall, StopReason};
 use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_log::tool_call::ToolCall;
 
-use super::Step;
+use super::{OwedReplies, Step};
 
 pub(super) fn why_refused(stop: StopReason) -> &'static str {
     match stop {
@@ -112,4 +112,15 @@ pub fn finish(proposed: &CommandProposal, ended: CommandResult, given: OutputUse
         given,
         network,
     });
+}
+
+/// As `refuse_calls`, where commands are proposed too. The model hears of those with the next question.
+pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Step) {
+    let why = why_refused(stop);
+    let reply = |it: &OwedReplies| {
+        let never_began = Some(refused(None, why));
+        let given = OutputUse::WithNextQuestion;
+        it.refused(None, format!("[aish] {why}"), never_began, given)
+    };
+    step.events.extend(owing.iter().map(reply));
 }

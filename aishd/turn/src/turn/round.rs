@@ -598,14 +598,3 @@ fn told(content: &str) -> Event {
         text: text.to_owned(),
     }
 }
-
-/// As `refuse_calls`, where commands are proposed too. The model hears of those with the next question.
-pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Step) {
-    let why = why_refused(stop);
-    let reply = |it: &OwedReplies| {
-        let never_began = Some(refused(None, why));
-        let given = OutputUse::WithNextQuestion;
-        it.refused(None, format!("[aish] {why}"), never_began, given)
-    };
-    step.events.extend(owing.iter().map(reply));
-}

@@ -178,13 +178,11 @@ fn the_same_call_is_asked_about_three_times() {
 fn what_came_to_the_same_twice_is_not_asked_about_a_third_time() {
     let mut scene = Scene::with_depth(9);
     for line in [
-        "done 0 - a$ls b$ls c$ls d$ls e$pwd",
+        "done 0 - a$ls b$ls c$ls d$ls",
         "answer yes",
         "ran a 1 x",
         "answer yes",
         "ran b 1 x",
-        "answer yes",
-        "ran e 0 /w",
         "done 16 - f$ls",
     ] {
         scene.play(line);
@@ -193,23 +191,19 @@ fn what_came_to_the_same_twice_is_not_asked_about_a_third_time() {
     let seen: Vec<&String> = scene.seen.iter().filter(|it| it.starts_with('=')).collect();
     assert_eq!(
         [
-            "= says 0 \"\" +5 a=\"ls\" b=\"ls\" c=\"ls\" d=\"ls\" e=\"pwd\"",
+            "= says 0 \"\" +4 a=\"ls\" b=\"ls\" c=\"ls\" d=\"ls\"",
             "= asks c1 about a",
             "= Allowed c1",
             "= runs a \"ls\"",
             "= over a exit code 1: \"x\" AtOnce",
-            "= asks c10 about b",
-            "= Allowed c10",
+            "= asks c8 about b",
+            "= Allowed c8",
             "= runs b \"ls\"",
             "= over b exit code 1: \"x\" AtOnce",
             &format!("= status {same}"),
             &format!("= over c not run: \"[aish] {same}\" AtOnce"),
             &format!("= status {same}"),
             &format!("= over d not run: \"[aish] {same}\" AtOnce"),
-            "= asks c22 about e",
-            "= Allowed c22",
-            "= runs e \"pwd\"",
-            "= over e exit code 0: \"/w\" AtOnce",
             "= says 1 \"\" +1 f=\"ls\"",
             &format!("= status {same}"),
             &format!("= over f not run: \"[aish] {same}\" AtOnce"),
