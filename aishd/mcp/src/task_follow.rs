@@ -1,7 +1,7 @@
 //! A call that its server goes on with by itself: asked for again and again until it is over, over lost connections, new
 //! sessions and new daemons. It is never called a second time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aishd_log::server_task::{ServerTask, TaskForm};
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::elicitation::PeopleLink;
-use super::error::{ToolCallError, WireFailure};
+use super::error::{RpcError, ToolCallError, WireFailure};
 use super::hub::{Hub, SessionQuestion};
 use super::inbox::CallNote;
 use super::message;
@@ -38,6 +38,8 @@ const COURTESY: Duration = Duration::from_secs(5);
 const MAX_QUESTIONS: usize = 64;
 /// Of them at a time.
 const MAX_QUESTIONS_AT_ONCE: usize = 16;
+/// Of an answer that its server refused and still asks for.
+const MAX_REPEATS: u32 = 3;
 const MAX_KEY_BYTES: usize = 256;
 const MAX_WORD_CHARS: usize = 80;
 
@@ -47,6 +49,10 @@ struct FollowedTask<'a> {
     alias: &'a Alias,
     task: ServerTask,
     since: Instant,
+    /// When it is given up.
+    end: Instant,
+    /// When its server said last how it is.
+    heard: Instant,
     ears: CallListener,
     cancel: &'a CancellationToken,
     is_over: bool,
@@ -54,6 +60,8 @@ struct FollowedTask<'a> {
     answered: BTreeSet<String>,
     /// Answers that its server has not taken yet.
     unsent: Map<String, Value>,
+    /// Answers that it would not take.
+    refused: BTreeMap<String, RefusedAnswer>,
     /// What it said last.
     said: Option<String>,
 }
@@ -63,6 +71,15 @@ enum TaskReply {
     Answer(Value),
     /// It can be asked again.
     Unreached(String),
+    /// The server answered with an error.
+    Refused(RpcError),
+}
+
+/// A person's answer that a server would not take. It is sent again if the server still asks for it.
+struct RefusedAnswer {
+    answer: Value,
+    times: u32,
+    why: String,
 }
 
 impl Hub {
@@ -109,16 +126,20 @@ impl<'a> FollowedTask<'a> {
         ears: CallListener,
         cancel: &'a CancellationToken,
     ) -> Self {
+        let now = Instant::now();
         Self {
             hub,
             alias,
             task,
-            since: Instant::now(),
+            since: now,
+            end: now + hub.shared().limits().longest_task,
+            heard: now,
             ears,
             cancel,
             is_over: false,
             answered: BTreeSet::new(),
             unsent: Map::new(),
+            refused: BTreeMap::new(),
             said: None,
         }
     }
@@ -137,8 +158,6 @@ impl<'a> FollowedTask<'a> {
 
     async fn until_over(mut self, first: Duration) -> Result<ToolOutcome, ToolCallError> {
         let limits = self.hub.shared().limits();
-        let end = Instant::now() + limits.longest_task;
-        let mut heard = Instant::now();
         let (mut pause, mut retry) = (first, SHORTEST_PAUSE);
         loop {
             let pausing = tokio::time::sleep(pause);
@@ -151,7 +170,7 @@ impl<'a> FollowedTask<'a> {
                     return Ok(*outcome);
                 }
                 Ok(TaskStep::GoesOn(next)) => {
-                    (heard, retry, pause) = (Instant::now(), SHORTEST_PAUSE, next);
+                    (retry, pause) = (SHORTEST_PAUSE, next);
                     None
                 }
                 Err(why) => {
@@ -161,13 +180,13 @@ impl<'a> FollowedTask<'a> {
                 }
             };
             let now = Instant::now();
-            if now >= end {
+            if now >= self.end {
                 self.call_off();
                 let most = limits.longest_task.as_secs();
                 return Err(self.lost(format!("it took longer than mcp.task_timeout, {most} s")));
             }
             if let Some(why) = why {
-                if now >= heard + limits.longest_call {
+                if now >= self.heard + limits.longest_call {
                     return Err(self.lost(why));
                 }
                 self.tell(Some(format!("asked for again: {why}")));
@@ -175,19 +194,49 @@ impl<'a> FollowedTask<'a> {
         }
     }
 
+    /// Sends what people have answered. An error ends the task; the inner one is worth another try.
+    async fn send_answers(&mut self) -> Result<Result<(), String>, ToolCallError> {
+        if self.unsent.is_empty() {
+            return Ok(Ok(()));
+        }
+        let answers = json!({"taskId": self.task.id, "inputResponses": self.unsent});
+        match self.ask("tasks/update", answers, ONE_ANSWER).await? {
+            TaskReply::Answer(_) => {
+                for key in self.unsent.keys() {
+                    self.refused.remove(key);
+                }
+                self.unsent.clear();
+            }
+            TaskReply::Unreached(why) => return Ok(Err(why)),
+            // It may not wait for these answers any more; how it is, it says next.
+            TaskReply::Refused(error) => self.note_refused(&error),
+        }
+        Ok(Ok(()))
+    }
+
+    fn note_refused(&mut self, error: &RpcError) {
+        for (key, answer) in std::mem::take(&mut self.unsent) {
+            let before = self.refused.get(&key).map_or(0, |it| it.times);
+            let refused = RefusedAnswer {
+                answer,
+                times: before + 1,
+                why: error.message.clone(),
+            };
+            self.refused.insert(key, refused);
+        }
+    }
+
     /// Asks once how far it is. An error ends it; the inner one is worth another try.
     async fn look(&mut self) -> Result<Result<TaskStep, String>, ToolCallError> {
-        if !self.unsent.is_empty() {
-            let answers = json!({"taskId": self.task.id, "inputResponses": self.unsent});
-            match self.ask("tasks/update", answers, ONE_ANSWER).await? {
-                TaskReply::Answer(_) => self.unsent.clear(),
-                TaskReply::Unreached(why) => return Ok(Err(why)),
-            }
+        if let Err(why) = self.send_answers().await? {
+            return Ok(Err(why));
         }
         let said = match self.ask("tasks/get", self.params(), ONE_ANSWER).await? {
             TaskReply::Answer(said) => said,
             TaskReply::Unreached(why) => return Ok(Err(why)),
+            TaskReply::Refused(error) => return Err(self.lost(error.message)),
         };
+        self.heard = Instant::now();
         let report = task::report(&said).map_err(|why| self.lost(why))?;
         let mut next = TaskStep::GoesOn(pause(&report));
         match (report.status, self.task.form) {
@@ -217,41 +266,50 @@ impl<'a> FollowedTask<'a> {
             (TaskStatus::InputRequired, TaskForm::Extension) => {
                 self.tell(report.message);
                 self.answer(said.get("inputRequests")).await?;
-                if !self.unsent.is_empty() {
+                // What was refused is not pressed upon it.
+                if !self.unsent.is_empty() && self.refused.is_empty() {
                     next = TaskStep::GoesOn(SHORTEST_PAUSE);
                 }
             }
             // There the questions come while the result is waited for.
             (TaskStatus::InputRequired, TaskForm::Experimental) => {
                 self.tell(report.message);
-                let longest = self.hub.shared().limits().longest_task;
-                return self.fetch(report.status, longest).await;
+                let left = self.end.saturating_duration_since(Instant::now());
+                let patience = left.max(SHORTEST_PAUSE);
+                return self.fetch(TaskStatus::InputRequired, patience).await;
             }
         }
         Ok(Ok(next))
     }
 
-    /// Asks for the result. Only of a task that failed is a refusal what its call came to: one that is done has had its effect, and one
-    /// that waits for somebody goes on.
+    /// Has the result of one that is in this state.
     async fn fetch(
         &mut self,
         status: TaskStatus,
         patience: Duration,
     ) -> Result<Result<TaskStep, String>, ToolCallError> {
-        match self.ask("tasks/result", self.params(), patience).await {
-            Ok(TaskReply::Answer(result)) => self.result(Some(&result)).map(Ok),
-            Ok(TaskReply::Unreached(why)) => Ok(Err(why)),
-            Err(ToolCallError::Rpc(refused)) if status == TaskStatus::Completed => {
-                let why = format!(
-                    "it is done, and its result was refused: {}",
-                    refused.message
-                );
-                Err(self.lost(why))
+        let reply = self.ask("tasks/result", self.params(), patience).await?;
+        // The wait may have been a long one, and the server was there when it began.
+        self.heard = Instant::now();
+        match (reply, status) {
+            (TaskReply::Answer(result), _) => self.result(Some(&result)).map(Ok),
+            (TaskReply::Unreached(why), _) => Ok(Err(why)),
+            // What the call failed with is its result.
+            (TaskReply::Refused(error), TaskStatus::Failed) => {
+                self.is_over = true;
+                Err(ToolCallError::Rpc(error))
             }
-            Err(ToolCallError::Rpc(refused)) if status == TaskStatus::InputRequired => {
-                Ok(Err(refused.message))
+            // What was done was done, and nobody can say what came of it.
+            (TaskReply::Refused(error), TaskStatus::Completed | TaskStatus::Cancelled) => {
+                self.is_over = true;
+                Err(self.lost(format!(
+                    "it is done, and its result is refused: {}",
+                    error.message
+                )))
             }
-            Err(error) => Err(error),
+            (TaskReply::Refused(error), TaskStatus::Working | TaskStatus::InputRequired) => {
+                Ok(Err(error.message))
+            }
         }
     }
 
@@ -272,6 +330,7 @@ impl<'a> FollowedTask<'a> {
         let Some(Value::Object(requests)) = requests else {
             return Ok(());
         };
+        self.send_again(requests)?;
         let new = requests
             .iter()
             .filter(|(key, _)| !self.answered.contains(*key));
@@ -310,6 +369,25 @@ impl<'a> FollowedTask<'a> {
         Ok(())
     }
 
+    /// What the server refused and still asks for is sent again, a few times.
+    fn send_again(&mut self, requests: &Map<String, Value>) -> Result<(), ToolCallError> {
+        let mut spent = None;
+        for (key, refused) in &self.refused {
+            if !requests.contains_key(key) {
+                continue;
+            }
+            if refused.times > MAX_REPEATS {
+                spent = Some(refused.why.clone());
+                break;
+            }
+            self.unsent.insert(key.clone(), refused.answer.clone());
+        }
+        match spent {
+            Some(why) => Err(self.stop(format!("it refuses an answer that it asks for: {why}"))),
+            None => Ok(()),
+        }
+    }
+
     async fn ask(
         &self,
         method: &'static str,
@@ -335,14 +413,7 @@ impl<'a> FollowedTask<'a> {
             Err(error @ ToolCallError::UnknownServer(_)) if self.since.elapsed() < ONE_ANSWER => {
                 Ok(TaskReply::Unreached(error.to_string()))
             }
-            // It did not wait for these answers any more; how it is, it says next.
-            Err(ToolCallError::Rpc(_)) if method == "tasks/update" => {
-                Ok(TaskReply::Answer(Value::Null))
-            }
-            // It may be what the call failed with.
-            Err(ToolCallError::Rpc(error)) if method == "tasks/result" => {
-                Err(ToolCallError::Rpc(error))
-            }
+            Err(ToolCallError::Rpc(error)) => Ok(TaskReply::Refused(error)),
             Err(error) => Err(self.lost(error.to_string())),
         }
     }

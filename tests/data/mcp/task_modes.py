@@ -36,7 +36,7 @@ def begin(name):
     return ident
 
 
-NAMES = ["long", "asks", "breaks", "wrong", "stops", "nameless", "drops", "lost", "nests", "prying", "sudden"]
+NAMES = ["long", "asks", "breaks", "wrong", "stops", "nameless", "drops", "lost", "nests", "prying", "picky", "sudden"]
 
 
 def tasks(handler, message):
@@ -71,6 +71,8 @@ def tasks(handler, message):
         task = TASKS.get(ident)
         if task is None:
             return handler.error(-32602, "Failed to retrieve task: Task not found")
+        if method == "tasks/update" and task["tool"] == "picky":
+            return handler.error(-32602, "not that name")
         if method == "tasks/update":
             task["answers"].update(params["inputResponses"])
             return handler.result({"resultType": "complete"})
@@ -83,7 +85,7 @@ def tasks(handler, message):
     match task["tool"]:
         case "long" if not FINISHED.is_set():
             return handler.result({**said, "statusMessage": "still at it"})
-        case "asks" if "who" not in answers:
+        case "asks" | "picky" if "who" not in answers:
             return handler.result({**said, "status": "input_required", "inputRequests": {"who": form("who?")}})
         case "asks":
             return handler.result({**done, "result": text(f"hello {answers['who']}")})
@@ -107,8 +109,7 @@ def tasks(handler, message):
 
 
 def old_tasks(handler, message):
-    """2025-11-25 with its experimental tasks: `maybe` is called in either way, the others in no other. The result of `gone` is refused once it is done,
-    and that of `early` while it still waits for somebody."""
+    """2025-11-25 with its experimental tasks: `maybe` is called in either way, the others in no other."""
     method, params = message.get("method", ""), message.get("params", {})
     if "id" not in message:
         return handler.answer(202)
@@ -116,11 +117,12 @@ def old_tasks(handler, message):
         requests = {"tools": {"call": {}}}
         return handler.initialize("2025-11-25", {"tools": {}, "tasks": {"cancel": {}, "requests": requests}})
     if method == "tools/list":
-        return handler.result({"tools": [tool(it, "required") for it in ("research", "gone", "early")] + [tool("maybe", "optional")]})
+        required = [tool(it, "required") for it in ("research", "fails", "gone", "waits")]
+        return handler.result({"tools": [*required, tool("maybe", "optional")]})
     if method == "tools/call":
         if "task" not in params:
-            if params["name"] == "research":
-                return handler.error(-32601, "research is called as a task")
+            if params["name"] != "maybe":
+                return handler.error(-32601, f"{params['name']} is called as a task")
             return handler.result(text("at once"))
         task = {"taskId": begin(params["name"]), "status": "working", "ttl": 60000, "pollInterval": 1}
         return handler.result({"task": task})
@@ -131,11 +133,13 @@ def old_tasks(handler, message):
         task["polls"] += method == "tasks/get"
         polls = task["polls"]
     if method == "tasks/get":
-        waits = "input_required" if task["tool"] == "early" else "working"
-        status = "completed" if polls > 2 else waits
+        early = {"fails": "failed", "gone": "completed", "waits": "input_required"}.get(task["tool"], "working")
+        status = "completed" if polls > 2 else early
         return handler.result({"taskId": params["taskId"], "status": status, "statusMessage": f"step {polls}", "ttl": 60000})
+    if method == "tasks/result" and task["tool"] == "fails":
+        return handler.error(-32603, "no such city")
     if method == "tasks/result" and task["tool"] == "gone":
-        return handler.error(-32602, "Task has expired")
+        return handler.error(-32603, "Task result was dropped")
     if method == "tasks/result" and polls > 2:
         return handler.result(text("all of it"))
     handler.error(-32601, f"Method not found: {method}")

@@ -4,8 +4,10 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use aish_proto::id::TurnId;
+use aishd_log::event::StopReason;
 use aishd_log::server_task::ServerTask;
-use aishd_model::reply::RequestFailure;
+use aishd_log::spending::PaidRequest;
+use aishd_model::reply::{Reply, RequestFailure};
 use aishd_rules::gate::ApprovedCall;
 use aishd_tools::builtin;
 use aishd_turn::turn::{CallReturn, Effect, Step, StreamId, TurnInput};
@@ -220,9 +222,8 @@ impl Conversation {
         };
         let may_fall_back = self.may_fall_back();
         let (stop, by) = (self.stop_of_token(), self.stopper.stopped_by());
-        // Its server works on, and the next daemon asks what came of it.
         if is_ours && self.is_left_to_servers() {
-            return;
+            return Box::pin(self.came_before_leaving(input, paid)).await;
         }
         let Some(active) = self.turn.as_mut().filter(|it| it.id == turn) else {
             return Box::pin(self.next_command()).await;
@@ -241,7 +242,35 @@ impl Conversation {
         if let Some(paid) = paid {
             crate::actor::usage_records::note(paid, &mut step.events);
         }
+        self.name_tasks(&mut step);
         self.take_step(step).await;
+    }
+
+    /// The turn is left to servers. A result that came in time is taken in; where there is none, its server works on, and
+    /// the next daemon asks what came of it.
+    async fn came_before_leaving(&mut self, input: TurnInput, paid: Option<PaidRequest>) {
+        let stop = self.stop_of_token();
+        let mut step = Step::default();
+        if let TurnInput::ToolReturned { call, returned } = input
+            && *returned != CallReturn::default()
+        {
+            let open = self.state.running.iter().flat_map(|it| &it.open_calls);
+            let others_run = open.filter(|it| it.started).any(|it| it.id != call);
+            let input = TurnInput::ToolReturned { call, returned };
+            if let Some(active) = &mut self.turn {
+                step = if others_run {
+                    active.hear(input)
+                } else {
+                    last_and_stopped(active, input, stop)
+                };
+            }
+        }
+        if let Some(paid) = paid {
+            crate::actor::usage_records::note(paid, &mut step.events);
+        }
+        if step != Step::default() {
+            self.take_step(step).await;
+        }
     }
 
     /// What the turn hears of a call that came back: its reply, or that a person has to sign in first.
@@ -406,6 +435,20 @@ impl Conversation {
         };
         self.io.spawn(work.instrument(span))
     }
+}
+
+/// The last result that servers owed: the turn stops with it, and does nothing more.
+fn last_and_stopped(active: &mut ActiveTurn, input: TurnInput, stop: StopReason) -> Step {
+    let mut step = active.hear(input);
+    let next = std::mem::take(&mut step.effects);
+    step.append(active.hear(TurnInput::Stopped(stop)));
+    for effect in next {
+        if let Effect::OpenStream(stream) = effect {
+            let nothing = TurnInput::ReplyAbandoned(stream, Reply::default());
+            step.append(active.hear(nothing));
+        }
+    }
+    step
 }
 
 /// Waits until nobody has looked for a while.

@@ -2,8 +2,8 @@
 
 use aish_proto::id::TurnId;
 use aishd_log::answering_person::AnsweringPerson;
-use aishd_log::event::StopReason;
-use aishd_turn::turn::TurnInput;
+use aishd_log::event::{Event, StopReason};
+use aishd_turn::turn::{Step, TurnInput, unknown_effect};
 use tokio::task::AbortHandle;
 
 use crate::actor::Conversation;
@@ -65,8 +65,27 @@ impl Conversation {
         let by = self.stopper.stopped_by();
         if let Some(active) = &mut self.turn {
             active.stopped_by = active.stopped_by.take().or(by);
-            let step = active.hear(TurnInput::Stopped(stop));
+            let mut step = active.hear(TurnInput::Stopped(stop));
+            self.name_tasks(&mut step);
             Box::pin(self.take_step(step)).await;
+        }
+    }
+
+    /// What a turn that ends with the daemon says of calls that their servers work on has the names of their tasks, as after a
+    /// daemon that was killed: nobody asks for them any more but a person.
+    pub(crate) fn name_tasks(&self, step: &mut Step) {
+        for event in &mut step.events {
+            let Event::ToolResult { call, content, .. } = event else {
+                continue;
+            };
+            if content.as_str() != unknown_effect(StopReason::Interrupted) {
+                continue;
+            }
+            let mut open = self.state.running.iter().flat_map(|it| &it.open_calls);
+            let known = open.find(|it| it.id == *call);
+            if let Some(task) = known.and_then(|it| it.task.as_ref()) {
+                *content = task.left();
+            }
         }
     }
 

@@ -19,7 +19,8 @@ use aishd_rules::sign_in::RefusedSignIn;
 use aishd_store::Store;
 use aishd_tools::registry::CallPlace;
 use aishd_tools::{
-    CallWork, NetworkWish, ServerAsides, SignInWanted, ToolOutput, ToolRunner, builtin, returned,
+    CallProgress, CallWork, NetworkWish, ServerAsides, SignInWanted, ToolOutput, ToolRunner,
+    builtin, returned,
 };
 use aishd_turn::turn::{CallReturn, TurnInput};
 use futures_util::FutureExt as _;
@@ -90,6 +91,10 @@ pub(crate) async fn run(started: StartedCall) -> TurnInput {
     let doing = started.doing.clone();
     let work = AssertUnwindSafe(output(started)).catch_unwind();
     let returned = match token.run_until_cancelled(work).await {
+        // What it says then is that it was dropped, which is no result.
+        Some(Ok(output)) if token.is_cancelled() && output.way == CallProgress::Failed => {
+            CallReturn::default()
+        }
         Some(Ok(output)) => {
             let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             let refused_sign_in = output.sign_in.clone().map(|it| Box::new(sent.refused(it)));

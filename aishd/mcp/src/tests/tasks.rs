@@ -145,6 +145,10 @@ async fn a_task_is_called_off_with_its_call_and_not_when_the_daemon_leaves() {
             }
         };
         tokio::time::timeout(PATIENCE, told).await.unwrap();
+        // Whatever is said beside the call was asked of the session before this.
+        assert_eq!("done after 1", bench.call("sudden").await);
+        let expected = [expected, vec!["tools/call"]].concat();
+        assert_eq!(expected, bench.task_methods().await);
         bench.hub.stop().await;
         assert_eq!(expected, bench.task_methods().await);
     }
@@ -172,9 +176,16 @@ async fn what_a_task_wants_to_know_is_asked_and_told() {
     assert_eq!(vec!["tools/call", "tasks/update"], methods);
     let expected = "transport error: MCP server a, task t2: it wants to know too much";
     assert_eq!(expected, bench.call("prying").await);
+    // An answer that is refused is sent again while it is asked for, a few times; nobody is asked anew.
+    let expected = "transport error: MCP server a, task t3: it refuses an answer that it asks for: not that name";
+    assert_eq!(expected, bench.call("picky").await);
+    let sent = bench.sent().await.into_iter();
+    let updates =
+        sent.filter(|(method, _, params)| method == "tasks/update" && params["taskId"] == "t3");
+    assert_eq!(1 + 3, updates.count());
     bench.hub.stop().await;
     drop(bench);
-    assert_eq!(1 + 64, people.join_next().await.unwrap().unwrap());
+    assert_eq!(1 + 64 + 1, people.join_next().await.unwrap().unwrap());
 }
 
 #[tokio::test]
@@ -210,12 +221,25 @@ async fn the_experimental_form_is_spoken_where_a_tool_has_no_other() {
     assert_eq!(vec!["tools/call", "tasks/result", "tools/call"], methods);
 }
 
-/// What is done has had its effect, whatever becomes of its result; and what waits for somebody has not failed.
+/// A call whose result is refused failed only where its server says so; otherwise it may have done its work.
 #[tokio::test]
-async fn a_result_that_is_refused_is_no_failure_of_its_call() {
+async fn a_result_that_is_refused_is_no_failure_of_a_call_that_was_done() {
     let bench = Bench::http("old_tasks").await;
     bench.ready().await;
-    let expected = "transport error: MCP server a, task t1: it is done, and its result was refused: Task has expired";
-    assert_eq!(expected, bench.call("gone").await);
-    assert_eq!("all of it", bench.call("early").await);
+    for (tool, expected) in [
+        ("fails", "dispatch failed: no such city"),
+        (
+            "gone",
+            "transport error: MCP server a, task t2: it is done, and its result is refused: Task result was dropped",
+        ),
+        ("waits", "all of it"),
+    ] {
+        assert_eq!(expected, bench.call(tool).await, "{tool}");
+    }
+    let methods = bench.task_methods().await;
+    let calls = methods.iter().filter(|it| *it == "tools/call");
+    assert_eq!(3, calls.count());
+    let results = methods.iter().filter(|it| *it == "tasks/result");
+    // The last is asked for while the task waits, and once more when it is done.
+    assert!(results.count() >= 4, "{methods:?}");
 }
