@@ -32,6 +32,7 @@ pub(crate) mod resume;
 pub(crate) mod run_changes;
 pub(crate) mod run_parts;
 pub(crate) mod sampling;
+pub(crate) mod server_tasks;
 pub(crate) mod sessions;
 mod sign_in_questions;
 pub(crate) mod stop;

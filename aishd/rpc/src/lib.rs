@@ -14,6 +14,7 @@ mod connection;
 mod context;
 mod conversation;
 mod daemon;
+mod daemon_subscription;
 mod doctor;
 mod encoded_events;
 mod event_conversion;

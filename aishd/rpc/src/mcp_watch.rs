@@ -3,27 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aish_proto::event::McpChanged;
-use aish_proto::id::SubscriptionId;
 use aish_proto::mcp_watch::{McpChange, McpWatchResult, RefusedResource, Watch};
 use aishd_log::pinned_resource::MAX_URI_BYTES;
 use aishd_log::tool_name::Alias;
 use aishd_mcp::{ServerNews, WatchedResource};
 use aishd_mcp_messages::server::{ServerEntry, ServerPhase, ServerSnapshot};
-use aishd_platform::clock;
 use futures_util::future::{join_all, select_all};
 use jsonrpsee::RpcModule;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-use super::connection::ClientConnection;
-use super::log_owner::LogOwner;
+use super::daemon_subscription::DaemonSubscription;
 use super::method_error::MethodError;
-use super::notification::notification;
 use super::{MethodCall, RpcServer, mcp, register};
 
 /// Of one subscription.
@@ -72,12 +66,10 @@ async fn watch(call: MethodCall<Watch>) -> Result<McpWatchResult, MethodError> {
             }),
         }
     }
-    let (subscription, detached) = call.connection.subscribe(None)?;
+    let to = DaemonSubscription::open(call.server, call.connection)?;
+    let subscription = to.id;
     let watcher = McpWatcher {
-        server: call.server,
-        connection: call.connection,
-        subscription,
-        detached,
+        to,
         watched,
         told,
         again: JoinSet::new(),
@@ -91,10 +83,7 @@ async fn watch(call: MethodCall<Watch>) -> Result<McpWatchResult, MethodError> {
 
 /// One `mcp/watch`.
 struct McpWatcher {
-    server: Arc<RpcServer>,
-    connection: Arc<ClientConnection>,
-    subscription: SubscriptionId,
-    detached: CancellationToken,
+    to: DaemonSubscription,
     watched: Vec<WatchedResource>,
     told: ToldServers,
     /// Those whose server is another one now.
@@ -212,14 +201,14 @@ fn differences(alias: &Alias, known: &ServerNews, now: &ServerNews) -> Vec<NewsO
 
 impl McpWatcher {
     async fn run(mut self) {
-        let mut servers = self.server.hub.servers();
+        let mut servers = self.to.server.hub.servers();
         while self.tell().await {
             let pause = tokio::time::sleep(PACE);
-            if self.detached.run_until_cancelled(pause).await.is_none() {
+            if self.to.detached.run_until_cancelled(pause).await.is_none() {
                 break;
             }
             tokio::select! {
-                () = self.detached.cancelled() => break,
+                () = self.to.detached.cancelled() => break,
                 changed = servers.changed() => if changed.is_err() { break },
                 () = self.told.changed() => {}
                 Some(Ok(Some(watched))) = self.again.join_next() => {
@@ -233,16 +222,14 @@ impl McpWatcher {
             }
             self.watch_again();
         }
-        let mut subscriptions = self.connection.subscriptions.lock();
-        subscriptions.remove(&self.subscription);
     }
 
     /// Watches what is of another server now.
     fn watch_again(&mut self) {
-        let all = self.server.hub.servers().borrow().clone();
+        let all = self.to.server.hub.servers().borrow().clone();
         let is_stale = |it: &mut WatchedResource| !it.is_current() && all.get(&it.alias).is_some();
         for stale in self.watched.extract_if(.., is_stale) {
-            let (hub, over) = (self.server.hub.clone(), self.detached.clone());
+            let (hub, over) = (self.to.server.hub.clone(), self.to.detached.clone());
             self.again.spawn(async move {
                 let again = hub.watch_resource(&stale.alias, &stale.uri, &over);
                 again.await.ok()
@@ -252,7 +239,7 @@ impl McpWatcher {
 
     /// Tells all there is. False when nobody is there to be told.
     async fn tell(&mut self) -> bool {
-        for news in self.told.compare(&self.server) {
+        for news in self.told.compare(&self.to.server) {
             let is_mine = news.uri.is_none() || {
                 let same = |it: &WatchedResource| {
                     it.alias == news.alias && Some(&it.uri) == news.uri.as_ref()
@@ -267,24 +254,11 @@ impl McpWatcher {
     }
 
     async fn send(&self, news: &NewsOfServer) -> bool {
-        let log = LogOwner {
-            epoch: self.server.about.epoch,
-            conversation: None,
-        };
         let data = McpChanged {
             alias: news.alias.to_string(),
             change: news.change,
             uri: news.uri.clone(),
         };
-        let event = log.ephemeral(None, clock::now(), &data);
-        self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        let line = notification(self.subscription, &event);
-        match self.connection.outbox.write(line.as_bytes()).await {
-            Ok(()) => !self.detached.is_cancelled(),
-            Err(cut) => {
-                self.server.note_cut(&self.connection, cut);
-                false
-            }
-        }
+        self.to.send(&data).await
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use aish_proto::envelope::EventData;
 use aish_proto::error::ErrorKind;
-use aish_proto::id::{ConversationId, SubscriptionId};
+use aish_proto::id::ConversationId;
 use aish_proto::tool::{self as wire, Describe, List, ToolListResult, ToolWatchResult, Watch};
 use aishd_conversation::request_error::RequestError;
 use aishd_log::constraints::Constraints;
@@ -14,7 +13,6 @@ use aishd_log::pattern::Patterns;
 use aishd_log::tool::Tool;
 use aishd_log::tool_name::{ToolName, on_the_wire};
 use aishd_mcp_messages::server::ServerSnapshot;
-use aishd_platform::clock;
 use aishd_rules::allowances::AllowanceList;
 use aishd_rules::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
 use aishd_rules::registry::ManifestRegistry;
@@ -22,14 +20,11 @@ use aishd_rules::tool_binding::NoBindings;
 use aishd_tools::{Toolset, builtin};
 use jsonrpsee::RpcModule;
 use serde_json::Map;
-use tokio_util::sync::CancellationToken;
 
-use super::connection::ClientConnection;
+use super::daemon_subscription::DaemonSubscription;
 use super::mcp::held;
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, attach, register, tool_run};
-use crate::log_owner::LogOwner;
-use crate::notification::notification;
 
 /// Of definitions on one page; one more may stand on it, which is far from the limit of a line.
 const PAGE_BYTES: usize = 1 << 20;
@@ -185,16 +180,11 @@ async fn describe(call: MethodCall<Describe>) -> Result<wire::ToolDescription, M
 }
 
 async fn watch(call: MethodCall<Watch>) -> Result<ToolWatchResult, MethodError> {
-    let (subscription, detached) = call.connection.subscribe(None)?;
+    let to = DaemonSubscription::open(call.server.clone(), call.connection)?;
+    let subscription = to.id;
     let known = call.server.directory.tools().toolset();
     let toolset = known.version;
-    let watcher = ToolWatcher {
-        known,
-        server: call.server,
-        connection: call.connection,
-        subscription,
-        detached,
-    };
+    let watcher = ToolWatcher { known, to };
     call.after_reply.start(watcher.run());
     Ok(ToolWatchResult {
         subscription,
@@ -204,22 +194,19 @@ async fn watch(call: MethodCall<Watch>) -> Result<ToolWatchResult, MethodError> 
 
 /// One `tool/watch`: it compares what there is with what it has told of.
 struct ToolWatcher {
-    server: Arc<RpcServer>,
-    connection: Arc<ClientConnection>,
-    subscription: SubscriptionId,
-    detached: CancellationToken,
+    to: DaemonSubscription,
     known: Toolset,
 }
 
 impl ToolWatcher {
     async fn run(mut self) {
-        let detached = self.detached.clone();
-        let mut standing = self.server.config.watch_status();
-        let mut tools = self.server.directory.tools().clone();
+        let detached = self.to.detached.clone();
+        let mut standing = self.to.server.config.watch_status();
+        let mut tools = self.to.server.directory.tools().clone();
         loop {
             let now = tools.toolset();
             if let Some(changed) = tool_run::changed(&self.known, &now)
-                && !self.send(&changed).await
+                && !self.to.send(&changed).await
             {
                 break;
             }
@@ -229,34 +216,12 @@ impl ToolWatcher {
                 changed = tools.changed() => if changed.is_err() { break },
                 Ok(()) = standing.changed() => {
                     let now = standing.borrow_and_update().clone();
-                    let told = &self.connection.told_of_config;
+                    let told = &self.to.connection.told_of_config;
                     let news = told.fetch_max(now.number, Ordering::Relaxed) < now.number;
-                    if news && !self.send(&attach::reloaded(&now)).await {
+                    if news && !self.to.send(&attach::reloaded(&now)).await {
                         break;
                     }
                 }
-            }
-        }
-        self.connection
-            .subscriptions
-            .lock()
-            .remove(&self.subscription);
-    }
-
-    /// False when nobody is there to be told.
-    async fn send<D: EventData>(&self, data: &D) -> bool {
-        let log = LogOwner {
-            epoch: self.server.about.epoch,
-            conversation: None,
-        };
-        let event = log.ephemeral(None, clock::now(), data);
-        self.server.counters.events.fetch_add(1, Ordering::Relaxed);
-        let line = notification(self.subscription, &event);
-        match self.connection.outbox.write(line.as_bytes()).await {
-            Ok(()) => !self.detached.is_cancelled(),
-            Err(cut) => {
-                self.server.note_cut(&self.connection, cut);
-                false
             }
         }
     }

@@ -4,10 +4,8 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use aish_proto::id::TurnId;
-use aishd_log::event::StopReason;
 use aishd_log::server_task::ServerTask;
-use aishd_log::spending::PaidRequest;
-use aishd_model::reply::{Reply, RequestFailure};
+use aishd_model::reply::RequestFailure;
 use aishd_rules::gate::ApprovedCall;
 use aishd_tools::builtin;
 use aishd_turn::turn::{CallReturn, Effect, Step, StreamId, TurnInput};
@@ -17,7 +15,6 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::actor::resume::LeftTask;
 use crate::actor::{ActorStart, Conversation, TaskOutcome, failed};
 use crate::questions::elicitation::ElicitNews;
 use crate::questions::hosts::HostNews;
@@ -246,33 +243,6 @@ impl Conversation {
         self.take_step(step).await;
     }
 
-    /// The turn is left to servers. A result that came in time is taken in; where there is none, its server works on, and
-    /// the next daemon asks what came of it.
-    async fn came_before_leaving(&mut self, input: TurnInput, paid: Option<PaidRequest>) {
-        let stop = self.stop_of_token();
-        let mut step = Step::default();
-        if let TurnInput::ToolReturned { call, returned } = input
-            && *returned != CallReturn::default()
-        {
-            let open = self.state.running.iter().flat_map(|it| &it.open_calls);
-            let others_run = open.filter(|it| it.started).any(|it| it.id != call);
-            let input = TurnInput::ToolReturned { call, returned };
-            if let Some(active) = &mut self.turn {
-                step = if others_run {
-                    active.hear(input)
-                } else {
-                    last_and_stopped(active, input, stop)
-                };
-            }
-        }
-        if let Some(paid) = paid {
-            crate::actor::usage_records::note(paid, &mut step.events);
-        }
-        if step != Step::default() {
-            self.take_step(step).await;
-        }
-    }
-
     /// What the turn hears of a call that came back: its reply, or that a person has to sign in first.
     fn call_returned(
         &mut self,
@@ -365,14 +335,7 @@ impl Conversation {
         }
     }
 
-    /// Asks the server of a call what comes of it, which another daemon made.
-    pub(crate) fn go_on_with(&mut self, left: LeftTask) {
-        let Some(active) = &self.turn else { return };
-        let (turn, token) = (active.id, active.token.clone());
-        self.start_call(turn, left.call, (left.go, Some(left.task)), token);
-    }
-
-    fn start_call(
+    pub(crate) fn start_call(
         &mut self,
         turn: TurnId,
         call: String,
@@ -435,20 +398,6 @@ impl Conversation {
         };
         self.io.spawn(work.instrument(span))
     }
-}
-
-/// The last result that servers owed: the turn stops with it, and does nothing more.
-fn last_and_stopped(active: &mut ActiveTurn, input: TurnInput, stop: StopReason) -> Step {
-    let mut step = active.hear(input);
-    let next = std::mem::take(&mut step.effects);
-    step.append(active.hear(TurnInput::Stopped(stop)));
-    for effect in next {
-        if let Effect::OpenStream(stream) = effect {
-            let nothing = TurnInput::ReplyAbandoned(stream, Reply::default());
-            step.append(active.hear(nothing));
-        }
-    }
-    step
 }
 
 /// Waits until nobody has looked for a while.

@@ -3,11 +3,11 @@
 use aish_proto::id::{ConfirmId, TurnId};
 use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Resolution};
 use aishd_log::event::{Event, ProviderLevel, StopReason};
-use aishd_platform::{clock, failpoint};
+use aishd_platform::clock;
 use aishd_rules::elicitation::judge;
 use aishd_rules::gate::ApprovedCall;
 use aishd_rules::server_request::{ServerRequest, ServerRequestJudgement};
-use aishd_tools::{BegunTask, Filled};
+use aishd_tools::Filled;
 use serde_json::Value;
 
 use crate::actor::Conversation;
@@ -80,23 +80,6 @@ impl Conversation {
                     .await;
             }
         }
-    }
-
-    /// From here on nobody need not know what became of the call, whatever happens to this daemon.
-    async fn keep_task(&mut self, turn: TurnId, call: String, begun: BegunTask) {
-        let fact = UncommittedFact {
-            turn: Some(turn),
-            by: None,
-            event: Event::TaskBegan {
-                call,
-                task: begun.task,
-            },
-        };
-        if let Err(error) = self.commit(&[fact], LiveChange::Keep).await {
-            tracing::warn!(conversation = %self.id, %error, "a task is not kept");
-        }
-        failpoint::pass("tool.after_task");
-        let _gone = begun.kept.send(());
     }
 
     pub(crate) async fn show(&mut self, turn: TurnId, confirm: Confirm, asker: ElicitAsker) {

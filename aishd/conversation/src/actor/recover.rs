@@ -82,19 +82,6 @@ impl Conversation {
         true
     }
 
-    /// Questions of servers that work on: who put them has gone, and they come again.
-    fn questions_left(&self) -> Vec<UncommittedFact> {
-        let turn = self.state.running.as_ref().map(|it| it.turn);
-        let open = self.state.turn_confirms();
-        let ends = open.map(|it| Resolution::unanswered(it.id, ConfirmFate::Cancelled, None));
-        let fact = |end| UncommittedFact {
-            turn,
-            by: None,
-            event: Event::ConfirmResolved(Box::new(end)),
-        };
-        ends.map(fact).collect()
-    }
-
     /// As [`Conversation::load`], where one that is not stored is new. Nobody sees it before its first commit.
     pub(crate) async fn load_or_new(&mut self, new: NewConversation) -> bool {
         match self.services.store.load(self.id) {

@@ -3,10 +3,12 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use aish_proto::id::Seq;
 use aishd_broker::Discovery;
 use aishd_log::access::Access;
+use aishd_log::call_list::CallList;
 use aishd_log::confirm::{Confirm, ConfirmSubject};
-use aishd_log::event::{Event, PresetSource};
+use aishd_log::event::{Event, PresetSource, TurnOrigin};
 use aishd_log::server_task::ServerTask;
 use aishd_log::state::turns::RunningTurn;
 use aishd_log::tool::{ClaimSource, ContentDigest, NetworkUse, Tool, ToolReach};
@@ -25,26 +27,20 @@ use crate::turns::active_turn::with_run;
 use crate::turns::run_clock::RunClock;
 use crate::turns::turn_options::TurnOptions;
 
-/// What the log says of such a turn.
-struct WaitingTurn {
+/// What the log says of a turn that another daemon began.
+struct BegunTurn {
     model: (String, PresetSource),
     terms: TurnOptions,
+    /// Its calls, where it runs a list of them.
+    list: Option<CallList>,
+    origin: TurnOrigin,
     text: Arc<str>,
+    /// What of the last answer has no reply.
     owing: Vec<OwedReplies>,
     called: bool,
-    confirm: Confirm,
-    course: Option<CallListProgress>,
 }
 
-/// What the log says of a turn that waits for servers.
-struct LeftTurn {
-    model: (String, PresetSource),
-    terms: TurnOptions,
-    text: Arc<str>,
-    owing: Vec<OwedReplies>,
-    called: bool,
-    tasks: Vec<LeftTask>,
-}
+type WaitingTurn = (BegunTurn, Box<Confirm>, Option<CallListProgress>);
 
 /// A call on which its server goes on working.
 #[derive(Debug)]
@@ -61,43 +57,57 @@ impl Conversation {
         if !self.state.waits_for_tasks() {
             return None;
         }
-        let left = match self.read_left(&running) {
+        let (begun, tasks) = match self.read_tasks(&running) {
             Ok(left) => left?,
             Err(error) => {
                 tracing::warn!(conversation = %self.id, %error, "a turn with tasks cannot be read");
                 return None;
             }
         };
+        let at = PausedAt::Calls(tasks.iter().map(|it| it.call.clone()).collect());
+        self.take_up(&running, begun, at, None);
+        tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for its servers");
+        Some(tasks)
+    }
+
+    fn take_up(
+        &mut self,
+        running: &RunningTurn,
+        begun: BegunTurn,
+        at: PausedAt,
+        course: Option<CallListProgress>,
+    ) {
         let paused = Paused {
             items: running.items,
             depth: running.rounds.saturating_sub(1),
             usage: running.usage,
-            text: left.text,
-            owing: left.owing,
-            called: left.called,
-            at: PausedAt::Calls(left.tasks.iter().map(|it| it.call.clone()).collect()),
-            course: None,
+            text: begun.text,
+            owing: begun.owing,
+            called: begun.called,
+            at,
+            course: course.map(Box::new),
         };
         let policy = self.services.policy.borrow().clone();
-        let mut machine = Turn::resume(paused, left.terms.max_depth(&policy));
+        let mut machine = Turn::resume(paused, begun.terms.max_depth(&policy));
         machine.set_feed_back(policy.shell.feed_back);
+        let machine = with_run(machine, &self.state, running.turn);
         let clock = RunClock::of(&self.state, &self.budget);
-        let on_confirm = left.terms.on_confirm;
-        self.set_turn(running.turn, machine, left.model, on_confirm, clock);
-        tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for its servers");
-        Some(left.tasks)
+        let on_confirm = begun.terms.on_confirm;
+        self.set_turn(running.turn, machine, begun.model, on_confirm, clock);
     }
 
-    fn read_left(&self, running: &RunningTurn) -> Result<Option<LeftTurn>, ReadError> {
-        let event = |seq| {
-            let record = self.services.store.record(self.id, seq);
-            record.map(|it| it.map(|it| it.event))
-        };
+    fn event(&self, seq: Seq) -> Result<Option<Event>, ReadError> {
+        let record = self.services.store.record(self.id, seq);
+        record.map(|it| it.map(|it| it.event))
+    }
+
+    fn read_begun(&self, running: &RunningTurn) -> Result<Option<BegunTurn>, ReadError> {
         let (
             Some(Event::UserMessage {
                 on_confirm,
                 max_tool_depth,
-                calls: None,
+                calls: list,
+                origin,
                 ..
             }),
             Some(Event::TurnStarted { model, source, .. }),
@@ -108,9 +118,9 @@ impl Conversation {
                 ..
             }),
         ) = (
-            event(running.message_seq)?,
-            event(running.started_seq)?,
-            event(running.answer_seq)?,
+            self.event(running.message_seq)?,
+            self.event(running.started_seq)?,
+            self.event(running.answer_seq)?,
         )
         else {
             return Ok(None);
@@ -118,6 +128,29 @@ impl Conversation {
         let called = !calls.is_empty();
         let mut owing = OwedReplies::of_answer(calls, commands);
         owing.retain(|it| running.open_calls.iter().any(|open| open.id == it.id()));
+        Ok(Some(BegunTurn {
+            model: (model, source),
+            terms: TurnOptions {
+                on_confirm: on_confirm.unwrap_or_default(),
+                max_tool_depth,
+            },
+            list,
+            origin,
+            text,
+            owing,
+            called,
+        }))
+    }
+
+    /// The turn with the calls that servers work on, where these are all that it has begun; a list of calls ends with its daemon.
+    fn read_tasks(
+        &self,
+        running: &RunningTurn,
+    ) -> Result<Option<(BegunTurn, Vec<LeftTask>)>, ReadError> {
+        let begun = self.read_begun(running)?.filter(|it| it.list.is_none());
+        let Some(begun) = begun else {
+            return Ok(None);
+        };
         let mut tasks = vec![];
         for record in self.services.store.records(self.id, running.answer_seq) {
             if let Event::ToolStarted {
@@ -138,18 +171,8 @@ impl Conversation {
                 }
             }
         }
-        let begun = running.open_calls.iter().filter(|it| it.started).count();
-        Ok((tasks.len() == begun).then_some(LeftTurn {
-            model: (model, source),
-            terms: TurnOptions {
-                on_confirm: on_confirm.unwrap_or_default(),
-                max_tool_depth,
-            },
-            text,
-            owing,
-            called,
-            tasks,
-        }))
+        let started = running.open_calls.iter().filter(|it| it.started).count();
+        Ok((tasks.len() == started).then_some((begun, tasks)))
     }
 
     /// A call that began, as far as it is needed to hear what came of it. It is not made again, so that its server need not
@@ -200,7 +223,7 @@ impl Conversation {
         if began || !self.state.requires_action() {
             return false;
         }
-        let waiting = match self.read_waiting() {
+        let (begun, confirm, course) = match self.read_waiting(&running) {
             Ok(Some(waiting)) => waiting,
             Ok(None) => return false,
             Err(error) => {
@@ -208,92 +231,35 @@ impl Conversation {
                 return false;
             }
         };
-        let asked = waiting.confirm.clone();
-        let paused = Paused {
-            items: running.items,
-            depth: running.rounds.saturating_sub(1),
-            usage: running.usage,
-            text: waiting.text,
-            owing: waiting.owing,
-            called: waiting.called,
-            at: PausedAt::Confirm(Box::new(waiting.confirm)),
-            course: waiting.course.map(Box::new),
-        };
-        let policy = self.services.policy.borrow().clone();
-        let mut machine = Turn::resume(paused, waiting.terms.max_depth(&policy));
-        machine.set_feed_back(policy.shell.feed_back);
-        let machine = with_run(machine, &self.state, running.turn);
-        let clock = RunClock::of(&self.state, &self.budget);
-        let on_confirm = waiting.terms.on_confirm;
-        self.set_turn(running.turn, machine, waiting.model, on_confirm, clock);
-        self.wait_for_sign_in(&asked, None);
+        let at = PausedAt::Confirm(confirm.clone());
+        self.take_up(&running, begun, at, course);
+        self.wait_for_sign_in(&confirm, None);
         tracing::info!(conversation = %self.id, turn = %running.turn, "a turn goes on waiting for a person");
         true
     }
 
-    fn read_waiting(&self) -> Result<Option<WaitingTurn>, ReadError> {
-        let Some(running) = &self.state.running else {
-            return Ok(None);
-        };
+    /// The turn with the confirm that it waits for, and the list that it runs as far as it has come.
+    fn read_waiting(&self, running: &RunningTurn) -> Result<Option<WaitingTurn>, ReadError> {
         let Some(open) = self.state.turn_confirms().next() else {
             return Ok(None);
         };
-        let event = |seq| {
-            let record = self.services.store.record(self.id, seq);
-            record.map(|it| it.map(|it| it.event))
-        };
-        let (
-            Some(Event::UserMessage {
-                on_confirm,
-                max_tool_depth,
-                calls: list,
-                origin,
-                ..
-            }),
-            Some(Event::TurnStarted { model, source, .. }),
-            Some(Event::AssistantMessage {
-                text,
-                calls,
-                commands,
-                ..
-            }),
-            Some(Event::ConfirmRequested(confirm)),
-        ) = (
-            event(running.message_seq)?,
-            event(running.started_seq)?,
-            event(running.answer_seq)?,
-            event(open.seq)?,
-        )
+        let (Some(mut begun), Some(Event::ConfirmRequested(confirm))) =
+            (self.read_begun(running)?, self.event(open.seq)?)
         else {
             return Ok(None);
         };
-        let course = match &list {
-            Some(list) => self.course(list, origin, Some(running))?,
+        let course = match &begun.list {
+            Some(list) => self.course(list, begun.origin, Some(running))?,
             None => None,
         };
-        let called = !calls.is_empty();
-        let owed = |it: &OwedReplies| running.open_calls.iter().any(|open| open.id == it.id());
-        let mut owing = OwedReplies::of_answer(calls, commands);
-        owing.retain(owed);
         // The one that is asked about comes first, or the log is not what this program writes.
         let is_asked = |it: &OwedReplies| confirm.call().is_some_and(|call| call.id == it.id());
         // Others that only read were sent beside a call that waits for a sign-in.
         if let ConfirmSubject::SignIn(_) = &confirm.subject {
-            owing.sort_by_key(|it| !is_asked(it));
+            begun.owing.sort_by_key(|it| !is_asked(it));
         }
-        let fits = owing.first().is_some_and(is_asked);
-        Ok(fits.then_some(WaitingTurn {
-            model: (model, source),
-            terms: TurnOptions {
-                on_confirm: on_confirm.unwrap_or_default(),
-                max_tool_depth,
-            },
-            text,
-            owing,
-            called,
-            confirm: *confirm,
-            course,
-        }))
+        let fits = begun.owing.first().is_some_and(is_asked);
+        Ok(fits.then_some((begun, confirm, course)))
     }
 
     /// Opens a stream, with the preset that the turn began with.

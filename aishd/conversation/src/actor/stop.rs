@@ -2,8 +2,8 @@
 
 use aish_proto::id::TurnId;
 use aishd_log::answering_person::AnsweringPerson;
-use aishd_log::event::{Event, StopReason};
-use aishd_turn::turn::{Step, TurnInput, unknown_effect};
+use aishd_log::event::StopReason;
+use aishd_turn::turn::TurnInput;
 use tokio::task::AbortHandle;
 
 use crate::actor::Conversation;
@@ -71,24 +71,6 @@ impl Conversation {
         }
     }
 
-    /// What a turn that ends with the daemon says of calls that their servers work on has the names of their tasks, as after a
-    /// daemon that was killed: nobody asks for them any more but a person.
-    pub(crate) fn name_tasks(&self, step: &mut Step) {
-        for event in &mut step.events {
-            let Event::ToolResult { call, content, .. } = event else {
-                continue;
-            };
-            if content.as_str() != unknown_effect(StopReason::Interrupted) {
-                continue;
-            }
-            let mut open = self.state.running.iter().flat_map(|it| &it.open_calls);
-            let known = open.find(|it| it.id == *call);
-            if let Some(task) = known.and_then(|it| it.task.as_ref()) {
-                *content = task.left();
-            }
-        }
-    }
-
     /// Lets the stopped turn say what it still owes; its work was dropped, so this takes no time.
     pub(crate) async fn until_over(&mut self, turn: TurnId) {
         self.work_while(|it| it.turn.as_ref().is_some_and(|it| it.id == turn))
@@ -104,13 +86,6 @@ impl Conversation {
                 None => return,
             }
         }
-    }
-
-    /// The daemon stops, and all that the turn has begun is done by servers, which go on without it.
-    pub(crate) fn is_left_to_servers(&self) -> bool {
-        self.services.stopping.is_cancelled()
-            && self.stopper.stopped_by().is_none()
-            && self.state.waits_for_tasks()
     }
 
     /// The daemon stops: what runs ends as interrupted, with what it has said.

@@ -178,8 +178,8 @@ pub(crate) async fn pass_on(
     std::future::pending().await
 }
 
-/// Has the task kept that a call's server makes of it, for as long as it is polled.
-pub(crate) async fn keep_task(
+/// Tells the conversation of the task that a call's server makes of it, for as long as it is polled.
+pub(crate) async fn pass_on_task(
     started: &StartedCall,
     mut begun: mpsc::Receiver<BegunTask>,
 ) -> Infallible {

@@ -199,7 +199,7 @@ async fn output(started: StartedCall) -> ToolOutput {
                 output = call => output,
                 never = elicitation::pass_on(&started, asked, &of_forms) => match never {},
                 never = sampling::serve(&started, wanted, &of_models) => match never {},
-                never = elicitation::keep_task(&started, begun) => match never {},
+                never = elicitation::pass_on_task(&started, begun) => match never {},
             };
             for quota in [of_forms, of_models] {
                 quota.end(&started).await;
