@@ -16,7 +16,7 @@ impl Exit {
     pub const FAILED: Self = Self(1);
     /// The command line is wrong.
     pub const USAGE: Self = Self(2);
-    /// The answer is complete, but at least one action was not permitted.
+    /// At least one action was not permitted; the turn may have gone on to its end, or a person ended it there.
     pub const DENIED: Self = Self(3);
     /// The model's key is missing or refused.
     pub const KEY: Self = Self(4);
@@ -73,7 +73,7 @@ pub const TABLE: [(Exit, &str); 17] = [
     (Exit::USAGE, "the command line is wrong"),
     (
         Exit::DENIED,
-        "the answer is complete, but at least one action was not permitted",
+        "an action was not permitted; the answer may be complete all the same",
     ),
     (
         Exit::KEY,

@@ -170,9 +170,15 @@ impl Gateway {
         replies: &LineReplies,
         tasks: &mut JoinSet<()>,
     ) {
+        // Before the next line is read, which may call it off.
+        let opened = self.subscriptions.open(&id);
         let (gateway, replies) = (Arc::clone(self), replies.clone());
         tasks.spawn(async move {
-            if let Err(problem) = gateway.listen(&id, &terms, &params).await {
+            let listened = match opened {
+                Ok(()) => gateway.listen(&id, &terms, &params).await,
+                Err(problem) => Err(problem),
+            };
+            if let Err(problem) = listened {
                 replies.give(answer(&id, Err(problem))).await;
             }
             replies.done().await;

@@ -12,6 +12,7 @@ use aish_proto::mcp_watch::{McpChange, McpWatchParams, Watch};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::Gateway;
 use super::message::{
@@ -157,6 +158,44 @@ impl ClientSubscriptions {
         done
     }
 
+    /// Takes in a listener that hears of nothing yet.
+    pub(super) fn open(&self, id: &Value) -> Result<(), RpcProblem> {
+        let mut heard = self.heard.lock();
+        let in_use = heard.listening.iter().any(|it| it.id == *id);
+        if in_use || heard.listening.len() >= MOST_LISTENING {
+            let why = "the id is in use, or too many subscriptions are open";
+            return Err(RpcProblem::new(INVALID_REQUEST, why));
+        }
+        heard.listening.push(NewsListener {
+            id: id.clone(),
+            lists: vec![],
+            uris: BTreeSet::new(),
+            held: Some(vec![]),
+        });
+        Ok(())
+    }
+
+    /// What a listener hears of from now on. False: it was called off.
+    fn hear(
+        &self,
+        id: &Value,
+        lists: &[ListChange],
+        uris: &BTreeSet<String>,
+    ) -> Result<bool, RpcProblem> {
+        self.change(|heard| {
+            let others = heard.uris().into_iter().filter(|it| !uris.contains(*it));
+            if others.count() + uris.len() > MOST_WATCHED {
+                return Err(too_many());
+            }
+            let listener = heard.listening.iter_mut().find(|it| it.id == *id);
+            Ok(listener.is_some_and(|it| {
+                it.lists = lists.to_vec();
+                it.uris.clone_from(uris);
+                true
+            }))
+        })
+    }
+
     /// The client called this question off.
     pub(super) fn end(&self, id: &Value) {
         self.change(|heard| heard.listening.retain(|it| it.id != *id));
@@ -169,14 +208,14 @@ impl ClientSubscriptions {
         uris.filter(|it| it.starts_with(prefix)).cloned().collect()
     }
 
-    /// Waits until servers were asked. `Err`: nobody will tell of it, and why.
-    async fn established(&self, uri: &str) -> Result<(), String> {
+    /// Waits until servers were asked, or the time is over. `Err`: nobody will tell of it, and why.
+    async fn established(&self, uri: &str, deadline: Instant) -> Result<(), String> {
         let Some(resource) = ServerResource::parse(uri) else {
             return Ok(());
         };
         let mut standing = self.standing.subscribe();
         let known = standing.wait_for(|it| it.contains_key(&resource));
-        let known = tokio::time::timeout(WATCH_WITHIN, known).await;
+        let known = tokio::time::timeout_at(deadline, known).await;
         let known = known
             .ok()
             .and_then(Result::ok)
@@ -197,16 +236,17 @@ impl Gateway {
     ) -> Result<Map<String, Value>, RpcProblem> {
         let uri = uri_of(params)?;
         self.check(terms, &uri).await?;
-        self.subscriptions.change(|heard| {
+        let is_new = self.subscriptions.change(|heard| {
             let has_room = heard.session.contains(&uri) || heard.uris().len() < MOST_WATCHED;
-            if has_room {
-                heard.session.insert(uri.clone());
-            }
-            has_room.then_some(()).ok_or_else(too_many)
+            let taken = has_room.then(|| heard.session.insert(uri.clone()));
+            taken.ok_or_else(too_many)
         })?;
-        if let Err(why) = self.subscriptions.established(&uri).await {
-            self.subscriptions
-                .change(|heard| heard.session.remove(&uri));
+        let deadline = Instant::now() + WATCH_WITHIN;
+        if let Err(why) = self.subscriptions.established(&uri, deadline).await {
+            if is_new {
+                self.subscriptions
+                    .change(|heard| heard.session.remove(&uri));
+            }
             return Err(RpcProblem::new(INVALID_PARAMS, why));
         }
         Ok(Map::new())
@@ -240,8 +280,21 @@ impl Gateway {
         })
     }
 
-    /// Acknowledges what can be heard; its answer comes when it ends.
+    /// Acknowledges what can be heard by a listener that is open; the answer comes when it ends. One that is called off meanwhile gets neither.
     pub(super) async fn listen(
+        &self,
+        id: &Value,
+        terms: &RequestTerms,
+        params: &MessageParams,
+    ) -> Result<(), RpcProblem> {
+        let acknowledged = self.acknowledge(id, terms, params).await;
+        if acknowledged.is_err() {
+            self.subscriptions.end(id);
+        }
+        acknowledged
+    }
+
+    async fn acknowledge(
         &self,
         id: &Value,
         terms: &RequestTerms,
@@ -264,35 +317,21 @@ impl Gateway {
                 uris.insert(uri.to_owned());
             }
         }
-        self.subscriptions.change(|heard| {
-            let in_use = heard.listening.iter().any(|it| it.id == *id);
-            if in_use || heard.listening.len() >= MOST_LISTENING {
-                let why = "the id is in use, or too many subscriptions are open";
-                return Err(RpcProblem::new(INVALID_REQUEST, why));
-            }
-            if heard.uris().len() + uris.len() > MOST_WATCHED {
-                return Err(too_many());
-            }
-            heard.listening.push(NewsListener {
-                id: id.clone(),
-                lists: lists.clone(),
-                uris: uris.clone(),
-                held: Some(vec![]),
-            });
-            Ok(())
-        })?;
+        if !self.subscriptions.hear(id, &lists, &uris)? {
+            return Ok(());
+        }
+        let deadline = Instant::now() + WATCH_WITHIN;
         let mut refused = vec![];
         for uri in &uris {
-            if self.subscriptions.established(uri).await.is_err() {
+            let told = self.subscriptions.established(uri, deadline).await;
+            if told.is_err() {
                 refused.push(uri.clone());
             }
         }
         uris.retain(|it| !refused.contains(it));
-        self.subscriptions.change(|heard| {
-            for it in heard.listening.iter_mut().filter(|it| it.id == *id) {
-                it.uris.clone_from(&uris);
-            }
-        });
+        if !self.subscriptions.hear(id, &lists, &uris)? {
+            return Ok(());
+        }
         let mut taken: Map<String, Value> = Map::new();
         taken.extend(lists.iter().map(|it| (it.wish().to_owned(), json!(true))));
         if !uris.is_empty() {

@@ -22,6 +22,7 @@ pub(super) struct ResourceCache(Arc<ResourceCacheInner>);
 #[derive(Debug, Default)]
 struct ResourceCacheInner {
     known: Mutex<KnownResource>,
+    /// What is pinned or watched; changed while `known` is held.
     wanted: watch::Sender<BTreeSet<String>>,
     /// Counted up whenever the server tells of more resources.
     acknowledged: watch::Sender<u64>,
@@ -185,8 +186,9 @@ impl ResourceCache {
 
     /// Somebody wants to have it as it is, again and again.
     pub(super) fn want(&self, uri: &str) {
+        let mut known = self.lock();
         if self.make_wanted(uri) {
-            self.lock().pinned.insert(uri.to_owned());
+            known.pinned.insert(uri.to_owned());
         }
     }
 
@@ -201,9 +203,10 @@ impl ResourceCache {
 
     /// One more wants to hear of it. False: there is no room.
     pub(super) fn watch(&self, uri: &str) -> bool {
+        let mut known = self.lock();
         let has_room = self.make_wanted(uri);
         if has_room {
-            *self.lock().watched.entry(uri.to_owned()).or_default() += 1;
+            *known.watched.entry(uri.to_owned()).or_default() += 1;
         }
         has_room
     }
@@ -235,10 +238,8 @@ impl ResourceCache {
     }
 
     fn drop_unwanted(&self, uri: &str) {
-        let is_unwanted = {
-            let known = self.lock();
-            !known.pinned.contains(uri) && !known.watched.contains_key(uri)
-        };
+        let known = self.lock();
+        let is_unwanted = !known.pinned.contains(uri) && !known.watched.contains_key(uri);
         self.0
             .wanted
             .send_if_modified(|wanted| is_unwanted && wanted.remove(uri));

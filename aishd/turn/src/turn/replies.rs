@@ -2,10 +2,13 @@
 
 use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::{Confirm, Denial};
-use aishd_log::event::{Event, RefusedCall, StopReason};
+use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
+use aishd_log::kept_result::KeptResult;
 use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_log::tool_call::ToolCall;
 
+use super::call_list_progress::edited_note;
+use super::input::CallReturn;
 use super::{OwedReplies, Step};
 
 pub(super) fn why_refused(stop: StopReason) -> &'static str {
@@ -123,4 +126,74 @@ pub(super) fn refuse_all(owing: &[OwedReplies], stop: StopReason, step: &mut Ste
         it.refused(None, format!("[aish] {why}"), never_began, given)
     };
     step.events.extend(owing.iter().map(reply));
+}
+
+/// The result of a call, behind what else came with it; `edited` are the arguments that a person chose for it.
+pub(super) fn answered(
+    called: ToolCall,
+    edited: Option<&str>,
+    returned: CallReturn,
+    step: &mut Step,
+) {
+    let mut content = returned.content;
+    let mut structured = returned.structured;
+    if let Some(edited) = edited {
+        structured = structured.and_then(|it| it.apart_from(&content));
+        content.insert_str(0, &edited_note(edited));
+    }
+    let changed = returned.changed.into_iter().map(Box::new);
+    step.events.extend(changed.map(Event::ResourceChanged));
+    let todos = returned.todos.into_iter();
+    step.events
+        .extend(todos.map(|todos| Event::TodosChanged { todos }));
+    if !returned.found.is_empty() {
+        step.events.push(Event::ToolsChosen {
+            added: returned.found,
+            dropped: vec![],
+        });
+    }
+    let mut keep = |result, parts: Vec<String>| {
+        let part = |text| Event::ResultKept { result, text };
+        step.events.extend(parts.into_iter().map(part));
+    };
+    let blocks = returned.blocks.into_iter();
+    let blocks = blocks
+        .map(|(block, parts)| {
+            keep(block.result, parts);
+            block
+        })
+        .collect();
+    // The last, for what follows in a list takes the parts that stand before the result (`CallListProgress::note`).
+    let kept = returned.kept.map(|(result, parts)| {
+        let bytes = parts.iter().map(|it| it.len() as u64).sum();
+        keep(result, parts);
+        KeptResult { result, bytes }
+    });
+    step.events
+        .extend(returned.remark.map(|text| Event::Status {
+            level: ProviderLevel::Info,
+            text: text.to_owned(),
+        }));
+    step.events.extend(returned.notice.as_deref().map(told));
+    step.events.push(Event::ToolResult {
+        call: called.id,
+        name: called.name,
+        ok: returned.ok,
+        content,
+        denial: None,
+        ms: Some(returned.ms),
+        kept,
+        blocks,
+        structured,
+        refused: None,
+    });
+}
+
+/// A line for people, who see our mark before it anyway.
+pub(super) fn told(content: &str) -> Event {
+    let text = content.strip_prefix("[aish] ").unwrap_or(content);
+    Event::Status {
+        level: ProviderLevel::Warning,
+        text: text.to_owned(),
+    }
 }

@@ -9,16 +9,14 @@ use aish_proto::id::ConfirmId;
 use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::{Confirm, ConfirmFate, ConfirmSubject, Decision, Denial, Resolution};
 use aishd_log::ending::CommandEnding;
-use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
-use aishd_log::kept_result::KeptResult;
+use aishd_log::event::{Event, RefusedCall, StopReason};
 use aishd_log::shell::OutputUse;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
 
 use super::asked_before::{AskedBefore, RepeatRefusal};
-use super::call_list_progress::edited_note;
 use super::input::{CallReturn, ConfirmEnd};
-use super::replies::{finish, refused, unknown_effect, why_refused};
+use super::replies::{answered, finish, refused, told, unknown_effect, why_refused};
 use super::{Effect, OwedReplies, PausedAt, Step};
 
 #[derive(Debug, PartialEq)]
@@ -454,58 +452,7 @@ impl Round {
         let OwedReplies::Call(called) = owed.what else {
             return self.progress();
         };
-        let mut content = returned.content;
-        let mut structured = returned.structured;
-        if let Some(edited) = &owed.edited {
-            structured = structured.and_then(|it| it.apart_from(&content));
-            content.insert_str(0, &edited_note(edited));
-        }
-        let changed = returned.changed.into_iter().map(Box::new);
-        step.events.extend(changed.map(Event::ResourceChanged));
-        let todos = returned.todos.into_iter();
-        step.events
-            .extend(todos.map(|todos| Event::TodosChanged { todos }));
-        if !returned.found.is_empty() {
-            step.events.push(Event::ToolsChosen {
-                added: returned.found,
-                dropped: vec![],
-            });
-        }
-        let mut keep = |result, parts: Vec<String>| {
-            let part = |text| Event::ResultKept { result, text };
-            step.events.extend(parts.into_iter().map(part));
-        };
-        let blocks = returned.blocks.into_iter();
-        let blocks = blocks
-            .map(|(block, parts)| {
-                keep(block.result, parts);
-                block
-            })
-            .collect();
-        // The last, for what follows in a list takes the parts that stand before the result (`CallListProgress::note`).
-        let kept = returned.kept.map(|(result, parts)| {
-            let bytes = parts.iter().map(|it| it.len() as u64).sum();
-            keep(result, parts);
-            KeptResult { result, bytes }
-        });
-        step.events
-            .extend(returned.remark.map(|text| Event::Status {
-                level: ProviderLevel::Info,
-                text: text.to_owned(),
-            }));
-        step.events.extend(returned.notice.as_deref().map(told));
-        step.events.push(Event::ToolResult {
-            call: called.id,
-            name: called.name,
-            ok: returned.ok,
-            content,
-            denial: None,
-            ms: Some(returned.ms),
-            kept,
-            blocks,
-            structured,
-            refused: None,
-        });
+        answered(called, owed.edited.as_deref(), returned, step);
         if !self.running.is_empty() {
             return Progress::Waits;
         }
@@ -587,14 +534,5 @@ impl Round {
             let reply = owed.what.refused(None, content, never_began, self.given);
             step.events.push(reply);
         }
-    }
-}
-
-/// A line for people, who see our mark before it anyway.
-fn told(content: &str) -> Event {
-    let text = content.strip_prefix("[aish] ").unwrap_or(content);
-    Event::Status {
-        level: ProviderLevel::Warning,
-        text: text.to_owned(),
     }
 }
