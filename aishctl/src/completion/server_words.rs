@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use aish_proto::mcp::{McpPrompt, McpResource, Prompts, Resources, ResourcesResult, ServerParams};
 use aish_proto::mcp_complete::{Complete, CompleteParams};
-use clap::CommandFactory as _;
 
 use super::bash_line;
 use super::uri_template::{self, TemplateEnd, TypedVariable};
-use crate::args::CtlArgs;
 use crate::client::connect::Caller;
 use crate::safe;
 
@@ -20,6 +18,18 @@ pub(crate) const SERVER_WITHIN: Duration = Duration::from_millis(1000);
 const VALUES_WITHIN: Duration = Duration::from_millis(500);
 /// Templates whose variable a server is asked about for one key.
 const MOST_TEMPLATES: usize = 8;
+/// Options of all commands that take the word behind them.
+const WITH_VALUE: [&str; 8] = [
+    "-C",
+    "--conversation",
+    "-m",
+    "--model",
+    "--socket",
+    "--color",
+    "--markdown",
+    "--timeout",
+];
+
 /// What the word at the end of a line is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WantedCompletion {
@@ -49,7 +59,7 @@ impl WantedCompletion {
         let mut before = before.iter();
         let mut named = vec![];
         while let Some(word) = before.next() {
-            if takes_value(word) {
+            if WITH_VALUE.contains(&word.as_str()) {
                 let _value = before.next();
             } else if !word.starts_with('-') {
                 named.push(word.as_str());
@@ -127,17 +137,6 @@ impl WantedCompletion {
         found.retain(|(word, _)| safe::one_line(word) == *word);
         found
     }
-}
-
-/// Whether it is an option of all commands that takes the word behind it.
-fn takes_value(option: &str) -> bool {
-    let grammar = CtlArgs::command();
-    let mut options = grammar.get_arguments();
-    options.any(|it| {
-        let long = it.get_long().map(|name| format!("--{name}"));
-        let short = it.get_short().map(|name| format!("-{name}"));
-        it.get_action().takes_values() && [long, short].iter().flatten().any(|it| it == option)
-    })
 }
 
 fn of(alias: &str) -> ServerParams {
@@ -259,7 +258,28 @@ async fn values(
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::args::CtlArgs;
+
+    #[test]
+    fn the_options_that_take_a_word_are_those_of_the_grammar() {
+        let grammar = CtlArgs::command();
+        let options = grammar.get_arguments();
+        let with_value = options.filter(|it| it.get_action().takes_values());
+        let mut named: Vec<String> = with_value
+            .flat_map(|it| {
+                let long = it.get_long().map(|name| format!("--{name}"));
+                let short = it.get_short().map(|name| format!("-{name}"));
+                short.into_iter().chain(long)
+            })
+            .collect();
+        named.sort_unstable();
+        let mut known = WITH_VALUE.map(str::to_owned).to_vec();
+        known.sort_unstable();
+        assert_eq!(named, known);
+    }
 
     #[track_caller]
     fn check(line: &str, expected: Option<(usize, &str)>) {
