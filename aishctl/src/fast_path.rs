@@ -43,6 +43,7 @@ pub fn main() -> ExitCode {
                 began,
                 typeset: None,
                 list: None,
+                draw: None,
             };
             program.block_on(program.ask(&ask))
         }

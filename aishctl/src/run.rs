@@ -73,6 +73,7 @@ pub fn main() -> ExitCode {
         began,
         typeset: Some(Painter::boxed),
         list: Some(directory_listing::of),
+        draw: Some(ask::pictures::drawer),
     };
     program_context::ended(door.program(), program.run(command))
 }

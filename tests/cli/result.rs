@@ -6,7 +6,7 @@ use std::path::Path;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Daemon, Screen, World, repository};
 
-use crate::shell::{in_shell, shell, shell_on_terminal};
+use crate::shell::{SETSID, session_on_screen, shell, shell_on_terminal};
 
 const LIST: &str = r#"[{"id": "all", "method": "tools/call", "params": {"name": "notes__list", "arguments": {}}}]"#;
 
@@ -163,16 +163,12 @@ fn chart_on(answers: &[(&str, &str)], config: &str, ends: &str) -> Screen {
     let ran = shell(&world, run).run().ok();
     let id = ran.out().split_once(" B] kept as ").expect("its id").1;
     let id = id.split_whitespace().next().unwrap();
-    let line = in_shell(&format!("aishctl result {id}; echo ended $?"));
-    // A session whose terminal this is.
-    let args = ["-c", "-w", "/bin/sh", "-c", &line];
-    let screen = Screen::spawn(&world, Path::new(SETSID), &args, 80, 24);
+    let line = format!("aishctl result {id}; echo ended $?");
+    let screen = session_on_screen(&world, &line);
     screen.answers(answers);
     screen.wait_for(ends);
     screen
 }
-
-const SETSID: &str = "/usr/bin/setsid";
 
 #[test]
 fn a_terminal_that_says_so_gets_sixels() {

@@ -1,7 +1,11 @@
-//! Pictures of tools' results in the window: drawn where the terminal can, between what is printed, and never in it.
+//! Pictures of tools' results in the window, and below an answer of `ask`: drawn where the terminal can, between what is
+//! printed, and never in it.
+
+use std::path::Path;
 
 use aish_testkit::{Answer, Daemon, Screen, Upstream, World, repository};
 
+use crate::shell::{SETSID, session_on_screen, shell_on_terminal};
 use crate::terminal::{open, wait_typed};
 
 const ASKED: &str = "\u{1b}[c";
@@ -130,4 +134,64 @@ fn what_a_terminal_does_not_draw_is_named() {
         .count();
     assert_eq!(1, asked);
     assert!(!has(&screen, "\u{1b}P"));
+}
+
+fn answer_with_chart(upstream: &Upstream) {
+    upstream.answer(Answer::stream().then_call(0, "call_1", "notes__chart", "{}"));
+    upstream.answer(Answer::text("There it is."));
+}
+
+#[test]
+fn the_pictures_of_a_turn_stand_below_what_ask_prints() {
+    let (upstream, world, _daemon) = world();
+    answer_with_chart(&upstream);
+    let line = "TERM=xterm-kitty aishctl ask draw it; echo ended $?";
+    let drawn = shell_on_terminal(&world, line);
+    drawn.wait_for("ended 0");
+    let seen = drawn.seen();
+    let (answer, picture) = seen.split_once("There it is.").expect("the answer");
+    assert!(!answer.contains("\u{1b}_G"), "{seen:?}");
+    let (name, drawing) = picture.split_once("\u{1b}_Ga=T,f=100,").expect("a picture");
+    assert!(name.contains("picture of notes__chart · "), "{name:?}");
+    assert!(name.contains(" · aishctl result "), "{name:?}");
+    assert!(drawing.contains("ended 0"), "{drawing:?}");
+
+    // Into a file goes the answer alone, and a terminal that draws nothing gets no bytes of a picture.
+    for (line, shown) in [
+        (
+            "TERM=xterm-kitty aishctl ask draw it > a; cat a; echo ended $?",
+            "There it is.\nended 0",
+        ),
+        (
+            "TERM=linux aishctl ask draw it; echo ended $?",
+            "There it is.\nended 0",
+        ),
+    ] {
+        answer_with_chart(&upstream);
+        let named = shell_on_terminal(&world, line);
+        named.wait_for("ended 0");
+        let seen = named.seen();
+        assert!(
+            seen.contains(shown) && !seen.contains("\u{1b}_G"),
+            "{seen:?}"
+        );
+    }
+}
+
+#[test]
+fn ask_asks_its_terminal_for_sixels_when_there_is_a_picture() {
+    if !Path::new(SETSID).exists() {
+        println!("skipped: there is no {SETSID}");
+        return;
+    }
+    let (upstream, world, _daemon) = world();
+    answer_with_chart(&upstream);
+    let screen = session_on_screen(&world, "aishctl ask draw it; echo ended $?");
+    screen.answers(&[(ASKED, HAS_SIXELS), (ASKED_MORE, HAS_MORE)]);
+    screen.wait_for("ended 0");
+    assert!(has(&screen, SIXELS));
+    let at = place(&screen);
+    let rows = screen.rows();
+    assert_eq!("There it is.", rows[at - 2]);
+    assert_eq!(vec!["", "", "ended 0"], &rows[at + 1..at + 4]);
 }

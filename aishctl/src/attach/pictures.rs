@@ -4,40 +4,25 @@
 use std::collections::VecDeque;
 
 use aish_proto::event::{ClientEvent, Event};
-use aish_proto::id::{ConversationId, ResultId};
-use aish_proto::kept::BlockKind;
 
 use super::ui::{PromptState, UserInterface};
 use super::{CompletedCall, OpenWindow};
-use crate::client::connect::Caller;
-use crate::commands::result;
+use crate::commands::result_picture::ResultPicture;
 use crate::failure::Failure;
 use crate::picture::answers::{ASKS, Asking, QueryProgress, TerminalAnswer};
 use crate::picture::area::PictureArea;
-use crate::picture::decode;
-use crate::picture::drawing::{self, DrawnPicture};
+use crate::picture::drawing::DrawnPicture;
 use crate::picture::protocol::{PictureSupport, PictureTerminal};
 use crate::render::half_printed::HalfPrinted;
 use crate::render::rows::SafeRow;
-use crate::render::size;
-use crate::safe;
 
 /// Pictures that wait; of more the newest are shown.
 const WAITING: usize = 8;
 
-/// A picture that a result has named.
-#[derive(Clone, Debug)]
-pub(super) struct WantedPicture {
-    conversation: ConversationId,
-    result: ResultId,
-    tool: String,
-    bytes: u64,
-}
-
 /// What came of drawing one.
 #[derive(Debug)]
 pub(super) struct FinishedDrawing {
-    of: WantedPicture,
+    of: ResultPicture,
     /// `None`: it cannot be drawn, and stays a name.
     drawn: Option<DrawnPicture>,
 }
@@ -48,7 +33,7 @@ enum DrawingStage {
     Idle,
     Drawing,
     /// It waits for a place among the rows.
-    Drawn(WantedPicture, DrawnPicture),
+    Drawn(ResultPicture, DrawnPicture),
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +42,7 @@ pub(super) struct WindowPictures {
     /// While the terminal is asked.
     asking: Option<Asking>,
     half: HalfPrinted,
-    wanted: VecDeque<WantedPicture>,
+    wanted: VecDeque<ResultPicture>,
     stage: DrawingStage,
 }
 
@@ -77,7 +62,7 @@ impl WindowPictures {
         }
     }
 
-    fn want(&mut self, picture: WantedPicture) {
+    fn want(&mut self, picture: ResultPicture) {
         if self.wanted.len() == WAITING {
             self.wanted.pop_front();
         }
@@ -112,15 +97,8 @@ impl<U: UserInterface> OpenWindow<U> {
         if self.pictures.support == PictureSupport::None || !self.connection.is_settled() {
             return;
         }
-        for block in &result.blocks {
-            if block.kind == BlockKind::Image && block.bytes <= decode::FILE_BYTES {
-                self.pictures.want(WantedPicture {
-                    conversation: self.conversation,
-                    result: block.result,
-                    tool: result.name.clone(),
-                    bytes: block.bytes,
-                });
-            }
+        for picture in ResultPicture::of(self.conversation, result) {
+            self.pictures.want(picture);
         }
     }
 
@@ -153,7 +131,7 @@ impl<U: UserInterface> OpenWindow<U> {
         self.pictures.stage = DrawingStage::Drawing;
         let caller = self.connection.caller();
         self.calls.spawn(async move {
-            let drawn = drawn(&caller, &wanted, terminal, area).await;
+            let drawn = wanted.drawn(&caller, terminal, area).await;
             CompletedCall::Pictured(Box::new(FinishedDrawing { of: wanted, drawn }))
         });
     }
@@ -179,9 +157,7 @@ impl<U: UserInterface> OpenWindow<U> {
             self.pictures.wanted.push_front(picture);
             return Ok(());
         }
-        let tool = safe::one_line(&picture.tool);
-        let bytes = size::bytes(picture.bytes);
-        let name = format!("picture of {tool} · {bytes} · :result {}", picture.result);
+        let name = picture.name(":result");
         self.display.show(vec![SafeRow::Aside(name)]).await?;
         self.display.ui.show(drawn.text).await
     }
@@ -201,16 +177,4 @@ impl<U: UserInterface> OpenWindow<U> {
             }
         }
     }
-}
-
-async fn drawn(
-    caller: &Caller,
-    wanted: &WantedPicture,
-    terminal: PictureTerminal,
-    area: PictureArea,
-) -> Option<DrawnPicture> {
-    let read = result::read(caller, wanted.conversation, wanted.result).await;
-    let bytes = read.ok()?.bytes;
-    let drawing = move || drawing::drawn(&bytes, terminal, area).ok();
-    tokio::task::spawn_blocking(drawing).await.ok()?
 }

@@ -1,12 +1,13 @@
 //! `ask`: one question, its answer on stdout.
 
+pub(crate) mod pictures;
 mod sending;
 mod target;
 
 use std::io::Read;
 
 use aish_proto::attach::Cursor;
-use aish_proto::event::{CalledTool, FallbackUsed};
+use aish_proto::event::{CalledTool, FallbackUsed, ToolResult};
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::turn::{SendResult, StopReason, TurnError};
 use aish_proto::usage::{Usage, Usd};
@@ -15,16 +16,19 @@ use tokio::time::Instant;
 
 use crate::ask_args::AskArgs;
 use crate::client::daemon_link::{DaemonLink, DaemonReach};
+use crate::commands::ask::pictures::{PictureDrawer, TurnPictures};
 pub(crate) use crate::commands::ask::sending::put_blob;
 pub(crate) use crate::commands::ask::target::{AskTarget, may_prompt, on_confirm, place};
 use crate::commands::ask_progress::{AskProgress, TurnBegin, or_stop};
 use crate::commands::directory_listing::DirectoryLister;
 use crate::commands::file_mention::PersonLocation;
 use crate::commands::follow::{FollowAnswerer, FollowOptions, FollowOutcome, FollowTarget};
+use crate::commands::result_picture::ResultPicture;
 use crate::commands::{input, norris, route};
 use crate::exit::{self, Exit};
 use crate::failure::{self, Failure};
 use crate::global_args::GlobalArgs;
+use crate::picture::protocol::PictureSupport;
 use crate::render::call_frame::CallFrames;
 use crate::render::command_frame::CommandFrames;
 use crate::render::extract;
@@ -45,6 +49,8 @@ pub struct AskContext<'a, O> {
     pub began: Instant,
     /// What lists directories that a question names.
     pub list: Option<DirectoryLister>,
+    /// What draws pictures below an answer.
+    pub(crate) draw: Option<PictureDrawer>,
 }
 
 /// Asks and prints the answer.
@@ -186,6 +192,7 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
         followed: FollowOutcome,
     ) -> Result<Exit, Failure> {
         let FollowOutcome {
+            link,
             answer,
             stopped,
             stuck,
@@ -222,7 +229,16 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
             )),
         };
         let written = match self.output.form {
-            OutputForm::Text | OutputForm::Results => self.output.end_line().await.map(|()| true),
+            OutputForm::Text | OutputForm::Results => {
+                let ended = self.output.end_line().await;
+                if ended.is_ok() && done.is_ok() {
+                    self.show_pictures(&link, conversation, &answer.results)
+                        .await
+                } else {
+                    ended
+                }
+                .map(|()| true)
+            }
             OutputForm::Json => {
                 let report = AskReport {
                     conversation: Some(conversation),
@@ -256,6 +272,34 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
             Ok(_) => done,
             Err(error) => Err(Failure::output(&error)),
         }
+    }
+
+    /// Pictures that its tools have given, where the terminal draws them.
+    async fn show_pictures(
+        &mut self,
+        link: &DaemonLink,
+        conversation: ConversationId,
+        results: &[ToolResult],
+    ) -> std::io::Result<()> {
+        let Some(draw) = self.draw.filter(|_| link.hello.ui.pictures) else {
+            return Ok(());
+        };
+        let results = results.iter();
+        let pictures: Vec<_> = results
+            .flat_map(|it| ResultPicture::of(conversation, it))
+            .collect();
+        if pictures.is_empty() {
+            return Ok(());
+        }
+        let drawn = draw(TurnPictures {
+            caller: link.caller.clone(),
+            support: PictureSupport::of(self.global.looks, &self.reach.around),
+            pictures,
+        });
+        for picture in drawn.await {
+            self.output.picture(&picture.name, &picture.drawing).await?;
+        }
+        Ok(())
     }
 
     /// Whoever wants commands to read has them, also where the model said nothing else and none of them ran.

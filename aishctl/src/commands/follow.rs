@@ -76,6 +76,7 @@ pub enum FollowAnswerer {
 /// How the following ended.
 #[derive(Debug)]
 pub struct FollowOutcome {
+    pub link: DaemonLink,
     pub answer: StreamedAnswer,
     /// We stopped it, and are to exit like this.
     pub stopped: Option<Exit>,
@@ -163,6 +164,7 @@ impl<O: AsyncWrite + Unpin> FollowOptions<'_, O> {
             control.settle().await;
         }
         Ok(FollowOutcome {
+            link: following.link,
             answer: following.answer,
             stopped: control.stopped,
             stuck: control.stuck,

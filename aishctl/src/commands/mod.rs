@@ -35,6 +35,7 @@ pub mod queue;
 pub mod resource;
 pub mod resource_mention;
 pub mod result;
+pub(crate) mod result_picture;
 pub mod route;
 pub mod rpc;
 pub mod saved_prompt;

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::ask_args::AskArgs;
 use crate::client::connect::CALL_DEADLINE;
 use crate::client::daemon_link::{DaemonReach, DaemonStart};
+use crate::commands::ask::pictures::PictureDrawer;
 use crate::commands::ask::{self, AskContext};
 use crate::commands::directory_listing::DirectoryLister;
 use crate::controlling_terminal;
@@ -36,6 +37,8 @@ pub(crate) struct AskProgram {
     pub(crate) typeset: Option<fn(Style) -> Box<dyn TypesetAnswer>>,
     /// How the directories that a question names are listed, if this program can.
     pub(crate) list: Option<DirectoryLister>,
+    /// How pictures of results are drawn below an answer, if this program can.
+    pub(crate) draw: Option<PictureDrawer>,
 }
 
 impl AskProgram {
@@ -158,6 +161,7 @@ impl AskerParts {
             signals: &mut self.signals,
             began: program.began,
             list: program.list,
+            draw: program.draw,
         }
     }
 }

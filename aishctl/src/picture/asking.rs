@@ -6,7 +6,9 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
 
 use super::answers::{ASKS, AnswerFilter, Asking, QueryProgress, SixelTerminal};
 use crate::controlling_terminal;
@@ -26,6 +28,9 @@ impl<'a> QuietTerminal<'a> {
         let before = tcgetattr(terminal).ok()?;
         let mut quiet = before.clone();
         quiet.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
+        // What somebody else has read meanwhile is not waited for.
+        quiet.special_codes[SpecialCodeIndex::VMIN] = 0;
+        quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(terminal, OptionalActions::Now, &quiet).ok()?;
         Some(Self { terminal, before })
     }

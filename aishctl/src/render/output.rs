@@ -234,6 +234,12 @@ impl<O: AsyncWrite + Unpin> AnswerOutput<O> {
         Ok(())
     }
 
+    /// A picture below what was written: its name, and what draws it, every byte of which is ours.
+    pub async fn picture(&mut self, name: &str, drawing: &str) -> io::Result<()> {
+        let name = safe::screen(name);
+        self.write(&format!("\n{name}\n{drawing}")).await
+    }
+
     /// What the forms that wait for the end show of the answer and of what was called on the way; false: there is nothing of that
     /// kind in it.
     pub async fn extracted(&mut self, text: &str, calls: &[CalledTool]) -> io::Result<bool> {

@@ -148,6 +148,7 @@ impl World {
             signals: &mut self.signals,
             began: Instant::now(),
             list: None,
+            draw: None,
         };
         let mut stdin = &self.stdin[..];
         let (done, ()) = tokio::join!(

@@ -52,6 +52,7 @@ pub(super) async fn finish<O: AsyncWrite + Unpin>(
         mut answer,
         stopped,
         stuck,
+        link: _,
     } = followed;
     if let (true, Some(exit)) = (stuck, stopped) {
         return Ok(exit);
