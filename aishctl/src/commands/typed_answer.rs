@@ -54,8 +54,9 @@ pub(crate) fn words(command: &str) -> Result<Vec<String>, Failure> {
 
 /// Asks for what is not to stand on the screen.
 pub(crate) fn ask_hidden(question: &str) -> Result<String, Failure> {
-    say(&format!("{question} (it is not shown): "))?;
+    // Before there is a question: what is typed at once is not shown either.
     let hidden = HiddenInput::begin().map_err(|it| failed(&it))?;
+    say(&format!("{question} (it is not shown): "))?;
     let typed = read_line();
     drop(hidden);
     say("\n")?;

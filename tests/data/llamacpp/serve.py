@@ -14,11 +14,16 @@ import threading
 
 import xllamacpp
 
+# Bound, and never listening.
+HELD = socket.socket()
+
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that stays ours: another server on this machine would share it, and take a part of the connections."""
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        HELD.setsockopt(socket.SOL_SOCKET, option, 1)
+    HELD.bind(("127.0.0.1", 0))
+    return HELD.getsockname()[1]
 
 
 def arguments():
