@@ -62,6 +62,7 @@ Examples:
   aishctl mcp connect 'npx -y @modelcontextprotocol/server-filesystem .' fs --contain workspace
   aishctl mcp connect https://example.org/mcp web --auth-env EXAMPLE_TOKEN
   aishctl mcp add https://example.org/mcp web
+  aishctl mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
   aishctl mcp logs fs";
 
 pub(crate) const CONFIG: &str = "\

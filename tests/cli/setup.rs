@@ -207,11 +207,42 @@ fn the_first_model_is_offered_as_the_one_that_answers() {
     assert_eq!("I see.\n", world.ctl(&["ask", "why?"]).run().ok().out());
 }
 
+/// Nobody has to know how a server is spoken to.
+#[test]
+fn a_server_that_speaks_as_anthropics_does_is_found_out() {
+    let upstream = Upstream::start();
+    upstream.models(&["large"]);
+    upstream.models_want("x-api-key");
+    let world = World::new();
+    let mut adding = shell_on_terminal(&world, "exec aishctl model add");
+    for (question, typed) in [
+        ("Number or name: ", "0"),
+        ("Its address, for example ", &*upstream.endpoint()),
+        ("Name of the preset here [local]: ", ""),
+        ("Key [type]: ", ""),
+        ("it is not shown): ", KEY),
+        ("name or a part of it [1]: ", ""),
+        ("names no other one? [yes]: ", ""),
+    ] {
+        adding.wait_for(question);
+        adding.key(&format!("{typed}\n"));
+    }
+    assert_eq!(0, adding.wait(), "{}", adding.seen());
+    let seen = adding.seen();
+    assert!(seen.contains("It speaks messages"), "{seen}");
+    assert!(!seen.contains("401") && !seen.contains(KEY), "{seen}");
+    let text = file(&world);
+    assert!(
+        text.contains("model = \"large\"\napi = \"messages\"\n"),
+        "{text}"
+    );
+}
+
 /// Whoever typed a wrong key learns it before anything is kept.
 #[test]
 fn a_key_that_the_server_refuses_leaves_nothing_behind() {
     let upstream = Upstream::start();
-    upstream.refuse_models();
+    upstream.models_want("a-key-of-another-kind");
     let world = World::new();
     let mut adding = shell_on_terminal(&world, "exec aishctl model add");
     for (question, typed) in [
@@ -295,6 +326,14 @@ fn a_server_is_kept_in_the_configuration_and_connected_to() {
             .contains("mcp.servers.notes is in the file already"),
         "{}",
         again.err()
+    );
+    // As other programs have it.
+    let other = format!("mcp add other -- python3 {} example", script.display());
+    let added = shell(&world, &format!("aishctl {other}")).run().ok();
+    assert!(
+        added.out().contains("other is connected: "),
+        "{}",
+        added.report()
     );
     let unnamed = world
         .ctl(&["mcp", "add", "http://127.0.0.1:9/mcp"])

@@ -230,14 +230,9 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
         };
         let written = match self.output.form {
             OutputForm::Text | OutputForm::Results => {
-                let ended = self.output.end_line().await;
-                if ended.is_ok() && done.is_ok() {
-                    self.show_pictures(&link, conversation, &answer.results)
-                        .await
-                } else {
-                    ended
-                }
-                .map(|()| true)
+                let well = done.as_ref().map(|_| &*answer.results);
+                self.end_text(&link, conversation, well.unwrap_or(&[]))
+                    .await
             }
             OutputForm::Json => {
                 let report = AskReport {
@@ -274,22 +269,23 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
         }
     }
 
-    /// Pictures that its tools have given, where the terminal draws them.
-    async fn show_pictures(
+    /// The end of the line, and below it the pictures that tools have given, where the terminal draws them.
+    async fn end_text(
         &mut self,
         link: &DaemonLink,
         conversation: ConversationId,
         results: &[ToolResult],
-    ) -> std::io::Result<()> {
-        let Some(draw) = self.draw.filter(|_| link.hello.ui.pictures) else {
-            return Ok(());
-        };
+    ) -> std::io::Result<bool> {
+        self.output.end_line().await?;
         let results = results.iter();
         let pictures: Vec<_> = results
             .flat_map(|it| ResultPicture::of(conversation, it))
             .collect();
+        let Some(draw) = self.draw.filter(|_| link.hello.ui.pictures) else {
+            return Ok(true);
+        };
         if pictures.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let drawn = draw(TurnPictures {
             caller: link.caller.clone(),
@@ -299,7 +295,7 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
         for picture in drawn.await {
             self.output.picture(&picture.name, &picture.drawing).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Whoever wants commands to read has them, also where the model said nothing else and none of them ran.

@@ -7,6 +7,7 @@ pub mod import;
 pub mod login;
 mod loopback;
 mod pinned;
+mod place;
 pub mod question_login;
 
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use serde_json::Value;
 
 use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
-use crate::commands::typed_answer;
+use crate::commands::mcp::place::ServerPlace;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gateway::ServeArgs;
@@ -108,7 +109,7 @@ pub struct AskPrompt {
 
 #[derive(Args, Clone, Debug)]
 pub struct ConnectArgs {
-    /// The server's URL, or a command as one word
+    /// The server's URL, or a command as one word; before `--` the server's name here
     #[arg(value_name = "URL|COMMAND")]
     pub target: String,
     /// Its name here; `connect` makes one of the host or the program
@@ -131,6 +132,9 @@ pub struct ConnectArgs {
     /// The revision of MCP to speak, such as 2025-06-18, without finding it out
     #[arg(long, value_name = "REVISION")]
     pub revision: Option<String>,
+    /// The command in words of its own: `NAME -- COMMAND…`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub words: Vec<String>,
 }
 
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
@@ -342,10 +346,14 @@ async fn tool(context: &CommandContext, name: &str) -> PrintResult {
 }
 
 async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
-    let (url, command) = target(&args.target)?;
+    let ServerPlace {
+        alias,
+        url,
+        command,
+    } = ServerPlace::of(args)?;
     let contain = contain::chosen(args, url.is_some(), context.may_prompt)?;
     let params = ConnectParams {
-        alias: args.alias.clone(),
+        alias,
         url,
         auth_env: args.auth_env.clone(),
         cwd: (!command.is_empty()).then(|| context.around.cwd_text()),
@@ -368,16 +376,6 @@ async fn connect(context: &CommandContext, args: &ConnectArgs) -> PrintResult {
             server.alias, server.tools, server.alias
         )
     })
-}
-
-/// A URL, or the words of a command.
-fn target(said: &str) -> Result<(Option<String>, Vec<String>), Failure> {
-    if said.starts_with("http://") || said.starts_with("https://") {
-        return Ok((Some(said.to_owned()), vec![]));
-    }
-    let hint = "aishctl mcp connect \"npx -y some-server /tmp\" NAME";
-    let words = typed_answer::words(said).map_err(|it| it.hint(hint))?;
-    Ok((None, words))
 }
 
 async fn refresh(context: &CommandContext, alias: Option<String>) -> PrintResult {

@@ -112,10 +112,10 @@ impl KeyPlace {
     }
 
     /// What asks the server with this key.
-    fn asking(&self, endpoint: &str, api: Option<&str>) -> ServesParams {
+    fn asking(&self, endpoint: &str, api: Option<ModelApi>) -> ServesParams {
         let mut asking = ServesParams {
             endpoint: endpoint.to_owned(),
-            api: APIS.into_iter().find(|it| Some(it.name()) == api),
+            api,
             ..ServesParams::default()
         };
         match self {
@@ -130,10 +130,18 @@ impl KeyPlace {
     }
 }
 
+impl ModelAddArgs {
+    fn api(&self) -> Option<ModelApi> {
+        let name = self.api.as_deref()?;
+        APIS.into_iter().find(|it| it.name() == name)
+    }
+}
+
 struct NewPreset {
     name: String,
     endpoint: String,
     id: String,
+    api: Option<ModelApi>,
     key: KeyPlace,
 }
 
@@ -145,7 +153,7 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     } else {
         said(&context, args)?
     };
-    let written = match table(&preset, args) {
+    let written = match table(&preset, args.context_tokens) {
         Ok(table) => context.write(&table.into_text()).await,
         Err(failure) => Err(failure),
     };
@@ -175,12 +183,12 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
 }
 
 /// Its table of the file.
-fn table(preset: &NewPreset, args: &ModelAddArgs) -> Result<TomlTable, Failure> {
+fn table(preset: &NewPreset, context_tokens: Option<u64>) -> Result<TomlTable, Failure> {
     let mut table = TomlTable::new("models", &preset.name)?
         .text("endpoint", &preset.endpoint)?
         .text("model", &preset.id)?;
-    if let Some(api) = &args.api {
-        table = table.text("api", api)?;
+    if let Some(api) = preset.api {
+        table = table.text("api", api.name())?;
     }
     table = match &preset.key {
         KeyPlace::None => table,
@@ -190,7 +198,7 @@ fn table(preset: &NewPreset, args: &ModelAddArgs) -> Result<TomlTable, Failure> 
         }
         KeyPlace::Command(words) => table.list("key_cmd", words.iter().map(String::as_str))?,
     };
-    if let Some(tokens) = args.context_tokens {
+    if let Some(tokens) = context_tokens {
         table = table.number("context_tokens", tokens);
     }
     Ok(table)
@@ -240,6 +248,7 @@ fn said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, F
             None => KeyPlace::None,
             Some(key) => key,
         },
+        api: args.api(),
         name,
     };
     // Before the preset: one whose key is not there fails at its first question.
@@ -276,15 +285,25 @@ async fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPr
     };
     // Before the server is asked: the daemon reads it there.
     key.keep()?;
-    let id = match &args.id {
-        Some(id) => Ok(id.clone()),
-        None if args.no_probe => typed_answer::ask(served_model::QUESTION, None),
-        None => served_model::choose(context, &key.asking(&endpoint, args.api.as_deref())).await,
+    let model = match &args.id {
+        Some(id) => Ok((id.clone(), None)),
+        None if args.no_probe => {
+            typed_answer::ask(served_model::QUESTION, None).map(|id| (id, None))
+        }
+        None => served_model::choose(
+            context,
+            &key.asking(&endpoint, args.api()),
+            provider.is_some(),
+        )
+        .await
+        .map(|it| (it.id, it.api)),
     };
+    let (id, found_api) = model.inspect_err(|_| key.forget())?;
     Ok(NewPreset {
         name,
         endpoint,
-        id: id.inspect_err(|_| key.forget())?,
+        id,
+        api: args.api().or(found_api),
         key,
     })
 }

@@ -1,8 +1,9 @@
 //! Which model of a server is meant: the server says which ones it has, and a person takes one by number, by name or by a
 //! part of it.
 
-use aish_proto::model::{Serves, ServesParams};
+use aish_proto::model::{ModelApi, Serves, ServesParams};
 
+use crate::client::daemon_link::DaemonLink;
 use crate::commands::config::ConfigContext;
 use crate::commands::typed_answer;
 use crate::exit::Exit;
@@ -14,31 +15,71 @@ pub(crate) const QUESTION: &str = "Model, as the server calls it";
 /// So many fit on a screen with what stands before them.
 const MOST_SHOWN: usize = 15;
 
-/// Asks the server, then the person.
+/// What a person has chosen, and how it is asked.
+pub(crate) struct ServedModel {
+    pub(crate) id: String,
+    /// What its server turned out to speak, where the address does not say it.
+    pub(crate) api: Option<ModelApi>,
+}
+
+/// Asks the server, then the person. One that is not well known may speak otherwise than most.
 pub(crate) async fn choose(
     context: &ConfigContext<'_>,
     asking: &ServesParams,
-) -> Result<String, Failure> {
+    is_well_known: bool,
+) -> Result<ServedModel, Failure> {
     let link = context.started().await?;
-    let deadline = context.global.timeout;
-    let asked = link.caller.call_within::<Serves>(asking.clone(), deadline);
-    let wrong = match asked.await {
-        Ok(found) => match found.error {
-            None if found.models.is_empty() => {
-                typed_answer::say("The server answers, and does not say which models it has.\n")?;
-                return typed_answer::ask(QUESTION, None);
-            }
-            None => return among(&found.models),
-            Some(wrong) => wrong,
-        },
-        Err(failure) => Failure::from(failure).message,
+    let known = |id| ServedModel { id, api: None };
+    let wrong = match models(context, &link, asking).await {
+        Ok(models) => return among_or_typed(&models).map(known),
+        Err(wrong) => wrong,
     };
+    // Nobody wants to be told by a person what two requests find out.
+    if asking.api.is_none() && !is_well_known {
+        let asking = ServesParams {
+            api: Some(ModelApi::Messages),
+            ..asking.clone()
+        };
+        if let Ok(models) = models(context, &link, &asking).await {
+            let name = ModelApi::Messages.name();
+            typed_answer::say(&format!(
+                "It speaks {name}, as Anthropic's API does (api = \"{name}\").\n"
+            ))?;
+            let id = among_or_typed(&models)?;
+            return Ok(ServedModel {
+                id,
+                api: asking.api,
+            });
+        }
+    }
     typed_answer::say(&format!("{}\n", safe::one_line(&wrong)))?;
     match typed_answer::ask("Go on all the same?", Some("no"))?.as_str() {
-        "y" | "yes" => typed_answer::ask(QUESTION, None),
+        "y" | "yes" => typed_answer::ask(QUESTION, None).map(known),
         _no => Err(Failure::new(Exit::UNREACHABLE, "nothing was added")
             .hint("aishctl model add tries it again")),
     }
+}
+
+/// Which models it has; else what was wrong.
+async fn models(
+    context: &ConfigContext<'_>,
+    link: &DaemonLink,
+    asking: &ServesParams,
+) -> Result<Vec<String>, String> {
+    let deadline = context.global.timeout;
+    let asked = link.caller.call_within::<Serves>(asking.clone(), deadline);
+    match asked.await {
+        Ok(found) => found.error.map_or(Ok(found.models), Err),
+        Err(error) => Err(Failure::from(error).message),
+    }
+}
+
+fn among_or_typed(models: &[String]) -> Result<String, Failure> {
+    if models.is_empty() {
+        typed_answer::say("The server answers, and does not say which models it has.\n")?;
+        return typed_answer::ask(QUESTION, None);
+    }
+    among(models)
 }
 
 /// Until one of these, or one that a person means all the same, is taken.

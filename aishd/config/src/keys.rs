@@ -71,7 +71,7 @@ tables! {
         /// whose server it is, and else `chat`. `aishctl model probe` says what a server speaks.
         api: KeyLeaf<Api>,
         /// The header that the key goes in: `bearer`, `x-api-key`, `api-key`, or `none`. When it is not said, as Anthropic and Azure
-        /// want it at their addresses, and else `bearer`.
+        /// want it at their addresses, `x-api-key` where `api` says `messages`, and else `bearer`.
         auth: KeyLeaf<Auth>,
         /// The key is in this variable of the daemon, or lent by a client that has it.
         key_env: KeyLeaf<String>,

@@ -112,14 +112,18 @@ impl PresetCheck<'_> {
     }
 
     /// As somebody says, else as the address does.
+    fn said_api(&self) -> Option<ApiDialect> {
+        Some(match value_of(&self.model.api)? {
+            Api::Chat => ApiDialect::Chat,
+            Api::Responses => ApiDialect::Responses,
+            Api::Messages => ApiDialect::Messages,
+        })
+    }
+
     fn api(&self) -> ApiDialect {
         let url = self.model.endpoint.as_ref().map(|it| &*it.value);
-        match value_of(&self.model.api) {
-            Some(Api::Chat) => ApiDialect::Chat,
-            Some(Api::Responses) => ApiDialect::Responses,
-            Some(Api::Messages) => ApiDialect::Messages,
-            None => url.and_then(ModelEndpoint::known_api).unwrap_or_default(),
-        }
+        let known = || url.and_then(ModelEndpoint::known_api);
+        self.said_api().or_else(known).unwrap_or_default()
     }
 
     fn auth(&self) -> KeyHeader {
@@ -129,7 +133,7 @@ impl PresetCheck<'_> {
             Some(Auth::XApiKey) => KeyHeader::XApiKey,
             Some(Auth::ApiKey) => KeyHeader::ApiKey,
             Some(Auth::None) => KeyHeader::None,
-            None => KeyHeader::usual(url.unwrap_or_default()),
+            None => KeyHeader::usual(url.unwrap_or_default(), self.said_api()),
         }
     }
 

@@ -141,13 +141,15 @@ impl fmt::Debug for KeySource {
 }
 
 impl KeyHeader {
-    /// As the server at this address wants it, as far as is known.
-    pub fn usual(url: &str) -> Self {
+    /// As the server at this address wants it, as far as is known, or as it is usual where it is `said` how to speak to it.
+    pub fn usual(url: &str, said: Option<ApiDialect>) -> Self {
         let host = host_of(url);
         if host == ANTHROPIC {
             Self::XApiKey
         } else if host.ends_with(AZURE) {
             Self::ApiKey
+        } else if said == Some(ApiDialect::Messages) {
+            Self::XApiKey
         } else {
             Self::Bearer
         }

@@ -127,7 +127,7 @@ fn endpoint(said: ServesParams) -> Result<ModelEndpoint, MethodError> {
         api: api
             .or_else(|| ModelEndpoint::known_api(&said.endpoint))
             .unwrap_or_default(),
-        auth: KeyHeader::usual(&said.endpoint),
+        auth: KeyHeader::usual(&said.endpoint, api),
         key,
         headers: BTreeMap::new(),
         timeouts: Timeouts::REMOTE,

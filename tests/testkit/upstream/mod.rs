@@ -68,7 +68,8 @@ struct State {
     queue: VecDeque<Answer>,
     script: Option<Script>,
     models: Vec<String>,
-    models_refused: bool,
+    /// The header without which the list of models is refused.
+    models_want: Option<&'static str>,
     secrets: Vec<String>,
     requests: Vec<Request>,
     probes: usize,
@@ -116,7 +117,7 @@ impl Upstream {
                 queue: VecDeque::new(),
                 script: None,
                 models: vec!["test-model".to_owned()],
-                models_refused: false,
+                models_want: None,
                 secrets: vec![],
                 requests: vec![],
                 probes: 0,
@@ -168,9 +169,9 @@ impl Upstream {
         self.desk.lock().models = ids.iter().map(|it| (*it).to_owned()).collect();
     }
 
-    /// `GET /v1/models` is answered with 401 from now on.
-    pub fn refuse_models(&self) {
-        self.desk.lock().models_refused = true;
+    /// `GET /v1/models` is answered with 401 from now on, unless it has this header.
+    pub fn models_want(&self, header: &'static str) {
+        self.desk.lock().models_want = Some(header);
     }
 
     /// Text that must not be in any body. The bearer token of a request never may.

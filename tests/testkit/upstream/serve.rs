@@ -45,6 +45,11 @@ pub(super) fn accept(listener: &TcpListener, desk: &Arc<Desk>) {
     }
 }
 
+/// Whether it has the header that is wanted of it.
+fn has_key(message: &Message, wanted: Option<&str>) -> bool {
+    wanted.is_none_or(|it| message.header(it).is_some())
+}
+
 fn converse(stream: &TcpStream, desk: &Arc<Desk>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut from = BufReader::new(stream.try_clone()?);
@@ -52,7 +57,7 @@ fn converse(stream: &TcpStream, desk: &Arc<Desk>) -> io::Result<()> {
         let close = message.header("connection") == Some("close");
         let path = message.path.trim_start_matches("/v1");
         let ended = match (message.method.as_str(), path) {
-            ("GET", "/models") if desk.lock().models_refused => {
+            ("GET", "/models") if !has_key(&message, desk.lock().models_want) => {
                 let error = json!({ "error": { "message": "no such key" } });
                 reply(stream, 401, &error)?;
                 false

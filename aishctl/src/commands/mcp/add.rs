@@ -6,7 +6,8 @@ use aish_proto::mcp::{List, McpServerStatus, ServerState};
 use aish_proto::method::Empty;
 use tokio::time::Instant;
 
-use super::{CONNECT_DEADLINE, ConnectArgs, contain, target};
+use super::place::ServerPlace;
+use super::{CONNECT_DEADLINE, ConnectArgs, contain};
 use crate::client::daemon_link::DaemonWait;
 use crate::commands::config::ConfigContext;
 use crate::commands::toml_text::TomlTable;
@@ -18,7 +19,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Runs it to its end.
 pub async fn run(context: ConfigContext<'_>, args: &ConnectArgs) -> Result<Exit, Failure> {
-    let alias = args.alias.as_deref().ok_or_else(|| {
+    let ServerPlace {
+        alias,
+        url,
+        command,
+    } = ServerPlace::of(args)?;
+    let alias = alias.ok_or_else(|| {
         let target = shlex::try_quote(&args.target).unwrap_or_default();
         Failure::new(
             Exit::USAGE,
@@ -26,9 +32,8 @@ pub async fn run(context: ConfigContext<'_>, args: &ConnectArgs) -> Result<Exit,
         )
         .hint(format!("aishctl mcp add {target} NAME"))
     })?;
-    let (url, command) = target(&args.target)?;
     let contain = contain::chosen(args, url.is_some(), context.may_prompt())?;
-    let mut table = TomlTable::new("mcp.servers", alias)?;
+    let mut table = TomlTable::new("mcp.servers", &alias)?;
     if let Some(url) = &url {
         table = table.text("url", url)?;
     }
@@ -56,7 +61,7 @@ pub async fn run(context: ConfigContext<'_>, args: &ConnectArgs) -> Result<Exit,
     if exit != Exit::DONE {
         return Ok(exit);
     }
-    connected(&context, alias).await
+    connected(&context, &alias).await
 }
 
 /// Waits for its first session, where a daemon runs, and says what came of it.

@@ -12,8 +12,9 @@ use crate::failure::Failure;
 const QUESTION: &str = "\
 What may this program reach?
   o, open        whatever you can (Enter)
-  w, workspace   it writes in this directory only, sees no keys, and reaches only the hosts of --host
-  r, read        it writes nowhere, sees no keys, and reaches only the hosts of --host
+  w, workspace   it writes in this directory only, sees no keys
+  r, read        it writes nowhere, sees no keys
+The last two reach no hosts but those of --host.
 [O/w/r] ";
 
 pub(super) fn profile(word: &str) -> Result<Profile, String> {
