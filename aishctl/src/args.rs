@@ -152,11 +152,13 @@ pub enum CtlCommand {
     },
     /// Take back what was kept: of the last turn, or the named one
     Undo {
+        /// Its id, as aishctl changes lists it
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,
     },
     /// Do again what was taken back: of the last turn, or the named
     Redo {
+        /// Its id, as aishctl changes lists it
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,
     },

@@ -72,7 +72,7 @@ pub fn read(line: &str, here: ConversationId) -> ColonLine {
     let Some(command) = command_of(line) else {
         return match line {
             "" => ColonLine::Nothing,
-            "?" => ColonLine::Told(HELP.to_owned()),
+            "?" | "/" => ColonLine::Told(HELP.to_owned()),
             question => ColonLine::Question(question.to_owned()),
         };
     };

@@ -3,15 +3,18 @@
 use std::fs;
 
 use aish_proto::changes::{ChangesParams, KeptChanges, List, Redo, Undo, UndoAct};
+use aish_proto::confirm::Decision;
 use aish_proto::conversation::{ConversationDeleteParams, Delete};
 use aish_proto::event::ChangesUndo;
 use aish_proto::id::ConversationId;
 use aish_proto::method::Empty;
+use aish_testkit::Answer as Said;
 use aish_testkit::wait::{PATIENCE, until};
 use serde_json::json;
 
+use crate::consent::pending;
 use crate::file_changes::{AFTER, BEFORE, Scene, edit, keep, read, shown};
-use crate::tools::events;
+use crate::tools::{answer, events};
 
 /// A turn that changes one file and makes another one, and both are kept.
 fn turn(scene: &Scene) -> ConversationId {
@@ -142,6 +145,37 @@ fn a_conversation_takes_back_its_own_turns() {
         "{}",
         nothing.report()
     );
+}
+
+/// The last turn is meant, and what a command did in the files themselves nobody can take back: an older one stays.
+#[test]
+fn an_older_turn_is_not_taken_back_for_one_that_ran_a_command() {
+    let Some(scene) = Scene::new("") else { return };
+    let conversation = turn(&scene);
+    scene.upstream.answer_with(|request| {
+        let messages = request.messages();
+        let is_done = messages.last().is_some_and(|(role, _)| role == "tool");
+        if is_done {
+            return Said::text("Done.");
+        }
+        let arguments = json!({"command": "echo x > made"}).to_string();
+        Said::stream().then_call(0, "call-9", "shell__run", &arguments)
+    });
+    let second = scene.client.ask(conversation, "make a file");
+    let confirm = pending(&scene.client, conversation);
+    answer(&scene.client, &confirm, Decision::AllowOnce);
+    scene.client.wait_turn(second);
+    assert!(scene.world.work().join("made").exists());
+    let refused = scene.world.ctl(&["undo"]).run().code(2);
+    let told = refused.err();
+    assert!(told.contains("the last turn ran `echo x > made`"), "{told}");
+    assert_eq!((AFTER, true), (&*scene.main(), is_noted(&scene)));
+    for kept in kept(&scene) {
+        let id = kept.changes.to_string();
+        assert!(told.contains(&format!("aishctl undo {id}")), "{told}");
+        drop(said(&scene, &["undo", &id]));
+    }
+    assert_eq!((BEFORE, false), (&*scene.main(), is_noted(&scene)));
 }
 
 /// What was taken back are the words of a model: they go with their conversation.

@@ -218,7 +218,7 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
                 .as_ref()
                 .and_then(|it| norris::concluded(it, answer.budget_hint.is_some()))
                 .or_else(|| self.only_proposed(ended.stop_reason, &answer))
-                .unwrap_or_else(|| outcome(conversation, ended.stop_reason, error, answer.text()))
+                .unwrap_or_else(|| outcome(conversation, ended.stop_reason, error, &answer))
                 .map(|exit| with_denials(exit, denied))
                 .map_err(|failure| match &answer.budget_hint {
                     Some(hint) if failure.exit == Exit::BUDGET => failure.hint(hint),
@@ -405,12 +405,12 @@ fn outcome(
     conversation: ConversationId,
     reason: StopReason,
     error: Option<&TurnError>,
-    text: &str,
+    answer: &StreamedAnswer,
 ) -> Result<Exit, Failure> {
     let exit = exit::of_turn(reason, error);
     let again = format!("aishctl retry {conversation}   or   aishctl continue {conversation}");
     let (what, hint) = match reason {
-        StopReason::End if text.is_empty() => {
+        StopReason::End if answer.text().is_empty() => {
             return Err(
                 Failure::new(Exit::FAILED, "the model answered with nothing")
                     .hint(format!("aishctl retry {conversation}")),
@@ -439,7 +439,7 @@ fn outcome(
             "the model's server failed",
             error
                 .and_then(|it| it.hint.clone())
-                .unwrap_or_else(|| upstream_hint(exit, &again)),
+                .unwrap_or_else(|| upstream_hint(exit, &again, answer.model.as_deref())),
         ),
         StopReason::Interrupted => (
             "the answer was interrupted: aishd ended while it was being written",
@@ -455,14 +455,17 @@ fn outcome(
     })
 }
 
-fn upstream_hint(exit: Exit, again: &str) -> String {
+fn upstream_hint(exit: Exit, again: &str, preset: Option<&str>) -> String {
     match exit {
         Exit::KEY => {
             "set the key's variable in this shell (aishctl lends it to aishd), then ask again"
                 .to_owned()
         }
         Exit::UNREACHABLE => {
-            "aishctl model probe shows what answers; or use another with -m".to_owned()
+            let start = preset.map_or_else(String::new, |it| {
+                format!("start the server of models.{it}: ")
+            });
+            format!("{start}aishctl model probe shows what answers; or use another with -m")
         }
         _ => again.to_owned(),
     }

@@ -1,9 +1,10 @@
-//! What was said last in a conversation, read from its log from the end on: the question, the answer, a thought, a result.
+//! What was said and done last in a conversation, read from its log from the end on: the question, the answer, a thought, a
+//! result, a command.
 
 use aish_proto::conversation::{History, HistoryParams};
 use aish_proto::envelope::Envelope;
-use aish_proto::event::{AssistantMessage, AttachedText, ToolResult, UserMessage};
-use aish_proto::id::{ConversationId, Seq};
+use aish_proto::event::{AssistantMessage, AttachedText, ShellStarted, ToolResult, UserMessage};
+use aish_proto::id::{ConversationId, Seq, TurnId};
 
 use crate::client::connect::{Caller, RpcCallError};
 
@@ -84,6 +85,22 @@ pub(crate) async fn result(
     conversation: ConversationId,
 ) -> Result<Option<ToolResult>, RpcCallError> {
     last(caller, conversation, Envelope::read::<ToolResult>).await
+}
+
+/// The newest command of a model that ran, and not in layers, behind this turn.
+pub(crate) async fn command_since(
+    caller: &Caller,
+    conversation: ConversationId,
+    turn: TurnId,
+) -> Result<Option<String>, RpcCallError> {
+    let found = last(caller, conversation, |event| {
+        let of = event.turn?;
+        if of == turn {
+            return Some(None);
+        }
+        Some(Some(event.read::<ShellStarted>()?.command))
+    });
+    Ok(found.await?.flatten())
 }
 
 /// The first thing that is found, from the end of the log on.

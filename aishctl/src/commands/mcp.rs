@@ -208,7 +208,7 @@ async fn list(context: &CommandContext) -> PrintResult {
     let result = context.call::<List>(Empty {}).await?;
     context.print(&result, || {
         if result.servers.is_empty() {
-            return "no MCP server is configured; aishctl mcp connect URL|COMMAND adds one\n"
+            return "no MCP server is configured; aishctl mcp add URL|COMMAND NAME keeps one\n"
                 .to_owned();
         }
         let rows: Vec<Vec<String>> = result.servers.iter().map(row).collect();

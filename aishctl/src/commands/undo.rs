@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use aish_proto::changes::{ChangesParams, KeptChanges, List, Redo, Undo, UndoAct, UndoResult};
-use aish_proto::id::ChangesId;
+use aish_proto::id::{ChangesId, ConversationId, TurnId};
 use aish_proto::method::Empty;
 use serde::Serialize;
 
 use super::changes::here;
 use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
+use crate::commands::last_said;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::safe;
@@ -48,6 +49,9 @@ pub async fn run(context: &CommandContext, act: UndoAct, id: Option<ChangesId>) 
         UndoAct::Undo => all.kept,
         UndoAct::Redo => all.undone,
     };
+    let place = candidates
+        .first()
+        .and_then(|it| it.conversation.zip(it.turn));
     let chosen = match id {
         // Where it is not among them, the daemon knows best why not.
         Some(id) => {
@@ -58,6 +62,9 @@ pub async fn run(context: &CommandContext, act: UndoAct, id: Option<ChangesId>) 
     };
     if chosen.is_empty() {
         return Err(nothing(act));
+    }
+    if let (UndoAct::Undo, None, Some(place)) = (act, id, place) {
+        is_of_the_last(context, place, &chosen).await?;
     }
     let mut done = Reversed::default();
     for (changes, paths) in chosen {
@@ -106,6 +113,26 @@ fn of_last_turn(candidates: Vec<KeptChanges>, act: UndoAct) -> Vec<(ChangesId, V
         .into_iter()
         .map(|it| (it.changes, it.paths))
         .collect()
+}
+
+/// Whoever takes the last turn back means what it did. What a command did there in the files themselves is held by nobody, and
+/// an earlier turn was not meant.
+async fn is_of_the_last(
+    context: &CommandContext,
+    (conversation, turn): (ConversationId, TurnId),
+    chosen: &[(ChangesId, Vec<String>)],
+) -> Result<(), Failure> {
+    let since = last_said::command_since(&context.caller, conversation, turn).await?;
+    let Some(command) = since else { return Ok(()) };
+    let ids: Vec<String> = chosen.iter().map(|it| it.0.to_string()).collect();
+    let command = safe::one_line(&command);
+    let message = format!(
+        "the last turn ran `{command}` in the files themselves, which nothing takes back (one that is tried first, with t, can be)"
+    );
+    Err(Failure::new(Exit::USAGE, message).hint(format!(
+        "what was kept in an earlier turn: aishctl undo {}",
+        ids.join(", aishctl undo ")
+    )))
 }
 
 fn nothing(act: UndoAct) -> Failure {
