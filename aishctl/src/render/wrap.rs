@@ -23,7 +23,7 @@ pub(crate) fn exactly(text: &str, columns: Option<usize>) -> String {
     };
     let lines = text.split('\n').map(|line| {
         if line.starts_with(LAID_OUT) || line.starts_with(QUOTED) {
-            return line.to_owned();
+            return ends_of_frames(line, Some(columns));
         }
         let (said, end) = line.split_at(line.trim_end_matches(' ').len());
         let begin = said.len() - said.trim_start_matches(' ').len();
@@ -44,11 +44,17 @@ pub(crate) fn exactly(text: &str, columns: Option<usize>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// How rows begin that say in our words how something ended, and what stands below such a beginning.
-const ENDS: [(&str, &str); 3] = [
+/// How rows begin that say in our words how something ended, where, or what there is to do, and what stands below such a
+/// beginning.
+const ENDS: [(&str, &str); 8] = [
     ("  └ ", "    "),
     ("    not run: ", "      "),
+    ("    held to ", "      "),
     ("  taken back: ", "    "),
+    ("  in /", DEEPER),
+    ("  ☑ ", "    "),
+    ("  ▶ ", "    "),
+    ("  ☐ ", "    "),
 ];
 
 /// The row in rows of so many columns, where it says how something ended; what was printed stays as it is. `None`: nothing is
@@ -116,6 +122,15 @@ mod tests {
         );
         let printed = "  │ a row that is longer than thirty columns are";
         assert_eq!(printed, ends_of_frames(printed, Some(30)));
+        assert_eq!(
+            "  ☐ look at what the compiler\n    says of it",
+            ends_of_frames("  ☐ look at what the compiler says of it", Some(30))
+        );
+        let held = "    held to `try`: what it changed is a proposal";
+        assert_eq!(
+            "    held to `try`: what it\n      changed is a proposal",
+            exactly(held, Some(30))
+        );
         assert_eq!(ended, ends_of_frames(ended, None));
     }
 
