@@ -245,6 +245,16 @@ fn said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, F
             .ok_or_else(|| missing("there is no --id of a model"))?,
         key: match key_said(context, args)? {
             None if args.key_stdin => new_key(context, &name, context.may_prompt())?,
+            None if args
+                .provider
+                .as_deref()
+                .and_then(known)
+                .is_some_and(|it| it.2) =>
+            {
+                return Err(missing("the provider wants a key, and none is named").hint(
+                    "--key-env VARIABLE, --key-file FILE, --key-cmd COMMAND or --key-stdin",
+                ));
+            }
             None => KeyPlace::None,
             Some(key) => key,
         },

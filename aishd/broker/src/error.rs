@@ -109,6 +109,7 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
         let refused = optional_fields::refused(&message, param.as_deref());
         refused.map_or(HttpDetail::None, HttpDetail::Refuses)
     };
+    let in_text = aishd_dialect::wait_in(&message);
     let message = if message.is_empty() {
         status.canonical_reason().unwrap_or("no message").to_owned()
     } else {
@@ -117,7 +118,7 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
     RequestFailure::Http {
         status: status.as_u16(),
         message,
-        retry_after_ms: retry_after_ms(headers),
+        retry_after_ms: retry_after_ms(headers).or(in_text),
         detail: match kind {
             ReportedKind::ContextOverflow => HttpDetail::ContextOverflow,
             ReportedKind::RefusesSeals => HttpDetail::RefusesSeals,

@@ -217,12 +217,14 @@ impl Broker {
                 None => break streamed,
             }
         };
-        for told in &cured.told {
+        for told in &mut cured.told {
+            *told = clean(std::mem::take(told), &secrets);
             tracing::info!(preset = preset.name, told, "a request was sent again");
         }
         match streamed {
             Ok(mut reply) => {
                 self.inner.found.learn(preset, &cured.learned);
+                keep_keys_out(&mut reply, &secrets);
                 reply.cured = cured;
                 tracing::debug!(target: "aishd::content", preset = preset.name, text = reply.text, "answer");
                 if reply.began_in_thinking {
@@ -232,6 +234,7 @@ impl Broker {
             }
             Err(mut broken) => {
                 broken.failure = presentable(broken.failure, &secrets);
+                keep_keys_out(&mut broken.partial, &secrets);
                 broken.partial.cured = cured;
                 broken.hint = hint(&broken.failure, preset);
                 tracing::warn!(preset = preset.name, failure = %broken.failure, "no whole answer");
@@ -311,9 +314,22 @@ fn place(preset: &Preset, endpoint: &ModelEndpoint) -> (String, String) {
     (endpoint.url.clone(), preset.model.clone())
 }
 
-/// A failure as people and logs may see it: without keys first, because a shortened key would no longer be found.
+/// A server's words as people and logs may see them: without keys first, because a shortened key would no longer be found.
+fn clean(text: String, secrets: &EndpointSecrets) -> String {
+    error::presentable(&secrets.redact(text))
+}
+
+/// Takes the keys out of what a server says of an answer. The answer itself is the model's.
+fn keep_keys_out(reply: &mut Reply, secrets: &EndpointSecrets) {
+    let words = reply.notes.iter_mut().chain(&mut reply.served_by);
+    for said in words {
+        *said = clean(std::mem::take(said), secrets);
+    }
+}
+
+/// A failure as people and logs may see it.
 fn presentable(failure: RequestFailure, secrets: &EndpointSecrets) -> RequestFailure {
-    let clean = |text: String| error::presentable(&secrets.redact(text));
+    let clean = |text: String| clean(text, secrets);
     match failure {
         RequestFailure::Http {
             status,

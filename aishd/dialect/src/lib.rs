@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 pub use self::chunk::{AnswerChunk, ChunkPiece};
 use self::prompt::{Prompt, PromptTool};
-pub use self::server_error::{ReportedKind, ServerReportedError, error, reported};
+pub use self::server_error::{ReportedKind, ServerReportedError, error, reported, wait_in};
 
 /// The body of a request, byte for byte.
 pub fn encode(preset: &Preset, prompt: &Prompt<'_>) -> String {

@@ -60,7 +60,21 @@ pub fn error(object: &Map<String, Value>) -> Option<ServerReportedError> {
     let param = told.get("param").and_then(Value::as_str);
     Some(ServerReportedError {
         param: param.map(str::to_owned),
+        status: status(&field("code"), &field("type")),
+        retry_after_ms: wait_in(&message),
         ..reported(&message, &[field("type"), field("code")])
+    })
+}
+
+/// What the status would have been of a server that cannot answer just now: some have it as the code, and Anthropic's kinds
+/// are known.
+fn status(code: &str, kind: &str) -> Option<u16> {
+    let passing = |it: &u16| matches!(it, 429 | 503 | 529);
+    let numbered = code.parse().ok().filter(passing);
+    numbered.or(match kind {
+        "rate_limit_error" => Some(429),
+        "overloaded_error" => Some(529),
+        _another => None,
     })
 }
 
@@ -78,8 +92,9 @@ pub fn reported(message: &str, labels: &[String]) -> ServerReportedError {
         "maximum number of tokens",
         "input is too long",
     ];
-    const NOT_FOUND: [&str; 4] = [
+    const NOT_FOUND: [&str; 5] = [
         "not found",
+        "not_found_error",
         "does not exist",
         "invalid model name",
         "not a valid model",
@@ -109,7 +124,7 @@ pub fn reported(message: &str, labels: &[String]) -> ServerReportedError {
 }
 
 /// How long to wait, where that stands in the text: "try again in 1.3s", "in 250ms".
-pub(crate) fn wait_in(message: &str) -> Option<u64> {
+pub fn wait_in(message: &str) -> Option<u64> {
     let text = message.to_lowercase();
     let (_, rest) = text.split_once("try again in ")?;
     let end = rest.find(|it: char| !it.is_ascii_digit() && it != '.')?;
@@ -140,6 +155,25 @@ fn plain(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_is_busy_within_an_answer_is_one_that_may_be_asked_again() {
+        for (told, status) in [
+            (r#"{"error":{"code":429,"message":"slow down"}}"#, Some(429)),
+            (r#"{"error":{"code":"503","message":"no"}}"#, Some(503)),
+            (
+                r#"{"error":{"type":"overloaded_error","message":"no"}}"#,
+                Some(529),
+            ),
+            (r#"{"error":{"code":500,"message":"no"}}"#, None),
+        ] {
+            let object: Map<String, Value> = serde_json::from_str(told).unwrap();
+            assert_eq!(status, error(&object).unwrap().status, "{told}");
+        }
+        let unknown = r#"{"error":{"type":"not_found_error","message":"model: claude-nope"}}"#;
+        let object: Map<String, Value> = serde_json::from_str(unknown).unwrap();
+        assert_eq!(ReportedKind::ModelNotFound, error(&object).unwrap().kind);
+    }
 
     #[test]
     fn the_wait_in_a_text_is_found() {

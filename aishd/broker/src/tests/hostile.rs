@@ -31,6 +31,7 @@ pub(super) async fn ask(preset: &Preset) -> (Result<Reply, RequestFailure>, Stri
     match reply {
         Ok(reply) => {
             assert_eq!(streamed, reply.text);
+            keeps_the_key(&reply);
             (Ok(reply), streamed)
         }
         Err(broken) => {
@@ -40,6 +41,12 @@ pub(super) async fn ask(preset: &Preset) -> (Result<Reply, RequestFailure>, Stri
             (Err(broken.failure), streamed)
         }
     }
+}
+
+/// What is told of an answer, and stored, has no key in it.
+fn keeps_the_key(reply: &Reply) {
+    let shown = format!("{:?}", (&reply.notes, &reply.served_by, &reply.cured.told));
+    assert!(!shown.contains("sk-secret"), "{shown}");
 }
 
 /// The failure's text, its class, and the text that had arrived.
@@ -402,6 +409,38 @@ async fn a_redirect_is_not_followed() {
         assert_eq!(FailureClass::Rejected, failure.class());
     }
     assert!(target.seen.lock().is_empty());
+}
+
+/// Also where all goes well in the end: a server may name its model by the key, or say it when it refuses a field.
+#[tokio::test]
+async fn what_is_told_beside_an_answer_has_no_key() {
+    let named =
+        r#"data: {"model":"of sk-secret-1234","choices":[{"index":0,"delta":{"content":"a"}}]}"#;
+    let steps = vec![
+        events(),
+        write(format!("{named}\n\n")),
+        write("data: [DONE]\n\n"),
+    ];
+    let server = Server::start(steps).await;
+    let (reply, _) = ask(&preset(&server.url())).await;
+    assert_eq!(Some("of [key]"), reply.unwrap().served_by.as_deref());
+
+    let server = Server::answering(|request| {
+        if request.contains("\"temperature\"") {
+            let refusal = "Unsupported parameter: 'temperature' for key sk-secret-1234";
+            let error =
+                format!("{{\"error\":{{\"message\":\"{refusal}\",\"param\":\"temperature\"}}}}");
+            vec![head("400 Bad Request", ""), write(error)]
+        } else {
+            vec![events(), text("a"), write("data: [DONE]\n\n")]
+        }
+    })
+    .await;
+    let body = BODY.replace("\"stream\"", "\"temperature\":0.2,\"stream\"");
+    let (broker, preset) = (without_keys(), preset(&server.url()));
+    let reply = broker.stream(&preset, body, |_| {}).await.unwrap();
+    assert_eq!(1, reply.cured.told.len(), "{:?}", reply.cured.told);
+    keeps_the_key(&reply);
 }
 
 #[tokio::test]
