@@ -183,7 +183,8 @@ fn hunks_are_chosen_in_a_window_by_keys() {
     // Alt-n.
     say(&mut window, "\u{1b}n", "hunk 3 of 3");
     say(&mut window, "y\r", "Noted.");
-    other.wait_for("1, 3 of 3");
+    // The rest of the row depends on the name of the terminal.
+    other.wait_for("hunks 1,");
     assert_eq!(kept, list(&world));
 }
 

@@ -132,7 +132,7 @@ pub struct ConnectArgs {
     /// The revision of MCP to speak, such as 2025-06-18, without finding it out
     #[arg(long, value_name = "REVISION")]
     pub revision: Option<String>,
-    /// The command in words of its own: `NAME -- COMMAND…`
+    /// The command in words of its own: `NAME -- COMMAND ARGUMENTS`
     #[arg(last = true, value_name = "COMMAND")]
     pub words: Vec<String>,
 }
