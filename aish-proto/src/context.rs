@@ -45,6 +45,9 @@ pub struct ContextPreviewResult {
     /// The body of the request, as text; its middle is cut, visibly, where it is longer than a line can be. Empty where it
     /// could not be sent.
     pub body: String,
+    /// The system message in it. Absent where there would be no request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
     pub bytes: u64,
     pub tokens: TokenCount,
     /// Exchanges in it.

@@ -120,6 +120,8 @@ events! {
         served_by: Option<String>,
         usage: Option<Usage>,
     }
+    /// Pictures that the model made for the answer before; `result/read` has their bytes.
+    AnswerPictures: "answerPictures", true, { item: u32, blocks: Vec<KeptBlock> }
     /// A model was asked, and no message came of it. What an answer took is in its `assistantMessage`.
     ModelUsed: "modelUsed", true, {
         /// The preset by name.
@@ -332,10 +334,9 @@ events! {
     /// A command goes on in the background: `shellStarted` with the same call stands before it, and its `shellFinished` has the
     /// ending `background`, unless it ended within a second.
     JobStarted: "jobStarted", true, { job: JobId, call: String, command: String, cwd: String }
-    /// It has ended, and nothing that it started is left.
+    /// It has ended, and nothing that it started is left. `replied`: so soon that the `shellFinished` of its call says how.
     JobEnded: "jobEnded", true, {
         job: JobId, command: String, end: JobEnd,
-        /// It ended so soon that the `shellFinished` of its call says how.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         replied: bool,
     }
@@ -556,12 +557,11 @@ events! {
     McpStatus: "mcpStatus", false, { server: McpServerStatus }
     /// A server told that something of it is another now (`mcp/watch`).
     McpChanged: "mcpChanged", false, { alias: String, change: crate::mcp_watch::McpChange, uri: Option<String> }
-    /// Tools came, went or changed; the names are `<alias>__<tool>`.
+    /// Tools came, went or changed; the names are `<alias>__<tool>`, and `version` is the `toolset` of `mcp/tools`.
     ToolsChanged: "toolsChanged", false, {
         added: Vec<String>,
         removed: Vec<String>,
         updated: Vec<String>,
-        /// As `toolset` of `mcp/tools`.
         version: u64,
         /// For people: a line for each tool that is written down and came, went or changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

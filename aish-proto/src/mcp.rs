@@ -88,11 +88,20 @@ pub struct McpServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     pub tools: u32,
+    /// Tools that it has besides, and that `tools` or `without_tools` of the configuration leaves out.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub left_out: u32,
     pub resources: bool,
     pub prompts: bool,
     /// It says what arguments may become (`mcp/complete`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completions: bool,
+    /// It takes a level for what it says in log messages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub logging: bool,
+    /// Calls of its tools can be asked to go on by themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tasks: bool,
     /// How long the last handshake took.
     pub connect_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +115,11 @@ pub struct McpServerStatus {
     /// What was odd: tools that were left out, revisions that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it so")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -161,6 +175,18 @@ pub struct ToolsParams {
 pub struct ToolsResult {
     pub toolset: u64,
     pub tools: Vec<ToolSummary>,
+    /// Tools that a server has besides, and that its table of the configuration leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<ToolLeftOut>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolLeftOut {
+    /// As it would be called.
+    pub name: String,
+    /// The key of `[mcp.servers.ALIAS]` that leaves it out: `tools` or `without_tools`.
+    pub key: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -175,6 +201,9 @@ pub struct ToolSummary {
     pub read_only: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
+    /// The level that a call of it needs, by the rules: 1 reads, 2 writes, 3 executes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

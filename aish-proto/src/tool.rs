@@ -150,8 +150,12 @@ pub struct ToolDescription {
     /// What the kernel holds its program to; absent: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contain: Option<Profile>,
-    /// Whether a model is told of it there.
+    /// Whether models are told of it there, as far as the configuration says it.
     pub offered: bool,
+    /// Whether MCP clients of the daemon are told of it (`aishctl mcp serve`).
+    pub served: bool,
+    /// Whether a person is asked about a call of it there, as far as that is known before its arguments are.
+    pub asks: bool,
     /// The rule that denies every call of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,

@@ -155,6 +155,9 @@ pub enum CtlCommand {
         /// Its id, as aishctl changes lists it
         #[arg(value_name = "ID")]
         changes: Option<ChangesId>,
+        /// Also where a later turn ran commands in the files themselves, which stays
+        #[arg(long, conflicts_with = "changes")]
+        earlier: bool,
     },
     /// Do again what was taken back: of the last turn, or the named
     Redo {

@@ -9,6 +9,9 @@ pub struct AttachArgs {
     /// Pick one from a list
     #[arg(long, conflicts_with = "conversation")]
     pub pick: bool,
+    /// Begin a new one, with the name as its title where one is given
+    #[arg(long, conflicts_with_all = ["pick", "read_only"])]
+    pub new: bool,
     /// Only look
     #[arg(long)]
     pub read_only: bool,

@@ -11,6 +11,8 @@ use crate::commands::memory::RememberArgs;
 use crate::commands::norris::{NorrisCommand, NorrisLaunchArgs};
 use crate::commands::route::RouteCommand;
 use crate::global_args::GlobalArgs;
+use crate::window_help::HELP;
+use crate::{help, near_tip};
 
 /// A line, understood.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub enum ColonLine {
     Leave,
     /// Be a window on another conversation.
     Switch(String),
+    /// On one that begins now, with this title or without.
+    New(Option<String>),
     /// The same, picked from a list.
     Pick,
     /// Ask this instead of the last question, in a branch; without it, have it edited.
@@ -38,24 +42,6 @@ pub enum ColonLine {
     /// It cannot be done; this is why, or it is the help that was asked for.
     Told(String),
 }
-
-const HELP: &str = "a plain line is a question; !COMMAND runs here, and the model sees it
-behind a colon or a slash:
-:help [COMMAND]   :queue   :queue drop N   :cancel   :retry   :continue
-:now TEXT cancels and asks   :ask TEXT asks what begins with a sign
-:send sends what is dear
-:edit asks the last question in other words, in a branch
-:copy   :copy code   :thinking   :result last   :log
-:confirm   :confirm allow c1   :confirm deny c1 [REASON]
-or at the question: y, n, e, Alt-y, Alt-n
-:norris GOAL   :norris pause   :norris resume   :norris halt
-:changes   :undo   :redo   :todo   :usage   :status
-:conv ls   :switch   :switch NAME   :model NAME
-:route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
-every other aishctl command too, e.g. :search TEXT
-on a terminal: \\ at the end or an open ``` goes on in the next row;
-Tab completes, Ctrl-R searches; Ctrl-C stops the answer or the command
-and keeps the line, else clears it; twice leaves; Ctrl-Z suspends";
 
 /// Commands that take a file, where `-` is stdin.
 const READS_FILES: [&str; 6] = ["import", "memory", "prompt", "resource", "tool", "tools"];
@@ -100,6 +86,8 @@ pub fn read(line: &str, here: ConversationId) -> ColonLine {
         "copy" if rest == "code" => ColonLine::Copy(CopiedPart::Code),
         "copy" => ColonLine::Told("what? (:copy, :copy code)".to_owned()),
         "switch" => ColonLine::Switch(rest.to_owned()),
+        // What other programs call it.
+        "new" | "clear" => ColonLine::New((!rest.is_empty()).then(|| rest.to_owned())),
         "remember" if !rest.is_empty() && !rest.starts_with('-') => {
             // A fact as it is typed: an apostrophe in it opens no quote.
             let fact = RememberArgs {
@@ -185,8 +173,9 @@ fn parse(command: &str, here: ConversationId) -> ColonLine {
     let mut grammar = CtlArgs::command().no_binary_name(true);
     let verb = words.first().map(String::as_str).unwrap_or_default();
     let is_known = grammar.find_subcommand(verb).is_some();
-    let matches = grammar.try_get_matches_from_mut(words);
+    let matches = grammar.try_get_matches_from_mut(words.clone());
     let parsed = matches.and_then(|mut it| CtlArgs::from_arg_matches_mut(&mut it));
+    let parsed = parsed.map_err(near_tip::only_near);
     let CtlArgs {
         mut global,
         command,
@@ -195,10 +184,11 @@ fn parse(command: &str, here: ConversationId) -> ColonLine {
         Err(error) if !is_known && error.kind() == ErrorKind::InvalidSubcommand => {
             return ColonLine::Told(unknown(command, &error));
         }
-        Err(error) => return ColonLine::Told(error.render().to_string().trim_end().to_owned()),
+        Err(error) => return ColonLine::Told(told(&error, &words)),
     };
     match command {
         None => ColonLine::Nothing,
+        Some(CtlCommand::Attach(args)) if args.new => ColonLine::New(args.conversation),
         Some(CtlCommand::Attach(args)) => {
             args.conversation.map_or(ColonLine::Pick, ColonLine::Switch)
         }
@@ -213,6 +203,21 @@ fn parse(command: &str, here: ConversationId) -> ColonLine {
             ColonLine::Command(Box::new((global, command)))
         }
     }
+}
+
+/// What is wrong with a line, or the help that it asks for with a flag.
+fn told(error: &clap::Error, words: &[String]) -> String {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        let topic = words.iter().take_while(|it| !it.starts_with('-'));
+        let topic: Vec<String> = topic.cloned().collect();
+        if let Ok(text) = help::in_window(&topic) {
+            return text;
+        }
+    }
+    error.render().to_string().trim_end().to_owned()
 }
 
 /// A word that is no command: what it may have been, and how it is asked.
@@ -241,6 +246,7 @@ mod tests {
             ColonLine::Leave => "leave".to_owned(),
             ColonLine::SendCostly => "send".to_owned(),
             ColonLine::Switch(name) => format!("switch {name}"),
+            ColonLine::New(title) => format!("new {}", title.unwrap_or_default()),
             ColonLine::Pick => "pick".to_owned(),
             ColonLine::Edit(text) => format!("edit {}", text.unwrap_or_default()),
             ColonLine::Thinking(shows) => format!("thinking {shows:?}"),
@@ -268,6 +274,9 @@ mod tests {
         check(":switch a b", "switch a b");
         check(":conv switch other", "switch other");
         check(":switch", "pick");
+        check(":new", "new ");
+        check(":new the build ", "new the build");
+        check("/clear", "new ");
         check(":edit", "edit ");
         check(":edit why\nso?", "edit why\nso?");
         check(":copy", "copy Answer");
@@ -315,6 +324,8 @@ mod tests {
         );
         check(":search \"open", "told a quote");
         check(":nonsense", "told error: unrecognized subcommand");
+        check(":conv tree", "told error: unrecognized subcommand 'tree'\n");
+        check(":conv ls --help", "told The conversations");
         check(":help", "told a plain line");
         check("?", "told a plain line");
         check("? what", "ask ? what");

@@ -7,6 +7,7 @@ use crate::command_output::{CommandOutput, PrintResult};
 use crate::commands::command_context::CommandContext;
 use crate::commands::prompt_ask::PromptRequest;
 use crate::commands::status::{self, StatusFormat};
+use crate::commands::undo::WantedChanges;
 use crate::commands::{
     audit, changes, confirm, context, conversation, export, import, jobs, log, mcp, memory, model,
     norris, permission, queue, resource, result, route, rpc, saved_prompt, todo, tools, undo,
@@ -37,8 +38,12 @@ impl CommandContext {
             CtlCommand::Norris(args) => norris::run(self, args).await,
             CtlCommand::Confirm { command } => confirm::run(self, command.as_ref()).await,
             CtlCommand::Changes { command } => changes::run(self, command.as_ref()).await,
-            CtlCommand::Undo { changes } => undo::run(self, UndoAct::Undo, *changes).await,
-            CtlCommand::Redo { changes } => undo::run(self, UndoAct::Redo, *changes).await,
+            CtlCommand::Undo { changes, earlier } => {
+                undo::run(self, UndoAct::Undo, WantedChanges::new(*changes, *earlier)).await
+            }
+            CtlCommand::Redo { changes } => {
+                undo::run(self, UndoAct::Redo, WantedChanges::new(*changes, false)).await
+            }
             CtlCommand::Perm { command } => permission::run(self, command.as_ref()).await,
             CtlCommand::Usage(args) => usage::run(self, args).await,
             CtlCommand::Audit(args) => audit::run(self, args).await,
@@ -60,7 +65,9 @@ impl CommandContext {
             CtlCommand::Log(args) => log::page(self, args).await,
             CtlCommand::Export(args) => export::to_file(self, args).await,
             CtlCommand::Import(args) => import::in_window(self, args).await,
-            CtlCommand::Help { topic } => help::help(topic).map(CommandOutput::text),
+            CtlCommand::Help { topic } => {
+                help::in_window(topic).map(|it| CommandOutput::text(format!("{it}\n")))
+            }
             CtlCommand::Ask(_)
             | CtlCommand::Propose(_)
             | CtlCommand::Init { .. }

@@ -46,6 +46,8 @@ pub(crate) const MODEL: &str = "\
 Examples:
   aishctl model
   aishctl model probe
+  aishctl model show deep
+  aishctl model catalog update api.json
   aishctl model add
   aishctl model deep -C proj
   aishctl model default";

@@ -14,6 +14,11 @@ pub fn of_turn(error: &TurnError) -> String {
     }
 }
 
+/// Whether a server answered, with an error of its own: starting it is no help.
+pub fn is_of_server(error: &TurnError) -> bool {
+    error.message.starts_with("transport: HTTP ")
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub exit: Exit,

@@ -22,6 +22,7 @@ pub mod file;
 pub mod gateway;
 pub mod global_args;
 mod help;
+mod near_tip;
 pub(crate) mod parse;
 mod picker;
 pub(crate) mod picture;
@@ -36,6 +37,7 @@ pub mod span;
 pub mod stdout;
 #[cfg(test)]
 pub(crate) mod test_daemon;
+mod window_help;
 
 pub use fast_path::main as fast_path_main;
 pub use run::main;

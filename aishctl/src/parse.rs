@@ -14,6 +14,7 @@ use crate::ask_args::AskArgs;
 use crate::command_groups::grouped;
 use crate::fast_path::{ALL, ALONE};
 use crate::global_args::GlobalArgs;
+use crate::near_tip;
 
 /// By which name we were started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,9 @@ pub(crate) fn parse(
     match door {
         ProgramName::Ctl => match ask_alone(args) {
             Some((global, ask)) => Ok((global, Some(CtlCommand::Ask(ask)))),
-            None => all_commands(args).map(|it| (it.global, it.command)),
+            None => all_commands(args)
+                .map(|it| (it.global, it.command))
+                .map_err(near_tip::only_near),
         },
         ProgramName::Line => LineArgs::try_parse_from(args)
             .map(|it| (it.global, Some(CtlCommand::Attach(it.attach)))),
@@ -98,7 +101,10 @@ mod tests {
         let ours = parse(ProgramName::Ctl, &args);
         match (all, ours) {
             (Ok(all), Ok(ours)) => assert_eq!(format!("{all:?}"), format!("{ours:?}"), "{line}"),
-            (Err(all), Err(ours)) => assert_eq!(all.to_string(), ours.to_string(), "{line}"),
+            (Err(all), Err(ours)) => {
+                let all = near_tip::only_near(all);
+                assert_eq!(all.to_string(), ours.to_string(), "{line}");
+            }
             (all, ours) => panic!("{line}: {all:?} by all, {ours:?} by ours"),
         }
     }

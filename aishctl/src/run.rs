@@ -99,6 +99,7 @@ impl AskProgram {
                 CtlCommand::Attach(AttachArgs {
                     conversation: None,
                     pick: false,
+                    new: false,
                     read_only: false,
                     tail: 40,
                 })
@@ -298,7 +299,7 @@ impl AskProgram {
             signals: ClientSignals::default(),
         };
         let stdin = tokio::io::BufReader::new(tokio::io::stdin());
-        attach::run(window, stdin, tokio::io::stdout()).await
+        Box::pin(attach::run(window, stdin, tokio::io::stdout())).await
     }
 
     fn store_context(&self) -> StoreContext<'_> {

@@ -57,6 +57,7 @@ use anyhow::Context as _;
 use interprocess::local_socket::tokio::Listener;
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid, umask};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -220,7 +221,13 @@ async fn run(
     let (ring, redactor) = (logging.ring(), logging.redactor());
     let (profiles, started) = profiles::ground(&children, &ground, trials::directory(&around)?);
     let sign_ins = around.state_dir.join("oauth");
-    let hub = sessions::hub(&store, profiles.clone(), logging.redactor(), sign_ins);
+    let (not_renewed, failed) = mpsc::channel(sessions::UNRECORDED);
+    let hub = sessions::hub(
+        &store,
+        profiles.clone(),
+        logging.redactor(),
+        (sign_ins, not_renewed),
+    );
     let tools = registry::tools(&hub, &profiles, &around.state_dir, &redactor);
     let witness = StoreWitness::start(&store, &settings).await;
     migrate_levels::hand_out(&store, &settings.policy).await;
@@ -261,6 +268,8 @@ async fn run(
     let mut chores = chores(&server.directory, &store, &children, watchdog, &around);
     let notifier = notify::Notifier::new(server.directory.clone(), live.clone(), profiles);
     chores.spawn(notifier.run());
+    let renewals = sessions::record_renewals(hub.clone(), server.directory.clone(), failed);
+    chores.spawn(renewals);
     chores.spawn(profiles::record(server.directory.clone(), started));
     follow(
         &mut chores,

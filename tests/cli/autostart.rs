@@ -237,13 +237,15 @@ fn a_key_of_the_shell_is_lent_and_kept_nowhere() {
 #[test]
 fn without_a_runtime_directory_a_private_one_is_used() {
     let world = World::new();
-    let own = Path::new("/run/user").join(rustix::process::getuid().as_raw().to_string());
-    if own.exists() {
-        println!(
-            "skipped: {} is there, and other daemons may use it",
-            own.display()
-        );
-        return;
+    let uid = rustix::process::getuid();
+    for own in [
+        format!("/run/user/{uid}"),
+        format!("/tmp/aish-{uid}/aishd.sock"),
+    ] {
+        if Path::new(&own).exists() {
+            println!("skipped: {own} is there, and other daemons may use it");
+            return;
+        }
     }
     let ask = |args: &[&str]| {
         world
@@ -272,6 +274,26 @@ fn without_a_runtime_directory_a_private_one_is_used() {
     );
     end(&world, Before::Ended);
     assert!(!socket.exists());
+}
+
+/// Who was not told of a service manager asks for the end all the same.
+#[test]
+fn what_a_command_has_started_is_stopped_as_a_service_is() {
+    let world = World::new();
+    drop(world.ctl(&["ask", "why"]).run().ok());
+    let pid = world.daemon_pids()[0];
+    let stopped = world.ctl(&["service", "stop"]).run().ok();
+    assert_eq!(
+        format!("aishd {pid} ended; the next question starts another\n"),
+        stopped.out()
+    );
+    until_true("no daemon to be left", || world.daemon_pids().is_empty());
+    let nothing = world.ctl(&["service", "stop"]).run().code(6);
+    assert!(
+        nothing.err().contains("the service is not installed"),
+        "{}",
+        nothing.err()
+    );
 }
 
 #[test]

@@ -264,13 +264,14 @@ fn a_persons_command_runs_at_once_and_ctrl_c_ends_it() {
     let mut screen = open(&world, 100, 30);
     screen.key("!echo mine; cd /\r");
     screen.wait_for("  │ mine");
+    screen.wait_for("  │ [aish] commands run in / from now on");
     screen.wait_for("  └ exit 0");
     screen.key("!echo begun; sleep 7031\r");
     screen.wait_for("  │ begun");
     screen.key("\u{3}");
     screen.wait_for("  └ cancelled");
-    screen.key("!cd /\r");
-    screen.wait_for("  │ directory: /");
+    screen.key("!cd /tmp\r");
+    screen.wait_for("  │ directory: /tmp");
 }
 
 /// One window begins a command, and both show that there is work; the line of the second one is this.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aish_testkit::wait::until_true;
+use aish_testkit::wait::{PATIENCE, until_true};
 use aish_testkit::{Answer, Upstream, World, built};
 use rustix::process::Signal;
 
@@ -116,23 +116,37 @@ fn at_prompt(tmux: &Tmux<'_>) {
     });
 }
 
-/// Types it, presses Tab and an x: the x stands behind what came of it, so that nothing else is on its way.
+/// What the line becomes. Names that a busy daemon has not told in time are not offered: then a person presses Tab again.
 #[track_caller]
 fn becomes(tmux: &Tmux<'_>, typed: &str, expected: &str) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let found = completed(tmux, typed);
+        if found == expected {
+            return;
+        }
+        let is_over = Instant::now() > end;
+        assert!(found == typed && !is_over, "{typed:?} became {found:?}");
+    }
+}
+
+/// Types it, presses Tab and an x: the x stands behind what came of it, so that nothing else is on its way.
+#[track_caller]
+fn completed(tmux: &Tmux<'_>, typed: &str) -> String {
     at_prompt(tmux);
     keys(tmux, &["-l", typed]);
     until_true("the line", || line(tmux).is_some_and(|it| it == typed));
     keys(tmux, &["Tab"]);
     keys(tmux, &["-l", "X"]);
     let mut found = String::new();
-    until_true(&format!("{typed:?} to become {expected:?}"), || {
+    until_true(&format!("something to become of {typed:?}"), || {
         found = line(tmux).unwrap_or_default();
         found.ends_with('X')
     });
-    assert_eq!(expected, found.trim_end_matches('X').trim_end(), "{typed}");
     keys(tmux, &["C-c"]);
     // fish takes the line away and shows the prompt again in its place.
     at_prompt(tmux);
+    found.trim_end_matches('X').trim_end().to_owned()
 }
 
 #[test]
@@ -194,9 +208,9 @@ fn a_daemon_that_does_not_answer_is_not_waited_for() {
     daemon.signal(Signal::STOP);
     let began = Instant::now();
     let finished = shell(&world, asked).run().ok();
-    // Much more than it takes, for machines that do other things; less than any other deadline.
+    // Less than any other deadline; a machine that does other things takes more than it should.
     assert!(
-        began.elapsed() < Duration::from_secs(3),
+        began.elapsed() < Duration::from_secs(8),
         "{:?}",
         began.elapsed()
     );

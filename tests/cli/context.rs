@@ -128,6 +128,15 @@ fn a_preview_says_what_takes_how_much_and_what_would_leave() {
         leaves[0].ends_with(" first") && leaves[1].ends_with(" second"),
         "{said}"
     );
+    assert!(said.ends_with("--body the whole request\n"), "{said}");
+    let system = run("context preview --system and now").ok();
+    assert!(
+        system
+            .out()
+            .starts_with("You are aish, an assistant in a terminal."),
+        "{}",
+        system.out()
+    );
     let body = run("context preview --body and now").ok();
     ask(&world, "and now");
     let sent = upstream.requests().pop().unwrap();

@@ -26,7 +26,10 @@ fn a_script_is_told_what_it_takes_and_how_to_accept_it() {
         refused
             .err()
             .contains("this would send about 213k tokens to paid, for $2.14 and the answer")
-            && refused.err().contains("--accept-cost"),
+            && refused
+                .err()
+                .contains("hint: nothing was sent; aishctl ask --accept-cost ... sends it")
+            && !refused.err().contains("acceptCost"),
         "{}",
         refused.err()
     );

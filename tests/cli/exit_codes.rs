@@ -1,7 +1,7 @@
 //! Every exit code that exists, each with a real cause. Scripts branch on them.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 
 use aish_testkit::{Answer, Upstream, World, built, wait};
 use rustix::process::Signal;
@@ -296,20 +296,22 @@ fn every_code_has_a_real_cause() {
     assert_eq!(codes, met);
 }
 
+/// A program that was opened for writing here might be so in what another test starts meanwhile, and could not be
+/// run: a process of its own copies it.
+fn install(from: &std::path::Path, to: &std::path::Path) {
+    let mut install = std::process::Command::new("install");
+    let done = install.args(["-m", "700"]).args([from, to]).status();
+    assert!(done.unwrap().success(), "{}", to.display());
+}
+
 /// An `aishctl` in a folder of its own, and this `aishd` beside it.
 fn installed(world: &World, daemon: Option<&str>) -> std::path::PathBuf {
     let folder = world.path("bin");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::copy(built("aishctl"), folder.join("aishctl")).unwrap();
+    install(&built("aishctl"), &folder.join("aishctl"));
     if let Some(script) = daemon {
-        let mut file = std::fs::File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o700)
-            .open(folder.join("aishd"))
-            .unwrap();
-        std::io::Write::write_all(&mut file, format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
+        world.write("aishd.sh", &format!("#!/bin/sh\n{script}\n"));
+        install(&world.path("aishd.sh"), &folder.join("aishd"));
     }
     folder.join("aishctl")
 }

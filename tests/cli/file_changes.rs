@@ -160,8 +160,7 @@ fn hunks_are_chosen_one_by_one_where_a_question_is_put_on_a_terminal() {
     screen.wait_for("[s]ome of it");
     say(&mut screen, "s\r", "hunk 1 of 3");
     // What is typed ahead answers nothing that was not there.
-    answer(&mut screen, "y\r");
-    screen.key("y\ry\r");
+    answer(&mut screen, "y\ry\ry\r");
     screen.wait_for("hunk 2 of 3");
     say(&mut screen, "n not that line\r", "hunk 3 of 3");
     say(&mut screen, "y\r", "Noted.");
@@ -215,6 +214,37 @@ fn hunks_are_chosen_in_a_narrow_window_and_the_rest_at_once() {
         kept.contains("line 3\n") && !kept.contains("line 15\n"),
         "{kept}"
     );
+}
+
+/// What cannot be undone wants whole words, for a part of it too.
+#[test]
+fn of_what_is_destructive_a_part_is_kept_by_whole_words() {
+    let Some((upstream, world, _daemon, _)) = hunks() else {
+        return;
+    };
+    for file in ["one", "two/a", "two/b/c"] {
+        world.write(format!("work/{file}"), "kept\n");
+    }
+    upstream.answer_with(|_| Answer::text("CMD: rm -rf one two"));
+    let mut window = open(&world, 100, 60);
+    window.key("clean up\r");
+    window.wait_for("[t]ry");
+    say(&mut window, "t\r", "2 files would change");
+    window.wait_for("[s]ome of it");
+    say(&mut window, "s\r", "hunk 1 of 2: yes");
+    say(
+        &mut window,
+        "y\r",
+        "only the whole word yes makes this real",
+    );
+    say(&mut window, "yes\r", "hunk 2 of 2: yes");
+    window.wait_for("(in it: a, b/)");
+    answer(&mut window, "n\r");
+    let work = world.work();
+    until("what was chosen is gone", PATIENCE, || {
+        (!work.join("one").exists()).then_some(())
+    });
+    assert!(work.join("two").exists());
 }
 
 #[test]

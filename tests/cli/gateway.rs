@@ -432,7 +432,7 @@ fn tools_are_listed_and_shown_to_people() {
             .to_owned()
     };
     assert_eq!(
-        "tool         needs    here           description\nnotes__add   2 write  level too low  Keeps a note.\nnotes__list  1 read   denied         All notes.\n",
+        "tool         needs    here    description\nnotes__add   2 write  asks    Keeps a note.\nnotes__list  1 read   denied  All notes.\n",
         said("tools list notes")
     );
     assert!(said("tools ls").contains("aish__time"));
@@ -448,10 +448,23 @@ fn tools_are_listed_and_shown_to_people() {
     );
     said("conv new proj");
     said("perm grant notes 2 -C proj");
+    // The level is enough, and a person is asked all the same: that is for allow-lists to say.
+    let granted = said("tools list notes -C proj");
+    assert!(granted.contains("notes__add   2 write  asks"), "{granted}");
+    let shown = said("tools show notes__add -C proj");
     assert!(
-        said("tools list notes -C proj").contains("notes__add   2 write  offered"),
+        shown.contains("needs level 2 write; notes has 2 write\na person is asked about a call\n"),
+        "{shown}"
+    );
+    said("config set mcp.auto_approve.notes__add true");
+    said("reload");
+    let allowed = said("tools list notes -C proj");
+    assert!(allowed.contains("notes__add   2 write  runs"), "{allowed}");
+    let shell_tool = shell(&world, "aishctl tools show shell__run").run();
+    assert!(
+        shell_tool.err().contains("how models propose commands"),
         "{}",
-        said("tools list notes -C proj")
+        shell_tool.report()
     );
     let unknown = shell(&world, "aishctl tools show notes__gone").run();
     assert!(

@@ -169,6 +169,28 @@ fn bytes_that_are_no_text_are_replaced_and_told() {
     assert!(argument.err().contains("UTF-8"), "{}", argument.err());
 }
 
+/// Nobody pays for signs that stand for bytes which are no text.
+#[test]
+fn a_binary_file_is_refused_before_anything_is_sent() {
+    let (upstream, world, _daemon) = world();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(world.work().join(name), bytes).unwrap();
+    write("bin.dat", b"\x01\x02\xff\xfe\0\0data");
+    write("old.gz", b"\x1f\x8b\x08\0\0\0\0\0");
+    let refused = |line: &str| shell(&world, line).run().code(2).err().to_owned();
+    let said = refused("aishctl ask -f bin.dat why");
+    assert!(
+        said.contains("bin.dat holds no text\nhint: strings bin.dat | aishctl ask ... sends what can be read of it"),
+        "{said}"
+    );
+    let said = refused("aishctl ask why < old.gz");
+    assert!(
+        said.contains("stdin is gzip data, which is no text"),
+        "{said}"
+    );
+    assert_eq!(0, upstream.requests().len());
+    upstream.finish();
+}
+
 #[test]
 fn what_cannot_be_asked_says_why() {
     let (upstream, world, _daemon) = world();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use aish_testkit::{Answer, Screen, World};
+use aish_testkit::{Answer, Screen, World, built};
 
 use crate::shell::{in_shell, shell};
 use crate::terminal;
@@ -57,6 +57,31 @@ fn it_is_the_one_that_a_window_used_last_here_and_never_a_scripts() {
     script("aishctl conv rm plan --yes");
     leave(attached_in(&world, "one", "default"));
     leave(attached_in(&world, "two", "two"));
+}
+
+/// What was begun in a window is what the next one opens, under the title that its first question gave it.
+#[test]
+fn a_window_begins_a_new_conversation() {
+    let (upstream, world, _daemon) = terminal::world();
+    upstream.answer_with(|_| Answer::text("yes"));
+    world.write("work/one/.aish/keep", "");
+    let mut window = attached_in(&world, "one", "default");
+    window.key(":new\r");
+    window.wait_for("[aish] attached to untitled (");
+    window.key("why is it so slow?\r");
+    window.wait_for("yes");
+    leave(window);
+    leave(attached_in(&world, "one", "why is it so slow?"));
+    let mut window = attached_in(&world, "one", "why is it so slow?");
+    window.key(":new the build\r");
+    window.wait_for("[aish] attached to the build (");
+    leave(window);
+    let screen = Screen::spawn(&world, &built("aish"), &["--new", "the tests"], 100, 30);
+    screen.wait_for("[aish] attached to the tests (");
+    let listed = world.ctl(&["conv", "ls"]).run().ok();
+    for title in ["why is it so slow?", "the build", "the tests"] {
+        assert!(listed.out().contains(title), "{}", listed.out());
+    }
 }
 
 /// Lines from a pipe are noted nowhere, and make one conversation all the same; and a project within a directory is another one.

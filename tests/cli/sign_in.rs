@@ -122,6 +122,19 @@ fn a_browser_comes_back_to_the_command_that_opened_it() {
         out.out()
     );
     until_it_is(&world, "needs sign-in");
+    // The same for all at once, of which there is none now.
+    let none = world.ctl(&["mcp", "logout", "--all"]).run().ok();
+    assert_eq!("nobody is signed in to any server\n", none.out());
+    server.ask("POST /knobs", "{\"deny\": false}");
+    let _again = login().ok();
+    until_it_is(&world, " ready ");
+    let out = world.ctl(&["mcp", "logout", "--all"]).run().ok();
+    assert!(
+        out.out().starts_with("signed out of guarded"),
+        "{}",
+        out.out()
+    );
+    until_it_is(&world, "needs sign-in");
 }
 
 #[test]

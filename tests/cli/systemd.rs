@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aish_testkit::process::Run;
 use aish_testkit::wait::{PATIENCE, until, until_true};
@@ -358,17 +358,11 @@ fn a_client_that_is_attached_lives_through_a_kill_and_is_told_of_a_stop() {
         window.line_with("demo");
     }
     assert_eq!("3", manager.property("NRestarts"));
-    let began = Instant::now();
     drop(manager.ctl(&["service", "stop"]).run().ok());
-    assert!(
-        began.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        began.elapsed()
-    );
     manager.assert_clean();
     assert_eq!("success", manager.property("Result"));
     // Somebody stopped it: a window does not start it again, and says so in the end.
-    window.line_with("aishd is going");
+    window.line_with("aishd stops");
     drop(window.wait().code(6));
     manager.assert_clean();
     let state = manager.ctl(&["service", "status"]).run().code(6);

@@ -22,6 +22,32 @@ pub(crate) fn open(world: &World, columns: u16, rows: u16) -> Screen {
     screen
 }
 
+/// A slow model is read word by word, above the line, and what it wrote stands there once.
+#[test]
+fn an_answer_is_seen_as_it_is_written() {
+    let (upstream, world, _daemon) = world();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let mut screen = open(&world, 60, 24);
+    screen.key("why\r");
+    gate.wait_request();
+    for (piece, word) in [("It", "It"), (" is **ve", "ve"), ("ry** cold", "cold")] {
+        gate.text(piece);
+        screen.wait_rows("what came so far, above the line", |rows| {
+            let mut rows = rows.iter().rev().filter(|it| !it.is_empty());
+            let line = rows.next().is_some_and(|it| it.contains("proj · test"));
+            line && rows.next().is_some_and(|it| it.ends_with(word))
+        });
+    }
+    gate.text(" outside.");
+    gate.finish();
+    screen.wait_rows("the answer, once", |rows| {
+        rows.last().is_some_and(|it| it.ends_with('○'))
+            && rows.iter().filter(|it| it.contains("outside")).count() == 1
+    });
+    println!("{}", screen.rows().join("\n"));
+}
+
 #[test]
 fn a_question_stands_where_it_was_typed_and_the_answer_below_it() {
     let (upstream, world, _daemon) = world();

@@ -344,14 +344,14 @@ fn a_level_is_asked_for_while_the_conversation_goes_on() {
     let asked = world.ctl(&wanted).run().code(3);
     assert!(asked.out().contains("To upgrade: "), "{}", asked.report());
     // Who comes later is asked too, and is told of nothing that waits.
-    let late = open(&world, 100, 40);
+    let late = Screen::spawn(&world, &built("aish"), &["proj"], 100, 40);
     for screen in [&screen, &other, &late] {
         screen.wait_for("? c1  may data-tool write in this conversation?");
         screen.wait_for("level 1 read → 2 write, until it is revoked; nothing runs now");
         screen.wait_for("asked for by aishctl pid ");
         screen.wait_for("Alt-y or Alt-n any time");
-        screen.wait_rows("the prompt does not wait", |rows| {
-            rows.last().is_some_and(|it| it.ends_with('○'))
+        screen.wait_rows("the prompt says that a question is open", |rows| {
+            rows.last().is_some_and(|it| it.ends_with('?'))
         });
     }
     // A line is a question to the model, also one that begins with a no; an empty one is nothing.
@@ -366,7 +366,7 @@ fn a_level_is_asked_for_while_the_conversation_goes_on() {
     // The level is asked for again, and a key answers.
     screen.wait_rows("the question stands again", |rows| {
         let asked = rows.iter().filter(|it| it.contains("? c1  may data-tool"));
-        asked.count() == 2 && rows.last().is_some_and(|it| it.ends_with('○'))
+        asked.count() == 2 && rows.last().is_some_and(|it| it.ends_with('?'))
     });
     wait_asked(&screen, "c1", "may data-tool write");
     screen.key("\u{1b}y");

@@ -1,6 +1,7 @@
 //! A turn and conversations as a person at a terminal sees and handles them: calls in frames, the row that changes, a
 //! question that is asked anew in a branch, a list to pick from, and the clipboard.
 
+use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Daemon, Screen, Upstream, World, built};
 use serde_json::json;
 
@@ -267,8 +268,10 @@ fn a_signal_in_the_list_gives_the_screen_back() {
     screen.signal(rustix::process::Signal::TERM);
     assert_eq!(143, screen.wait_end());
     assert!(screen.is_as_before());
-    let bytes = String::from_utf8_lossy(&screen.bytes()).into_owned();
-    assert!(bytes.contains("\u{1b}[?1049l"), "{bytes:?}");
+    // What the program wrote last may be read after its end.
+    until_true("the screen is given back", || {
+        String::from_utf8_lossy(&screen.bytes()).contains("\u{1b}[?1049l")
+    });
 }
 
 /// A tmux that does not answer is not waited for.

@@ -48,6 +48,7 @@ async fn main() -> ExitCode {
             directory: "/nowhere".into(),
             environment: Box::new(|_name| None),
             learn: Box::new(|_secret| {}),
+            not_renewed: Box::new(|_failed| {}),
             redact: Box::new(str::to_owned),
         }),
         environment: Box::new(|_name| None),

@@ -12,13 +12,24 @@ suite=$mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js
 cargo build --quiet --bins --example mcp-conformance
 client=$(CDPATH='' cd -- "$target" && pwd)/debug/examples/mcp-conformance
 out=$mcp/conformance
-rm -rf "$out"
+rm -rf "$out" "$out"-*.log
 mkdir -p "$out"
 command="sh $here/client.sh $out/turn $client"
 for revision in 2025-11-25 2026-07-28; do
     # What counts is read from its files.
     "$node" "$suite" client --command "$command" --timeout 600000 --requirements "$revision" -o "$out/$revision" \
         > "$out-$revision.log" 2>&1 || true
+done
+# Older revisions have no requirement set.
+older() {
+    "$node" "$suite" client --command "$command" --timeout 600000 --scenario "$2" --spec-version "$1" -o "$out/$1" \
+        >> "$out-$1.log" 2>&1 || true
+}
+for scenario in 2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback; do
+    older 2025-03-26 "auth/$scenario"
+done
+for scenario in initialize tools_call auth/token-endpoint-auth-basic auth/token-endpoint-auth-post auth/token-endpoint-auth-none; do
+    older 2025-06-18 "$scenario"
 done
 # Extensions are in no requirement set.
 for scenario in client-credentials-jwt client-credentials-basic enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer; do

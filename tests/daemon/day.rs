@@ -131,8 +131,14 @@ impl Watch<'_> {
     fn look_at(&self, pid: u32) {
         // One that has just ended has nothing to show.
         let read = |pid: u32, it: &str| fs::read(format!("/proc/{pid}/{it}")).unwrap_or_default();
-        let arguments = text(&read(pid, "cmdline"));
+        let begun = read(pid, "cmdline");
         let environment = text(&read(pid, "environ"));
+        let arguments = read(pid, "cmdline");
+        // One that became another program in between is looked at the next time.
+        if arguments.is_empty() || arguments != begun {
+            return;
+        }
+        let arguments = text(&arguments);
         for key in KEYS {
             if arguments.contains(key) {
                 self.tell(&arguments, "its arguments", key);

@@ -4,8 +4,7 @@
 use aish_proto::conversation::{SetModel, SetModelParams};
 use aish_proto::event::{AssistantMessage, Evicted, TurnFinished};
 use aish_proto::id::ConversationId;
-use aish_proto::method::Empty;
-use aish_proto::model::{ModelApi, Probe};
+use aish_proto::model::{ModelApi, Probe, ProbeParams};
 use aish_proto::turn::{FailureClass, StopReason};
 use aish_testkit::upstream::Request;
 use aish_testkit::upstream::speech::signature;
@@ -582,7 +581,7 @@ fn a_preset_s_wishes_are_said_as_each_server_has_them() {
 fn a_probe_says_how_a_server_can_be_spoken_to() {
     let scene = Scene::new("messages", "");
     let client = scene.world.client();
-    let servers = client.done::<Probe>(Empty {}).servers;
+    let servers = client.done::<Probe>(ProbeParams::default()).servers;
     let ours = servers
         .iter()
         .find(|it| it.preset.as_deref() == Some("test"));

@@ -6,8 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::event::Status;
-use aish_proto::method::Empty;
-use aish_proto::model::Probe;
+use aish_proto::model::{Probe, ProbeParams};
 use aish_proto::turn::{FailureClass, StopReason};
 use aish_testkit::{Answer, Upstream, World};
 
@@ -94,7 +93,7 @@ fn lists_and_summaries_of_nothing_are_failures_too() {
     });
     let told = told.read::<Status>().unwrap().text;
     assert!(told.contains("the server sent nothing"), "{told}");
-    let servers = client.done::<Probe>(Empty {}).servers;
+    let servers = client.done::<Probe>(ProbeParams::default()).servers;
     let deaf = servers
         .iter()
         .find(|it| it.preset.as_deref() == Some("deaf"));

@@ -241,7 +241,9 @@ fn what_somebody_changed_meanwhile_is_not_overwritten() {
         })
         .unwrap_err();
     assert!(
-        refused.message.contains("somebody else changed"),
+        refused
+            .message
+            .contains("changed since by something else: /"),
         "{refused:?}"
     );
     assert_eq!("mine\n", scene.main());

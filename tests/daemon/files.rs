@@ -183,8 +183,11 @@ fn what_lies_elsewhere_is_asked_about_and_no_link_leads_there_unasked() {
     let conversation = created(&world, &client);
     let turn = client.ask(conversation, "look");
     let confirm = pending(&client, conversation);
+    let place = world.work().display().to_string();
     assert_eq!(
-        "it reads outside of the conversation's directories, or a file that is for keys",
+        format!(
+            "it reads ../elsewhere/notes, which is outside of the conversation's directories ({place})"
+        ),
         confirm.request.why
     );
     allow(&client, &confirm);

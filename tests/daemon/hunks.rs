@@ -201,7 +201,10 @@ fn what_was_not_shown_is_not_kept_and_the_question_stays() {
         .client
         .call::<Answer>(of_change(&scene, &confirm, &[1]));
     let refused = refused.unwrap_err().message;
-    assert!(refused.contains("somebody else changed"), "{refused}");
+    assert!(
+        refused.contains("changed since by something else: /"),
+        "{refused}"
+    );
     assert_eq!(mine, list(&scene));
     let waiting = shown(&scene.client, conversation).request.confirm;
     assert_eq!(confirm.request.confirm, waiting);

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, thread};
 
 use aish_proto::attach::{Detach, DetachParams};
@@ -315,9 +315,7 @@ fn a_stderr_that_nobody_reads_stops_nothing() {
     assert!(rest.join().unwrap());
     let (_reader, stderr) = stuffed();
     let daemon = world.daemon().log_into(stderr).spawn();
-    let started = Instant::now();
     assert_eq!(0, daemon.terminate());
-    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 /// A jump of the wall clock changes printed times and nothing else: Debian's package faketime moves it.

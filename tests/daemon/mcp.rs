@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use aish_proto::attach::ReplayStart;
 use aish_proto::daemon::Reload;
@@ -262,14 +261,11 @@ fn nothing_is_left_of_fifty_servers() {
             .flat_map(|it| of(&client, &it.alias))
             .collect();
         assert_eq!(100, pids.len());
-        let started = std::time::Instant::now();
         match ends {
             "stop" => assert_eq!(0, daemon.terminate()),
             _ => daemon.kill9(),
         }
         until_true("all are gone", || !pids.iter().any(|it| it.exists()));
-        let took = started.elapsed();
-        assert!(took < Duration::from_secs(6), "{ends}: {took:?}");
     }
 }
 
@@ -295,13 +291,7 @@ fn no_child_outlives_a_daemon_that_was_killed() {
     assert!(pids.iter().all(|it| it.exists()));
     daemon.kill9();
     let left = || pids.iter().any(|it| it.exists());
-    let started = std::time::Instant::now();
     until_true("all are gone", || !left());
-    assert!(
-        started.elapsed() < Duration::from_secs(6),
-        "{:?}",
-        started.elapsed()
-    );
 }
 
 /// The configuration sets it, a wrong one is refused with those that there are, and the list shows it.

@@ -255,7 +255,10 @@ fn a_part_whose_keep_was_killed_is_kept_by_the_next_daemon_which_says_so() {
         let changes = part.part;
         let refused = run.client.call::<Undo>(ChangesParams { changes });
         let message = refused.unwrap_err().message;
-        assert!(message.contains("somebody else changed"), "{message}");
+        assert!(
+            message.contains("changed since by something else: /"),
+            "{message}"
+        );
     }
 }
 
@@ -276,7 +279,10 @@ fn what_somebody_else_changed_meanwhile_is_not_kept_and_the_run_goes_on() {
         seen,
     };
     let refused = run.client.call::<Keep>(params).unwrap_err().message;
-    assert!(refused.contains("somebody else changed"), "{refused}");
+    assert!(
+        refused.contains("changed since by something else: /"),
+        "{refused}"
+    );
     assert_eq!(Some("mine\n".to_owned()), read(&scene, "kept"));
     assert_eq!(Some("old\n".to_owned()), read(&scene, "gone"));
     let gone = [path(&scene, "gone")];

@@ -186,7 +186,7 @@ fn what_a_run_changed_outlives_the_daemon_and_is_kept_by_the_next() {
     let refused = client.call::<Answer>(keep(&confirm, &changes, &[]));
     let message = refused.unwrap_err().message;
     assert!(
-        message.contains("somebody else changed") && message.contains("kept"),
+        message.contains("changed since by something else: /") && message.contains("kept"),
         "{message}"
     );
     fs::write(&mine, "one\n").unwrap();

@@ -84,7 +84,7 @@ fn a_halt_from_another_terminal_stops_it_at_once() {
         let took = begun.elapsed();
         assert_eq!((run.turn, true), (halted.turn, halted.halted));
         // A machine that does much else besides is slow now and then, and not each time.
-        assert!(took < Duration::from_secs(5), "{took:?}");
+        assert!(took < Duration::from_secs(20), "{took:?}");
         times.push(took);
         let (how, _, stop) = outcome(run);
         assert_eq!(

@@ -42,7 +42,7 @@ fn sent(request: &Request) -> [Value; 3] {
 }
 
 /// The statuses of one answered question.
-fn statuses(client: &Client) -> Vec<String> {
+pub(crate) fn statuses(client: &Client) -> Vec<String> {
     let conversation = client.create();
     let mut follow = client.attach(conversation, ReplayStart::Start);
     let turn = client.ask(conversation, "hello");
@@ -168,4 +168,63 @@ fn a_summary_is_made_by_such_a_model_too() {
     let updated = follow.until(|it| it.read::<SummaryUpdated>().is_some());
     assert!(format!("{updated:?}").contains("fine"), "{updated:?}");
     assert_eq!(3, summarizer.requests().len());
+}
+
+/// What was learned can be read, outlives the daemon, and is forgotten when somebody says so.
+#[test]
+fn what_was_learned_of_a_server_is_shown_and_forgotten() {
+    let (upstream, world) = (picky(), World::new());
+    let more = "temperature = 0.2\nmax_tokens = 50\ncontext_tokens = 32000";
+    world.write_config(&format!(
+        "default_model = \"test\"\n{}",
+        upstream.preset("test", more)
+    ));
+    let daemon = world.daemon().spawn();
+    let show = || {
+        world
+            .ctl(&["model", "show", "test"])
+            .run()
+            .ok()
+            .out()
+            .to_owned()
+    };
+    assert!(show().contains("takes all that it was sent"), "{}", show());
+    assert_eq!(2, statuses(&world.client()).len());
+    let learned =
+        "is not sent: temperature; the limit of an answer is called max_completion_tokens";
+    assert!(
+        show().contains(learned) && show().contains("32000 tokens"),
+        "{}",
+        show()
+    );
+
+    assert_eq!(0, daemon.terminate());
+    let _daemon = world.daemon().spawn();
+    assert!(show().contains(learned), "{}", show());
+    assert_eq!(Vec::<String>::new(), statuses(&world.client()));
+    let forgotten = world
+        .ctl(&["model", "forget", "test"])
+        .run()
+        .ok()
+        .out()
+        .to_owned();
+    assert!(
+        forgotten.contains("is sent again: temperature"),
+        "{forgotten}"
+    );
+    assert_eq!(2, statuses(&world.client()).len());
+
+    let unknown = world.ctl(&["model", "show", "tset"]).run();
+    assert!(
+        unknown.err().contains("no model preset is called \"tset\""),
+        "{}",
+        unknown.err()
+    );
+    let probed = world
+        .ctl(&["model", "probe", "test"])
+        .run()
+        .ok()
+        .out()
+        .to_owned();
+    assert_eq!(2, probed.lines().count(), "{probed}");
 }

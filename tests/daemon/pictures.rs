@@ -18,7 +18,7 @@ use crate::{files, transfer};
 const APIS: [&str; 3] = ["chat", "responses", "messages"];
 
 /// A white one of 2 by 3 pixels.
-const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAYAAAC56t6BAAAADklEQVR4nGP4DwUMGAwAQuYX6TviV+QAAAAASUVORK5CYII=";
+pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAYAAAC56t6BAAAADklEQVR4nGP4DwUMGAwAQuYX6TviV+QAAAAASUVORK5CYII=";
 /// Just what one begins with.
 const PDF: &str = "JVBERi0xLjcK";
 
@@ -277,6 +277,82 @@ fn a_server_that_refuses_pictures_is_asked_without_them() {
             .message
             .contains("takes no pictures")
     );
+    upstream.finish();
+}
+
+/// One that a server cannot read is not sent to it again, and those that it took stay.
+#[test]
+fn a_picture_that_is_refused_does_not_take_the_others_along() {
+    let Scene {
+        upstream,
+        world,
+        daemon,
+    } = Scene::new("messages", "");
+    upstream.answer_with(|request| {
+        if body(request).contains(PDF) {
+            let words = json!({"type": "error", "error": {"type": "invalid_request_error",
+                "message": "messages.2.content.1: Could not process PDF"}});
+            return Answer::status(400, &words.to_string());
+        }
+        Answer::text("I see.")
+    });
+    let client = world.client();
+    let conversation = client.create();
+    asked_with(&client, conversation, vec![attached("a.png", PNG)]);
+    asked_with(&client, conversation, vec![attached("b.pdf", PDF)]);
+    let cured = body(&upstream.wait_requests(3));
+    assert!(cured.contains(PNG) && !cured.contains(PDF), "{cured}");
+    let told = statuses(&log(&client, conversation));
+    assert!(
+        told.iter()
+            .any(|it| it.contains("refused a picture: asked again without it")),
+        "{told:?}"
+    );
+    assert_eq!(0, daemon.terminate());
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    asked(&client, conversation, "and?");
+    let requests = upstream.requests();
+    let last = body(requests.last().unwrap());
+    assert_eq!(4, requests.len(), "it is known by now");
+    assert!(
+        last.contains(PNG)
+            && last.contains("b.pdf] is not shown: the server of this model refused it"),
+        "{last}"
+    );
+    let mut params = question(conversation, "and this?");
+    params.attachments = vec![attached("again.pdf", PDF)];
+    let refused = client.refused::<Send>(params);
+    assert!(
+        refused
+            .message
+            .contains("has refused the picture again.pdf before"),
+        "{}",
+        refused.message
+    );
+    upstream.finish();
+}
+
+/// Anthropic takes no picture of more pixels: it is said before anything is sent.
+#[test]
+fn a_picture_of_too_many_pixels_is_refused_with_what_makes_it_fit() {
+    let Scene {
+        upstream,
+        world,
+        daemon: _daemon,
+    } = Scene::new("messages", "");
+    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
+    png.extend([9_000_u32, 10].iter().flat_map(|it| it.to_be_bytes()));
+    png.extend(b"\x08\x02\0\0\0");
+    std::fs::write(world.work().join("wide.png"), &png).unwrap();
+    let refused = world.ctl(&["ask", "-f", "wide.png", "what is it?"]).run();
+    let told = refused.err();
+    assert!(told.contains("wide.png has 9000×10 pixels"), "{told}");
+    assert!(
+        told.contains("magick PICTURE -resize '8000x8000>' SMALLER"),
+        "{told}"
+    );
+    assert!(upstream.requests().is_empty());
     upstream.finish();
 }
 

@@ -196,6 +196,7 @@ fn tools(profiles: &ProfileGround, folder: PathBuf) -> ToolRunner {
             directory: "/nowhere".into(),
             environment: Box::new(|_name| None),
             learn: Box::new(|_secret| {}),
+            not_renewed: Box::new(|_failed| {}),
             redact: Box::new(str::to_owned),
         }),
         environment: Box::new(|_name| None),

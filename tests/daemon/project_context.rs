@@ -337,3 +337,40 @@ fn the_system_message_begins_with_the_persons_own_file() {
     assert!(scene.system().starts_with("You are a poet."));
     scene.upstream.finish();
 }
+
+/// A text that names the other parts is all that is said of them.
+#[test]
+fn a_file_that_names_parts_is_the_whole_system_message() {
+    let scene = Scene::new("system_prompt_file = \"~/.config/system.md\"", "");
+    let text =
+        "You work on {{machine}} in {{directory}}, {{today}}.\n\n{{commands}}\n\nNo {{ tools here.";
+    scene.world.write("home/.config/system.md", text);
+    let daemon = scene.daemon();
+    let client = scene.world.client();
+    let conversation = create(&client, "/");
+    asked(&client, conversation, "hello");
+    let system = scene.system();
+    assert!(system.starts_with("You work on Linux "), "{system}");
+    assert!(system.contains(" in /, 20"), "{system}");
+    assert!(
+        system.contains(".\n\n[shell]\nYou can have commands run"),
+        "{system}"
+    );
+    assert!(system.ends_with("\n\nNo {{ tools here."), "{system}");
+    assert!(!system.contains("This request has tools"), "{system}");
+    let previewed = preview(&client, conversation, Some("and now?"));
+    assert_eq!(Some(system), previewed.system);
+
+    // A name that stands for nothing is an error, and the text before stays.
+    scene.world.write("home/.config/system.md", "In {{cwd}}.");
+    let reloaded = client.done::<Reload>(Empty {});
+    let error = reloaded.errors.join("\n");
+    assert!(
+        error.contains("`{{cwd}}` stands for nothing; there are {{tools}}, {{commands}}"),
+        "{error}"
+    );
+    asked(&client, conversation, "still?");
+    assert!(scene.system().starts_with("You work on Linux "));
+    drop(daemon);
+    scene.upstream.finish();
+}

@@ -7,7 +7,8 @@ use aish_testkit::replay::Replay;
 use aish_testkit::{Upstream, World, repository, surroundings};
 
 /// Events that no exchange of the document brings about for certain; other tests do.
-const SHOWN_IF_THEY_COME: [&str; 21] = [
+const SHOWN_IF_THEY_COME: [&str; 22] = [
+    "answerPictures",
     "changesPart",
     "changesUndo",
     "changesSettled",

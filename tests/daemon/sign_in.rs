@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use aish_proto::audit::AuditListParams;
 use aish_proto::mcp::{List, McpServerStatus, ServerState};
 use aish_proto::mcp_login::{
     Login, LoginCancel, LoginCancelParams, LoginFinish, LoginFinishParams, LoginFinishResult,
@@ -18,6 +19,7 @@ use aish_testkit::wait::until_true;
 use aish_testkit::{Client, RpcError, World, repository};
 use serde_json::{Value, json};
 
+use crate::audit;
 use crate::lists::{call, params, result};
 
 /// The server, as long as this lives.
@@ -496,4 +498,98 @@ fn a_kill_in_a_renewal_leaves_a_whole_record() {
         let left: Vec<_> = fs::read_dir(world.state().join("oauth")).unwrap().collect();
         assert_eq!(1, left.len(), "{point}");
     }
+}
+
+/// The word of a person for PKCE counts as well where a server is older than metadata of resources.
+#[test]
+fn pkce_that_nobody_lists_is_assumed_where_a_person_says_so() {
+    let check = |key: &str, expected: Option<&str>| {
+        let server = Guarded::start();
+        server.turn(&json!({"resource_metadata": false, "pkce": false}));
+        let world = World::new();
+        world.write_config(&format!("{}{key}", server.config()));
+        let _daemon = world.daemon().spawn();
+        let client = world.client();
+        wait_for(&client, ServerState::NeedsSignIn);
+        match (begin(&client), expected) {
+            (Ok(begun), None) => {
+                let answer = server.browse(&begun.url);
+                let finished = finish(&client, &begun.login, &answer).unwrap();
+                assert_eq!(None, finished.not_connected);
+            }
+            (Err(failed), Some(expected)) => {
+                assert!(failed.message.contains(expected), "{}", failed.message);
+            }
+            (begun, _) => panic!("{key}: {begun:?}"),
+        }
+        let asked = server.seen()["asked"].to_string();
+        assert!(asked.contains("oauth-protected-resource"), "{asked}");
+    };
+    check("", Some("it does not list PKCE with S256"));
+    check("oauth = { pkce = \"assume\" }\n", None);
+}
+
+/// Who signed in to what and out of it is told, by whom and for what; no token is.
+#[test]
+fn sign_ins_are_told_in_the_audit() {
+    let server = Guarded::start();
+    let world = world(&server);
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    wait_for(&client, ServerState::NeedsSignIn);
+    sign_in(&client, &server);
+    client.done::<Logout>(LogoutParams {
+        alias: "guarded".to_owned(),
+        forget: false,
+    });
+    let told = client.done::<aish_proto::audit::List>(AuditListParams::default());
+    let told = told.records.into_iter();
+    let told = told.filter(|it| it.provider.as_deref() == Some("guarded") && it.by.is_some());
+    let said: Vec<String> = told.filter_map(|it| it.because).collect();
+    let issuer = format!("http://127.0.0.1:{}", server.port);
+    assert_eq!(2, said.len(), "{said:?}");
+    for word in ["signed in to", "signed out of"] {
+        let expected = format!("{word}, at {issuer}, for files:read");
+        assert!(said.contains(&expected), "{said:?}");
+    }
+    nothing_is_told(&world, &server);
+}
+
+/// Once for a failure, whatever is tried again, with the code and no token.
+#[test]
+fn a_renewal_that_failed_is_told_in_the_audit() {
+    let server = Guarded::start();
+    let world = world(&server);
+    let _daemon = world.daemon().spawn();
+    let client = world.client();
+    wait_for(&client, ServerState::NeedsSignIn);
+    sign_in(&client, &server);
+    let told = |client: &Client| -> Vec<String> {
+        let all = audit::records(client, &AuditListParams::default()).into_iter();
+        let ours = all.filter(|it| it.provider.as_deref() == Some("guarded"));
+        let said = ours.filter_map(|it| it.because);
+        said.filter(|it| it.starts_with("not renewed")).collect()
+    };
+    let issuer = format!("http://127.0.0.1:{}", server.port);
+    let refused = format!("not renewed: its sign-in, at {issuer}: invalid_grant");
+    server.turn(&json!({"expire": true, "refresh": "page"}));
+    let asked = || server.seen()["asked"].to_string().matches("/token").count();
+    // Once for the sign-in, then again and again; it is told once.
+    until_true("it was tried more than once", || {
+        ask(&world.client(), "look");
+        asked() > 2
+    });
+    until_true("it is told", || told(&client).len() == 1);
+    server.turn(&json!({"refresh": "ok"}));
+    until_true("it goes on by itself", || {
+        ask(&world.client(), "look") == "done look"
+    });
+    assert_eq!(1, told(&client).len());
+    server.turn(&json!({"expire": true, "refresh": "invalid_grant"}));
+    ask(&client, "look");
+    until_true("it is told too", || told(&client).len() == 2);
+    assert!(told(&client).contains(&refused), "{:?}", told(&client));
+    ask(&client, "look");
+    assert_eq!(2, told(&client).len());
+    nothing_is_told(&world, &server);
 }

@@ -21,7 +21,9 @@ use rustix::process::Signal;
 use crate::shell::own;
 
 const TIMES: usize = 5;
-const WITHIN: Duration = Duration::from_secs(6);
+/// Its own limit is six seconds, and a machine that does much else takes more; what waits for something takes longer
+/// still.
+const WITHIN: Duration = Duration::from_secs(20);
 
 /// What a phase holds until the daemon is gone.
 type Held = Box<dyn Any>;
@@ -252,7 +254,7 @@ fn a_second_daemon_ends_with_75_at_once() {
         let second = world.daemon().spawn_or_exit();
         assert_eq!(Err(75), second.map(|it| it.pid()), "round {round}");
         assert!(
-            began.elapsed() < Duration::from_secs(3),
+            began.elapsed() < Duration::from_secs(8),
             "{:?}",
             began.elapsed()
         );

@@ -238,7 +238,10 @@ fn a_file_that_changed_meanwhile_is_not_overwritten_and_it_can_be_tried_again() 
     fs::write(scene.world.work().join("kept"), "mine\n").unwrap();
     let refused = client.refused::<Answer>(keep(&confirm, &tried));
     assert!(
-        refused.message.contains("somebody else changed") && refused.message.contains("kept"),
+        refused
+            .message
+            .contains("changed since by something else: /")
+            && refused.message.contains("kept"),
         "{refused:?}"
     );
     let real = ["made", "kept", "gone"].map(|it| read(&scene, it));
@@ -449,4 +452,8 @@ fn a_part_of_what_was_tried_is_kept() {
     let real = ["made", "kept", "gone"].map(|it| read(&scene, it));
     let after = [Some("new\n"), Some("one\n"), Some("old\n")].map(|it| it.map(str::to_owned));
     assert_eq!(after, real);
+    // What can be taken back is what was kept, and nothing else of it.
+    let kept = client.done::<List>(Empty {}).kept;
+    let paths: Vec<&[String]> = kept.iter().map(|it| &*it.paths).collect();
+    assert_eq!(vec![[made.display().to_string()].as_slice()], paths);
 }

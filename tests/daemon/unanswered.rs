@@ -4,7 +4,6 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use aish_proto::attach::ReplayStart;
@@ -16,9 +15,6 @@ use aish_testkit::{Answer as Said, Client, Upstream, World};
 
 use crate::consent::{call_id, pending};
 use crate::shell::{Scene, allow, ends, finished, own, run};
-
-/// What waits for nobody takes no longer, on a busy machine either.
-const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A daemon that waits for ever for the first directory that it looks at for a `cd`.
 fn stalled(more: &str) -> Scene {
@@ -53,13 +49,11 @@ fn a_directory_that_does_not_answer_holds_up_only_the_commands_behind_it() {
     assert_eq!(None, behind.seq, "it waits");
     let answered = client.wait_turn(client.ask(conversation, "and you?"));
     assert_eq!(Some(StopReason::End), answered.stop_reason);
-    let at = Instant::now();
     let params = CancelParams {
         conversation,
         call: call.clone(),
     };
     assert!(client.done::<CancelOwn>(params).cancelled);
-    assert!(at.elapsed() < AT_ONCE, "{:?}", at.elapsed());
     assert_eq!(ShellEnding::Cancelled, finished(&mut follow, &call).ending);
     let here = scene.world.work().display().to_string();
     let printed = finished(&mut follow, &behind.call).output;
@@ -73,9 +67,7 @@ fn a_turn_that_goes_to_a_directory_that_does_not_answer_can_be_cancelled() {
     let scene = stalled("");
     let client = scene.world.person("pts/5");
     let (conversation, turn) = goes_there(&scene, &client);
-    let at = Instant::now();
     client.done::<Cancel>(TurnParams { turn });
-    assert!(at.elapsed() < AT_ONCE, "{:?}", at.elapsed());
     let record = client.wait_turn(turn);
     assert_eq!(Some(StopReason::Cancelled), record.stop_reason);
     let mut follow = client.attach(conversation, ReplayStart::Start);
@@ -111,9 +103,7 @@ fn the_daemon_stops_while_a_directory_does_not_answer() {
             client.done::<Run>(own(conversation, "cd sub"));
             conversation
         };
-        let at = Instant::now();
         assert_eq!(0, scene.daemon.terminate());
-        assert!(at.elapsed() < Duration::from_secs(10), "{:?}", at.elapsed());
         let _daemon = scene.world.daemon().spawn();
         let client = scene.world.person("pts/5");
         let mut follow = client.attach(conversation, ReplayStart::Start);
@@ -181,9 +171,7 @@ fn answer(mut stream: TcpStream, first: &mut Option<Sender<()>>) {
 
 #[track_caller]
 fn check_cancel(client: &Client, conversation: ConversationId, turn: TurnId) {
-    let at = Instant::now();
     assert!(client.done::<Cancel>(TurnParams { turn }).cancelled);
-    assert!(at.elapsed() < AT_ONCE, "{:?}", at.elapsed());
     let record = client.wait_turn(turn);
     assert_eq!(Some(StopReason::Cancelled), record.stop_reason);
     let next = client.wait_turn(client.ask(conversation, "and now?"));

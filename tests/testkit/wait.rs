@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that should come at once: the machine may be slow, so it is generous.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Runs `probe` until it gives a value; panics with `what` when `limit` is over.
 #[track_caller]

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use aish_proto::conversation::{ConversationListParams, List};
-use aish_proto::mcp;
-use aish_proto::method::Empty;
+use aish_proto::changes::UndoAct;
 use aish_proto::shell::{Cancel as CancelOwn, CancelParams, Run, ShellRunParams};
 use aish_proto::turn::AgainParams;
 use ulid::Ulid;
 
-use super::ui::{CompletionNames, UserInterface};
+use super::names::{FoundNames, NamesHurry};
+use super::ui::UserInterface;
 use super::{CompletedCall, OpenWindow};
 use crate::args::CtlCommand;
 use crate::colon_line::{self, ColonLine};
@@ -18,6 +17,7 @@ use crate::commands::file_mention::{self, AttachedFile, PersonLocation};
 use crate::commands::permission::{self, PermissionCommand};
 use crate::commands::queue::{self, RepeatKind};
 use crate::commands::tools::{self, ToolsCommand};
+use crate::commands::undo::WantedChanges;
 use crate::commands::{directory_listing, last_said, prompt_ask};
 use crate::completion::server_words::WantedCompletion;
 use crate::exit::Exit;
@@ -26,8 +26,6 @@ use crate::global_args::GlobalArgs;
 
 /// A disk that is far away does not hold up a window for long.
 const FILES_WITHIN: Duration = Duration::from_secs(2);
-/// Tab does not wait for a slow daemon.
-const NAMES_WITHIN: Duration = Duration::from_millis(100);
 
 impl<U: UserInterface> OpenWindow<U> {
     pub(super) async fn line(&mut self, line: &str) -> Result<(), Failure> {
@@ -38,7 +36,11 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.leaving = true;
             }
             ColonLine::Told(text) => self.display.print_notice(&text).await?,
-            ColonLine::Question(_) | ColonLine::Now(_) | ColonLine::Run(_) | ColonLine::Edit(_)
+            ColonLine::Question(_)
+            | ColonLine::Now(_)
+            | ColonLine::Run(_)
+            | ColonLine::Edit(_)
+            | ColonLine::New(_)
                 if self.window.args.read_only =>
             {
                 self.display
@@ -79,6 +81,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 }
             }
             ColonLine::Switch(name) => self.look_for(name),
+            ColonLine::New(title) => self.begin_new(title),
             ColonLine::Pick if self.has_editor() => self.list_to_pick(),
             ColonLine::Pick => {
                 let told = "where? (:switch NAME, :conv ls)";
@@ -92,16 +95,7 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             ColonLine::Copy(part) => self.look_up_to_copy(part),
             ColonLine::Thinking(None) => self.look_up_thought(),
-            ColonLine::Thinking(Some(shows)) => {
-                self.shows_thinking = shows;
-                self.rows.show_thinking(shows);
-                let told = if shows {
-                    "what models think is shown as it comes; :thinking off"
-                } else {
-                    "what models think is one row while it lasts; :thinking shows the last of it"
-                };
-                self.display.print_notice(told).await?;
-            }
+            ColonLine::Thinking(Some(shows)) => self.show_thinking(shows).await?,
             ColonLine::Command(parsed) => {
                 if !self.allowed(&parsed.1).await? {
                     self.command(parsed.0, parsed.1);
@@ -109,6 +103,17 @@ impl<U: UserInterface> OpenWindow<U> {
             }
         }
         Ok(())
+    }
+
+    async fn show_thinking(&mut self, shows: bool) -> Result<(), Failure> {
+        self.shows_thinking = shows;
+        self.rows.show_thinking(shows);
+        let told = if shows {
+            "what models think is shown as it comes; :thinking off"
+        } else {
+            "what models think is one row while it lasts; :thinking shows the last of it"
+        };
+        self.display.print_notice(told).await
     }
 
     fn look_up_thought(&mut self) {
@@ -251,11 +256,19 @@ impl<U: UserInterface> OpenWindow<U> {
             draws: self.pictures.support(),
             picture_area: self.picture_area(),
         };
-        // A row that all terminals see says what became of it.
-        let is_told = matches!(
-            &command,
-            CtlCommand::Undo { changes: None } | CtlCommand::Redo { changes: None }
-        );
+        if !context.global.json && !context.global.jsonl {
+            match command {
+                CtlCommand::Undo { changes, earlier } => {
+                    let wanted = WantedChanges::new(changes, earlier);
+                    return self.undo(context, UndoAct::Undo, wanted);
+                }
+                CtlCommand::Redo { changes } => {
+                    let wanted = WantedChanges::new(changes, false);
+                    return self.undo(context, UndoAct::Redo, wanted);
+                }
+                _ => {}
+            }
+        }
         self.calls.spawn(async move {
             // It is this window that stays.
             let printed = if let CtlCommand::Perm {
@@ -266,52 +279,22 @@ impl<U: UserInterface> OpenWindow<U> {
             } else {
                 context.run(&command).await
             };
-            match printed {
-                Ok(_) if is_told => CompletedCall::Quiet(Ok(())),
-                printed => CompletedCall::Printed(printed),
-            }
+            CompletedCall::Printed(printed)
         });
     }
 
     /// Asks for the names that Tab and the prompt show, and a server for what it knows of the word that is typed.
-    pub(super) fn look_up_names(&mut self, wish: Option<WantedCompletion>) {
-        let caller = self.connection.caller();
-        self.calls.spawn(async move {
-            let conversations =
-                caller.call_within::<List>(ConversationListParams::default(), Some(NAMES_WITHIN));
-            let models =
-                caller.call_within::<aish_proto::model::List>(Empty {}, Some(NAMES_WITHIN));
-            let servers = caller.call_within::<mcp::List>(Empty {}, Some(NAMES_WITHIN));
-            let said = async {
-                let wish = wish?;
-                let words = wish.candidates(&caller).await.into_iter();
-                Some((wish, words.map(|(word, _)| word).collect()))
-            };
-            let (conversations, models, servers, offered) =
-                tokio::join!(conversations, models, servers, said);
-            let mut names = CompletionNames {
-                offered,
-                ..CompletionNames::default()
-            };
-            for server in servers.map(|it| it.servers).unwrap_or_default() {
-                if server.resources {
-                    names.readable.push(server.alias.clone());
-                }
-                names.servers.push(server.alias);
-            }
-            if let Ok(found) = conversations {
-                names.conversations = found.conversations.into_iter().map(|it| it.title).collect();
-            }
-            let mut chosen = None;
-            if let Ok(found) = models {
-                chosen = found
-                    .models
-                    .iter()
-                    .find(|it| it.default)
-                    .map(|it| it.name.clone());
-                names.models = found.models.into_iter().map(|it| it.name).collect();
-            }
-            CompletedCall::Named(names, chosen)
-        });
+    pub(super) fn look_up_names(&mut self, wish: Option<WantedCompletion>, hurry: NamesHurry) {
+        let asked = FoundNames::ask(self.connection.caller(), wish, hurry);
+        self.calls
+            .spawn(async move { CompletedCall::Named(asked.await) });
+    }
+
+    pub(super) fn names_came(&mut self, found: FoundNames) {
+        let asks_again = self.names.take(found);
+        self.display.ui.names(self.names.known.clone());
+        if asks_again {
+            self.look_up_names(None, NamesHurry::Whenever);
+        }
     }
 }

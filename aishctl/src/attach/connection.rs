@@ -8,6 +8,7 @@ use aish_proto::attach::{
 use aish_proto::event::{ClientEvent, Event};
 use aish_proto::id::{Seq, SubscriptionId};
 
+use super::names::NamesHurry;
 use super::ui::UserInterface;
 use super::{CompletedCall, OpenWindow};
 use crate::client::connect::{Caller, RpcCallError};
@@ -31,6 +32,8 @@ pub(super) enum ReplayProgress {
 pub(super) struct WindowConnection {
     pub(super) link: DaemonLink,
     pub(super) cursor: Cursor,
+    /// The first event that came.
+    begins_at: Option<Seq>,
     /// Absent while we attach: nothing is read before the answer, which says whose events these are.
     subscription: Option<SubscriptionId>,
     /// The rows of a replay that is not complete, and what they are.
@@ -51,6 +54,7 @@ impl WindowConnection {
                 epoch: link.hello.epoch,
                 seq: Seq(0),
             },
+            begins_at: None,
             link,
             subscription: None,
             replay: None,
@@ -96,11 +100,18 @@ impl WindowConnection {
         if event.epoch == self.cursor.epoch && seq <= self.cursor.seq {
             return false;
         }
+        let is_first = self.cursor.seq == Seq(0);
         self.cursor = Cursor {
             epoch: event.epoch,
             seq,
         };
+        self.begins_at = self.begins_at.filter(|_| !is_first).or(Some(seq));
         true
+    }
+
+    /// Whether something stands before the first event that came.
+    pub(super) fn begins_later(&self) -> bool {
+        self.begins_at.is_some_and(|it| it > Seq(1))
     }
 
     /// Which subscription there is, where the daemon can be asked to end it.
@@ -177,7 +188,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.connection.subscription = Some(attached.subscription);
                 self.connection.notices = attached.notices.iter().map(notice::of).collect();
                 if self.has_editor() {
-                    self.look_up_names(None);
+                    self.look_up_names(None, NamesHurry::Soon);
                 }
                 Ok(())
             }

@@ -8,7 +8,7 @@ use crate::command_output::{CommandOutput, OutputKind};
 use crate::failure::Failure;
 use crate::render::rows::{RowAsker, SafeRow};
 use crate::render::{difference, notice, wrap};
-use crate::safe;
+use crate::{safe, window_help};
 
 /// Rows of one question that a person is shown; more is somebody's paste.
 const QUESTION_ROWS: usize = 20;
@@ -66,7 +66,7 @@ impl<U: UserInterface> Display<U> {
         let hint = failure
             .hint
             .as_ref()
-            .map(|it| format!("\nhint: {it}"))
+            .map(|it| format!("\nhint: {}", window_help::hint(it)))
             .unwrap_or_default();
         self.print_notice(&format!("{}{hint}", failure.message))
             .await
@@ -118,9 +118,17 @@ impl<U: UserInterface> Display<U> {
         self.ui.show(text).await
     }
 
-    /// The past: only the last of it.
-    pub(super) async fn show_tail(&mut self, mut rows: Vec<SafeRow>) -> Result<(), Failure> {
-        rows.drain(..rows.len().saturating_sub(self.tail));
+    /// The past: only the last of it. `earlier`: something stands before these rows, too.
+    pub(super) async fn show_tail(
+        &mut self,
+        mut rows: Vec<SafeRow>,
+        earlier: bool,
+    ) -> Result<(), Failure> {
+        let over = rows.len().saturating_sub(self.tail);
+        rows.drain(..over);
+        if (earlier || over > 0) && self.ui.columns().is_some() && !rows.is_empty() {
+            rows.insert(0, SafeRow::Aside("what was before: :log".to_owned()));
+        }
         self.show(rows).await
     }
 

@@ -2,6 +2,7 @@
 //! on both sides it has a line editor, else lines are read and rows are written as they are.
 
 mod attention;
+mod begun_row;
 mod commands;
 mod connection;
 pub(crate) mod copying;
@@ -10,7 +11,9 @@ mod differences;
 mod display;
 mod interrupts;
 pub mod look;
+mod names;
 mod outbox;
+mod own_undo;
 mod pictures;
 mod plain;
 mod prompt_head;
@@ -37,18 +40,21 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::attention::Attention;
+use self::begun_row::BegunRow;
 use self::connection::{ReplayProgress, WindowConnection};
 use self::differences::WantedDifference;
 use self::display::Display;
 use self::look::{EditorSettings, PreferredLook, WindowLook};
+use self::names::{FoundNames, NamesHurry, WindowNames};
 use self::outbox::AskOutbox;
+use self::own_undo::OwnUndo;
 use self::pictures::{FinishedDrawing, WindowPictures};
 use self::plain::PlainWindow;
 use self::questions::OpenQuestions;
 use self::switching::{BranchedAsk, KeptQuestion, LastText};
 use self::terminal::Terminal;
 use self::turns::TurnTracker;
-use self::ui::{CompletionNames, UserInput, UserInterface};
+use self::ui::{UserInput, UserInterface};
 use self::user_commands::OwnCommands;
 use crate::attach_args::AttachArgs;
 use crate::client::connect::{RpcCallError, WireEvent};
@@ -59,6 +65,7 @@ use crate::command_output::PrintResult;
 use crate::commands::directory_listing;
 use crate::commands::file_mention::PersonLocation;
 use crate::commands::mcp::question_login::QuestionLogin;
+use crate::commands::undo::{HalfReversed, Reversed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
@@ -111,7 +118,7 @@ enum CompletedCall {
     Thought(Result<String, Failure>),
     /// What is copied, and whether it has been.
     ToCopy(Result<(String, bool), Failure>),
-    Named(CompletionNames, Option<String>),
+    Named(FoundNames),
     /// What other arguments would be, for the question that they belong to.
     Judged(ConfirmId, Box<Result<ConfirmRequested, Failure>>),
     /// What came of an answer to the confirm of this number.
@@ -125,6 +132,8 @@ enum CompletedCall {
     Diff(WantedDifference, Result<ChangesDiffResult, RpcCallError>),
     /// A command of this window's person was begun, or not.
     Ran(String, Result<RunResult, RpcCallError>),
+    /// Changes were taken back or done again, as far as that went.
+    Undone(Box<Result<Reversed, HalfReversed>>),
     Quiet(Result<(), RpcCallError>),
     /// A picture of a result is drawn, or cannot be.
     Pictured(Box<FinishedDrawing>),
@@ -139,20 +148,19 @@ struct OpenWindow<U> {
     title: String,
     /// The preset that the conversation uses, if one was chosen.
     model: Option<String>,
-    /// The one that it uses else.
-    default_model: Option<String>,
-    /// The names have been asked for, so that the first prompt names the model.
-    named: bool,
+    names: WindowNames,
     /// The one that the running turn uses.
     running_model: Option<String>,
     turns: TurnTracker,
     /// What goes on now.
     live: LiveRow,
+    begun: BegunRow,
     /// What models think is shown as it comes.
     shows_thinking: bool,
     asked: OpenQuestions,
     attention: Attention,
     own: OwnCommands,
+    own_undo: OwnUndo,
     pictures: WindowPictures,
     outbox: AskOutbox,
     /// What could not be sent last.
@@ -232,7 +240,14 @@ async fn begin(
         .as_deref()
         .or(window.global.conversation.as_deref());
     let conversation = loop {
-        match conversation_choice::to_attach(&link.caller, &window.reach.around, name).await {
+        let around = &window.reach.around;
+        let found = if window.args.new {
+            let title = window.args.conversation.clone();
+            conversation_choice::new(&link.caller, title, around.cwd_text()).await
+        } else {
+            conversation_choice::to_attach(&link.caller, around, name).await
+        };
+        match found {
             Ok(conversation) => break conversation,
             Err(failure) if failure.transient => {
                 link = window.reach.open(DaemonWait::UntilBack).await?;
@@ -283,15 +298,16 @@ impl<U: UserInterface> OpenWindow<U> {
             conversation,
             title: String::new(),
             model: None,
-            default_model: None,
-            named: false,
+            names: WindowNames::default(),
             running_model: None,
             turns: TurnTracker::default(),
             live: LiveRow::drawn_with(glyphs),
+            begun: BegunRow::default(),
             shows_thinking: false,
             asked: OpenQuestions::default(),
             attention: Attention::default(),
             own: OwnCommands::default(),
+            own_undo: OwnUndo::default(),
             pictures: WindowPictures::default(),
             outbox: AskOutbox::default(),
             kept: None,
@@ -323,7 +339,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.tell_unsent().await?;
                 return Ok(Exit::DONE);
             }
-            if self.connection.is_settled() && self.named {
+            if self.connection.is_settled() && self.names.are_asked {
                 self.display.ui.head(self.head());
             }
             if leaves || self.is_over() {
@@ -346,7 +362,7 @@ impl<U: UserInterface> OpenWindow<U> {
         let free = self.has_editor() || self.own.is_idle();
         let listens = !self.input_ended && !full && attached && known && free;
         let reads = self.connection.delivers() && self.display.ui.has_room();
-        let live = self.live.due(Instant::now()).filter(|_| self.has_editor());
+        let live = self.live_due();
         let attention = self.attention_due().into_iter().chain(live).min();
         let attention = async {
             match attention {
@@ -394,7 +410,7 @@ impl<U: UserInterface> OpenWindow<U> {
             UserInput::Interrupt(typed) => return self.interrupt(typed).await,
             UserInput::Terminal(answer) => self.terminal_said(&answer),
             UserInput::End => self.input_ended = true,
-            UserInput::NamesWanted(wish) => self.look_up_names(wish),
+            UserInput::NamesWanted(wish) => self.look_up_names(wish, NamesHurry::Soon),
             UserInput::Room | UserInput::Turned => {}
             UserInput::Broken => {
                 return Err(Failure::new(Exit::FAILED, "the line editor failed"));
@@ -434,7 +450,7 @@ impl<U: UserInterface> OpenWindow<U> {
         if let Some(columns) = self.display.ui.columns() {
             self.rows.resize(columns);
         }
-        let rows = self.rows.take(event);
+        let rows = self.own_undo.take(event, self.rows.take(event));
         if let Event::ReplayComplete(complete) = &event.data {
             self.replayed(complete.through, rows).await?;
         } else {
@@ -458,7 +474,8 @@ impl<U: UserInterface> OpenWindow<U> {
                 for notice in std::mem::take(&mut self.connection.notices) {
                     self.display.print_notice(&notice).await?;
                 }
-                self.display.show_tail(held).await?;
+                let earlier = self.connection.begins_later();
+                self.display.show_tail(held, earlier).await?;
             }
             ReplayProgress::Back => {
                 self.display
@@ -493,10 +510,8 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             CompletedCall::Thought(Err(failure)) => self.display.refuse(&failure).await,
             CompletedCall::ToCopy(text) => self.copy(text).await,
-            CompletedCall::Named(names, default_model) => {
-                self.named = true;
-                self.default_model = default_model.or(self.default_model.take());
-                self.display.ui.names(names);
+            CompletedCall::Named(found) => {
+                self.names_came(found);
                 Ok(())
             }
             CompletedCall::Judged(confirm, judged) => self.judged(confirm, *judged).await,
@@ -524,19 +539,10 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.pictures.drawn(*drawn);
                 Ok(())
             }
+            CompletedCall::Undone(done) => self.undone(*done).await,
             CompletedCall::Quiet(Ok(())) => Ok(()),
             CompletedCall::Quiet(Err(error)) => self.display.refuse(&error.into()).await,
         }
-    }
-
-    fn show_live(&mut self) {
-        let columns = self.display.ui.columns().unwrap_or_default();
-        let row = self.live.row(Instant::now(), columns);
-        let (on, off) = match self.window.look.is_colored() {
-            true => ("\u{1b}[2m", "\u{1b}[0m"),
-            false => ("", ""),
-        };
-        self.display.ui.live(row.map(|it| format!("{on}{it}{off}")));
     }
 
     fn has_editor(&self) -> bool {

@@ -7,7 +7,7 @@ use aish_proto::event::{ClientEvent, Event};
 
 use super::ui::{PromptState, UserInterface};
 use super::{CompletedCall, OpenWindow};
-use crate::commands::result_picture::ResultPicture;
+use crate::commands::result_picture::{self, ResultPicture};
 use crate::failure::Failure;
 use crate::picture::answers::{ASKS, Asking, QueryProgress, TerminalAnswer};
 use crate::picture::area::PictureArea;
@@ -91,13 +91,15 @@ impl<U: UserInterface> OpenWindow<U> {
     /// Notes the pictures of a result that comes now. Those of the past stay names.
     pub(super) fn want_pictures(&mut self, event: &ClientEvent) {
         self.pictures.half.take(event);
-        let Event::ToolResult(result) = &event.data else {
-            return;
+        let (tool, blocks) = match &event.data {
+            Event::ToolResult(result) => (&*result.name, &result.blocks),
+            Event::AnswerPictures(made) => (result_picture::MODEL, &made.blocks),
+            _ => return,
         };
         if self.pictures.support == PictureSupport::None || !self.connection.is_settled() {
             return;
         }
-        for picture in ResultPicture::of(self.conversation, result) {
+        for picture in ResultPicture::of(self.conversation, tool, blocks) {
             self.pictures.want(picture);
         }
     }

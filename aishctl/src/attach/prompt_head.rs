@@ -3,6 +3,7 @@
 use aish_proto::event::{ClientEvent, Event};
 
 use super::OpenWindow;
+use super::names::NamesHurry;
 use super::ui::{PromptHead, PromptState, UserInterface};
 
 impl<U: UserInterface> OpenWindow<U> {
@@ -17,6 +18,11 @@ impl<U: UserInterface> OpenWindow<U> {
             }
             Event::TurnStarted(started) => {
                 self.running_model = Some(started.model.clone()).filter(|it| !it.is_empty());
+            }
+            Event::FallbackUsed(used) => self.running_model = Some(used.to.clone()),
+            // Another preset may be the default now.
+            Event::ConfigReloaded(_) if self.has_editor() => {
+                self.look_up_names(None, NamesHurry::Whenever);
             }
             Event::Renamed(renamed) if is_settled => self.title.clone_from(&renamed.title),
             Event::ModelChanged(changed) if is_settled => self.model.clone_from(&changed.model),
@@ -35,14 +41,22 @@ impl<U: UserInterface> OpenWindow<U> {
             // What was found answers when nothing is configured, and that is known once it did.
             model: running
                 .or(chosen)
-                .or(self.default_model.as_ref())
+                .or(self.names.default_model.as_ref())
                 .or(self.running_model.as_ref())
                 .cloned(),
-            state: if self.connection.is_lost() {
-                PromptState::Problem
-            } else {
-                self.turns.state()
-            },
+            state: self.prompt_state(),
+        }
+    }
+
+    /// Somebody who reads the prompt alone sees that an answer is waited for, also where no turn waits for it.
+    fn prompt_state(&self) -> PromptState {
+        let asks = self.connection.is_settled() && self.asked.first().is_some();
+        if self.connection.is_lost() {
+            PromptState::Problem
+        } else if asks {
+            PromptState::Waiting
+        } else {
+            self.turns.state()
         }
     }
 }

@@ -139,7 +139,7 @@ impl OpenQuestions {
     }
 
     /// The one that should stand. A level and a fact hold up nothing: they come after what a turn waits for.
-    fn first(&self) -> Option<&PromptQuestion> {
+    pub(super) fn first(&self) -> Option<&PromptQuestion> {
         let mut of_turns = self
             .open
             .iter()

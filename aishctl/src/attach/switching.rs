@@ -79,16 +79,31 @@ impl KeptQuestion {
 }
 
 impl<U: UserInterface> OpenWindow<U> {
-    /// Finds another conversation and ends the subscription of this one. Only then is the other one
-    /// attached to: its reply must not wait behind events that nobody takes.
     pub(super) fn look_for(&mut self, name: String) {
+        let caller = self.connection.caller();
+        self.go_to(async move { Ok(conversation_choice::by_name(&caller, &name).await?.id) });
+    }
+
+    /// Makes another conversation, of this directory, and goes there. Without a title its first question gives it one.
+    pub(super) fn begin_new(&mut self, title: Option<String>) {
+        let caller = self.connection.caller();
+        let cwd = self.window.reach.around.cwd_text();
+        self.go_to(async move { conversation_choice::new(&caller, title, cwd).await });
+    }
+
+    /// Has another conversation and ends the subscription of this one. Only then is the other one
+    /// attached to: its reply must not wait behind events that nobody takes.
+    fn go_to(
+        &mut self,
+        other: impl Future<Output = Result<ConversationId, Failure>> + Send + 'static,
+    ) {
         self.switching = true;
         let caller = self.connection.caller();
         let subscription = self.connection.subscription();
         self.calls.spawn(async move {
             let found = async {
                 let subscription = subscription?;
-                let found = conversation_choice::by_name(&caller, &name).await?.id;
+                let found = other.await?;
                 detach(&caller, subscription).await;
                 Ok(found)
             };
@@ -119,6 +134,7 @@ impl<U: UserInterface> OpenWindow<U> {
         self.window.uses(conversation);
         self.conversation = conversation;
         self.own.clear();
+        self.own_undo.clear();
         self.turns = super::TurnTracker::default();
         self.running_model = None;
         self.live.clear();

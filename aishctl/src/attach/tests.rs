@@ -57,6 +57,7 @@ where
     let args = AttachArgs {
         conversation: Some(test_daemon::conversation().to_string()),
         pick: false,
+        new: false,
         read_only: false,
         tail: 40,
     };

@@ -22,7 +22,7 @@ pub(super) struct TurnTracker {
     /// Our turns that have not ended.
     awaited: Vec<TurnId>,
     finished: BTreeMap<TurnId, Exit>,
-    /// A confirm waits, or the queue is held.
+    /// The running turn waits for an answer, or the queue is held.
     waits: bool,
     /// The model's server failed the last turn.
     failed: bool,
@@ -37,7 +37,7 @@ impl TurnTracker {
             Event::Snapshot(snapshot) => {
                 self.running = snapshot.running.as_ref().map(|it| it.turn);
                 self.command.clone_from(&snapshot.command);
-                self.waits = snapshot.pending_confirms.iter().any(|it| it.turn.is_some());
+                self.waits = false;
                 self.interrupted = snapshot.held;
                 self.activity(snapshot.state);
             }

@@ -176,10 +176,19 @@ pub async fn to_attach(
         UnusedWindow::Found(id) => return Ok(id),
         UnusedWindow::Title(title) => title,
     };
+    new(caller, Some(title), around.cwd_text()).await
+}
+
+/// One that begins now.
+pub async fn new(
+    caller: &Caller,
+    title: Option<String>,
+    cwd: String,
+) -> Result<ConversationId, Failure> {
     let params = ConversationCreateParams {
-        title: Some(title),
+        title,
         model: None,
-        cwd: around.cwd_text(),
+        cwd,
         constraints: None,
         budget: None,
         temporary: false,

@@ -7,7 +7,7 @@ mod target;
 use std::io::Read;
 
 use aish_proto::attach::Cursor;
-use aish_proto::event::{CalledTool, FallbackUsed, ToolResult};
+use aish_proto::event::{CalledTool, FallbackUsed};
 use aish_proto::id::{ConversationId, Seq};
 use aish_proto::turn::{SendResult, StopReason, TurnError};
 use aish_proto::usage::{Usage, Usd};
@@ -23,7 +23,7 @@ use crate::commands::ask_progress::{AskProgress, TurnBegin, or_stop};
 use crate::commands::directory_listing::DirectoryLister;
 use crate::commands::file_mention::PersonLocation;
 use crate::commands::follow::{FollowAnswerer, FollowOptions, FollowOutcome, FollowTarget};
-use crate::commands::result_picture::ResultPicture;
+use crate::commands::result_picture::{self, ResultPicture};
 use crate::commands::{input, norris, route};
 use crate::exit::{self, Exit};
 use crate::failure::{self, Failure};
@@ -230,9 +230,8 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
         };
         let written = match self.output.form {
             OutputForm::Text | OutputForm::Results => {
-                let well = done.as_ref().map(|_| &*answer.results);
-                self.end_text(&link, conversation, well.unwrap_or(&[]))
-                    .await
+                let well = done.is_ok().then_some(&answer);
+                self.end_text(&link, conversation, well).await
             }
             OutputForm::Json => {
                 let report = AskReport {
@@ -244,6 +243,7 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
                     fallback: answer.fell_back.iter().map(in_vain).collect(),
                     text: answer.text(),
                     tool_calls: &answer.tool_calls,
+                    pictures: &answer.pictures,
                     denied: answer.denied,
                     usage: ended.and_then(|it| it.usage).map(Into::into),
                     cost_usd: ended.and_then(|it| it.usage).and_then(cost_usd),
@@ -269,21 +269,25 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
         }
     }
 
-    /// The end of the line, and below it the pictures that tools have given, where the terminal draws them.
+    /// The end of the line, and below it the pictures of an answer that ended well, where the terminal draws them.
     async fn end_text(
         &mut self,
         link: &DaemonLink,
         conversation: ConversationId,
-        results: &[ToolResult],
+        answer: Option<&StreamedAnswer>,
     ) -> std::io::Result<bool> {
         self.output.end_line().await?;
-        let results = results.iter();
-        let pictures: Vec<_> = results
-            .flat_map(|it| ResultPicture::of(conversation, it))
-            .collect();
-        let Some(draw) = self.draw.filter(|_| link.hello.ui.pictures) else {
+        let draw = self.draw.filter(|_| link.hello.ui.pictures);
+        let (Some(draw), Some(answer)) = (draw, answer) else {
             return Ok(true);
         };
+        let results = answer.results.iter();
+        let results = results.map(|it| (&*it.name, &it.blocks));
+        let made = (result_picture::MODEL, &answer.pictures);
+        let pictures: Vec<_> = results
+            .chain([made])
+            .flat_map(|(tool, blocks)| ResultPicture::of(conversation, tool, blocks))
+            .collect();
         if pictures.is_empty() {
             return Ok(true);
         }
@@ -349,6 +353,7 @@ impl<O: AsyncWrite + Unpin> AskContext<'_, O> {
             fallback: vec![],
             text: "",
             tool_calls,
+            pictures: &[],
             denied: 0,
             usage: None,
             cost_usd: None,
@@ -410,7 +415,7 @@ fn outcome(
     let exit = exit::of_turn(reason, error);
     let again = format!("aishctl retry {conversation}   or   aishctl continue {conversation}");
     let (what, hint) = match reason {
-        StopReason::End if answer.text().is_empty() => {
+        StopReason::End if answer.text().is_empty() && answer.pictures.is_empty() => {
             return Err(
                 Failure::new(Exit::FAILED, "the model answered with nothing")
                     .hint(format!("aishctl retry {conversation}")),
@@ -437,9 +442,10 @@ fn outcome(
         ),
         StopReason::Upstream => (
             "the model's server failed",
-            error
-                .and_then(|it| it.hint.clone())
-                .unwrap_or_else(|| upstream_hint(exit, &again, answer.model.as_deref())),
+            error.and_then(|it| it.hint.clone()).unwrap_or_else(|| {
+                let answers = error.is_some_and(failure::is_of_server);
+                upstream_hint(exit, &again, answer.model.as_deref(), answers)
+            }),
         ),
         StopReason::Interrupted => (
             "the answer was interrupted: aishd ended while it was being written",
@@ -455,8 +461,12 @@ fn outcome(
     })
 }
 
-fn upstream_hint(exit: Exit, again: &str, preset: Option<&str>) -> String {
+/// `answers`: there is a server, and it has an error of its own.
+fn upstream_hint(exit: Exit, again: &str, preset: Option<&str>, answers: bool) -> String {
     match exit {
+        Exit::UNREACHABLE if answers => {
+            format!("its server has an error of its own: {again}, or use another with -m")
+        }
         Exit::KEY => {
             "set the key's variable in this shell (aishctl lends it to aishd), then ask again"
                 .to_owned()

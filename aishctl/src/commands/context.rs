@@ -30,8 +30,11 @@ pub enum ContextCommand {
         /// A question, as if it were asked now, with what `@FILE` names in it
         text: Vec<String>,
         /// The request itself, byte for byte
-        #[arg(long)]
+        #[arg(long, conflicts_with = "system")]
         body: bool,
+        /// The system message: all that the model is told beside what was said
+        #[arg(long)]
+        system: bool,
     },
     /// Turns that left the context, the newest first
     #[command(alias = "archived")]
@@ -52,9 +55,14 @@ pub enum ContextCommand {
 pub async fn run(context: &CommandContext, command: Option<&ContextCommand>) -> PrintResult {
     let meant = context.meant(context.name(None)).await?;
     match command {
-        None => preview(context, meant.id, &[], false).await,
-        Some(ContextCommand::Preview { text, body }) => {
-            preview(context, meant.id, text, *body).await
+        None => preview(context, meant.id, &[], PreviewPart::Figures).await,
+        Some(ContextCommand::Preview { text, body, system }) => {
+            let shown = match (body, system) {
+                (true, _) => PreviewPart::Body,
+                (false, true) => PreviewPart::System,
+                (false, false) => PreviewPart::Figures,
+            };
+            preview(context, meant.id, text, shown).await
         }
         Some(ContextCommand::Archive { limit }) => {
             let limit = limit.and_then(|it| usize::try_from(it).ok());
@@ -91,11 +99,20 @@ async fn attachments(context: &CommandContext, text: &str) -> Result<Vec<Attachm
     Ok(attachments)
 }
 
+/// What is printed of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PreviewPart {
+    /// What it is made of, in tokens.
+    Figures,
+    Body,
+    System,
+}
+
 async fn preview(
     context: &CommandContext,
     conversation: ConversationId,
     text: &[String],
-    body: bool,
+    shown: PreviewPart,
 ) -> PrintResult {
     let text = text.join(" ");
     let attachments = attachments(context, &text).await?;
@@ -109,19 +126,25 @@ async fn preview(
         on_confirm: Some(ask::on_confirm(&usual, may_prompt)),
     };
     let found = context.call::<Preview>(params).await?;
-    if let Some(why) = found.too_long.as_ref().filter(|_| body) {
+    if shown == PreviewPart::Figures {
+        return context.print(&found, || overview(&found));
+    }
+    if let Some(why) = &found.too_long {
         return Err(
             Failure::new(Exit::FAILED, format!("there would be no request: {why}"))
-                .hint("the same without --body shows what fills it"),
+                .hint("aishctl context preview shows what fills it"),
         );
     }
-    if body {
-        return Ok(CommandOutput {
+    match shown {
+        PreviewPart::Figures | PreviewPart::Body => Ok(CommandOutput {
             kind: OutputKind::Json,
             ..CommandOutput::text(format!("{}\n", found.body))
-        });
+        }),
+        PreviewPart::System => {
+            let system = found.system.as_deref().unwrap_or_default();
+            context.print(&found, || format!("{system}\n"))
+        }
     }
-    context.print(&found, || overview(&found))
 }
 
 fn overview(found: &ContextPreviewResult) -> String {
@@ -188,6 +211,11 @@ fn overview(found: &ContextPreviewResult) -> String {
             text.push_str(&format!("{head}:\n"));
             turns.iter().for_each(|it| text.push_str(&line(it)));
         }
+    }
+    if found.too_long.is_none() {
+        text.push_str(
+            "--system prints what the model is told beside them, --body the whole request\n",
+        );
     }
     text
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use aish_proto::limits::{INPUT_BYTES, PDF_BYTES};
 use rustix::fs::{Mode, OFlags, open};
 
+use crate::commands::binary_file;
 use crate::commands::directory_listing::{DirectoryLister, DirectoryListing};
 use crate::commands::picture_file::{self, PictureFile};
 use crate::commands::resource_mention;
@@ -21,8 +22,6 @@ use crate::failure::Failure;
 const FEWER: &str = "ask with fewer files, or let a tool read them";
 /// More than anybody names in one question.
 const MOST: usize = 16;
-/// Text has no zero byte, least of all here.
-const LOOKED_AT_BYTES: usize = 8 << 10;
 /// Signs that end a sentence and not a name.
 const ENDS: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''];
 
@@ -295,10 +294,7 @@ fn content_of(name: &str, place: &Path) -> Result<AttachedFile, Failure> {
     file.take(most + 1 - head)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
-    if bytes.iter().take(LOOKED_AT_BYTES).any(|it| *it == 0) {
-        return Err(usage(format!("{name} holds no text"))
-            .hint("what a tool can make of it can be asked for by its path"));
-    }
+    binary_file::refuse(name, &bytes)?;
     if bytes.len() as u64 > most {
         let (size, most) = (about.len() >> 10, most >> 10);
         return Err(usage(format!(

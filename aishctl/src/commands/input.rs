@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use aish_proto::limits::{INPUT_BYTES, PDF_BYTES, PICTURES};
 
 use crate::ask_args::AskArgs;
+use crate::commands::binary_file;
 use crate::commands::file_mention::{self, AttachedKind, PersonLocation};
 use crate::commands::picture_file::{self, PictureFile};
 use crate::exit::Exit;
@@ -182,15 +183,17 @@ impl GivenInput {
         failed: &dyn Fn(io::Error) -> Failure,
     ) -> Result<InputText, Failure> {
         let mut head = vec![];
-        from.take(picture_file::LOOKED_AT_BYTES as u64)
+        from.take(binary_file::LOOKED_AT_BYTES as u64)
             .read_to_end(&mut head)
             .map_err(failed)?;
-        if let Some(kind) = picture_file::kind_of(name, &head)? {
+        let begin = head.get(..picture_file::LOOKED_AT_BYTES).unwrap_or(&head);
+        if let Some(kind) = picture_file::kind_of(name, begin)? {
             let picture = picture_file::read(name, kind, head, from)?;
             self.add_picture(picture)?;
             return Ok(InputText::default());
         }
-        let is_all = head.len() < picture_file::LOOKED_AT_BYTES;
+        binary_file::refuse(name, &head)?;
+        let is_all = head.len() < binary_file::LOOKED_AT_BYTES;
         let head = io::Cursor::new(head);
         // What ended is not read again: a terminal would want a second Ctrl-D.
         let (text, lossy) = match is_all {

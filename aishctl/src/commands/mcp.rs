@@ -9,6 +9,7 @@ mod loopback;
 mod pinned;
 mod place;
 pub mod question_login;
+mod show;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -45,6 +46,8 @@ pub enum McpCommand {
     /// The servers, and how they do
     #[command(alias = "ls")]
     List,
+    /// One server: how it is reached, how it does, and what it has
+    Show { alias: String },
     /// The tools that can be called
     Tools { alias: Option<String> },
     /// One tool's whole definition
@@ -55,7 +58,7 @@ pub enum McpCommand {
     /// Connect to a server until it is disconnected or the daemon ends
     Connect(ConnectArgs),
     /// Keep a server in your configuration, where it is connected to from now on
-    Add(ConnectArgs),
+    Add(add::AddArgs),
     /// Sign in to a server, in a browser
     Login(login::LoginArgs),
     /// Sign out of a server, and take its tokens back
@@ -147,6 +150,7 @@ pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
 pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> PrintResult {
     match command.unwrap_or(&McpCommand::List) {
         McpCommand::List => list(context).await,
+        McpCommand::Show { alias } => show::show(context, alias).await,
         McpCommand::Tools { alias } => tools(context, alias.clone()).await,
         McpCommand::Tool { name } => tool(context, name).await,
         McpCommand::Connect(args) => connect(context, args).await,
@@ -255,26 +259,35 @@ fn told_of_network(alias: &str, network: &NetworkUse) -> String {
     text
 }
 
-fn row(server: &McpServerStatus) -> Vec<String> {
-    let kind = match server.transport {
-        McpTransport::Http => "http",
-        McpTransport::Stdio => "stdio",
-    };
-    let state = match server.state {
+fn state_word(state: ServerState) -> &'static str {
+    match state {
         ServerState::Off => "off",
         ServerState::Connecting => "connecting",
         ServerState::Ready => "ready",
         ServerState::NeedsSignIn => "needs sign-in",
         ServerState::Failed => "failed",
-    };
-    let none = || "–".to_owned();
-    let revision = match &server.revision {
+    }
+}
+
+/// The one that is spoken, and whether somebody set it.
+fn revision_of(server: &McpServerStatus) -> String {
+    match &server.revision {
         Some(set) if server.protocol.is_empty() || server.protocol == *set => {
             format!("{set} (set)")
         }
         Some(set) => format!("{} (set: {set})", server.protocol),
         None => server.protocol.clone(),
+    }
+}
+
+fn row(server: &McpServerStatus) -> Vec<String> {
+    let kind = match server.transport {
+        McpTransport::Http => "http",
+        McpTransport::Stdio => "stdio",
     };
+    let state = state_word(server.state);
+    let none = || "–".to_owned();
+    let revision = revision_of(server);
     let about = [&server.name, &server.version, &revision];
     let about: Vec<&str> = about
         .map(String::as_str)
@@ -285,7 +298,10 @@ fn row(server: &McpServerStatus) -> Vec<String> {
         server.alias.clone(),
         kind.to_owned(),
         state.to_owned(),
-        server.tools.to_string(),
+        match server.left_out {
+            0 => server.tools.to_string(),
+            left_out => format!("{} of {}", server.tools, server.tools + left_out),
+        },
         server.connect_ms.map_or_else(none, |it| format!("{it} ms")),
         if about.is_empty() {
             none()

@@ -3,6 +3,7 @@
 pub mod ask;
 pub mod ask_progress;
 pub mod audit;
+pub(crate) mod binary_file;
 pub mod changes;
 pub mod command_context;
 pub mod config;
@@ -26,6 +27,7 @@ pub mod mcp;
 pub mod memory;
 pub mod model;
 pub mod model_add;
+pub mod model_catalog;
 pub mod norris;
 pub mod permission;
 pub mod picture_file;

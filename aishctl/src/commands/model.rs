@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use aish_proto::conversation::{SetModel, SetModelParams};
 use aish_proto::method::Empty;
-use aish_proto::model::{KeyStatus, List, ModelSource, Probe};
+use aish_proto::model::{
+    Forget, KeyStatus, List, ModelParams, ModelShowResult, ModelSource, Probe, ProbeParams, Show,
+};
 use clap::Subcommand;
 
 use crate::command_output::PrintResult;
 use crate::commands::command_context::CommandContext;
 use crate::commands::model_add::ModelAddArgs;
+use crate::commands::model_catalog::{self, CatalogCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::table;
@@ -20,10 +23,25 @@ pub enum ModelCommand {
     #[command(alias = "ls")]
     List,
     /// Ask the servers what they serve
-    Probe,
+    Probe {
+        /// Only that of this preset
+        name: Option<String>,
+    },
+    /// What is known of a preset's model, and what its server was found not to take
+    Show { name: String },
+    /// Forget what a preset's server was found not to take, so that it is sent again
+    Forget { name: String },
+    /// What is known of models before they are asked
+    Catalog {
+        #[command(subcommand)]
+        command: Option<CatalogCommand>,
+    },
     /// Put a preset into your configuration, and try it
     Add(Box<ModelAddArgs>),
 }
+
+/// Of what neither the preset nor the catalog says.
+const UNKNOWN: &str = "not known";
 
 /// Slow servers are asked too.
 const PROBE_DEADLINE: Duration = Duration::from_secs(60);
@@ -35,7 +53,12 @@ pub async fn run(
 ) -> PrintResult {
     match (name, command) {
         (None, None | Some(ModelCommand::List)) => list(context).await,
-        (None, Some(ModelCommand::Probe)) => probe(context).await,
+        (None, Some(ModelCommand::Probe { name })) => probe(context, name.clone()).await,
+        (None, Some(ModelCommand::Show { name })) => show(context, name).await,
+        (None, Some(ModelCommand::Forget { name })) => forget(context, name).await,
+        (None, Some(ModelCommand::Catalog { command })) => {
+            model_catalog::run(context, command.as_ref()).await
+        }
         (Some(name), None) => choose(context, name).await,
         (_, Some(ModelCommand::Add(_))) => {
             Err(Failure::new(Exit::USAGE, "that command has its own output"))
@@ -85,11 +108,11 @@ async fn list(context: &CommandContext) -> PrintResult {
     })
 }
 
-async fn probe(context: &CommandContext) -> PrintResult {
+async fn probe(context: &CommandContext, preset: Option<String>) -> PrintResult {
     let deadline = context.global.timeout.unwrap_or(PROBE_DEADLINE);
     let result = context
         .caller
-        .call_within::<Probe>(Empty {}, Some(deadline))
+        .call_within::<Probe>(ProbeParams { preset }, Some(deadline))
         .await?;
     context.print(&result, || {
         let rows: Vec<Vec<String>> = result
@@ -114,6 +137,73 @@ async fn probe(context: &CommandContext) -> PrintResult {
             &["", "preset", "endpoint", "speaks", "time", "serves"],
             &rows,
         )
+    })
+}
+
+async fn show(context: &CommandContext, name: &str) -> PrintResult {
+    let name = name.to_owned();
+    let result = context.call::<Show>(ModelParams { name }).await?;
+    context.print(&result, || {
+        let ModelShowResult { status, .. } = &result;
+        let endpoint = status.endpoint.as_deref().unwrap_or("–");
+        let tokens =
+            |count: Option<u64>| count.map_or(UNKNOWN.to_owned(), |it| format!("{it} tokens"));
+        let flag = |known: Option<bool>| match known {
+            None => UNKNOWN,
+            Some(true) => "yes",
+            Some(false) => "no",
+        };
+        let price = result.price.as_ref().map(|it| {
+            let cached = it.cached_input.as_ref().map(|it| format!(", ${it} cached"));
+            let cached = cached.unwrap_or_default();
+            format!(
+                "${} in{cached}, ${} out, for a million tokens",
+                it.input, it.output
+            )
+        });
+        let catalog = result
+            .catalog
+            .as_ref()
+            .map(|day| format!("knows it, as of {day}"));
+        let learned = match &result.learned[..] {
+            [] => "takes all that it was sent".to_owned(),
+            some => format!("is not sent: {}", some.join("; ")),
+        };
+        let rows = [
+            ("preset", status.name.clone()),
+            ("model", status.model.clone()),
+            ("server", format!("{endpoint} ({})", status.api.name())),
+            ("context", tokens(result.context_tokens)),
+            (
+                "answers",
+                result
+                    .max_tokens
+                    .map_or(UNKNOWN.to_owned(), |it| format!("at most {it} tokens")),
+            ),
+            ("temperature", flag(Some(result.temperature)).to_owned()),
+            ("tools", flag(Some(result.tools)).to_owned()),
+            ("pictures", flag(result.pictures).to_owned()),
+            ("PDFs", flag(result.pdfs).to_owned()),
+            ("price", price.unwrap_or(UNKNOWN.to_owned())),
+            ("catalog", catalog.unwrap_or("does not know it".to_owned())),
+            ("learned", learned),
+        ];
+        let rows: Vec<Vec<String>> = rows
+            .into_iter()
+            .map(|(name, value)| vec![name.to_owned(), value])
+            .collect();
+        table::columns(&["", ""], &rows)
+    })
+}
+
+async fn forget(context: &CommandContext, name: &str) -> PrintResult {
+    let params = ModelParams {
+        name: name.to_owned(),
+    };
+    let result = context.call::<Forget>(params).await?;
+    context.print(&result, || match &result.forgotten[..] {
+        [] => format!("nothing was learned of the server of {name}\n"),
+        some => format!("the server of {name} is sent again: {}\n", some.join("; ")),
     })
 }
 

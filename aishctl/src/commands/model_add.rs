@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aish_proto::method::Empty;
-use aish_proto::model::{ModelApi, Probe, ProbedServer, ServesParams};
+use aish_proto::model::{ModelApi, Probe, ProbeParams, ProbedServer, ServesParams};
 use clap::{ArgGroup, Args};
 
 use crate::commands::config::ConfigContext;
@@ -165,21 +164,22 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
     if taken_over != Exit::DONE {
         return Ok(taken_over);
     }
-    let will_offer = is_asked && !args.no_probe;
-    if !matches!(preset.key, KeyPlace::None) && !will_offer {
+    let exit = if args.no_probe {
+        Exit::DONE
+    } else {
+        tried(&context, &preset).await?
+    };
+    if exit == Exit::DONE && is_asked && !args.no_probe {
+        return offer_default(&context, &preset.name).await;
+    }
+    if exit == Exit::DONE && !matches!(preset.key, KeyPlace::None) {
         // Nothing goes to a model that costs money unless somebody says so.
         let name = safe::one_line(&preset.name);
         context.say(&format!(
             "{name} answers where it is named: aishctl ask -m {name}; always: aishctl config set default_model {name}\n"
         ))?;
     }
-    if args.no_probe {
-        return Ok(Exit::DONE);
-    }
-    match tried(&context, &preset).await? {
-        Exit::DONE if is_asked => offer_default(&context, &preset.name).await,
-        exit => Ok(exit),
-    }
+    Ok(exit)
 }
 
 /// Its table of the file.
@@ -215,7 +215,7 @@ async fn offer_default(context: &ConfigContext<'_>, name: &str) -> Result<Exit, 
         }
         return Ok(Exit::DONE);
     }
-    let question = "Is it to answer every question that names no other one?";
+    let question = "Make it the default, which answers every question that names no other preset?";
     match typed_answer::ask(question, Some("yes"))?.as_str() {
         "y" | "yes" => context.change(&["set", "default_model", name]).await,
         _no => Ok(Exit::DONE),
@@ -424,7 +424,11 @@ fn new_key(context: &ConfigContext<'_>, name: &str, may_prompt: bool) -> Result<
 async fn tried(context: &ConfigContext<'_>, preset: &NewPreset) -> Result<Exit, Failure> {
     let link = context.started().await?;
     let deadline = Some(context.global.timeout.unwrap_or(PROBE_DEADLINE));
-    let found = link.caller.call_within::<Probe>(Empty {}, deadline).await?;
+    // Of this one alone: the others cost time, and are not what was asked about.
+    let asking = ProbeParams {
+        preset: Some(preset.name.clone()),
+    };
+    let found = link.caller.call_within::<Probe>(asking, deadline).await?;
     let mut servers = found.servers.iter();
     let ours = servers.find(|it| it.preset.as_deref() == Some(&preset.name));
     let (line, exit) = match ours {
@@ -436,14 +440,44 @@ async fn tried(context: &ConfigContext<'_>, preset: &NewPreset) -> Result<Exit, 
     };
     let name = safe::one_line(&preset.name);
     context.say(&format!("{name}: {}\n", safe::one_line(&line)))?;
-    Ok(exit)
+    match ours.and_then(|it| other_api(preset, it)) {
+        Some(api) => speak(context, &preset.name, api).await,
+        None => Ok(exit),
+    }
+}
+
+/// What the server speaks in place of chat completions, where nobody has said it and its address does not.
+fn other_api(preset: &NewPreset, server: &ProbedServer) -> Option<ModelApi> {
+    let speaks_chat = server.apis.contains(&ModelApi::Chat);
+    let is_said = preset.api.is_some() || preset.endpoint.contains("//api.anthropic.com");
+    let other = server.apis.first().copied();
+    other.filter(|_| server.ok && !speaks_chat && !is_said)
+}
+
+async fn speak(context: &ConfigContext<'_>, name: &str, api: ModelApi) -> Result<Exit, Failure> {
+    let api = api.name();
+    context.say(&format!(
+        "{}: it speaks {api} and no chat completions: api = \"{api}\" is set\n",
+        safe::one_line(name)
+    ))?;
+    // A name with a dot in it is one part of the key all the same.
+    let key = format!("models.{}.api", toml_text::key(name)?);
+    context.change(&["set", &key, api]).await
 }
 
 fn told(preset: &NewPreset, server: &ProbedServer) -> (String, Exit) {
     let (endpoint, id) = (&server.endpoint, &preset.id);
     if !server.ok {
         let why = server.error.as_deref().unwrap_or("it does not answer");
-        let line = format!("{endpoint}: {why}; aishctl model probe asks again");
+        let why = why.trim_start_matches("transport: ").trim_end_matches('.');
+        let name = &preset.name;
+        let key = match preset.key {
+            KeyPlace::New(..) => format!(" (aishctl key set {name} takes another key)"),
+            KeyPlace::None | KeyPlace::Variable(_) | KeyPlace::File(_) | KeyPlace::Command(_) => {
+                String::new()
+            }
+        };
+        let line = format!("{endpoint}: {why}; aishctl model probe {name} asks again{key}");
         return (line, Exit::UNREACHABLE);
     }
     // Some say it with a path before it.

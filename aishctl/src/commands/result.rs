@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use aish_proto::conversation::{History, HistoryParams};
 use aish_proto::envelope::Envelope;
-use aish_proto::event::ToolResult;
+use aish_proto::event::{AnswerPictures, ToolResult};
 use aish_proto::id::{ConversationId, ResultId};
-use aish_proto::kept::{BlockEncoding, BlockKind, ReadResult, ReadResultParams};
+use aish_proto::kept::{BlockEncoding, BlockKind, KeptBlock, ReadResult, ReadResultParams};
 use aish_proto::picture::PictureKind;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::client::connect::{Caller, RpcCallError};
 use crate::command_output::{CommandOutput, OutputKind, PrintResult};
 use crate::commands::command_context::CommandContext;
-use crate::commands::last_said;
+use crate::commands::{last_said, result_picture};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::picture::area::PictureArea;
@@ -93,7 +93,8 @@ pub async fn run(context: &CommandContext, args: &ResultsCommand) -> PrintResult
     }
     let unknown = || {
         let id = safe::one_line(id);
-        Failure::new(Exit::UNKNOWN, format!("no result {id} is kept here")).hint("aishctl result")
+        Failure::new(Exit::UNKNOWN, format!("no result {id} is kept here"))
+            .hint("aishctl result lists them; with -C CONVERSATION those of another conversation")
     };
     let result: ResultId = id.parse().map_err(|_| unknown())?;
     let read = read(&context.caller, conversation, result).await;
@@ -260,6 +261,10 @@ async fn list(caller: &Caller, id: ConversationId) -> Result<Vec<ResultRow>, Fai
 
 /// What the log keeps of one result.
 fn kept_rows(event: &Envelope) -> Vec<ResultRow> {
+    if let Some(made) = event.read::<AnswerPictures>() {
+        let row = |it| block_row(it, result_picture::MODEL);
+        return made.blocks.into_iter().map(row).collect();
+    }
     let Some(result) = event.read::<ToolResult>() else {
         return vec![];
     };
@@ -272,21 +277,25 @@ fn kept_rows(event: &Envelope) -> Vec<ResultRow> {
         tool: tool.clone(),
         uri: None,
     });
-    let blocks = result.blocks.into_iter().map(|it| ResultRow {
-        result: it.result,
-        kind: match it.kind {
+    let blocks = result.blocks.into_iter().map(|it| block_row(it, &tool));
+    whole.into_iter().chain(blocks).collect()
+}
+
+fn block_row(block: KeptBlock, tool: &str) -> ResultRow {
+    ResultRow {
+        result: block.result,
+        kind: match block.kind {
             BlockKind::Image => "image",
             BlockKind::Audio => "audio",
             BlockKind::Resource => "resource",
             BlockKind::Link => "link",
             BlockKind::Other => "other",
         },
-        mime_type: it.mime_type,
-        bytes: it.bytes,
-        tool: tool.clone(),
-        uri: it.uri,
-    });
-    whole.into_iter().chain(blocks).collect()
+        mime_type: block.mime_type,
+        bytes: block.bytes,
+        tool: tool.to_owned(),
+        uri: block.uri,
+    }
 }
 
 fn table(rows: &[ResultRow]) -> String {

@@ -1,8 +1,7 @@
-//! A picture of a tool's result, on its way to a terminal that draws it.
+//! A picture of a tool's result or of an answer, on its way to a terminal that draws it.
 
-use aish_proto::event::ToolResult;
 use aish_proto::id::{ConversationId, ResultId};
-use aish_proto::kept::BlockKind;
+use aish_proto::kept::{BlockKind, KeptBlock};
 
 use crate::client::connect::Caller;
 use crate::commands::result;
@@ -13,28 +12,33 @@ use crate::picture::protocol::PictureTerminal;
 use crate::render::size;
 use crate::safe;
 
-/// A picture that a result has named.
+/// What stands for the tool where a model made the picture itself.
+pub(crate) const MODEL: &str = "the model";
+
+/// A picture that a result or an answer has named.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultPicture {
     pub(crate) conversation: ConversationId,
     result: ResultId,
+    /// Whose it is.
     tool: String,
     bytes: u64,
 }
 
 impl ResultPicture {
-    /// Those of a result, without what is too large to be drawn.
+    /// Those among the blocks that a tool gave, without what is too large to be drawn.
     pub(crate) fn of(
         conversation: ConversationId,
-        result: &ToolResult,
+        tool: &str,
+        blocks: &[KeptBlock],
     ) -> impl Iterator<Item = Self> {
-        let pictures = result.blocks.iter();
+        let pictures = blocks.iter();
         let pictures =
             pictures.filter(|it| it.kind == BlockKind::Image && it.bytes <= decode::FILE_BYTES);
         pictures.map(move |it| Self {
             conversation,
             result: it.result,
-            tool: result.name.clone(),
+            tool: tool.to_owned(),
             bytes: it.bytes,
         })
     }

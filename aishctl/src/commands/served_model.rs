@@ -52,7 +52,8 @@ pub(crate) async fn choose(
             });
         }
     }
-    typed_answer::say(&format!("{}\n", safe::one_line(&wrong)))?;
+    let wrong = wrong.trim_start_matches("transport: ");
+    typed_answer::say(&format!("The server says: {}\n", safe::one_line(wrong)))?;
     match typed_answer::ask("Go on all the same?", Some("no"))?.as_str() {
         "y" | "yes" => typed_answer::ask(QUESTION, None).map(known),
         _no => Err(Failure::new(Exit::UNREACHABLE, "nothing was added")

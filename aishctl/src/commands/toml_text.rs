@@ -60,7 +60,7 @@ impl TomlTable {
     }
 }
 
-fn key(name: &str) -> Result<String, Failure> {
+pub(crate) fn key(name: &str) -> Result<String, Failure> {
     let is_bare = |it: u8| it.is_ascii_alphanumeric() || b"_-".contains(&it);
     if !name.is_empty() && name.bytes().all(is_bare) {
         return Ok(name.to_owned());

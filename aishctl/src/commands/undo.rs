@@ -13,35 +13,113 @@ use crate::commands::command_context::CommandContext;
 use crate::commands::last_said;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::undone::{self, UndoneSum};
 use crate::safe;
 
-/// So many files are named.
-const FEW: usize = 5;
+/// Which changes somebody means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedChanges {
+    /// Those of the last turn, which has nothing behind it that stays.
+    Last,
+    /// Those of the last turn that has any, whatever ran since.
+    Earlier,
+    Named(ChangesId),
+}
+
+impl WantedChanges {
+    pub fn new(named: Option<ChangesId>, earlier: bool) -> Self {
+        match (named, earlier) {
+            (Some(id), _) => Self::Named(id),
+            (None, true) => Self::Earlier,
+            (None, false) => Self::Last,
+        }
+    }
+}
 
 /// What was done, in the order that it was done in.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug)]
+pub(crate) struct Reversed {
+    pub(crate) changes: Vec<ChangesId>,
+    pub(crate) sum: UndoneSum,
+}
+
+/// The same for programs.
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reversed {
-    changes: Vec<ChangesId>,
+struct ReversedReport<'a> {
+    changes: &'a [ChangesId],
     /// Paths of each of them, together.
     count: u64,
     /// What is too large to be done again.
     for_good: u64,
-    /// Those that are named, each once.
-    #[serde(skip)]
-    paths: BTreeSet<String>,
-    /// How many were named, also more than once.
-    #[serde(skip)]
-    named: u64,
+}
+
+/// One of several came to nothing: what was done before it stays done.
+#[derive(Debug)]
+pub(crate) struct HalfReversed {
+    pub(crate) done: Reversed,
+    /// Why the next one was not done, and which paths are as they were.
+    pub(crate) failure: Failure,
 }
 
 /// The one that is named; else all of the last turn that has any, of the conversation that was named or of all.
 ///
 /// # Errors
 /// There are none; or one could not be taken back, and what was done before it stays done.
-pub async fn run(context: &CommandContext, act: UndoAct, id: Option<ChangesId>) -> PrintResult {
+pub async fn run(context: &CommandContext, act: UndoAct, wanted: WantedChanges) -> PrintResult {
+    let done = reverse_all(context, act, wanted).await;
+    let done = done.map_err(HalfReversed::told)?;
+    let report = ReversedReport {
+        changes: &done.changes,
+        count: done.sum.all_paths(),
+        for_good: done.sum.for_good,
+    };
+    context.print(&report, || format!("{}\n", done.sum.sentence()))
+}
+
+/// The same, for who tells of it by himself.
+pub(crate) async fn reverse_all(
+    context: &CommandContext,
+    act: UndoAct,
+    wanted: WantedChanges,
+) -> Result<Reversed, HalfReversed> {
+    let mut done = Reversed {
+        changes: vec![],
+        sum: UndoneSum::new(act),
+    };
+    let chosen = match chosen(context, act, wanted).await {
+        Ok(chosen) => chosen,
+        Err(failure) => return Err(HalfReversed { done, failure }),
+    };
+    for (at, (changes, paths)) in chosen.iter().enumerate() {
+        match reverse(context, act, *changes).await {
+            Ok(reversed) => {
+                done.changes.push(reversed.changes);
+                done.sum.add(reversed.count, reversed.reversible, paths);
+            }
+            Err(failure) => {
+                let left = chosen.get(at..).unwrap_or_default();
+                let failure = if chosen.len() > 1 {
+                    with_what_is_left(act, left, failure)
+                } else {
+                    failure
+                };
+                return Err(HalfReversed { done, failure });
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// What is to be reversed, with its paths as far as they are known.
+async fn chosen(
+    context: &CommandContext,
+    act: UndoAct,
+    wanted: WantedChanges,
+) -> Result<Vec<(ChangesId, Vec<String>)>, Failure> {
     let mut all = context.call::<List>(Empty {}).await?;
-    if let (None, Some(id)) = (id, here(context).await?) {
+    let is_named = matches!(wanted, WantedChanges::Named(_));
+    if let (false, Some(id)) = (is_named, here(context).await?) {
         all.kept.retain(|it| it.conversation == Some(id));
         all.undone.retain(|it| it.conversation == Some(id));
     }
@@ -52,31 +130,21 @@ pub async fn run(context: &CommandContext, act: UndoAct, id: Option<ChangesId>) 
     let place = candidates
         .first()
         .and_then(|it| it.conversation.zip(it.turn));
-    let chosen = match id {
+    let chosen = match wanted {
         // Where it is not among them, the daemon knows best why not.
-        Some(id) => {
+        WantedChanges::Named(id) => {
             let found = candidates.into_iter().find(|it| it.changes == id);
             vec![(id, found.map(|it| it.paths).unwrap_or_default())]
         }
-        None => of_last_turn(candidates, act),
+        WantedChanges::Last | WantedChanges::Earlier => of_last_turn(candidates, act),
     };
     if chosen.is_empty() {
         return Err(nothing(act));
     }
-    if let (UndoAct::Undo, None, Some(place)) = (act, id, place) {
-        is_of_the_last(context, place, &chosen).await?;
+    if let (UndoAct::Undo, WantedChanges::Last, Some(place)) = (act, wanted, place) {
+        is_of_the_last(context, place).await?;
     }
-    let mut done = Reversed::default();
-    for (changes, paths) in chosen {
-        let reversed = reverse(context, act, changes).await;
-        let reversed = reversed.map_err(|failure| after(&done, act, failure))?;
-        done.changes.push(reversed.changes);
-        done.count += reversed.count;
-        done.for_good += u64::from(!reversed.reversible);
-        done.named += paths.len() as u64;
-        done.paths.extend(paths);
-    }
-    context.print(&done, || told(act, &done))
+    Ok(chosen)
 }
 
 async fn reverse(
@@ -120,71 +188,48 @@ fn of_last_turn(candidates: Vec<KeptChanges>, act: UndoAct) -> Vec<(ChangesId, V
 async fn is_of_the_last(
     context: &CommandContext,
     (conversation, turn): (ConversationId, TurnId),
-    chosen: &[(ChangesId, Vec<String>)],
 ) -> Result<(), Failure> {
     let since = last_said::command_since(&context.caller, conversation, turn).await?;
     let Some(command) = since else { return Ok(()) };
-    let ids: Vec<String> = chosen.iter().map(|it| it.0.to_string()).collect();
     let command = safe::one_line(&command);
     let message = format!(
         "the last turn ran `{command}` in the files themselves, which nothing takes back (one that is tried first, with t, can be)"
     );
-    Err(Failure::new(Exit::USAGE, message).hint(format!(
-        "what was kept in an earlier turn: aishctl undo {}",
-        ids.join(", aishctl undo ")
-    )))
+    Err(Failure::new(Exit::USAGE, message)
+        .hint("what was kept in an earlier turn: aishctl undo --earlier"))
 }
 
 fn nothing(act: UndoAct) -> Failure {
     let message = match act {
-        UndoAct::Undo => "nothing was kept that could be undone",
+        UndoAct::Undo => {
+            "nothing was kept that could be undone (a command that is tried first, with t, can be; one that ran in the files themselves cannot)"
+        }
         UndoAct::Redo => "nothing was undone that could be done again",
     };
     Failure::new(Exit::UNKNOWN, message).hint("aishctl changes")
 }
 
-/// One of several came to nothing.
-fn after(done: &Reversed, act: UndoAct, failure: Failure) -> Failure {
-    if done.changes.is_empty() {
-        return failure;
+impl HalfReversed {
+    /// For who reads one message.
+    fn told(self) -> Failure {
+        let Self { done, failure } = self;
+        if done.changes.is_empty() {
+            return failure;
+        }
+        let message = format!("{}; but then: {}", done.sum.sentence(), failure.message);
+        Failure { message, ..failure }
     }
-    let message = format!(
-        "{}; but then: {}",
-        told(act, done).trim_end(),
-        failure.message
-    );
-    Failure { message, ..failure }
 }
 
-fn told(act: UndoAct, done: &Reversed) -> String {
-    // Where all are named, one that several turns changed counts once.
-    let count = if done.named == done.count {
-        done.paths.len() as u64
-    } else {
-        done.count
+/// Names what stays as it is, beside why.
+fn with_what_is_left(act: UndoAct, left: &[(ChangesId, Vec<String>)], failure: Failure) -> Failure {
+    let paths: BTreeSet<&String> = left.iter().flat_map(|it| &it.1).collect();
+    let count = paths.len() as u64;
+    let listed = undone::listed(paths.into_iter(), count, None);
+    let how = match act {
+        UndoAct::Undo => "not taken back",
+        UndoAct::Redo => "not done again",
     };
-    let few = done.paths.iter().take(FEW);
-    let few: Vec<String> = few.map(|it| safe::visible(it)).collect();
-    let mut listed = few.join(", ");
-    let more = count.saturating_sub(few.len() as u64);
-    if more > 0 && !few.is_empty() {
-        listed.push_str(&format!(" and {more} more"));
-    }
-    let listed = if listed.is_empty() {
-        listed
-    } else {
-        format!(": {listed}")
-    };
-    let count = match count {
-        1 => "1 path is".to_owned(),
-        count => format!("{count} paths are"),
-    };
-    let (how, other) = match act {
-        UndoAct::Undo if done.for_good > 0 => {
-            ("as before", "it was too large to be held for a redo")
-        }
-        UndoAct::Undo => ("as before", "aishctl redo reverses it"),
-        UndoAct::Redo => ("changed again", "aishctl undo reverses it"),
-    };
-    format!("{count} {how}{listed}; {other}\n")
+    let message = format!("{} ({how}{listed})", failure.message);
+    Failure { message, ..failure }
 }

@@ -83,7 +83,7 @@ impl OfferedTools {
     ) -> impl Iterator<Item = &'a ToolDescription> {
         let hides =
             move |it: &ToolDescription| client == AISH && self.gateways.contains(&it.provider);
-        self.tools.iter().filter(move |it| it.offered && !hides(it))
+        self.tools.iter().filter(move |it| it.served && !hides(it))
     }
 
     /// A tool by the name that clients are told, or by its own; one that policy denies too, so that the daemon says so.
@@ -293,6 +293,8 @@ pub(super) mod tests {
             level: 1,
             contain: None,
             offered: true,
+            served: true,
+            asks: false,
             denied: None,
         }
     }
@@ -368,9 +370,9 @@ pub(super) mod tests {
     #[test]
     fn what_is_denied_or_not_wanted_or_comes_from_a_gateway_is_not_told_of() {
         let mut denied = tool("fs__rm");
-        (denied.offered, denied.denied) = (false, Some("permissions.deny fs__rm".to_owned()));
+        (denied.served, denied.denied) = (false, Some("permissions.deny fs__rm".to_owned()));
         let mut own = tool("aish__time");
-        own.offered = false;
+        own.served = false;
         let tools = vec![
             tool("fs__a"),
             denied,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use aish_proto::event::{ClientEvent, Event, ShellFinished, ShellOutput};
+use aish_proto::id::TurnId;
 use aish_proto::shell::ShellEnding;
 
 use crate::render::frame_marks::FrameMarks;
@@ -14,11 +15,15 @@ use crate::safe;
 const MOST_LINES: u32 = 400;
 /// A line that does not end is shown in pieces.
 const MOST_OPEN_BYTES: usize = 4 << 10;
+/// How a line begins that aish adds to what a command has printed.
+const REMARK: &str = "[aish] ";
 
 /// The commands that run, as far as they have been seen.
 #[derive(Debug, Default)]
 pub struct CommandFrames {
     running: BTreeMap<String, CommandFrame>,
+    /// Where commands run from now on, of whose turn: their ends say so, or do not.
+    moved: Vec<(Option<TurnId>, String)>,
     glyphs: GlyphSet,
     marks: FrameMarks,
 }
@@ -49,6 +54,7 @@ impl CommandFrames {
     pub fn drawn_with(glyphs: GlyphSet) -> Self {
         Self {
             running: BTreeMap::new(),
+            moved: vec![],
             glyphs,
             marks: FrameMarks::of(glyphs),
         }
@@ -61,7 +67,12 @@ impl CommandFrames {
 
     /// The rows that an event adds; `None`: it is about no command.
     pub fn take(&mut self, event: &ClientEvent) -> Option<Vec<String>> {
-        let Self { running, marks, .. } = self;
+        let Self {
+            running,
+            moved,
+            marks,
+            ..
+        } = self;
         let frame = || CommandFrame {
             marks: *marks,
             ..CommandFrame::default()
@@ -77,18 +88,32 @@ impl CommandFrames {
             }
             Event::ShellFinished(finished) => {
                 let begun = running.remove(&finished.call);
-                begun.unwrap_or_else(frame).finish(finished)
+                let mut rows = begun.unwrap_or_else(frame).finish(finished);
+                let of_it = moved.extract_if(.., |it| it.0 == event.turn);
+                for (_, directory) in of_it.collect::<Vec<_>>() {
+                    let prints = marks.prints;
+                    let said = format!("{prints}{REMARK}commands run in {directory} from now on");
+                    if !rows.contains(&said) {
+                        rows.insert(rows.len() - 1, directory_row(*marks, &directory));
+                    }
+                }
+                rows
             }
             Event::CwdChanged(changed) => {
-                let prints = marks.prints;
-                vec![format!(
-                    "{prints}directory: {}",
-                    safe::one_line(&changed.cwd)
-                )]
+                let directory = safe::one_line(&changed.cwd);
+                if running.is_empty() {
+                    return Some(vec![directory_row(*marks, &directory)]);
+                }
+                moved.push((event.turn, directory));
+                vec![]
             }
             _ => return None,
         })
     }
+}
+
+fn directory_row(marks: FrameMarks, directory: &str) -> String {
+    format!("{}directory: {directory}", marks.prints)
 }
 
 /// A row for each line of a command, the first with another mark than those behind it.
@@ -155,7 +180,7 @@ impl CommandFrame {
             between,
         } = self.marks;
         if finished.ending == ShellEnding::Refused {
-            let why = finished.output.strip_prefix("[aish] ");
+            let why = finished.output.strip_prefix(REMARK);
             let why = safe::one_line(why.unwrap_or(&finished.output));
             let mut rows = command_rows(&finished.command, refused, goes_on);
             rows.push(format!("    not run: {why}"));
@@ -163,16 +188,16 @@ impl CommandFrame {
         }
         // Deltas are a courtesy: what they did not bring is here, unless it is too long.
         let whole = finished.kept.is_none() && self.seen < finished.bytes.max(1);
-        if let Some(rest) = usize::try_from(self.seen)
-            .ok()
-            .and_then(|it| finished.output.get(it..))
-            .filter(|_| whole)
-        {
-            let rest = rest.to_owned();
-            self.add(&rest, &mut rows);
+        let unseen = usize::try_from(self.seen).ok().filter(|_| whole);
+        if let Some(rest) = unseen.and_then(|it| finished.output.get(it..)) {
+            self.add(rest, &mut rows);
         }
         if !self.open.is_empty() {
             self.row(&mut rows);
+        }
+        if !whole {
+            let said = remarks(&finished.output).into_iter();
+            rows.extend(said.map(|it| format!("{prints}{}", safe::one_line(it))));
         }
         if self.left_out > 0 {
             rows.push(format!("{prints}{gap} {} lines more", self.left_out));
@@ -192,6 +217,14 @@ impl CommandFrame {
         rows.push(format!("{ends}{}", ending_with(finished, between)));
         rows
     }
+}
+
+/// What aish has added below what was printed: no piece of the output has brought it.
+fn remarks(output: &str) -> Vec<&str> {
+    let last = output.lines().rev();
+    let mut said: Vec<&str> = last.take_while(|it| it.starts_with(REMARK)).collect();
+    said.reverse();
+    said
 }
 
 pub(crate) fn ending(finished: &ShellFinished) -> String {
@@ -306,6 +339,29 @@ mod tests {
     }
 
     #[test]
+    fn where_commands_run_from_now_on_is_said_once() {
+        let moved = ("cwdChanged", json!({"cwd": "/w/sub", "from": "/w"}));
+        let said = "[aish] commands run in /w/sub from now on\n";
+        check(
+            &[started(), moved.clone(), finished(said, &json!({}))],
+            &[
+                "  ┌ ls\\u{1b}[2J",
+                "  │ [aish] commands run in /w/sub from now on",
+                "  └ exit 0 · 6 ms",
+            ],
+        );
+        check(
+            &[started(), moved.clone(), finished("", &json!({}))],
+            &[
+                "  ┌ ls\\u{1b}[2J",
+                "  │ directory: /w/sub",
+                "  └ exit 0 · 6 ms",
+            ],
+        );
+        check(&[moved], &["  │ directory: /w/sub"]);
+    }
+
+    #[test]
     fn a_command_stands_in_a_frame_and_steers_no_terminal() {
         check(
             &[
@@ -323,7 +379,6 @@ mod tests {
         );
     }
 
-    /// 2.6
     #[test]
     fn who_listens_hears_words_and_no_boxes() {
         check_drawn(
@@ -392,6 +447,27 @@ mod tests {
                 &json!({"ending": "refused"}),
             )],
             &["  ✗ ls", "    not run: denied by user"],
+        );
+    }
+
+    /// What aish says of it is seen though all that was printed has been.
+    #[test]
+    fn a_remark_stands_below_what_was_printed() {
+        check(
+            &[
+                started(),
+                output(0, "one"),
+                finished(
+                    "one\n[aish] commands run in /w from now on\n",
+                    &json!({"bytes": 3}),
+                ),
+            ],
+            &[
+                "  ┌ ls\\u{1b}[2J",
+                "  │ one",
+                "  │ [aish] commands run in /w from now on",
+                "  └ exit 0 · 6 ms",
+            ],
         );
     }
 

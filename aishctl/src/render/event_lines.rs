@@ -6,6 +6,7 @@ use aish_proto::event::{
     BudgetChanged, ClientEvent, Event, JobEnded, ResourceChanged, ToolsChosen,
 };
 use aish_proto::job::JobStopper;
+use aish_proto::kept::KeptBlock;
 use aish_proto::norris::{
     NorrisHold, NorrisLevels, NorrisLimits, NorrisOutcome, NorrisPause, NorrisSpent,
 };
@@ -13,15 +14,27 @@ use aish_proto::resource::{ResourceAuthor, ResourceChangeKind};
 use aish_proto::usage::ConversationBudget;
 
 use crate::render::command_frame::how_it_ended;
-use crate::render::{question, table};
+use crate::render::{question, size, table};
 use crate::safe;
 
 /// So much of a command is shown where its name says which one is meant.
 const SHOWN_COLUMNS: usize = 60;
 
-/// What an event of a run says to people.
-pub(crate) fn run_line(event: &ClientEvent) -> Option<String> {
+fn made_picture(made: &KeptBlock) -> String {
+    let (kind, bytes) = (&made.mime_type, size::bytes(made.bytes));
+    format!(
+        "the model made a picture · {kind} · {bytes} · aishctl result {}",
+        made.result
+    )
+}
+
+/// What an event of a turn says to people where it is no text: of a run, or of pictures that were made.
+pub(crate) fn turn_line(event: &ClientEvent) -> Option<String> {
     Some(match &event.data {
+        Event::AnswerPictures(made) => {
+            let pictures = made.blocks.iter().map(made_picture);
+            pictures.collect::<Vec<_>>().join(" · ")
+        }
         Event::NorrisLaunched(launched) => {
             let opinion = if launched.second_opinion {
                 "with a second opinion"

@@ -51,6 +51,11 @@ impl MarkdownWriter {
         self.blocks.is_within_one()
     }
 
+    /// The row that is being written, as it stands so far: none of those that are final, and nothing final itself.
+    pub fn row_begun(&self) -> Option<ScreenRow> {
+        self.blocks.row_begun()
+    }
+
     /// The text is over: the rows that were still open. What is pushed afterwards is another text.
     pub fn finish(&mut self) -> Vec<ScreenRow> {
         self.blocks.finish()

@@ -34,5 +34,6 @@ pub(crate) mod turn_ending;
 pub mod turn_figures;
 pub mod turn_stream;
 pub mod typed_lines;
+pub(crate) mod undone;
 pub(crate) mod waiting_notice;
 pub(crate) mod wrap;

@@ -2,10 +2,12 @@
 
 use std::io::Write;
 
+use textwrap::WordSeparator;
+
 use crate::environment::ClientEnvironment;
 use crate::global_args::{ColorArg, GlobalArgs};
 use crate::render::spinner::ERASE;
-use crate::render::wrap::NARROWEST;
+use crate::render::wrap::{self, NARROWEST};
 use crate::render::{difference, question};
 use crate::safe;
 
@@ -227,18 +229,19 @@ pub fn line(text: &str, dim: bool) -> String {
 /// The same in rows of so many columns, which end between words. What goes on in another row stands below its text.
 pub fn rows(text: &str, dim: bool, columns: Option<usize>) -> String {
     match columns.filter(|it| *it >= NARROWEST) {
-        Some(columns) => wrapped("[aish] ", text, dim, columns),
+        Some(columns) => wrapped("[aish] ", text, dim, columns, WordSeparator::AsciiSpace),
         None => line(text, dim),
     }
 }
 
-/// What stands dim beside what was said, in rows of so many columns.
+/// What stands dim beside what was said, in rows of so many columns. A number and its unit are in one row.
 pub fn aside(text: &str, dim: bool, columns: Option<usize>) -> String {
     let columns = columns.filter(|it| *it >= NARROWEST);
-    wrapped("", text, dim, columns.unwrap_or(usize::MAX))
+    let columns = columns.unwrap_or(usize::MAX);
+    wrapped("", text, dim, columns, WordSeparator::Custom(wrap::figures))
 }
 
-fn wrapped(sign: &str, text: &str, dim: bool, columns: usize) -> String {
+fn wrapped(sign: &str, text: &str, dim: bool, columns: usize, separator: WordSeparator) -> String {
     let (on, off) = if dim {
         ("\u{1b}[2m", "\u{1b}[0m")
     } else {
@@ -247,7 +250,7 @@ fn wrapped(sign: &str, text: &str, dim: bool, columns: usize) -> String {
     // Nothing but a space ends a word: a path or an option that is cut at a hyphen cannot be copied.
     let below = " ".repeat(sign.len());
     let options = textwrap::Options::new(columns)
-        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_separator(separator)
         .word_splitter(textwrap::WordSplitter::NoHyphenation)
         .initial_indent(sign)
         .subsequent_indent(&below);
@@ -346,6 +349,20 @@ mod tests {
             Some(format!("b 1 is gone; {stays}: t.toml:2: x (and 1 more)")),
             told(&["b 1 is gone"], &["t.toml:2: x", "u.toml: y"])
         );
+    }
+
+    #[test]
+    fn a_number_stands_in_one_row_with_its_unit() {
+        let row = "3.1k in (2.8k cached) · 240 out · 5.2 s · $0.013 · context 12 %";
+        assert_eq!(
+            "3.1k in (2.8k cached) · 240 out · 5.2 s · $0.013 · context\n12 %\n",
+            aside(row, false, Some(60))
+        );
+        assert_eq!(
+            "3.1k in (2.8k cached) ·\n240 out · 5.2 s ·\n$0.013 · context 12 %\n",
+            aside(row, false, Some(24))
+        );
+        assert_eq!(format!("{row}\n"), aside(row, false, Some(63)));
     }
 
     #[test]

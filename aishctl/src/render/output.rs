@@ -4,6 +4,7 @@ use std::io;
 
 use aish_proto::event::CalledTool;
 use aish_proto::id::{ConversationId, TurnId};
+use aish_proto::kept::KeptBlock;
 use aish_proto::turn::StopReason;
 use aish_proto::usage::Usage;
 use serde::Serialize;
@@ -86,6 +87,9 @@ pub struct AskReport<'a> {
     pub fallback: Vec<ReportedFallback<'a>>,
     pub text: &'a str,
     pub tool_calls: &'a [CalledTool],
+    /// That the model made: `aishctl result` has their bytes.
+    #[serde(skip_serializing_if = "<[KeptBlock]>::is_empty")]
+    pub pictures: &'a [KeptBlock],
     pub denied: u32,
     pub usage: Option<ReportedUsage>,
     pub cost_usd: Option<f64>,

@@ -12,7 +12,7 @@ use aish_proto::shell::ShellEnding;
 
 use crate::render::call_frame::CallFrames;
 use crate::render::command_frame::CommandFrames;
-use crate::render::markdown::{Colours, GlyphSet, MarkdownWriter, Style};
+use crate::render::markdown::{Colours, GlyphSet, MarkdownWriter, ScreenRow, Style};
 use crate::render::mcp_status::AwayServers;
 use crate::render::picture_line::picture_line;
 use crate::render::question::{self, ArgumentExtent};
@@ -20,7 +20,7 @@ use crate::render::thought_rows::ThoughtRows;
 use crate::render::turn_figures::TurnFigures;
 use crate::render::turn_stream::{StreamStep, StreamedAnswer};
 use crate::render::waiting_notice::WaitingNotice;
-use crate::render::{auto_approve, event_lines, table, todos, turn_ending};
+use crate::render::{auto_approve, event_lines, table, todos, turn_ending, undone};
 use crate::safe;
 
 /// One line, safe to show, without its line feed.
@@ -154,7 +154,8 @@ impl ConversationRows {
     pub fn take(&mut self, event: &ClientEvent) -> Vec<SafeRow> {
         let mut rows = Vec::new();
         rows.extend(self.unstored.event_line(event).map(|it| notice(&it)));
-        let thought = self.thoughts.as_mut().map(|it| it.take(event));
+        let is_past = self.past.is_some();
+        let thought = self.thoughts.as_mut().map(|it| it.take(event, is_past));
         rows.extend(thought.into_iter().flatten().map(SafeRow::Aside));
         if let Some(frame) = self.calls.take(event) {
             // A model's message is over when what it called runs.
@@ -222,9 +223,7 @@ impl ConversationRows {
                 let listed = todos::rows(&changed.todos, self.frames.glyphs());
                 rows.extend(listed.into_iter().map(SafeRow::Text));
             }
-            Event::ChangesUndo(undo) => {
-                rows.push(SafeRow::Text(question::changes::undo(undo)));
-            }
+            Event::ChangesUndo(undo) => rows.push(SafeRow::Text(undone::of_event(undo))),
             // It stands in the row that changes.
             Event::ToolProgress(_) if is_person => {}
             Event::TextDelta(_)
@@ -407,8 +406,8 @@ impl ConversationRows {
             ),
             Event::ConfigReloaded(reloaded) => crate::render::notice::reloaded(reloaded),
             Event::ToolsChanged(changed) => return crate::render::notice::tools(changed),
-            Event::Shutdown(shutdown) => format!("aishd is going ({})", shutdown.reason),
-            _ => return event_lines::run_line(event).or_else(|| event_lines::budget_line(event)),
+            Event::Shutdown(shutdown) => format!("aishd stops ({})", shutdown.reason),
+            _ => return event_lines::turn_line(event).or_else(|| event_lines::budget_line(event)),
         })
     }
 
@@ -478,13 +477,7 @@ impl ConversationRows {
 
     fn write_down(&mut self, text: &str, rows: &mut Vec<SafeRow>) {
         if let Some((writer, colours)) = &mut self.writer {
-            let finished = writer.push(text);
-            rows.extend(
-                finished
-                    .iter()
-                    .map(|it| SafeRow::Text(it.painted(*colours))),
-            );
-            return;
+            return rows.extend(painted(&writer.push(text), *colours));
         }
         for piece in safe::screen(text).split_inclusive('\n') {
             match piece.strip_suffix('\n') {
@@ -492,6 +485,14 @@ impl ConversationRows {
                 None => self.open.push_str(piece),
             }
         }
+    }
+
+    /// The row of an answer that is being written, with its columns; none that would be two.
+    pub fn row_begun(&self, columns: usize) -> Option<(String, usize)> {
+        let (writer, colours) = self.writer.as_ref()?;
+        let row = writer.row_begun()?;
+        let width = row.width();
+        (width < columns).then(|| (row.painted(*colours), width))
     }
 
     /// Whether what is being written goes on in a block that has begun; without a layout that is a line.
@@ -505,12 +506,7 @@ impl ConversationRows {
     /// Shows the beginning of a line that will not go on here.
     fn close(&mut self, rows: &mut Vec<SafeRow>) {
         if let Some((writer, colours)) = &mut self.writer {
-            let finished = writer.finish();
-            rows.extend(
-                finished
-                    .iter()
-                    .map(|it| SafeRow::Text(it.painted(*colours))),
-            );
+            rows.extend(painted(&writer.finish(), *colours));
         }
         if !self.open.is_empty() {
             rows.push(SafeRow::Text(std::mem::take(&mut self.open)));
@@ -590,6 +586,11 @@ impl ConversationRows {
             name => name,
         }
     }
+}
+
+fn painted(rows: &[ScreenRow], colours: Colours) -> impl Iterator<Item = SafeRow> {
+    rows.iter()
+        .map(move |it| SafeRow::Text(it.painted(colours)))
 }
 
 fn notice(text: &str) -> SafeRow {

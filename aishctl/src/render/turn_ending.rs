@@ -8,6 +8,10 @@ use crate::failure;
 /// The lines, of which an ordinary end has none. `by` is who cancelled it, `preset` who was asked.
 pub(crate) fn told(finished: &TurnFinished, by: Option<&str>, preset: Option<&str>) -> Vec<String> {
     let hint = finished.error.as_ref().and_then(|it| it.hint.as_ref());
+    let server = preset.map_or_else(
+        || "the model's server".to_owned(),
+        |it| format!("the server of models.{it}"),
+    );
     let why = match finished.stop_reason {
         _ if finished.merged_into.is_some() => return vec![],
         // Which budget it is was said before.
@@ -23,8 +27,8 @@ pub(crate) fn told(finished: &TurnFinished, by: Option<&str>, preset: Option<&st
         StopReason::Denied => "an action was not permitted".to_owned(),
         StopReason::NoApprover => "an action needed approval and nobody was there".to_owned(),
         StopReason::Upstream => match hint {
-            Some(_) => "the model's server failed".to_owned(),
-            None => "the model's server failed; :retry asks again".to_owned(),
+            Some(_) => format!("{server} failed"),
+            None => format!("{server} failed; :retry asks again"),
         },
     };
     let detail = finished.error.as_ref().map(failure::of_turn);
@@ -42,10 +46,18 @@ pub(crate) fn told(finished: &TurnFinished, by: Option<&str>, preset: Option<&st
     let class = finished.error.as_ref().map(|it| it.class);
     let hint = match (hint, class, preset) {
         (Some(hint), _, _) => Some(format!("hint: {hint}")),
-        (None, Some(FailureClass::Unreachable), Some(preset)) => Some(format!(
-            "hint: start the server of models.{preset}, or ask another preset with :model NAME; aishctl doctor looks at all of them"
-        )),
+        (None, Some(FailureClass::Unreachable), Some(preset)) if !answers(finished) => {
+            Some(format!(
+                "hint: start the server of models.{preset}, or ask another preset with :model NAME; aishctl doctor looks at all of them"
+            ))
+        }
         (None, _, _) => None,
     };
     std::iter::once(why + &detail).chain(hint).collect()
+}
+
+/// There is a server, and it has an error of its own.
+fn answers(finished: &TurnFinished) -> bool {
+    let error = finished.error.as_ref();
+    error.is_some_and(failure::is_of_server)
 }

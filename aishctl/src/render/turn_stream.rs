@@ -6,6 +6,7 @@ use aish_proto::event::{
     NorrisEnded, RunningTurn, StatusLevel, ToolResult, TurnFinished,
 };
 use aish_proto::id::TurnId;
+use aish_proto::kept::KeptBlock;
 use aish_proto::model::ModelSource;
 use aish_proto::route::RouteClass;
 use aish_proto::turn::{StopReason, TurnError, TurnRecord, TurnStatus};
@@ -38,6 +39,8 @@ pub struct StreamedAnswer {
     pub tool_calls: Vec<CalledTool>,
     /// Replies to them, as they came.
     pub results: Vec<ToolResult>,
+    /// Pictures that the model made.
+    pub pictures: Vec<KeptBlock>,
     /// Calls that did not run because somebody or something said no, or nobody could say yes.
     pub denied: u32,
     /// Those of them that were commands of its text.
@@ -103,6 +106,7 @@ impl StreamedAnswer {
             routed: None,
             tool_calls: Vec::new(),
             results: Vec::new(),
+            pictures: Vec::new(),
             denied: 0,
             commands_denied: 0,
             ended: None,
@@ -189,8 +193,11 @@ impl StreamedAnswer {
             }
             Event::ResyncRequired(_) => steps.push(StreamStep::Resync),
             _ => {
+                if let Event::AnswerPictures(made) = &event.data {
+                    self.pictures.extend_from_slice(&made.blocks);
+                }
                 self.fold_models(event, steps);
-                steps.extend(event_lines::run_line(event).map(info));
+                steps.extend(event_lines::turn_line(event).map(info));
             }
         }
     }

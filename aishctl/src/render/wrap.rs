@@ -46,11 +46,14 @@ pub(crate) fn exactly(text: &str, columns: Option<usize>) -> String {
 
 /// How rows begin that say in our words how something ended, where, or what there is to do, and what stands below such a
 /// beginning.
-const ENDS: [(&str, &str); 8] = [
+const ENDS: [(&str, &str); 10] = [
     ("  └ ", "    "),
+    // What aish adds to what was printed.
+    ("  │ [aish] ", "  │   "),
     ("    not run: ", "      "),
     ("    held to ", "      "),
     ("  taken back: ", "    "),
+    ("  done again: ", "    "),
     ("  in /", DEEPER),
     ("  ☑ ", "    "),
     ("  ▶ ", "    "),
@@ -77,33 +80,43 @@ pub(crate) fn ends_of_frames(row: &str, columns: Option<usize>) -> String {
 
 /// Each is one thing, with two spaces to the next.
 fn answers(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
-    let bytes = line.as_bytes();
-    let is_space = |at: usize| bytes.get(at) == Some(&b' ');
-    let mut begin = 0;
-    let ends = (1..=bytes.len()).filter(move |end| {
-        let after_two = *end > 2 && is_space(end - 1) && is_space(end - 2) && !is_space(*end);
-        after_two || *end == bytes.len()
-    });
-    Box::new(ends.map(move |end| {
-        let word = Word::from(&line[begin..end]);
-        begin = end;
-        word
-    }))
+    parts(line, |before, behind| {
+        before.len() > 2 && before.ends_with("  ") && !behind.starts_with(' ')
+    })
 }
 
 /// Between two of them is exactly one space.
 fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
-    let bytes = line.as_bytes();
-    let is_space = |at: usize| bytes.get(at) == Some(&b' ');
+    parts(line, is_between_words)
+}
+
+/// Words, where a number goes with what stands behind it, and a dot between two with what stands before it.
+pub(crate) fn figures(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    parts(line, |before, behind| {
+        let last = before.trim_end().rsplit(' ').next().unwrap_or_default();
+        let digits = last.trim_start_matches(['(', '~', '$']);
+        let is_number = digits.starts_with(|it: char| it.is_ascii_digit());
+        is_between_words(before, behind) && !is_number && !behind.starts_with("· ")
+    })
+}
+
+fn is_between_words(before: &str, behind: &str) -> bool {
+    let word = before.strip_suffix(' ');
+    word.is_some_and(|it| !it.is_empty() && !it.ends_with(' ')) && !behind.starts_with(' ')
+}
+
+/// The line cut behind each space where it may be, judged by what stands before and behind the cut.
+fn parts<'a>(
+    line: &'a str,
+    is_cut: impl Fn(&str, &str) -> bool + 'a,
+) -> Box<dyn Iterator<Item = Word<'a>> + 'a> {
     let mut begin = 0;
-    let ends = (1..=bytes.len()).filter(move |end| {
-        let after_one = is_space(end - 1) && *end > 1 && !is_space(end - 2) && !is_space(*end);
-        after_one || *end == bytes.len()
-    });
-    Box::new(ends.map(move |end| {
-        let word = Word::from(&line[begin..end]);
+    let spaces = line.match_indices(' ').map(|(at, _)| at + 1);
+    let cuts = spaces.filter(move |at| *at < line.len() && is_cut(&line[..*at], &line[*at..]));
+    Box::new(cuts.chain([line.len()]).map(move |end| {
+        let part = Word::from(&line[begin..end]);
         begin = end;
-        word
+        part
     }))
 }
 
@@ -119,6 +132,10 @@ mod tests {
         assert_eq!(
             "  └ 1 file would change;\n    nothing of it is real yet",
             ends_of_frames(ended, Some(30))
+        );
+        assert_eq!(
+            "  │ [aish] commands run in\n  │   /tmp from now on",
+            ends_of_frames("  │ [aish] commands run in /tmp from now on", Some(30))
         );
         let printed = "  │ a row that is longer than thirty columns are";
         assert_eq!(printed, ends_of_frames(printed, Some(30)));

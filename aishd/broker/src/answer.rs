@@ -9,6 +9,7 @@ use aishd_model::written_call::{may_be_written_call, written_calls};
 use aishd_platform::clock;
 use serde_json::{Map, Value};
 
+use super::made_pictures::{MadePictures, NoMadePicture};
 use super::offered_tools::OfferedTools;
 
 /// Text and reasoning of one answer.
@@ -41,6 +42,7 @@ pub(super) struct AnswerReader<'a> {
     thinking: Splitter,
     calls: Assembler,
     parts: Vec<SealedPart>,
+    pictures: MadePictures,
     seal_bytes: usize,
     extra_bytes: usize,
     choice: Option<u64>,
@@ -72,6 +74,7 @@ impl<'a> AnswerReader<'a> {
             reply,
             calls: Assembler::default(),
             parts: vec![],
+            pictures: MadePictures::default(),
             seal_bytes: 0,
             extra_bytes: 0,
             choice: None,
@@ -212,6 +215,8 @@ impl<'a> AnswerReader<'a> {
             | ChunkPiece::Refusal(text)
             | ChunkPiece::ReasoningContent(text)
             | ChunkPiece::Reasoning(text) => text.len(),
+            // They have a room of their own.
+            ChunkPiece::Picture(_) => 0,
             ChunkPiece::Phase(sealed) | ChunkPiece::Seal(sealed) => {
                 self.seal_bytes += sealed.len();
                 0
@@ -249,6 +254,19 @@ impl<'a> AnswerReader<'a> {
                 push_thinking(reply, &text, sink);
             }
             ChunkPiece::Reasoning(text) => push_thinking(reply, &text, sink),
+            ChunkPiece::Picture(url) => {
+                self.began = true;
+                let (held, pictures) = ((&mut self.shown, &self.asked.offered), &mut self.pictures);
+                match pictures.take(&url) {
+                    Ok(kept) => reply.pictures.extend(kept),
+                    // Nobody fetches it; whoever reads the answer may.
+                    Err(NoMadePicture::Elsewhere) => {
+                        let line = format!("![picture]({url})\n");
+                        push_part(reply, held, AnswerPart::Text(&line), sink);
+                    }
+                    Err(NoMadePicture::Other(why)) => self.note(&why),
+                }
+            }
         }
         let more = self.reply.text.len() - said;
         match self.parts.last_mut() {

@@ -15,8 +15,8 @@ pub(super) struct AnswerEvents;
 impl event_lines::EventDialect for AnswerEvents {
     type Failure = RequestFailure;
 
-    /// The last event of some servers has the whole answer, with the question and its tools.
-    const MAX_BYTES: usize = 4 * 1024 * 1024;
+    /// The last event of some servers has the whole answer, with the question and its tools; and a picture comes in one.
+    const MAX_BYTES: usize = 16 * 1024 * 1024;
 
     /// Comments, ids and unknown fields end here: nothing is done with them, and the parser would copy some about.
     fn passed_line<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {

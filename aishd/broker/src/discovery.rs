@@ -13,6 +13,7 @@ use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{
     ANTHROPIC, Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Preset, Timeouts,
 };
+use aishd_model::preset_fields::PresetFields;
 use aishd_model::reply::RequestFailure;
 use aishd_model::thinking::ThinkingStart;
 use futures_util::future::join_all;
@@ -67,10 +68,11 @@ pub(super) async fn discover(clients: &HttpClients, models: &ModelSettings) -> D
             match try_chat(clients, endpoint, &model.id).await {
                 Ok(()) => {
                     notices.push(format!(
-                        "no config; found {} at {} with {} — using it for now",
+                        "no config; found {} at {} with {} — using it for now; {}",
                         kind(url, &model.owner).1,
                         place(url),
-                        model.id
+                        model.id,
+                        how_to_keep(url, &model.id)
                     ));
                     return Discovery {
                         preset: Arc::new(preset(endpoint, url, model)),
@@ -103,16 +105,17 @@ pub(super) async fn discover(clients: &HttpClients, models: &ModelSettings) -> D
     }
 }
 
-pub(super) async fn probe(inner: &Inner, models: &ModelSettings) -> Vec<Probe> {
+pub(super) async fn probe(inner: &Inner, models: &ModelSettings, only: Option<&str>) -> Vec<Probe> {
     let configured = models
         .presets
         .values()
+        .filter(|it| only.is_none_or(|only| it.name == only))
         .filter_map(|preset| match &preset.backend {
             Backend::Demo => None,
             Backend::Http(endpoint) => Some((Some(preset.name.clone()), endpoint.clone())),
         });
     let mut asked: Vec<(Option<String>, ModelEndpoint)> = configured.collect();
-    for url in &models.local_servers {
+    for url in models.local_servers.iter().filter(|_| only.is_none()) {
         let server = local(url);
         let known = asked.iter().any(|(_, known)| known.base() == server.base());
         let near = client::address(&server, "models").is_ok_and(|url| client::is_loopback(&url));
@@ -302,6 +305,7 @@ fn preset(endpoint: &ModelEndpoint, url: &Url, model: &ListedModel) -> Preset {
         temperature: None,
         max_tokens: None,
         effort: None,
+        fields: PresetFields::default(),
         cache: CacheLife::default(),
         context_tokens: model.context_tokens,
         use_tool_role: true,
@@ -339,4 +343,18 @@ fn kind(url: &Url, owner: &str) -> (&'static str, &'static str) {
 fn place(url: &Url) -> String {
     let port = url.port_or_known_default().unwrap_or_default();
     format!("{}:{port}", url.host_str().unwrap_or_default())
+}
+
+/// The command, unless the server's name of its model would be more than a word in a shell.
+fn how_to_keep(url: &Url, model: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "._:/@+-".contains(it);
+    let is_word = model.chars().all(plain) && !model.starts_with('-');
+    if is_word {
+        // What its list of models stands below.
+        let path = url.path().trim_end_matches("/models");
+        let endpoint = format!("{}://{}{path}", url.scheme(), place(url));
+        format!("to keep it: aishctl model add NAME --endpoint {endpoint} --id {model}")
+    } else {
+        "to keep it: aishctl model add".to_owned()
+    }
 }

@@ -8,7 +8,7 @@ use aishd_model::reply::{HttpDetail, RequestFailure, TimeoutStage};
 use aishd_model::{optional_fields, tool_limit};
 use aishd_platform::clock;
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::{Map, Value};
 
 /// How much of a server's text is shown.
@@ -93,7 +93,7 @@ pub(super) fn from_status(status: StatusCode, headers: &HeaderMap, body: &str) -
         .and_then(|object| aishd_dialect::error(&object));
     let message = match &told {
         Some(told) => told.message.clone(),
-        None if status.is_redirection() => "redirects are not followed".to_owned(),
+        None if status.is_redirection() => redirected(headers),
         None => start(body),
     };
     let param = told.as_ref().and_then(|told| told.param.clone());
@@ -167,6 +167,20 @@ pub(super) fn presentable(text: &str) -> String {
         shown.push_str(word);
     }
     shown
+}
+
+/// Where to, without what may be a secret in it.
+fn redirected(headers: &HeaderMap) -> String {
+    let place = headers.get(LOCATION).and_then(|it| it.to_str().ok());
+    let place = place.and_then(|it| reqwest::Url::parse(it).ok());
+    match place {
+        Some(place) => format!(
+            "redirects are not followed, and this one leads to {}{}",
+            place.origin().ascii_serialization(),
+            place.path()
+        ),
+        None => "redirects are not followed".to_owned(),
+    }
 }
 
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
@@ -274,6 +288,16 @@ mod tests {
             "",
             (
                 "transport: HTTP 307: redirects are not followed",
+                none,
+                None,
+            ),
+        );
+        check(
+            308,
+            Some(("location", "https://u:pw@api.example/v1/chat?key=secret")),
+            "",
+            (
+                "transport: HTTP 308: redirects are not followed, and this one leads to https://api.example/v1/chat",
                 none,
                 None,
             ),

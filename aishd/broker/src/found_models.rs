@@ -62,6 +62,23 @@ impl FoundModels {
         }
     }
 
+    /// What was learned until now; nothing of it counts any more.
+    pub(super) fn forget(&self, preset: &Preset) -> LearnedFields {
+        let Some(key) = key(preset) else {
+            return LearnedFields::default();
+        };
+        let before = self.learned(&key);
+        if !before.is_nothing() {
+            self.known
+                .lock()
+                .insert(key.clone(), LearnedFields::default());
+            if let Some(memory) = self.memory.get() {
+                memory.keep(key, "{}".to_owned());
+            }
+        }
+        before
+    }
+
     fn learned(&self, key: &str) -> LearnedFields {
         if let Some(known) = self.known.lock().get(key) {
             return known.clone();

@@ -9,8 +9,9 @@ use std::time::Duration;
 use aishd_log::sealed_answer::ApiDialect;
 use aishd_model::failure_hint::hint;
 use aishd_model::model_settings::ModelSettings;
-use aishd_model::optional_fields::CureOutcome;
+use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{Backend, ModelEndpoint, Preset};
+use aishd_model::refusal_cure::CureOutcome;
 use aishd_model::reply::{BrokenRequest, Delta, Reply, RequestFailure, TimeoutStage};
 use aishd_model::thinking::ThinkingStart;
 use aishd_process::Children;
@@ -25,6 +26,7 @@ mod demo;
 mod discovery;
 mod error;
 mod found_models;
+mod made_pictures;
 mod offered_tools;
 mod stream;
 #[cfg(test)]
@@ -124,6 +126,11 @@ impl Broker {
     /// The preset with what its server was found not to take: requests are made of it.
     pub fn adapted(&self, preset: Arc<Preset>) -> Arc<Preset> {
         self.inner.found.adapted(preset)
+    }
+
+    /// Forgets what the preset's server was found not to take, and says what that was.
+    pub fn forget(&self, preset: &Preset) -> LearnedFields {
+        self.inner.found.forget(preset)
     }
 
     /// Whether the preset's key is there; `None` when it needs none. A key command is not run for this.
@@ -275,9 +282,9 @@ impl Broker {
             .unwrap_or(Err(RequestFailure::TimedOut(TimeoutStage::FirstByte)))
     }
 
-    /// Asks every preset's server and the usual local ones what they serve.
-    pub async fn probe(&self, models: &ModelSettings) -> Vec<Probe> {
-        Box::pin(discovery::probe(&self.inner, models)).await
+    /// Asks every preset's server and the usual local ones what they serve, or that of one preset only.
+    pub async fn probe(&self, models: &ModelSettings, only: Option<&str>) -> Vec<Probe> {
+        Box::pin(discovery::probe(&self.inner, models, only)).await
     }
 }
 

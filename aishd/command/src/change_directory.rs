@@ -1,5 +1,5 @@
-//! `cd DIR` alone changes the directory of the conversation. With anything beside it, it is a command like others,
-//! which a process of its own runs and forgets.
+//! `cd DIR` alone changes the directory of the conversation, and no process runs for it. With anything beside it, it is a
+//! command like others, and its shell says where it ended.
 
 use crate::command::{self, Dialect, Segment, Shape, Value, Word};
 

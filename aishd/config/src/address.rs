@@ -57,6 +57,28 @@ pub fn names_a_secret(name: &str) -> bool {
     SECRET.iter().any(|it| name.contains(it))
 }
 
+/// An address as it may be shown: without what is likely to be a key in it. A reference to a variable stays.
+pub fn without_keys(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['?', '&']) {
+        let (before, after) = rest.split_at(at + 1);
+        shown.push_str(before);
+        rest = after;
+        let end = rest.find(['&', '#', '"', '\'']).unwrap_or(rest.len());
+        let (pair, after) = rest.split_at(end);
+        match pair.split_once('=') {
+            Some((name, value)) if names_a_secret(name) && !value.starts_with("${") => {
+                shown.push_str(&format!("{name}=***"));
+            }
+            Some(_) | None => shown.push_str(pair),
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
 pub fn distance(url: &Url) -> NetworkDistance {
     match url.host() {
         Some(Host::Ipv4(address)) => of_address(IpAddr::V4(address)),
@@ -181,6 +203,20 @@ mod tests {
             ),
         ] {
             assert_eq!(Err(why.to_owned()), parse(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_an_address_is_not_shown() {
+        for (text, shown) in [
+            ("http://h/mcp", "http://h/mcp"),
+            (
+                "\"http://h/mcp?api_key=sk-1&page=2&tavilyApiKey=t#x\"",
+                "\"http://h/mcp?api_key=***&page=2&tavilyApiKey=***#x\"",
+            ),
+            ("http://h?token=${TOKEN}&q", "http://h?token=${TOKEN}&q"),
+        ] {
+            assert_eq!(shown, without_keys(text));
         }
     }
 }

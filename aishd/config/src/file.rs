@@ -103,7 +103,8 @@ fn open_directory(path: &Path) -> Option<String> {
     })
 }
 
-fn open(path: &Path) -> io::Result<File> {
+/// A pipe must not make us wait.
+pub(super) fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits();
     OpenOptions::new()
         .read(true)

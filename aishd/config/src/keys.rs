@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use super::defaults::DEFAULTS;
+use super::extra_fields::ExtraFields;
 use super::merged_list::MergedList;
 use super::table_reader::{KeyLeaf, KeyPart as _, tables};
 use super::value::{
     Api, Auth, Cache, Client, Contain, DollarAmount, Effort, Grant, Keymap, LogFormat,
     NotifyMethod, NotifyWhen, OnTimeout, Pkce, ProposedCommands, ProtocolRevision, RunPlace,
-    SecretText, ServerLogLevel, Temperature, Thinks, TimeSpan, When, WholeNumber,
+    SecretText, ServerLogLevel, Share, Temperature, Thinks, TimeSpan, Verbosity, When, WholeNumber,
 };
 
 tables! {
@@ -85,15 +86,27 @@ tables! {
         temperature: KeyLeaf<Temperature>,
         /// The longest answer, in tokens; not sent when it is not set, except with `api = "messages"`, which cannot be without it.
         max_tokens: KeyLeaf<WholeNumber<1, 1_000_000_000>>,
-        /// How much the model is to think before it answers; not sent when it is not set. What it thought goes back to the same
+        /// How much the model is to think before it answers; not sent when it is not set. Where it is known that the model takes others
+        /// only, the nearest of them is sent. What it thought goes back to the same
         /// server and model alone, as they sealed it.
         effort: KeyLeaf<Effort>,
+        /// From how much of what is probable the model chooses its words; not sent when it is not set. Some servers take this or
+        /// `temperature`, and not both.
+        top_p: KeyLeaf<Share>,
+        /// How much the model is to say, where its server has a word for it: not with `api = "messages"`. Not sent when it is not set.
+        verbosity: KeyLeaf<Verbosity>,
+        /// More fields of each request, as JSON has them. They go over those that aish writes; an object joins its object. It is no place
+        /// for keys: what stands here is shown, and goes to the server. Not for `model`, `messages`, `input`, `tools`, `stream`,
+        /// `system` and `instructions`, which are the request itself.
+        extra: KeyLeaf<ExtraFields>,
+        /// Fields that are never sent, by their names at the top of a request: for servers that refuse them.
+        omit: KeyLeaf<Vec<String>>,
         /// With `api = "messages"`: how long the server is to keep what it has read of a conversation, so that the next request
         /// costs less; `off` says nothing of it. 5m when it is not said. With `api = "responses"`, `off` leaves out which
         /// conversation it is.
         cache: KeyLeaf<Cache>,
         /// How much the model can take in, in tokens: its requests are kept below it (`context`). When it is not said, as the catalog
-        /// that comes with the program knows it.
+        /// knows it: the one that comes with the program, or one that you handed over (`aishctl model catalog`).
         context_tokens: KeyLeaf<WholeNumber<1, 1_000_000_000>>,
         /// Whether results of tools go back with the role "tool"; false for servers whose template rejects it.
         use_tool_role: KeyLeaf<bool>,
@@ -103,8 +116,8 @@ tables! {
         /// found to take, or is known to (OpenAI and others 128). Where there are more, those are sent that are pinned
         /// (`tools.pinned`), named or used, and the model finds others by a search.
         max_tools: KeyLeaf<WholeNumber<1, 100_000>>,
-        /// Whether the model takes pictures and PDFs. When it is not said, what the catalog of the program knows; of a model that it
-        /// does not know, they are tried.
+        /// Whether the model takes pictures and PDFs. When it is not said, what the catalog knows; of a model that it does not know,
+        /// they are tried.
         pictures: KeyLeaf<bool>,
         /// Whether to ask for the usage of tokens; false for servers that reject `stream_options`.
         include_usage: KeyLeaf<bool>,
@@ -113,7 +126,7 @@ tables! {
         think: KeyLeaf<Thinks>,
         /// Sent along with each request. Their values are never shown.
         headers: BTreeMap<String, KeyLeaf<SecretText>>,
-        /// What its server takes, in US dollars for a million tokens. When it is not said, what the catalog of the program knows; without
+        /// What its server takes, in US dollars for a million tokens. When it is not said, what the catalog knows; without
         /// either nobody knows what a request cost.
         price: Price,
         /// How often a request is sent again that its server cannot answer just now: too many requests, overloaded, an error of its own,
@@ -392,6 +405,11 @@ tables! {
         hosts: KeyLeaf<Vec<String>>,
         /// Signing in to it, where it wants that and no token is set: nothing has to be said, `aishctl mcp login` finds out.
         oauth: OAuth,
+        /// Its only tools here, by name; `*` is any text. All others are offered to nobody and called by nobody. All of them when
+        /// it is not said.
+        tools: KeyLeaf<Vec<String>>,
+        /// Tools of it that there are not here, by name; `*` is any text.
+        without_tools: KeyLeaf<Vec<String>>,
         /// False: it is listed and not connected to.
         enabled: KeyLeaf<bool>,
         /// True: it may ask for a model while a tool of its runs. You are asked each time, and shown what would be sent.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aishd_model::catalog::CatalogTables;
 use toml::de::DeTable;
 
 use super::fault::Fault;
@@ -47,6 +48,8 @@ pub struct LayerStack {
     pub file: File,
     pub names: BTreeMap<String, SourcePlace>,
     pub broken: BTreeSet<String>,
+    /// What is known of models, whatever the layers say.
+    pub catalog: CatalogTables,
 }
 
 /// All layers but those of projects.
@@ -202,6 +205,7 @@ impl ConfigLayer {
             file: self.file.clone(),
             names: self.names.clone(),
             broken: self.broken.clone(),
+            catalog: CatalogTables::default(),
         }
     }
 }

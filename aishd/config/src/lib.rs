@@ -1,11 +1,13 @@
 //! Settings: read raw first, then given their meaning; nothing here touches a socket or a store.
 
 pub mod address;
+pub mod catalog_file;
 pub mod command;
 mod defaults;
 pub mod edit;
 pub mod effective_values;
 pub mod environment_variables;
+mod extra_fields;
 pub mod fault;
 pub mod file;
 pub mod filter;
@@ -24,6 +26,7 @@ mod oauth;
 pub mod paths;
 pub mod permissions;
 pub mod preset;
+mod preset_fields;
 pub mod project;
 pub mod prompts;
 pub mod redaction;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use aishd_log::answering_person::AnsweringPerson;
 use aishd_mcp_messages::settings::McpSettings;
+use aishd_model::catalog::CatalogTables;
 use aishd_model::model_settings::ModelSettings;
 use aishd_rules::policy::Policy;
 use parking_lot::Mutex;
@@ -273,6 +274,11 @@ impl LiveConfig {
     /// Directories with manifests of tools, besides the usual one.
     pub fn tool_folders(&self) -> Vec<PathBuf> {
         self.now.lock().settings.tool_folders.clone()
+    }
+
+    /// What is known of models.
+    pub fn catalog(&self) -> CatalogTables {
+        self.now.lock().loaded.layers.below.catalog.clone()
     }
 
     /// It was named by hand, so that it has to be there.

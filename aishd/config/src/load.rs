@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use aishd_model::trusted_instructions::TrustedInstructions;
 
+use super::catalog_file;
 use super::fault::Fault;
 use super::layers::{BaseLayers, LayerPaths};
 use super::paths::{self, PathError};
@@ -29,7 +30,10 @@ pub struct LoadedConfig {
 
 /// Reads everything. Trusted projects are looked for in the state directory that the configuration names.
 pub fn load(place: &LayerPaths, is_set: IsSet<'_>) -> LoadedConfig {
-    let layers = BaseLayers::read(place);
+    let mut layers = BaseLayers::read(place);
+    if let Err(fault) = catalog_file::put_into(&mut layers, place) {
+        layers.faults.push(fault);
+    }
     let (settings, mut meaning) = Settings::of(&layers.merged(), is_set);
     let mut faults = layers.faults.clone();
     faults.append(&mut meaning);

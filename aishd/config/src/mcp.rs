@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aishd_log::profile::{ChosenProfile, Profile};
 use aishd_log::tool_name::Alias;
+use aishd_mcp_messages::chosen_tools::ServerToolChoice;
 use aishd_mcp_messages::log_level::LogLevel;
 use aishd_mcp_messages::revision::Revision;
 use aishd_mcp_messages::settings::{
@@ -69,9 +70,25 @@ impl ServerCheck<'_> {
         });
         let endpoint = self.endpoint(faults);
         let off = value_of(&self.server.enabled) == Some(false);
+        for (key, leaf) in [
+            ("tools", &self.server.tools),
+            ("without_tools", &self.server.without_tools),
+        ] {
+            let unnamed = leaf
+                .iter()
+                .filter(|it| it.value.iter().any(String::is_empty));
+            faults.extend(unnamed.map(|it| {
+                let message = format!("`{}` names a tool without a name", join(&self.path, key));
+                Fault::error(&it.place, message).help("`*` is all of them, [] is none")
+            }));
+        }
         let server = ServerSettings {
             endpoint: endpoint?,
             off: off.then(|| "enabled = false".to_owned()),
+            tools: ServerToolChoice::new(
+                value_of(&self.server.tools),
+                value_of(&self.server.without_tools).unwrap_or_default(),
+            ),
             sampling: value_of(&self.server.sampling).unwrap_or_default(),
             revision: value_of(&self.server.revision).and_then(|it| Revision::named(it.word())),
             log_level: value_of(&self.server.log_level)

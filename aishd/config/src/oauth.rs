@@ -6,6 +6,7 @@ use aishd_mcp_messages::oauth_settings::{
     IdentityProvider, OAuthGrant, OAuthSettings, SecretSource,
 };
 
+use super::address;
 use super::fault::Fault;
 use super::keys::OAuth;
 use super::table_reader::{KeyLeaf, join};
@@ -47,6 +48,18 @@ pub(super) fn settings(path: &str, table: &OAuth, faults: &mut Vec<Fault>) -> OA
             join(path, "client_metadata_url")
         );
         faults.push(Fault::error(&it.place, message));
+    }
+    for (key, leaf) in [
+        ("issuer", &table.issuer),
+        ("redirect_uri", &table.redirect_uri),
+        ("idp_token_endpoint", &table.idp_token_endpoint),
+    ] {
+        if let Some(it) = leaf
+            && let Err(why) = address::parse(&it.value)
+        {
+            let message = format!("`{}`: {why}", join(path, key));
+            faults.push(Fault::error(&it.place, message));
+        }
     }
     OAuthSettings {
         grant,

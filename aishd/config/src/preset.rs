@@ -3,7 +3,6 @@
 use aishd_log::event::PresetSource;
 use aishd_log::sealed_answer::ApiDialect;
 use aishd_log::spending::TokenPrice;
-use aishd_model::catalog;
 use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{
     Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Preset, ThinkingEffort, Timeouts,
@@ -39,6 +38,7 @@ impl PresetCheck<'_> {
         let model = self.required("model", &self.model.model, faults);
         let key = self.key(url.as_ref(), faults);
         let price = self.price(faults);
+        let fields = self.fields(faults);
         let near = url.as_ref().map(address::distance);
         if faults
             .get(before..)
@@ -58,7 +58,10 @@ impl PresetCheck<'_> {
             |leaf: &KeyLeaf<TimeSpan>, usual| leaf.as_ref().map_or(usual, |it| it.value.value);
         let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
         // A hint: what is said here goes before it.
-        let facts = catalog::facts(&host.to_lowercase(), model.as_deref().unwrap_or_default());
+        let id = model.as_deref().unwrap_or_default();
+        let port = url.as_ref().and_then(Url::port);
+        let facts = self.stack.catalog.facts(&host.to_lowercase(), port, id);
+        self.check_effort(&facts, id, faults);
         let header = |(name, value): (&String, &KeyLeaf<_>)| Some((name.clone(), secret(value)?));
         Some(Preset {
             name: self.name.to_owned(),
@@ -80,6 +83,7 @@ impl PresetCheck<'_> {
             temperature: value_of(&self.model.temperature).map(|it| it.0),
             max_tokens: value_of(&self.model.max_tokens).map(|it| it.0),
             effort: value_of(&self.model.effort).map(effort),
+            fields,
             cache: match value_of(&self.model.cache) {
                 None | Some(Cache::FiveMinutes) => CacheLife::FiveMinutes,
                 Some(Cache::OneHour) => CacheLife::OneHour,
@@ -120,7 +124,7 @@ impl PresetCheck<'_> {
         })
     }
 
-    fn api(&self) -> ApiDialect {
+    pub(super) fn api(&self) -> ApiDialect {
         let url = self.model.endpoint.as_ref().map(|it| &*it.value);
         let known = || url.and_then(ModelEndpoint::known_api);
         self.said_api().or_else(known).unwrap_or_default()
@@ -137,7 +141,7 @@ impl PresetCheck<'_> {
         }
     }
 
-    fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         join("models", self.name)
     }
 
@@ -301,7 +305,7 @@ impl PresetCheck<'_> {
     }
 }
 
-fn effort(said: Effort) -> ThinkingEffort {
+pub(super) fn effort(said: Effort) -> ThinkingEffort {
     match said {
         Effort::None => ThinkingEffort::None,
         Effort::Minimal => ThinkingEffort::Minimal,

@@ -217,7 +217,8 @@ fn preset_key(key: &str) -> String {
 /// What a running daemon cannot change.
 pub fn needs_restart(key: &str) -> bool {
     const KEYS: [&str; 3] = ["logging.format", "logging.redact", "logging.content"];
-    let is_limit = key.starts_with("limits.") && key != "limits.daily_spend_usd";
+    const AT_ONCE: [&str; 2] = ["limits.daily_spend_usd", "limits.ask_above_usd"];
+    let is_limit = key.starts_with("limits.") && !AT_ONCE.contains(&key);
     is_limit || key.starts_with("daemon.") || KEYS.contains(&key)
 }
 

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aishd_turn::request::system_message;
+
 use super::fault::Fault;
 use super::file::{self, FileNeed};
 use super::keys::Context;
@@ -67,19 +69,24 @@ fn read(named: &Path) -> Result<Arc<str>, (String, String)> {
     text.map_err(|wrong| (format!("{shown}: {wrong}"), mend()))
 }
 
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 enum OpeningError {
     #[error("there is nothing in it")]
     Empty,
     #[error("it has {0} bytes, and at most {MOST_BYTES} are sent with every request")]
     Long(usize),
+    #[error("{0}")]
+    Name(String),
 }
 
 impl OpeningError {
-    fn help(self) -> &'static str {
+    fn help(&self) -> &'static str {
         match self {
             Self::Empty => "without the key the usual one is sent",
             Self::Long(_) => "what is wanted now and then can be a prompt: aishctl prompt save",
+            Self::Name(_) => {
+                "a text that names parts of the message is all of it; one that names none stands in front of them"
+            }
         }
     }
 }
@@ -89,7 +96,10 @@ fn measured(text: &str) -> Result<Arc<str>, OpeningError> {
     match text.len() {
         0 => Err(OpeningError::Empty),
         bytes if bytes > MOST_BYTES => Err(OpeningError::Long(bytes)),
-        _ => Ok(text.into()),
+        _ => match system_message::check_names(text) {
+            Ok(()) => Ok(text.into()),
+            Err(wrong) => Err(OpeningError::Name(wrong)),
+        },
     }
 }
 

@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::address;
 use super::fault::Fault;
 use super::source::{SourcePlace, SourceText};
 
@@ -144,6 +145,9 @@ impl TableEntry {
     /// As TOML; of a secret only that it is there, among the arguments of a program too.
     pub fn display(&self) -> String {
         let text = self.value.display();
+        if self.key.ends_with(".url") || self.key.ends_with(".endpoint") {
+            return address::without_keys(text);
+        }
         if !self.key.starts_with("mcp.servers.") || !self.key.ends_with(".args") {
             return text.to_owned();
         }

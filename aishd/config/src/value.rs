@@ -185,6 +185,34 @@ impl JsonSchema for Temperature {
     }
 }
 
+/// A part of a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub f64);
+
+impl KeyKind for Share {
+    fn read(value: &DeValue<'_>) -> Result<Self, ValueMisread> {
+        number(value, "a number", 1.0).map(Self)
+    }
+
+    fn show(&self) -> String {
+        toml::Value::from(self.0).to_string()
+    }
+}
+
+impl JsonSchema for Share {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Share".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0, "maximum": 1 })
+    }
+}
+
 /// An amount of money in US dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DollarAmount(f64);
@@ -355,6 +383,12 @@ words! {
         High: "high",
         XHigh: "xhigh",
         Max: "max",
+    }
+    /// How much a model is to say.
+    Verbosity {
+        Low: "low",
+        Medium: "medium",
+        High: "high",
     }
     /// How long a server is to keep what it has read.
     Cache {

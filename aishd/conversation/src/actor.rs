@@ -59,7 +59,7 @@ use aishd_turn::turn::{StreamId, Turn, TurnInput};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use self::lasting_environment::TriedExports;
+use self::lasting_environment::LeftByTrial;
 use self::run_changes::ChangesStep;
 use self::run_parts::{PartStep, PartWork};
 use crate::commands::command_queue::CommandQueue;
@@ -135,7 +135,7 @@ pub(crate) struct Conversation {
     pub(crate) changes: Vec<ProposedChange>,
     /// What its commands begin with because earlier ones have exported it.
     pub(crate) lasting: LastingEnvironment,
-    pub(crate) tried_exports: Option<TriedExports>,
+    pub(crate) left_by_trial: Option<LeftByTrial>,
     /// A command that is tried while its question waits.
     pub(crate) trial: Option<RunningTrial>,
     /// What a person has kept, until its command's turn has come.

@@ -152,8 +152,8 @@ impl ConversationDirectory {
         &self.services.broker
     }
 
-    pub async fn probe_models(&self) -> Vec<Probed> {
-        self.services.broker.probe(&self.models()).await
+    pub async fn probe_models(&self, only: Option<&str>) -> Vec<Probed> {
+        self.services.broker.probe(&self.models(), only).await
     }
 
     /// Opens every conversation that has work left from the last daemon, so that it is ended or goes on.
@@ -336,7 +336,7 @@ impl ConversationDirectory {
             commands: CommandQueue::default(),
             jobs: jobs.clone(),
             lasting: LastingEnvironment::default(),
-            tried_exports: None,
+            left_by_trial: None,
             trial: None,
             settling: None,
             part: None,

@@ -4,7 +4,7 @@ use aish_proto::id::{ChangesId, ConversationId, JobId, TurnId};
 use aishd_log::access::Access;
 use aishd_log::budget::BudgetReached;
 use aishd_log::eviction::EvictedExchange;
-use aishd_log::picture::PictureKind;
+use aishd_log::picture::{PictureKind, PictureSize};
 use aishd_log::resource::ResourceChangeError;
 use aishd_log::tool_name::Alias;
 use aishd_model::costly_request::CostlyRequest;
@@ -28,6 +28,12 @@ pub enum RequestError {
     UnknownModel(String),
     #[error("{0}")]
     TakesNoPicture(Box<UntakenPicture>),
+    #[error("{0}")]
+    LargePicture(Box<LargePicture>),
+    #[error(
+        "the server of the preset {preset} has refused the picture {name} before; nothing was sent or kept"
+    )]
+    RefusedPicture { name: String, preset: String },
     #[error("no turn {0} waits or ran here")]
     UnknownTurn(TurnId),
     #[error("{0} has not left the context, or nothing is known of its exchange")]
@@ -106,6 +112,20 @@ pub struct UntakenPicture {
     pub model: String,
     /// A preset that is known to take it.
     pub other: Option<String>,
+}
+
+/// A picture with more pixels than the server of its model takes.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "{name} has {}×{} pixels, and the server of the preset {preset} takes at most {most} a side; nothing was sent or kept",
+    .size.width,
+    .size.height
+)]
+pub struct LargePicture {
+    pub name: String,
+    pub size: PictureSize,
+    pub most: u32,
+    pub preset: String,
 }
 
 impl From<CommitError> for RequestError {

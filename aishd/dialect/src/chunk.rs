@@ -33,6 +33,8 @@ pub enum ChunkPiece {
     /// From `reasoning_content`, which `DeepSeek` wants back with the calls that followed from it.
     ReasoningContent(String),
     Reasoning(String),
+    /// The address of a picture that the model made; nearly always it holds the picture itself.
+    Picture(String),
     /// A part of the text begins, and has a name of the server's.
     Phase(String),
     /// The server's own JSON, which it wants back as it is, here.

@@ -22,11 +22,12 @@ pub use self::server_error::{ReportedKind, ServerReportedError, error, reported,
 
 /// The body of a request, byte for byte.
 pub fn encode(preset: &Preset, prompt: &Prompt<'_>) -> String {
-    match preset.api() {
+    let body = match preset.api() {
         ApiDialect::Chat => chat::encode::body(preset, prompt),
         ApiDialect::Responses => responses::encode::body(preset, prompt),
         ApiDialect::Messages => messages::encode::body(preset, prompt),
-    }
+    };
+    preset.fields.applied_to(body)
 }
 
 /// What the tools take in a request, in bytes.

@@ -1,12 +1,14 @@
 //! One conversation as each dialect has it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use aishd_log::sealed_answer::{ApiDialect, SealedAnswer, SealedPart};
 use aishd_log::tool_call::ToolCall;
-use aishd_model::optional_fields::{OptionalField, OutputLimit, RequestOptions};
+use aishd_model::optional_fields::{LearnedFields, OptionalField, OutputLimit, RequestOptions};
 use aishd_model::preset::{Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Preset};
 use aishd_model::preset::{ThinkingEffort, Timeouts};
+use aishd_model::preset_fields::{AnswerLength, PresetFields};
 use serde_json::{Map, Value, json};
 
 use super::encode;
@@ -304,6 +306,64 @@ fn messages_are_told_of_thinking_only_what_somebody_set() {
     let mut learned = of("claude-opus-4-7", high);
     learned.learned.without.insert(OptionalField::Effort);
     assert_eq!(nothing, asks(learned, None));
+}
+
+/// What a preset says beyond the usual, in the words of each dialect; a learned or known list of efforts is kept to.
+#[test]
+fn each_dialect_has_its_place_for_what_a_preset_says() {
+    let extra = json!({"seed": 7, "reasoning": {"summary": "none"}});
+    let said = |api, model| Preset {
+        effort: Some(ThinkingEffort::Minimal),
+        fields: PresetFields {
+            top_p: Some(0.5),
+            verbosity: Some(AnswerLength::Low),
+            extra: extra.as_object().unwrap().clone(),
+            omit: BTreeSet::from(["store".to_owned()]),
+        },
+        learned: LearnedFields {
+            efforts: Some([ThinkingEffort::Low].into_iter().collect()),
+            ..LearnedFields::default()
+        },
+        ..preset(api, model)
+    };
+    let check = |preset: &Preset, expected: Value| {
+        let body = body(preset, &conversation(vec![user("hi")]));
+        for (name, value) in expected.as_object().unwrap() {
+            assert_eq!(*value, body[name], "{name}: {body}");
+        }
+        assert_eq!(json!(7), body["seed"]);
+    };
+    check(
+        &said(ApiDialect::Chat, "m"),
+        json!({"top_p": 0.5, "verbosity": "low", "reasoning_effort": "low", "text": null, "model": "m"}),
+    );
+    check(
+        &said(ApiDialect::Responses, "m"),
+        json!({"top_p": 0.5, "verbosity": null, "text": {"verbosity": "low"}, "store": null,
+            "reasoning": {"effort": "low", "summary": "none"}, "stream": true}),
+    );
+    // It thinks, so that its sampling is its own.
+    check(
+        &said(ApiDialect::Messages, "claude-opus-4-6"),
+        json!({"top_p": null, "verbosity": null, "text": null, "output_config": {"effort": "low"}}),
+    );
+    let quiet = Preset {
+        effort: None,
+        ..said(ApiDialect::Messages, "claude-opus-4-5")
+    };
+    check(
+        &quiet,
+        json!({"top_p": 0.5, "verbosity": null, "thinking": null}),
+    );
+    let mut learned = said(ApiDialect::Responses, "m");
+    let without = [OptionalField::TopP, OptionalField::Verbosity];
+    learned.learned.without.extend(without);
+    check(&learned, json!({"top_p": null, "text": null}));
+    // Who takes no temperature takes none of this either.
+    check(
+        &said(ApiDialect::Responses, "gpt-5"),
+        json!({"top_p": null}),
+    );
 }
 
 #[test]

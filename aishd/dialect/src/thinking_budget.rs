@@ -36,7 +36,8 @@ pub(crate) fn wish(preset: &Preset, prompt: &Prompt<'_>) -> (ThinkingWish, u64) 
     let said = prompt.options.limit.map(|it| match it {
         OutputLimit::Set(tokens) | OutputLimit::Said(tokens) => tokens,
     });
-    let known = preset.facts.output_tokens.map(|it| it.min(MOST_LIMIT));
+    let most = preset.learned.most_output.or(preset.facts.output_tokens);
+    let known = most.map(|it| it.min(MOST_LIMIT));
     let limit = said.or(known).unwrap_or(USUAL_LIMIT).max(1);
     let wish = match prompt.purpose {
         // A few words need no thought, and would have no room for it.
@@ -45,7 +46,7 @@ pub(crate) fn wish(preset: &Preset, prompt: &Prompt<'_>) -> (ThinkingWish, u64) 
     };
     match wish {
         ThinkingWish::Budget { tokens } if said.is_none() => {
-            let room = preset.facts.output_tokens.unwrap_or(u64::MAX);
+            let room = most.unwrap_or(u64::MAX);
             let limit = limit.max((tokens + USUAL_LIMIT).min(room));
             (within(tokens, limit), limit)
         }
@@ -75,17 +76,21 @@ fn of_effort(preset: &Preset) -> ThinkingWish {
         return ThinkingWish::Unsaid;
     }
     match claude_version(&preset.model) {
-        Some(version) if version >= ADAPTIVE => ThinkingWish::Adaptive {
-            effort: match effort {
-                ThinkingEffort::None | ThinkingEffort::Minimal => ThinkingEffort::Low.as_str(),
-                ThinkingEffort::XHigh if version < XHIGH => ThinkingEffort::High.as_str(),
+        Some(version) if version >= ADAPTIVE => {
+            let known = match effort {
+                ThinkingEffort::None | ThinkingEffort::Minimal => ThinkingEffort::Low,
+                ThinkingEffort::XHigh if version < XHIGH => ThinkingEffort::High,
                 ThinkingEffort::Low
                 | ThinkingEffort::Medium
                 | ThinkingEffort::High
                 | ThinkingEffort::XHigh
-                | ThinkingEffort::Max => effort.as_str(),
-            },
-        },
+                | ThinkingEffort::Max => effort,
+            };
+            let taken = preset.nearest_effort(known);
+            taken.map_or(ThinkingWish::Unsaid, |it| ThinkingWish::Adaptive {
+                effort: it.as_str(),
+            })
+        }
         Some(_) | None => ThinkingWish::Budget {
             tokens: match effort {
                 ThinkingEffort::None | ThinkingEffort::Minimal | ThinkingEffort::Low => {

@@ -1,7 +1,10 @@
 //! What a layer changed, as a list for people: sorted, bounded, and with what was only touched told apart.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use crate::change_kind::ChangeKind;
 use crate::chosen::Chosen;
@@ -11,6 +14,7 @@ use crate::layer_set::LayerSet;
 use crate::node::{self, NodeKind, NodeMeta};
 use crate::plan::KeepChoice;
 use crate::rel_path::RelPath;
+use crate::tree::Tree;
 use crate::upper::{self, UpperEntry};
 use crate::xattr;
 
@@ -83,6 +87,35 @@ pub struct Changes {
 }
 
 impl LayerSet {
+    /// How many names a real directory has, and the first of them; those of directories end with a slash. `None`: there is no
+    /// directory.
+    pub fn names_in(
+        &self,
+        layer: usize,
+        path: &RelPath,
+        most: usize,
+    ) -> io::Result<Option<(usize, Vec<PathBuf>)>> {
+        let lower = Tree::open(&self.lower(layer))?;
+        let is_directory = lower
+            .meta(path)?
+            .is_some_and(|it| it.is(NodeKind::Directory));
+        if !is_directory {
+            return Ok(None);
+        }
+        let (dir, name) = (lower.dir(path)?, OsStr::from_bytes);
+        let opened = node::open_dir(&*dir, b".")?;
+        let names = node::names(&opened)?;
+        let first = names.iter().take(most).map(|it| {
+            let meta = node::meta_at(&opened, it).ok().flatten();
+            let mut shown = name(it).to_owned();
+            if meta.is_some_and(|it| it.is(NodeKind::Directory)) {
+                shown.push("/");
+            }
+            PathBuf::from(shown)
+        });
+        Ok(Some((names.len(), first.collect())))
+    }
+
     /// Reads the layers, and of the real directories only what lies below a changed path. No overlay may be mounted
     /// on them any more.
     pub fn changes(&self, bounds: &ReadBounds) -> io::Result<Changes> {

@@ -165,6 +165,10 @@ impl KeepJournal {
 }
 
 impl LayerPlace {
+    pub(crate) fn lower(&self) -> PathBuf {
+        path_of(&self.lower)
+    }
+
     pub(crate) fn new(set: &LayerSet, number: usize, layer: &Layer) -> io::Result<Self> {
         use std::os::unix::ffi::OsStrExt as _;
         let upper = set.upper(number);

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use aishd_platform::failpoint;
 
 use crate::copy::{Copier, set_modified};
 use crate::fingerprint::{Depth, Fingerprint};
-use crate::journal::{self, KeepJournal, KeepPhase, KeptRecord, TakenRecord};
+use crate::journal::{self, KeepJournal, KeepPhase, KeptRecord, LayerPlace, TakenRecord};
 use crate::keep;
 use crate::layer_set::{LayerSetError, LayerStore, ids_in};
 use crate::node::{self, Stamp};
@@ -179,6 +179,18 @@ impl LayerStore {
             Ok(entries)
         };
         list().map_err(UndoError::io("list what was kept"))
+    }
+
+    /// The real directories that a keep changed, in the order in which conflicts number them; none where it cannot be read.
+    pub fn lowers_of(&self, undo_id: &str) -> Vec<PathBuf> {
+        let journal = self.undo_dir(undo_id).ok().and_then(|dir| {
+            let journals = ["undo.json", "steps.json"];
+            journals
+                .iter()
+                .find_map(|it| KeepJournal::read(&dir.join(it)).ok())
+        });
+        let places = journal.map(|it| it.places).unwrap_or_default();
+        places.iter().map(LayerPlace::lower).collect()
     }
 
     /// What an undo took back is not wanted any more.

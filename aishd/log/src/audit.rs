@@ -271,6 +271,9 @@ pub enum AuditFact {
         /// Of the command or the URL as it is shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<ContentDigest>,
+        /// Where somebody signed in or out, as far as it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sign_in: Option<Box<SignInAudit>>,
     },
     /// A program of the configuration was started, for somebody to come to a question.
     NoticeGiven {
@@ -346,6 +349,19 @@ pub enum ServerChange {
     Restarted,
     SignedIn,
     SignedOut,
+    /// Nobody did it: its token was to be renewed, and was not.
+    NotRenewed,
+}
+
+/// A sign-in, by what the authorization server calls itself and what it granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInAudit {
+    pub issuer: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// Of a renewal that failed: the code of OAuth, or what happened in place of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// What became of a call that began.

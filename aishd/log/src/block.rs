@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub const UNKNOWN_MIME: &str = "application/octet-stream";
 const MAX_MIME_BYTES: usize = 100;
 const MAX_URI_BYTES: usize = 2048;
+/// So much stands in one record of the log.
+const PART_BYTES: usize = 256 << 10;
 /// Blocks of one result that are kept; of more, the model is told that they were there.
 pub const MAX_BLOCKS: usize = 64;
 
@@ -41,6 +43,22 @@ pub enum BlockKind {
 pub enum BlockForm {
     Text,
     Base64,
+}
+
+/// A block and what it is made of, in the pieces in which the log holds it.
+pub type KeptParts = (KeptBlock, Vec<String>);
+
+/// A text in such pieces.
+pub fn parts(text: &str) -> Vec<String> {
+    let mut parts = vec![];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let at = rest.floor_char_boundary(PART_BYTES.min(rest.len()));
+        let (part, after) = rest.split_at(at);
+        parts.push(part.to_owned());
+        rest = after;
+    }
+    parts
 }
 
 /// A media type as a server wrote it, if it is one: what passes can be shown, and put into a header.

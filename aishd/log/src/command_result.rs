@@ -1,5 +1,7 @@
 //! What a command came to, before it is a fact.
 
+use std::path::PathBuf;
+
 use aish_proto::id::ResultId;
 
 use crate::ending::{BoundaryFailure, CommandEnding};
@@ -32,6 +34,16 @@ impl WholeOutput {
     }
 }
 
+/// What the shell of a command left to the commands after it, as it said itself when it ended in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftByShell {
+    pub exported: EnvironmentChange,
+    /// Where it was at its end. `None`: where it began, or nobody knows. Whether others can go on there is not looked at yet.
+    pub directory: Option<String>,
+    /// What was hidden from it: nothing goes on there.
+    pub hidden: Vec<PathBuf>,
+}
+
 /// What a command came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandResult {
@@ -51,8 +63,8 @@ pub struct CommandResult {
     pub moved: Option<(String, String)>,
     /// The hosts that it reached, and that it was refused.
     pub network: Option<Box<NetworkUse>>,
-    /// What it left of its environment, if that is known and is to last.
-    pub exported: Option<Box<EnvironmentChange>>,
+    /// What it left, until it is taken, if that is known and is to last.
+    pub left: Option<Box<LeftByShell>>,
 }
 
 impl CommandResult {
@@ -77,7 +89,7 @@ impl CommandResult {
             ran_in: ran_in.to_owned(),
             moved: None,
             network: None,
-            exported: None,
+            left: None,
         }
     }
 }

@@ -167,6 +167,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payee: Option<Box<Payee>>,
     },
+    /// Pictures that belong to the answer before it; their parts stand between the two.
+    AnswerPictures {
+        item: u32,
+        blocks: Vec<KeptBlock>,
+    },
     /// A model was asked, and no message came of it: a summary, a server's request, an answer that was stopped before its
     /// first word.
     ModelUsed(Box<PaidRequest>),
@@ -204,8 +209,8 @@ pub enum Event {
         call: String,
         task: ServerTask,
     },
-    /// A part of a result that is too long for the model's context, or of a block of it that is no text; in order,
-    /// before the result itself.
+    /// A part of a result that is too long for the model's context, or of a block that is no text; in order, before the
+    /// event that names it.
     ResultKept {
         result: ResultId,
         text: String,

@@ -358,6 +358,7 @@ impl ConversationState {
             Event::ChangesPart(part) => self.changes_in_part(part),
             Event::RecordLost {} => self.record_lost(),
             Event::Status { .. }
+            | Event::AnswerPictures { .. }
             | Event::ResultKept { .. }
             | Event::JobStarted(_)
             | Event::JobEnded(_)

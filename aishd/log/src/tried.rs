@@ -70,6 +70,21 @@ impl ChangeSummary {
     pub fn paths(&self) -> Vec<String> {
         self.listed.iter().map(|it| it.path.clone()).collect()
     }
+
+    /// Those of them that are one of these, or in one of them; all where none is named.
+    pub fn paths_within(&self, only: &[String]) -> Vec<String> {
+        let is_in = |path: &str, it: &String| {
+            let rest = path.strip_prefix(&**it);
+            rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        let mut paths = self.paths();
+        paths.retain(|path| only.is_empty() || only.iter().any(|it| is_in(path, it)));
+        if paths.is_empty() {
+            // It is among those that are not listed.
+            paths = only.to_vec();
+        }
+        paths
+    }
 }
 
 /// One changed file, directory or link.

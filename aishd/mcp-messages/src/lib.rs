@@ -1,6 +1,7 @@
 //! MCP without its wires: how a server is reached, what its tools are, how it does, what a call gave.
 
 pub mod bounded_text;
+pub mod chosen_tools;
 pub mod confidential;
 pub mod content;
 mod description;

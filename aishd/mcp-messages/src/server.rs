@@ -6,6 +6,7 @@ use aishd_log::profile::ChosenProfile;
 use aishd_log::time::Timestamp;
 use aishd_log::tool_name::{Alias, ToolName};
 
+use crate::chosen_tools::LeftOutTool;
 use crate::revision::Revision;
 use crate::tool::ServerTool;
 
@@ -34,7 +35,9 @@ pub struct ServerEntry {
     pub about: ServerIdentity,
     /// What can be offered: the listed tools, those of the last session while it connects, none after a failure.
     pub tools: Arc<[Arc<ServerTool>]>,
-    /// Tools that were left out or repaired, and other oddities of this session.
+    /// What it has besides and the configuration leaves out, as far as it has listed it.
+    pub left_out: Arc<[LeftOutTool]>,
+    /// Tools that cannot be used or were repaired, and other oddities of this session.
     pub remarks: Arc<[String]>,
     /// How long the last handshake took.
     pub connect_ms: Option<u64>,
@@ -132,6 +135,12 @@ impl ServerSnapshot {
             .tools
             .iter()
             .find(|it| it.called == name.tool())
+    }
+
+    /// Why a tool is not there that its server has.
+    pub fn left_out(&self, name: &ToolName) -> Option<&LeftOutTool> {
+        let server = self.get(name.alias())?;
+        server.left_out.iter().find(|it| it.called == name.tool())
     }
 
     /// Every tool that can be offered, with its whole name.

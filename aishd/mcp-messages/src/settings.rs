@@ -9,6 +9,7 @@ use std::time::Duration;
 use aishd_log::profile::ChosenProfile;
 use aishd_log::tool_name::Alias;
 
+use crate::chosen_tools::ServerToolChoice;
 use crate::confidential;
 use crate::log_level::LogLevel;
 use crate::oauth_settings::OAuthSettings;
@@ -60,6 +61,8 @@ pub struct ServerSettings {
     pub endpoint: ServerEndpoint,
     /// Why it is not connected to, if it is not to be.
     pub off: Option<String>,
+    /// Which of its tools there are here.
+    pub tools: ServerToolChoice,
     /// Whether it may ask for a model; a person is asked each time.
     pub sampling: bool,
     /// The one revision that is spoken with it; `None`: it is found out.
@@ -74,6 +77,7 @@ impl ServerSettings {
         Self {
             endpoint,
             off: None,
+            tools: ServerToolChoice::default(),
             sampling: false,
             revision: None,
             log_level: LogLevel::default(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aishd_log::tool::ContentDigest;
 use serde_json::{Map, Value, json};
 
+use crate::chosen_tools::LeftOutTool;
 use crate::description;
 use crate::mirrored_headers::{self, MirroredArgument};
 use crate::remarks::RemarkList;
@@ -65,7 +66,9 @@ pub enum HeaderMirroring {
 pub struct ListedTools {
     /// In the server's order, each name once.
     pub tools: Vec<ServerTool>,
-    /// What was left out, and why.
+    /// What the configuration leaves out.
+    pub left_out: Vec<LeftOutTool>,
+    /// What was left out because it cannot be used, and why.
     pub remarks: RemarkList,
     /// For how long it is to be believed; `None`: until the server says that it changed.
     pub holds: Option<Duration>,

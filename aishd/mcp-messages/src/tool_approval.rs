@@ -115,6 +115,7 @@ mod tests {
             since: Timestamp::default(),
             about: ServerIdentity::default(),
             tools: listed.tools.into_iter().map(Arc::new).collect(),
+            left_out: Arc::default(),
             remarks: Arc::default(),
             connect_ms: None,
             revision: None,

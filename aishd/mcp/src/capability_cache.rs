@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aishd_log::tool::ContentDigest;
+use aishd_mcp_messages::chosen_tools::ServerToolChoice;
 use aishd_mcp_messages::server::{ServerIdentity, ServerKind};
 use aishd_mcp_messages::tool::{self, HeaderMirroring, ServerTool};
 use serde_json::{Value, json};
@@ -45,6 +46,16 @@ impl RememberedServer {
         } else {
             written(&[])
         }
+    }
+
+    /// Without what is left out by now.
+    pub(super) fn chosen(mut self, chosen: &ServerToolChoice) -> Self {
+        if !chosen.is_all() {
+            let there =
+                |it: &&Arc<ServerTool>| chosen.leaves_out(&[&it.name, &it.called]).is_none();
+            self.tools = self.tools.iter().filter(there).cloned().collect();
+        }
+        self
     }
 
     /// What was stored of a server with this identity; nothing where it cannot be understood.

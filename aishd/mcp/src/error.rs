@@ -1,6 +1,7 @@
 //! How a session or a call fails.
 
 use aishd_log::tool_name::{Alias, ToolName};
+use aishd_mcp_messages::chosen_tools::ChoiceKey;
 use aishd_signin::SignInNeed;
 
 pub use super::message::RpcError;
@@ -11,6 +12,9 @@ pub use super::message::RpcError;
 pub enum ToolCallError {
     #[error("unknown tool {0}")]
     UnknownTool(ToolName),
+    /// A key of the configuration leaves it out.
+    #[error("{}", left_out(.0, *.1))]
+    LeftOut(ToolName, ChoiceKey),
     #[error("there is no MCP server {0}")]
     UnknownServer(Alias),
     /// Its server offers another tool under that name now.
@@ -47,10 +51,17 @@ pub enum FailureSide {
     Cancelled,
 }
 
+/// What is said to who names a tool that is left out.
+fn left_out(name: &ToolName, key: ChoiceKey) -> String {
+    let alias = name.alias();
+    format!("unknown tool {name}: `{key}` in [mcp.servers.{alias}] leaves it out")
+}
+
 impl ToolCallError {
     pub fn side(&self) -> FailureSide {
         match self {
             Self::UnknownTool(_)
+            | Self::LeftOut(..)
             | Self::UnknownServer(_)
             | Self::Changed(_)
             | Self::Gone(_)
@@ -67,6 +78,7 @@ impl ToolCallError {
     pub fn may_have_happened(&self) -> bool {
         match self {
             Self::UnknownTool(_)
+            | Self::LeftOut(..)
             | Self::UnknownServer(_)
             | Self::Changed(_)
             | Self::Gone(_)

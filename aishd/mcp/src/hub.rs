@@ -328,6 +328,9 @@ impl Hub {
 
     fn no_tool(&self, name: &ToolName, servers: &ServerSnapshot) -> ToolCallError {
         use aishd_mcp_messages::server::ServerPhase;
+        if let Some(it) = servers.left_out(name) {
+            return ToolCallError::LeftOut(name.clone(), it.key);
+        }
         let server = servers.get(name.alias());
         let why = match server.map(|it| &it.state) {
             Some(ServerPhase::Failed { why, .. } | ServerPhase::Off(why)) => why.clone(),

@@ -1,9 +1,11 @@
 //! MCP servers out of the files of other programs: what each entry would be in our configuration,
 //! and what of it cannot be taken over. Nothing is started, and no variable is put in.
 
+mod chosen;
 mod foreign_file;
 mod references;
 mod tool_rules;
+mod usual_form;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +25,6 @@ use self::foreign_file::{ForeignEntry, ForeignFile, is_yaml};
 use self::references::{ReferenceSyntax, translate};
 use self::tool_rules::{RuleServer, carried};
 
-/// The keys under which programs keep their servers.
-const TABLES: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
 /// Keys of an entry that are understood, or mean nothing here.
 const KNOWN: [&str; 19] = [
     "type",
@@ -44,8 +44,8 @@ const KNOWN: [&str; 19] = [
     "name",
     "description",
     "icon",
-    "tools",
-    "trust",
+    "env_vars",
+    "env_http_headers",
 ];
 const MAX_SHOWN_CHARS: usize = 200;
 /// What is shown where a secret stands.
@@ -110,7 +110,7 @@ pub enum McpImportError {
 
 fn known_tables() -> Vec<&'static str> {
     let others = ["context_servers", "mcp", "extensions"];
-    TABLES.into_iter().chain(others).collect()
+    usual_form::TABLES.into_iter().chain(others).collect()
 }
 
 /// An entry as it is written into our configuration.
@@ -126,6 +126,10 @@ struct ImportEntry {
     args: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_tools: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     contain: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -176,7 +180,7 @@ pub fn read(source: ImportText<'_>, held: &ImportHold) -> Result<ImportedFile, M
         Some(program) => program.read(&value, source.text, beside.as_ref()),
         None => None,
     };
-    let foreign = foreign.or_else(|| usual_form(&value));
+    let foreign = foreign.or_else(|| usual_form::read(&value));
     let ForeignFile {
         entries,
         rules,
@@ -190,12 +194,14 @@ pub fn read(source: ImportText<'_>, held: &ImportHold) -> Result<ImportedFile, M
         };
         let alias = Alias::near(&entry.name, known);
         let (prefix, tools) = (entry.prefix.clone(), entry.tools.clone());
+        let hides_denied = entry.hides_denied;
         let server = one(alias.clone(), entry, path, held);
         ruled.push(RuleServer {
             alias,
             prefix,
             is_there: !server.toml.is_empty(),
             tools,
+            hides_denied,
         });
         servers.push(server);
     }
@@ -221,27 +227,6 @@ fn value(text: &str, path: &Path) -> Result<Value, McpImportError> {
     Ok(parsed.unwrap_or_default())
 }
 
-/// The form that most programs have.
-fn usual_form(value: &Value) -> Option<ForeignFile> {
-    let below = value.pointer("/mcp/servers");
-    let known = TABLES.iter().map(|it| value.get(*it)).chain([below]);
-    let servers = known.flatten().find_map(Value::as_object)?;
-    let entries = servers.iter().map(|(name, entry)| ForeignEntry {
-        name: name.clone(),
-        fields: entry.as_object().cloned().unwrap_or_default(),
-        syntax: ReferenceSyntax::Common,
-        prefix: String::new(),
-        kept: vec![],
-        off: None,
-        tools: vec![],
-        remarks: vec![],
-    });
-    Some(ForeignFile {
-        entries: entries.collect(),
-        ..ForeignFile::default()
-    })
-}
-
 fn one(alias: Alias, entry: ForeignEntry, path: &Path, held: &ImportHold) -> FoundServer {
     let ForeignEntry {
         name,
@@ -250,8 +235,9 @@ fn one(alias: Alias, entry: ForeignEntry, path: &Path, held: &ImportHold) -> Fou
         kept,
         off,
         remarks,
+        tools,
         prefix: _,
-        tools: _,
+        hides_denied: _,
     } = entry;
     let mut reader = ImportReader {
         remarks,
@@ -268,6 +254,8 @@ fn one(alias: Alias, entry: ForeignEntry, path: &Path, held: &ImportHold) -> Fou
         reader.remarks.insert(0, renamed);
     }
     let mut read = reader.entry(&fields);
+    read.tools = tools.only().map(<[String]>::to_vec);
+    read.without_tools = tools.without().to_vec();
     if read.command.is_some() {
         let given = kept.iter().map(|it| (it.clone(), format!("${{{it}}}")));
         read.env.extend(given);
@@ -371,7 +359,7 @@ fn with_offer(toml: String, is_offered: bool) -> String {
 /// What `${workspaceFolder}` means in a file: the folder that the file is about.
 fn workspace(path: &Path) -> Option<String> {
     let folder = path.parent()?;
-    let inside = [".vscode", ".cursor"];
+    let inside = [".vscode", ".cursor", ".codex", ".gemini", ".roo"];
     let about = match folder.file_name().and_then(|it| it.to_str()) {
         Some(name) if inside.contains(&name) => folder.parent()?,
         Some(_) | None => folder,
@@ -410,15 +398,21 @@ impl ImportReader {
             for key in ["headers", "http_headers"] {
                 entry.headers.extend(self.table(fields.get(key)));
             }
+            let named = fields.get("env_http_headers").and_then(Value::as_object);
+            for (header, variable) in named.into_iter().flatten() {
+                if let Some(variable) = self.named_variable("env_http_headers", variable) {
+                    let value = format!("${{{variable}}}");
+                    entry.headers.insert(header.clone(), value);
+                }
+            }
             let named = fields.get("bearer_token_env_var").and_then(Value::as_str);
             entry.auth_env = named
                 .map(str::to_owned)
                 .or_else(|| token(&mut entry.headers));
-            if entry
-                .headers
-                .keys()
-                .any(|it| it.eq_ignore_ascii_case("authorization"))
-            {
+            // One that names a variable with another value for its absence holds no token.
+            if entry.headers.iter().any(|(name, value)| {
+                name.eq_ignore_ascii_case("authorization") && !value.contains("${")
+            }) {
                 let better = "a token stands in the file; auth_env keeps it out".to_owned();
                 self.remarks.push(better);
             }
@@ -431,6 +425,14 @@ impl ImportReader {
             entry.command = words.next();
             entry.args = words.collect();
             entry.env = self.table(fields.get("env"));
+            let passed = fields.get("env_vars").and_then(Value::as_array);
+            for variable in passed.into_iter().flatten() {
+                if let Some(name) = self.named_variable("env_vars", variable) {
+                    // What is not set there is not passed on, and no fault.
+                    let value = format!("${{{name}:-}}");
+                    entry.env.entry(name).or_insert(value);
+                }
+            }
             let cwd = fields.get("cwd").and_then(Value::as_str);
             entry.cwd = cwd.and_then(|it| self.text("cwd", it));
             if entry.command.is_none() {
@@ -438,6 +440,25 @@ impl ImportReader {
             }
         }
         entry
+    }
+
+    /// The variable that is named, by itself or in a table of its own.
+    fn named_variable(&mut self, key: &str, value: &Value) -> Option<String> {
+        let name = value.as_str().or_else(|| value.get("name")?.as_str());
+        let plain = |it: &&str| {
+            let mut letters = it.bytes();
+            let begins = letters
+                .next()
+                .is_some_and(|it| it.is_ascii_alphabetic() || it == b'_');
+            begins && letters.all(|it| it.is_ascii_alphanumeric() || it == b'_')
+        };
+        let named = name.filter(plain).map(str::to_owned);
+        if named.is_none() {
+            let shown = one_line(&value.to_string(), MAX_SHOWN_CHARS);
+            let told = format!("{shown} in {key} names no variable, and is left out");
+            self.remarks.push(told);
+        }
+        named
     }
 
     fn switch_off(&mut self, why: String) {
@@ -575,9 +596,107 @@ mod tests {
             "[mcp.servers.g]\nurl = \"https://h/${PATH_PART}/mcp\"\n",
         );
         check(
+            "/h/.gemini/settings.json",
+            r#"{"mcpServers": {"a": {"url": "https://a"}, "b": {"url": "https://b"}, "c": {"url": "https://c"}}, "mcp": {"allowed": ["a", "b"], "excluded": ["b"]}}"#,
+            "[mcp.servers.a]\nurl = \"https://a\"\n\n\
+             # off: it is among the excluded servers of the file\n[mcp.servers.b]\nurl = \"https://b\"\nenabled = false\n\n\
+             # off: it is not among the allowed servers of the file\n[mcp.servers.c]\nurl = \"https://c\"\nenabled = false\n",
+        );
+        check(
+            "/h/.codex/config.toml",
+            "[mcp_servers.p]\ncommand = \"x\"\nenv_vars = [\"A\", { name = \"B\" }, \"C=D\"]\n[mcp_servers.u]\nurl = \"https://u\"\nenv_http_headers = { X-Key = \"K\" }\n",
+            "# \"C=D\" in env_vars names no variable, and is left out\n\
+             [mcp.servers.p]\ncommand = \"x\"\n\n[mcp.servers.p.env]\nA = \"${A:-}\"\nB = \"${B:-}\"\n\n\
+             [mcp.servers.u]\nurl = \"https://u\"\n\n[mcp.servers.u.headers]\nX-Key = \"${K}\"\n",
+        );
+        check(
             "/h/.codex/config.toml",
             "[mcp_servers.x]\nurl = \"https://h\"\nbearer_token_env_var = \"T\"\n",
             "[mcp.servers.x]\nurl = \"https://h\"\nauth_env = \"T\"\n",
+        );
+    }
+
+    /// What another program does not have of a server is not there here either.
+    #[test]
+    fn lists_of_tools_are_kept() {
+        check(
+            "/h/.codex/config.toml",
+            "[mcp_servers.x]\nurl = \"https://h\"\nenabled_tools = [\"a\", \"b\"]\ndisabled_tools = [\"b\"]\n",
+            "[mcp.servers.x]\nurl = \"https://h\"\ntools = [\"a\", \"b\"]\nwithout_tools = [\"b\"]\n",
+        );
+        check(
+            "/h/.gemini/settings.json",
+            r#"{"mcpServers": {"g": {"httpUrl": "https://h", "includeTools": ["a(x)"], "excludeTools": ["c"]}}}"#,
+            "[mcp.servers.g]\nurl = \"https://h\"\ntools = [\"a\"]\nwithout_tools = [\"c\"]\n",
+        );
+        check(
+            "/h/.copilot/mcp-config.json",
+            r#"{"mcpServers": {"a": {"url": "https://h", "tools": ["*"]}, "b": {"url": "https://h", "tools": []}}}"#,
+            "[mcp.servers.a]\nurl = \"https://h\"\n\n[mcp.servers.b]\nurl = \"https://h\"\ntools = []\n",
+        );
+        check(
+            "/p/opencode.json",
+            r#"{"mcp": {"g": {"type": "remote", "url": "https://h"}}, "tools": {"g_*": false, "g_read_*": true}}"#,
+            "[mcp.servers.g]\nurl = \"https://h\"\ntools = [\"read_*\"]\n",
+        );
+        check(
+            "/h/zed/settings.json",
+            r#"{"context_servers": {"z": {"url": "https://h"}}, "agent": {"profiles": {"write": {
+                "enable_all_context_servers": false, "context_servers": {"z": {"tools": {"a": true, "b": false}}}}}}}"#,
+            "[mcp.servers.z]\nurl = \"https://h\"\ntools = [\"a\"]\n",
+        );
+    }
+
+    /// What runs unasked there runs unasked here.
+    #[test]
+    fn allowances_are_kept() {
+        let rules = |path, text| read(of(path, text), &ImportHold::default()).unwrap().rules;
+        let listed = r#"{"mcpServers": {"g": {"url": "https://h", "alwaysAllow": ["a"]}}}"#;
+        let found = read(of("/h/mcp.json", listed), &ImportHold::default()).unwrap();
+        assert!(found.remarks[0].contains("look at the rules"), "{found:?}");
+        // A server that is called so is no pattern.
+        assert_eq!(
+            "[mcp.auto_approve]\n\"server__*\" = true\n",
+            rules(
+                "/h/mcp.json",
+                r#"{"mcpServers": {"*": {"url": "https://h", "autoApprove": ["*"]}, "other": {"url": "https://o"}}}"#,
+            )
+        );
+        assert_eq!(
+            "[mcp.auto_approve]\n\"g__*\" = true\n\n[permissions]\ndeny = [\"g__d\"]\n",
+            rules(
+                "/h/.gemini/settings.json",
+                r#"{"mcpServers": {"g": {"url": "https://g", "trust": true}}, "tools": {"exclude": ["g__d", "run_shell_command"]}}"#,
+            )
+        );
+        assert_eq!(
+            "[mcp.auto_approve]\ng__a = true\n",
+            rules(
+                "/h/mcp_settings.json",
+                r#"{"mcpServers": {"g": {"url": "https://h", "alwaysAllow": ["a", "b"], "disabledTools": ["b"]}}}"#,
+            )
+        );
+        assert_eq!(
+            "[mcp.auto_approve]\ng__a = true\n\"h__*\" = true\n",
+            rules(
+                "/h/mcp.json",
+                r#"{"mcpServers": {"g": {"url": "https://g", "autoApprove": ["a"]}, "h": {"url": "https://h", "autoApprove": ["*"]}}}"#,
+            )
+        );
+        assert_eq!(
+            "[mcp.auto_approve]\n\"g__*\" = true\n",
+            rules(
+                "/h/.gemini/settings.json",
+                r#"{"mcpServers": {"g": {"url": "https://g", "trust": true}, "h": {"url": "https://h", "trust": false}}}"#,
+            )
+        );
+        assert_eq!(
+            "[mcp.auto_approve]\n\"g__*\" = true\ng__a = false\nh__b = true\n",
+            rules(
+                "/h/.codex/config.toml",
+                "[mcp_servers.g]\nurl = \"https://g\"\ndefault_tools_approval_mode = \"approve\"\ntools.a.approval_mode = \"prompt\"\n\
+                 [mcp_servers.h]\nurl = \"https://h\"\ntools.b.approval_mode = \"approve\"\ntools.c.approval_mode = \"auto\"\n",
+            )
         );
     }
 
@@ -615,11 +734,12 @@ mod tests {
     fn what_cannot_be_taken_over_says_so() {
         check(
             "a.json",
-            r#"{"mcpServers": {"w": {"type": "ws", "url": "wss://h"}, "e": {}, "d": {"command": "x", "disabled": true}, "t": {"url": "https://h", "headers": {"Authorization": "Bearer s3cret"}}}}"#,
+            r#"{"mcpServers": {"w": {"type": "ws", "url": "wss://h"}, "e": {}, "d": {"command": "x", "disabled": true}, "t": {"url": "https://h", "headers": {"Authorization": "Bearer s3cret"}}, "v": {"url": "https://h", "headers": {"Authorization": "Bearer ${K:-none}"}}}}"#,
             "# off: it is switched off in the file\n[mcp.servers.d]\ncommand = \"x\"\nenabled = false\n\n\
              # off: it has no url and no command\n\n\
              # a token stands in the file; auth_env keeps it out\n[mcp.servers.t]\nurl = \"https://h\"\n\n\
              [mcp.servers.t.headers]\nAuthorization = \"Bearer s3cret\"\n\n\
+             [mcp.servers.v]\nurl = \"https://h\"\n\n[mcp.servers.v.headers]\nAuthorization = \"Bearer ${K:-none}\"\n\n\
              # off: WebSocket is not supported\n[mcp.servers.w]\nurl = \"wss://h\"\nenabled = false\n",
         );
         check(

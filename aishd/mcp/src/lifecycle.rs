@@ -6,6 +6,7 @@ use std::time::Duration;
 use aishd_log::invisible_characters::without_hidden;
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::bounded_text::{cut, one_line};
+use aishd_mcp_messages::chosen_tools::ServerToolChoice;
 use aishd_mcp_messages::log_level::LogLevel;
 use aishd_mcp_messages::remarks::RemarkList;
 use aishd_mcp_messages::revision::Revision;
@@ -74,6 +75,8 @@ pub(super) struct SessionServices<'a> {
     /// What is spoken with it and nothing else, if somebody said so.
     pub(super) revision: Option<Revision>,
     pub(super) log_level: LogLevel,
+    /// Which of its tools there are.
+    pub(super) chosen: &'a ServerToolChoice,
     /// Where the last words of a child go.
     pub(super) log: &'a StderrRing,
     /// Values of variables that are named like secrets, and were put into what it is reached by.
@@ -438,7 +441,7 @@ async fn session_of(
     let mut remarks = RemarkList::default();
     let version = result.get("protocolVersion").and_then(Value::as_str);
     let version = one_line(version.unwrap_or(sent), 40);
-    if version != sent {
+    if is_mismatch(sent, &version) {
         remarks.push(format!(
             "protocol version mismatch (sent {sent}, got {version}); proceeding"
         ));
@@ -454,6 +457,16 @@ async fn session_of(
         pumps: JoinSet::new(),
         stop: CancellationToken::new(),
     })
+}
+
+/// Whether an answer is odd. We begin with the newest, so that an older one that we speak is agreed upon; one that somebody
+/// set is expected.
+fn is_mismatch(sent: &str, version: &str) -> bool {
+    let is_agreed = || {
+        let known = Revision::named(version);
+        sent == NEWEST_SESSION && known.is_some_and(|it| it.name() < sent)
+    };
+    version != sent && !is_agreed()
 }
 
 /// A step of the handshake that went wrong.
@@ -498,7 +511,7 @@ async fn finish(
     }
     let mut listed = ListedTools::default();
     if about.offers.tools {
-        listed = tools(&peer, means.identity, means.limits()).await?;
+        listed = tools(&peer, (means.identity, means.chosen), means.limits()).await?;
     }
     remarks.append(std::mem::take(&mut listed.remarks));
     listed.remarks = remarks;
@@ -524,10 +537,10 @@ async fn set_log_level(peer: &ServerClient) {
     }
 }
 
-/// All tools of a server.
+/// All tools of a server that are not left out.
 pub(super) async fn tools(
     peer: &ServerClient,
-    identity: &str,
+    (identity, chosen): (&str, &ServerToolChoice),
     limits: SessionLimits,
 ) -> Result<ListedTools, WireFailure> {
     let patience = ReplyPatience::once(limits.connect);
@@ -553,7 +566,12 @@ pub(super) async fn tools(
         (Era::Stateless, ServerTransport::Http(_)) => HeaderMirroring::Headers,
         (Era::Stateless | Era::Session | Era::EventStream, _) => HeaderMirroring::None,
     };
-    let mut listed = tool::read(&list.entries, identity, mirroring);
+    let sifted = chosen.sift(list.entries);
+    let mut listed = tool::read(&sifted.entries, identity, mirroring);
+    listed.left_out = sifted.left_out;
+    for unmet in sifted.unmet {
+        listed.remarks.push(unmet);
+    }
     let of_tools = std::mem::replace(&mut listed.remarks, list.remarks);
     listed.remarks.append(of_tools);
     listed.holds = list.holds;

@@ -141,6 +141,7 @@ impl McpSession {
     ) -> Self {
         let identity = shared.identity(&server.endpoint);
         let remembered = shared.recall(&server.endpoint, &identity);
+        let remembered = remembered.chosen(&server.tools);
         let state = match &server.off {
             Some(why) => ServerPhase::Off(why.clone()),
             None => ServerPhase::Connecting,
@@ -159,6 +160,7 @@ impl McpSession {
             since: clock::now(),
             about: remembered.about.clone(),
             tools: offered,
+            left_out: Arc::default(),
             remarks: Arc::default(),
             connect_ms: None,
             revision: server.revision,

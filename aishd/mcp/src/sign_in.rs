@@ -3,7 +3,7 @@
 use aishd_log::tool_name::Alias;
 use aishd_mcp_messages::settings::ServerEndpoint;
 use aishd_signin::{
-    LoginBegun, LoginWish, ServerBearer, SignInFault, SignInReason, SignInStanding,
+    FailedRenewal, LoginBegun, LoginWish, ServerBearer, SignInFault, SignInReason, SignInStanding,
 };
 
 use super::error::{ToolCallError, WireFailure};
@@ -150,6 +150,16 @@ impl Hub {
             let _needs_it = self.restart(&alias).await;
         }
         Ok(remarks)
+    }
+
+    /// The servers whose sign-in that is which was not renewed.
+    pub fn not_renewed(&self, failed: &FailedRenewal) -> Vec<Alias> {
+        let all = self.endpoints();
+        let ours = all.into_iter().filter(|(_, server)| {
+            let bearer = self.shared().bearer(&server.endpoint);
+            server.off.is_none() && bearer.is_some_and(|it| it.is_of(failed))
+        });
+        ours.map(|(alias, _)| alias).collect()
     }
 
     fn sharing(&self, bearer: &ServerBearer) -> Vec<Alias> {

@@ -61,8 +61,12 @@ def flag(value):
     return "" if value is None else "yes" if value else "no"
 
 
-def kinds(value):
-    return ",".join(sorted((value or "").split(",")))
+def kinds(value, provider):
+    """What OpenAI's models take that see pictures, PDFs are among, whatever models.dev has (OpenAI, "PDF files")."""
+    taken = set((value or "").split(","))
+    if provider == "openai" and "image" in taken:
+        taken.add("pdf")
+    return ",".join(sorted(taken))
 
 
 def smaller(one, other):
@@ -86,7 +90,7 @@ def main(database, prices, day):
         context = smaller(context, other.get("max_input_tokens"))
         output = smaller(output, other.get("max_output_tokens"))
         limits = [number(it) for it in (context, output)]
-        lines.append("\t".join([host, model, *limits, flag(temperature), flag(tools), *map(number, costs), kinds(takes)]))
+        lines.append("\t".join([host, model, *limits, flag(temperature), flag(tools), *map(number, costs), kinds(takes, provider)]))
     table = pathlib.Path(__file__).with_name("models.tsv")
     table.write_text("\n".join(lines) + "\n")
     print(f"{table}: {len(lines) - 1} models")

@@ -31,8 +31,11 @@ pub fn hint(failure: &RequestFailure, preset: &Preset) -> Option<String> {
             status,
             message,
             detail,
-            ..
-        } => of_answer(Some(*status), message, *detail, preset),
+            retry_after_ms,
+        } => {
+            let cure = of_answer(Some(*status), message, *detail, preset);
+            cure.or_else(|| retry_after_ms.and_then(after_rest))
+        }
         RequestFailure::Api { message, overflow } => {
             let detail = if *overflow {
                 HttpDetail::ContextOverflow
@@ -57,6 +60,21 @@ pub fn hint(failure: &RequestFailure, preset: &Preset) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// When a server takes requests again that wants to be left alone for longer than anybody is kept waiting.
+fn after_rest(ms: u64) -> Option<String> {
+    /// What is shorter is over when it is read.
+    const SHORT_MS: u64 = 20_000;
+    let seconds = ms.div_ceil(1000);
+    let rest = match seconds {
+        0..=120 => format!("{seconds} seconds"),
+        121..=7_200 => format!("{} minutes", seconds.div_ceil(60)),
+        _ => format!("{} hours", seconds.div_ceil(3_600)),
+    };
+    (ms > SHORT_MS).then(|| {
+        format!("its server takes no requests for {rest}: aishctl retry then, or ask another model with -m NAME")
+    })
 }
 
 fn of_answer(
@@ -106,6 +124,11 @@ fn of_answer(
 /// Where it was told apart from other failures already.
 fn of_detail(detail: HttpDetail, text: &str, preset: &Preset) -> Option<String> {
     let key = |name: &str| format!("models.{}.{name}", preset.name);
+    if let HttpDetail::Refuses(field) = detail
+        && let Some(name) = preset.fields.adds(field.names())
+    {
+        return Some(format!("take {name} out of {}", key("extra")));
+    }
     Some(match detail {
         HttpDetail::ContextOverflow => match context_in(text) {
             Some(tokens) => format!(
@@ -126,6 +149,10 @@ fn of_detail(detail: HttpDetail, text: &str, preset: &Preset) -> Option<String> 
         }
         HttpDetail::Refuses(OptionalField::Temperature) => {
             format!("take {} out", key("temperature"))
+        }
+        HttpDetail::Refuses(OptionalField::TopP) => format!("take {} out", key("top_p")),
+        HttpDetail::Refuses(OptionalField::Verbosity) => {
+            format!("take {} out", key("verbosity"))
         }
         HttpDetail::Refuses(OptionalField::Limit) => format!("take {} out", key("max_tokens")),
         HttpDetail::Refuses(OptionalField::StopSequences) => {
@@ -220,13 +247,13 @@ fn of_key(preset: &Preset) -> String {
     };
     match &endpoint.key {
         KeySource::Env(variable) => format!(
-            "set {variable} in this shell to a key that counts (aishctl lends it to aishd), or correct models.{name}.key_env; then ask again"
+            "set {variable} in this shell to a valid key (aishctl lends it to aishd), or correct models.{name}.key_env; then ask again"
         ),
         KeySource::File(_) => format!(
-            "the key comes from models.{name}.key_file: put one there that counts, then ask again"
+            "the key comes from models.{name}.key_file: put a valid one there (aishctl key set), then ask again"
         ),
         KeySource::Command(_) => format!(
-            "the key comes from models.{name}.key_cmd: see that it prints one that counts, then ask again"
+            "the key comes from models.{name}.key_cmd: see that it prints a valid one, then ask again"
         ),
         KeySource::Literal(_) => format!("correct models.{name}.key, then ask again"),
         KeySource::None => format!(
@@ -461,6 +488,28 @@ mod tests {
                 hint.as_deref().is_some_and(|it| it.contains(expected)),
                 "{failure}: {hint:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_long_rest_is_told() {
+        let limited = |retry_after_ms| RequestFailure::Http {
+            status: 429,
+            message: "slow down".to_owned(),
+            retry_after_ms,
+            detail: HttpDetail::None,
+        };
+        for (ms, expected) in [
+            (None, None),
+            (Some(20_000), None),
+            (Some(90_000), Some("for 90 seconds: aishctl retry then")),
+            (Some(900_001), Some("for 16 minutes: ")),
+            (Some(86_400_000), Some("for 24 hours: ")),
+        ] {
+            let hint = hint(&limited(ms), &preset("http://h"));
+            let found = hint.as_deref().zip(expected);
+            assert_eq!(expected.is_some(), hint.is_some(), "{hint:?}");
+            assert!(found.is_none_or(|(it, part)| it.contains(part)), "{hint:?}");
         }
     }
 

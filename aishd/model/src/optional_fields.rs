@@ -2,25 +2,22 @@
 //! for counts. Nothing of it is sent that nobody set. What a server refuses is left out, or sent under the other name, and
 //! that is remembered for this server and model.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::tool::ContentDigest;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::picture_refusal::{self, PictureRefusal};
+use crate::effort_refusal;
+use crate::picture_refusal;
 use crate::preset::Preset;
-use crate::reply::{HttpDetail, RequestFailure};
-use crate::tool_limit;
+use crate::thinking_effort::EffortSet;
 
 /// Where the limit counts what the model thinks as well, an answer of a few words needs so much more.
 pub const FOR_THOUGHT_TOKENS: u64 = 4_000;
 
-/// A server that takes fewer tools each time it is asked is not asked for ever.
-const MOST_CUTS: u32 = 3;
-
 /// How servers say that they do not want a field.
-const REFUSALS: [&str; 14] = [
+const REFUSALS: [&str; 16] = [
     "unsupported",
     "not supported",
     "no longer supported",
@@ -35,6 +32,8 @@ const REFUSALS: [&str; 14] = [
     "not permitted",
     "not allowed",
     "unexpected keyword",
+    "cannot both be specified",
+    "which is the maximum allowed",
 ];
 
 /// Something that a request can be without.
@@ -42,6 +41,8 @@ const REFUSALS: [&str; 14] = [
 pub enum OptionalField {
     #[serde(rename = "temperature")]
     Temperature,
+    #[serde(rename = "top_p")]
+    TopP,
     #[serde(rename = "limit")]
     Limit,
     #[serde(rename = "stream_options")]
@@ -51,6 +52,9 @@ pub enum OptionalField {
     /// How much to think.
     #[serde(rename = "effort")]
     Effort,
+    /// How much to say.
+    #[serde(rename = "verbosity")]
+    Verbosity,
     /// The wish for what it thinks in a sealed form.
     #[serde(rename = "sealed_thinking")]
     SealedThinking,
@@ -64,6 +68,9 @@ pub enum OptionalField {
     #[serde(rename = "pictures")]
     Pictures,
 }
+
+/// How many pictures that a server refused are remembered.
+const MOST_PICTURES: usize = 64;
 
 /// What a server calls the limit of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,22 +88,21 @@ pub struct LearnedFields {
     pub without: BTreeSet<OptionalField>,
     #[serde(default)]
     pub limit: Option<LimitName>,
+    /// The longest answer that it takes as a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_output: Option<u64>,
     /// How many tools a request may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tools: Option<usize>,
+    /// How much it can be told to think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efforts: Option<EffortSet>,
+    /// Pictures that it refused, by their base64: they are not sent to it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<ContentDigest>,
     /// It refuses a request that has tools. Known until the daemon ends: it is often how the server was started.
     #[serde(skip)]
     pub takes_no_tools: bool,
-}
-
-/// What became of a request that a server refused for something optional.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CureOutcome {
-    pub learned: LearnedFields,
-    /// For people.
-    pub told: Vec<String>,
-    /// How often tools were left out.
-    cuts: u32,
 }
 
 /// What somebody set for one request.
@@ -116,6 +122,42 @@ pub enum OutputLimit {
     Said(u64),
 }
 
+impl OptionalField {
+    /// For people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Temperature => "temperature",
+            Self::TopP => "top_p",
+            Self::Limit => "a limit of an answer",
+            Self::StreamOptions => "stream_options: tokens are estimated",
+            Self::StopSequences => "stop",
+            Self::Effort => "effort: how much to think",
+            Self::Verbosity => "verbosity",
+            Self::SealedThinking => "its own thinking, given back",
+            Self::CacheKey => "prompt_cache_key",
+            Self::CacheMarks => "cache_control",
+            Self::Pictures => "pictures and PDFs",
+        }
+    }
+
+    /// What it is called at the top of requests, in all dialects.
+    pub(crate) fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Temperature => &["temperature"],
+            Self::TopP => &["top_p"],
+            Self::Limit => &["max_tokens", "max_completion_tokens", "max_output_tokens"],
+            Self::StreamOptions => &["stream_options"],
+            Self::StopSequences => &["stop", "stop_sequences"],
+            Self::Effort => &["reasoning_effort", "reasoning", "thinking", "output_config"],
+            Self::Verbosity => &["verbosity", "text"],
+            Self::SealedThinking => &["include"],
+            Self::CacheKey => &["prompt_cache_key"],
+            // They stand within what is asked.
+            Self::CacheMarks | Self::Pictures => &[],
+        }
+    }
+}
+
 impl LimitName {
     pub fn name(self) -> &'static str {
         match self {
@@ -124,7 +166,7 @@ impl LimitName {
         }
     }
 
-    fn other(self) -> Self {
+    pub(crate) fn other(self) -> Self {
         match self {
             Self::MaxTokens => Self::MaxCompletionTokens,
             Self::MaxCompletionTokens => Self::MaxTokens,
@@ -142,8 +184,49 @@ impl LearnedFields {
         self.without.extend(&newer.without);
         self.limit = newer.limit.or(self.limit);
         self.max_tools = newer.max_tools.or(self.max_tools);
+        self.most_output = newer.most_output.or(self.most_output);
+        self.efforts = newer.efforts.or(self.efforts);
         self.takes_no_tools |= newer.takes_no_tools;
+        self.refuse_pictures(&newer.pictures);
         self
+    }
+
+    /// For people: what is not sent, one thing a line.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.without.iter().map(|it| it.name().to_owned()).collect();
+        lines.extend(
+            self.limit
+                .map(|it| format!("the limit of an answer is called {}", it.name())),
+        );
+        lines.extend(
+            self.most_output
+                .map(|it| format!("answers of more than {it} tokens")),
+        );
+        lines.extend(self.max_tools.map(|it| format!("more than {it} tools")));
+        lines.extend(
+            self.efforts
+                .map(|it| format!("an effort other than {}", it.words(", "))),
+        );
+        if self.takes_no_tools {
+            lines.push("tools, until this daemon ends".to_owned());
+        }
+        match self.pictures.len() {
+            0 => {}
+            1 => lines.push("a picture that it refused".to_owned()),
+            many => lines.push(format!("{many} pictures that it refused")),
+        }
+        lines
+    }
+
+    /// The newest of very many.
+    pub(crate) fn refuse_pictures(&mut self, refused: &[ContentDigest]) {
+        for digest in refused {
+            if !self.pictures.contains(digest) {
+                self.pictures.push(*digest);
+            }
+        }
+        let too_many = self.pictures.len().saturating_sub(MOST_PICTURES);
+        self.pictures.drain(..too_many);
     }
 }
 
@@ -174,6 +257,9 @@ pub fn fields(preset: &Preset, options: RequestOptions<'_>) -> Vec<(&'static str
     {
         fields.push(("temperature", json!(temperature)));
     }
+    if let Some(top_p) = preset.fields.top_p.filter(|_| takes(OptionalField::TopP)) {
+        fields.push(("top_p", json!(top_p)));
+    }
     if let Some(limit) = options.limit.filter(|_| sends(OptionalField::Limit)) {
         let name = limit_name(preset);
         let tokens = match (limit, name) {
@@ -186,8 +272,15 @@ pub fn fields(preset: &Preset, options: RequestOptions<'_>) -> Vec<(&'static str
         };
         fields.push((name.name(), json!(tokens)));
     }
-    if let Some(effort) = preset.effort.filter(|_| sends(OptionalField::Effort)) {
+    if let Some(effort) = preset
+        .effort_sent()
+        .filter(|_| sends(OptionalField::Effort))
+    {
         fields.push(("reasoning_effort", json!(effort.as_str())));
+    }
+    let verbosity = preset.fields.verbosity;
+    if let Some(verbosity) = verbosity.filter(|_| sends(OptionalField::Verbosity)) {
+        fields.push(("verbosity", json!(verbosity.as_str())));
     }
     if !options.stop.is_empty() && sends(OptionalField::StopSequences) {
         fields.push(("stop", json!(options.stop)));
@@ -199,6 +292,9 @@ pub fn fields(preset: &Preset, options: RequestOptions<'_>) -> Vec<(&'static str
 pub fn refused(message: &str, param: Option<&str>) -> Option<OptionalField> {
     if picture_refusal::refused(message).is_some() {
         return Some(OptionalField::Pictures);
+    }
+    if effort_refusal::is_refused(message, param) {
+        return Some(OptionalField::Effort);
     }
     let text = message.to_lowercase();
     if !REFUSALS.iter().any(|it| text.contains(it)) {
@@ -212,6 +308,8 @@ pub fn refused(message: &str, param: Option<&str>) -> Option<OptionalField> {
         return Some(OptionalField::SealedThinking);
     }
     if let Some(param) = param.filter(|it| !it.is_empty()) {
+        // There it stands within another, with what is no matter of ours.
+        let param = param.strip_prefix("text.").unwrap_or(param);
         let first = param.split(['.', '[']).next().unwrap_or(param);
         return of_name(first);
     }
@@ -237,9 +335,13 @@ const PLAIN_WORDS: [&str; 4] = ["stop", "include", "reasoning", "effort"];
 fn of_name(name: &str) -> Option<OptionalField> {
     match name {
         "temperature" => Some(OptionalField::Temperature),
+        "top_p" => Some(OptionalField::TopP),
+        "verbosity" => Some(OptionalField::Verbosity),
         "max_tokens" | "max_completion_tokens" | "max_output_tokens" => Some(OptionalField::Limit),
         "stream_options" | "include_usage" => Some(OptionalField::StreamOptions),
         "stop" | "stop_sequences" => Some(OptionalField::StopSequences),
+        // xAI's spelling.
+        "reasoningeffort" | "reasoningEffort" => Some(OptionalField::Effort),
         "reasoning_effort" | "reasoning" | "thinking" | "output_config" | "effort" => {
             Some(OptionalField::Effort)
         }
@@ -247,298 +349,6 @@ fn of_name(name: &str) -> Option<OptionalField> {
         "prompt_cache_key" => Some(OptionalField::CacheKey),
         "cache_control" => Some(OptionalField::CacheMarks),
         _ => None,
-    }
-}
-
-impl CureOutcome {
-    /// The same request as this server wants it, if it refused something optional that is in it. Each is cured once, so
-    /// this ends.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one arm for each way to refuse something, and what cures it"
-    )]
-    pub fn cure(
-        &mut self,
-        preset: &Preset,
-        body: &[u8],
-        failure: &RequestFailure,
-    ) -> Option<String> {
-        let field = match failure {
-            // By a server with several ways to say so.
-            RequestFailure::Http {
-                status: 400..=422 | 500..=501,
-                detail: HttpDetail::Refuses(OptionalField::Pictures),
-                message,
-                ..
-            } => return self.without_pictures(preset, body, message),
-            RequestFailure::Http {
-                status: 400 | 422,
-                detail: HttpDetail::Refuses(field),
-                ..
-            } => *field,
-            RequestFailure::Http {
-                detail: HttpDetail::TooManyTools,
-                message,
-                ..
-            } => return self.with_fewer_tools(preset, body, message),
-            RequestFailure::Http {
-                detail: HttpDetail::TakesNoTools,
-                ..
-            } => return self.without_tools(preset, body),
-            RequestFailure::Http {
-                detail: HttpDetail::RefusesSeals,
-                ..
-            } => return self.without_seals(preset, body),
-            RequestFailure::Api {
-                message,
-                overflow: false,
-            } => match refused(message, None) {
-                Some(OptionalField::Pictures) => {
-                    return self.without_pictures(preset, body, message);
-                }
-                Some(field) => field,
-                None if tool_limit::takes_none(message) => {
-                    return self.without_tools(preset, body);
-                }
-                None if tool_limit::is_refused(message, None) => {
-                    return self.with_fewer_tools(preset, body, message);
-                }
-                None => return None,
-            },
-            _ => return None,
-        };
-        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
-        let model = &preset.model;
-        let told = match field {
-            OptionalField::Temperature => {
-                body.remove("temperature")?;
-                format!("{model} takes no `temperature`: asked again without it")
-            }
-            OptionalField::StreamOptions => {
-                body.remove("stream_options")?;
-                format!(
-                    "the server of {model} takes no `stream_options`: asked again without it, and tokens are estimated"
-                )
-            }
-            OptionalField::StopSequences => {
-                let names = ["stop", "stop_sequences"];
-                names.iter().find_map(|it| body.remove(*it))?;
-                format!("{model} takes no `stop`: asked again without it")
-            }
-            OptionalField::Effort => {
-                let names = ["reasoning_effort", "reasoning", "thinking", "output_config"];
-                let removed = names
-                    .map(|it| body.remove(it))
-                    .into_iter()
-                    .flatten()
-                    .count();
-                if removed == 0 {
-                    return None;
-                }
-                format!("{model} cannot be told how much to think: asked again without that")
-            }
-            OptionalField::SealedThinking => {
-                body.remove("include")?;
-                format!("{model} does not hand out what it thinks: asked again without that")
-            }
-            OptionalField::CacheKey => {
-                body.remove("prompt_cache_key")?;
-                format!("the server of {model} takes no `prompt_cache_key`: asked again without it")
-            }
-            OptionalField::CacheMarks => {
-                let mut rest = Value::Object(body);
-                if !without_marks(&mut rest) {
-                    return None;
-                }
-                let told = format!(
-                    "the server of {model} takes no `cache_control`: asked again without it"
-                );
-                self.told.push(told);
-                self.learned.without.insert(field);
-                return Some(rest.to_string());
-            }
-            OptionalField::Pictures => return None,
-            OptionalField::Limit => {
-                // There it has to be said.
-                if preset.api() == ApiDialect::Messages {
-                    return None;
-                }
-                if body.remove("max_output_tokens").is_none()
-                    && let Some(renamed) = self.renamed_limit(preset, &mut body)
-                {
-                    return renamed.then(|| Value::Object(body).to_string());
-                }
-                self.learned.limit = None;
-                format!("{model} takes no limit of an answer: asked again without it")
-            }
-        };
-        self.learned.without.insert(field);
-        self.told.push(told);
-        Some(Value::Object(body).to_string())
-    }
-
-    /// The limit under its other name, once. `None`: it was that already, and is taken out; false: there is none in it.
-    fn renamed_limit(&mut self, preset: &Preset, body: &mut Map<String, Value>) -> Option<bool> {
-        let names = [LimitName::MaxTokens, LimitName::MaxCompletionTokens];
-        let Some(sent) = names.into_iter().find(|it| body.contains_key(it.name())) else {
-            return Some(false);
-        };
-        let tokens = body.remove(sent.name())?;
-        if self.learned.limit.is_some() {
-            return None;
-        }
-        let other = sent.other();
-        body.insert(other.name().to_owned(), tokens);
-        self.learned.limit = Some(other);
-        self.told.push(format!(
-            "{} takes no `{}`: asked again with `{}`",
-            preset.model,
-            sent.name(),
-            other.name()
-        ));
-        Some(true)
-    }
-
-    /// The same request without what the server sealed itself: it may have another key by now.
-    fn without_seals(&mut self, preset: &Preset, body: &[u8]) -> Option<String> {
-        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
-        let is_seal = |it: &Value| {
-            let kind = it["type"].as_str();
-            kind.is_some_and(|it| matches!(it, "reasoning" | "thinking" | "redacted_thinking"))
-        };
-        let mut removed = false;
-        let mut sweep = |list: &mut Vec<Value>| {
-            let before = list.len();
-            list.retain(|it| !is_seal(it));
-            removed |= list.len() < before;
-        };
-        if let Some(Value::Array(input)) = body.get_mut("input") {
-            sweep(input);
-        }
-        let messages = body.get_mut("messages").and_then(Value::as_array_mut);
-        for message in messages.into_iter().flatten() {
-            if let Some(Value::Array(content)) = message.get_mut("content") {
-                sweep(content);
-            }
-        }
-        if !removed {
-            return None;
-        }
-        self.told.push(format!(
-            "the server of {} does not take back what it thought before: asked again without that",
-            preset.model
-        ));
-        Some(Value::Object(body).to_string())
-    }
-
-    /// The same request with lines in place of its pictures, once.
-    fn without_pictures(&mut self, preset: &Preset, body: &[u8], message: &str) -> Option<String> {
-        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
-        if !picture_refusal::take_out(&mut body) {
-            return None;
-        }
-        let model = &preset.model;
-        self.told.push(match picture_refusal::refused(message)? {
-            PictureRefusal::All => {
-                self.learned.without.insert(OptionalField::Pictures);
-                format!("{model} takes no pictures: asked again without them")
-            }
-            PictureRefusal::This => format!(
-                "the server of {model} refused a picture: asked again without any ({message})"
-            ),
-        });
-        Some(Value::Object(body).to_string())
-    }
-
-    /// The same request without tools. What was called before stays in it.
-    fn without_tools(&mut self, preset: &Preset, body: &[u8]) -> Option<String> {
-        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
-        body.remove("tools")?;
-        self.learned.takes_no_tools = true;
-        self.told.push(format!(
-            "{} takes no tools: asked again without them",
-            preset.model
-        ));
-        Some(Value::Object(body).to_string())
-    }
-
-    /// The same request with as many tools as these words say that the server takes.
-    fn with_fewer_tools(&mut self, preset: &Preset, body: &[u8], message: &str) -> Option<String> {
-        if self.cuts == MOST_CUTS {
-            return None;
-        }
-        let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
-        let Some(Value::Array(mut tools)) = body.get("tools").cloned() else {
-            return None;
-        };
-        let called = called(&body);
-        let names: Vec<&str> = tools
-            .iter()
-            .map(|it| name(it).unwrap_or_default())
-            .collect();
-        let chosen = tool_limit::chosen(
-            &names,
-            &called,
-            tool_limit::limit_from_error(message, names.len()),
-        );
-        self.told
-            .extend(tool_limit::left_out_notice(&preset.model, &names, &chosen));
-        self.learned.max_tools = Some(chosen.len());
-        self.cuts += 1;
-        let mut at = 0..;
-        tools.retain(|_| at.next().is_some_and(|it| chosen.contains(&it)));
-        // Some servers refuse an empty list.
-        if tools.is_empty() {
-            body.remove("tools");
-        } else {
-            body.insert("tools".to_owned(), Value::Array(tools));
-        }
-        Some(Value::Object(body).to_string())
-    }
-}
-
-/// What a tool, or a call of one, is called.
-fn name(it: &Value) -> Option<&str> {
-    it["function"]["name"].as_str().or(it["name"].as_str())
-}
-
-/// The names of all that was called in a request, in whatever dialect it is.
-fn called(body: &Map<String, Value>) -> HashSet<&str> {
-    let list = |name: &str| {
-        body.get(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
-    let is_call = |it: &&Value| {
-        let kind = it["type"].as_str();
-        kind.is_some_and(|it| matches!(it, "function_call" | "tool_use"))
-    };
-    let in_messages = list("messages").flat_map(|it| {
-        let lists = ["tool_calls", "content"].map(|name| it[name].as_array());
-        lists.into_iter().flatten().flatten()
-    });
-    let of_chat = |it: &&Value| it["function"].is_object();
-    let calls = in_messages.filter(|it| of_chat(it) || is_call(it));
-    let calls = calls.chain(list("input").filter(is_call));
-    calls.filter_map(name).collect()
-}
-
-/// Takes the marks of what is to be kept out, and says whether there were any.
-fn without_marks(value: &mut Value) -> bool {
-    match value {
-        Value::Object(fields) => {
-            let had = fields.remove("cache_control").is_some();
-            let had_below = fields.iter_mut().filter_map(|(name, it)| {
-                // The schema of a tool is its own.
-                (name != "input_schema" && name != "input").then(|| without_marks(it))
-            });
-            had_below.fold(had, |any, it| any | it)
-        }
-        Value::Array(list) => list
-            .iter_mut()
-            .fold(false, |any, it| any | without_marks(it)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -553,6 +363,7 @@ mod tests {
 
     /// The words of real servers.
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one case after the other")]
     fn a_refusal_is_told_from_another_complaint() {
         let temperature = Some(OptionalField::Temperature);
         check(
@@ -606,6 +417,21 @@ mod tests {
             Some("temperature"),
             None,
         );
+        check(
+            "Model grok-4 does not support parameter reasoningEffort.",
+            None,
+            Some(OptionalField::Effort),
+        );
+        check(
+            "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+            None,
+            Some(OptionalField::Temperature),
+        );
+        check(
+            "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for claude-3-opus-20240229",
+            None,
+            Some(OptionalField::Limit),
+        );
         check("this model does not support tools", None, None);
         check("please stop, streaming is not supported", None, None);
         check("images that include text are not supported", None, None);
@@ -625,65 +451,27 @@ mod tests {
             Some(OptionalField::Effort),
         );
         check(
+            "Unsupported value: 'minimal' is not supported with this model. Supported values are: 'low', 'medium', and 'high'.",
+            None,
+            Some(OptionalField::Effort),
+        );
+        let verbosity = "Unsupported value: 'low' is not supported with this model. Supported values are: 'medium'.";
+        check(
+            verbosity,
+            Some("text.verbosity"),
+            Some(OptionalField::Verbosity),
+        );
+        check(verbosity, Some("verbosity"), Some(OptionalField::Verbosity));
+        check(verbosity, Some("text.format"), None);
+        check(
+            "Unsupported parameter: 'top_p' is not supported with this model.",
+            None,
+            Some(OptionalField::TopP),
+        );
+        check(
             "system.0.cache_control: Extra inputs are not permitted",
             None,
             Some(OptionalField::CacheMarks),
         );
-    }
-
-    fn http(field: OptionalField) -> RequestFailure {
-        RequestFailure::Http {
-            status: 400,
-            message: String::new(),
-            retry_after_ms: None,
-            detail: HttpDetail::Refuses(field),
-        }
-    }
-
-    #[test]
-    fn each_thing_is_left_out_once_and_the_limit_is_renamed_first() {
-        let preset = Preset::demo();
-        let mut cured = CureOutcome::default();
-        let sent = br#"{"model":"m","max_tokens":5,"temperature":1.0}"#;
-        let renamed = cured
-            .cure(&preset, sent, &http(OptionalField::Limit))
-            .unwrap();
-        assert_eq!(
-            json!({"model": "m", "max_completion_tokens": 5, "temperature": 1.0}),
-            serde_json::from_str::<Value>(&renamed).unwrap()
-        );
-        assert_eq!(Some(LimitName::MaxCompletionTokens), cured.learned.limit);
-        let without = cured
-            .cure(&preset, renamed.as_bytes(), &http(OptionalField::Limit))
-            .unwrap();
-        assert_eq!(
-            json!({"model": "m", "temperature": 1.0}),
-            serde_json::from_str::<Value>(&without).unwrap()
-        );
-        let bare = cured
-            .cure(
-                &preset,
-                without.as_bytes(),
-                &http(OptionalField::Temperature),
-            )
-            .unwrap();
-        assert_eq!(r#"{"model":"m"}"#, bare);
-        for field in [
-            OptionalField::Temperature,
-            OptionalField::Limit,
-            OptionalField::StreamOptions,
-            OptionalField::StopSequences,
-            OptionalField::Effort,
-            OptionalField::SealedThinking,
-            OptionalField::CacheKey,
-            OptionalField::CacheMarks,
-            OptionalField::Pictures,
-        ] {
-            assert_eq!(None, cured.cure(&preset, bare.as_bytes(), &http(field)));
-        }
-        assert_eq!((3, None), (cured.told.len(), cured.learned.limit));
-        let kept = serde_json::to_string(&cured.learned).unwrap();
-        assert_eq!(r#"{"without":["temperature","limit"],"limit":null}"#, kept);
-        assert_eq!(cured.learned, serde_json::from_str(&kept).unwrap());
     }
 }

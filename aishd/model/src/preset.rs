@@ -13,7 +13,9 @@ use aishd_log::spending::TokenPrice;
 use crate::catalog::CatalogFacts;
 use crate::model_families;
 use crate::optional_fields::{LearnedFields, OptionalField};
+use crate::preset_fields::PresetFields;
 use crate::thinking::ThinkingStart;
+pub use crate::thinking_effort::ThinkingEffort;
 
 /// The built-in responder can always be asked by name.
 pub(crate) const DEMO: &str = "demo";
@@ -36,6 +38,8 @@ pub struct Preset {
     pub max_tokens: Option<u64>,
     /// How much it is to think; `None`: nobody said.
     pub effort: Option<ThinkingEffort>,
+    /// What else it says of its requests.
+    pub fields: PresetFields,
     /// How long its server is to keep what it has read, where that can be said.
     pub cache: CacheLife,
     pub context_tokens: Option<u64>,
@@ -95,18 +99,6 @@ pub enum KeyHeader {
     None,
 }
 
-/// How much a model is to think before it answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ThinkingEffort {
-    None,
-    Minimal,
-    Low,
-    Medium,
-    High,
-    XHigh,
-    Max,
-}
-
 /// How long a server keeps what it has read of a request, where a dialect can say so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheLife {
@@ -152,20 +144,6 @@ impl KeyHeader {
             Self::XApiKey
         } else {
             Self::Bearer
-        }
-    }
-}
-
-impl ThinkingEffort {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::XHigh => "xhigh",
-            Self::Max => "max",
         }
     }
 }
@@ -322,6 +300,19 @@ impl Preset {
         self.pictures.or(refused.then_some(false)).or(known)
     }
 
+    /// How much it is told to think: as is wished, or what comes nearest to that.
+    pub fn effort_sent(&self) -> Option<ThinkingEffort> {
+        self.nearest_effort(self.effort?)
+    }
+
+    /// What comes nearest to an effort among those that it takes, as was learned, else as the catalog has it.
+    pub fn nearest_effort(&self, wished: ThinkingEffort) -> Option<ThinkingEffort> {
+        match self.learned.efforts.or(self.facts.efforts) {
+            Some(taken) => taken.nearest(wished),
+            None => Some(wished),
+        }
+    }
+
     /// Whether it may think before it answers, as far as is known.
     pub fn may_think(&self) -> bool {
         !model_families::never_thinks(&self.model)
@@ -369,6 +360,7 @@ impl Preset {
             temperature: None,
             max_tokens: None,
             effort: None,
+            fields: PresetFields::default(),
             cache: CacheLife::default(),
             context_tokens: None,
             use_tool_role: true,

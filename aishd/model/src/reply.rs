@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use aishd_log::block::KeptParts;
 use aishd_log::sealed_answer::SealedAnswer;
 use aishd_log::tool_call::ToolCall;
 use aishd_log::turn_error::FailureClass;
 use aishd_log::usage::Usage;
 use serde_json::{Map, Value};
 
-use crate::optional_fields::{CureOutcome, OptionalField};
+use crate::optional_fields::OptionalField;
+use crate::refusal_cure::CureOutcome;
 
 /// A piece of a reply, as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Reply {
     pub calls: Vec<ToolCall>,
     /// Fields of the message that we do not know and the same model wants back.
     pub extra: Map<String, Value>,
+    /// That the model made.
+    pub pictures: Vec<KeptParts>,
     /// What its server wants back byte for byte.
     pub sealed: Option<Box<SealedAnswer>>,
     pub usage: Option<Usage>,
@@ -59,7 +63,10 @@ pub struct Reply {
 impl Reply {
     /// Nothing of it has reached anybody yet, so that another try shows nothing twice.
     pub fn is_silent(&self) -> bool {
-        self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty()
+        self.text.is_empty()
+            && self.reasoning.is_empty()
+            && self.calls.is_empty()
+            && self.pictures.is_empty()
     }
 }
 

@@ -258,17 +258,14 @@ async fn a_directory_that_hangs_costs_a_moment() {
     slot.end(None);
     assert!(told(&folders, &place, &nobody).await.0.contains("a.rs"));
     slot.lock().reading = Some(Instant::now());
-    let begun = std::time::Instant::now();
     let (block, remarks) = told(&folders, &place, &nobody).await;
     assert!(
         block.contains("a.rs") && remarks[0].ends_with("what was known of it before"),
         "{remarks:?}"
     );
-    assert!(begun.elapsed() < Duration::from_secs(5));
     // Who asks again is not held up again, and others are not at all.
-    let begun = std::time::Instant::now();
-    assert!(told(&folders, &place, &nobody).await.0.contains("a.rs"));
-    assert!(begun.elapsed() < WITHIN);
+    let again = tokio::time::timeout(Duration::ZERO, told(&folders, &place, &nobody));
+    assert!(again.await.expect("at once").0.contains("a.rs"));
     let other = Place::new(&["b.rs"]);
     assert!(told(&folders, &other, &nobody).await.0.contains("b.rs"));
 }

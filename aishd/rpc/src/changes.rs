@@ -208,6 +208,7 @@ async fn reverse(
                 paths: about.paths,
                 count: done.paths,
                 reversible: done.reversible,
+                directory: None,
             });
             let said = server.directory.with(conversation, |handle| {
                 let (undo, by) = (undo.clone(), by.clone());

@@ -117,6 +117,7 @@ fn fits(preview: conversation::ContextPreview) -> ContextPreviewResult {
         }),
         too_long: None,
         remarks: preview.remarks,
+        system: Some(preview.system),
         body: preview.body.text,
     }
 }
@@ -126,6 +127,7 @@ fn too_long(none: &NoRequest) -> ContextPreviewResult {
     ContextPreviewResult {
         model: none.preset.name.clone(),
         body: String::new(),
+        system: None,
         bytes: 0,
         tokens: TokenCount {
             total: error.tokens,

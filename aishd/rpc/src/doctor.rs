@@ -269,6 +269,9 @@ fn mcp(server: &ServerEntry) -> DoctorCheck {
             if let Some(ms) = server.connect_ms {
                 let _infallible = write!(detail, ", there after {ms} ms");
             }
+            if !server.left_out.is_empty() {
+                let _infallible = write!(detail, ", {} left out", server.left_out.len());
+            }
             let remarks = server.remarks.len();
             if remarks > 0 {
                 let plural = if remarks == 1 { "" } else { "s" };
@@ -296,7 +299,7 @@ fn mcp(server: &ServerEntry) -> DoctorCheck {
 
 /// What is there when nothing is configured.
 async fn found(server: &RpcServer) -> DoctorCheck {
-    let asked = tokio::time::timeout(PROBE_LIMIT, server.directory.probe_models()).await;
+    let asked = tokio::time::timeout(PROBE_LIMIT, server.directory.probe_models(None)).await;
     let servers = asked.unwrap_or_default();
     let answering = servers.iter().find(|it| it.models.is_ok());
     match answering {

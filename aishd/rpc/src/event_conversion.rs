@@ -247,6 +247,13 @@ impl LogOwner {
                 level: wire::StatusLevel::Info,
                 text: format!("its server works on it as task {}", task.id),
             }),
+            Event::AnswerPictures { item, blocks } => out!(wire::AnswerPictures {
+                item,
+                blocks: blocks
+                    .into_iter()
+                    .map(super::stored_result::block)
+                    .collect(),
+            }),
             Event::ResultKept { result, text } => out!(wire::ResultKept {
                 result,
                 bytes: text.len() as u64,

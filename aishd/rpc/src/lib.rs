@@ -34,6 +34,7 @@ mod memory;
 mod method_error;
 mod metrics;
 mod model;
+mod model_catalog;
 mod negotiate;
 mod norris;
 mod notices;
@@ -267,6 +268,7 @@ fn methods(server: Arc<RpcServer>) -> RpcModule<RpcServer> {
     auto_approve::register_all(&mut module);
     audit::register_all(&mut module);
     model::register_all(&mut module);
+    model_catalog::register_all(&mut module);
     norris::register_all(&mut module);
     route::register_all(&mut module);
     usage::register_all(&mut module);

@@ -37,6 +37,8 @@ use super::{MethodCall, RpcServer, register};
 
 /// A description in a list; `mcp/tool` has the whole of it.
 const MAX_SUMMARY_CHARS: usize = 200;
+/// Where the keys stand that leave tools out.
+pub(super) const CHANGE_TOOLS: &str = "aishctl config edit";
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
@@ -86,6 +88,19 @@ async fn tools(call: MethodCall<Tools>) -> Result<ToolsResult, MethodError> {
         Some(text) => Some(known_server(&servers, text)?.alias.clone()),
         None => None,
     };
+    let (policy, catalog) = (
+        call.server.directory.policy(),
+        call.server.directory.catalog(),
+    );
+    let listed = servers.list.iter();
+    let listed = listed.filter(|it| of.as_ref().is_none_or(|of| *of == it.alias));
+    let left_out = listed.flat_map(|server| {
+        let each = server.left_out.iter();
+        each.map(|it| wire::ToolLeftOut {
+            name: format!("{}__{}", server.alias, it.called),
+            key: it.key.to_string(),
+        })
+    });
     let wanted = servers
         .tools()
         .filter(|(name, _)| of.as_ref().is_none_or(|it| it == name.alias()));
@@ -97,8 +112,10 @@ async fn tools(call: MethodCall<Tools>) -> Result<ToolsResult, MethodError> {
                 description: one_line(&tool.description, MAX_SUMMARY_CHARS),
                 read_only: tool.hints().read_only,
                 destructive: tool.hints().destructive,
+                level: catalog.get(&name).map(|it| policy.needs(it).number()),
             })
             .collect(),
+        left_out: left_out.collect(),
     })
 }
 
@@ -107,10 +124,7 @@ async fn tool(call: MethodCall<Tool>) -> Result<ToolResult, MethodError> {
     let text = &call.params.name;
     let name = text.parse::<ToolName>().ok();
     let tool = name.as_ref().and_then(|it| servers.tool(it));
-    let tool = tool.ok_or_else(|| {
-        MethodError::new(ErrorKind::NotFound, format!("unknown tool {text}"))
-            .hint("aishctl mcp tools")
-    })?;
+    let tool = tool.ok_or_else(|| unknown_tool(&servers, text, "aishctl mcp tools"))?;
     Ok(ToolResult {
         name: text.clone(),
         title: tool.title.clone(),
@@ -120,6 +134,21 @@ async fn tool(call: MethodCall<Tool>) -> Result<ToolResult, MethodError> {
         annotations: tool.annotations.clone(),
         digest: tool.digest.to_string(),
     })
+}
+
+/// Why a tool is not there that its server has: the configuration leaves it out.
+pub(super) fn left_out(servers: &ServerSnapshot, text: &str) -> Option<ToolCallError> {
+    let name = text.parse::<ToolName>().ok()?;
+    let key = servers.left_out(&name)?.key;
+    Some(ToolCallError::LeftOut(name, key))
+}
+
+/// A tool that is not there.
+pub(super) fn unknown_tool(servers: &ServerSnapshot, text: &str, list: &str) -> MethodError {
+    match left_out(servers, text) {
+        Some(error) => error.into(),
+        None => MethodError::new(ErrorKind::NotFound, format!("unknown tool {text}")).hint(list),
+    }
 }
 
 async fn connect(call: MethodCall<Connect>) -> Result<ConnectResult, MethodError> {
@@ -142,6 +171,7 @@ async fn connect(call: MethodCall<Connect>) -> Result<ConnectResult, MethodError
             provider: alias.clone(),
             change: ServerChange::Connected,
             place: Some(place),
+            sign_in: None,
         };
         audit(&call.server, &call.connection, told).await?;
     }
@@ -270,6 +300,7 @@ async fn changed_by_hand(
         provider,
         change,
         place: None,
+        sign_in: None,
     };
     audit(server, connection, told).await?;
     Ok(Empty {})
@@ -476,9 +507,12 @@ pub(super) fn status(server: &ServerEntry) -> wire::McpServerStatus {
         protocol: server.about.protocol.clone(),
         revision: server.revision.map(|it| it.name().to_owned()),
         tools: u32::try_from(server.tools.len()).unwrap_or(u32::MAX),
+        left_out: u32::try_from(server.left_out.len()).unwrap_or(u32::MAX),
         resources: server.about.offers.resources,
         prompts: server.about.offers.prompts,
         completions: server.about.completes(),
+        logging: server.about.offers.logging,
+        tasks: server.about.offers.tasks,
         connect_ms: server.connect_ms,
         instructions: server.about.instructions.clone(),
         network: None,
@@ -529,6 +563,9 @@ impl From<ToolCallError> for MethodError {
         match &error {
             ToolCallError::UnknownServer(_) | ToolCallError::AnotherServer(_) => {
                 Self::new(ErrorKind::NotFound, message).hint("aishctl mcp list")
+            }
+            ToolCallError::LeftOut(..) => {
+                Self::new(ErrorKind::NotFound, message).hint(CHANGE_TOOLS)
             }
             ToolCallError::Transport { alias, failure } => {
                 let hint = failure.hint(alias).unwrap_or_else(|| hint_add_again(alias));

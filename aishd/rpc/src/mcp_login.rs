@@ -6,17 +6,22 @@ use aish_proto::mcp_login::{
     SignInStatus,
 };
 use aish_proto::method::Empty;
-use aishd_log::audit::{AuditFact, ServerChange};
+use aishd_log::audit::{AuditFact, ServerChange, SignInAudit};
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::Alias;
 use aishd_mcp::ServerSignInError;
+use aishd_mcp_messages::bounded_text::one_line;
 use aishd_platform::clock;
 use aishd_signin::{AnswerFault, LoginWish, SignInFault, SignInStanding};
 use jsonrpsee::RpcModule;
 
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, mcp, register};
+
+const MAX_ISSUER_CHARS: usize = 200;
+const MOST_SCOPES: usize = 50;
+const MAX_SCOPE_CHARS: usize = 100;
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<Login, _, _>(module, login);
@@ -54,6 +59,7 @@ async fn finish(call: MethodCall<LoginFinish>) -> Result<LoginFinishResult, Meth
             .standing
             .as_ref()
             .map(|it| ContentDigest::of(it.issuer.as_bytes())),
+        sign_in: finished.standing.as_ref().map(|it| Box::new(told_of(it))),
     };
     mcp::audit(&call.server, &call.connection, told).await?;
     Ok(LoginFinishResult {
@@ -71,14 +77,27 @@ async fn cancel(call: MethodCall<LoginCancel>) -> Result<Empty, MethodError> {
 
 async fn logout(call: MethodCall<Logout>) -> Result<LogoutResult, MethodError> {
     let alias = mcp::alias(&call.params.alias)?;
+    // Afterwards nobody knows.
+    let before = call.server.hub.standing(&alias);
     let remarks = call.server.hub.logout(&alias, call.params.forget).await?;
     let told = AuditFact::ServerChanged {
         provider: alias,
         change: ServerChange::SignedOut,
         place: None,
+        sign_in: before.map(|(it, _)| Box::new(told_of(&it))),
     };
     mcp::audit(&call.server, &call.connection, told).await?;
     Ok(LogoutResult { remarks })
+}
+
+/// What the trail has of a sign-in: words of a server, which can be of any length.
+fn told_of(standing: &SignInStanding) -> SignInAudit {
+    let scopes = standing.scopes.iter().take(MOST_SCOPES);
+    SignInAudit {
+        issuer: one_line(&standing.issuer, MAX_ISSUER_CHARS),
+        scopes: scopes.map(|it| one_line(it, MAX_SCOPE_CHARS)).collect(),
+        error: None,
+    }
 }
 
 /// How it stands with the sign-in to a server.

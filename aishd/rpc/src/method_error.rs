@@ -2,7 +2,7 @@
 
 use aish_proto::error::{ErrorData, ErrorKind};
 use aishd_conversation::handle::ReadError;
-use aishd_conversation::request_error::{RequestError, UntakenPicture};
+use aishd_conversation::request_error::{LargePicture, RequestError, UntakenPicture};
 use aishd_log::resource::ResourceChangeError;
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE, INVALID_REQUEST_CODE};
@@ -194,6 +194,15 @@ impl From<RequestError> for MethodError {
                     ),
                 })
             }
+            RequestError::LargePicture(large) => {
+                let LargePicture { most, .. } = *large;
+                Self::params(&message).hint(format!(
+                    "magick PICTURE -resize '{most}x{most}>' SMALLER makes one that fits"
+                ))
+            }
+            RequestError::RefusedPicture { preset, .. } => Self::params(&message).hint(format!(
+                "aishctl model forget {preset} sends it again; another format or size may be taken"
+            )),
             RequestError::NoRun => Self::new(ErrorKind::NotFound, message)
                 .hint("aishctl norris GOAL launches one"),
             RequestError::UnknownTurn(_) => {
@@ -219,7 +228,7 @@ impl From<RequestError> for MethodError {
                 Self::new(ErrorKind::BudgetExceeded, message).hint(remedy)
             }
             RequestError::Costly(_) => Self::new(ErrorKind::Costly, message).hint(
-                "nothing was sent; with acceptCost (aishctl ask --accept-cost) it is. limits.ask_above_usd says what is asked about",
+                "nothing was sent; aishctl ask --accept-cost ... sends it. limits.ask_above_usd says what is asked about",
             ),
             RequestError::NothingLeft => Self::new(ErrorKind::NotFound, message)
                 .hint("turn/retry (aishctl retry) runs all of them again"),

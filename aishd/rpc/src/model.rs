@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::method::Empty;
 use aish_proto::model::{
-    KeyStatus, List, ModelApi, ModelListResult, ModelStatus, Probe, ProbeResult, ProbedServer,
-    Serves, ServesParams, ServesResult,
+    Forget, ForgetResult, KeyStatus, List, ModelApi, ModelListResult, ModelPrice, ModelShowResult,
+    ModelStatus, Probe, ProbeResult, ProbedServer, Serves, ServesParams, ServesResult, Show,
 };
+use aish_proto::picture::PictureKind;
 use aishd_config::address::{self, NetworkDistance};
+use aishd_conversation::request_error::RequestError;
 use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::spending::NanoUsd;
+use aishd_model::model_settings::ModelSettings;
 use aishd_model::preset::{Backend, KeyHeader, KeySource, ModelEndpoint, Preset, Timeouts};
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
@@ -25,6 +30,8 @@ pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
     register::<Probe, _, _>(module, probe);
     register::<Serves, _, _>(module, serves);
+    register::<Show, _, _>(module, show);
+    register::<Forget, _, _>(module, forget);
 }
 
 async fn list(call: MethodCall<List>) -> Result<ModelListResult, MethodError> {
@@ -32,7 +39,18 @@ async fn list(call: MethodCall<List>) -> Result<ModelListResult, MethodError> {
     let models = call.server.directory.models();
     let broker = call.server.directory.broker();
     let default = models.default.as_deref();
-    let show = async |preset: &Preset| ModelStatus {
+    let presets = models.presets.values();
+    let shown = presets.map(async |it| status(it, default, broker.has_key(it).await));
+    let mut list: Vec<ModelStatus> = join_all(shown).await;
+    if !models.presets.contains_key("demo") {
+        list.push(status(&Preset::demo(), default, None));
+    }
+    Ok(ModelListResult { models: list })
+}
+
+/// `has_key`: `None` when it needs none.
+fn status(preset: &Preset, default: Option<&str>, has_key: Option<bool>) -> ModelStatus {
+    ModelStatus {
         name: preset.name.clone(),
         source: event_conversion::source_of(preset.source),
         endpoint: match &preset.backend {
@@ -42,17 +60,55 @@ async fn list(call: MethodCall<List>) -> Result<ModelListResult, MethodError> {
         model: preset.model.clone(),
         api: shown(preset.api()),
         default: default == Some(preset.name.as_str()),
-        key: match broker.has_key(preset).await {
+        key: match has_key {
             None => KeyStatus::None,
             Some(true) => KeyStatus::Present,
             Some(false) => KeyStatus::Missing,
         },
-    };
-    let mut list: Vec<ModelStatus> = join_all(models.presets.values().map(|it| show(it))).await;
-    if !models.presets.contains_key("demo") {
-        list.push(show(&Preset::demo()).await);
     }
-    Ok(ModelListResult { models: list })
+}
+
+async fn show(call: MethodCall<Show>) -> Result<ModelShowResult, MethodError> {
+    let models = call.server.directory.models();
+    let broker = call.server.directory.broker();
+    let preset = broker.adapted(preset_of(&models, &call.params.name)?);
+    let dollars = |amount: NanoUsd| amount.to_string().trim_start_matches('$').to_owned();
+    let facts = preset.facts;
+    Ok(ModelShowResult {
+        status: status(
+            &preset,
+            models.default.as_deref(),
+            broker.has_key(&preset).await,
+        ),
+        context_tokens: preset.context_tokens,
+        max_tokens: preset.max_tokens.or(facts.output_tokens),
+        temperature: preset.takes_temperature(),
+        tools: preset.tools && !preset.learned.takes_no_tools,
+        pictures: preset.takes(PictureKind::Png),
+        pdfs: preset.takes(PictureKind::Pdf),
+        price: preset.price.map(|it| ModelPrice {
+            input: dollars(it.input),
+            output: dollars(it.output),
+            cached_input: it.cached_input.map(dollars),
+            cache_write: it.cache_write.map(dollars),
+        }),
+        catalog: facts.day.map(|it| it.to_string()),
+        learned: preset.learned.lines(),
+    })
+}
+
+async fn forget(call: MethodCall<Forget>) -> Result<ForgetResult, MethodError> {
+    let models = call.server.directory.models();
+    let preset = preset_of(&models, &call.params.name)?;
+    let forgotten = call.server.directory.broker().forget(&preset);
+    Ok(ForgetResult {
+        forgotten: forgotten.lines(),
+    })
+}
+
+fn preset_of(models: &ModelSettings, name: &str) -> Result<Arc<Preset>, MethodError> {
+    let unknown = || RequestError::UnknownModel(name.to_owned());
+    models.by_name(name).ok_or_else(|| unknown().into())
 }
 
 fn shown(api: ApiDialect) -> ModelApi {
@@ -64,8 +120,11 @@ fn shown(api: ApiDialect) -> ModelApi {
 }
 
 async fn probe(call: MethodCall<Probe>) -> Result<ProbeResult, MethodError> {
-    let Empty {} = call.params;
-    let servers = call.server.directory.probe_models().await;
+    let only = call.params.preset.as_deref();
+    if let Some(name) = only {
+        preset_of(&call.server.directory.models(), name)?;
+    }
+    let servers = call.server.directory.probe_models(only).await;
     let show = |it: aishd_conversation::directory::Probed| ProbedServer {
         preset: it.preset,
         endpoint: it.endpoint,

@@ -16,14 +16,14 @@ use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_platform::clock;
 use aishd_rules::policy::{PolicyDecision, PolicyQuestion, decide};
-use aishd_rules::read_extent::reads_beyond;
+use aishd_rules::read_extent::{reads_beyond, reason_text};
 use jsonrpsee::RpcModule;
 
 use super::answerer::answerer;
 use super::connection::ClientConnection;
 use super::method_error::MethodError;
 use super::provider_name::provider_or_all;
-use super::{MethodCall, RpcServer, auto_approve, register};
+use super::{MethodCall, RpcServer, auto_approve, mcp, register};
 
 pub(super) fn register_all(module: &mut RpcModule<RpcServer>) {
     register::<List, _, _>(module, list);
@@ -197,6 +197,10 @@ async fn check(call: MethodCall<Check>) -> Result<PermissionCheckResult, MethodE
     let tool = name
         .and_then(|it| catalog.get(&it).cloned())
         .ok_or_else(|| {
+            let servers = call.server.hub.servers();
+            if let Some(error) = mcp::left_out(&servers.borrow(), &call.params.tool) {
+                return error.into();
+            }
             MethodError::new(
                 ErrorKind::NotFound,
                 format!("no tool is called {:?}", call.params.tool),
@@ -220,7 +224,10 @@ async fn check(call: MethodCall<Check>) -> Result<PermissionCheckResult, MethodE
     };
     let (verdict, because) = match decide(question, &policy) {
         PolicyDecision::Allow(rule) => (PolicyVerdict::Allow, rule.to_string()),
-        PolicyDecision::Ask(why) => (PolicyVerdict::Ask, why.text(&tool.name)),
+        PolicyDecision::Ask(why) => (
+            PolicyVerdict::Ask,
+            reason_text(&why, &tool, &arguments, &state.constraints, &state.cwd),
+        ),
         PolicyDecision::Deny(rule) => (PolicyVerdict::Deny, rule.to_string()),
     };
     Ok(PermissionCheckResult {

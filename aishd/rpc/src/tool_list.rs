@@ -10,6 +10,7 @@ use aishd_conversation::request_error::RequestError;
 use aishd_log::constraints::Constraints;
 use aishd_log::grants::GrantList;
 use aishd_log::pattern::Patterns;
+use aishd_log::shell;
 use aishd_log::tool::Tool;
 use aishd_log::tool_name::{ToolName, on_the_wire};
 use aishd_mcp_messages::server::ServerSnapshot;
@@ -17,12 +18,13 @@ use aishd_rules::allowances::AllowanceList;
 use aishd_rules::policy::{Policy, PolicyDecision, PolicyQuestion, decide};
 use aishd_rules::registry::ManifestRegistry;
 use aishd_rules::tool_binding::NoBindings;
-use aishd_tools::{Toolset, builtin};
+use aishd_tools::Toolset;
+use aishd_tools::builtin_kind::BuiltinKind;
 use jsonrpsee::RpcModule;
 use serde_json::Map;
 
 use super::daemon_subscription::DaemonSubscription;
-use super::mcp::held;
+use super::mcp::{held, unknown_tool};
 use super::method_error::MethodError;
 use super::{MethodCall, RpcServer, attach, register, tool_run};
 
@@ -42,6 +44,8 @@ struct ToolStandpoint {
     constraints: Constraints,
     servers: Arc<ServerSnapshot>,
     registry: Arc<ManifestRegistry>,
+    /// Programs of ours that read and write can be held to what they may.
+    may_hold: bool,
 }
 
 impl ToolStandpoint {
@@ -70,6 +74,7 @@ impl ToolStandpoint {
             constraints,
             servers: server.hub.servers().borrow().clone(),
             registry: server.directory.tools().registry(),
+            may_hold: server.directory.tools().profiles().may_hold(),
         })
     }
 
@@ -79,6 +84,11 @@ impl ToolStandpoint {
         let short = on_the_wire(&name);
         let listed = self.servers.tool(&tool.name);
         let written = self.registry.find(tool);
+        let decision = self.decision(tool);
+        let denied = match &decision {
+            PolicyDecision::Deny(rule) => Some(rule.to_string()),
+            PolicyDecision::Allow(_) | PolicyDecision::Ask(_) => None,
+        };
         wire::ToolDescription {
             short_name: (short != name).then_some(short),
             provider: tool.name.alias().to_string(),
@@ -100,14 +110,18 @@ impl ToolStandpoint {
                     server.and_then(|it| held(it.contain.profile))
                 }
             },
-            offered: self.offers(tool),
-            denied: self.denied(tool),
+            offered: denied.is_none()
+                && BuiltinKind::of(&tool.name)
+                    .is_none_or(|it| it.is_offered_by(&self.policy, self.may_hold)),
+            served: denied.is_none() && self.serves(tool),
+            asks: matches!(decision, PolicyDecision::Ask(_)),
+            denied,
             name,
         }
     }
 
-    /// The rule that denies it whatever it is called with.
-    fn denied(&self, tool: &Tool) -> Option<String> {
+    /// What is decided of a call without arguments. What is denied then is denied whatever it is called with.
+    fn decision(&self, tool: &Tool) -> PolicyDecision {
         let question = PolicyQuestion {
             tool,
             arguments: &Map::new(),
@@ -118,19 +132,17 @@ impl ToolStandpoint {
             clients: &AllowanceList::default(),
             bound: &NoBindings,
         };
-        match decide(question, &self.policy) {
-            PolicyDecision::Deny(rule) => Some(rule.to_string()),
-            PolicyDecision::Allow(_) | PolicyDecision::Ask(_) => None,
-        }
+        decide(question, &self.policy)
     }
 
-    fn offers(&self, tool: &Tool) -> bool {
-        let own = builtin::is_builtin(&tool.name);
-        let is_internal = builtin::reads_resources(&tool.name)
-            || builtin::finds_tools(&tool.name)
-            || builtin::is_for_jobs(&tool.name);
-        let serves = !own || (self.policy.builtin_tools && !is_internal);
-        serves && self.denied(tool).is_none()
+    fn serves(&self, tool: &Tool) -> bool {
+        BuiltinKind::of(&tool.name).is_none_or(|kind| {
+            let is_internal = matches!(
+                kind,
+                BuiltinKind::Resources | BuiltinKind::Finder | BuiltinKind::Jobs
+            );
+            self.policy.builtin_tools && !is_internal
+        })
     }
 }
 
@@ -165,6 +177,11 @@ async fn list(call: MethodCall<List>) -> Result<ToolListResult, MethodError> {
 
 async fn describe(call: MethodCall<Describe>) -> Result<wire::ToolDescription, MethodError> {
     let name = &call.params.name;
+    if *name == shell::TOOL {
+        let message =
+            format!("{name} is how models propose commands, and has no description of its own");
+        return Err(MethodError::new(ErrorKind::NotFound, message).hint("aishctl context preview"));
+    }
     let standpoint = ToolStandpoint::of(&call.server, call.params.conversation).await?;
     let catalog = call.server.directory.catalog();
     let by_name = name.parse().ok().and_then(|it| catalog.get(&it));
@@ -172,10 +189,9 @@ async fn describe(call: MethodCall<Describe>) -> Result<wire::ToolDescription, M
         let mut all = catalog.iter();
         all.find(|it| on_the_wire(&it.name.to_string()) == *name)
     };
-    let tool = by_name.or_else(by_short_name).ok_or_else(|| {
-        MethodError::new(ErrorKind::NotFound, format!("unknown tool {name}"))
-            .hint("aishctl tools list")
-    })?;
+    let tool = by_name
+        .or_else(by_short_name)
+        .ok_or_else(|| unknown_tool(&standpoint.servers, name, "aishctl tools list"))?;
     Ok(standpoint.wire_tool(tool))
 }
 

@@ -16,7 +16,7 @@ use jsonrpsee::RpcModule;
 
 use super::method_error::MethodError;
 use super::turn::{TurnBody, take};
-use super::{MethodCall, RpcServer, register};
+use super::{MethodCall, RpcServer, mcp, register};
 
 /// A list waits so long for a server that is being connected to and never was before.
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);
@@ -93,6 +93,10 @@ async fn check_known(server: &RpcServer, list: &CallList) -> Result<(), MethodEr
             if matches!(changed.await, Ok(Ok(()))) {
                 continue;
             }
+        }
+        if let Some(error) = mcp::left_out(&servers.borrow(), &unknown.name) {
+            let message = format!("call {number} ({:?}): {error}; nothing ran", unknown.id);
+            return Err(MethodError::new(ErrorKind::NotFound, message).hint(mcp::CHANGE_TOOLS));
         }
         let message = format!(
             "call {number} ({:?}): unknown tool {}; nothing ran",

@@ -17,6 +17,7 @@ use aishd_log::tool_call::ToolCall;
 use aishd_log::tool_name::on_the_wire;
 use aishd_turn::export::{ExportLine, ExportPart, ExportProgress, exported_messages};
 use aishd_turn::import::ImportError;
+use aishd_turn::request::with_made;
 use jsonrpsee::RpcModule;
 use serde_json::Value;
 
@@ -132,8 +133,13 @@ fn message(said: &ExportLine<'_>) -> ChatMessage {
             content: Some(picture::chat_content(text, pictures)),
             ..plain(ChatRole::User, "")
         },
-        ExportLine::Assistant { text, calls } => ChatMessage {
-            content: (!text.is_empty()).then(|| ChatContent::Text((*text).to_owned())),
+        ExportLine::Assistant {
+            text,
+            calls,
+            pictures,
+        } => ChatMessage {
+            content: (!text.is_empty() || !pictures.is_empty())
+                .then(|| ChatContent::Text(with_made((*text).into(), pictures).into_owned())),
             tool_calls: calls.iter().map(wire_call).collect(),
             ..plain(ChatRole::Assistant, "")
         },

@@ -29,7 +29,7 @@ use crate::autonomy::{Autonomy, HaltReason};
 use crate::catalog::{Catalog, ToolOffer};
 use crate::destructive_call;
 use crate::policy::{AskReason, Policy, PolicyDecision, PolicyQuestion, decide};
-use crate::read_extent::reads_beyond;
+use crate::read_extent::{reads_beyond, reason_text};
 use crate::tool_binding::{BoundBy, ToolBindings};
 
 const NOT_OFFERED: &str = "no such tool is offered";
@@ -333,6 +333,7 @@ impl Gate<'_> {
             options.push(Decision::RaiseOnly);
         }
         options.extend([Decision::Deny, Decision::Edit, Decision::Abort]);
+        let said = reason_text(why, tool, arguments, self.constraints, self.cwd);
         let call = ConfirmCall {
             id: call.id.clone(),
             tool: tool.name.clone(),
@@ -353,8 +354,8 @@ impl Gate<'_> {
                 needs,
                 raise_to,
             }),
-            why: why.text(&tool.name),
-            why_told: Some(why.describe(&tool.name)).filter(|it| *it != why.text(&tool.name)),
+            why_told: Some(why.describe(&tool.name)).filter(|it| *it != said),
+            why: said,
             destructive,
             halt,
             digest,

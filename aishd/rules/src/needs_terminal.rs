@@ -8,8 +8,7 @@ use aishd_command::destructive::{self, Danger, Surroundings};
 use crate::command_setting::CommandSetting;
 
 /// Stands behind what such a program printed.
-pub const NONE: &str =
-    "[aish] commands have no terminal here; what needs one runs in a shell of your own";
+pub const NONE: &str = "[aish] commands have no terminal here; what needs one runs in a shell of your own, whose directory and variables do not last here";
 /// So long such a program may take to find out that nobody is there.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How far from its end a text is looked through.

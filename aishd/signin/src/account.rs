@@ -14,6 +14,7 @@ use url::Url;
 use crate::challenge::BearerChallenge;
 use crate::client::OAuthClient;
 use crate::discovery::DiscoveredIssuer;
+use crate::failed_renewal::FailedRenewal;
 use crate::fault::SignInFault;
 use crate::record::SignInRecord;
 use crate::renewal::Rest;
@@ -32,6 +33,8 @@ pub struct SignInParts {
     pub environment: ReadVariable,
     /// Is told each secret before it is used, so that it can be kept out of logs.
     pub learn: Box<dyn Fn(&str) + Send + Sync>,
+    /// Is told of a renewal that failed, once until one goes well. It waits for nobody.
+    pub not_renewed: Box<dyn Fn(FailedRenewal) + Send + Sync>,
     /// Cuts out of a text what was learnt.
     pub redact: Box<dyn Fn(&str) -> String + Send + Sync>,
 }

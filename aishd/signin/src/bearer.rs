@@ -9,6 +9,7 @@ use url::Url;
 use crate::account::{AccountCell, SignInInner};
 use crate::challenge::{self, BearerChallenge, union};
 use crate::exchange::{now, proof_key};
+use crate::failed_renewal::FailedRenewal;
 use crate::fault::SignInFault;
 use crate::record::SignInRecord;
 use crate::renewal;
@@ -350,6 +351,11 @@ impl ServerBearer {
     /// What was wanted beyond what was granted.
     pub fn wanted(&self) -> Vec<String> {
         self.cell.state.lock().wanted.clone()
+    }
+
+    /// Whether it is the sign-in that was not renewed.
+    pub fn is_of(&self, failed: &FailedRenewal) -> bool {
+        self.cell.server.as_str() == failed.server && self.cell.account == failed.account
     }
 
     /// Whether both speak of the same sign-in.

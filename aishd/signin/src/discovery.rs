@@ -32,7 +32,7 @@ pub(crate) async fn discover(
     let mut resource = resource(wire, server, challenge).await?;
     let own = || own_origin(server).as_str().trim_end_matches('/').to_owned();
     let Some(found) = resource.take() else {
-        let metadata = before_there_was_any(wire, server, &own()).await?;
+        let metadata = before_there_was_any(wire, server, &own(), settings).await?;
         return Ok(DiscoveredIssuer {
             // As it is configured, but for what is not sent.
             resource: place(server),
@@ -148,12 +148,7 @@ async fn of_issuer(
         }
         let document = reply.document.unwrap_or_default();
         let read = IssuerMetadata::read(&document, expected, server);
-        let read = read.and_then(|it| {
-            match it.has_pkce() || settings.assumes_pkce || settings.grant.is_unattended() {
-                true => Ok(it),
-                false => Err(MetadataFault::NoPkce),
-            }
-        });
+        let read = read.and_then(|it| with_pkce(it, settings));
         match read {
             Ok(metadata) => return Ok(metadata),
             Err(fault) => {
@@ -172,6 +167,7 @@ async fn before_there_was_any(
     wire: &SignInWire,
     server: &Url,
     own: &str,
+    settings: &OAuthSettings,
 ) -> Result<IssuerMetadata, SignInFault> {
     let origin = own_origin(server);
     for at in issuer_places(&origin) {
@@ -197,14 +193,23 @@ async fn before_there_was_any(
             (Ok(read), _) | (_, Ok(read)) => Ok(read),
             (Err(fault), _) => Err(fault),
         };
-        let read = read.and_then(|it| match it.has_pkce() {
-            true => Ok(it),
-            false => Err(MetadataFault::NoPkce),
-        });
+        let read = read.and_then(|it| with_pkce(it, settings));
         return read.map_err(|fault| SignInFault::Metadata {
             place: place(&at),
             fault,
         });
     }
     Ok(usual_endpoints(server))
+}
+
+/// A code is not asked for without PKCE: the authorization server says that it does it, or a person does. Without a person
+/// there is no code.
+fn with_pkce(
+    metadata: IssuerMetadata,
+    settings: &OAuthSettings,
+) -> Result<IssuerMetadata, MetadataFault> {
+    match metadata.has_pkce() || settings.assumes_pkce || settings.grant.is_unattended() {
+        true => Ok(metadata),
+        false => Err(MetadataFault::NoPkce),
+    }
 }

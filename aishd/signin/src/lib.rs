@@ -11,6 +11,7 @@ mod challenge;
 mod client;
 mod discovery;
 mod exchange;
+mod failed_renewal;
 mod fault;
 mod login;
 mod metadata;
@@ -28,6 +29,7 @@ pub use self::authorization::AnswerFault;
 pub use self::bearer::{
     RefusedRequest, RequestProof, ServerBearer, SignInNeed, SignInReason, SignInStanding,
 };
+pub use self::failed_renewal::FailedRenewal;
 pub use self::fault::SignInFault;
 pub use self::login::{LoginBegun, LoginWish};
 pub use self::metadata::{AddressFault, MetadataFault};

@@ -13,6 +13,7 @@ use crate::challenge::{BearerChallenge, union};
 use crate::client::{ClientMethod, ClientSource, OAuthClient, method};
 use crate::discovery::{DiscoveredIssuer, discover};
 use crate::exchange::{TokenExchange, configured, granted, now, proof_key};
+use crate::failed_renewal::FailedRenewal;
 use crate::fault::SignInFault;
 use crate::metadata::{IssuerMetadata, usable};
 use crate::record::{SignInRecord, VERSION};
@@ -57,9 +58,17 @@ pub(crate) async fn renew(
             inner.keep(&cell, dead).await?;
             let error = &refusal.error;
             tracing::info!(issuer, error, "a sign-in cannot be renewed any more");
-            Err(SignInFault::Refused { issuer, refusal })
+            let is_said = error != IS_OVER;
+            let fault = SignInFault::Refused { issuer, refusal };
+            if is_said {
+                tell_of_failure(&inner, &cell, &record.issuer, &fault);
+            }
+            Err(fault)
         }
         Err(fault) => {
+            if is_first(&cell) {
+                tell_of_failure(&inner, &cell, &record.issuer, &fault);
+            }
             rest(&cell, &fault);
             Err(fault)
         }
@@ -88,6 +97,30 @@ fn rested(cell: &AccountCell) -> Result<(), SignInFault> {
             is_temporary: state.rest.is_temporary,
         }),
     }
+}
+
+/// Tells of it. A renewal that is tried again and fails again is the same failure, so that this is for the first.
+fn tell_of_failure(inner: &SignInInner, cell: &AccountCell, issuer: &str, fault: &SignInFault) {
+    let error = match fault {
+        SignInFault::Refused { refusal, .. } => refusal.error.clone(),
+        SignInFault::Broken { status, .. } => format!("HTTP {status}"),
+        SignInFault::Unreachable { .. } => "not reached".to_owned(),
+        SignInFault::Token { fault, .. } => fault.to_string(),
+        _another if fault.is_of_a_server() => "no answer that can be used".to_owned(),
+        // A matter of this machine, which a person corrects.
+        _another => return,
+    };
+    (inner.parts.not_renewed)(FailedRenewal {
+        server: cell.server.to_string(),
+        account: cell.account.clone(),
+        issuer: issuer.to_owned(),
+        error,
+    });
+}
+
+/// Whether none has failed since one went well.
+fn is_first(cell: &AccountCell) -> bool {
+    cell.state.lock().rest.failures == 0
 }
 
 /// What did not come as far as a server is tried again at once, when a person has corrected it.
@@ -208,10 +241,18 @@ pub(crate) async fn obtain(
         return Ok(());
     }
     rested(&cell)?;
+    // Where there was no token nothing is renewed.
+    let renewed = before.as_ref().filter(|it| it.tokens.is_some());
+    let issuer = renewed.map(|it| it.issuer.clone());
     let obtained = obtained(&inner, &cell, &settings, before, more).await;
     match &obtained {
         Ok(()) => cell.state.lock().rest = Rest::default(),
-        Err(fault) => rest(&cell, fault),
+        Err(fault) => {
+            if let Some(issuer) = issuer.filter(|_| is_first(&cell)) {
+                tell_of_failure(&inner, &cell, &issuer, fault);
+            }
+            rest(&cell, fault);
+        }
     }
     obtained
 }

@@ -1,6 +1,7 @@
 //! Who offers tools, and running a call of one. What may run is decided elsewhere; this room does what it is told.
 
 pub mod builtin;
+pub mod builtin_kind;
 mod command_network;
 mod command_note;
 pub mod contained_command;

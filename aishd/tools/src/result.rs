@@ -1,6 +1,7 @@
 //! What a call gave, in the form in which the model is shown it and the log keeps it.
 
 use aish_proto::id::ResultId;
+use aishd_log::block::parts;
 use aishd_log::resource::ResourceChange;
 use aishd_log::shortened_result::{MAX_KEPT_BYTES, MAX_RESULT_BYTES, without_middle};
 use aishd_log::structured::StructuredResult;
@@ -19,8 +20,6 @@ use super::result_blocks;
 
 /// What people are told of a failure on the way.
 const MAX_NOTICE_CHARS: usize = 2000;
-/// One record of the log holds so much of a kept result.
-const PART_BYTES: usize = 256 << 10;
 
 /// What a tool answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,18 +194,6 @@ pub(super) fn judged(
     }
 }
 
-pub(super) fn parts(text: &str) -> Vec<String> {
-    let mut parts = vec![];
-    let mut rest = text;
-    while !rest.is_empty() {
-        let at = rest.floor_char_boundary(PART_BYTES.min(rest.len()));
-        let (part, after) = rest.split_at(at);
-        parts.push(part.to_owned());
-        rest = after;
-    }
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use aishd_log::shortened_result::MAX_RESULT_CHARS;
@@ -238,7 +225,7 @@ mod tests {
         );
         let (result, parts) = returned.kept.unwrap();
         assert_eq!(text, parts.concat());
-        assert!(parts.iter().all(|it| it.len() <= PART_BYTES) && parts.len() > 3);
+        assert!(parts.iter().all(|it| it.len() <= 256 << 10) && parts.len() > 3);
         let mark = returned.content.lines().find(|it| it.starts_with("[aish]"));
         let mark = mark.unwrap();
         assert!(mark.contains(&result.to_string()) && mark.contains("aish__read_result"));

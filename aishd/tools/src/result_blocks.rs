@@ -2,17 +2,12 @@
 //! line that the model is shown for it.
 
 use aish_proto::id::ResultId;
-use aishd_log::block::{BlockForm, KeptBlock};
+use aishd_log::block::{BlockForm, KeptBlock, KeptParts, parts};
 use aishd_log::shortened_result::MAX_KEPT_BYTES;
 use aishd_mcp_messages::outcome::{AttachmentBody, OutcomeAttachment};
 use aishd_platform::clock;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-
-use super::result::parts;
-
-/// A block and what it is made of, in the pieces in which the log holds it.
-pub(super) type KeptParts = (KeptBlock, Vec<String>);
 
 /// Names the attachments of a text, and says behind the line of each what became of it. Those of one result have as
 /// much room as a text has.

@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aish_proto::id::ChangesId;
-use aishd_log::command_result::{CommandResult, WholeOutput};
+use aishd_log::command_result::{CommandResult, LeftByShell, WholeOutput};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
-use aishd_log::lasting_environment::EnvironmentChange;
 use aishd_log::network::NetworkUse;
 use aishd_log::profile::Profile;
 use aishd_log::shell::PROVIDER;
@@ -120,10 +119,10 @@ pub(super) async fn run(
         Some(inside) => heard.end_inside(inside, ending, children).await,
         None => BoundaryFailure::None,
     };
-    let exported = heard.exported(&before, ending);
+    let left = heard.left(setting, &before, ending);
     CommandResult {
         within,
-        exported,
+        left: left.map(Box::new),
         ..heard.result(ending, setting, limits, begun)
     }
 }
@@ -158,11 +157,17 @@ pub(super) async fn run_tried(
     let network = heard.end_network(network).await;
     match full {
         Some(why) => Err(format!("it was ended: {why}; nothing of it is held")),
-        None => Ok(CommandResult {
-            network,
-            exported: heard.exported(&before, ending),
-            ..heard.result(ending, setting, limits, begun)
-        }),
+        None => {
+            let left = heard.left(setting, &before, ending).map(|left| {
+                let hidden = trial.containment.masks.clone();
+                Box::new(LeftByShell { hidden, ..left })
+            });
+            Ok(CommandResult {
+                network,
+                left,
+                ..heard.result(ending, setting, limits, begun)
+            })
+        }
     }
 }
 
@@ -322,13 +327,17 @@ fn not_begun(error: Option<SpawnError>, setting: &CommandSetting) -> CommandResu
 
 fn not_started(error: &SpawnError) -> String {
     let source = std::error::Error::source(error).map(|it| format!(": {it}"));
-    format!("{error}{}", source.unwrap_or_default())
+    let help = match error {
+        SpawnError::Directory { .. } => "; `cd DIR` goes to one that is there",
+        _ => "",
+    };
+    format!("{error}{}{help}", source.unwrap_or_default())
 }
 
 /// What was read of a command.
 struct CommandHeard<P> {
     text: PieceText,
-    /// What its shell said of its variables.
+    /// What its shell said of its variables and its directory.
     note: Vec<u8>,
     print: P,
 }
@@ -433,21 +442,21 @@ impl<P: FnMut(&str)> CommandHeard<P> {
             ran_in: setting.cwd.clone(),
             moved: None,
             network: None,
-            exported: None,
+            left: None,
         }
     }
 
-    /// What it left of the environment that it began with, where it ended by itself.
-    fn exported(
+    /// What it left to others, where it ended by itself.
+    fn left(
         &self,
-        before: &BTreeMap<String, String>,
+        setting: &CommandSetting,
+        given: &BTreeMap<String, String>,
         ending: Option<CommandEnding>,
-    ) -> Option<Box<EnvironmentChange>> {
+    ) -> Option<LeftByShell> {
         let Some(CommandEnding::Exited { .. }) = ending else {
             return None;
         };
-        let change = EnvironmentChange::between(before, command_note::variables(&self.note)?);
-        (!change.is_empty()).then(|| Box::new(change))
+        command_note::left(&self.note, &setting.cwd, given)
     }
 
     async fn listen(&mut self, child: &mut Child) -> CommandEnding {

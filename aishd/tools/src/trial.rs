@@ -112,7 +112,7 @@ pub struct TrialRecovery {
 /// Why a wish to keep or to take back came to nothing. But for one that has not ended nothing was touched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeFailure {
-    #[error("somebody else changed {} since", few(.0))]
+    #[error("changed since by something else: {}", few(.0))]
     Conflicts(Vec<String>),
     /// What was looked at is not what is there.
     #[error("a command has changed that since it was looked at")]

@@ -149,6 +149,21 @@ impl Exchange {
         true
     }
 
+    /// Puts pictures to the last answer, whose record they stand behind.
+    pub(super) fn show_last(&mut self, made: Vec<NamedPicture>, at: Seq) {
+        let answers = self.entries.iter_mut().rev();
+        let mut answers = answers.filter_map(|it| match &mut it.message {
+            TranscriptMessage::Assistant { pictures, .. } => Some((&mut it.at, pictures)),
+            TranscriptMessage::User { .. } | TranscriptMessage::Tool { .. } => None,
+        });
+        let Some((place, pictures)) = answers.next() else {
+            return;
+        };
+        pictures.extend(made);
+        *place = at;
+        self.bytes = self.messages().map(weight).sum();
+    }
+
     pub(super) fn retain(&mut self, keep: impl Fn(&ExchangeEntry) -> bool) {
         self.entries.retain(|it| keep(it));
         self.keeps_more = self.entries.iter().any(|it| it.keeps_more);
@@ -249,7 +264,8 @@ pub(super) fn weight(message: &TranscriptMessage) -> u64 {
             calls,
             extra,
             sealed,
-            ..
+            pictures,
+            model_id: _,
         } => {
             let calls = calls.iter().map(|it| {
                 let told = json_bytes(&it.arguments) + json_bytes(&it.id) + json_bytes(&it.name);
@@ -259,7 +275,8 @@ pub(super) fn weight(message: &TranscriptMessage) -> u64 {
                 .iter()
                 .map(|(name, it)| json_bytes(name) + it.to_string().len() as u64);
             let seals = sealed.as_ref().map_or(0, |it| it.bytes());
-            json_bytes(text) + calls.sum::<u64>() + extra.sum::<u64>() + seals
+            let calls = calls.sum::<u64>();
+            json_bytes(text) + calls + extra.sum::<u64>() + seals + pictures_weight(pictures)
         }
         TranscriptMessage::Tool {
             call,

@@ -23,6 +23,8 @@ pub enum ExportLine<'a> {
     Assistant {
         text: &'a str,
         calls: &'a [ToolCall],
+        /// That the model made.
+        pictures: &'a [NamedPicture],
     },
     Tool {
         call: &'a str,
@@ -38,7 +40,7 @@ impl ExportLine<'_> {
                 let pictures = pictures.iter().map(|it| it.picture.data.len());
                 text.len() + pictures.sum::<usize>()
             }
-            Self::Assistant { text, calls } => {
+            Self::Assistant { text, calls, .. } => {
                 let calls = calls.iter().map(|it| it.arguments.len() + it.name.len());
                 text.len() + calls.sum::<usize>()
             }
@@ -58,13 +60,22 @@ pub fn exported_messages(exchange: &Exchange) -> Vec<ExportLine<'_>> {
                 settle(&mut out, &mut owed);
                 out.push(ExportLine::User { text, pictures });
             }
-            TranscriptMessage::Assistant { text, calls, .. } => {
+            TranscriptMessage::Assistant {
+                text,
+                calls,
+                pictures,
+                ..
+            } => {
                 settle(&mut out, &mut owed);
-                if text.is_empty() && calls.is_empty() {
+                if text.is_empty() && calls.is_empty() && pictures.is_empty() {
                     continue;
                 }
                 owed.extend(calls.iter().map(|it| (it.id.as_str(), None)));
-                out.push(ExportLine::Assistant { text, calls });
+                out.push(ExportLine::Assistant {
+                    text,
+                    calls,
+                    pictures,
+                });
             }
             TranscriptMessage::Tool { call, content, .. } => {
                 let mut open = owed.iter_mut();

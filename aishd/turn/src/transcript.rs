@@ -104,8 +104,13 @@ impl Transcript {
                     extra: extra.clone(),
                     sealed: sealed.clone(),
                     model_id: writer.unwrap_or_else(|| self.model_id.clone()),
+                    pictures: vec![],
                 };
                 self.push(record, message, /*keeps_more*/ false);
+            }
+            Event::AnswerPictures { blocks, .. } => {
+                let made = self.picture_parts.take(blocks);
+                self.newest().show_last(made, record.seq);
             }
             Event::ToolResult {
                 call,

@@ -27,6 +27,8 @@ KNOBS = {
     "registration": True,
     # How the metadata comes: "right", "huge", "elsewhere", "page", "inside".
     "metadata": "right",
+    # False: as before there was metadata of resources (2025-03-26).
+    "resource_metadata": True,
 }
 LOCK = threading.Lock()
 SEEN = {
@@ -93,7 +95,7 @@ class Handler(BaseHTTPRequestHandler):
         if url.path == "/seen":
             SEEN["asked"].pop()
             self.reply(200, SEEN)
-        elif url.path == "/.well-known/oauth-protected-resource/mcp":
+        elif url.path == "/.well-known/oauth-protected-resource/mcp" and KNOBS["resource_metadata"]:
             resource = "/mcp" if KNOBS["resource"] == "right" else "/other"
             self.reply(200, {
                 "resource": self.origin + resource,
@@ -219,7 +221,8 @@ class Handler(BaseHTTPRequestHandler):
         known = SEEN["access"].get(said.removeprefix("Bearer "))
         if known is None:
             where = self.origin + "/.well-known/oauth-protected-resource/mcp"
-            challenge = f'Bearer resource_metadata="{where}", scope="files:read"'
+            named = f'resource_metadata="{where}", ' if KNOBS["resource_metadata"] else ""
+            challenge = f'Bearer {named}scope="files:read"'
             # A careless server repeats what it was sent.
             self.reply(401, {"error": f"who is {said}?"}, headers=[("www-authenticate", challenge)])
         return known

@@ -274,7 +274,9 @@ impl Screen {
 
     pub(super) fn set_names(&self, names: CompletionNames) {
         let mut shared = self.lock();
-        shared.names = names;
+        // What a server offered stays until the one who waits for it has it.
+        let offered = names.offered.or(shared.names.offered.take());
+        shared.names = CompletionNames { offered, ..names };
         shared.names_came += 1;
         self.names.notify_all();
     }

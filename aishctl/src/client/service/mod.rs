@@ -134,7 +134,9 @@ async fn start(reach: &DaemonReach) -> PrintResult {
 }
 
 async fn stop(reach: &DaemonReach) -> PrintResult {
-    installed(reach)?;
+    if !units::are_there(&reach.around) {
+        return ended(reach).await;
+    }
     let control = ServiceControl::reach(&reach.around).await?;
     let mut arguments = vec!["stop"];
     arguments.extend(UNITS);
@@ -144,17 +146,22 @@ async fn stop(reach: &DaemonReach) -> PrintResult {
     ))
 }
 
+/// Ends a daemon that a client has started.
+async fn ended(reach: &DaemonReach) -> PrintResult {
+    match takeover::end(reach, TakeoverManner::Now).await? {
+        SocketHolder::Gone(pid) => Ok(CommandOutput::text(format!(
+            "aishd {pid} ended; the next question starts another\n"
+        ))),
+        SocketHolder::Busy(_) | SocketHolder::Nobody | SocketHolder::TheService => {
+            installed(reach).map(|()| CommandOutput::text(String::new()))
+        }
+    }
+}
+
 async fn restart(reach: &DaemonReach) -> PrintResult {
     if !units::are_there(&reach.around) {
         // Somebody who was told to restart after an upgrade need not have a service.
-        return match takeover::end(reach, TakeoverManner::Now).await? {
-            SocketHolder::Gone(pid) => Ok(CommandOutput::text(format!(
-                "aishd {pid} ended; the next question starts another\n"
-            ))),
-            SocketHolder::Busy(_) | SocketHolder::Nobody | SocketHolder::TheService => {
-                installed(reach).map(|()| CommandOutput::text(String::new()))
-            }
-        };
+        return ended(reach).await;
     }
     let control = ServiceControl::reach(&reach.around).await?;
     let found = takeover::take_over(reach, &control, TakeoverManner::Now).await?;

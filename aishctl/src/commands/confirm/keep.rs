@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::render::markdown::Colours;
 use crate::render::question::{self, ArgumentExtent, hunks};
 use crate::render::typed_lines::{TYPE_AHEAD, forget_typed};
+use crate::safe;
 
 /// So much of the name of a difference has to be said at least.
 const LEAST_DIGITS: usize = 8;
@@ -67,7 +68,7 @@ pub async fn keep(
         .hint(format!("aishctl confirm show {}", record.request.confirm)));
     }
     let hunks = if part.hunks.is_empty() {
-        see_all(context, &record, &found, changes).await?;
+        see_all(context, &record, &found, (changes, &part.only)).await?;
         None
     } else {
         Some(chosen(context, &record, found.changes, part).await?)
@@ -115,13 +116,18 @@ async fn see_all(
     context: &CommandContext,
     record: &ConfirmRecord,
     found: &FoundChanges<'_>,
-    named: Option<ChangesId>,
+    (named, only): (Option<ChangesId>, &[String]),
 ) -> Result<(), Failure> {
     if named.is_some() {
         return Ok(());
     }
     if context.may_prompt {
-        return ask_to_keep(found.rows.clone(), "keep it?").await;
+        let question = if only.is_empty() {
+            "keep it?".to_owned()
+        } else {
+            format!("keep only {} of it?", safe::one_line(&only.join(", ")))
+        };
+        return ask_to_keep(found.rows.clone(), &question).await;
     }
     let (confirm, changes) = (record.request.confirm, found.changes);
     Err(

@@ -16,6 +16,7 @@ use crate::commands::export::instant::to_minute;
 use crate::commands::export::quote::{code, fenced, html, plain, quoted};
 use crate::failure;
 use crate::render::command_frame::ending;
+use crate::render::event_lines::turn_line;
 use crate::render::picture_line::picture_line;
 use crate::render::question;
 
@@ -25,6 +26,10 @@ pub(super) struct MarkdownExport {
     head: Option<String>,
     /// The turn that goes on, and who answers.
     answers: Option<(Option<TurnId>, String)>,
+    /// It has not ended.
+    goes_on: bool,
+    /// Questions that were asked meanwhile: each stands above its answer.
+    waiting: Vec<(Option<TurnId>, String)>,
     /// What confirms are called, and what they are about.
     confirms: BTreeMap<ConfirmId, (u32, String)>,
 }
@@ -40,6 +45,8 @@ impl MarkdownExport {
         Self {
             head: Some(head),
             answers: None,
+            goes_on: false,
+            waiting: vec![],
             confirms: BTreeMap::new(),
         }
     }
@@ -48,9 +55,22 @@ impl MarkdownExport {
         let mut text = self.head.take().unwrap_or_default();
         let at = to_minute(&event.ts);
         let turn = event.turn;
-        match &ClientEvent::from(event.clone()).data {
+        let event = ClientEvent::from(event.clone());
+        match &event.data {
+            Event::AnswerPictures(_) => {
+                text.extend(turn_line(&event).map(|it| aside(&plain(&it))));
+            }
+            Event::UserMessage(message) if self.goes_on => {
+                let mut asked = String::new();
+                question(message, &at, &mut asked);
+                self.waiting.push((turn, asked));
+            }
             Event::UserMessage(message) => question(message, &at, &mut text),
-            Event::TurnStarted(started) => self.answers = Some((turn, name(started))),
+            Event::TurnStarted(started) => {
+                text.push_str(&self.asked(turn));
+                self.answers = Some((turn, name(started)));
+                self.goes_on = true;
+            }
             Event::AssistantMessage(message) => self.answer(turn, message, &at, &mut text),
             Event::ToolResult(result) => self::result(result, &mut text),
             Event::ShellFinished(finished) => command(finished, &mut text),
@@ -67,10 +87,25 @@ impl MarkdownExport {
                 let ending = plain(&question::ending(about.0, resolved));
                 text.push_str(&aside(&format!("{ending}: {}", code(&about.1))));
             }
-            Event::TurnFinished(finished) => text.push_str(&ended(finished)),
+            Event::TurnFinished(finished) => {
+                text.push_str(&self.asked(turn));
+                text.push_str(&ended(finished));
+                let runs = self.answers.as_ref().is_some_and(|it| it.0 == turn);
+                self.goes_on &= !runs;
+            }
             other => text.extend(event_text(other).map(|it| aside(&it))),
         }
         text
+    }
+
+    /// What waits still.
+    pub(super) fn end(&mut self) -> String {
+        self.waiting.drain(..).map(|it| it.1).collect()
+    }
+
+    fn asked(&mut self, turn: Option<TurnId>) -> String {
+        let asked = self.waiting.extract_if(.., |it| it.0 == turn);
+        asked.map(|it| it.1).collect()
     }
 
     fn answer(

@@ -134,7 +134,7 @@ impl ExportDocument {
 
     fn end(&mut self) -> String {
         match self {
-            Self::Markdown(_) => String::new(),
+            Self::Markdown(it) => it.end(),
             Self::Json(it) => it.end(),
             Self::Cast(it) => it.end(),
             Self::Lines(it) => it.end(),

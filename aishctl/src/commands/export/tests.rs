@@ -54,6 +54,12 @@ fn events() -> Vec<Envelope> {
             json!({"item": 1, "text": "It is ![so](http://x/?q=secret).", "complete": false, "usage": null}),
         ),
         (
+            "answerPictures",
+            true,
+            json!({"item": 1, "blocks": [{"result": "00000000000000000000000007", "kind": "image",
+                "mimeType": "image/png</p>*", "bytes": 68, "uri": null}]}),
+        ),
+        (
             "turnFinished",
             true,
             json!({"stopReason": "upstream", "text": "", "usage": null,
@@ -181,6 +187,71 @@ fn each_form_is_as_it_is_written_down() {
     check(
         ExportForm::Cast,
         &expect_file!["../../../../tests/data/export/conversation.cast"],
+    );
+}
+
+/// Questions that waited for their turn, one of them given up and one without an answer yet.
+#[test]
+fn each_question_stands_above_its_answer() {
+    let turn = |it: u8| json!(TurnId::from_bytes([it; 16]));
+    let asked = |it: u8| ("userMessage", it, json!({"text": format!("question {it}")}));
+    let started = |it| {
+        (
+            "turnStarted",
+            it,
+            json!({"model": "fast", "modelId": "m", "source": "configured"}),
+        )
+    };
+    let answered = |it: u8| {
+        let text = format!("answer {it}");
+        (
+            "assistantMessage",
+            it,
+            json!({"item": 0, "text": text, "complete": true, "usage": null}),
+        )
+    };
+    let ended = |it, why: &str| {
+        (
+            "turnFinished",
+            it,
+            json!({"stopReason": why, "text": "", "usage": null}),
+        )
+    };
+    let mut document = MarkdownExport::new(&status());
+    let mut text = String::new();
+    let events = [
+        asked(1),
+        started(1),
+        asked(2),
+        asked(3),
+        asked(4),
+        answered(1),
+        ended(3, "cancelled"),
+        ended(1, "end"),
+        started(2),
+        answered(2),
+        ended(2, "end"),
+    ];
+    for (number, (kind, of, data)) in (1..).zip(events) {
+        let mut event = test_daemon::envelope(Some(number), kind, data);
+        event["turn"] = turn(of);
+        text.push_str(&document.event(&serde_json::from_value(event).unwrap()));
+    }
+    text.push_str(&document.end());
+    let of = |line: &str| line.starts_with("> ") || line.starts_with("*aish:*");
+    let said: Vec<&str> = text.lines().filter(|it| of(it)).collect();
+    assert_eq!(
+        [
+            "> question 1",
+            "> answer 1",
+            "> question 3",
+            "*aish:* cancelled",
+            "> question 2",
+            "> answer 2",
+            "> question 4"
+        ],
+        said[..],
+        "{text}"
     );
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aish_proto::mcp::{List, McpServerStatus, ServerState};
 use aish_proto::method::Empty;
+use clap::Args;
 use tokio::time::Instant;
 
 use super::place::ServerPlace;
@@ -15,10 +16,24 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::safe;
 
+/// A server, and which of its tools there are.
+#[derive(Args, Clone, Debug)]
+pub struct AddArgs {
+    #[command(flatten)]
+    server: ConnectArgs,
+    /// Its only tools here, by name, with commas between them; `*` is any text
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    tools: Vec<String>,
+    /// Tools of it that there are not here
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    without_tools: Vec<String>,
+}
+
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Runs it to its end.
-pub async fn run(context: ConfigContext<'_>, args: &ConnectArgs) -> Result<Exit, Failure> {
+pub async fn run(context: ConfigContext<'_>, added: &AddArgs) -> Result<Exit, Failure> {
+    let args = &added.server;
     let ServerPlace {
         alias,
         url,
@@ -56,7 +71,12 @@ pub async fn run(context: ConfigContext<'_>, args: &ConnectArgs) -> Result<Exit,
     let write = contain::written(&context.around.cwd, args);
     let table = table
         .list("write", write.iter().map(String::as_str))?
-        .list("hosts", args.host.iter().map(String::as_str))?;
+        .list("hosts", args.host.iter().map(String::as_str))?
+        .list("tools", added.tools.iter().map(String::as_str))?
+        .list(
+            "without_tools",
+            added.without_tools.iter().map(String::as_str),
+        )?;
     let exit = context.add(&table.into_text()).await?;
     if exit != Exit::DONE {
         return Ok(exit);

@@ -20,10 +20,15 @@ use crate::safe;
 
 /// Where other programs keep their servers, below the working directory and the home. What stands below `~/.config` is below
 /// `$XDG_CONFIG_HOME` where that is set, and a name that ends in `/` is of a folder of files.
-const USUAL: [(Option<SourceProgram>, &str); 28] = [
+const USUAL: [(Option<SourceProgram>, &str); 39] = [
     (None, "./.mcp.json"),
     (None, "./.cursor/mcp.json"),
     (None, "./.vscode/mcp.json"),
+    (None, "./.codex/config.toml"),
+    (None, "./.gemini/settings.json"),
+    (None, "./.roo/mcp.json"),
+    (None, "./.kiro/settings/mcp.json"),
+    (None, "./.amazonq/mcp.json"),
     (None, "~/.claude.json"),
     (None, "~/.config/Claude/claude_desktop_config.json"),
     (None, "~/.cursor/mcp.json"),
@@ -31,6 +36,18 @@ const USUAL: [(Option<SourceProgram>, &str); 28] = [
     (None, "~/.gemini/settings.json"),
     (None, "~/.codex/config.toml"),
     (None, "~/.erasmus/mcp/config.json"),
+    (None, "~/.codeium/windsurf/mcp_config.json"),
+    (None, "~/.kiro/settings/mcp.json"),
+    (None, "~/.aws/amazonq/mcp.json"),
+    (None, "~/.config/Code/User/mcp.json"),
+    (
+        None,
+        "~/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+    ),
+    (
+        None,
+        "~/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+    ),
     (Some(SourceProgram::Opencode), "./opencode.json"),
     (Some(SourceProgram::Opencode), "./opencode.jsonc"),
     (Some(SourceProgram::Opencode), "./.opencode/opencode.json"),

@@ -54,7 +54,11 @@ pub struct LoginArgs {
 #[derive(Args, Clone, Debug)]
 pub struct LogoutArgs {
     /// The server's name
-    pub alias: String,
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub alias: Option<String>,
+    /// Out of every server that somebody is signed in to
+    #[arg(long)]
+    pub all: bool,
     /// Forget also who this machine is there, so that the next sign-in registers anew
     #[arg(long)]
     pub forget: bool,
@@ -226,22 +230,57 @@ fn done(context: &ConfigContext<'_>, finished: &LoginFinishResult) -> Result<Exi
 
 pub async fn logout(context: ConfigContext<'_>, args: &LogoutArgs) -> Result<Exit, Failure> {
     let link = context.reach.open(DaemonWait::No).await?;
-    let params = LogoutParams {
-        alias: args.alias.clone(),
-        forget: args.forget,
+    let Some(alias) = &args.alias else {
+        return logout_of_all(&context, &link.caller, args.forget).await;
     };
-    let out = link
-        .caller
-        .call_within::<Logout>(params, Some(BEGIN))
-        .await?;
+    logout_of(&context, &link.caller, alias, args.forget).await?;
+    Ok(Exit::DONE)
+}
+
+/// One after the other; one that fails does not keep the others.
+async fn logout_of_all(
+    context: &ConfigContext<'_>,
+    caller: &Caller,
+    forget: bool,
+) -> Result<Exit, Failure> {
+    let servers = caller.call::<List>(Empty {}).await?.servers;
+    let known = servers
+        .into_iter()
+        .filter(|it| it.sign_in.as_ref().is_some_and(|it| it.signed_in || forget));
+    let mut exit = Exit::DONE;
+    let mut found = 0;
+    for server in known {
+        found += 1;
+        if let Err(failure) = logout_of(context, caller, &server.alias, forget).await {
+            let (alias, why) = (&server.alias, safe::one_line(&failure.message));
+            say(&format!("[aish] mcp {alias}: {why}"))?;
+            exit = Exit::FAILED;
+        }
+    }
+    if found == 0 {
+        context.say("nobody is signed in to any server\n")?;
+    }
+    Ok(exit)
+}
+
+async fn logout_of(
+    context: &ConfigContext<'_>,
+    caller: &Caller,
+    alias: &str,
+    forget: bool,
+) -> Result<(), Failure> {
+    let params = LogoutParams {
+        alias: alias.to_owned(),
+        forget,
+    };
+    let out = caller.call_within::<Logout>(params, Some(BEGIN)).await?;
     for remark in &out.remarks {
         say(&format!("[aish] {}", safe::one_line(remark)))?;
     }
-    let alias = safe::one_line(&args.alias);
+    let alias = safe::one_line(alias);
     context.say(&format!(
         "signed out of {alias}; aishctl mcp login {alias} signs in again\n"
-    ))?;
-    Ok(Exit::DONE)
+    ))
 }
 
 #[cfg(test)]

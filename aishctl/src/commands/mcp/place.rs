@@ -14,11 +14,15 @@ pub(super) struct ServerPlace {
 }
 
 impl ServerPlace {
-    /// `URL|COMMAND [ALIAS]`, as well as `ALIAS -- PROGRAM ARGUMENTS…` and `ALIAS URL`, as other programs want it.
+    /// `URL|COMMAND [ALIAS]`, as well as `ALIAS -- PROGRAM ARGUMENTS…`, `ALIAS URL` and `ALIAS PATH`, as other programs want it.
     pub(super) fn of(args: &ConnectArgs) -> Result<Self, Failure> {
         let (target, alias) = (&args.target, &args.alias);
         match (args.words.as_slice(), alias) {
             ([], Some(url)) if is_url(url) && !is_url(target) => Self::at(url, Some(target)),
+            // A path is no name, and a name is no path.
+            ([], Some(program)) if program.contains('/') && !target.contains(['/', ' ']) => {
+                Self::at(program, Some(target))
+            }
             ([], alias) => Self::at(target, alias.as_ref()),
             (words, None) => Ok(Self {
                 alias: Some(target.clone()),
@@ -102,6 +106,8 @@ mod tests {
         check(&format!("{url} web"), "web", Some(url), &[]);
         check(&format!("web {url}"), "web", Some(url), &[]);
         check("uvx clock", "clock", None, &["uvx"]);
+        check("clock /opt/a-clock", "clock", None, &["/opt/a-clock"]);
+        check("/opt/a-clock clock", "clock", None, &["/opt/a-clock"]);
         let args = said(&["clock", "--", "uvx", "a-clock", "--zone", "a b"]);
         let place = ServerPlace::of(&args).expect("a place");
         assert_eq!(Some("clock"), place.alias.as_deref());

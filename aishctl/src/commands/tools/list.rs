@@ -74,9 +74,9 @@ pub(super) async fn list(context: &CommandContext, provider: Option<&str>) -> Pr
 fn permission_word(tool: &ToolDescription) -> &'static str {
     match () {
         () if tool.denied.is_some() => "denied",
-        () if tool.level < tool.level_required => "level too low",
         () if !tool.offered => "not offered",
-        () => "offered",
+        () if tool.asks => "asks",
+        () => "runs",
     }
 }
 
@@ -109,7 +109,8 @@ fn render(tool: &ToolDescription) -> String {
     match &tool.denied {
         Some(rule) => text.push_str(&format!("denied: {}\n", safe::one_line(rule))),
         None if !tool.offered => text.push_str("models are not offered it\n"),
-        None => {}
+        None if tool.asks => text.push_str("a person is asked about a call\n"),
+        None => text.push_str("nobody is asked about a call\n"),
     }
     let parts = [
         ("arguments", Some(&tool.input_schema)),

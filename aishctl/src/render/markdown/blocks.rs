@@ -98,6 +98,31 @@ impl BlockStack {
         !matches!(self.leaf, LeafBlock::Nothing) || self.columns > 0
     }
 
+    /// The row that is given out next, as it would be if nothing came any more. A line whose meaning is open stands as it is
+    /// written.
+    pub(super) fn row_begun(&self) -> Option<ScreenRow> {
+        let columns = self.style.columns();
+        let mut containers = self.containers.clone();
+        let row = match &self.leaf {
+            LeafBlock::Paragraph(paragraph) if self.line.is_empty() => {
+                let rows = Paragraph::clone(paragraph).finish(self.room(), &self.style);
+                rows.into_iter().next()?
+            }
+            _ if self.line.trim().is_empty() => return None,
+            _ => {
+                if self.line_goes == LineGoes::Nowhere {
+                    // It may begin or end any of them.
+                    containers.clear();
+                }
+                let room = container::room(&containers, columns);
+                ScreenRow::end_of(&self.line, room)
+            }
+        };
+        let mut whole = container::in_front(&mut containers, columns, &self.style);
+        whole.append(&row);
+        (!whole.is_empty()).then_some(whole)
+    }
+
     /// The text is over.
     pub(super) fn finish(&mut self) -> Vec<ScreenRow> {
         if self.columns > 0 {

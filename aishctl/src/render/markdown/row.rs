@@ -105,6 +105,22 @@ impl TextLook {
 }
 
 impl ScreenRow {
+    /// As much of the end of a text as has room.
+    pub(super) fn end_of(text: &str, room: usize) -> Self {
+        let mut begin = text.len();
+        let mut columns = 0;
+        for (at, grapheme) in text.grapheme_indices(true).rev() {
+            columns += width(grapheme);
+            if columns > room {
+                break;
+            }
+            begin = at;
+        }
+        let mut row = Self::default();
+        row.push(&text[begin..], &TextLook::default());
+        row
+    }
+
     /// The columns that it takes.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|it| width(&it.text)).sum()

@@ -393,3 +393,32 @@ fn lists_count_and_nest() {
         "#]],
     );
 }
+
+/// What is being written is there before its row is whole, in the look that it will have.
+#[test]
+fn a_row_that_has_begun_can_be_seen() {
+    let mut writer = MarkdownWriter::new(Style::plain(Some(20)));
+    let begun = |writer: &MarkdownWriter| {
+        let row = writer.row_begun();
+        row.map(|it| it.painted(Colours::None)).unwrap_or_default()
+    };
+    assert_eq!("", begun(&writer));
+    for (text, rows, expected) in [
+        ("one", 0, "one"),
+        (" **two", 0, "one **two"),
+        ("** three four", 0, "one **two** three"),
+        (" five and", 1, "four five and"),
+        ("\n\n- a", 1, "- a"),
+        ("n item\n", 0, "• an item"),
+        ("\n```\nlet a", 4, "let a"),
+        ("\n```\n", 2, ""),
+    ] {
+        let finished = writer.push(text);
+        println!("{finished:?}");
+        assert_eq!(
+            (rows, expected),
+            (finished.len(), &*begun(&writer)),
+            "{text:?}"
+        );
+    }
+}

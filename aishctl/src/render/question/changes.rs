@@ -3,11 +3,12 @@
 
 use aish_proto::changes::{
     ChangeSummary, ChangedFile, ChangesEnd, ChangesOutcome, PartAct, PartOfChanges, PartStage,
-    ProposedChanges, UndoAct,
+    ProposedChanges,
 };
-use aish_proto::event::{ChangesUndo, ConfirmRequested};
+use aish_proto::event::ConfirmRequested;
 
 use super::{ArgumentExtent, Card, begin, tried};
+use crate::render::undone::paths;
 use crate::safe;
 
 pub(super) struct ChangesCard<'a> {
@@ -87,25 +88,6 @@ pub fn part(part: &PartOfChanges) -> Option<String> {
         (PartStage::Failed, PartAct::Drop) => "could not be dropped".to_owned(),
     };
     Some(format!("  changes of the run {how}{remark}"))
-}
-
-/// What a person did to what was kept, for everybody who looks on.
-pub fn undo(undo: &ChangesUndo) -> String {
-    let count = paths(undo.count);
-    match undo.act {
-        UndoAct::Undo if undo.reversible => {
-            format!("  taken back: {count} as before; :redo does it again")
-        }
-        UndoAct::Undo => format!("  taken back for good: {count} as before"),
-        UndoAct::Redo => format!("  done again: {count}; :undo takes it back"),
-    }
-}
-
-fn paths(count: u64) -> String {
-    match count {
-        1 => "1 path".to_owned(),
-        count => format!("{count} paths"),
-    }
 }
 
 /// What became of it, for everybody who looks on. `None`: there was nothing.

@@ -11,12 +11,22 @@ use crate::render::difference;
 pub struct HunkChoice {
     hunks: Vec<ShownHunk>,
     at: usize,
+    consent: HunkConsent,
     /// All that are left stand on the screen, and are asked about at once.
     asks_for_rest: bool,
     chosen: Vec<u32>,
     /// What was said of those that are not chosen.
     reasons: Vec<String>,
     digest: String,
+}
+
+/// What makes a hunk real.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HunkConsent {
+    /// A letter.
+    Letter,
+    /// Only the whole word, as at what cannot be undone.
+    Word,
 }
 
 /// A hunk, made safe.
@@ -41,16 +51,16 @@ pub enum HunkStep {
     Left,
 }
 
-const HELP: &str = "  y  this becomes real\n  n  this does not; what follows is told to the model as the reason\n  \
-    a  shows all that are left, and asks about them at once\n  d  neither this nor any that is left becomes real\n  \
-    q  nothing is decided, and the question stands as before\n";
+const HELP: &str = "  yes  this becomes real\n  n    this does not; what follows is told to the model as the reason\n  \
+    a    shows all that are left, and asks about them at once\n  d    neither this nor any that is left becomes real\n  \
+    q    nothing is decided, and the question stands as before\n";
 
 impl HunkChoice {
     /// Of a difference as the daemon has it.
     ///
     /// # Errors
     /// Why nobody can choose.
-    pub fn of(result: &ChangesDiffResult) -> Result<Self, &'static str> {
+    pub fn of(result: &ChangesDiffResult, consent: HunkConsent) -> Result<Self, &'static str> {
         let hunks = shown(result);
         match hunks.len() {
             0 => Err("there is more than can be shown; choose by files: keep FILE…"),
@@ -58,6 +68,7 @@ impl HunkChoice {
             _ => Ok(Self {
                 hunks,
                 at: 0,
+                consent,
                 asks_for_rest: false,
                 chosen: vec![],
                 reasons: vec![],
@@ -88,13 +99,17 @@ impl HunkChoice {
 
     fn question(&self) -> String {
         let (number, all) = (self.at + 1, self.hunks.len());
+        let yes = match self.consent {
+            HunkConsent::Letter => "[y]es",
+            HunkConsent::Word => "yes",
+        };
         if self.asks_for_rest {
             return format!(
-                "  hunks {number} to {all}: [y]es, all of them  [n]o, one by one  [q]uit  [?] "
+                "  hunks {number} to {all}: {yes}, all of them  [n]o, one by one  [q]uit  [?] "
             );
         }
         format!(
-            "  hunk {number} of {all}: [y]es  [n]o  [n TEXT] no, because  [a]ll that are left  [d]one, no more  [q]uit  [?] "
+            "  hunk {number} of {all}: {yes}  [n]o  [n TEXT] no, because  [a]ll that are left  [d]one, no more  [q]uit  [?] "
         )
     }
 
@@ -108,6 +123,10 @@ impl HunkChoice {
             return None;
         }
         Some(match word {
+            "y" if self.consent == HunkConsent::Word => HunkStep::Say(format!(
+                "  only the whole word yes makes this real; nothing happened\n{}",
+                self.question()
+            )),
             "y" | "yes" if self.asks_for_rest => self.decide(left, true),
             "n" | "no" if self.asks_for_rest => {
                 self.asks_for_rest = false;
@@ -121,13 +140,13 @@ impl HunkChoice {
                 }
                 self.decide(1, false)
             }
-            "a" if self.asks_for_rest => return None,
-            "a" => {
+            "a" | "all" if self.asks_for_rest => return None,
+            "a" | "all" => {
                 self.asks_for_rest = true;
                 self.begin()
             }
-            "d" => self.decide(left, false),
-            "q" => HunkStep::Left,
+            "d" | "done" => self.decide(left, false),
+            "q" | "quit" => HunkStep::Left,
             "?" => HunkStep::Say(format!("{HELP}{}", self.question())),
             _ => return None,
         })
@@ -232,7 +251,7 @@ mod tests {
 
     #[track_caller]
     fn check(lines: &[&str], expected: &[u32], reason: Option<&str>) {
-        let mut choice = HunkChoice::of(&result()).unwrap();
+        let mut choice = HunkChoice::of(&result(), HunkConsent::Letter).unwrap();
         let (last, before) = lines.split_last().unwrap();
         for line in before {
             let step = choice.line(line);
@@ -273,8 +292,23 @@ mod tests {
             Some("hunk 1: too loud; hunk 3: not now"),
         );
         check(&["n why", "d"], &[], Some("hunk 1: why"));
-        let mut choice = HunkChoice::of(&result()).unwrap();
+        let mut choice = HunkChoice::of(&result(), HunkConsent::Letter).unwrap();
         assert_eq!(Some(HunkStep::Left), choice.line("q"));
+    }
+
+    #[test]
+    fn where_it_wants_a_whole_word_a_letter_makes_nothing_real() {
+        let mut choice = HunkChoice::of(&result(), HunkConsent::Word).unwrap();
+        assert!(
+            matches!(choice.begin(), HunkStep::Show(_, asked) if asked.contains(": yes  [n]o"))
+        );
+        assert!(matches!(choice.line("y"), Some(HunkStep::Say(_))));
+        assert!(matches!(choice.line("yes"), Some(HunkStep::Show(..))));
+        drop(choice.line("a"));
+        assert!(matches!(choice.line("y"), Some(HunkStep::Say(_))));
+        assert!(
+            matches!(choice.line("yes"), Some(HunkStep::Chosen(it, None)) if it.numbers == [1, 2, 3, 4])
+        );
     }
 
     #[track_caller]
@@ -288,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_about_is_shown_and_made_safe() {
-        let mut choice = HunkChoice::of(&result()).unwrap();
+        let mut choice = HunkChoice::of(&result(), HunkConsent::Letter).unwrap();
         let first = "=== /w/a (changed)\n@@ -1 +1 @@\n-=== old\n+new\n";
         shows(Some(choice.begin()), first, "  hunk 1 of 4: ");
         let second = "=== /w/a (changed)\n@@ -9 +9 @@\n-x\n+@@ y\n";
@@ -311,7 +345,7 @@ mod tests {
             ..result()
         };
         assert!(
-            HunkChoice::of(&more)
+            HunkChoice::of(&more, HunkConsent::Letter)
                 .unwrap_err()
                 .contains("choose by files")
         );
@@ -319,6 +353,10 @@ mod tests {
             hunks: vec![DiffHunk { line: 0, lines: 11 }],
             ..result()
         };
-        assert!(HunkChoice::of(&one).unwrap_err().contains("yes or no"));
+        assert!(
+            HunkChoice::of(&one, HunkConsent::Letter)
+                .unwrap_err()
+                .contains("yes or no")
+        );
     }
 }

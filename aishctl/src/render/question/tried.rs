@@ -139,7 +139,7 @@ pub fn choices(request: &ConfirmRequested, tried: &CommandTried) -> String {
     } else {
         ["[y]es, keep", "[r]un for real"]
     };
-    let some = if can_be_divided(request, tried) {
+    let some = if can_be_divided(tried) {
         "  [s]ome of it"
     } else {
         ""
@@ -154,9 +154,9 @@ pub fn choices(request: &ConfirmRequested, tried: &CommandTried) -> String {
     )
 }
 
-/// Whether there may be more than one hunk of it. What wants a whole word is not chosen by single letters.
-fn can_be_divided(request: &ConfirmRequested, tried: &CommandTried) -> bool {
-    let has_several = match &tried.difference {
+/// Whether there may be more than one hunk of it.
+fn can_be_divided(tried: &CommandTried) -> bool {
+    match &tried.difference {
         Some(difference) => {
             let hunks = difference.lines().filter(|it| it.starts_with("@@ "));
             hunks.count() > 1 || lines_left_out(tried) > 0
@@ -166,12 +166,11 @@ fn can_be_divided(request: &ConfirmRequested, tried: &CommandTried) -> bool {
                 |it: &ChangedFile| it.change == FileChange::Modified && it.added.is_some();
             tried.changed.count > 1 || tried.changed.listed.iter().any(is_text)
         }
-    };
-    has_several && !wants_whole_word(request)
+    }
 }
 
 pub fn help(request: &ConfirmRequested, tried: &CommandTried) -> String {
-    let some = if can_be_divided(request, tried) {
+    let some = if can_be_divided(tried) {
         "  s, some     hunk by hunk: which becomes real, and which does not\n"
     } else {
         ""

@@ -84,7 +84,7 @@ pub fn word_of_tried(typed: &str, request: &ConfirmRequested) -> ConsentWord {
         "run" => ConsentWord::Decide(Decision::AllowOnce, None),
         "r" if !whole_word => ConsentWord::Decide(Decision::AllowOnce, None),
         "d" | "diff" => ConsentWord::Diff,
-        "s" | "some" if !whole_word => ConsentWord::Choose,
+        "s" | "some" => ConsentWord::Choose,
         "a" | "always" | "e" | "edit" => ConsentWord::Unclear(typed.to_owned()),
         _ => word(typed, request),
     }

@@ -6,7 +6,8 @@ use aish_proto::confirm::{AnswerParams, Decision};
 use super::{PromptQuestion, PromptReaction, Prompter};
 use crate::client::connect::Caller;
 use crate::failure::Failure;
-use crate::render::question::hunks::{HunkChoice, HunkStep};
+use crate::render::question::hunks::{HunkChoice, HunkConsent, HunkStep};
+use crate::render::question::wants_whole_word;
 
 impl Prompter {
     /// Has somebody go through the difference of the question that stands: what is to be shown, and asked below it.
@@ -49,7 +50,12 @@ impl PromptQuestion {
             let text = "  it was tried again meanwhile; look at that\n".to_owned();
             return PromptReaction::Say(text + &self.show());
         }
-        match HunkChoice::of(difference) {
+        let consent = if wants_whole_word(&self.request) {
+            HunkConsent::Word
+        } else {
+            HunkConsent::Letter
+        };
+        match HunkChoice::of(difference, consent) {
             Ok(choice) => {
                 let begin = choice.begin();
                 self.choosing = Some(choice);

@@ -90,7 +90,7 @@ async fn the_first_server_with_a_model_that_answers_is_taken() {
         &[
             &format!("found vLLM at {broken_at}, but no model that answers (bad: transport: HTTP 500: cannot load)"),
             &format!("found Ollama at {empty_at}, but no model that answers (it lists none for chat)"),
-            &format!("no config; found llama.cpp at {good_at} with good-7b — using it for now"),
+            &format!("no config; found llama.cpp at {good_at} with good-7b — using it for now; to keep it: aishctl model add NAME --endpoint {} --id good-7b", good.url().trim_end_matches('/')),
         ],
     )
     .await;
@@ -144,7 +144,7 @@ async fn a_probe_says_what_each_server_serves() {
         local_servers: vec![local.url(), mine.url()],
         ..ModelSettings::default()
     };
-    let probes = without_keys().probe(&models).await;
+    let probes = without_keys().probe(&models, None).await;
     let said: Vec<_> = probes
         .iter()
         .map(|probe| {

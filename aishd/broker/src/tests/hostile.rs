@@ -14,7 +14,7 @@ const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","con
 const FINISH: &str = "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 /// No request may take longer: what ends by itself does not wait for the times of its preset, and what gives up has
 /// times below half a second.
-const AT_MOST: Duration = Duration::from_secs(10);
+const AT_MOST: Duration = Duration::from_secs(25);
 
 pub(super) async fn ask(preset: &Preset) -> (Result<Reply, RequestFailure>, String) {
     let broker = without_keys();
@@ -403,7 +403,7 @@ async fn a_redirect_is_not_followed() {
         let server = Server::start(vec![head(status, &to)]).await;
         let failure = ask(&preset(&server.url())).await.0.unwrap_err();
         assert!(
-            failure.to_string().ends_with("redirects are not followed"),
+            failure.to_string().contains("redirects are not followed"),
             "{failure}"
         );
         assert_eq!(FailureClass::Rejected, failure.class());
@@ -495,7 +495,7 @@ async fn what_is_no_stream_is_an_error_of_the_api() {
 
 #[tokio::test]
 async fn what_never_ends_is_cut_off() {
-    let line = "api: a line of the answer is longer than 4096 KiB";
+    let line = "api: a line of the answer is longer than 16384 KiB";
     check(
         vec![
             events(),

@@ -203,7 +203,8 @@ async fn a_real_server_is_found() {
     let place = llama.url.trim_start_matches("http://");
     assert_eq!(
         [format!(
-            "no config; found llama.cpp at {place} with scripted — using it for now"
+            "no config; found llama.cpp at {place} with scripted — using it for now; to keep it: aishctl model add NAME --endpoint {}/v1 --id scripted",
+            llama.url
         )],
         discovery.notices[..]
     );

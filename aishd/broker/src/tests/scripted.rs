@@ -11,6 +11,7 @@ use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{
     Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Preset, Timeouts,
 };
+use aishd_model::preset_fields::PresetFields;
 use aishd_model::thinking::ThinkingStart;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -193,6 +194,7 @@ pub(super) fn within(url: &str, timeouts: Timeouts) -> Preset {
         temperature: None,
         max_tokens: None,
         effort: None,
+        fields: PresetFields::default(),
         cache: CacheLife::default(),
         context_tokens: None,
         use_tool_role: true,

@@ -265,18 +265,18 @@ async fn caps_end_an_answer_and_keep_what_came() {
     );
     assert_eq!(4 * 1024 * 1024, deltas.text.len());
 
-    let endless = vec![Bytes::from(vec![b'd'; 64 * 1024]); 100];
+    let endless = vec![Bytes::from(vec![b'd'; 64 * 1024]); 300];
     let (reply, _) = read_pieces(endless, "m").await;
     assert_eq!(
-        "api: a line of the answer is longer than 4096 KiB",
+        "api: a line of the answer is longer than 16384 KiB",
         reply.unwrap_err().failure.to_string()
     );
 
     let mut endless = vec![text("ab")];
-    endless.extend(vec![Bytes::from_static(b"data: 0123456789\n"); 400_000]);
+    endless.extend(vec![Bytes::from_static(b"data: 0123456789\n"); 1_600_000]);
     let (reply, deltas) = read_pieces(endless, "m").await;
     assert_eq!(
-        "api: an event of the answer is longer than 4096 KiB",
+        "api: an event of the answer is longer than 16384 KiB",
         reply.unwrap_err().failure.to_string()
     );
     assert_eq!("ab", deltas.text);

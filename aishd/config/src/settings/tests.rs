@@ -15,6 +15,7 @@ use super::super::{fault, project, schema};
 use super::*;
 
 mod presets;
+mod servers;
 
 fn nothing_is_set(_name: &str) -> bool {
     false
@@ -548,52 +549,4 @@ fn golden_mutated() -> impl proptest::strategy::Strategy<Value = String> {
             let end = text.ceil_char_boundary((start + length).min(text.len()));
             format!("{}{}", &text[..start], &text[end..])
         })
-}
-
-#[test]
-fn mcp_servers_are_read_and_wrong_ones_say_what_is_wrong() {
-    fn check(user: &str, expected: &str) {
-        let errors = read(user).unwrap_err();
-        assert!(errors.join("; ").contains(expected), "{errors:?}");
-    }
-    check(
-        "[mcp.servers.a__b]\nurl = \"http://x\"\n",
-        "the alias \"a__b\" is not made of",
-    );
-    check(
-        "[mcp.servers.a]\nenabled = true\n",
-        "[mcp.servers.a] has no `url` and no `command`",
-    );
-    check(
-        "[mcp.servers.a]\nurl = \"http://x\"\ncommand = \"y\"\n",
-        "has a url and a command",
-    );
-    check(
-        "[mcp.servers.a]\ncommand = \"y\"\nauth_env = \"T\"\n",
-        "`mcp.servers.a.auth_env` goes with a url only",
-    );
-    check(
-        "[mcp.servers.a]\nurl = \"http://x\"\nargs = [\"y\"]\n",
-        "`mcp.servers.a.args` goes with a command only",
-    );
-    check(
-        "[mcp.servers.a]\nurl = \"http://x\"\nauth_token = \"y\"\n",
-        "can be read by others",
-    );
-    check(
-        "[mcp.servers.a]\nurl = \"http://x\"\nauth = \"y\"\n",
-        "unknown",
-    );
-    let settings = read(
-        "[mcp]\ncall_timeout = \"3s\"\nroots = true\n[mcp.servers.a]\ncommand = \"npx\"\nargs = [\"${X}\"]\n\
-         env = { K = \"v\" }\n[mcp.servers.b]\nurl = \"https://h\"\nauth_env = \"T\"\nenabled = false\n",
-    );
-    let mcp = settings.unwrap().mcp;
-    assert_eq!((3, true), (mcp.limits.call.as_secs(), mcp.roots));
-    let shown: Vec<_> = mcp.servers.iter().collect();
-    assert_eq!(
-        ("a", "npx ${X}"),
-        (shown[0].0.as_str(), &*shown[0].1.endpoint.display())
-    );
-    assert_eq!(Some("enabled = false"), shown[1].1.off.as_deref());
 }

@@ -8,6 +8,7 @@ use aishd_log::event::{Event, StopReason};
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
+use aishd_tools::entered_directory;
 
 use crate::actor::{Conversation, finished};
 use crate::pending_commit::UncommittedFact;
@@ -21,6 +22,7 @@ impl Conversation {
         change: ConversationChange,
         by: AnsweringPerson,
     ) -> Result<Seq, RequestError> {
+        let mut moved = None;
         let event = match change {
             ConversationChange::Title(title) => Event::Renamed { title },
             ConversationChange::Model(model) => {
@@ -43,21 +45,36 @@ impl Conversation {
                 let by = Some(by.clone());
                 Event::ConstraintsChanged { constraints, by }
             }
-            ConversationChange::Undo(undo) => Event::ChangesUndo(undo),
+            ConversationChange::Undo(mut undo) => {
+                // Commands may run in a directory that is there no longer.
+                if undo.may_reach(&self.state.cwd) {
+                    undo.directory = entered_directory::left_above(&self.state.cwd).await;
+                }
+                moved.clone_from(&undo.directory);
+                Event::ChangesUndo(undo)
+            }
             ConversationChange::Budget(budget) => {
                 let by = Some(by.clone());
                 Event::BudgetChanged(Box::new(BudgetChanged { budget, by }))
             }
         };
         let put_away = matches!(event, Event::ArchivedChanged { archived: true });
-        let fact = UncommittedFact {
-            turn: None,
-            by: Some(by),
-            event,
-        };
+        let moved = moved.map(|cwd| Event::CwdChanged {
+            cwd,
+            from: self.state.cwd.clone(),
+        });
+        let facts: Vec<UncommittedFact> = [Some(event), moved]
+            .into_iter()
+            .flatten()
+            .map(|event| UncommittedFact {
+                turn: None,
+                by: Some(by.clone()),
+                event,
+            })
+            .collect();
         // Ends of questions that it settles may come after it.
         let seq = self.state.last_seq.next();
-        self.commit(&[fact], LiveChange::Keep).await?;
+        self.commit(&facts, LiveChange::Keep).await?;
         if put_away {
             self.propose_memories().await;
         }

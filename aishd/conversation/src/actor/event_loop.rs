@@ -195,7 +195,14 @@ impl Conversation {
             self.stop_unheard_job(turn, ended.ending);
             self.commands.end_of_turn(turn, call);
             self.note_end_inside(turn, ended.within);
-            self.take_exported(ended).await;
+            let stopped = |it: &ActiveTurn| it.id != turn || it.token.is_cancelled();
+            if self.turn.as_ref().is_none_or(stopped)
+                && let Some(left) = &mut ended.left
+            {
+                // Its end is that somebody stopped it, which moves nothing.
+                left.directory = None;
+            }
+            self.take_left(ended).await;
         }
         let is_ours = self.turn.as_ref().is_some_and(|it| it.id == turn);
         let paid = is_ours.then(|| self.charge(&mut input)).flatten();

@@ -1,12 +1,14 @@
-//! What commands of this conversation have exported, and its later ones begin with.
+//! What commands of this conversation, those of people among them, leave to its later ones: what they have exported, and where they ended.
 
 use std::sync::Arc;
 
 use aish_proto::id::ChangesId;
-use aishd_log::command_result::CommandResult;
+use aishd_log::command_result::{CommandResult, LeftByShell};
+use aishd_log::environment::ClientVariables;
 use aishd_log::lasting_environment::EnvironmentChange;
+use aishd_log::shown_name::shown_path;
 use aishd_rules::command_setting::CommandSetting;
-use aishd_tools::shell;
+use aishd_tools::{entered_directory, shell};
 
 use crate::actor::Conversation;
 
@@ -16,31 +18,64 @@ const NOT_WRITTEN: &str =
 
 /// What a command that was tried would leave, if all that it changed is kept.
 #[derive(Clone, Debug)]
-pub(crate) struct TriedExports {
+pub(crate) struct LeftByTrial {
     pub(crate) changes: ChangesId,
-    pub(crate) exported: Box<EnvironmentChange>,
+    pub(crate) left: Box<LeftByShell>,
 }
 
 impl Conversation {
     /// What commands of the running turn run with: the conversation's directory, what its asker's client gave, and what was
     /// exported before.
     pub(crate) fn setting_of_turn(&self) -> Arc<CommandSetting> {
+        self.lasting_setting(self.given_to_turn(), &self.state.cwd)
+    }
+
+    /// The same for what this client gave, in this directory.
+    pub(crate) fn lasting_setting(&self, given: ClientVariables, cwd: &str) -> Arc<CommandSetting> {
         let base = self.services.tools.base();
-        let setting = CommandSetting::new(
-            self.given_to_turn(),
-            base,
-            &self.state.cwd,
-            shell::is_program,
-        );
+        let setting = CommandSetting::new(given, base, cwd, shell::is_program);
         Arc::new(setting.after(&self.lasting))
     }
 
-    /// Takes what a command exported, and says in its output where it cannot last.
-    pub(crate) async fn take_exported(&mut self, ended: &mut CommandResult) {
-        let Some(exported) = ended.exported.take() else {
+    /// Takes what a command left, and says in its output where later ones run, and what cannot last.
+    pub(crate) async fn take_left(&mut self, ended: &mut CommandResult) {
+        let Some(left) = ended.left.take() else {
             return;
         };
-        let Some(next) = self.lasting.followed_by(*exported) else {
+        if let Some(directory) = left.directory {
+            let went = entered_directory::ended_in(&ended.ran_in, &directory, left.hidden).await;
+            self.note_moved(ended, &directory, went);
+        }
+        if !left.exported.is_empty() {
+            self.take_exported(left.exported, ended).await;
+        }
+    }
+
+    fn note_moved(
+        &self,
+        ended: &mut CommandResult,
+        directory: &str,
+        went: Result<Option<String>, String>,
+    ) {
+        let cwd = &self.state.cwd;
+        let shown = shown_path(directory);
+        match went {
+            Ok(target) => {
+                // A person's may have begun elsewhere, and ended in the conversation's directory.
+                if let Some(target) = target.filter(|it| it != cwd) {
+                    ended.remark(&format!("[aish] commands run in {shown} from now on"));
+                    ended.moved = Some((cwd.clone(), target));
+                }
+            }
+            Err(why) => ended.remark(&format!(
+                "[aish] its shell ended in {shown}, where nothing can go on ({why}): commands run in {} as before",
+                shown_path(cwd)
+            )),
+        }
+    }
+
+    async fn take_exported(&mut self, exported: EnvironmentChange, ended: &mut CommandResult) {
+        let Some(next) = self.lasting.followed_by(exported) else {
             return ended.remark(TOO_MUCH);
         };
         if next == self.lasting {

@@ -8,6 +8,7 @@ use aishd_log::event::{Event, ProviderLevel, StopReason, TurnOrigin};
 use aishd_log::routed::{RoutedSide, RoutingDecision};
 use aishd_log::turn_error::TurnError;
 use aishd_model::fallback::FallbackWay;
+use aishd_model::picture_shown::UnshownPicture;
 use aishd_model::preset::Preset;
 use aishd_model::reply::RequestFailure;
 use aishd_model::routing;
@@ -15,7 +16,7 @@ use aishd_model::routing::{Classified, Meant};
 
 use crate::actor::Conversation;
 use crate::pending_commit::UncommittedFact;
-use crate::request_error::{RequestError, UntakenPicture};
+use crate::request_error::{LargePicture, RequestError, UntakenPicture};
 use crate::turns::active_turn::ActiveTurn;
 
 /// How to get the preset of a turn.
@@ -101,28 +102,46 @@ impl Conversation {
         let Event::UserMessage { attachments, .. } = question else {
             return Ok(());
         };
-        let mut pictures = attachments
+        let pictures = attachments
             .iter()
-            .filter_map(|it| Some((&it.name, it.picture.as_ref()?.kind)))
-            .peekable();
-        if pictures.peek().is_none() {
+            .filter_map(|it| Some((&it.name, it.picture.as_ref()?)));
+        if pictures.clone().next().is_none() {
             return Ok(());
         }
         let PresetChoice::Ready(preset, _) = self.choose(question) else {
             return Ok(());
         };
         let preset = self.services.broker.adapted(preset);
-        let refused = pictures.find(|(_, kind)| preset.takes(*kind) == Some(false));
-        let Some((name, kind)) = refused else {
+        let mut refused = pictures.filter_map(|(name, it)| Some((name, it, preset.unshown(it)?)));
+        let Some((name, picture, why)) = refused.next() else {
             return Ok(());
         };
+        let (name, preset_name) = (name.clone(), preset.name.clone());
+        match (why, picture.size) {
+            (UnshownPicture::TooManyPixels { most }, Some(size)) => {
+                return Err(RequestError::LargePicture(Box::new(LargePicture {
+                    name,
+                    size,
+                    most,
+                    preset: preset_name,
+                })));
+            }
+            (UnshownPicture::Refused, _) => {
+                return Err(RequestError::RefusedPicture {
+                    name,
+                    preset: preset_name,
+                });
+            }
+            (UnshownPicture::Kind | UnshownPicture::TooManyPixels { .. }, _) => {}
+        }
+        let kind = picture.kind;
         let models = self.models();
         let mut others = models.presets.values();
         let other = others.find(|it| it.takes(kind) == Some(true));
         Err(RequestError::TakesNoPicture(Box::new(UntakenPicture {
-            name: name.clone(),
+            name,
             kind,
-            preset: preset.name.clone(),
+            preset: preset_name,
             model: preset.model.clone(),
             other: other.map(|it| it.name.clone()),
         })))

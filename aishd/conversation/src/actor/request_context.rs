@@ -390,6 +390,7 @@ impl Conversation {
         let turns = shown.exchanges().len();
         let messages = shown.exchanges().map(Exchange::bytes).sum();
         let parts = request::parts(&preset, shown, offer, held, shown.mode());
+        let system = request::system(&preset, shown, offer, shown.mode());
         let mut leaving = fitted.leaving;
         let for_good = self.leave_for_good(&preset, transcript, offer, held, leaving.len());
         leaving.truncate(for_good);
@@ -402,6 +403,7 @@ impl Conversation {
             turns,
             shortened: fitted.shortened,
             parts,
+            system,
             offer: offer.clone(),
             messages,
             body: fitted.body,

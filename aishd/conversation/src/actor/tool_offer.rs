@@ -11,6 +11,7 @@ use aishd_model::tool_limit;
 use aishd_rules::catalog::ToolOffer;
 use aishd_rules::tool_choice::{OfferBounds, OfferRoom, ToolChoice};
 use aishd_tools::builtin;
+use aishd_tools::builtin_kind::BuiltinKind;
 use aishd_turn::transcript::{Transcript, TranscriptMessage};
 use aishd_turn::turn::Turn;
 
@@ -33,7 +34,7 @@ impl Conversation {
         // It may work in layers, and they would read the files as they are.
         let is_run = machine.is_some_and(Turn::is_run);
         let profiles = self.services.tools.profiles();
-        let offers_files = policy.file_tools && !is_demo && !is_run && profiles.may_hold();
+        let is_usual = |kind: BuiltinKind| kind.is_offered_by(&policy, profiles.may_hold());
         let offers_shell = offers_shell && policy.shell.offers_tool;
         let offers_shell = offers_shell && !is_demo && !is_run && !runs_list;
         let constraints = &self.state.constraints;
@@ -41,25 +42,19 @@ impl Conversation {
         let keeps_results = transcript.is_none_or(Transcript::keeps_results);
         let offered = |reads_on: bool| {
             catalog.offer(&policy, |tool| {
-                if constraints.bars(tool, policy.needs(tool)).is_some() {
-                    false
-                } else if builtin::reads_results(&tool.name) {
-                    reads_on
-                } else if builtin::finds_tools(&tool.name) {
-                    false
-                } else if builtin::reads_resources(&tool.name) {
-                    runs_list
-                } else if builtin::is_for_files(&tool.name) {
-                    runs_list || offers_files
-                } else if builtin::reads_web(&tool.name) {
-                    runs_list || (policy.web_tools && !is_demo && profiles.may_hold())
-                } else if builtin::is_for_jobs(&tool.name) {
-                    offers_shell
-                } else if builtin::keeps_todos(&tool.name) {
-                    runs_list || (policy.todo_tools && !is_demo)
-                } else {
-                    is_demo || runs_list || policy.builtin_tools || !builtin::is_builtin(&tool.name)
-                }
+                let is_open = constraints.bars(tool, policy.needs(tool)).is_none();
+                is_open
+                    && BuiltinKind::of(&tool.name).is_none_or(|kind| match kind {
+                        BuiltinKind::Results => reads_on,
+                        BuiltinKind::Finder => false,
+                        BuiltinKind::Resources => runs_list,
+                        BuiltinKind::Files => runs_list || (is_usual(kind) && !is_demo && !is_run),
+                        BuiltinKind::Web | BuiltinKind::Todos => {
+                            runs_list || (is_usual(kind) && !is_demo)
+                        }
+                        BuiltinKind::Jobs => offers_shell,
+                        BuiltinKind::Other => is_demo || runs_list || is_usual(kind),
+                    })
             })
         };
         // Where there are others it is among them from the start: any of them may give what is too long, and a tool that

@@ -18,7 +18,7 @@ use aishd_tools::shell::CommandLimits;
 use aishd_tools::trial::ChangeFailure;
 use aishd_turn::turn::TurnInput;
 
-use crate::actor::lasting_environment::TriedExports;
+use crate::actor::lasting_environment::LeftByTrial;
 use crate::actor::{Conversation, TaskOutcome};
 use crate::commands::trial::{KeepOrder, RunningTrial, TrialEnd};
 use crate::pending_commit::UncommittedFact;
@@ -205,7 +205,7 @@ impl Conversation {
             let why = "the question was answered meanwhile, and nothing of it is kept";
             return Err(RequestError::Untried(why.to_owned()));
         }
-        let exported = end.ended.exported.take();
+        let left = end.ended.left.take();
         let (tried, mut events, trial) = end.told(running.confirm, running.by.clone());
         let tried = Box::new(tried);
         events.push(Event::CommandTried(tried.clone()));
@@ -219,9 +219,9 @@ impl Conversation {
             .collect();
         self.commit(&facts, LiveChange::Keep).await?;
         trial.hold();
-        self.tried_exports = exported.map(|exported| TriedExports {
+        self.left_by_trial = left.map(|left| LeftByTrial {
             changes: tried.changes,
-            exported,
+            left,
         });
         Ok(tried)
     }
@@ -278,10 +278,10 @@ impl Conversation {
         if resolution.decision == Some(Decision::Keep) {
             let number = question.confirm.number;
             self.services.trials.hold(tried.changes);
-            let exports = self.tried_exports.take();
-            let exports = exports.filter(|it| it.changes == tried.changes);
+            let left = self.left_by_trial.take();
+            let left = left.filter(|it| it.changes == tried.changes);
             self.keeping = Some(KeepOrder {
-                exported: exports.map(|it| it.exported),
+                left: left.map(|it| it.left),
                 tried,
                 turn: question.turn,
                 number,

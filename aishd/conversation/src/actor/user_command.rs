@@ -1,5 +1,6 @@
 //! Commands of people: nobody is asked, and they have no turn. Those of one conversation run one after another, beside
-//! whatever else it does; each that began has a start and an end in the log.
+//! whatever else it does; each that began has a start and an end in the log. What lasts between commands is the same for them
+//! and for those of models.
 
 use aish_proto::id::Seq;
 use aishd_log::answering_person::AnsweringPerson;
@@ -47,7 +48,7 @@ impl Conversation {
         wanted: UserCommandRequest,
     ) -> Result<Seq, CommitError> {
         let cwd = wanted.cwd.as_deref().unwrap_or(&self.state.cwd);
-        let setting = self.setting(wanted.environment, cwd);
+        let setting = self.lasting_setting(wanted.environment, cwd);
         let run = ApprovedCommand {
             digest: setting.digest(&wanted.command),
             command: wanted.command,
@@ -160,10 +161,11 @@ impl Conversation {
         self.work_while(runs).await;
     }
 
-    pub(crate) async fn own_ended(&mut self, call: String, ended: CommandResult) {
+    pub(crate) async fn own_ended(&mut self, call: String, mut ended: CommandResult) {
         let Some(runs) = self.commands.end_own(&call) else {
             return;
         };
+        self.take_left(&mut ended).await;
         let proposed = CommandProposal {
             call,
             command: runs.command,

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use aish_proto::id::{ConfirmId, ConversationId, TurnId};
 use aishd_log::answering_person::AnsweringPerson;
-use aishd_log::command_result::{CommandResult, WholeOutput};
+use aishd_log::command_result::{CommandResult, LeftByShell, WholeOutput};
 use aishd_log::confirm::{Confirm, KeptHunks};
 use aishd_log::ending::{BoundaryFailure, CommandEnding};
 use aishd_log::event::Event;
-use aishd_log::lasting_environment::EnvironmentChange;
 use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::ToolName;
 use aishd_log::tried::{ChangeSummary, TriedCommand};
@@ -60,8 +59,8 @@ pub(crate) struct KeepOrder {
     pub(crate) hunks: Option<Box<KeptHunks>>,
     /// What the person says about it.
     pub(crate) reason: Option<String>,
-    /// What lasts of its environment once all of it is real.
-    pub(crate) exported: Option<Box<EnvironmentChange>>,
+    /// What its shell left, which lasts once all of it is real.
+    pub(crate) left: Option<Box<LeftByShell>>,
 }
 
 impl KeepOrder {
@@ -79,7 +78,7 @@ impl KeepOrder {
             conversation: Some(conversation),
             turn: self.turn,
             number: Some(self.number),
-            paths: changed.paths(),
+            paths: changed.paths_within(&self.only),
         };
         let now = clock::now();
         let told = match &self.hunks {
@@ -141,8 +140,8 @@ impl KeepOrder {
             ran_in: tried.cwd,
             within: BoundaryFailure::None,
             moved: None,
-            exported: self
-                .exported
+            left: self
+                .left
                 .clone()
                 .filter(|_| kept.is_ok() && self.only.is_empty() && self.hunks.is_none()),
             network: tried.network,

@@ -65,6 +65,8 @@ pub struct ContextPreview {
     pub turns: usize,
     pub shortened: usize,
     pub parts: RequestBytes,
+    /// The system message.
+    pub system: String,
     pub offer: Arc<ToolOffer>,
     /// Of questions, answers and results.
     pub messages: u64,

@@ -104,7 +104,7 @@ pub(crate) fn find(
     head: Seq,
     wanted: ResultId,
 ) -> Result<Option<(String, Option<KeptBlock>)>, ReadError> {
-    // Parts stand side by side, the last of them first to be met, and behind them the result that says what they are.
+    // Parts stand side by side, the last of them first to be met, and behind them the event that says what they are.
     let mut parts: Vec<String> = vec![];
     let mut is: Option<KeptBlock> = None;
     for record in store.newest_records(conversation, head.next()) {
@@ -117,7 +117,9 @@ pub(crate) fn find(
             }
         } else if !parts.is_empty() {
             break;
-        } else if let Event::ToolResult { blocks, .. } = record.event {
+        } else if let Event::ToolResult { blocks, .. } | Event::AnswerPictures { blocks, .. } =
+            record.event
+        {
             is = blocks.into_iter().find(|it| it.result == wanted).or(is);
             if is.as_ref().is_some_and(|it| it.bytes == 0) {
                 return Ok(Some((String::new(), is)));

@@ -33,7 +33,10 @@ fn read_choice(mut choice: Map<String, Value>, chunk: &mut AnswerChunk) {
     match text(choice.remove("finish_reason")).as_deref() {
         // Some servers write an empty reason into every chunk.
         None | Some("") => {}
-        Some("stop") => chunk.finish = Some(FinishReason::Stop),
+        // What servers in front of other models pass on of those.
+        Some("stop" | "STOP" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "COMPLETE") => {
+            chunk.finish = Some(FinishReason::Stop);
+        }
         Some("length" | "max_tokens") => chunk.finish = Some(FinishReason::Length),
         Some("tool_calls" | "function_call") => chunk.finish = Some(FinishReason::ToolCalls),
         Some("content_filter") => chunk.finish = Some(FinishReason::ContentFilter),
@@ -75,6 +78,12 @@ fn read_delta(mut delta: Map<String, Value>, chunk: &mut AnswerChunk) {
         Some(Value::Array(parts)) => parts.into_iter().for_each(|part| read_part(part, chunk)),
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {}
     }
+    // OpenRouter's field, which other gateways to models that draw have too.
+    if let Some(Value::Array(pictures)) = delta.remove("images") {
+        chunk
+            .pieces
+            .extend(pictures.iter().filter_map(read_picture));
+    }
     if let Some(refusal) = text(delta.remove("refusal"))
         && !refusal.is_empty()
     {
@@ -101,6 +110,9 @@ fn read_part(part: Value, chunk: &mut AnswerChunk) {
         Value::String(content) => return push_text(content, chunk),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return,
     };
+    if let Some(picture) = picture_address(&part) {
+        return chunk.pieces.push(picture);
+    }
     match part.remove("thinking") {
         Some(Value::String(thinking)) => chunk.pieces.push(ChunkPiece::Reasoning(thinking)),
         Some(Value::Array(parts)) => {
@@ -114,6 +126,20 @@ fn read_part(part: Value, chunk: &mut AnswerChunk) {
             push_text(text(part.remove("text")).unwrap_or_default(), chunk);
         }
     }
+}
+
+fn read_picture(picture: &Value) -> Option<ChunkPiece> {
+    match picture {
+        Value::Object(part) => picture_address(part),
+        Value::String(url) => Some(ChunkPiece::Picture(url.clone())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}
+
+fn picture_address(part: &Map<String, Value>) -> Option<ChunkPiece> {
+    let image = part.get("image_url")?;
+    let url = image.as_str().or_else(|| image.get("url")?.as_str())?;
+    Some(ChunkPiece::Picture(url.to_owned()))
 }
 
 fn push_text(content: String, chunk: &mut AnswerChunk) {

@@ -83,12 +83,16 @@ fn options(preset: &Preset, prompt: &Prompt<'_>, body: &mut ObjectWriter<'_>) {
     body.value("max_tokens", &limit);
     match wish {
         ThinkingWish::Unsaid => {
-            // Who thinks takes no temperature.
+            // Who thinks takes neither.
             let temperature = prompt.options.temperature;
             let temperature = temperature
                 .filter(|_| sends(OptionalField::Temperature) && preset.takes_temperature());
             if let Some(temperature) = temperature {
                 body.value("temperature", &temperature);
+            }
+            let takes = sends(OptionalField::TopP) && preset.takes_temperature();
+            if let Some(top_p) = preset.fields.top_p.filter(|_| takes) {
+                body.value("top_p", &top_p);
             }
         }
         ThinkingWish::Adaptive { effort } => {

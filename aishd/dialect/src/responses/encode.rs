@@ -53,6 +53,10 @@ fn options(preset: &Preset, prompt: &Prompt<'_>, body: &mut ObjectWriter<'_>) {
     if let Some(temperature) = temperature.filter(|_| takes) {
         body.value("temperature", &temperature);
     }
+    let takes = sends(OptionalField::TopP) && preset.takes_temperature();
+    if let Some(top_p) = preset.fields.top_p.filter(|_| takes) {
+        body.value("top_p", &top_p);
+    }
     if let Some(limit) = options.limit.filter(|_| sends(OptionalField::Limit)) {
         let tokens = match limit {
             OutputLimit::Set(tokens) => tokens,
@@ -60,7 +64,14 @@ fn options(preset: &Preset, prompt: &Prompt<'_>, body: &mut ObjectWriter<'_>) {
         };
         body.value("max_output_tokens", &tokens.max(LEAST_LIMIT));
     }
-    if let Some(effort) = preset.effort.filter(|_| sends(OptionalField::Effort)) {
+    let verbosity = preset.fields.verbosity;
+    if let Some(verbosity) = verbosity.filter(|_| sends(OptionalField::Verbosity)) {
+        body.object("text", |it| {
+            it.text("verbosity", verbosity.as_str());
+        });
+    }
+    let effort = preset.effort_sent();
+    if let Some(effort) = effort.filter(|_| sends(OptionalField::Effort)) {
         body.object("reasoning", |it| {
             it.text("effort", effort.as_str()).text("summary", "auto");
         });

@@ -143,6 +143,7 @@ pub(super) fn audit_fact(before: &ConversationState, event: &Event) -> Option<Au
         | Event::Created { .. }
         | Event::TurnQueued { .. }
         | Event::AssistantMessage { .. }
+        | Event::AnswerPictures { .. }
         | Event::ResultKept { .. }
         // Its start and its reply are told, and between them it is one call.
         | Event::TaskBegan { .. }

@@ -213,8 +213,9 @@ pub fn tool() -> &'static Arc<Tool> {
         Arc::new(Tool {
             name,
             description: "Runs a command in the shell of this machine, in the conversation's directory. There is no terminal, and \
-its input is empty, so what waits for input gets none. `cd DIR` alone changes the directory for all later commands, and exported \
-variables last too (`export X=1`, `source venv/bin/activate`); all else of a shell, such as functions, ends with its command. \
+its input is empty, so what waits for input gets none. The directory in which a command ends lasts (`cd sub && make`): \
+later ones begin there, with the variables that it exported (`export X=1`, `source venv/bin/activate`); all else of a shell, such as \
+functions, ends with its command. Where a run holds its commands, only `cd DIR` alone lasts. \
 It is ended when its time is over: what is to go on, such as a server or a watcher, runs with `background`."
                 .to_owned(),
             schema: json!({

@@ -5,10 +5,12 @@ use std::fmt;
 use std::path::Path;
 
 use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::chosen_tools::ServerToolChoice;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::chosen::{self, EmptyList, ListKeys};
 use super::references::ReferenceSyntax;
 use super::tool_rules::{RuleAction, ToolRule};
 
@@ -35,8 +37,10 @@ pub(super) struct ForeignEntry {
     /// Variables that it gets there out of a store of secrets.
     pub(super) kept: Vec<String>,
     pub(super) off: Option<String>,
-    /// The tools that it has there, where that is not all.
-    pub(super) tools: Vec<String>,
+    /// The tools that it has there.
+    pub(super) tools: ServerToolChoice,
+    /// What the rules deny is among what is left out.
+    pub(super) hides_denied: bool,
     pub(super) remarks: Vec<String>,
 }
 
@@ -64,6 +68,9 @@ impl ImportProgram {
             Some(Self::Continue)
         } else if has("extensions") && is_yaml(path) {
             Some(Self::Goose)
+        } else if has("mcpServers") {
+            // Gemini's file has an `mcp` too, which says which of them there are.
+            None
         } else if has("mcp") {
             let newer = value.pointer("/mcp/servers");
             let servers = newer.unwrap_or(&value["mcp"]);
@@ -123,7 +130,8 @@ impl ForeignEntry {
             prefix: String::new(),
             kept: vec![],
             off: None,
-            tools: vec![],
+            tools: ServerToolChoice::default(),
+            hides_denied: false,
             remarks: vec![],
         }
     }
@@ -132,6 +140,15 @@ impl ForeignEntry {
         if let Some(value) = self.fields.remove(from) {
             self.fields.insert(to.to_owned(), value);
         }
+    }
+
+    fn choose(&mut self, only: &[&str], without: &[&str]) {
+        let keys = ListKeys {
+            only,
+            without,
+            empty: EmptyList::All,
+        };
+        self.tools = chosen::listed(&mut self.fields, keys, &mut self.remarks);
     }
 
     fn remove(&mut self, names: &[&str]) {
@@ -242,6 +259,13 @@ fn opencode(value: &Value, text: &str) -> Option<ForeignFile> {
         };
         file.rules.push(rule(pattern, action));
     }
+    // There what is denied is not shown to models at all.
+    for entry in &mut file.entries {
+        if let Some(chosen) = chosen::ruled(&file.rules, &entry.prefix) {
+            entry.tools = chosen;
+            entry.hides_denied = true;
+        }
+    }
     let has_rules = |it: &Value| it.get("tools").or_else(|| it.get("permission")).is_some();
     let modes = ["agent", "mode"].map(|it| value.get(it).unwrap_or(&Value::Null));
     let mut modes = modes.into_iter().flat_map(objects);
@@ -304,19 +328,27 @@ fn zed(value: &Value) -> Option<ForeignFile> {
         .get("profiles")
         .and_then(|it| it.get(profile.unwrap_or("write")));
     let takes_all = profile.and_then(|it| it.get("enable_all_context_servers"));
-    if takes_all == Some(&Value::Bool(false)) {
-        file.ask_again("its usual profile has some servers' tools only");
-    }
+    let takes_all = takes_all != Some(&Value::Bool(false));
     let servers = profile.and_then(|it| it.get("context_servers"));
-    for (server, said) in objects(servers.unwrap_or(&Value::Null)) {
-        let tools = said.get("tools").and_then(Value::as_object);
-        for (tool, _) in tools
-            .into_iter()
-            .flatten()
-            .filter(|(_, it)| **it == Value::Bool(false))
-        {
-            exact(&format!("mcp:{server}:{tool}"), RuleAction::Deny, &mut file);
-        }
+    for entry in &mut file.entries {
+        let said = servers.and_then(|it| it.get(&entry.name)?.get("tools")?.as_object());
+        let named = |is_there: bool| -> Vec<String> {
+            let all = said.into_iter().flatten();
+            let these = all.filter(|(_, it)| **it == Value::Bool(is_there));
+            these.map(|(name, _)| name.clone()).collect()
+        };
+        let lists = if takes_all {
+            json!({"without": named(false)})
+        } else {
+            json!({"only": named(true)})
+        };
+        let keys = ListKeys {
+            only: &["only"],
+            without: &["without"],
+            empty: EmptyList::NoTool,
+        };
+        let mut lists = lists.as_object().cloned().unwrap_or_default();
+        entry.tools = chosen::listed(&mut lists, keys, &mut entry.remarks);
     }
     Some(file)
 }
@@ -333,31 +365,10 @@ fn crush(value: &Value) -> Option<ForeignFile> {
     for (name, fields) in objects(value.get("mcp")?) {
         let mut entry = ForeignEntry::new(name, fields, ReferenceSyntax::Shell);
         entry.prefix = format!("mcp_{name}_");
-        for tool in texts(fields.get("disabled_tools")) {
-            exact(
-                &format!("{}{tool}", entry.prefix),
-                RuleAction::Deny,
-                &mut file,
-            );
-        }
-        entry.remove(&["disabled_tools"]);
-        only(&mut entry, "enabled_tools");
+        entry.choose(&["enabled_tools"], &["disabled_tools"]);
         file.entries.push(entry);
     }
     Some(file)
-}
-
-/// There a list of tools hides all others.
-fn only(entry: &mut ForeignEntry, key: &str) {
-    let named: Vec<&str> = texts(entry.fields.get(key)).collect();
-    if !named.is_empty() {
-        entry.tools = named.iter().map(|it| (*it).to_owned()).collect();
-        let named = one_line(&named.join(", "), MAX_SHOWN_CHARS);
-        entry.remarks.push(format!(
-            "there it has these tools only: {named}; here it has all, and permissions.deny takes some away"
-        ));
-    }
-    entry.fields.remove(key);
 }
 
 // ── Goose ──
@@ -413,7 +424,7 @@ fn goose_entry(key: &str, fields: &Map<String, Value>) -> ForeignEntry {
     if is_remote {
         put_in(&mut entry);
     }
-    only(&mut entry, "available_tools");
+    entry.choose(&["available_tools"], &[]);
     entry.remove(&["env_keys", "bundled", "display_name"]);
     entry.kept = kept;
     entry

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aishd_log::tool_name::{Alias, ToolName};
 use aishd_mcp_messages::bounded_text::one_line;
+use aishd_mcp_messages::chosen_tools::ServerToolChoice;
 use serde::Serialize;
 
 const MAX_SHOWN_CHARS: usize = 120;
@@ -24,6 +25,17 @@ pub(super) struct ToolRule {
     pub(super) action: RuleAction,
 }
 
+#[cfg(test)]
+impl ToolRule {
+    pub(super) fn all(rules: &[(&str, RuleAction)]) -> Vec<Self> {
+        let rule = |(pattern, action): &(&str, RuleAction)| Self {
+            pattern: (*pattern).to_owned(),
+            action: *action,
+        };
+        rules.iter().map(rule).collect()
+    }
+}
+
 /// A server, and what the names of its tools begin with in that program.
 #[derive(Clone, Debug)]
 pub(super) struct RuleServer {
@@ -31,8 +43,10 @@ pub(super) struct RuleServer {
     pub(super) prefix: String,
     /// There is something to connect to, so that the name will be no other server's.
     pub(super) is_there: bool,
-    /// The tools that it has there, where that is not all.
-    pub(super) tools: Vec<String>,
+    /// The tools that it has there.
+    pub(super) tools: ServerToolChoice,
+    /// What the rules deny is among what is left out.
+    pub(super) hides_denied: bool,
 }
 
 /// Ours, and what could not be carried over.
@@ -76,13 +90,12 @@ impl CarriedRules {
 
     /// Only what ran unasked there: `tool` of the server, or all of them.
     fn approve(&mut self, server: &RuleServer, tool: Option<&str>, name: String) {
-        let is_hidden = !server.tools.is_empty()
-            && tool.is_none_or(|it| !server.tools.iter().any(|known| known == it));
+        let is_hidden = tool.is_some_and(|it| server.tools.leaves_out(&[it]).is_some());
         if server.is_there && !is_hidden {
             self.approve.insert(name, true);
         } else {
             let why = if is_hidden {
-                "its server has some of its tools only there"
+                "its server does not have it there"
             } else {
                 "there is nothing to connect to"
             };
@@ -101,6 +114,7 @@ impl CarriedRules {
         let name = format!("{}__*", server.alias);
         match whole {
             Some(RuleAction::Allow) => self.approve(server, None, name),
+            Some(RuleAction::Deny) if server.hides_denied => {}
             Some(RuleAction::Deny) => _ = self.deny.insert(name),
             Some(RuleAction::Ask) | None => {}
         }
@@ -121,11 +135,15 @@ impl CarriedRules {
                 Some(ToolRule {
                     action: RuleAction::Deny,
                     ..
+                }) if server.hides_denied => {}
+                Some(ToolRule {
+                    action: RuleAction::Deny,
+                    ..
                 }) => _ = self.deny.insert(ours.to_string()),
                 Some(last) if last.action == RuleAction::Allow && !is_all(&last.pattern) => {
                     if is_doubtful {
                         self.remark(format!("{} may be of several servers", shown(last)));
-                    } else if whole == Some(RuleAction::Deny) {
+                    } else if whole == Some(RuleAction::Deny) && !server.hides_denied {
                         self.remark(format!(
                             "{} is not taken over: the other tools of {} are denied, and here that goes before",
                             shown(last),
@@ -178,7 +196,9 @@ pub(super) fn carried(rules: &[ToolRule], servers: &[RuleServer]) -> CarriedRule
     }
     for rule in rules.iter().filter(|it| is_wild(&it.pattern)) {
         let is_whole = |it: &RuleServer| covers(&rule.pattern, &it.prefix);
-        let is_part = |it: &RuleServer| overlaps(&rule.pattern, &it.prefix) && !is_whole(it);
+        let is_said = |it: &RuleServer| it.hides_denied && rule.action == RuleAction::Deny;
+        let is_part =
+            |it: &RuleServer| overlaps(&rule.pattern, &it.prefix) && !is_whole(it) && !is_said(it);
         if is_all(&rule.pattern) && rule.action == RuleAction::Allow {
             carried.remark(format!(
                 "{} is not taken over: you are asked about what no other rule names",
@@ -203,7 +223,7 @@ fn shown(rule: &ToolRule) -> String {
     format!("{:?}: {word}", one_line(&rule.pattern, MAX_SHOWN_CHARS))
 }
 
-fn is_wild(pattern: &str) -> bool {
+pub(super) fn is_wild(pattern: &str) -> bool {
     pattern.contains(['*', '?'])
 }
 
@@ -212,13 +232,13 @@ fn is_all(pattern: &str) -> bool {
 }
 
 /// Whether it fits every name that begins so.
-fn covers(pattern: &str, prefix: &str) -> bool {
+pub(super) fn covers(pattern: &str, prefix: &str) -> bool {
     let head = pattern.trim_end_matches('*');
     head.len() < pattern.len() && !is_wild(head) && prefix.starts_with(head)
 }
 
 /// Whether it may fit a name that begins so.
-fn overlaps(pattern: &str, prefix: &str) -> bool {
+pub(super) fn overlaps(pattern: &str, prefix: &str) -> bool {
     let head = pattern.split(['*', '?']).next().unwrap_or_default();
     prefix.starts_with(head) || head.starts_with(prefix)
 }
@@ -256,18 +276,13 @@ mod tests {
 
     #[track_caller]
     fn check(rules: &[(&str, RuleAction)], toml: &str, remarks: &[&str]) {
-        let rules: Vec<ToolRule> = rules
-            .iter()
-            .map(|(pattern, action)| ToolRule {
-                pattern: (*pattern).to_owned(),
-                action: *action,
-            })
-            .collect();
+        let rules = ToolRule::all(rules);
         let servers = [("git", "git_"), ("web", "web_")].map(|(alias, prefix)| RuleServer {
             alias: alias.parse().unwrap(),
             prefix: prefix.to_owned(),
             is_there: true,
-            tools: vec![],
+            tools: ServerToolChoice::default(),
+            hides_denied: false,
         });
         let carried = carried(&rules, &servers);
         assert_eq!(

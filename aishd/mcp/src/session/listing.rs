@@ -62,8 +62,10 @@ impl McpSession {
         }
         let (peer, limits) = (up.live.peer.clone(), self.shared.limits());
         let (identity, session) = (self.status.identity.clone(), self.next_id);
+        let server = self.server.clone();
         self.tasks.spawn(async move {
-            SessionDone::Listed(session, lifecycle::tools(&peer, &identity, limits).await)
+            let of = (identity.as_str(), &server.tools);
+            SessionDone::Listed(session, lifecycle::tools(&peer, of, limits).await)
         });
     }
 
@@ -115,6 +117,7 @@ impl McpSession {
         }
         self.holds.begin(listed.holds);
         self.status.remarks = remarks.into();
+        self.status.left_out = listed.left_out.into();
         self.status.tools = listed.tools.into_iter().map(Arc::new).collect();
         if let SessionPhase::Up(up) = &self.phase {
             let now = RememberedServer {

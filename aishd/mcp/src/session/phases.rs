@@ -97,6 +97,7 @@ impl McpSession {
                 recalled,
                 revision: server.revision,
                 log_level: server.log_level,
+                chosen: &server.tools,
                 log: &log,
                 used: &used,
             };
@@ -202,6 +203,7 @@ impl McpSession {
             hint: failure.hint(&self.alias),
         };
         self.status.tools = Arc::default();
+        self.status.left_out = Arc::default();
         Some(Instant::now() + self.backoff.next())
     }
 

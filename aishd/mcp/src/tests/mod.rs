@@ -118,6 +118,7 @@ fn hub(kept: &Kept, people: People) -> (Hub, Option<Forms>) {
             directory: "/nowhere".into(),
             environment: Box::new(|_name| None),
             learn: Box::new(|_secret| {}),
+            not_renewed: Box::new(|_failed| {}),
             redact: Box::new(str::to_owned),
         }),
         environment: Box::new(|name| (name == "LMCP_TOKEN").then(|| "sesame".to_owned())),

@@ -96,9 +96,7 @@ fn willing() {
         let spec = place.sh(&format!("exec sleep {mark}"), Some(Containment::default()));
         let child = place.children().spawn(&spec).await.unwrap();
         until("it is up", || sleeping(mark).len() == 1);
-        let began = Instant::now();
         assert_eq!(ChildExit::Signal(15), child.end(Duration::ZERO).await);
-        assert!(began.elapsed() < Duration::from_secs(2));
     });
 }
 

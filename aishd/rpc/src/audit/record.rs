@@ -6,7 +6,8 @@ use aish_proto::audit::{AuditDecision, AuditKind, AuditOutcome, AuditRecord};
 use aishd_conversation::history::audit::AuditedRecord;
 use aishd_log::audit::rules::RuleChange;
 use aishd_log::audit::{
-    AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange, UndoOutcome,
+    AuditFact as What, CallOutcome, NotifyOutcome, RoutedAs, RoutedAudit, ServerChange,
+    SignInAudit, UndoOutcome,
 };
 use aishd_log::changes_undo::UndoAct;
 use aishd_log::confirm::{ConfirmFate, Denial};
@@ -378,10 +379,11 @@ fn fill(record: &mut AuditRecord, told: What) -> AuditKind {
             provider,
             change,
             place,
+            sign_in,
         } => {
             record.provider = Some(provider.to_string());
             record.digest = place.map(|it| it.to_string());
-            record.because = Some(done_to_server(change).to_owned());
+            record.because = Some(done_to_server(change, sign_in.as_deref()));
             AuditKind::ServerChanged
         }
         What::Routed(routed) => {
@@ -483,13 +485,24 @@ fn fill_of_class(record: &mut AuditRecord, routed: routed::RoutingDecision) {
     record.model = Some(routed.preset);
 }
 
-fn done_to_server(change: ServerChange) -> &'static str {
-    match change {
+fn done_to_server(change: ServerChange, sign_in: Option<&SignInAudit>) -> String {
+    let done = match change {
         ServerChange::Connected => "connected to by hand",
         ServerChange::Disconnected => "disconnected",
         ServerChange::Restarted => "restarted",
         ServerChange::SignedIn => "signed in to",
         ServerChange::SignedOut => "signed out of",
+        ServerChange::NotRenewed => "not renewed: its sign-in",
+    };
+    match sign_in {
+        None => done.to_owned(),
+        Some(SignInAudit {
+            issuer,
+            error: Some(error),
+            ..
+        }) => format!("{done}, at {issuer}: {error}"),
+        Some(at) if at.scopes.is_empty() => format!("{done}, at {}", at.issuer),
+        Some(at) => format!("{done}, at {}, for {}", at.issuer, at.scopes.join(" ")),
     }
 }
 

@@ -1,5 +1,5 @@
-//! A command that goes on in the background: held as one that is waited for, but without a limit of time, and what it exports is
-//! nobody's.
+//! A command that goes on in the background: held as one that is waited for, but without a limit of time, and what its shell leaves
+//! is nobody's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl ToolRunner {
             }
         };
         let mut spec = spec(command, setting, inside.as_ref());
-        // Later commands have begun with other variables by the time that it ends.
+        // Later commands have begun with other variables, and elsewhere, by the time that it ends.
         spec.takes_note = false;
         spec.args = vec!["-c".to_owned(), command.to_owned()];
         let spawned = tokens.stop.run_until_cancelled(children.spawn(&spec)).await;

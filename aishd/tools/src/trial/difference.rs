@@ -15,6 +15,8 @@ use super::told::{file, is_told, visible};
 
 /// What a difference shows, at most.
 const DIFF_BYTES: usize = 1 << 20;
+/// So many names of a directory that is removed are shown.
+const FEW: usize = 8;
 
 /// A difference as it is shown.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,8 @@ pub struct Difference {
     pub hunks: Vec<Range<u32>>,
     pub(super) files: Vec<FileDifference>,
     lines: u32,
+    /// What stands in the text for people and is not what they agree to: others may change it meanwhile.
+    asides: Vec<Range<usize>>,
     /// The directory in the place of another one that is shown last.
     within: Option<(usize, RelPath)>,
 }
@@ -70,7 +74,13 @@ impl Difference {
 
     /// Names it: what a person was shown, of these changes and with these hunks.
     pub fn digest(&self, id: aish_proto::id::ChangesId) -> ContentDigest {
-        ContentDigest::of(format!("{id}\n{:?}\n{}", self.hunks, self.text).as_bytes())
+        let (mut text, mut at) = (String::new(), 0);
+        for aside in &self.asides {
+            text.push_str(self.text.get(at..aside.start).unwrap_or_default());
+            at = aside.end;
+        }
+        text.push_str(self.text.get(at..).unwrap_or_default());
+        ContentDigest::of(format!("{id}\n{:?}\n{text}", self.hunks).as_bytes())
     }
 
     fn add(&mut self, set: &LayerSet, it: &Change, bounds: &ReadBounds) {
@@ -97,6 +107,12 @@ impl Difference {
             Some(TextChange::Large) => said("(too large to be shown)\n".to_owned()),
             None => None,
         };
+        let is_gone = matches!(told.change, FileChange::Removed | FileChange::Replaced);
+        if let Some(names) = is_gone.then(|| names_in(set, it)).flatten() {
+            let from = self.text.len();
+            self.push(&names);
+            self.asides.push(from..self.text.len());
+        }
         let mut hunks = read.unwrap_or_default();
         hunks.divisible &= !is_within;
         let mut begin = begin;
@@ -138,6 +154,21 @@ impl Difference {
             .lines
             .saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
     }
+}
+
+/// What goes with a directory, in one line; `None`: it is none.
+fn names_in(set: &LayerSet, it: &Change) -> Option<String> {
+    let (count, first) = set.names_in(it.layer, &it.path, FEW).ok()??;
+    let names: Vec<String> = first.iter().map(|it| visible(it)).collect();
+    let more = match count - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let listed = match count {
+        0 => "nothing".to_owned(),
+        _ => names.join(", "),
+    };
+    Some(format!("(in it: {listed}{more})\n"))
 }
 
 fn what(change: FileChange) -> &'static str {

@@ -1,10 +1,11 @@
 //! What was kept: taken back, done again, told of for as long as that is possible.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
 use aish_proto::id::{ChangesId, ConversationId, TurnId};
-use aishd_layers::{Redoable, UndoEntry, UndoError};
+use aishd_layers::{Conflict, Redoable, UndoEntry, UndoError};
 use aishd_log::time::Timestamp;
 use aishd_platform::clock;
 use serde::{Deserialize, Serialize};
@@ -96,7 +97,8 @@ impl TrialRoom {
 
     /// Takes back what was kept, and says how many paths that were.
     pub fn undo(&self, id: ChangesId) -> Result<ReversedChanges, ChangeFailure> {
-        let undone = self.0.layers.undo(&id.to_string()).map_err(not_undone)?;
+        let undone = self.0.layers.undo(&id.to_string());
+        let undone = undone.map_err(|it| self.not_reversed(id, it))?;
         let reversible = undone.redo == Redoable::Yes;
         if !reversible {
             let _none_was_written = std::fs::remove_file(self.about_path(id));
@@ -120,7 +122,7 @@ impl TrialRoom {
         }
         let (from, to) = (id.to_string(), again.to_string());
         let done = self.0.layers.redo(&from, &to, clock::now().0);
-        let done = done.map_err(not_undone);
+        let done = done.map_err(|it| self.not_reversed(id, it));
         let gone = match &done {
             Ok(_) => Some(id),
             // Recovery finishes it, or takes it back.
@@ -199,12 +201,24 @@ impl TrialRoom {
     }
 }
 
-fn not_undone(error: UndoError) -> ChangeFailure {
+impl TrialRoom {
+    fn not_reversed(&self, id: ChangesId, error: UndoError) -> ChangeFailure {
+        let UndoError::Conflicts(conflicts) = error else {
+            return failed(error);
+        };
+        let lowers = self.0.layers.lowers_of(&id.to_string());
+        let path = |it: &Conflict| match lowers.get(it.layer) {
+            Some(lower) => visible(&lower.join(it.path.as_path())),
+            None => visible(it.path.as_path()),
+        };
+        // Of a path that is changed in two steps it is said once.
+        let paths: BTreeSet<String> = conflicts.iter().map(path).collect();
+        ChangeFailure::Conflicts(paths.into_iter().collect())
+    }
+}
+
+fn failed(error: UndoError) -> ChangeFailure {
     match error {
-        UndoError::Conflicts(conflicts) => {
-            let paths = conflicts.iter().map(|it| visible(it.path.as_path()));
-            ChangeFailure::Conflicts(paths.collect())
-        }
         UndoError::WentBack { left, source } => {
             let left = left
                 .iter()

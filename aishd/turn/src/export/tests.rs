@@ -254,7 +254,7 @@ fn exported(records: &[Record], most: usize) -> Vec<(bool, serde_json::Value)> {
 fn wire(said: &ExportLine<'_>) -> serde_json::Value {
     match said {
         ExportLine::User { text, .. } => json!({"role": "user", "content": text}),
-        ExportLine::Assistant { text, calls } => {
+        ExportLine::Assistant { text, calls, .. } => {
             let calls: Vec<_> = calls
                 .iter()
                 .map(|it| {

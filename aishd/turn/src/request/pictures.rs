@@ -2,6 +2,7 @@
 
 use aishd_dialect::prompt::PromptPicture;
 use aishd_log::picture::NamedPicture;
+use aishd_model::picture_shown::UnshownPicture;
 use aishd_model::preset::Preset;
 
 use crate::transcript::{Transcript, TranscriptMessage};
@@ -25,7 +26,7 @@ pub(super) struct ShownPictures<'a> {
 impl<'a> ShownPictures<'a> {
     pub(super) fn new(preset: &'a Preset, transcript: &Transcript) -> Self {
         let pictures = transcript.messages().flat_map(TranscriptMessage::pictures);
-        let taken = pictures.filter(|it| preset.takes(it.picture.kind) != Some(false));
+        let taken = pictures.filter(|it| preset.unshown(&it.picture).is_none());
         let sizes: Vec<usize> = taken.map(|it| it.picture.data.len()).collect();
         let fits = |rest: &[usize]| rest.len() <= MOST && rest.iter().sum::<usize>() <= MOST_BYTES;
         let mut too_many = 0;
@@ -45,11 +46,15 @@ impl<'a> ShownPictures<'a> {
         for named in of_message {
             let picture = &named.picture;
             let kinds = picture.kind.plural();
-            if self.preset.takes(picture.kind) == Some(false) {
-                let line = format!(
-                    "[aish] {} is not shown: this model takes no {kinds}",
-                    named.line()
-                );
+            if let Some(why) = self.preset.unshown(picture) {
+                let why = match why {
+                    UnshownPicture::Kind => format!("this model takes no {kinds}"),
+                    UnshownPicture::TooManyPixels { most } => {
+                        format!("its server takes at most {most} pixels a side")
+                    }
+                    UnshownPicture::Refused => "the server of this model refused it".to_owned(),
+                };
+                let line = format!("[aish] {} is not shown: {why}", named.line());
                 next.lines.push(line);
             } else if self.too_many > 0 {
                 self.too_many -= 1;
@@ -73,6 +78,23 @@ impl<'a> ShownPictures<'a> {
     /// What the text of a request weighs, where a picture weighs what a model reads of it.
     pub(super) fn weight(&self, text: &str) -> usize {
         text.len().saturating_sub(self.excess)
+    }
+}
+
+/// Pictures of answers, on their way to the next message of a person: a model is shown there what it drew.
+#[derive(Default)]
+pub(super) struct MadePictures<'a>(ShownOfMessage<'a>);
+
+impl<'a> MadePictures<'a> {
+    pub(super) fn note(&mut self, of_answer: ShownOfMessage<'a>) {
+        self.0.shown.extend(of_answer.shown);
+        self.0.lines.extend(of_answer.lines);
+    }
+
+    /// In front of what the message has itself.
+    pub(super) fn before(&mut self, of_message: ShownOfMessage<'a>) -> ShownOfMessage<'a> {
+        self.note(of_message);
+        std::mem::take(&mut self.0)
     }
 }
 

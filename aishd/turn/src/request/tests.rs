@@ -17,11 +17,13 @@ use aishd_model::catalog::CatalogFacts;
 use aishd_model::context_budget::{BytesPerToken, ContextLimit, TokenLimit};
 use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Timeouts};
+use aishd_model::preset_fields::PresetFields;
 use aishd_model::thinking::ThinkingStart;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::fit::{FitInput, fit};
+use super::system_message::BASE_PROMPT;
 use super::*;
 use crate::exchange::Exchange;
 use crate::turn::unfinished_command;
@@ -42,6 +44,7 @@ fn preset(use_tool_role: bool) -> Preset {
         temperature: None,
         max_tokens: None,
         effort: None,
+        fields: PresetFields::default(),
         cache: CacheLife::default(),
         context_tokens: None,
         use_tool_role,

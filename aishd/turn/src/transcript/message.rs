@@ -26,6 +26,8 @@ pub enum TranscriptMessage {
         sealed: Option<Box<SealedAnswer>>,
         /// The model that wrote it: only that one gets `extra` back.
         model_id: String,
+        /// That it made.
+        pictures: Vec<NamedPicture>,
     },
     Tool {
         call: String,
@@ -46,8 +48,9 @@ impl TranscriptMessage {
 impl TranscriptMessage {
     pub fn pictures(&self) -> &[NamedPicture] {
         match self {
-            Self::User { pictures, .. } | Self::Tool { pictures, .. } => pictures,
-            Self::Assistant { .. } => &[],
+            Self::User { pictures, .. }
+            | Self::Assistant { pictures, .. }
+            | Self::Tool { pictures, .. } => pictures,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use aish_proto::id::ResultId;
 use aishd_log::access::Access;
-use aishd_log::block::KeptBlock;
+use aishd_log::block::KeptParts;
 use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::{Confirm, Resolution};
 use aishd_log::event::{Event, StopReason};
@@ -79,7 +79,7 @@ pub struct CallReturn {
     /// What people are told of what it holds.
     pub remark: Option<&'static str>,
     /// Blocks of it that are no text, each in parts.
-    pub blocks: Vec<(KeptBlock, Vec<String>)>,
+    pub blocks: Vec<KeptParts>,
     /// The whole of it, in parts, where `content` is less.
     pub kept: Option<(ResultId, Vec<String>)>,
     /// Its value, where it has one that fits its output schema.

@@ -388,7 +388,8 @@ impl Turn {
             )
             | None => StopReason::End,
         };
-        let pauses = reply.finish == Some(FinishReason::Paused);
+        let goes_on = reply.finish == Some(FinishReason::Paused) && self.pauses < MOST_PAUSES;
+        let remark = pending_actions::remark_of_end(&reply, goes_on);
         let before = std::mem::take(&mut self.before);
         let (lines, left_out) = pending_actions::proposed(&before, &reply, stop, self.items);
         let called = reply.calls.iter().filter_map(CommandProposal::of_call);
@@ -400,11 +401,13 @@ impl Turn {
             );
             step.events.push(status(ProviderLevel::Warning, text));
         }
+        let remark = remark.map(|it| status(ProviderLevel::Warning, it.to_owned()));
+        step.events.extend(remark);
         self.called = !calls.is_empty();
         let owing = OwedReplies::of_answer(calls, commands);
         if self.is_run() {
             self.replied_alone(stop, owing, step);
-        } else if owing.is_empty() && pauses && self.pauses < MOST_PAUSES {
+        } else if owing.is_empty() && goes_on {
             // It goes on when it is sent back as it is.
             self.pauses += 1;
             self.ask_again(step);
@@ -597,8 +600,9 @@ impl Turn {
         }
         let calls = if complete { reply.calls } else { vec![] };
         self.text = reply.text.into();
+        let item = self.items;
         step.events.push(Event::AssistantMessage {
-            item: self.items,
+            item,
             text: Arc::clone(&self.text),
             reasoning: reply.reasoning,
             calls: calls.clone(),
@@ -611,6 +615,8 @@ impl Turn {
             usage: reply.usage,
             payee: None,
         });
+        step.events
+            .extend(replies::made_pictures(item, reply.pictures));
         self.items += 1;
         calls
     }

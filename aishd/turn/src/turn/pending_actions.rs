@@ -147,6 +147,26 @@ pub fn command_of(arguments: &str) -> Option<String> {
     Some(command.to_owned())
 }
 
+/// What a person is told of an answer that may not be all of it: its server stopped for a reason of its own.
+pub(super) fn remark_of_end(reply: &Reply, goes_on: bool) -> Option<&'static str> {
+    match reply.finish {
+        Some(FinishReason::Other) => Some(
+            "the server ended this answer for a reason that is not known here: it may not be whole",
+        ),
+        Some(FinishReason::Paused) if !goes_on => Some(
+            "the server paused this answer again and again, and is not asked any more: it may not be whole",
+        ),
+        Some(
+            FinishReason::Stop
+            | FinishReason::Length
+            | FinishReason::ToolCalls
+            | FinishReason::ContentFilter
+            | FinishReason::Paused,
+        )
+        | None => None,
+    }
+}
+
 /// The commands that the text of an answer proposes, and how many lines were too many. It has to have ended by itself: the last line of
 /// a text that broke off, or that the server cut, may be the beginning of another one. `before` is what it goes on from:
 /// a fence that was opened there is open here, and a line that began there is none of this answer.

@@ -1,5 +1,7 @@
 //! The replies of what a message wanted done: that it never ran, never said how it ended, or what a command came to.
 
+use aish_proto::id::ResultId;
+use aishd_log::block::{KeptBlock, KeptParts};
 use aishd_log::command_result::CommandResult;
 use aishd_log::confirm::{Confirm, Denial};
 use aishd_log::event::{Event, ProviderLevel, RefusedCall, StopReason};
@@ -96,7 +98,7 @@ pub fn finish(proposed: &CommandProposal, ended: CommandResult, given: OutputUse
         ran_in,
         moved,
         network,
-        exported: _,
+        left: _,
     } = ended;
     step.events
         .extend(moved.map(|(from, cwd)| Event::CwdChanged { cwd, from }));
@@ -152,21 +154,11 @@ pub(super) fn answered(
             dropped: vec![],
         });
     }
-    let mut keep = |result, parts: Vec<String>| {
-        let part = |text| Event::ResultKept { result, text };
-        step.events.extend(parts.into_iter().map(part));
-    };
-    let blocks = returned.blocks.into_iter();
-    let blocks = blocks
-        .map(|(block, parts)| {
-            keep(block.result, parts);
-            block
-        })
-        .collect();
+    let blocks = keep_blocks(returned.blocks, &mut step.events);
     // The last, for what follows in a list takes the parts that stand before the result (`CallListProgress::note`).
     let kept = returned.kept.map(|(result, parts)| {
         let bytes = parts.iter().map(|it| it.len() as u64).sum();
-        keep(result, parts);
+        keep(result, parts, &mut step.events);
         KeptResult { result, bytes }
     });
     step.events
@@ -187,6 +179,30 @@ pub(super) fn answered(
         structured,
         refused: None,
     });
+}
+
+/// What a model drew for an answer, behind it.
+pub(super) fn made_pictures(item: u32, made: Vec<KeptParts>) -> Vec<Event> {
+    let mut events = vec![];
+    let blocks = keep_blocks(made, &mut events);
+    if !blocks.is_empty() {
+        events.push(Event::AnswerPictures { item, blocks });
+    }
+    events
+}
+
+/// The parts of blocks, in front of the event that names them.
+fn keep_blocks(blocks: Vec<KeptParts>, events: &mut Vec<Event>) -> Vec<KeptBlock> {
+    let blocks = blocks.into_iter().map(|(block, parts)| {
+        keep(block.result, parts, events);
+        block
+    });
+    blocks.collect()
+}
+
+fn keep(result: ResultId, parts: Vec<String>, events: &mut Vec<Event>) {
+    let part = |text| Event::ResultKept { result, text };
+    events.extend(parts.into_iter().map(part));
 }
 
 /// A line for people, who see our mark before it anyway.

@@ -1,7 +1,11 @@
 use aishd_log::sealed_answer::ApiDialect;
+use aishd_model::catalog::{CatalogDay, CatalogFacts, CatalogTable, CatalogTables};
 use aishd_model::preset::{Backend, KeyHeader};
+use aishd_model::thinking_effort::ThinkingEffort;
 
-use super::read;
+use serde_json::json;
+
+use super::{FileExposure, Settings, layers, nothing_is_set, read};
 
 /// What is not said is what the address tells, and then what the catalog knows.
 #[test]
@@ -64,5 +68,76 @@ fn how_a_server_is_spoken_to_is_said_or_told_by_its_address() {
             at("http://127.0.0.1:1", "claude-opus-4-7")
         ),
         (messages, KeyHeader::XApiKey, None, false),
+    );
+}
+
+/// Where the catalog knows less efforts than somebody wishes, the nearest one is sent, and that is said.
+#[test]
+fn an_effort_that_the_catalog_does_not_know_is_a_remark() {
+    let facts = CatalogFacts {
+        efforts: Some(
+            [ThinkingEffort::Low, ThinkingEffort::High]
+                .into_iter()
+                .collect(),
+        ),
+        ..CatalogFacts::default()
+    };
+    let key = |model: &str| ("h.test".to_owned(), model.to_owned());
+    let models = [(key("m"), facts), (key("claude-opus-4-1"), facts)];
+    let day = CatalogDay::parse("2999-01-01").unwrap();
+    let table = CatalogTable::of(
+        day,
+        "models.dev",
+        models.iter().map(|(key, facts)| (key, facts)),
+    );
+    let check = |keys: &str, sent: Option<&str>, expected: &[&str]| {
+        let text = format!("[models.a]\nendpoint = \"https://h.test/v1\"\n{keys}\n");
+        let mut stack = layers(&text, FileExposure::Private).merged();
+        stack.catalog = CatalogTables::new(Some(table.clone()));
+        let (settings, faults) = Settings::of(&stack, &nothing_is_set);
+        let preset = &settings.unwrap().models.presets["a"];
+        assert_eq!(
+            sent,
+            preset.effort_sent().map(ThinkingEffort::as_str),
+            "{keys}"
+        );
+        let remarks: Vec<&str> = faults
+            .iter()
+            .filter(|it| it.message.contains("effort"))
+            .map(|it| &*it.message)
+            .collect();
+        assert_eq!(expected, remarks, "{keys}");
+    };
+    check("model = \"m\"\neffort = \"high\"", Some("high"), &[]);
+    check(
+        "model = \"m\"\neffort = \"max\"",
+        Some("high"),
+        &["`models.a.effort`: the catalog of 2999-01-01 has low, high for m: `high` is sent"],
+    );
+    check("model = \"other\"\neffort = \"max\"", Some("max"), &[]);
+    // There it is a number of tokens.
+    check(
+        "model = \"claude-opus-4-1\"\napi = \"messages\"\neffort = \"max\"",
+        Some("high"),
+        &[],
+    );
+}
+
+#[test]
+fn more_fields_are_read_as_json_has_them() {
+    let text = "[models.a]\nendpoint = \"https://h.test/v1\"\nmodel = \"m\"\nomit = [\"stop\"]\n\
+        [models.a.extra]\nseed = 0x10\nbig = 1.5\n\"odd name\" = [true, { x = \"y\" }]\n";
+    let settings = read(text).unwrap();
+    let fields = &settings.models.presets["a"].fields;
+    let expected = json!({"seed": 16, "big": 1.5, "odd name": [true, {"x": "y"}]});
+    assert_eq!(expected.as_object().unwrap(), &fields.extra);
+    assert!(fields.omit.contains("stop"));
+    let shown = settings
+        .entries
+        .iter()
+        .find(|it| it.key == "models.a.extra");
+    assert_eq!(
+        r#"{ big = 1.5, "odd name" = [true, { x = "y" }], seed = 16 }"#,
+        shown.unwrap().display()
     );
 }

@@ -316,6 +316,38 @@ fn what_policy_denies_is_answered_without_a_question() {
     );
 }
 
+/// Nobody is to take half of an answer for the whole.
+#[test]
+fn an_answer_that_its_server_ended_for_reasons_of_its_own_says_so() {
+    let remark = |lines: &[&str]| {
+        let mut scene = Scene::start();
+        (scene.turn, _) = Turn::start(/*max_depth*/ 8);
+        lines.iter().for_each(|it| scene.play(it));
+        let said = scene.events.iter().find_map(|it| match it {
+            Event::Status { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        (
+            said.unwrap_or_default(),
+            scene.seen.last().cloned().unwrap_or_default(),
+        )
+    };
+    let (said, end) = remark(&["says-ended 0 other half"]);
+    assert!(said.contains("not known here"), "{said}");
+    assert_eq!("= ended End \"half\"", end);
+    let (said, end) = remark(&["says-ended 0 paused half"]);
+    assert_eq!(("", true), (&*said, end.starts_with("> open")), "{end}");
+    let pauses = ["0", "16", "32", "48"].map(|it| format!("says-ended {it} paused half"));
+    let (said, end) = remark(&pauses.each_ref().map(String::as_str));
+    assert!(
+        said.contains("paused this answer again and again"),
+        "{said}"
+    );
+    assert!(end.starts_with("= ended End"), "{end}");
+    let (said, _) = remark(&["says-ended 0 stop whole"]);
+    assert_eq!("", said);
+}
+
 /// What a new daemon finds waiting at this, and what comes of it.
 #[track_caller]
 fn check_paused(at: impl Fn(&[ToolCall]) -> PausedAt, lines: &[&str], expected: &[&str]) {

@@ -53,6 +53,7 @@ pub(super) fn parse(line: &str) -> TurnInput {
                 "length" => FinishReason::Length,
                 "filter" => FinishReason::ContentFilter,
                 "other" => FinishReason::Other,
+                "paused" => FinishReason::Paused,
                 _ => FinishReason::Stop,
             });
             reply.refused = ending == "refused";
@@ -77,7 +78,7 @@ pub(super) fn parse(line: &str) -> TurnInput {
                 ran_in: "/w".to_owned(),
                 moved: (output == "moves").then(|| ("/w".to_owned(), "/v".to_owned())),
                 network: None,
-                exported: None,
+                left: None,
             }),
         },
         ["length", id, text] => {
