@@ -72,6 +72,8 @@ Examples:
   aishctl config check
   aishctl config show --origin
   aishctl config explain shell.default
+  aishctl config set default_model fast
+  aishctl config unset models.old
   aishctl config edit";
 
 #[cfg(test)]

@@ -157,6 +157,10 @@ impl AskProgram {
                 name: None,
                 command: Some(ModelCommand::Add(args)),
             } => model_add::run(context, args).await,
+            CtlCommand::Model {
+                name: None,
+                command: Some(ModelCommand::Remove { name }),
+            } => model_add::remove(context, name).await,
             CtlCommand::Key { command } => key::run(context, command).await,
             _another => return None,
         })

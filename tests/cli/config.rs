@@ -171,6 +171,46 @@ fn set_keeps_comments_and_writes_nothing_that_is_wrong() {
 }
 
 #[test]
+fn unset_takes_out_one_key_or_a_table_and_nothing_that_is_needed() {
+    let world = World::new();
+    let more = "\n# the other one\n[models.slow]\nendpoint = \"http://127.0.0.1:9\"\nmodel = \"m\"\n\n[ui]  # mine\ntheme = \"dark\"\ncolor = \"never\"\n";
+    world.write_config(&format!("default_model = \"fast\"\n{PRESET}{more}"));
+    let _daemon = world.daemon().spawn();
+    let unset = |key: &str| world.ctl(&["config", "unset", key]).run();
+    let _done = unset("ui.theme").ok();
+    let _done = unset("models.slow").ok();
+    let begins = |expected: &str| {
+        let text = fs::read_to_string(world.config_file()).unwrap();
+        assert!(text.starts_with(expected), "{text}");
+    };
+    let ui = "\n[ui]  # mine\ncolor = \"never\"\n\n[discovery]";
+    begins(&format!("default_model = \"fast\"\n{PRESET}{ui}"));
+    let now = world.ctl(&["config", "show"]).run().ok();
+    assert!(
+        now.out().contains("ui.theme = \"ansi\"") && !now.out().contains("models.slow"),
+        "the daemon knows: {}",
+        now.report()
+    );
+    let gone = unset("models.slow").code(8);
+    assert!(
+        gone.err().contains("models.slow is not in the file"),
+        "{}",
+        gone.report()
+    );
+    let needed = world.ctl(&["model", "remove", "fast"]).run().code(78);
+    assert!(
+        needed
+            .err()
+            .contains("`default_model`: there is no [models.fast]"),
+        "{}",
+        needed.report()
+    );
+    let _done = unset("default_model").ok();
+    let _done = world.ctl(&["model", "remove", "fast"]).run().ok();
+    begins(ui);
+}
+
+#[test]
 fn edit_starts_the_editor_and_leaves_nothing_unsaid() {
     let world = World::new();
     let editor = |script: &str| {

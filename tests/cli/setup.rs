@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use aish_testkit::pty::OnTerminal;
+use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer, Upstream, World, built};
 
 use crate::shell::{shell, shell_on_terminal};
@@ -285,6 +287,42 @@ fn what_a_server_speaks_alone_is_set() {
 /// Whoever typed a wrong key learns it before anything is kept.
 #[test]
 fn a_key_that_the_server_refuses_leaves_nothing_behind() {
+    let (_upstream, world, mut adding) = refused_key();
+    adding.key("no\n");
+    assert_eq!(5, adding.wait(), "{}", adding.seen());
+    assert!(adding.seen().contains("HTTP 401"), "{}", adding.seen());
+    assert!(!key_file(&world, "local").exists());
+    let kept = fs::read_to_string(world.config_file()).unwrap_or_default();
+    assert!(!kept.contains("[models"), "{kept}");
+}
+
+/// Nothing else has to be said a second time.
+#[test]
+fn another_key_is_typed_where_the_server_refuses_the_first() {
+    let (upstream, world, mut adding) = refused_key();
+    upstream.models_want("authorization");
+    adding.key("\n");
+    let asks_again = || (adding.seen().matches(HIDDEN).count() == 2).then_some(());
+    until("another question for a key", PATIENCE, asks_again);
+    adding.key(&format!("{OTHER_KEY}\n"));
+    for (question, typed) in [
+        ("Model, by number, name or a part of it", "1"),
+        ("Make it the default", "no"),
+    ] {
+        adding.wait_for(question);
+        adding.key(&format!("{typed}\n"));
+    }
+    assert_eq!(0, adding.wait(), "{}", adding.seen());
+    let kept = fs::read_to_string(key_file(&world, "local")).unwrap();
+    assert_eq!(format!("{OTHER_KEY}\n"), kept);
+    assert!(!adding.seen().contains(OTHER_KEY), "{}", adding.seen());
+}
+
+const OTHER_KEY: &str = "sk-never-shown-4712";
+const HIDDEN: &str = "it is not shown): ";
+
+/// The dialogue up to what a server says that wants another key than the one that was typed.
+fn refused_key() -> (Upstream, World, OnTerminal) {
     let upstream = Upstream::start();
     upstream.models_want("a-key-of-another-kind");
     let world = World::new();
@@ -294,17 +332,13 @@ fn a_key_that_the_server_refuses_leaves_nothing_behind() {
         ("Its address, for example ", &*upstream.endpoint()),
         ("Name of the preset here [local]: ", ""),
         ("Key [type]: ", ""),
-        ("it is not shown): ", KEY),
-        ("Go on all the same? [no]: ", ""),
+        (HIDDEN, KEY),
     ] {
         adding.wait_for(question);
         adding.key(&format!("{typed}\n"));
     }
-    assert_eq!(5, adding.wait(), "{}", adding.seen());
-    assert!(adding.seen().contains("HTTP 401"), "{}", adding.seen());
-    assert!(!key_file(&world, "local").exists());
-    let kept = fs::read_to_string(world.config_file()).unwrap_or_default();
-    assert!(!kept.contains("[models"), "{kept}");
+    adding.wait_for("or type another key (key)? [key]: ");
+    (upstream, world, adding)
 }
 
 #[test]

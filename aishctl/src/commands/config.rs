@@ -48,6 +48,8 @@ pub enum ConfigCommand {
         /// As TOML, or a plain text; `-` reads it from stdin
         value: String,
     },
+    /// Take a key or a table out of your file
+    Unset { key: String },
     /// Let the files of this project count, as they are now: .aish/config.toml, AGENTS.md, AISH.md
     Trust {
         /// The project (absent: where you are)
@@ -104,6 +106,7 @@ pub async fn run(context: ConfigContext<'_>, command: &ConfigCommand) -> Result<
             .pass_on(),
         ConfigCommand::Edit => context.edit().await,
         ConfigCommand::Set { key, value } => context.change(&["set", "--", key, value]).await,
+        ConfigCommand::Unset { key } => context.change(&["unset", "--", key]).await,
         ConfigCommand::Trust { list: true, .. } => {
             let running = context.running().await?;
             context

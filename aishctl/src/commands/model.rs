@@ -38,6 +38,9 @@ pub enum ModelCommand {
     },
     /// Put a preset into your configuration, and try it
     Add(Box<ModelAddArgs>),
+    /// Take a preset out of your configuration
+    #[command(alias = "rm")]
+    Remove { name: String },
 }
 
 /// Of what neither the preset nor the catalog says.
@@ -60,7 +63,7 @@ pub async fn run(
             model_catalog::run(context, command.as_ref()).await
         }
         (Some(name), None) => choose(context, name).await,
-        (_, Some(ModelCommand::Add(_))) => {
+        (_, Some(ModelCommand::Add(_) | ModelCommand::Remove { .. })) => {
             Err(Failure::new(Exit::USAGE, "that command has its own output"))
         }
         (Some(_), Some(_)) => {
@@ -217,6 +220,12 @@ async fn choose(context: &CommandContext, name: &str) -> PrintResult {
         })
         .await?;
     context.print(&result, || {
-        format!("{} uses {name} from its next turn on\n", conversation.title)
+        let title = &conversation.title;
+        if name == "default" {
+            return format!(
+                "{title} uses the default of your configuration from its next turn on (another default: aishctl config set default_model NAME)\n"
+            );
+        }
+        format!("{title} uses {name} from its next turn on\n")
     })
 }

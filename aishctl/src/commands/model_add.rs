@@ -1,6 +1,6 @@
 //! `model add`: a preset in the person's file, said by options or asked for at the terminal, and tried at once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aish_proto::model::{ModelApi, Probe, ProbeParams, ProbedServer, ServesParams};
@@ -103,9 +103,17 @@ impl KeyPlace {
         }
     }
 
+    /// The file of one that is typed.
+    fn typed_into(&self) -> Option<&Path> {
+        match self {
+            Self::New(file, _) => Some(file),
+            Self::None | Self::Variable(_) | Self::File(_) | Self::Command(_) => None,
+        }
+    }
+
     /// Takes the file of one that was typed away: no preset names it.
     fn forget(&self) {
-        if let Self::New(file, _) = self {
+        if let Some(file) = self.typed_into() {
             let _was_not_written = std::fs::remove_file(file);
         }
     }
@@ -177,6 +185,20 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
         let name = safe::one_line(&preset.name);
         context.say(&format!(
             "{name} answers where it is named: aishctl ask -m {name}; always: aishctl config set default_model {name}\n"
+        ))?;
+    }
+    Ok(exit)
+}
+
+/// Takes a preset out of the person's file. Its key may be another one's too, and stays.
+pub async fn remove(context: ConfigContext<'_>, name: &str) -> Result<Exit, Failure> {
+    let table = format!("models.{}", toml_text::key(name)?);
+    let exit = context.change(&["unset", "--", &table]).await?;
+    let key = key::place(context.around, name).ok();
+    if let Some(key) = key.filter(|it| exit == Exit::DONE && it.exists()) {
+        typed_answer::say(&format!(
+            "its key stays, for as long as you want it: {}\n",
+            key.display()
         ))?;
     }
     Ok(exit)
@@ -304,6 +326,7 @@ async fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPr
             context,
             &key.asking(&endpoint, args.api()),
             provider.is_some(),
+            key.typed_into(),
         )
         .await
         .map(|it| (it.id, it.api)),

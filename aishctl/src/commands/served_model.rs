@@ -1,11 +1,13 @@
 //! Which model of a server is meant: the server says which ones it has, and a person takes one by number, by name or by a
 //! part of it.
 
+use std::path::Path;
+
 use aish_proto::model::{ModelApi, Serves, ServesParams};
 
 use crate::client::daemon_link::DaemonLink;
 use crate::commands::config::ConfigContext;
-use crate::commands::typed_answer;
+use crate::commands::{key, typed_answer};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::safe;
@@ -22,40 +24,67 @@ pub(crate) struct ServedModel {
     pub(crate) api: Option<ModelApi>,
 }
 
-/// Asks the server, then the person. One that is not well known may speak otherwise than most.
+/// Asks the server, then the person. One that is not well known may speak otherwise than most; where it refuses a key that
+/// was typed, another one can be typed into its file.
 pub(crate) async fn choose(
     context: &ConfigContext<'_>,
     asking: &ServesParams,
     is_well_known: bool,
+    typed_key: Option<&Path>,
 ) -> Result<ServedModel, Failure> {
     let link = context.started().await?;
-    let known = |id| ServedModel { id, api: None };
-    let wrong = match models(context, &link, asking).await {
-        Ok(models) => return among_or_typed(&models).map(known),
-        Err(wrong) => wrong,
-    };
-    // Nobody wants to be told by a person what two requests find out.
-    if asking.api.is_none() && !is_well_known {
-        let asking = ServesParams {
-            api: Some(ModelApi::Messages),
-            ..asking.clone()
+    loop {
+        let wrong = match models(context, &link, asking).await {
+            Ok(models) => return among_or_typed(&models).map(plain),
+            Err(wrong) => wrong,
         };
-        if let Ok(models) = models(context, &link, &asking).await {
-            let name = ModelApi::Messages.name();
-            typed_answer::say(&format!(
-                "It speaks {name}, as Anthropic's API does (api = \"{name}\").\n"
-            ))?;
-            let id = among_or_typed(&models)?;
-            return Ok(ServedModel {
-                id,
-                api: asking.api,
-            });
+        // Nobody wants to be told by a person what two requests find out.
+        if asking.api.is_none() && !is_well_known {
+            let asking = ServesParams {
+                api: Some(ModelApi::Messages),
+                ..asking.clone()
+            };
+            if let Ok(models) = models(context, &link, &asking).await {
+                let name = ModelApi::Messages.name();
+                typed_answer::say(&format!(
+                    "It speaks {name}, as Anthropic's API does (api = \"{name}\").\n"
+                ))?;
+                let id = among_or_typed(&models)?;
+                return Ok(ServedModel {
+                    id,
+                    api: asking.api,
+                });
+            }
+        }
+        if let Some(typed) = all_the_same(&wrong, typed_key)? {
+            return Ok(plain(typed));
         }
     }
+}
+
+/// One whose address says how it is asked.
+fn plain(id: String) -> ServedModel {
+    ServedModel { id, api: None }
+}
+
+/// The model that is taken though its server said this; none where another key was typed.
+fn all_the_same(wrong: &str, typed_key: Option<&Path>) -> Result<Option<String>, Failure> {
     let wrong = wrong.trim_start_matches("transport: ");
     typed_answer::say(&format!("The server says: {}\n", safe::one_line(wrong)))?;
-    match typed_answer::ask("Go on all the same?", Some("no"))?.as_str() {
-        "y" | "yes" => typed_answer::ask(QUESTION, None).map(known),
+    let refused = ["HTTP 401", "HTTP 403"].iter().any(|it| wrong.contains(it));
+    let answer = match typed_key {
+        Some(_) => typed_answer::ask(
+            "Go on all the same (yes, no), or type another key (key)?",
+            Some(if refused { "key" } else { "no" }),
+        )?,
+        None => typed_answer::ask("Go on all the same?", Some("no"))?,
+    };
+    match (answer.as_str(), typed_key) {
+        ("y" | "yes", _) => typed_answer::ask(QUESTION, None).map(Some),
+        ("k" | "key", Some(file)) => {
+            key::write(file, &key::read(/*may_prompt*/ true, "Key")?)?;
+            Ok(None)
+        }
         _no => Err(Failure::new(Exit::UNREACHABLE, "nothing was added")
             .hint("aishctl model add tries it again")),
     }

@@ -122,6 +122,8 @@ fn table(result: &UsageGetResult) -> String {
     }
     let limit = match today.limit_usd {
         Some(limit) => format!(" of {limit} (limits.daily_spend_usd)"),
+        // Nothing that has a price is not the same as nothing that costs.
+        None if total.unpriced > 0 && total.cost_usd.is_none() => return text,
         None => String::new(),
     };
     text.push_str(&format!(

@@ -76,6 +76,8 @@ pub enum ConfigAction {
         /// As TOML, or a plain text; `-` reads it from stdin
         value: String,
     },
+    /// Take a key or a table out of the user's file
+    Unset { key: String },
     /// Add the tables on standard input to the user's file
     Add,
     /// Trust the files of a project as they are now
@@ -159,6 +161,7 @@ impl ActionContext<'_> {
             ConfigAction::Path { project, json } => self.path(project.as_deref(), *json),
             ConfigAction::Schema => ActionOutput::done(schema::text()),
             ConfigAction::Set { key, value } => self.set(key, value),
+            ConfigAction::Unset { key } => changed(edit::unset(self.place, key, self.is_set)),
             ConfigAction::Add => match from_stdin() {
                 Ok(text) => changed(edit::add(self.place, &text, self.is_set)),
                 Err(said) => said,
@@ -329,6 +332,7 @@ fn changed(changed: Result<PathBuf, SetError>) -> ActionOutput {
                     );
                     exit::USAGE
                 }
+                SetError::NotThere(_) => exit::UNKNOWN,
                 SetError::SecretArgument => {
                     err.push_str("hint: give - as the value, and the key on stdin\n");
                     exit::USAGE

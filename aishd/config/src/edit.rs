@@ -25,6 +25,8 @@ pub enum SetError {
     NoTable(String),
     #[error("{0} is in the file already")]
     Exists(String),
+    #[error("{0} is not in the file")]
+    NotThere(String),
     /// The new file would be wrong.
     #[error("nothing was written: the file would be invalid")]
     Invalid(Vec<Fault>),
@@ -73,6 +75,12 @@ pub fn set(
         }
         other => other,
     }
+}
+
+/// Takes a key or a table out of the user's file, with the comments above it. Returns the file.
+pub fn unset(place: &LayerPaths, key: &str, is_set: IsSet<'_>) -> Result<PathBuf, SetError> {
+    let names = names(key)?;
+    rewrite(place, is_set, |table| take_out(table, &names))
 }
 
 /// Adds tables to the user's file. Returns the file; nothing that is there is changed. Rules go beside those that are there.
@@ -243,6 +251,17 @@ fn put(
         Some(_) | None => drop(at.insert(last, Item::Value(new))),
     }
     Ok(())
+}
+
+fn take_out(table: &mut dyn TableLike, names: &[String]) -> Result<(), SetError> {
+    let not_there = || SetError::NotThere(names.join("."));
+    let (last, above) = names.split_last().ok_or_else(not_there)?;
+    let mut at = table;
+    for name in above {
+        let below = at.get_mut(name).and_then(Item::as_table_like_mut);
+        at = below.ok_or_else(not_there)?;
+    }
+    at.remove(last).map(drop).ok_or_else(not_there)
 }
 
 /// Whether the whole configuration would hold with this text in the user's file.
