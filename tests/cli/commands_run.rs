@@ -176,9 +176,8 @@ fn what_may_destroy_wants_the_whole_word() {
 
 /// An editor that leaves this command.
 fn editor(world: &World, command: &str) -> String {
-    let arguments = format!("{{\"command\": \"{command}\"}}\n");
-    world.write("edited.json", &arguments);
-    let script = format!("cat {} > \"$1\"\n", world.path("edited.json").display());
+    world.write("edited", &format!("{command}\n"));
+    let script = format!("cat {} > \"$1\"\n", world.path("edited").display());
     world.write("editor.sh", &script);
     format!("sh {}", world.path("editor.sh").display())
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, Decision, Try};
+use aish_proto::confirm::{Answer, AnswerOutcome, AnswerResult, ConfirmSubject, Decision, Try};
 use aish_proto::event::{ClientEvent, CommandTried, ConfirmRequested, Event};
 use aish_proto::id::ConfirmId;
 use tokio::time::Instant;
@@ -136,6 +136,12 @@ impl OpenQuestions {
     /// Whether the one that stands is not the one that should.
     fn is_due(&self) -> bool {
         self.shown != self.first().map(|it| it.request.confirm)
+    }
+
+    /// What the question is called that a turn waits for.
+    pub(super) fn holding(&self) -> Option<u32> {
+        let first = &self.first()?.request;
+        question::holds_up(first).then_some(first.number)
     }
 
     /// The one that should stand. A level and a fact hold up nothing: they come after what a turn waits for.
@@ -382,7 +388,7 @@ impl<U: UserInterface> OpenWindow<U> {
                 self.display.ui.lines(self.asked.lines());
                 return self.print(&text).await;
             }
-            PromptReaction::Edit(arguments) => return self.edit(confirm, &arguments).await,
+            PromptReaction::Edit(subject) => return self.edit(confirm, &subject).await,
             PromptReaction::Try(params) => {
                 let caller = self.connection.caller();
                 self.calls.spawn(async move {
@@ -427,10 +433,10 @@ impl<U: UserInterface> OpenWindow<U> {
     }
 
     /// Lends the terminal to an editor; [`OpenWindow::edited`] hears of it.
-    async fn edit(&mut self, confirm: ConfirmId, arguments: &str) -> Result<(), Failure> {
+    async fn edit(&mut self, confirm: ConfirmId, subject: &ConfirmSubject) -> Result<(), Failure> {
         let configured = &self.connection.link.hello.ui.editor;
         let words = editor::program(&self.window.reach.around, configured);
-        match words.and_then(|words| ArgumentDraft::new(arguments, words)) {
+        match words.and_then(|words| ArgumentDraft::new(subject, words)) {
             Ok(draft) => {
                 let errand = EditorErrand::Arguments(confirm, draft);
                 self.display.ui.errand(errand);

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
+use aish_proto::confirm::ConfirmSubject;
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
@@ -121,21 +122,50 @@ impl TextDraft {
     }
 }
 
-/// The arguments of a call as such a text.
+/// The arguments of a call as such a text; those of a command are its text alone.
 #[derive(Debug)]
-pub struct ArgumentDraft(TextDraft);
+pub struct ArgumentDraft {
+    draft: TextDraft,
+    /// The arguments around the text of a command.
+    around: Option<Map<String, Value>>,
+}
+
+/// The argument that has it.
+const COMMAND: &str = "command";
 
 impl ArgumentDraft {
-    /// With a member a line, for the program of these words.
-    pub fn new(arguments: &str, words: Vec<String>) -> Result<Self, Failure> {
-        let value: Value = serde_json::from_str(arguments).unwrap_or_default();
+    /// For the program of these words: a command as it is written, other arguments with a member a line.
+    pub fn new(subject: &ConfirmSubject, words: Vec<String>) -> Result<Self, Failure> {
+        let value: Value = serde_json::from_str(subject.arguments()).unwrap_or_default();
+        if let (ConfirmSubject::Command(_), Value::Object(around)) = (subject, &value)
+            && let Some(Value::String(command)) = around.get(COMMAND)
+        {
+            return Ok(Self {
+                draft: TextDraft::new(&format!("{command}\n"), ".sh", words)?,
+                around: Some(around.clone()),
+            });
+        }
         let text = serde_json::to_string_pretty(&value).unwrap_or_default() + "\n";
-        TextDraft::new(&text, ".json", words).map(Self)
+        Ok(Self {
+            draft: TextDraft::new(&text, ".json", words)?,
+            around: None,
+        })
     }
 
-    /// Has them edited, and gives them back on one line. What is no JSON object any more is refused.
+    /// Has them edited, and gives them back on one line. What is no JSON object any more, or no command, is refused.
     pub fn edit(&self, at: &EditorPlace) -> Result<String, Failure> {
-        one_object(&self.0.edit(at)?)
+        let edited = self.draft.edit(at)?;
+        let Some(around) = &self.around else {
+            return one_object(&edited);
+        };
+        // Editors end the last line, whether it was ended or not.
+        let command = edited.strip_suffix('\n').unwrap_or(&edited);
+        if command.trim().is_empty() {
+            return Err(Failure::new(Exit::USAGE, "no command is left"));
+        }
+        let mut arguments = around.clone();
+        arguments.insert(COMMAND.to_owned(), Value::from(command));
+        text_of(&arguments)
     }
 }
 
@@ -147,18 +177,44 @@ pub fn one_object(text: &str) -> Result<String, Failure> {
             format!("the arguments are not one JSON object: {error}"),
         )
     })?;
-    serde_json::to_string(&object)
+    text_of(&object)
+}
+
+fn text_of(arguments: &Map<String, Value>) -> Result<String, Failure> {
+    serde_json::to_string(arguments)
         .map_err(|error| Failure::new(Exit::FAILED, format!("cannot write them: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    fn subject(kind: &str, arguments: &str, more: &Value) -> ConfirmSubject {
+        let mut subject = json!({
+            "kind": kind, "levelRequired": 1,
+            "call": {"id": "1", "tool": "t", "arguments": arguments, "cwd": "/", "server": "s"},
+        });
+        let members = subject.as_object_mut().unwrap();
+        members.extend(more.as_object().unwrap().clone());
+        serde_json::from_value(subject).unwrap()
+    }
+
+    fn call() -> ConfirmSubject {
+        let more = json!({"definition": {}});
+        subject("call", "{\"b\":1,\"a\":\"é\"}", &more)
+    }
+
+    fn command() -> ConfirmSubject {
+        let more = json!({"asked": {"command": "ls", "shell": "/bin/sh", "environment": []}});
+        subject("command", "{\"command\":\"ls\",\"seconds\":7}", &more)
+    }
+
     #[track_caller]
-    fn check(script: &str, expected: Result<&str, &str>) {
+    fn check(subject: &ConfirmSubject, script: &str, expected: Result<&str, &str>) {
         let words = ["sh", "-c", script, "sh"].map(str::to_owned).to_vec();
-        let draft = ArgumentDraft::new("{\"b\":1,\"a\":\"é\"}", words).unwrap();
+        let draft = ArgumentDraft::new(subject, words).unwrap();
         let edited = draft.edit(&EditorPlace::Ours);
         match (&edited, expected) {
             (Ok(text), Ok(expected)) => assert_eq!(expected, text),
@@ -171,17 +227,33 @@ mod tests {
 
     #[test]
     fn arguments_are_edited_with_a_member_a_line_and_come_back_on_one() {
-        check("grep -c : \"$1\" | grep -qx 2", Ok("{\"a\":\"é\",\"b\":1}"));
-        check("echo '{\"c\": [ 2 ]}' > \"$1\"", Ok("{\"c\":[2]}"));
+        let call = call();
         check(
-            "echo '[2]' > \"$1\"",
-            Err("the arguments are not one JSON object"),
+            &call,
+            "grep -c : \"$1\" | grep -qx 2",
+            Ok("{\"a\":\"é\",\"b\":1}"),
+        );
+        check(&call, "echo '{\"c\": [ 2 ]}' > \"$1\"", Ok("{\"c\":[2]}"));
+        for script in ["echo '[2]' > \"$1\"", "echo > \"$1\""] {
+            check(&call, script, Err("the arguments are not one JSON object"));
+        }
+        check(&call, "exit 1", Err("sh ended with"));
+    }
+
+    #[test]
+    fn a_command_is_edited_as_it_is_written_and_keeps_what_stands_beside_it() {
+        let command = command();
+        check(
+            &command,
+            "grep -qx ls \"$1\" && printf 'cat <<E\n\"x\"\nE\n' > \"$1\"",
+            Ok("{\"command\":\"cat <<E\\n\\\"x\\\"\\nE\",\"seconds\":7}"),
         );
         check(
-            "echo > \"$1\"",
-            Err("the arguments are not one JSON object"),
+            &command,
+            "printf pwd > \"$1\"",
+            Ok("{\"command\":\"pwd\",\"seconds\":7}"),
         );
-        check("exit 1", Err("sh ended with"));
+        check(&command, "echo ' ' > \"$1\"", Err("no command is left"));
     }
 
     #[test]

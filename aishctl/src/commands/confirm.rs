@@ -470,5 +470,5 @@ async fn edit(context: &CommandContext, record: &ConfirmRecord) -> Result<String
             .hint("say the new arguments: --arguments '{...}'"));
     }
     let words = editor::program(&context.around, &context.editor);
-    terminal_prompt::edit(words, record.request.subject.arguments().to_owned()).await
+    terminal_prompt::edit(words, record.request.subject.clone()).await
 }

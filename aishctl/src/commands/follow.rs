@@ -407,10 +407,10 @@ impl<O: AsyncWrite + Unpin> TurnFollower<'_, O> {
     async fn typed(&mut self, line: &str) -> Result<(), Failure> {
         match self.prompter.take(line) {
             PromptReaction::Say(text) => self.notices.coloured(&text, ""),
-            PromptReaction::Edit(arguments) => {
+            PromptReaction::Edit(subject) => {
                 let words = editor::program(&self.reach.around, &self.link.hello.ui.editor);
                 let caller = &self.link.caller;
-                let text = self.prompter.edit(caller, words, arguments).await;
+                let text = self.prompter.edit(caller, words, subject).await;
                 self.question(&text);
             }
             PromptReaction::Try(params) => {

@@ -60,8 +60,8 @@ pub struct PromptQuestion {
 pub enum PromptReaction {
     Say(String),
     Answer(Box<AnswerParams>),
-    /// These arguments are to be edited, and the question is then given what became of them.
-    Edit(String),
+    /// The arguments of this are to be edited, and the question is then given what became of them.
+    Edit(Box<ConfirmSubject>),
     /// It is to be tried, and the question is then given what came of that.
     Try(TryParams),
     /// The difference that the trial would make is to be shown.
@@ -319,9 +319,7 @@ impl PromptQuestion {
         match &self.edited {
             None => match &self.tried {
                 Some(tried) => question::tried::choices(&self.request, tried),
-                None if self.waits_for_difference() => {
-                    "  what it would change follows\n".to_owned()
-                }
+                None if self.waits_for_difference() => String::new(),
                 None => question::choices(&self.request),
             },
             Some(_) => question::choices_of_edited(self.question()),
@@ -390,9 +388,7 @@ impl PromptQuestion {
             }
             ConsentWord::Choose => self.wants_choice(&again),
             ConsentWord::Try => self.try_first(&again),
-            ConsentWord::Edit => {
-                PromptReaction::Edit(self.question().subject.arguments().to_owned())
-            }
+            ConsentWord::Edit => PromptReaction::Edit(self.question().subject.clone()),
             ConsentWord::Help => PromptReaction::Say(self.help() + &again),
             ConsentWord::Unclear(_) => {
                 PromptReaction::Say(format!("  {}\n{again}", question::unclear(self.question())))
@@ -535,11 +531,11 @@ fn lasts(decision: Decision) -> bool {
 /// Has arguments edited on this terminal, which nobody else reads or writes meanwhile.
 pub async fn edit(
     words: Result<Vec<String>, Failure>,
-    arguments: String,
+    subject: Box<ConfirmSubject>,
 ) -> Result<String, Failure> {
     let words = words?;
     let edited = tokio::task::spawn_blocking(move || {
-        ArgumentDraft::new(&arguments, words)?.edit(&EditorPlace::terminal())
+        ArgumentDraft::new(&subject, words)?.edit(&EditorPlace::terminal())
     });
     edited
         .await
@@ -657,10 +653,11 @@ mod tests {
     #[test]
     fn edited_arguments_are_shown_and_asked_about_again() {
         let mut prompter = opened("{\"a\":1}", 3);
-        assert_eq!(
-            PromptReaction::Edit("{\"a\":1}".to_owned()),
-            prompter.take("e")
-        );
+        let edits = |prompter: &mut Prompter, typed: &str| match prompter.take(typed) {
+            PromptReaction::Edit(subject) => subject.arguments().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!("{\"a\":1}", edits(&mut prompter, "e"));
         let shown = edited(&mut prompter, "{\"a\":\"rm\"}");
         assert!(
             shown.contains("{\"a\":\"rm\"}") && shown.contains("not be undone"),
@@ -670,10 +667,7 @@ mod tests {
             check(&mut prompter, lasting, None);
         }
         check(&mut prompter, "y", None);
-        assert_eq!(
-            PromptReaction::Edit("{\"a\":\"rm\"}".to_owned()),
-            prompter.take("edit")
-        );
+        assert_eq!("{\"a\":\"rm\"}", edits(&mut prompter, "edit"));
         let PromptReaction::Answer(params) = prompter.take("yes") else {
             panic!("yes is an answer");
         };

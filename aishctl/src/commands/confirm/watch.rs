@@ -238,9 +238,9 @@ impl ConfirmWatch<'_> {
     async fn typed(&mut self, line: &str, link: &DaemonLink) -> Result<(), Failure> {
         match self.prompter.take(line) {
             PromptReaction::Say(text) => self.notices.coloured(&text, ""),
-            PromptReaction::Edit(arguments) => {
+            PromptReaction::Edit(subject) => {
                 let words = editor::program(&self.reach.around, &link.hello.ui.editor);
-                let text = self.prompter.edit(&link.caller, words, arguments).await;
+                let text = self.prompter.edit(&link.caller, words, subject).await;
                 self.put(&text);
             }
             PromptReaction::Try(params) => {

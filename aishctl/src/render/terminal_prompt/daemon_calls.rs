@@ -1,7 +1,7 @@
 //! What the daemon is asked while a question stands: what other arguments are, what a command would change, and how.
 
 use aish_proto::changes::{ChangesParams, Diff};
-use aish_proto::confirm::{Try, TryParams};
+use aish_proto::confirm::{ConfirmSubject, Try, TryParams};
 
 use super::{Prompter, edit, judge, left_out};
 use crate::client::connect::Caller;
@@ -15,13 +15,13 @@ impl Prompter {
         &mut self,
         caller: &Caller,
         words: Result<Vec<String>, Failure>,
-        arguments: String,
+        subject: Box<ConfirmSubject>,
     ) -> String {
         let Some(open) = &mut self.open else {
             return String::new();
         };
         let confirm = open.request.confirm;
-        let judged = match edit(words, arguments).await {
+        let judged = match edit(words, subject).await {
             Ok(arguments) => judge(caller, confirm, arguments).await,
             Err(failure) => Err(failure),
         };
