@@ -1,5 +1,9 @@
 //! What a window says of its commands.
 
+/// Above the first question of a conversation.
+pub(crate) const IN_SHORT: &str =
+    "a line is a question, !COMMAND runs here, :help shows what else there is";
+
 pub(crate) const HELP: &str =
     "a plain line is a question; !COMMAND runs here, and the model sees it
 behind a colon or a slash:

@@ -414,6 +414,7 @@ impl Person {
                 }
             }
             let is_said = text.starts_with("[aish] attached to ") && text.ends_with(')')
+                || text.starts_with("a line is a question, ") && text.ends_with("else there is")
                 || text.starts_with("[aish] pts/") && text.ends_with("here)")
                 || text.starts_with("[aish] queued #1 from ")
                     && text.replace(' ', "").ends_with(":queuedrop1")

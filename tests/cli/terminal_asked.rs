@@ -110,6 +110,7 @@ fn what_was_typed_ahead_is_a_line_and_no_answer() {
         wait_asked(screen, "c1", "aish__time");
     }
     other.key("\r");
+    other.wait_for("[aish] c1 waits (y, n, n WHY, ?): this is asked after it");
     other.wait_for("[aish] queued #1 from you");
     assert_eq!(1, upstream.requests().len(), "nothing was allowed");
     other.key("half a line\u{1b}n");

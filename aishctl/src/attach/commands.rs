@@ -47,20 +47,7 @@ impl<U: UserInterface> OpenWindow<U> {
                     .print_notice("this window is read-only")
                     .await?;
             }
-            ColonLine::Question(text) => {
-                let Some(files) = self.files(&text).await? else {
-                    return Ok(());
-                };
-                if self.has_editor() {
-                    self.display.typed(&text);
-                }
-                if self.connection.is_lost() {
-                    self.display
-                        .print_notice("kept until aishd is back")
-                        .await?;
-                }
-                self.outbox.put(self.conversation, text, files);
-            }
+            ColonLine::Question(text) => self.question(text).await?,
             ColonLine::Run(command) => {
                 if self.has_editor() {
                     self.display.typed(&format!("!{command}"));
@@ -102,6 +89,26 @@ impl<U: UserInterface> OpenWindow<U> {
                 }
             }
         }
+        Ok(())
+    }
+
+    async fn question(&mut self, text: String) -> Result<(), Failure> {
+        let Some(files) = self.files(&text).await? else {
+            return Ok(());
+        };
+        if self.has_editor() {
+            self.display.typed(&text);
+            if let Some(number) = self.asked.holding() {
+                let told = format!("c{number} waits (y, n, n WHY, ?): this is asked after it");
+                self.display.print_notice(&told).await?;
+            }
+        }
+        if self.connection.is_lost() {
+            self.display
+                .print_notice("kept until aishd is back")
+                .await?;
+        }
+        self.outbox.put(self.conversation, text, files);
         Ok(())
     }
 

@@ -75,6 +75,7 @@ use crate::render::rows::{ConversationRows, RowReader, SafeRow};
 use crate::render::screen;
 use crate::safe;
 use crate::signals::{ClientSignals, TerminalSignal};
+use crate::window_help;
 
 /// Who thought for so long is worth a row when that is over.
 const TOLD_THOUGHT: Duration = Duration::from_secs(2);
@@ -475,6 +476,9 @@ impl<U: UserInterface> OpenWindow<U> {
                     self.display.print_notice(&notice).await?;
                 }
                 let earlier = self.connection.begins_later();
+                if held.is_empty() && !earlier && self.has_editor() {
+                    held.push(SafeRow::Aside(window_help::IN_SHORT.to_owned()));
+                }
                 self.display.show_tail(held, earlier).await?;
             }
             ReplayProgress::Back => {

@@ -1,6 +1,7 @@
 //! `changes`: what commands and runs changed in layers over the files, looked at, kept or dropped from any terminal; and
 //! what was kept.
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use aish_proto::changes::{
@@ -399,11 +400,50 @@ pub async fn waiting(caller: &Caller, conversation: ConversationId) -> Result<St
 
 fn row(it: &KeptChanges, now: SystemTime) -> Vec<String> {
     let number = it.number.map_or_else(String::new, |it| format!("c{it}"));
-    let paths: Vec<String> = it.paths.iter().map(|it| safe::visible(it)).collect();
     vec![
         it.changes.to_string(),
         ago(&it.kept_at, now),
         number,
-        table::cut(&paths.join(", "), 60),
+        table::cut(&files(&it.paths), 60),
     ]
+}
+
+/// `a, sub/b in /w`: where there is no room, it is the directory that is cut.
+fn files(paths: &[String]) -> String {
+    let paths: Vec<&Path> = paths.iter().map(Path::new).collect();
+    let mut directory = paths.first().and_then(|it| it.parent());
+    while let Some(common) = directory
+        && !paths.iter().all(|it| it.starts_with(common))
+    {
+        directory = common.parent();
+    }
+    let directory = directory.unwrap_or(Path::new(""));
+    let names = paths
+        .iter()
+        .map(|it| it.strip_prefix(directory).unwrap_or(it));
+    let names: Vec<String> = names
+        .map(|it| safe::visible(&it.to_string_lossy()))
+        .collect();
+    format!(
+        "{} in {}",
+        names.join(", "),
+        safe::visible(&directory.to_string_lossy())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn files_are_named_before_where_they_are() {
+        for (paths, expected) in [
+            (vec!["/w/p/notes.md"], "notes.md in /w/p"),
+            (vec!["/w/p/a", "/w/p/sub/b"], "a, sub/b in /w/p"),
+            (vec!["/w/p/a", "/w/q\u{1b}"], "p/a, q\\u{1b} in /w"),
+            (vec!["/a", "/w/q"], "a, w/q in /"),
+            (vec!["/w/p", "/w/p/a"], "p, p/a in /w"),
+        ] {
+            let paths: Vec<String> = paths.into_iter().map(str::to_owned).collect();
+            assert_eq!(expected, super::files(&paths));
+        }
+    }
 }

@@ -30,6 +30,7 @@ pub mod table;
 pub mod terminal_prompt;
 pub(crate) mod thought_rows;
 pub(crate) mod todos;
+pub(crate) mod told_questions;
 pub(crate) mod turn_ending;
 pub mod turn_figures;
 pub mod turn_stream;

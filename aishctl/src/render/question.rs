@@ -163,9 +163,23 @@ pub fn choices_of_edited(request: &ConfirmRequested) -> String {
     format!("  with your arguments: {yes}, once  [N]o  [e]dit again  [v]iew  abort  [?] ")
 }
 
+/// Under the answers to a question that names one.
+const LEVELS: &str =
+    "  (level)     what it needs: 1 read, 2 write, 3 execute; aishctl perm shows who has which\n";
+
 /// What all of them mean.
 pub fn help(request: &ConfirmRequested) -> String {
-    card(request).help()
+    let levels = match &*request.subject {
+        ConfirmSubject::Call(_) | ConfirmSubject::Command(_) => LEVELS,
+        ConfirmSubject::Form(_)
+        | ConfirmSubject::Model(_)
+        | ConfirmSubject::SignIn(_)
+        | ConfirmSubject::Level(_)
+        | ConfirmSubject::Memory(_)
+        | ConfirmSubject::Changes(_)
+        | ConfirmSubject::Host(_) => "",
+    };
+    card(request).help() + levels
 }
 
 /// How a confirm ended, for people.

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use aish_proto::event::{
-    ClientEvent, ConfirmRequested, ConfirmResolved, Event, PresentClient, Snapshot, StatusLevel,
-    TurnFinished, UserMessage,
+    ClientEvent, ConfirmRequested, Event, PresentClient, Snapshot, StatusLevel, TurnFinished,
+    UserMessage,
 };
 use aish_proto::id::{ClientId, ConfirmId, TurnId};
 use aish_proto::shell::ShellEnding;
@@ -15,12 +15,13 @@ use crate::render::command_frame::CommandFrames;
 use crate::render::markdown::{Colours, GlyphSet, MarkdownWriter, ScreenRow, Style};
 use crate::render::mcp_status::AwayServers;
 use crate::render::picture_line::picture_line;
-use crate::render::question::{self, ArgumentExtent};
+use crate::render::question;
 use crate::render::thought_rows::ThoughtRows;
+use crate::render::told_questions::{self, ToldQuestions};
 use crate::render::turn_figures::TurnFigures;
 use crate::render::turn_stream::{StreamStep, StreamedAnswer};
 use crate::render::waiting_notice::WaitingNotice;
-use crate::render::{auto_approve, event_lines, table, todos, turn_ending, undone};
+use crate::render::{auto_approve, event_lines, todos, turn_ending, undone};
 use crate::safe;
 
 /// One line, safe to show, without its line feed.
@@ -53,8 +54,6 @@ pub enum RowReader {
     Person,
 }
 
-/// A row of a question that nobody can answer here any more.
-const PAST_COLUMNS: usize = 160;
 /// More rows of a command do not wait for the end of a block.
 const MOST_BESIDE: usize = 20;
 
@@ -86,23 +85,11 @@ pub struct ConversationRows {
     /// Rows of commands that wait for a block of the answer to end: code with another program's rows in it is no code.
     beside: Vec<SafeRow>,
     unstored: WaitingNotice,
-    /// What confirms are called.
-    numbers: BTreeMap<ConfirmId, u32>,
+    questions: ToldQuestions,
     /// A window's confirms: those that waited when it was opened, until all that was before has been shown.
     past: Option<Vec<ConfirmId>>,
     servers: AwayServers,
     figures: TurnFigures,
-}
-
-/// That somebody was asked, and about what.
-fn question(request: &ConfirmRequested) -> impl Iterator<Item = SafeRow> {
-    let shown = question::question(request, ArgumentExtent::Short);
-    let lines: Vec<SafeRow> = shown
-        .lines()
-        .take(2)
-        .map(|it| SafeRow::Text(table::cut(it, PAST_COLUMNS)))
-        .collect();
-    lines.into_iter()
 }
 
 impl ConversationRows {
@@ -205,13 +192,11 @@ impl ConversationRows {
                 self.question_rows(request, rows);
             }
             Event::ConfirmResolved(resolved) if event.turn.is_none() => {
-                self.settled(resolved, rows);
+                rows.push(self.questions.ended(resolved, self.reader));
             }
             Event::CommandTried(tried) => {
-                let number = self.numbers.get(&tried.confirm).copied();
                 let colours = self.writer.as_ref().map(|it| it.1);
-                let tried = question::tried::rows(number, tried, colours.unwrap_or_default());
-                rows.extend(tried.into_iter().map(SafeRow::Text));
+                rows.extend(self.questions.tried(tried, colours.unwrap_or_default()));
             }
             Event::ChangesSettled(settled) => {
                 rows.extend(question::changes::settled(&settled.end).map(SafeRow::Text));
@@ -254,7 +239,7 @@ impl ConversationRows {
         let waiting = snapshot.pending_confirms.iter();
         self.past = Some(waiting.map(|it| it.request.confirm).collect());
         for it in &snapshot.pending_confirms {
-            self.numbers.insert(it.request.confirm, it.request.number);
+            self.questions.remember(&it.request);
         }
         rows.extend(snapshot.notice.iter().map(|it| notice(it)));
         if let Some(turn) = snapshot.running.as_ref().map(|it| it.turn) {
@@ -440,7 +425,9 @@ impl ConversationRows {
                     self.close(rows);
                     self.question_rows(&request, rows);
                 }
-                StreamStep::Settled(resolved) => self.settled(&resolved, rows),
+                StreamStep::Settled(resolved) => {
+                    rows.push(self.questions.ended(&resolved, self.reader));
+                }
             }
         }
         if let Event::AssistantMessage(_) | Event::TurnFinished(_) = &event.data {
@@ -451,15 +438,9 @@ impl ConversationRows {
     fn question_rows(&mut self, request: &ConfirmRequested, rows: &mut Vec<SafeRow>) {
         // What waits is asked by the window itself.
         if !self.waits(request.confirm) {
-            rows.extend(question(request));
+            rows.extend(told_questions::past(request));
         }
-        self.numbers.insert(request.confirm, request.number);
-    }
-
-    fn settled(&self, resolved: &ConfirmResolved, rows: &mut Vec<SafeRow>) {
-        let number = self.numbers.get(&resolved.confirm);
-        let number = number.copied().unwrap_or_default();
-        rows.push(notice(&question::ending(number, resolved)));
+        self.questions.remember(request);
     }
 
     fn text(&mut self, text: &str, rows: &mut Vec<SafeRow>) {

@@ -1,4 +1,4 @@
-//! What a window says first: of the model in its prompt, and of the past above it.
+//! What a window says first: of the model in its prompt, of what can be typed, and of the past.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use aish_testkit::{Screen, Upstream, World, built};
+use aish_testkit::{Screen, built};
+
+use crate::terminal::{open, world};
 
 /// Takes one connection on `socket` to the daemon at `daemon`, and holds back what is asked from the first
 /// `model/list` on until it is let go.
@@ -32,10 +34,7 @@ fn holding_back(socket: &Path, daemon: &Path, go: Receiver<()>) {
 
 #[test]
 fn a_model_that_a_busy_daemon_names_late_comes_into_the_prompt() {
-    let upstream = Upstream::start();
-    let world = World::with(&upstream);
-    let _daemon = world.daemon().spawn();
-    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
+    let (_upstream, world, _daemon) = world();
     let socket = world.path("busy.sock");
     let (let_go, go) = channel();
     holding_back(&socket, &world.socket(), go);
@@ -50,11 +49,8 @@ fn a_model_that_a_busy_daemon_names_late_comes_into_the_prompt() {
 
 #[test]
 fn the_prompt_names_the_preset_that_a_new_configuration_makes_the_default() {
-    let upstream = Upstream::start();
-    let world = World::with(&upstream);
-    let _daemon = world.daemon().spawn();
-    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
-    let screen = Screen::spawn(&world, &built("aish"), &["proj"], 80, 24);
+    let (upstream, world, _daemon) = world();
+    let screen = open(&world, 80, 24);
     screen.wait_for("proj · test ○");
     let presets = ["test", "other"].map(|it| upstream.preset(it, ""));
     world.write_config(&format!("default_model = \"other\"\n{}", presets.concat()));
@@ -62,19 +58,27 @@ fn the_prompt_names_the_preset_that_a_new_configuration_makes_the_default() {
     screen.wait_for("proj · other ○");
 }
 
+const IN_SHORT: &str = "a line is a question, !COMMAND runs here, :help";
+
+#[test]
+fn a_window_on_a_new_conversation_says_what_can_be_typed() {
+    let (_upstream, world, _daemon) = world();
+    open(&world, 100, 24).wait_for(IN_SHORT);
+    drop(world.ctl(&["ask", "-C", "proj", "question"]).run().ok());
+    let screen = open(&world, 100, 24);
+    screen.wait_for("› question");
+    assert!(!screen.rows().iter().any(|it| it.contains(IN_SHORT)));
+}
+
 #[test]
 fn a_window_says_that_something_stands_before_what_it_shows() {
-    let upstream = Upstream::start();
-    let world = World::with(&upstream);
-    let _daemon = world.daemon().spawn();
-    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
+    let (_upstream, world, _daemon) = world();
     for number in 0..25 {
         let question = format!("question {number}");
         drop(world.ctl(&["ask", "-C", "proj", &question]).run().ok());
     }
     let before = "what was before: :log";
-    let screen = Screen::spawn(&world, &built("aish"), &["proj"], 80, 100);
-    screen.wait_for("proj · test ○");
+    let screen = open(&world, 80, 100);
     screen.wait_for(before);
     screen.wait_for("› question 24");
     drop(world.ctl(&["conv", "new", "young"]).run().ok());
