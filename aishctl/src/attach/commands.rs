@@ -23,6 +23,7 @@ use crate::completion::server_words::WantedCompletion;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
+use crate::render::question;
 
 /// A disk that is far away does not hold up a window for long.
 const FILES_WITHIN: Duration = Duration::from_secs(2);
@@ -98,8 +99,15 @@ impl<U: UserInterface> OpenWindow<U> {
         };
         if self.has_editor() {
             self.display.typed(&text);
-            if let Some(number) = self.asked.holding() {
-                let told = format!("c{number} waits (y, n, n WHY, ?): this is asked after it");
+            let waits = self.asked.holding();
+            if let Some(waits) = waits.filter(|_| self.turns.running.is_some()) {
+                let yes = if question::wants_whole_word(waits) {
+                    "yes"
+                } else {
+                    "y"
+                };
+                let number = waits.number;
+                let told = format!("c{number} waits ({yes}, n, n WHY, ?): this is asked after it");
                 self.display.print_notice(&told).await?;
             }
         }

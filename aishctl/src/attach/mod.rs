@@ -476,7 +476,8 @@ impl<U: UserInterface> OpenWindow<U> {
                     self.display.print_notice(&notice).await?;
                 }
                 let earlier = self.connection.begins_later();
-                if held.is_empty() && !earlier && self.has_editor() {
+                let may_type = self.has_editor() && !self.window.args.read_only;
+                if held.is_empty() && !earlier && may_type {
                     held.push(SafeRow::Aside(window_help::IN_SHORT.to_owned()));
                 }
                 self.display.show_tail(held, earlier).await?;

@@ -138,10 +138,10 @@ impl OpenQuestions {
         self.shown != self.first().map(|it| it.request.confirm)
     }
 
-    /// What the question is called that a turn waits for.
-    pub(super) fn holding(&self) -> Option<u32> {
+    /// What a turn waits for, and nobody here has answered.
+    pub(super) fn holding(&self) -> Option<&ConfirmRequested> {
         let first = &self.first()?.request;
-        question::holds_up(first).then_some(first.number)
+        (question::holds_up(first) && self.sent != Some(first.confirm)).then_some(first)
     }
 
     /// The one that should stand. A level and a fact hold up nothing: they come after what a turn waits for.

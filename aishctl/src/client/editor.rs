@@ -193,7 +193,7 @@ mod tests {
 
     fn subject(kind: &str, arguments: &str, more: &Value) -> ConfirmSubject {
         let mut subject = json!({
-            "kind": kind, "levelRequired": 1,
+            "type": kind, "levelRequired": 1,
             "call": {"id": "1", "tool": "t", "arguments": arguments, "cwd": "/", "server": "s"},
         });
         let members = subject.as_object_mut().unwrap();

@@ -36,9 +36,11 @@ const KINDS: [(&[u8], &str, &str); 14] = [
 /// Refuses what begins so, if that is no text.
 pub(crate) fn refuse(name: &str, head: &[u8]) -> Result<(), Failure> {
     let head = head.get(..LOOKED_AT_BYTES).unwrap_or(head);
+    // In a command that somebody may copy.
+    let quoted = shlex::try_quote(name).unwrap_or(name.into());
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Err(refused(format!("{name} is text in UTF-16")).hint(format!(
-            "iconv -f UTF-16 -t UTF-8 {name} makes one in UTF-8"
+            "iconv -f UTF-16 -t UTF-8 {quoted} makes one in UTF-8"
         )));
     }
     let is_tar = head.get(TAR_AT..TAR_AT + 5) == Some(b"ustar");
@@ -48,10 +50,10 @@ pub(crate) fn refuse(name: &str, head: &[u8]) -> Result<(), Failure> {
     let known = known.filter(|it| !it.0.is_ascii() || !is_text(head));
     match tar.or(known.map(|it| (it.1, it.2))) {
         Some((what, shown_by)) => Err(refused(format!("{name} is {what}, which is no text"))
-            .hint(format!("{shown_by} {name} | aishctl ask ... sends what is in it"))),
+            .hint(format!("{shown_by} {quoted} | aishctl ask ... sends what is in it"))),
         None if is_text(head) => Ok(()),
         None => Err(refused(format!("{name} holds no text")).hint(format!(
-            "strings {name} | aishctl ask ... sends what can be read of it; or ask with its path, and let a command look at it"
+            "strings {quoted} | aishctl ask ... sends what can be read of it; or ask with its path, and let a command look at it"
         ))),
     }
 }

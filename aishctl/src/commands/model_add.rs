@@ -196,10 +196,7 @@ pub async fn remove(context: ConfigContext<'_>, name: &str) -> Result<Exit, Fail
     let exit = context.change(&["unset", "--", &table]).await?;
     let key = key::place(context.around, name).ok();
     if let Some(key) = key.filter(|it| exit == Exit::DONE && it.exists()) {
-        typed_answer::say(&format!(
-            "its key stays, for as long as you want it: {}\n",
-            key.display()
-        ))?;
+        typed_answer::say(&format!("a key of that name stays: {}\n", key.display()))?;
     }
     Ok(exit)
 }

@@ -71,7 +71,9 @@ fn plain(id: String) -> ServedModel {
 fn all_the_same(wrong: &str, typed_key: Option<&Path>) -> Result<Option<String>, Failure> {
     let wrong = wrong.trim_start_matches("transport: ");
     typed_answer::say(&format!("The server says: {}\n", safe::one_line(wrong)))?;
-    let refused = ["HTTP 401", "HTTP 403"].iter().any(|it| wrong.contains(it));
+    let refused = ["HTTP 401", "HTTP 403"]
+        .iter()
+        .any(|it| wrong.starts_with(it));
     let answer = match typed_key {
         Some(_) => typed_answer::ask(
             "Go on all the same (yes, no), or type another key (key)?",

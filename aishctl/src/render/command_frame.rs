@@ -31,6 +31,7 @@ pub struct CommandFrames {
 #[derive(Debug, Default)]
 struct CommandFrame {
     marks: FrameMarks,
+    turn: Option<TurnId>,
     /// The beginning of a line whose end has not come.
     open: String,
     lines: u32,
@@ -75,6 +76,7 @@ impl CommandFrames {
         } = self;
         let frame = || CommandFrame {
             marks: *marks,
+            turn: event.turn,
             ..CommandFrame::default()
         };
         Some(match &event.data {
@@ -101,7 +103,7 @@ impl CommandFrames {
             }
             Event::CwdChanged(changed) => {
                 let directory = safe::one_line(&changed.cwd);
-                if running.is_empty() {
+                if !running.values().any(|it| it.turn == event.turn) {
                     return Some(vec![directory_row(*marks, &directory)]);
                 }
                 moved.push((event.turn, directory));

@@ -163,15 +163,17 @@ pub fn choices_of_edited(request: &ConfirmRequested) -> String {
     format!("  with your arguments: {yes}, once  [N]o  [e]dit again  [v]iew  abort  [?] ")
 }
 
-/// Under the answers to a question that names one.
+/// Under the answers to a question that names a level.
 const LEVELS: &str =
-    "  (level)     what it needs: 1 read, 2 write, 3 execute; aishctl perm shows who has which\n";
+    "  its level   1 read, 2 write, 3 execute; aishctl perm shows which provider has which\n";
 
 /// What all of them mean.
 pub fn help(request: &ConfirmRequested) -> String {
     let levels = match &*request.subject {
-        ConfirmSubject::Call(_) | ConfirmSubject::Command(_) => LEVELS,
-        ConfirmSubject::Form(_)
+        ConfirmSubject::Call(_) | ConfirmSubject::Command(_) if !is_file_change(request) => LEVELS,
+        ConfirmSubject::Call(_)
+        | ConfirmSubject::Command(_)
+        | ConfirmSubject::Form(_)
         | ConfirmSubject::Model(_)
         | ConfirmSubject::SignIn(_)
         | ConfirmSubject::Level(_)

@@ -192,7 +192,7 @@ impl ConversationRows {
                 self.question_rows(request, rows);
             }
             Event::ConfirmResolved(resolved) if event.turn.is_none() => {
-                rows.push(self.questions.ended(resolved, self.reader));
+                rows.push(self.questions.ended(resolved, self.reader_now()));
             }
             Event::CommandTried(tried) => {
                 let colours = self.writer.as_ref().map(|it| it.1);
@@ -263,6 +263,14 @@ impl ConversationRows {
     }
 
     /// Whether a person at this window can still be asked. A transcript asks nobody.
+    /// Who types a command types it about what happens now.
+    fn reader_now(&self) -> RowReader {
+        match self.past {
+            Some(_) => RowReader::Plain,
+            None => self.reader,
+        }
+    }
+
     fn waits(&self, confirm: ConfirmId) -> bool {
         let waited = |past: &Vec<ConfirmId>| past.contains(&confirm);
         self.us.is_some() && self.past.as_ref().is_none_or(waited)
@@ -426,7 +434,7 @@ impl ConversationRows {
                     self.question_rows(&request, rows);
                 }
                 StreamStep::Settled(resolved) => {
-                    rows.push(self.questions.ended(&resolved, self.reader));
+                    rows.push(self.questions.ended(&resolved, self.reader_now()));
                 }
             }
         }

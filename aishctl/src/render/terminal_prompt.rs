@@ -319,7 +319,9 @@ impl PromptQuestion {
         match &self.edited {
             None => match &self.tried {
                 Some(tried) => question::tried::choices(&self.request, tried),
-                None if self.waits_for_difference() => String::new(),
+                None if self.waits_for_difference() => {
+                    "  what it would change follows\n".to_owned()
+                }
                 None => question::choices(&self.request),
             },
             Some(_) => question::choices_of_edited(self.question()),

@@ -1,6 +1,6 @@
 //! What a conversation tells of questions to a person: that somebody was asked, what a trial came to, and how it ended.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use aish_proto::confirm::Decision;
 use aish_proto::event::{CommandTried, ConfirmRequested, ConfirmResolved};
@@ -19,8 +19,8 @@ const PAST_COLUMNS: usize = 160;
 pub(crate) struct ToldQuestions {
     /// What they are called.
     numbers: BTreeMap<ConfirmId, u32>,
-    /// Those whose trial would change files.
-    changing: BTreeSet<ConfirmId>,
+    /// Once is enough to say how something is taken back.
+    knows_undo: bool,
 }
 
 impl ToldQuestions {
@@ -28,21 +28,18 @@ impl ToldQuestions {
         self.numbers.insert(request.confirm, request.number);
     }
 
-    pub(crate) fn tried(&mut self, tried: &CommandTried, colours: Colours) -> Vec<SafeRow> {
-        if tried.changed.count > 0 {
-            self.changing.insert(tried.confirm);
-        }
+    pub(crate) fn tried(&self, tried: &CommandTried, colours: Colours) -> Vec<SafeRow> {
         let number = self.numbers.get(&tried.confirm).copied();
         let rows = question::tried::rows(number, tried, colours);
         rows.into_iter().map(SafeRow::Text).collect()
     }
 
-    pub(crate) fn ended(&self, resolved: &ConfirmResolved, reader: RowReader) -> SafeRow {
+    pub(crate) fn ended(&mut self, resolved: &ConfirmResolved, reader: RowReader) -> SafeRow {
         let number = self.numbers.get(&resolved.confirm);
         let mut told = question::ending(number.copied().unwrap_or_default(), resolved);
-        let is_kept = resolved.decision == Some(Decision::Keep);
-        if is_kept && reader == RowReader::Person && self.changing.contains(&resolved.confirm) {
-            told.push_str("; :undo takes it back");
+        let is_kept = resolved.decision == Some(Decision::Keep) && reader == RowReader::Person;
+        if is_kept && !std::mem::replace(&mut self.knows_undo, true) {
+            told.push_str(" (:undo takes back what a turn has kept)");
         }
         SafeRow::Notice(safe::one_line(&told))
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use aishd_platform::private_file;
-use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use toml_edit::{DocumentMut, Item, Key, Table, TableLike, Value};
 
 use super::fault::Fault;
 use super::file::{self, FileNeed};
@@ -64,12 +64,14 @@ pub fn set(
     if secret && given == ValueSource::Argument {
         return Err(SetError::SecretArgument);
     }
-    let written = rewrite(place, is_set, |table| put(table, &names, value, secret));
+    let written = rewrite(place, is_set, |file| {
+        put(file.as_table_mut(), &names, value, secret)
+    });
     match written {
         // A name may look like a number: what cannot be that is a text.
         Err(SetError::Invalid(faults)) => {
-            let as_text = rewrite(place, is_set, |table| {
-                put(table, &names, value, /*is_text*/ true)
+            let as_text = rewrite(place, is_set, |file| {
+                put(file.as_table_mut(), &names, value, /*is_text*/ true)
             });
             as_text.map_err(|_| SetError::Invalid(faults))
         }
@@ -77,10 +79,10 @@ pub fn set(
     }
 }
 
-/// Takes a key or a table out of the user's file, with the comments above it. Returns the file.
+/// Takes a key or a table out of the user's file, with the comment directly above it. Returns the file.
 pub fn unset(place: &LayerPaths, key: &str, is_set: IsSet<'_>) -> Result<PathBuf, SetError> {
     let names = names(key)?;
-    rewrite(place, is_set, |table| take_out(table, &names))
+    rewrite(place, is_set, |file| take_out(file, &names))
 }
 
 /// Adds tables to the user's file. Returns the file; nothing that is there is changed. Rules go beside those that are there.
@@ -90,8 +92,8 @@ pub fn add(place: &LayerPaths, text: &str, is_set: IsSet<'_>) -> Result<PathBuf,
         let source = SourceText::new(name, FileExposure::Private, text.to_owned());
         return Err(SetError::Invalid(ConfigLayer::read(source).faults));
     };
-    rewrite(place, is_set, |table| {
-        merge(given.as_table(), table, &mut vec![])
+    rewrite(place, is_set, |file| {
+        merge(given.as_table(), file.as_table_mut(), &mut vec![])
     })
 }
 
@@ -99,7 +101,7 @@ pub fn add(place: &LayerPaths, text: &str, is_set: IsSet<'_>) -> Result<PathBuf,
 fn rewrite(
     place: &LayerPaths,
     is_set: IsSet<'_>,
-    change: impl FnOnce(&mut dyn TableLike) -> Result<(), SetError>,
+    change: impl FnOnce(&mut DocumentMut) -> Result<(), SetError>,
 ) -> Result<PathBuf, SetError> {
     let path = place.user.clone().ok_or(SetError::Homeless)?;
     // A file that is a link elsewhere stays one.
@@ -123,7 +125,7 @@ fn rewrite(
         let source = SourceText::new(ConfigOrigin::File(path), FileExposure::Private, old);
         return Err(SetError::Invalid(ConfigLayer::read(source).faults));
     };
-    change(document.as_table_mut())?;
+    change(&mut document)?;
     let text = document.to_string();
     check(place, &path, &text, is_set)?;
     private_file::replace(&target, text.as_bytes()).map_err(unwritable)?;
@@ -203,7 +205,7 @@ fn unplaced(item: &mut Item) {
 /// The parts of a dotted key.
 fn names(key: &str) -> Result<Vec<String>, SetError> {
     let no_key = || SetError::NoKey(key.to_owned());
-    let keys = toml_edit::Key::parse(key).map_err(|_| no_key())?;
+    let keys = Key::parse(key).map_err(|_| no_key())?;
     let names: Vec<String> = keys.iter().map(|it| it.get().to_owned()).collect();
     if names.is_empty() {
         Err(no_key())
@@ -253,15 +255,49 @@ fn put(
     Ok(())
 }
 
-fn take_out(table: &mut dyn TableLike, names: &[String]) -> Result<(), SetError> {
+fn take_out(file: &mut DocumentMut, names: &[String]) -> Result<(), SetError> {
     let not_there = || SetError::NotThere(names.join("."));
     let (last, above) = names.split_last().ok_or_else(not_there)?;
-    let mut at = table;
+    let before = file.to_string();
+    let mut at: &mut dyn TableLike = file.as_table_mut();
     for name in above {
         let below = at.get_mut(name).and_then(Item::as_table_like_mut);
         at = below.ok_or_else(not_there)?;
     }
-    at.remove(last).map(drop).ok_or_else(not_there)
+    let decor = match at.get(last).ok_or_else(not_there)? {
+        Item::Table(table) => Some(table.decor()),
+        Item::None | Item::Value(_) | Item::ArrayOfTables(_) => at.key(last).map(Key::leaf_decor),
+    };
+    let prefix = decor.and_then(|it| it.prefix()?.as_str());
+    let others = prefix.map(|it| others_comments(it).to_owned());
+    at.remove(last);
+    // The parser counts to a key all that stands above it.
+    if let Some(others) = others.filter(|it| !it.trim().is_empty())
+        && let Some(whole) = with_comments(&before, file.to_string(), &others)
+    {
+        *file = whole;
+    }
+    Ok(())
+}
+
+/// The file after a key was taken out, with these comments where they stood above it.
+fn with_comments(before: &str, mut after: String, comments: &str) -> Option<DocumentMut> {
+    let same = before.bytes().zip(after.bytes());
+    let same = same.take_while(|(a, b)| a == b).count();
+    let begins_line = |it: &usize| {
+        let above = after.get(..*it);
+        above.is_some_and(|it| it.is_empty() || it.ends_with('\n'))
+    };
+    let places = before.match_indices(comments).map(|it| it.0);
+    let place = places.take_while(|it| *it <= same).filter(begins_line);
+    after.insert_str(place.last()?, comments);
+    after.parse().ok()
+}
+
+/// What stands above a key up to the last blank line: it is not said of the key.
+fn others_comments(prefix: &str) -> &str {
+    let end = prefix.rfind("\n\n").map_or(0, |it| it + 2);
+    prefix.get(..end).unwrap_or_default()
 }
 
 /// Whether the whole configuration would hold with this text in the user's file.
@@ -298,6 +334,30 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert_eq!(expected, seen);
+    }
+
+    /// What is said of something else stays, wherever it stands.
+    #[test]
+    fn what_is_taken_out_goes_with_the_comment_directly_above_it() {
+        let file = "# my notes\n\n# mine\ndefault_model = \"a\" # so\nlimit = 1\n\n[models.a]\nmodel = \"x\"\n\
+            # temperature = 0.2\n\n# the other\n[models.b]\nmodel = \"y\"\n\n# of b\n[models.b.timeouts]\nidle = 1\n\n# the end\n";
+        for (key, expected) in [
+            (
+                "default_model",
+                file.replace("# mine\ndefault_model = \"a\" # so\n", ""),
+            ),
+            (
+                "models.b",
+                file.replace("# the other\n[models.b]\nmodel = \"y\"\n\n# of b\n[models.b.timeouts]\nidle = 1\n", ""),
+            ),
+            ("models.b.timeouts", file.replace("\n# of b\n[models.b.timeouts]\nidle = 1\n", "")),
+            ("models.a", file.replace("\n[models.a]\nmodel = \"x\"\n", "")),
+            ("models.a.model", file.replace("model = \"x\"\n", "")),
+        ] {
+            let mut document: DocumentMut = file.parse().unwrap();
+            take_out(&mut document, &names(key).unwrap()).unwrap();
+            assert_eq!(expected, document.to_string(), "{key}");
+        }
     }
 
     #[test]

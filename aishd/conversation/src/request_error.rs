@@ -31,7 +31,7 @@ pub enum RequestError {
     #[error("{0}")]
     LargePicture(Box<LargePicture>),
     #[error(
-        "the server of the preset {preset} has refused the picture {name} before; nothing was sent or kept"
+        "the server of the preset {preset} has refused the picture {name} before, or one beside it; nothing was sent or kept"
     )]
     RefusedPicture { name: String, preset: String },
     #[error("no turn {0} waits or ran here")]

@@ -19,8 +19,10 @@ impl ServerPlace {
         let (target, alias) = (&args.target, &args.alias);
         match (args.words.as_slice(), alias) {
             ([], Some(url)) if is_url(url) && !is_url(target) => Self::at(url, Some(target)),
-            // A path is no name, and a name is no path.
-            ([], Some(program)) if program.contains('/') && !target.contains(['/', ' ']) => {
+            // A path is no name, and a name is no path; `@scope/server` is the name of a package.
+            ([], Some(program))
+                if program.starts_with(['/', '.', '~']) && !target.contains(['/', ' ']) =>
+            {
                 Self::at(program, Some(target))
             }
             ([], alias) => Self::at(target, alias.as_ref()),

@@ -29,7 +29,7 @@ impl Card for CallCard<'_> {
             // What it would change stands below, and is what a yes is to.
             let (tool, file) = (safe::visible(&call.tool), safe::visible(file));
             let why = safe::visible(&self.request.why);
-            let mut text = format!("? c{}  {tool}  {file} · {why}:\n", self.request.number);
+            let mut text = format!("? c{}  {tool}  {file} · {why}\n", self.request.number);
             text.push_str(&whole_word_row(self.request));
             if let Some(before) = approved_definition {
                 text.push_str(&changed(before, definition));

@@ -99,9 +99,12 @@ fn take_excluded(value: &Value, name: &str, prefix: &str, rules: &mut Vec<ToolRu
     let lists = ["/tools/exclude", "/excludeTools"];
     let named = lists.iter().filter_map(|it| value.pointer(it)?.as_array());
     for tool in named.flatten().filter_map(Value::as_str) {
-        let own = tool.strip_prefix("mcp_").unwrap_or(tool);
-        let own = own.strip_prefix(name).filter(|it| it.starts_with('_'));
-        let own = own.map(|it| it.trim_start_matches('_'));
+        let of_it = |tool: &str| {
+            let own = tool.strip_prefix(name).filter(|it| it.starts_with('_'));
+            own.map(|it| it.trim_start_matches('_').to_owned())
+        };
+        // A server may be called `mcp_…` itself.
+        let own = of_it(tool).or_else(|| of_it(tool.strip_prefix("mcp_")?));
         if let Some(tool) = own.filter(|it| !it.is_empty() && !it.contains('(')) {
             rules.push(ToolRule {
                 pattern: format!("{prefix}{tool}"),
