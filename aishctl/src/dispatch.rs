@@ -15,7 +15,6 @@ use crate::commands::{
 };
 use crate::dispatch::mcp::McpCommand;
 use crate::dispatch::saved_prompt::SavedPromptCommand;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::help;
 
@@ -86,9 +85,7 @@ impl CommandContext {
             | CtlCommand::Restore(_)
             | CtlCommand::Logs(_)
             | CtlCommand::Service { .. }
-            | CtlCommand::Config { .. } => {
-                Err(Failure::new(Exit::USAGE, "that command has its own output"))
-            }
+            | CtlCommand::Config { .. } => Err(Failure::for_a_shell()),
         }
     }
 }

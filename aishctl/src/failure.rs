@@ -47,6 +47,12 @@ impl Failure {
         self
     }
 
+    /// It needs what a shell has and a window has not: its terminal, or the person's files.
+    pub fn for_a_shell() -> Self {
+        let message = "that command is for a shell; here nothing was done";
+        Self::new(Exit::USAGE, message).hint("type it in a shell, as a command of aishctl")
+    }
+
     /// Writing the output failed. A reader that went away is told by the exit code alone.
     pub fn output(error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {

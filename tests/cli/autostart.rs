@@ -284,7 +284,7 @@ fn what_a_command_has_started_is_stopped_as_a_service_is() {
     let pid = world.daemon_pids()[0];
     let stopped = world.ctl(&["service", "stop"]).run().ok();
     assert_eq!(
-        format!("aishd {pid} ended; the next question starts another\n"),
+        format!("aishd {pid} ended; the next aishctl ask, or aish, starts another\n"),
         stopped.out()
     );
     until_true("no daemon to be left", || world.daemon_pids().is_empty());

@@ -237,7 +237,9 @@ fn without_a_service_manager_it_says_what_works() {
     let mut daemon = world.daemon().spawn();
     let ended = world.ctl(&["service", "restart"]).run().ok();
     assert!(
-        ended.out().contains("the next question starts another"),
+        ended
+            .out()
+            .contains("ended; the next aishctl ask, or aish, starts another"),
         "{}",
         ended.out()
     );

@@ -126,8 +126,9 @@ impl TextDraft {
 #[derive(Debug)]
 pub struct ArgumentDraft {
     draft: TextDraft,
-    /// The arguments around the text of a command.
-    around: Option<Map<String, Value>>,
+    /// What was edited.
+    before: Value,
+    is_command: bool,
 }
 
 /// The argument that has it.
@@ -136,53 +137,58 @@ const COMMAND: &str = "command";
 impl ArgumentDraft {
     /// For the program of these words: a command as it is written, other arguments with a member a line.
     pub fn new(subject: &ConfirmSubject, words: Vec<String>) -> Result<Self, Failure> {
-        let value: Value = serde_json::from_str(subject.arguments()).unwrap_or_default();
-        if let (ConfirmSubject::Command(_), Value::Object(around)) = (subject, &value)
-            && let Some(Value::String(command)) = around.get(COMMAND)
-        {
-            return Ok(Self {
-                draft: TextDraft::new(&format!("{command}\n"), ".sh", words)?,
-                around: Some(around.clone()),
-            });
-        }
-        let text = serde_json::to_string_pretty(&value).unwrap_or_default() + "\n";
+        let before: Value = serde_json::from_str(subject.arguments()).unwrap_or_default();
+        let command = before.get(COMMAND).and_then(Value::as_str);
+        let command = command.filter(|_| matches!(subject, ConfirmSubject::Command(_)));
+        let (text, suffix) = match command {
+            Some(command) => (command.to_owned(), ".sh"),
+            None => {
+                let text = serde_json::to_string_pretty(&before);
+                (text.unwrap_or_default(), ".json")
+            }
+        };
         Ok(Self {
-            draft: TextDraft::new(&text, ".json", words)?,
-            around: None,
+            draft: TextDraft::new(&format!("{text}\n"), suffix, words)?,
+            is_command: command.is_some(),
+            before,
         })
     }
 
-    /// Has them edited, and gives them back on one line. What is no JSON object any more, or no command, is refused.
+    /// Has them edited, and gives them back on one line. What is no JSON object any more, or no command, is refused, and
+    /// so is what was not changed.
     pub fn edit(&self, at: &EditorPlace) -> Result<String, Failure> {
         let edited = self.draft.edit(at)?;
-        let Some(around) = &self.around else {
-            return one_object(&edited);
+        let arguments = if self.is_command {
+            // Editors end the last line, whether it was ended or not.
+            let command = edited.strip_suffix('\n').unwrap_or(&edited);
+            if command.trim().is_empty() {
+                return Err(Failure::new(Exit::USAGE, "no command is left"));
+            }
+            let mut arguments = self.before.clone();
+            arguments[COMMAND] = Value::from(command);
+            arguments
+        } else {
+            Value::Object(object(&edited)?)
         };
-        // Editors end the last line, whether it was ended or not.
-        let command = edited.strip_suffix('\n').unwrap_or(&edited);
-        if command.trim().is_empty() {
-            return Err(Failure::new(Exit::USAGE, "no command is left"));
+        if arguments == self.before {
+            return Err(Failure::new(Exit::USAGE, "nothing was changed"));
         }
-        let mut arguments = around.clone();
-        arguments.insert(COMMAND.to_owned(), Value::from(command));
-        text_of(&arguments)
+        Ok(arguments.to_string())
     }
 }
 
 /// Arguments as somebody typed them, in the form of a call's.
 pub fn one_object(text: &str) -> Result<String, Failure> {
-    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+    object(text).map(|it| Value::Object(it).to_string())
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+    serde_json::from_str(text).map_err(|error| {
         Failure::new(
             Exit::USAGE,
             format!("the arguments are not one JSON object: {error}"),
         )
-    })?;
-    text_of(&object)
-}
-
-fn text_of(arguments: &Map<String, Value>) -> Result<String, Failure> {
-    serde_json::to_string(arguments)
-        .map_err(|error| Failure::new(Exit::FAILED, format!("cannot write them: {error}")))
+    })
 }
 
 #[cfg(test)]
@@ -230,14 +236,15 @@ mod tests {
         let call = call();
         check(
             &call,
-            "grep -c : \"$1\" | grep -qx 2",
-            Ok("{\"a\":\"é\",\"b\":1}"),
+            "grep -c : \"$1\" | grep -qx 2 && sed -i s/1/2/ \"$1\"",
+            Ok("{\"a\":\"é\",\"b\":2}"),
         );
         check(&call, "echo '{\"c\": [ 2 ]}' > \"$1\"", Ok("{\"c\":[2]}"));
         for script in ["echo '[2]' > \"$1\"", "echo > \"$1\""] {
             check(&call, script, Err("the arguments are not one JSON object"));
         }
         check(&call, "exit 1", Err("sh ended with"));
+        check(&call, ":", Err("nothing was changed"));
     }
 
     #[test]
@@ -254,6 +261,7 @@ mod tests {
             Ok("{\"command\":\"pwd\",\"seconds\":7}"),
         );
         check(&command, "echo ' ' > \"$1\"", Err("no command is left"));
+        check(&command, ":", Err("nothing was changed"));
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub async fn look(context: &CommandContext, command: &ToolsCommand) -> PrintResu
             intent::route(context, action, tool.as_deref()).await
         }
         ToolsCommand::Negotiate(args) => intent::negotiate(context, args).await,
-        ToolsCommand::Run(_) => Err(Failure::new(Exit::USAGE, "that command has its own output")),
+        ToolsCommand::Run(_) => Err(Failure::for_a_shell()),
     }
 }
 

@@ -94,9 +94,20 @@ pub(super) async fn discover(clients: &HttpClients, models: &ModelSettings) -> D
         .iter()
         .map(|(_, url)| kind(url, "").1.to_lowercase())
         .collect();
+    let configured = models.presets.values();
+    let mut configured = configured.filter(|it| matches!(it.backend, Backend::Http(_)));
+    let none = match configured.next() {
+        None => "no model configured".to_owned(),
+        Some(preset) => {
+            let name = &preset.name;
+            format!(
+                "no model answers by default; {name} does where it is named (aishctl ask -m {name}), or always: aishctl config set default_model {name}"
+            )
+        }
+    };
     notices.push(match tried.join(", ") {
-        tried if tried.is_empty() => "no model configured".to_owned(),
-        tried => format!("no model configured, none found on this machine (tried {tried})"),
+        tried if tried.is_empty() => none,
+        tried => format!("{none}, none found on this machine (tried {tried})"),
     });
     notices.push("answering with the built-in demo: a script, not a model".to_owned());
     Discovery {

@@ -76,9 +76,7 @@ pub async fn run(
         ServiceCommand::Stop => stop(reach).await,
         ServiceCommand::Restart => restart(reach).await,
         ServiceCommand::Status => state::status(reach, global).await,
-        ServiceCommand::Logs(_) => {
-            Err(Failure::new(Exit::USAGE, "that command has its own output"))
-        }
+        ServiceCommand::Logs(_) => Err(Failure::for_a_shell()),
     }
 }
 
@@ -150,7 +148,7 @@ async fn stop(reach: &DaemonReach) -> PrintResult {
 async fn ended(reach: &DaemonReach) -> PrintResult {
     match takeover::end(reach, TakeoverManner::Now).await? {
         SocketHolder::Gone(pid) => Ok(CommandOutput::text(format!(
-            "aishd {pid} ended; the next question starts another\n"
+            "aishd {pid} ended; the next aishctl ask, or aish, starts another\n"
         ))),
         SocketHolder::Busy(_) | SocketHolder::Nobody | SocketHolder::TheService => {
             installed(reach).map(|()| CommandOutput::text(String::new()))
