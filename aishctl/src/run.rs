@@ -148,6 +148,9 @@ impl AskProgram {
                 command: Some(McpCommand::Add(args)),
             } => mcp::add::run(context, args).await,
             CtlCommand::Mcp {
+                command: Some(McpCommand::Remove { alias }),
+            } => mcp::add::remove(context, alias).await,
+            CtlCommand::Mcp {
                 command: Some(McpCommand::Login(args)),
             } => mcp::login::run(context, args).await,
             CtlCommand::Mcp {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use aish_testkit::pty::OnTerminal;
-use aish_testkit::wait::{PATIENCE, until};
 use aish_testkit::{Answer, Upstream, World, built};
 
 use crate::shell::{shell, shell_on_terminal};
@@ -148,7 +147,7 @@ fn a_person_chooses_from_a_menu_and_types_a_key_that_is_not_shown() {
     let world = World::new();
     world.write_config(MINE);
     let mut adding = shell_on_terminal(&world, "exec aishctl model add --no-probe");
-    adding.wait_for("Number or name: ");
+    adding.wait_for("Number, name or address: ");
     assert!(
         adding.seen().contains("https://api.openai.com/v1"),
         "{}",
@@ -193,7 +192,7 @@ fn the_first_model_is_offered_as_the_one_that_answers() {
     let world = World::new();
     let mut adding = shell_on_terminal(&world, "exec aishctl model add");
     for (question, typed) in [
-        ("Number or name: ", "0"),
+        ("Number, name or address: ", "0"),
         ("Its address, for example ", &upstream.endpoint()),
         ("Name of the preset here [local]: ", "7"),
         ("Key [type]: ", ""),
@@ -221,7 +220,7 @@ fn a_server_that_speaks_as_anthropics_does_is_found_out() {
     let world = World::new();
     let mut adding = shell_on_terminal(&world, "exec aishctl model add");
     for (question, typed) in [
-        ("Number or name: ", "0"),
+        ("Number, name or address: ", "0"),
         ("Its address, for example ", &*upstream.endpoint()),
         ("Name of the preset here [local]: ", ""),
         ("Key [type]: ", ""),
@@ -288,7 +287,7 @@ fn what_a_server_speaks_alone_is_set() {
 #[test]
 fn a_key_that_the_server_refuses_leaves_nothing_behind() {
     let (_upstream, world, mut adding) = refused_key();
-    adding.key("no\n");
+    adding.key("\n");
     assert_eq!(5, adding.wait(), "{}", adding.seen());
     assert!(adding.seen().contains("HTTP 401"), "{}", adding.seen());
     assert!(!key_file(&world, "local").exists());
@@ -301,11 +300,9 @@ fn a_key_that_the_server_refuses_leaves_nothing_behind() {
 fn another_key_is_typed_where_the_server_refuses_the_first() {
     let (upstream, world, mut adding) = refused_key();
     upstream.models_want("authorization");
-    adding.key("\n");
-    let asks_again = || (adding.seen().matches(HIDDEN).count() == 2).then_some(());
-    until("another question for a key", PATIENCE, asks_again);
-    adding.key(&format!("{OTHER_KEY}\n"));
     for (question, typed) in [
+        (ANOTHER, "two words"),
+        ("a key is one word", OTHER_KEY),
         ("Model, by number, name or a part of it", "1"),
         ("Make it the default", "no"),
     ] {
@@ -319,7 +316,7 @@ fn another_key_is_typed_where_the_server_refuses_the_first() {
 }
 
 const OTHER_KEY: &str = "sk-never-shown-4712";
-const HIDDEN: &str = "it is not shown): ";
+const ANOTHER: &str = "or yes to go on all the same, or nothing to stop (it is not shown): ";
 
 /// The dialogue up to what a server says that wants another key than the one that was typed.
 fn refused_key() -> (Upstream, World, OnTerminal) {
@@ -328,17 +325,56 @@ fn refused_key() -> (Upstream, World, OnTerminal) {
     let world = World::new();
     let mut adding = shell_on_terminal(&world, "exec aishctl model add");
     for (question, typed) in [
-        ("Number or name: ", "elsewhere"),
+        ("Number, name or address: ", "elsewhere"),
         ("Its address, for example ", &*upstream.endpoint()),
         ("Name of the preset here [local]: ", ""),
         ("Key [type]: ", ""),
-        (HIDDEN, KEY),
+        ("Key (it is not shown): ", KEY),
     ] {
         adding.wait_for(question);
         adding.key(&format!("{typed}\n"));
     }
-    adding.wait_for("or type another key (key)? [key]: ");
+    adding.wait_for(ANOTHER);
     (upstream, world, adding)
+}
+
+#[test]
+fn a_preset_that_was_removed_is_added_again_with_the_key_that_stayed() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let _daemon = world.daemon().spawn();
+    let endpoint = upstream.endpoint();
+    let add = format!("model add deep --endpoint {endpoint} --id test-model");
+    let by_stdin = format!("printf '{KEY}\\n' | aishctl {add} --key-stdin");
+    drop(shell(&world, &by_stdin).run().ok());
+    let asked = world.ctl(&["ask", "who answers?"]).run().ok();
+    let told = "no model answers by default; deep does where it is named";
+    assert!(asked.err().contains(told), "{}", asked.report());
+    let removed = world.ctl(&["model", "remove", "deep"]).run().ok();
+    let told = "a key of that name stays: aishctl key remove deep\n";
+    assert!(removed.err().contains(told), "{}", removed.report());
+    let mut adding = shell_on_terminal(&world, &format!("exec aishctl {add}"));
+    for (question, typed) in [
+        ("Key [type]: ", "another-word"),
+        ("a key is typed after t, where it is not shown", "t"),
+        ("deep.key already. Use it? [yes]: ", "perhaps"),
+        ("yes or no?", ""),
+        ("names no other preset? [yes]: ", "no"),
+    ] {
+        adding.wait_for(question);
+        adding.key(&format!("{typed}\n"));
+    }
+    assert_eq!(0, adding.wait(), "{}", adding.seen());
+    let asked = world.ctl(&["ask", "-m", "deep", "who answers?"]).run().ok();
+    assert_eq!("", asked.err());
+    let gone = world.ctl(&["key", "remove", "deep"]).run().ok();
+    assert!(
+        gone.out().ends_with("deep.key is gone\n"),
+        "{}",
+        gone.report()
+    );
+    assert!(!key_file(&world, "deep").exists());
+    let _twice = world.ctl(&["key", "remove", "deep"]).run().code(8);
 }
 
 #[test]
@@ -434,6 +470,10 @@ fn a_server_is_kept_in_the_configuration_and_connected_to() {
         "{}",
         off.err()
     );
+    drop(world.ctl(&["mcp", "remove", "off"]).run().ok());
+    assert!(!file(&world).contains("[mcp.servers.off]"));
+    let listed = world.ctl(&["mcp", "list"]).run().ok();
+    assert!(listed.out().contains("other") && !listed.out().contains("off "));
 }
 
 #[test]

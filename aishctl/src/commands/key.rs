@@ -24,15 +24,34 @@ pub enum KeyCommand {
         /// Its name; presets say key_file with the file that is printed
         name: String,
     },
+    /// Take the file of a key away
+    #[command(alias = "rm")]
+    Remove { name: String },
 }
 
 /// Runs it to its end.
 pub async fn run(context: ConfigContext<'_>, command: &KeyCommand) -> Result<Exit, Failure> {
-    let KeyCommand::Set { name } = command;
+    let name = match command {
+        KeyCommand::Set { name } => name,
+        KeyCommand::Remove { name } => return remove(&context, name).await,
+    };
     let place = place(context.around, name)?;
     let key = read(context.may_prompt(), &format!("Key {name}"))?;
     write(&place, &key)?;
     context.say(&format!("{}\n", place.display()))?;
+    context.reload().await
+}
+
+async fn remove(context: &ConfigContext<'_>, name: &str) -> Result<Exit, Failure> {
+    let place = place(context.around, name)?;
+    fs::remove_file(&place).map_err(|error| {
+        let exit = match error.kind() {
+            io::ErrorKind::NotFound => Exit::UNKNOWN,
+            _ => Exit::FAILED,
+        };
+        Failure::new(exit, format!("cannot remove {}: {error}", place.display()))
+    })?;
+    context.say(&format!("{} is gone\n", place.display()))?;
     context.reload().await
 }
 
@@ -71,6 +90,11 @@ pub(crate) fn read(may_prompt: bool, question: &str) -> Result<String, Failure> 
         read.map_err(cannot)?;
         text
     };
+    checked(&text)
+}
+
+/// A key as it was typed, without what stands around it.
+pub(crate) fn checked(text: &str) -> Result<String, Failure> {
     let key = text.trim();
     let wrong = match () {
         () if key.is_empty() => "no key was given",

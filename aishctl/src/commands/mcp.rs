@@ -59,6 +59,9 @@ pub enum McpCommand {
     Connect(ConnectArgs),
     /// Keep a server in your configuration, where it is connected to from now on
     Add(add::AddArgs),
+    /// Take a server out of your configuration
+    #[command(alias = "rm")]
+    Remove { alias: String },
     /// Sign in to a server, in a browser
     Login(login::LoginArgs),
     /// Sign out of a server, and take its tokens back
@@ -185,10 +188,9 @@ pub async fn run(context: &CommandContext, command: Option<&McpCommand>) -> Prin
         McpCommand::Ask(_)
         | McpCommand::Serve(_)
         | McpCommand::Add(_)
+        | McpCommand::Remove { .. }
         | McpCommand::Login(_)
-        | McpCommand::Logout(_) => {
-            Err(Failure::new(Exit::USAGE, "that command has its own output"))
-        }
+        | McpCommand::Logout(_) => Err(Failure::for_a_shell()),
         McpCommand::Prompt {
             alias,
             name,

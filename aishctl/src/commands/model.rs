@@ -64,7 +64,7 @@ pub async fn run(
         }
         (Some(name), None) => choose(context, name).await,
         (_, Some(ModelCommand::Add(_) | ModelCommand::Remove { .. })) => {
-            Err(Failure::new(Exit::USAGE, "that command has its own output"))
+            Err(Failure::for_a_shell())
         }
         (Some(_), Some(_)) => {
             Err(Failure::new(Exit::USAGE, "one model at a time").hint("aishctl model list"))
@@ -223,7 +223,7 @@ async fn choose(context: &CommandContext, name: &str) -> PrintResult {
         let title = &conversation.title;
         if name == "default" {
             return format!(
-                "{title} uses the default of your configuration from its next turn on (another default: aishctl config set default_model NAME)\n"
+                "{title} uses the default of your configuration from its next turn on\nanother default: aishctl config set default_model NAME\n"
             );
         }
         format!("{title} uses {name} from its next turn on\n")

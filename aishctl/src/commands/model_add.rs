@@ -19,7 +19,9 @@ const PROBE_DEADLINE: Duration = Duration::from_secs(60);
 const MOST_NAMED: usize = 8;
 
 /// A well-known place of models: its name, its endpoint, and whether it wants a key.
-const PROVIDERS: [(&str, &str, bool); 13] = [
+type Provider = (&'static str, &'static str, bool);
+
+const PROVIDERS: [Provider; 13] = [
     ("ollama", "http://127.0.0.1:11434/v1", false),
     ("lmstudio", "http://127.0.0.1:1234/v1", false),
     ("llamacpp", "http://127.0.0.1:8080/v1", false),
@@ -194,9 +196,14 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
 pub async fn remove(context: ConfigContext<'_>, name: &str) -> Result<Exit, Failure> {
     let table = format!("models.{}", toml_text::key(name)?);
     let exit = context.change(&["unset", "--", &table]).await?;
+    if exit == Exit::CONFIG {
+        typed_answer::say("hint: where it is the default: aishctl config unset default_model\n")?;
+    }
     let key = key::place(context.around, name).ok();
-    if let Some(key) = key.filter(|it| exit == Exit::DONE && it.exists()) {
-        typed_answer::say(&format!("a key of that name stays: {}\n", key.display()))?;
+    if key.is_some_and(|it| exit == Exit::DONE && it.exists()) {
+        typed_answer::say(&format!(
+            "a key of that name stays: aishctl key remove {name}\n"
+        ))?;
     }
     Ok(exit)
 }
@@ -235,10 +242,14 @@ async fn offer_default(context: &ConfigContext<'_>, name: &str) -> Result<Exit, 
         return Ok(Exit::DONE);
     }
     let question = "Make it the default, which answers every question that names no other preset?";
-    match typed_answer::ask(question, Some("yes"))?.as_str() {
-        "y" | "yes" => context.change(&["set", "default_model", name]).await,
-        _no => Ok(Exit::DONE),
+    if typed_answer::is_agreed(question, "yes")? {
+        return context.change(&["set", "default_model", name]).await;
     }
+    let name = safe::one_line(name);
+    context.say(&format!(
+        "{name} answers where it is named: aishctl ask -m {name}\n"
+    ))?;
+    Ok(Exit::DONE)
 }
 
 /// By the options alone.
@@ -287,18 +298,14 @@ fn said(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, F
 
 /// What the options do not say is asked for. The key goes before the model: with it the server says which ones it has.
 async fn asked(context: &ConfigContext<'_>, args: &ModelAddArgs) -> Result<NewPreset, Failure> {
-    let provider = match (&args.endpoint, args.provider.as_deref()) {
-        (Some(_), _) => None,
-        (None, Some(provider)) => known(provider),
+    let place = match (&args.endpoint, args.provider.as_deref().and_then(known)) {
+        (Some(endpoint), _) => ModelPlace::Elsewhere(endpoint.clone()),
+        (None, Some(provider)) => ModelPlace::Known(provider),
         (None, None) => choose()?,
     };
-    let endpoint = match (&args.endpoint, provider) {
-        (Some(endpoint), _) => endpoint.clone(),
-        (None, Some((_, endpoint, _))) => endpoint.to_owned(),
-        (None, None) => typed_answer::ask(
-            "Its address, for example https://models.example.org/v1",
-            None,
-        )?,
+    let (endpoint, provider) = match place {
+        ModelPlace::Known(provider) => (provider.1.to_owned(), Some(provider)),
+        ModelPlace::Elsewhere(endpoint) => (endpoint, None),
     };
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -358,12 +365,20 @@ fn usual_name(endpoint: &str) -> String {
     name.to_owned()
 }
 
-fn known(provider: &str) -> Option<(&'static str, &'static str, bool)> {
+fn known(provider: &str) -> Option<Provider> {
     PROVIDERS.into_iter().find(|it| it.0 == provider)
 }
 
-/// Nothing: another place than those that are known.
-fn choose() -> Result<Option<(&'static str, &'static str, bool)>, Failure> {
+enum ModelPlace {
+    Known(Provider),
+    Elsewhere(String),
+}
+
+fn is_address(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+fn choose() -> Result<ModelPlace, Failure> {
     let mut menu = "Where is the model?\n".to_owned();
     for (number, (name, endpoint, _)) in (1..).zip(PROVIDERS) {
         menu.push_str(&format!("  {number:>2}  {name:<12}{endpoint}\n"));
@@ -371,9 +386,12 @@ fn choose() -> Result<Option<(&'static str, &'static str, bool)>, Failure> {
     menu.push_str("   0  elsewhere\n");
     typed_answer::say(&menu)?;
     loop {
-        let answer = typed_answer::ask("Number or name", None)?;
+        let answer = typed_answer::ask("Number, name or address", None)?;
+        if is_address(&answer) {
+            return Ok(ModelPlace::Elsewhere(answer));
+        }
         if answer == "0" || answer == "elsewhere" {
-            return Ok(None);
+            return ask_address().map(ModelPlace::Elsewhere);
         }
         let number = answer
             .parse::<usize>()
@@ -381,8 +399,20 @@ fn choose() -> Result<Option<(&'static str, &'static str, bool)>, Failure> {
             .and_then(|it| it.checked_sub(1));
         let numbered = number.and_then(|it| PROVIDERS.get(it).copied());
         if let Some(found) = numbered.or_else(|| known(&answer)) {
-            return Ok(Some(found));
+            return Ok(ModelPlace::Known(found));
         }
+        typed_answer::say("that is none of them\n")?;
+    }
+}
+
+fn ask_address() -> Result<String, Failure> {
+    loop {
+        let question = "Its address, for example https://models.example.org/v1";
+        let address = typed_answer::ask(question, None)?;
+        if is_address(&address) {
+            return Ok(address);
+        }
+        typed_answer::say("an address begins with http:// or https://\n")?;
     }
 }
 
@@ -422,7 +452,9 @@ fn choose_key(
                 )?)?));
             }
             "n" | "none" => return Ok(KeyPlace::None),
-            _another_word => {}
+            _another_word => {
+                typed_answer::say("t, v, c or n; a key is typed after t, where it is not shown\n")?;
+            }
         }
     }
 }
@@ -431,6 +463,10 @@ fn new_key(context: &ConfigContext<'_>, name: &str, may_prompt: bool) -> Result<
     let place = key::place(context.around, name)?;
     // It may be another preset's.
     if place.exists() {
+        let question = format!("There is a key in {} already. Use it?", place.display());
+        if may_prompt && typed_answer::is_agreed(&question, "yes")? {
+            return Ok(KeyPlace::File(place));
+        }
         let message = format!("there is a key in {} already", place.display());
         return Err(Failure::new(Exit::USAGE, message).hint(format!(
             "use it: aishctl model add {name} --key-file {}; or another one: aishctl key set {name}",

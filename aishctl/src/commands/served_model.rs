@@ -71,25 +71,36 @@ fn plain(id: String) -> ServedModel {
 fn all_the_same(wrong: &str, typed_key: Option<&Path>) -> Result<Option<String>, Failure> {
     let wrong = wrong.trim_start_matches("transport: ");
     typed_answer::say(&format!("The server says: {}\n", safe::one_line(wrong)))?;
-    let refused = ["HTTP 401", "HTTP 403"]
+    let is_refused = ["HTTP 401", "HTTP 403"]
         .iter()
         .any(|it| wrong.starts_with(it));
-    let answer = match typed_key {
-        Some(_) => typed_answer::ask(
-            "Go on all the same (yes, no), or type another key (key)?",
-            Some(if refused { "key" } else { "no" }),
-        )?,
-        None => typed_answer::ask("Go on all the same?", Some("no"))?,
-    };
-    match (answer.as_str(), typed_key) {
-        ("y" | "yes", _) => typed_answer::ask(QUESTION, None).map(Some),
-        ("k" | "key", Some(file)) => {
-            key::write(file, &key::read(/*may_prompt*/ true, "Key")?)?;
-            Ok(None)
-        }
-        _no => Err(Failure::new(Exit::UNREACHABLE, "nothing was added")
-            .hint("aishctl model add tries it again")),
+    if let Some(file) = typed_key.filter(|_| is_refused) {
+        return another_key(file);
     }
+    if typed_answer::is_agreed("Go on all the same?", "no")? {
+        return typed_answer::ask(QUESTION, None).map(Some);
+    }
+    Err(not_added())
+}
+
+/// A key is never typed where it is shown; and `yes` is none.
+fn another_key(file: &Path) -> Result<Option<String>, Failure> {
+    loop {
+        let question = "Another key, or yes to go on all the same, or nothing to stop";
+        let typed = typed_answer::ask_hidden(question)?;
+        match typed.trim() {
+            "" | "no" => return Err(not_added()),
+            "yes" => return typed_answer::ask(QUESTION, None).map(Some),
+            _key => match key::checked(&typed) {
+                Ok(key) => return key::write(file, &key).map(|()| None),
+                Err(failure) => typed_answer::say(&format!("{}\n", failure.message))?,
+            },
+        }
+    }
+}
+
+fn not_added() -> Failure {
+    Failure::new(Exit::UNREACHABLE, "nothing was added").hint("aishctl model add tries it again")
 }
 
 /// Which models it has; else what was wrong.
@@ -132,7 +143,7 @@ fn among(models: &[String]) -> Result<String, Failure> {
                     "It has no {}. Take that all the same?",
                     safe::one_line(&answer)
                 );
-                if matches!(typed_answer::ask(&about, Some("no"))?.as_str(), "y" | "yes") {
+                if typed_answer::is_agreed(&about, "no")? {
                     return Ok(answer);
                 }
             }

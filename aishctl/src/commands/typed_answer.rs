@@ -29,6 +29,17 @@ pub(crate) fn ask(question: &str, usual: Option<&str>) -> Result<String, Failure
     }
 }
 
+/// Asks until it is a yes or a no.
+pub(crate) fn is_agreed(question: &str, usual: &str) -> Result<bool, Failure> {
+    loop {
+        match ask(question, Some(usual))?.to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "n" | "no" => return Ok(false),
+            _another_word => say("yes or no?\n")?,
+        }
+    }
+}
+
 /// Asks at the terminal that we were started from whether a question is to be sent all the same; whatever is no yes is a no.
 pub(crate) async fn is_accepted(about: &str) -> Result<bool, Failure> {
     let question = format!("{}: send it? [y/N] ", safe::one_line(about));

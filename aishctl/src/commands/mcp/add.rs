@@ -11,7 +11,7 @@ use super::place::ServerPlace;
 use super::{CONNECT_DEADLINE, ConnectArgs, contain};
 use crate::client::daemon_link::DaemonWait;
 use crate::commands::config::ConfigContext;
-use crate::commands::toml_text::TomlTable;
+use crate::commands::toml_text::{self, TomlTable};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::safe;
@@ -84,6 +84,12 @@ pub async fn run(context: ConfigContext<'_>, added: &AddArgs) -> Result<Exit, Fa
     connected(&context, &alias).await
 }
 
+/// Takes a server out of the person's file; its session ends.
+pub async fn remove(context: ConfigContext<'_>, alias: &str) -> Result<Exit, Failure> {
+    let table = format!("mcp.servers.{}", toml_text::key(alias)?);
+    context.change(&["unset", "--", &table]).await
+}
+
 /// Waits for its first session, where a daemon runs, and says what came of it.
 async fn connected(context: &ConfigContext<'_>, alias: &str) -> Result<Exit, Failure> {
     let Ok(link) = context.reach.open(DaemonWait::No).await else {
@@ -119,9 +125,9 @@ async fn connected(context: &ConfigContext<'_>, alias: &str) -> Result<Exit, Fai
                     "{shown} is in the file, and not connected: {}",
                     safe::one_line(why)
                 );
-                return Err(
-                    Failure::new(Exit::FAILED, message).hint(format!("aishctl mcp logs {shown}"))
-                );
+                return Err(Failure::new(Exit::FAILED, message).hint(format!(
+                    "aishctl mcp logs {shown}; out of the file again: aishctl mcp remove {shown}"
+                )));
             }
             None if Instant::now() > give_up => {
                 let message =
