@@ -13,8 +13,8 @@ use serde_json::json;
 
 use crate::shell::in_shell;
 
-/// What stands where the directory of the run was: it is as long.
-const PLACE: &str = "/the/world/of";
+/// What stands where the directory of the commands was: it is as long.
+const PLACE: &str = "/where/it/was/done";
 
 /// What is typed sooner after a question was drawn is no answer.
 const GUARD: Duration = Duration::from_millis(400);
@@ -127,8 +127,8 @@ impl Sessions {
 
     /// A row without what another run has otherwise.
     fn timeless(&self, row: &str) -> String {
-        let root = self.world.work().parent().unwrap().display().to_string();
-        let row = row.replace(&root, PLACE);
+        let directory = self.world.work().display().to_string();
+        let row = row.replace(&directory, PLACE);
         let words: Vec<&str> = row.split(' ').collect();
         let shown = words.iter().enumerate().map(|(at, word)| {
             let is_time = matches!(words.get(at + 1), Some(&("ms" | "s")));

@@ -16,7 +16,7 @@ use aish_proto::mcp_login::{
 use aish_proto::method::Empty;
 use aish_proto::turn::{OnConfirm, UnattendedAction};
 use aish_testkit::wait::until_true;
-use aish_testkit::{Client, RpcError, World, repository};
+use aish_testkit::{Client, Daemon, RpcError, World, repository};
 use serde_json::{Value, json};
 
 use crate::audit;
@@ -95,6 +95,16 @@ pub(crate) fn world(server: &Guarded) -> World {
     let world = World::new();
     world.write_config(&server.config());
     world
+}
+
+/// A daemon with a client, and a server that somebody has to sign in to.
+fn needing_sign_in() -> (Guarded, World, Daemon, Client) {
+    let server = Guarded::start();
+    let world = world(&server);
+    let daemon = world.daemon().spawn();
+    let client = world.client();
+    wait_for(&client, ServerState::NeedsSignIn);
+    (server, world, daemon, client)
 }
 
 fn status(client: &Client) -> McpServerStatus {
@@ -245,11 +255,7 @@ fn a_person_signs_in_and_the_tools_work_also_after_a_restart() {
 /// One renewal for all who wait; a second use of what is good once would end everything.
 #[test]
 fn a_token_that_is_over_is_renewed_once_for_all() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    wait_for(&client, ServerState::NeedsSignIn);
+    let (server, world, _daemon, client) = needing_sign_in();
     sign_in(&client, &server);
     for _ in 0..3 {
         server.turn(&json!({"expire": true}));
@@ -275,11 +281,7 @@ fn a_token_that_is_over_is_renewed_once_for_all() {
 
 #[test]
 fn a_renewal_that_is_refused_says_what_to_do_and_one_that_fails_loses_nothing() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    wait_for(&client, ServerState::NeedsSignIn);
+    let (server, world, _daemon, client) = needing_sign_in();
     sign_in(&client, &server);
     for broken in ["busy", "page"] {
         server.turn(&json!({"expire": true, "refresh": broken}));
@@ -317,11 +319,7 @@ fn a_renewal_that_is_refused_says_what_to_do_and_one_that_fails_loses_nothing() 
 
 #[test]
 fn a_call_that_needs_more_says_so_and_runs_when_more_was_granted() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    wait_for(&client, ServerState::NeedsSignIn);
+    let (server, _world, _daemon, client) = needing_sign_in();
     sign_in(&client, &server);
     let said = ask(&client, "write");
     assert!(
@@ -339,16 +337,8 @@ fn a_call_that_needs_more_says_so_and_runs_when_more_was_granted() {
 
 /// Nothing is asked of a token endpoint where anything about the way there is wrong.
 #[test]
-#[expect(
-    clippy::too_many_lines,
-    reason = "one thing that is wrong after another"
-)]
 fn whatever_is_wrong_on_the_way_ends_it_before_there_is_a_token() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    wait_for(&client, ServerState::NeedsSignIn);
+    let (server, world, _daemon, client) = needing_sign_in();
     let check = |knobs: Value, expected: &str| {
         server.turn(&knobs);
         let failed = match begin(&client) {
@@ -434,11 +424,7 @@ fn whatever_is_wrong_on_the_way_ends_it_before_there_is_a_token() {
 
 #[test]
 fn signing_out_takes_the_tokens_back() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    wait_for(&client, ServerState::NeedsSignIn);
+    let (server, world, _daemon, client) = needing_sign_in();
     sign_in(&client, &server);
     let out = |forget| {
         client.done::<Logout>(LogoutParams {
@@ -532,11 +518,7 @@ fn pkce_that_nobody_lists_is_assumed_where_a_person_says_so() {
 /// Who signed in to what and out of it is told, by whom and for what; no token is.
 #[test]
 fn sign_ins_are_told_in_the_audit() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    wait_for(&client, ServerState::NeedsSignIn);
+    let (server, world, _daemon, client) = needing_sign_in();
     sign_in(&client, &server);
     client.done::<Logout>(LogoutParams {
         alias: "guarded".to_owned(),
@@ -558,11 +540,7 @@ fn sign_ins_are_told_in_the_audit() {
 /// Once for a failure, whatever is tried again, with the code and no token.
 #[test]
 fn a_renewal_that_failed_is_told_in_the_audit() {
-    let server = Guarded::start();
-    let world = world(&server);
-    let _daemon = world.daemon().spawn();
-    let client = world.client();
-    wait_for(&client, ServerState::NeedsSignIn);
+    let (server, world, _daemon, client) = needing_sign_in();
     sign_in(&client, &server);
     let told = |client: &Client| -> Vec<String> {
         let all = audit::records(client, &AuditListParams::default()).into_iter();
