@@ -74,6 +74,8 @@ pub fn outcome(ending: CommandEnding, output: &str) -> CommandReport {
             // Its daemon ended, and what came until then with it.
             CommandEnding::Unknown => "; what it printed was not kept",
             CommandEnding::Background { .. } => "; it has printed nothing yet",
+            // A small model takes an empty output for a failure.
+            _ if ending.is_success() => ": it succeeded, and printed nothing",
             _ => "; it printed nothing",
         });
         return text.into();
@@ -203,7 +205,7 @@ mod tests {
     #[test]
     fn a_model_is_told_that_somebody_else_wrote_what_ran() {
         assert_eq!(
-            "[aish] the user changed the command that you proposed, and this is what they wrote in its place: \"ls -l\" in \"/w\"\nexit code 0; it printed nothing",
+            "[aish] the user changed the command that you proposed, and this is what they wrote in its place: \"ls -l\" in \"/w\"\nexit code 0: it succeeded, and printed nothing",
             of("ls -l", Some("/w"), DONE, "", ReportAuthor::PersonInstead).text
         );
     }
