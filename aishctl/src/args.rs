@@ -122,7 +122,7 @@ pub enum CtlCommand {
     /// Keys for servers, in files of their own that only you can read
     Key {
         #[command(subcommand)]
-        command: KeyCommand,
+        command: Option<KeyCommand>,
     },
     /// Which preset answers what: switch it, see the classes, try a text
     Route {
@@ -230,7 +230,7 @@ pub enum CtlCommand {
     #[command(alias = "tool", after_help = examples::TOOLS)]
     Tools {
         #[command(subcommand)]
-        command: tools::ToolsCommand,
+        command: Option<tools::ToolsCommand>,
     },
     /// What is kept of tools' results: whole texts, images, files
     Result(ResultsCommand),

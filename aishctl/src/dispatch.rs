@@ -59,7 +59,7 @@ impl CommandContext {
                 queue::cancel(self, conversation.as_deref()).await
             }
             CtlCommand::Mcp { command } => mcp::run(self, command.as_ref()).await,
-            CtlCommand::Tools { command } => tools::look(self, command).await,
+            CtlCommand::Tools { command } => tools::look(self, command.as_ref()).await,
             CtlCommand::Rpc(args) => rpc::run(self, args).await,
             CtlCommand::Log(args) => log::page(self, args).await,
             CtlCommand::Export(args) => export::to_file(self, args).await,

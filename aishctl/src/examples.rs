@@ -50,7 +50,7 @@ Examples:
   aishctl model catalog update api.json
   aishctl model add
   aishctl model deep -C proj
-  aishctl model default";
+  aishctl model default fast";
 
 pub(crate) const TOOLS: &str = "\
 Examples:
@@ -72,7 +72,7 @@ Examples:
   aishctl config check
   aishctl config show --origin
   aishctl config explain shell.default
-  aishctl config set default_model fast
+  aishctl config set ui.theme dark
   aishctl config unset models.old
   aishctl config edit";
 

@@ -164,7 +164,11 @@ impl AskProgram {
                 name: None,
                 command: Some(ModelCommand::Remove { name }),
             } => model_add::remove(context, name).await,
-            CtlCommand::Key { command } => key::run(context, command).await,
+            CtlCommand::Model {
+                name: None,
+                command: Some(ModelCommand::Default { name: Some(name) }),
+            } => model_add::set_default(context, name).await,
+            CtlCommand::Key { command } => key::run(context, command.as_ref()).await,
             _another => return None,
         })
     }
@@ -178,7 +182,7 @@ impl AskProgram {
                 command: Some(McpCommand::Serve(args)),
             } => self.gateway(&args).await,
             CtlCommand::Tools {
-                command: ToolsCommand::Run(args),
+                command: Some(ToolsCommand::Run(args)),
             } => self.run_list(&args).await,
             CtlCommand::Retry(args) => self.again(queue::RepeatKind::Retry, &args).await,
             CtlCommand::Continue(args) => self.again(queue::RepeatKind::Continue, &args).await,

@@ -76,6 +76,10 @@ fn conversations_are_made_named_listed_and_put_away() {
         "proj is called lib now\n",
         ok(&world, "conv rename proj lib")
     );
+    assert_eq!(
+        "lib is called my new proj now\n",
+        ok(&world, "conv rename lib my new proj")
+    );
     assert!(json(&world, &format!("conv rename {id} proj")).is_object());
     assert!(
         ok(&world, "conv archive proj").starts_with("proj is archived; aishctl conv unarchive ")

@@ -50,7 +50,7 @@ fn a_preset_is_added_by_options_its_key_on_stdin_and_tried() {
         added.report()
     );
     assert!(!said.contains(KEY), "{said}");
-    let always = "always: aishctl config set default_model deep\n";
+    let always = "always: aishctl model default deep\n";
     assert!(said.contains(always), "{said}");
     keeps_mine(&world);
     let text = file(&world);
@@ -367,6 +367,7 @@ fn a_preset_that_was_removed_is_added_again_with_the_key_that_stayed() {
     assert_eq!(0, adding.wait(), "{}", adding.seen());
     let asked = world.ctl(&["ask", "-m", "deep", "who answers?"]).run().ok();
     assert_eq!("", asked.err());
+    assert_eq!("deep\n", world.ctl(&["key"]).run().ok().out());
     let gone = world.ctl(&["key", "remove", "deep"]).run().ok();
     assert!(
         gone.out().ends_with("deep.key is gone\n"),
@@ -375,6 +376,47 @@ fn a_preset_that_was_removed_is_added_again_with_the_key_that_stayed() {
     );
     assert!(!key_file(&world, "deep").exists());
     let _twice = world.ctl(&["key", "remove", "deep"]).run().code(8);
+    let none = world.ctl(&["key", "list"]).run().ok();
+    assert_eq!(
+        "no key is kept here; aishctl key set NAME keeps one\n",
+        none.out()
+    );
+}
+
+#[test]
+fn a_preset_becomes_the_one_that_answers_where_none_is_named() {
+    let upstream = Upstream::start();
+    let world = World::new();
+    let [one, other] = ["one", "other"].map(|it| {
+        format!(
+            "[models.{it}]\nendpoint = \"{}\"\nmodel = \"{it}\"\n",
+            upstream.endpoint()
+        )
+    });
+    world.write_config(&format!("default_model = \"one\" # mine\n{one}{other}"));
+    let _daemon = world.daemon().spawn();
+    let chosen = world.ctl(&["model", "default", "other"]).run().ok();
+    assert!(
+        chosen
+            .out()
+            .ends_with("other answers where no model is named\n"),
+        "{}",
+        chosen.report()
+    );
+    assert!(file(&world).starts_with("default_model = \"other\" # mine\n"));
+    drop(world.ctl(&["ask", "who answers?"]).run().ok());
+    let body = upstream.requests().pop().unwrap().json();
+    assert_eq!("other", body["model"]);
+    let unknown = world.ctl(&["model", "default", "nobody"]).run().code(2);
+    assert!(unknown.err().contains("nobody"), "{}", unknown.report());
+    assert!(file(&world).starts_with("default_model = \"other\" # mine\n"));
+    let back = world.ctl(&["model", "default"]).run().ok();
+    assert!(
+        back.out()
+            .contains("uses the default of your configuration"),
+        "{}",
+        back.report()
+    );
 }
 
 #[test]

@@ -31,6 +31,14 @@ fn world() -> (World, Daemon) {
     (world, daemon)
 }
 
+#[test]
+fn alone_it_lists_the_tools() {
+    let (world, _daemon) = world();
+    let alone = world.ctl(&["tools"]).run().ok();
+    assert!(alone.out().contains("notes__add"), "{}", alone.report());
+    assert_eq!(alone.out(), world.ctl(&["tools", "list"]).run().ok().out());
+}
+
 /// The times of a run, taken out.
 fn timeless(text: &str) -> String {
     let words = text.split(' ').map(|it| {

@@ -248,7 +248,7 @@ impl<U: UserInterface> OpenWindow<U> {
             return;
         }
         if let CtlCommand::Tools {
-            command: ToolsCommand::Run(args),
+            command: Some(ToolsCommand::Run(args)),
         } = command
         {
             let conversation = self.conversation;

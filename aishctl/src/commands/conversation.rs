@@ -39,7 +39,10 @@ pub enum ConversationCommand {
         tree: bool,
     },
     /// Make one
-    New { title: Option<String> },
+    New {
+        /// Its words
+        title: Vec<String>,
+    },
     /// One conversation as it is now
     #[command(alias = "show")]
     Status { conversation: Option<String> },
@@ -48,7 +51,12 @@ pub enum ConversationCommand {
     /// What it may take of models: show, set, or take away
     Budget(BudgetArgs),
     /// Give it another title
-    Rename { conversation: String, title: String },
+    Rename {
+        conversation: String,
+        /// Its words
+        #[arg(required = true)]
+        title: Vec<String>,
+    },
     /// Take it out of the list; nothing is lost
     Archive { conversation: String },
     /// Put it back into the list
@@ -109,7 +117,10 @@ pub async fn run(context: &CommandContext, command: &ConversationCommand) -> Pri
             };
             list(context, state, *tree).await
         }
-        ConversationCommand::New { title } => new(context, title.as_deref()).await,
+        ConversationCommand::New { title } => {
+            let title = (!title.is_empty()).then(|| title.join(" "));
+            new(context, title).await
+        }
         ConversationCommand::Status { conversation } => {
             status(context, conversation.as_deref()).await
         }
@@ -127,6 +138,7 @@ pub async fn run(context: &CommandContext, command: &ConversationCommand) -> Pri
             title,
         } => {
             let found = conversation_choice::by_name(&context.caller, conversation).await?;
+            let title = title.join(" ");
             let params = RenameParams {
                 id: found.id,
                 title: title.clone(),
@@ -181,9 +193,9 @@ async fn list(context: &CommandContext, state: ListState, tree: bool) -> PrintRe
     })
 }
 
-async fn new(context: &CommandContext, title: Option<&str>) -> PrintResult {
+async fn new(context: &CommandContext, title: Option<String>) -> PrintResult {
     let params = ConversationCreateParams {
-        title: title.map(str::to_owned),
+        title,
         model: context.global.model.clone(),
         cwd: context.around.cwd_text(),
         constraints: None,

@@ -1,6 +1,7 @@
-//! `key set`: a key in a file of its own that nobody else can read, below the directory of the configuration. It is typed
+//! `key`: keys in files of their own that nobody else can read, below the directory of the configuration. A new one is typed
 //! without being shown or comes on stdin, and is in no argument, no environment and no message.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -13,12 +14,16 @@ use crate::commands::typed_answer;
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::safe;
 
 /// No key is longer.
 const MOST_BYTES: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum KeyCommand {
+    /// The names of the keys that are kept here
+    #[command(alias = "ls")]
+    List,
     /// Keep a key in a file that only you can read; it is typed here, or comes on stdin
     Set {
         /// Its name; presets say key_file with the file that is printed
@@ -30,16 +35,45 @@ pub enum KeyCommand {
 }
 
 /// Runs it to its end.
-pub async fn run(context: ConfigContext<'_>, command: &KeyCommand) -> Result<Exit, Failure> {
+pub async fn run(
+    context: ConfigContext<'_>,
+    command: Option<&KeyCommand>,
+) -> Result<Exit, Failure> {
     let name = match command {
-        KeyCommand::Set { name } => name,
-        KeyCommand::Remove { name } => return remove(&context, name).await,
+        None | Some(KeyCommand::List) => return list(&context),
+        Some(KeyCommand::Set { name }) => name,
+        Some(KeyCommand::Remove { name }) => return remove(&context, name).await,
     };
     let place = place(context.around, name)?;
     let key = read(context.may_prompt(), &format!("Key {name}"))?;
     write(&place, &key)?;
     context.say(&format!("{}\n", place.display()))?;
     context.reload().await
+}
+
+fn list(context: &ConfigContext<'_>) -> Result<Exit, Failure> {
+    let directory = directory(context.around)?;
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(vec![]),
+        Err(error) => Err(error),
+    };
+    let entries = entries.map_err(|error| {
+        let message = format!("cannot read {}: {error}", directory.display());
+        Failure::new(Exit::FAILED, message)
+    })?;
+    let names = entries.iter().filter_map(|it| {
+        let name = it.file_name().into_string().ok()?;
+        Some(name.strip_suffix(".key")?.to_owned())
+    });
+    let names: BTreeSet<String> = names.collect();
+    if names.is_empty() {
+        context.say("no key is kept here; aishctl key set NAME keeps one\n")?;
+    }
+    for name in names {
+        context.say(&format!("{}\n", safe::one_line(&name)))?;
+    }
+    Ok(Exit::DONE)
 }
 
 async fn remove(context: &ConfigContext<'_>, name: &str) -> Result<Exit, Failure> {
@@ -63,11 +97,15 @@ pub(crate) fn place(around: &ClientEnvironment, name: &str) -> Result<PathBuf, F
             "the name of a key has letters, digits, _, - and . only, and begins with no .";
         return Err(Failure::new(Exit::USAGE, message).hint("aishctl key set NAME"));
     }
+    Ok(directory(around)?.join(format!("{name}.key")))
+}
+
+fn directory(around: &ClientEnvironment) -> Result<PathBuf, Failure> {
     let home = around.config_home().ok_or_else(|| {
-        let message = "there is no home directory to keep the key in";
+        let message = "there is no home directory to keep keys in";
         Failure::new(Exit::FAILED, message).hint("name a file: aishctl model add --key-file FILE")
     })?;
-    Ok(home.join("aish/keys").join(format!("{name}.key")))
+    Ok(home.join("aish/keys"))
 }
 
 /// A key that is typed, or stands on stdin.

@@ -41,6 +41,8 @@ pub enum ModelCommand {
     /// Take a preset out of your configuration
     #[command(alias = "rm")]
     Remove { name: String },
+    /// Which preset answers where none is named; alone: this conversation goes by that again
+    Default { name: Option<String> },
 }
 
 /// Of what neither the preset nor the catalog says.
@@ -62,10 +64,16 @@ pub async fn run(
         (None, Some(ModelCommand::Catalog { command })) => {
             model_catalog::run(context, command.as_ref()).await
         }
-        (Some(name), None) => choose(context, name).await,
-        (_, Some(ModelCommand::Add(_) | ModelCommand::Remove { .. })) => {
-            Err(Failure::for_a_shell())
-        }
+        (None, Some(ModelCommand::Default { name: None })) => choose(context, None).await,
+        (Some(name), None) => choose(context, Some(name)).await,
+        (
+            _,
+            Some(
+                ModelCommand::Add(_)
+                | ModelCommand::Remove { .. }
+                | ModelCommand::Default { name: Some(_) },
+            ),
+        ) => Err(Failure::for_a_shell()),
         (Some(_), Some(_)) => {
             Err(Failure::new(Exit::USAGE, "one model at a time").hint("aishctl model list"))
         }
@@ -210,9 +218,10 @@ async fn forget(context: &CommandContext, name: &str) -> PrintResult {
     })
 }
 
-async fn choose(context: &CommandContext, name: &str) -> PrintResult {
+/// `None`: the conversation has none of its own any more.
+async fn choose(context: &CommandContext, name: Option<&str>) -> PrintResult {
     let conversation = context.meant(context.name(None)).await?;
-    let model = (name != "default").then(|| name.to_owned());
+    let model = name.map(str::to_owned);
     let result = context
         .call::<SetModel>(SetModelParams {
             id: conversation.id,
@@ -221,11 +230,11 @@ async fn choose(context: &CommandContext, name: &str) -> PrintResult {
         .await?;
     context.print(&result, || {
         let title = &conversation.title;
-        if name == "default" {
-            return format!(
-                "{title} uses the default of your configuration from its next turn on\nanother default: aishctl config set default_model NAME\n"
-            );
+        match name {
+            Some(name) => format!("{title} uses {name} from its next turn on\n"),
+            None => format!(
+                "{title} uses the default of your configuration from its next turn on\nanother default: aishctl model default NAME\n"
+            ),
         }
-        format!("{title} uses {name} from its next turn on\n")
     })
 }

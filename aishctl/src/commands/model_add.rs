@@ -186,7 +186,7 @@ pub async fn run(context: ConfigContext<'_>, args: &ModelAddArgs) -> Result<Exit
         // Nothing goes to a model that costs money unless somebody says so.
         let name = safe::one_line(&preset.name);
         context.say(&format!(
-            "{name} answers where it is named: aishctl ask -m {name}; always: aishctl config set default_model {name}\n"
+            "{name} answers where it is named: aishctl ask -m {name}; always: aishctl model default {name}\n"
         ))?;
     }
     Ok(exit)
@@ -204,6 +204,18 @@ pub async fn remove(context: ConfigContext<'_>, name: &str) -> Result<Exit, Fail
         typed_answer::say(&format!(
             "a key of that name stays: aishctl key remove {name}\n"
         ))?;
+    }
+    Ok(exit)
+}
+
+/// Has a preset answer wherever none is named.
+pub async fn set_default(context: ConfigContext<'_>, name: &str) -> Result<Exit, Failure> {
+    let exit = context
+        .change(&["set", "--", "default_model", name])
+        .await?;
+    if exit == Exit::DONE {
+        let name = safe::one_line(name);
+        context.say(&format!("{name} answers where no model is named\n"))?;
     }
     Ok(exit)
 }

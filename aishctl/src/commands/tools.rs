@@ -77,7 +77,10 @@ pub enum ToolsCommand {
 }
 
 /// Prints what is no list of calls.
-pub async fn look(context: &CommandContext, command: &ToolsCommand) -> PrintResult {
+pub async fn look(context: &CommandContext, command: Option<&ToolsCommand>) -> PrintResult {
+    let Some(command) = command else {
+        return list::list(context, None).await;
+    };
     match command {
         ToolsCommand::List { provider } => list::list(context, provider.as_deref()).await,
         ToolsCommand::Show { name } => list::show(context, name).await,

@@ -101,7 +101,7 @@ pub(super) async fn discover(clients: &HttpClients, models: &ModelSettings) -> D
         Some(preset) => {
             let name = &preset.name;
             format!(
-                "no model answers by default; {name} does where it is named (aishctl ask -m {name}), or always: aishctl config set default_model {name}"
+                "no model answers by default; {name} does where it is named (aishctl ask -m {name}), or always: aishctl model default {name}"
             )
         }
     };
