@@ -407,7 +407,7 @@ fn a_preset_becomes_the_one_that_answers_where_none_is_named() {
     drop(world.ctl(&["ask", "who answers?"]).run().ok());
     let body = upstream.requests().pop().unwrap().json();
     assert_eq!("other", body["model"]);
-    let unknown = world.ctl(&["model", "default", "nobody"]).run().code(2);
+    let unknown = world.ctl(&["model", "default", "nobody"]).run().code(78);
     assert!(unknown.err().contains("nobody"), "{}", unknown.report());
     assert!(file(&world).starts_with("default_model = \"other\" # mine\n"));
     let back = world.ctl(&["model", "default"]).run().ok();
