@@ -369,7 +369,7 @@ mod tests {
         check("tools run list.json --confirm=allow:fs__read --json", true);
         check("tools run - -C proj --detach --mode reject", true);
         check("tools run", false);
-        check("tools", false);
+        check("tools", true);
         check("tools list fs -C proj --json", true);
         check("tools show fs__read", true);
         check("tools show", false);

@@ -135,12 +135,12 @@ mod tests {
         check(":switch p", 8, &["proj", "prose[2J"]);
         check(":switch ", 8, &["proj", "prose[2J", "two words"]);
         check(":log 'pro", 5, &["'prose[2J'", "proj"]);
-        check(":model d", 7, &["deep"]);
+        check(":model d", 7, &["deep", "default"]);
         check(":log proj", 5, &["proj"]);
         check(":conv ls --al", 9, &["--all"]);
         check(":search x -C proj", 13, &["proj"]);
         check("/sw", 1, &["switch"]);
-        check("/model d", 7, &["deep"]);
+        check("/model d", 7, &["deep", "default"]);
         check("ls", 1, &[]);
         check(":mcp ask n", 9, &["notes"]);
         check(":mcp ask notes n", 15, &[]);
