@@ -1,4 +1,4 @@
-//! Every environment variable that the daemon reads, on one page.
+//! Every environment variable that the daemon reads, and those that child processes get of it, on one page.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -12,7 +12,7 @@ pub mod history;
 pub mod new_conversation;
 mod pending_commit;
 pub mod questions;
-mod read_error;
+mod refused_request;
 mod registration;
 pub mod request_error;
 pub mod requests;

@@ -10,7 +10,7 @@ use crate::policy::AskReason;
 use crate::secrets;
 
 /// What the tools for files call what they are to read.
-const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
+pub const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
 
 /// Of a path, which a model has written: the question shows the whole of it among the arguments.
 const SHOWN_PATH_CHARS: usize = 200;

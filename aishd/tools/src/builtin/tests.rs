@@ -1,5 +1,7 @@
 //! What the built-in providers offer.
 
+use aishd_rules::read_extent::PATH_ARGUMENTS;
+
 use super::*;
 
 /// Each tool says which parameters it takes, and takes no others; but the clock tells the time whatever is said.
@@ -69,4 +71,19 @@ fn what_changes_something_is_no_tool_that_reads() {
             tool.name
         );
     }
+}
+
+/// It runs unasked only within the conversation's directories, and rules look for paths under these names alone.
+#[test]
+fn what_reads_within_directories_names_its_path_as_rules_know_it() {
+    let held = tools().filter(|it| it.reach == ToolReach::HeldReading);
+    let names: Vec<String> = held
+        .map(|tool| {
+            let taken = tool.schema["properties"].as_object().unwrap();
+            let judged = PATH_ARGUMENTS.iter().any(|it| taken.contains_key(*it));
+            assert!(judged, "{}", tool.name);
+            tool.name.to_string()
+        })
+        .collect();
+    assert_eq!(vec!["files__read", "files__list", "files__search"], names);
 }

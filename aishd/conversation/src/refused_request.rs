@@ -1,4 +1,4 @@
-//! What was asked for and cannot be looked at now.
+//! A request that cannot be carried out now: each kind is told why in its own reply.
 
 use crate::request_error::RequestError;
 use crate::requests::ActorRequest;
