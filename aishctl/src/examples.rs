@@ -18,7 +18,7 @@ pub(crate) const CONVERSATIONS: &str = "\
 Examples:
   aishctl conv ls
   aishctl conv new proj
-  aishctl conv rename proj 'the old project'
+  aishctl conv rename proj the old project
   aishctl conv wait proj";
 
 pub(crate) const CONFIRM: &str = "\
@@ -50,6 +50,7 @@ Examples:
   aishctl model catalog update api.json
   aishctl model add
   aishctl model deep -C proj
+  aishctl model default
   aishctl model default fast";
 
 pub(crate) const TOOLS: &str = "\

@@ -367,7 +367,12 @@ fn a_preset_that_was_removed_is_added_again_with_the_key_that_stayed() {
     assert_eq!(0, adding.wait(), "{}", adding.seen());
     let asked = world.ctl(&["ask", "-m", "deep", "who answers?"]).run().ok();
     assert_eq!("", asked.err());
+    world.write("config/aish/keys/no name.key", "");
     assert_eq!("deep\n", world.ctl(&["key"]).run().ok().out());
+    assert_eq!(
+        "{\"keys\":[\"deep\"]}\n",
+        world.ctl(&["key", "list", "--json"]).run().ok().out()
+    );
     let gone = world.ctl(&["key", "remove", "deep"]).run().ok();
     assert!(
         gone.out().ends_with("deep.key is gone\n"),
@@ -399,18 +404,35 @@ fn a_preset_becomes_the_one_that_answers_where_none_is_named() {
     assert!(
         chosen
             .out()
-            .ends_with("other answers where no model is named\n"),
+            .ends_with("the default of your configuration is other now\n"),
         "{}",
         chosen.report()
     );
     assert!(file(&world).starts_with("default_model = \"other\" # mine\n"));
-    drop(world.ctl(&["ask", "who answers?"]).run().ok());
-    let body = upstream.requests().pop().unwrap().json();
-    assert_eq!("other", body["model"]);
-    let unknown = world.ctl(&["model", "default", "nobody"]).run().code(78);
-    assert!(unknown.err().contains("nobody"), "{}", unknown.report());
+    for unknown in ["nobody", "7", "-", "\"one\""] {
+        let refused = world.ctl(&["model", "default", unknown]).run().code(78);
+        for told in ["there is no [models.", "hint: aishctl model list"] {
+            assert!(refused.err().contains(told), "{}", refused.report());
+        }
+    }
+    let of_one = world
+        .ctl(&["model", "default", "one", "-C", "proj"])
+        .run()
+        .code(2);
+    assert!(
+        of_one.err().contains("aishctl model one -C proj"),
+        "{}",
+        of_one.report()
+    );
     assert!(file(&world).starts_with("default_model = \"other\" # mine\n"));
+    let asked_of = |model: &str| {
+        drop(world.ctl(&["ask", "who answers?"]).run().ok());
+        assert_eq!(model, upstream.requests().pop().unwrap().json()["model"]);
+    };
+    drop(world.ctl(&["model", "one"]).run().ok());
+    asked_of("one");
     let back = world.ctl(&["model", "default"]).run().ok();
+    asked_of("other");
     assert!(
         back.out()
             .contains("uses the default of your configuration"),

@@ -40,7 +40,7 @@ pub enum ConversationCommand {
     },
     /// Make one
     New {
-        /// Its words
+        /// The title; several words need no quotes
         title: Vec<String>,
     },
     /// One conversation as it is now
@@ -53,7 +53,7 @@ pub enum ConversationCommand {
     /// Give it another title
     Rename {
         conversation: String,
-        /// Its words
+        /// The title; several words need no quotes
         #[arg(required = true)]
         title: Vec<String>,
     },

@@ -8,13 +8,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use serde_json::json;
 
 use crate::commands::config::ConfigContext;
 use crate::commands::typed_answer;
 use crate::environment::ClientEnvironment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::safe;
 
 /// No key is longer.
 const MOST_BYTES: u64 = 16 << 10;
@@ -64,15 +64,19 @@ fn list(context: &ConfigContext<'_>) -> Result<Exit, Failure> {
     })?;
     let names = entries.iter().filter_map(|it| {
         let name = it.file_name().into_string().ok()?;
-        Some(name.strip_suffix(".key")?.to_owned())
+        let name = name.strip_suffix(".key")?;
+        let is_key = is_name(name) && it.file_type().is_ok_and(|it| it.is_file());
+        is_key.then(|| name.to_owned())
     });
     let names: BTreeSet<String> = names.collect();
-    if names.is_empty() {
-        context.say("no key is kept here; aishctl key set NAME keeps one\n")?;
-    }
-    for name in names {
-        context.say(&format!("{}\n", safe::one_line(&name)))?;
-    }
+    let text = if context.global.json || context.global.jsonl {
+        format!("{}\n", json!({ "keys": names }))
+    } else if names.is_empty() {
+        "no key is kept here; aishctl key set NAME keeps one\n".to_owned()
+    } else {
+        names.iter().map(|it| format!("{it}\n")).collect()
+    };
+    context.say(&text)?;
     Ok(Exit::DONE)
 }
 
@@ -89,10 +93,14 @@ async fn remove(context: &ConfigContext<'_>, name: &str) -> Result<Exit, Failure
     context.reload().await
 }
 
+fn is_name(name: &str) -> bool {
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"_-.".contains(&it);
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_plain)
+}
+
 /// The file of a key.
 pub(crate) fn place(around: &ClientEnvironment, name: &str) -> Result<PathBuf, Failure> {
-    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"_-.".contains(&it);
-    if name.is_empty() || name.starts_with('.') || !name.bytes().all(is_plain) {
+    if !is_name(name) {
         let message =
             "the name of a key has letters, digits, _, - and . only, and begins with no .";
         return Err(Failure::new(Exit::USAGE, message).hint("aishctl key set NAME"));

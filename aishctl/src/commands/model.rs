@@ -41,8 +41,11 @@ pub enum ModelCommand {
     /// Take a preset out of your configuration
     #[command(alias = "rm")]
     Remove { name: String },
-    /// Which preset answers where none is named; alone: this conversation goes by that again
-    Default { name: Option<String> },
+    /// Make NAME the default of your configuration; without NAME, let this conversation use the default again
+    Default {
+        /// The preset
+        name: Option<String>,
+    },
 }
 
 /// Of what neither the preset nor the catalog says.
@@ -67,7 +70,7 @@ pub async fn run(
         (None, Some(ModelCommand::Default { name: None })) => choose(context, None).await,
         (Some(name), None) => choose(context, Some(name)).await,
         (
-            _,
+            None,
             Some(
                 ModelCommand::Add(_)
                 | ModelCommand::Remove { .. }

@@ -210,14 +210,31 @@ pub async fn remove(context: ConfigContext<'_>, name: &str) -> Result<Exit, Fail
 
 /// Has a preset answer wherever none is named.
 pub async fn set_default(context: ConfigContext<'_>, name: &str) -> Result<Exit, Failure> {
-    let exit = context
-        .change(&["set", "--", "default_model", name])
-        .await?;
-    if exit == Exit::DONE {
-        let name = safe::one_line(name);
-        context.say(&format!("{name} answers where no model is named\n"))?;
+    if let Some(conversation) = &context.global.conversation {
+        let message = "the default is that of all conversations";
+        let hint = format!("of one: aishctl model {name} -C {conversation}");
+        return Err(Failure::new(Exit::USAGE, message).hint(hint));
+    }
+    let exit = make_default(&context, name).await?;
+    match exit {
+        Exit::DONE => {
+            let name = safe::one_line(name);
+            context.say(&format!(
+                "the default of your configuration is {name} now\n"
+            ))?;
+        }
+        Exit::CONFIG => typed_answer::say(
+            "hint: aishctl model list has the names; one that was found is kept by aishctl model add\n",
+        )?,
+        _ => {}
     }
     Ok(exit)
+}
+
+/// As a text of TOML: a name that looks like a number, or like what stands for stdin, is a name.
+async fn make_default(context: &ConfigContext<'_>, name: &str) -> Result<Exit, Failure> {
+    let text = toml_text::string(name)?;
+    context.change(&["set", "--", "default_model", &text]).await
 }
 
 /// Its table of the file.
@@ -255,7 +272,7 @@ async fn offer_default(context: &ConfigContext<'_>, name: &str) -> Result<Exit, 
     }
     let question = "Make it the default, which answers every question that names no other preset?";
     if typed_answer::is_agreed(question, "yes")? {
-        return context.change(&["set", "default_model", name]).await;
+        return make_default(context, name).await;
     }
     let name = safe::one_line(name);
     context.say(&format!(

@@ -69,7 +69,7 @@ pub(crate) fn key(name: &str) -> Result<String, Failure> {
 }
 
 /// A text in quotes. JSON's are TOML's, where no control character is in it.
-fn string(text: &str) -> Result<String, Failure> {
+pub(crate) fn string(text: &str) -> Result<String, Failure> {
     if text.chars().any(char::is_control) {
         let message = "a value of the configuration has no control characters";
         return Err(Failure::new(Exit::USAGE, message).hint("aishctl config edit"));

@@ -93,7 +93,9 @@ fn names_of(path: &[&str], arg: &Arg) -> Option<NameKind> {
     Some(match (path, id) {
         (["conv", "unarchive"], "conversation") => NameKind::ArchivedConversation,
         (_, "conversation" | "in-conversation") => NameKind::Conversation,
-        (["model"] | ["model", "probe" | "show" | "forget"], "name") => NameKind::Model,
+        (["model"] | ["model", "probe" | "show" | "forget" | "remove" | "default"], "name") => {
+            NameKind::Model
+        }
         (_, "model") if arg.get_long() == Some("model") => NameKind::Model,
         // Here it is the name of a new one.
         (["mcp", "connect" | "add"], "alias") => return None,
