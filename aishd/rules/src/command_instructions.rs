@@ -196,6 +196,6 @@ mod tests {
             OutputVisibility::Next,
         );
         let bytes = told.by_line().len() + told.place().len();
-        assert!(bytes < 1_024, "{bytes}");
+        assert!(bytes < 1_100, "{bytes}");
     }
 }
