@@ -425,13 +425,15 @@ fn a_preset_becomes_the_one_that_answers_where_none_is_named() {
         of_one.report()
     );
     assert!(file(&world).starts_with("default_model = \"other\" # mine\n"));
+    drop(world.ctl(&["conv", "new", "proj"]).run().ok());
     let asked_of = |model: &str| {
-        drop(world.ctl(&["ask", "who answers?"]).run().ok());
+        drop(world.ctl(&["ask", "-C", "proj", "who answers?"]).run().ok());
         assert_eq!(model, upstream.requests().pop().unwrap().json()["model"]);
     };
-    drop(world.ctl(&["model", "one"]).run().ok());
+    asked_of("other");
+    drop(world.ctl(&["model", "one", "-C", "proj"]).run().ok());
     asked_of("one");
-    let back = world.ctl(&["model", "default"]).run().ok();
+    let back = world.ctl(&["model", "default", "-C", "proj"]).run().ok();
     asked_of("other");
     assert!(
         back.out()
