@@ -22,6 +22,7 @@ mod config;
 mod confirm;
 mod context;
 mod costly;
+mod default_model;
 mod doctor;
 mod exit_codes;
 mod file_changes;
