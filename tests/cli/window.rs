@@ -73,12 +73,12 @@ fn a_window_on_a_new_conversation_says_what_can_be_typed() {
 #[test]
 fn what_wants_a_shell_is_said_not_to_be_done_in_a_window() {
     let (_upstream, world, _daemon) = world();
-    let mut screen = open(&world, 100, 24);
     for typed in [
         ":config set ui.theme dark\r",
         ":key set x\r",
         ":model default fast\r",
     ] {
+        let mut screen = open(&world, 100, 24);
         screen.key(typed);
         screen.wait_for("that command is for a shell; here nothing was done");
         screen.wait_for("type it in a shell, as a command of aishctl");

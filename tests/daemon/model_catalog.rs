@@ -162,7 +162,7 @@ fn what_is_no_catalog_changes_nothing_and_stops_nothing() {
 
     // Somebody wrote into it.
     let kept = world.state().join("models.tsv");
-    fs::write(&kept, "# 2026-11-29 models.dev: \nnothing\n").unwrap();
+    fs::write(&kept, "# 2026-01-02 models.dev: \nnothing\n").unwrap();
     let _daemon = world.daemon().spawn();
     let shown = out(&world, &["model", "show", "known"]);
     assert!(shown.contains("1000000 tokens"), "{shown}");
