@@ -16,8 +16,12 @@ hierarchy() {
   mount -t cgroup2 none /sys/fs/cgroup
   rmdir /sys/fs/cgroup/aish-test-* 2>/dev/null || true
   local own=/sys/fs/cgroup/aish-test-$(basename "$home")
-  mkdir -p "$own"
-  echo $$ >"$own/cgroup.procs"
+  # One that starts at the same moment takes it for a remainder, as long as nothing is in it.
+  for _ in $(seq 20); do
+    mkdir -p "$own"
+    echo $$ >"$own/cgroup.procs" && break
+  done 2>/dev/null
+  grep -qF "/${own##*/}" /proc/self/cgroup || { echo "no control group of its own at $own"; exit 1; }
   exec unshare --cgroup bash -c inside
 }
 

@@ -50,6 +50,11 @@ fn a_preset_becomes_the_one_that_answers_where_none_is_named() {
     asked_of("other");
     drop(world.ctl(&["model", "one", "-C", "proj"]).run().ok());
     asked_of("one");
+    let of_the_last = world.ctl(&["model", "one"]).run().ok();
+    assert_eq!(
+        "proj uses one from its next turn on\nto have it in new ones too: aishctl model default one\n",
+        of_the_last.out()
+    );
     let back = world.ctl(&["model", "default", "-C", "proj"]).run().ok();
     asked_of("other");
     assert!(

@@ -179,11 +179,18 @@ impl Running {
             match self.line() {
                 Some(line) if line.contains(text) => return line,
                 Some(_) => {}
-                None => panic!(
-                    "{}: stdout ended without {text:?}; it was\n{}",
-                    self.title,
-                    String::from_utf8_lossy(&self.seen)
-                ),
+                None => {
+                    let mut stderr = vec![];
+                    while let Ok(line) = self.stderr.recv_timeout(AFTER_EXIT) {
+                        stderr.extend(line);
+                    }
+                    panic!(
+                        "{}: stdout ended without {text:?}; it was\n{}\nand stderr\n{}",
+                        self.title,
+                        String::from_utf8_lossy(&self.seen),
+                        String::from_utf8_lossy(&stderr)
+                    )
+                }
             }
         }
     }

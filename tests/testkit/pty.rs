@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
@@ -19,6 +19,9 @@ use crate::process::{code_of, pid_of};
 use crate::wait::{PATIENCE, until};
 use crate::world::World;
 
+/// So long after its end what a program wrote may still be on its way.
+const AFTER_EXIT: Duration = Duration::from_secs(2);
+
 /// A program whose stdin, stdout and stderr are one terminal. Signals reach it by [`OnTerminal::signal`], not by
 /// keys: it is nobody's controlling terminal.
 #[derive(Debug)]
@@ -26,6 +29,7 @@ pub struct OnTerminal {
     child: Child,
     keys: File,
     seen: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
 }
 
 impl OnTerminal {
@@ -50,7 +54,7 @@ impl OnTerminal {
             .unwrap_or_else(|error| panic!("start {}: {error}", program.display()));
         drop(theirs);
         let seen = Arc::new(Mutex::new(vec![]));
-        read_all(
+        let reader = read_all(
             File::from(ours.try_clone().expect("it can be shared")),
             Arc::clone(&seen),
         );
@@ -58,6 +62,7 @@ impl OnTerminal {
             child,
             keys: File::from(ours),
             seen,
+            reader,
         }
     }
 
@@ -98,12 +103,18 @@ impl OnTerminal {
         status.is_some()
     }
 
-    /// Waits for its end and returns its exit code, as a shell has it.
+    /// Waits for its end, and until all that it wrote is seen; returns its exit code, as a shell has it.
     #[track_caller]
     pub fn wait(&mut self) -> i32 {
-        until("the end of the program on the terminal", PATIENCE, || {
+        let code = until("the end of the program on the terminal", PATIENCE, || {
             self.child.try_wait().expect("it is our child").map(code_of)
-        })
+        });
+        // What it started and left behind may keep the terminal open.
+        let deadline = Instant::now() + AFTER_EXIT;
+        while !self.reader.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        code
     }
 }
 
@@ -133,14 +144,14 @@ impl Drop for OnTerminal {
 }
 
 /// Until the last program has closed the terminal, which is an error on our end.
-fn read_all(mut from: File, seen: Arc<Mutex<Vec<u8>>>) {
+fn read_all(mut from: File, seen: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut page = [0; 4096];
         while let Ok(read @ 1..) = from.read(&mut page) {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.extend(&page[..read]);
         }
-    });
+    })
 }
 
 #[cfg(test)]
@@ -155,5 +166,16 @@ mod tests {
         program.key("it\n");
         program.wait_for("got it\n");
         assert_eq!(3, program.wait());
+    }
+
+    #[test]
+    fn all_that_a_program_wrote_is_seen_at_its_end() {
+        let world = World::new();
+        for _ in 0..50 {
+            let script = "echo early; echo last";
+            let mut program = OnTerminal::spawn(&world, Path::new("/bin/sh"), &["-c", script]);
+            assert_eq!(0, program.wait());
+            assert!(program.seen().ends_with("last\n"), "{}", program.seen());
+        }
     }
 }
