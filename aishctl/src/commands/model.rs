@@ -234,14 +234,13 @@ async fn choose(context: &CommandContext, name: Option<&str>) -> PrintResult {
     context.print(&result, || {
         let title = &conversation.title;
         match name {
-            Some(name) => {
-                // A question behind it, which named none either, may begin a conversation of its own.
-                let default = match context.name(None) {
-                    None => format!("to have it in new ones too: aishctl model default {name}\n"),
-                    Some(_) => String::new(),
-                };
-                format!("{title} uses {name} from its next turn on\n{default}")
+            Some(name) if context.name(None).is_some() => {
+                format!("{title} uses {name} from its next turn on\n")
             }
+            // A question behind it, which named none either, may begin a conversation of its own.
+            Some(name) => format!(
+                "{title} uses {name} from its next turn on\nto have it in new ones too: aishctl model default {name}\n"
+            ),
             None => format!(
                 "{title} uses the default of your configuration from its next turn on\nanother default: aishctl model default NAME\n"
             ),
