@@ -17,7 +17,7 @@ use crate::wait::{PATIENCE, left, until};
 
 /// How long the output of a program that has ended may stay open. Longer means that it left somebody behind
 /// who holds it, and a shell pipe would hang.
-const AFTER_EXIT: Duration = Duration::from_secs(3);
+pub(crate) const AFTER_EXIT: Duration = Duration::from_secs(3);
 
 /// A program that has not been started yet.
 #[derive(Debug)]

@@ -15,12 +15,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcsetattr};
 
 use crate::panics;
-use crate::process::{code_of, pid_of};
+use crate::process::{AFTER_EXIT, code_of, pid_of};
 use crate::wait::{PATIENCE, until};
 use crate::world::World;
-
-/// So long after its end what a program wrote may still be on its way.
-const AFTER_EXIT: Duration = Duration::from_secs(2);
 
 /// A program whose stdin, stdout and stderr are one terminal. Signals reach it by [`OnTerminal::signal`], not by
 /// keys: it is nobody's controlling terminal.
