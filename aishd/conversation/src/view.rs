@@ -8,7 +8,10 @@ pub mod turn_record;
 pub mod viewers;
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aish_proto::id::Seq;
 use aishd_log::confirm::ConfirmSubject;
@@ -47,7 +50,7 @@ pub struct ConversationView {
     pub printing: Vec<Arc<CommandPrinting>>,
     /// What running calls say.
     pub doing: Arc<ToolProgress>,
-    /// Grows with each delta, so that a watcher wakes.
+    /// Grows with what is written, so that a watcher wakes.
     pub live_version: u64,
     /// The commit that the actor cannot get into the store at the moment.
     pub stuck: Option<String>,
@@ -154,7 +157,10 @@ impl ViewPublisher {
     }
 
     pub(crate) fn live_sender(&self) -> LiveSender {
-        LiveSender(self.view.clone())
+        LiveSender {
+            view: self.view.clone(),
+            untold: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -165,14 +171,48 @@ pub(crate) enum LiveChange {
     End,
 }
 
-/// Adds deltas; held by the task that streams.
-#[derive(Clone, Debug)]
-pub(crate) struct LiveSender(watch::Sender<ConversationView>);
+/// Deltas that followers are not told of yet. To read so many takes less than a millisecond.
+const MOST_UNTOLD: usize = 64;
+
+/// Adds deltas; held by the task that streams. A server, or what lies before it, often sends many at once: what has arrived
+/// together is shown together, because to wake a follower costs many times what a delta does.
+#[derive(Debug)]
+pub(crate) struct LiveSender {
+    view: watch::Sender<ConversationView>,
+    untold: AtomicUsize,
+}
 
 impl LiveSender {
+    /// Adds a delta; only within [`LiveSender::while_running`].
     pub(crate) fn push(&self, live: &LiveItem, delta: Delta<'_>) {
         live.push(delta);
-        self.0.send_modify(|view| view.live_version += 1);
+        if self.untold.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_UNTOLD {
+            self.tell();
+        }
+    }
+
+    /// Runs what pushes, and wakes followers when nothing more is there, and at its end. Whoever reads the connection hands over
+    /// one part at a time, and waits until it was taken: so nothing more is there when a second look has found nothing.
+    pub(crate) async fn while_running<F: Future>(&self, pushing: F) -> F::Output {
+        let mut pushing = pin!(pushing);
+        poll_fn(|context| {
+            let before = self.untold.load(Ordering::Relaxed);
+            let polled = pushing.as_mut().poll(context);
+            let now = self.untold.load(Ordering::Relaxed);
+            if polled.is_pending() && now != before && now > 0 {
+                context.waker().wake_by_ref();
+            } else {
+                self.tell();
+            }
+            polled
+        })
+        .await
+    }
+
+    fn tell(&self) {
+        if self.untold.swap(0, Ordering::Relaxed) > 0 {
+            self.view.send_modify(|view| view.live_version += 1);
+        }
     }
 }
 
@@ -314,4 +354,44 @@ fn weight(record: &Record) -> usize {
         _ => 0,
     };
     text + 256
+}
+
+#[cfg(test)]
+mod tests {
+    use aish_proto::id::TurnId;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_arrives_together_is_told_together_and_at_the_latest_before_a_wait() {
+        let (publisher, view, _recent) = ViewPublisher::new(Arc::default());
+        let (sender, mut told) = (publisher.live_sender(), view.subscribe());
+        let live = LiveItem::new(TurnId::from_bytes([1; 16]), 0, Seq(0));
+        let mut changes = move || {
+            let changed = told.has_changed().is_ok_and(|it| it);
+            told.mark_unchanged();
+            changed
+        };
+        let answer = async {
+            for _ in 1..MOST_UNTOLD {
+                sender.push(&live, Delta::Text("a"));
+                assert!(!changes(), "more may be there already");
+            }
+            sender.push(&live, Delta::Text("b"));
+            assert!(
+                changes(),
+                "an answer that comes without a pause is seen too"
+            );
+            sender.push(&live, Delta::Text("c"));
+            tokio::task::yield_now().await;
+            assert!(!changes(), "the next part may be on its way");
+            tokio::task::yield_now().await;
+            assert!(changes(), "nobody waits for what has come");
+            tokio::task::yield_now().await;
+            assert!(!changes(), "nothing came");
+            sender.push(&live, Delta::Text("d"));
+        };
+        sender.while_running(answer).await;
+        assert!(changes(), "nor at the end");
+    }
 }

@@ -80,7 +80,7 @@ pub(crate) async fn streamed(request: StreamRequest) -> TurnInput {
         }
         answer
     };
-    let answer = AssertUnwindSafe(answer).catch_unwind();
+    let answer = AssertUnwindSafe(sender.while_running(answer)).catch_unwind();
     let ended = tokio::select! {
         biased;
         () = token.cancelled() => None,
