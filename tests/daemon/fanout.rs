@@ -1,10 +1,12 @@
 //! Several clients on one conversation: the same facts, the same texts, and nobody waits for the slowest.
 
 use aish_proto::attach::{AttachParams, ReplayStart};
+use aish_proto::envelope::Envelope;
 use aish_proto::event::{Presence, Snapshot, TextDelta};
 use aish_proto::limits::LINE_FROM_DAEMON_BYTES;
 use aish_proto::method::ClientRole;
 use aish_testkit::{Answer, Upstream, World};
+use rustix::process::Signal;
 
 /// Three from the beginning, a fourth in mid-stream.
 #[test]
@@ -56,6 +58,37 @@ fn everybody_records_the_same_facts_and_texts() {
         follows[0].recording().final_texts(),
         "whoever was there from the start saw the whole text as it was written"
     );
+}
+
+/// As when a laptop was closed while an answer came. `first` has gone out by itself.
+#[test]
+fn pieces_that_are_there_at_once_go_out_as_few_events() {
+    const PIECES: usize = 400;
+    let upstream = Upstream::start();
+    let world = World::with(&upstream);
+    let daemon = world.daemon().spawn();
+    let (answer, gate) = Answer::by_hand();
+    upstream.answer(answer);
+    let client = world.client();
+    let conversation = client.create();
+    let mut follow = client.attach(conversation, ReplayStart::Start);
+    let turn = client.ask(conversation, "tell me in many small words");
+    gate.text("first");
+    follow.until_kind("textDelta");
+    daemon.signal(Signal::STOP);
+    for _ in 1..PIECES {
+        gate.text(" word");
+    }
+    gate.text(" last");
+    gate.wait_written();
+    daemon.signal(Signal::CONT);
+    let delta = |it: &Envelope| it.read::<TextDelta>();
+    follow.until(|it| delta(it).is_some_and(|it| it.text.ends_with("last")));
+    gate.finish();
+    follow.until_finished(turn);
+    follow.recording().assert_sound();
+    let events = follow.events_so_far().iter().filter_map(delta).count();
+    assert!(events < PIECES / 4, "{events} events for {PIECES} pieces");
 }
 
 /// One that never reads costs nobody else anything, and the daemon next to no memory.
@@ -112,10 +145,9 @@ fn a_stalled_client_is_cut_and_told_why() {
     upstream.answer(Answer::pieces(std::iter::repeat_n(long.as_str(), 40)));
     let turn = reader.ask(conversation, "more than a socket holds");
     follow.until_finished(turn);
-    let clients =
-        |it: &aish_proto::envelope::Envelope| it.read::<Presence>().map(|it| it.clients.len());
+    let clients = |it: &Envelope| it.read::<Presence>().map(|it| it.clients.len());
     // On a slow machine it is cut before the turn is over.
-    let alone = |it: &aish_proto::envelope::Envelope| clients(it) == Some(1);
+    let alone = |it: &Envelope| clients(it) == Some(1);
     if !follow.events_so_far().iter().any(alone) {
         follow.until(alone);
     }

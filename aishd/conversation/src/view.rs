@@ -12,6 +12,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use aish_proto::id::Seq;
 use aishd_log::confirm::ConfirmSubject;
@@ -20,6 +21,7 @@ use aishd_log::state::ConversationState;
 use aishd_model::reply::Delta;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::commands::command_output::{CommandKey, CommandPrinting};
 use crate::view::live_item::LiveItem;
@@ -50,8 +52,6 @@ pub struct ConversationView {
     pub printing: Vec<Arc<CommandPrinting>>,
     /// What running calls say.
     pub doing: Arc<ToolProgress>,
-    /// Grows with what is written, so that a watcher wakes.
-    pub live_version: u64,
     /// The commit that the actor cannot get into the store at the moment.
     pub stuck: Option<String>,
 }
@@ -75,7 +75,6 @@ impl ViewPublisher {
             live: None,
             printing: vec![],
             doing: Arc::default(),
-            live_version: 0,
             stuck: None,
         });
         let recent = Arc::<RecentRecords>::default();
@@ -171,8 +170,8 @@ pub(crate) enum LiveChange {
     End,
 }
 
-/// Deltas that followers are not told of yet. To read so many takes less than a millisecond.
-const MOST_UNTOLD: usize = 64;
+/// For so long at most text that has arrived waits for more.
+const TOGETHER_FOR: Duration = Duration::from_millis(5);
 
 /// Adds deltas; held by the task that streams. A server, or what lies before it, often sends many at once: what has arrived
 /// together is shown together, because to wake a follower costs many times what a delta does.
@@ -186,22 +185,23 @@ impl LiveSender {
     /// Adds a delta; only within [`LiveSender::while_running`].
     pub(crate) fn push(&self, live: &LiveItem, delta: Delta<'_>) {
         live.push(delta);
-        if self.untold.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_UNTOLD {
-            self.tell();
-        }
+        self.untold.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Runs what pushes, and wakes followers when nothing more is there, and at its end. Whoever reads the connection hands over
-    /// one part at a time, and waits until it was taken: so nothing more is there when a second look has found nothing.
+    /// Runs what pushes; followers are told when a second look finds no more, and at its end. Over HTTP/1 the task that reads
+    /// the connection hands over one part and waits until it was taken, so that the first look never finds the next one. Where
+    /// the second comes too early, followers are only woken once more.
     pub(crate) async fn while_running<F: Future>(&self, pushing: F) -> F::Output {
         let mut pushing = pin!(pushing);
+        let mut since: Option<Instant> = None;
         poll_fn(|context| {
             let before = self.untold.load(Ordering::Relaxed);
             let polled = pushing.as_mut().poll(context);
-            let now = self.untold.load(Ordering::Relaxed);
-            if polled.is_pending() && now != before && now > 0 {
+            let more = polled.is_pending() && self.untold.load(Ordering::Relaxed) > before;
+            if more && since.get_or_insert_with(Instant::now).elapsed() < TOGETHER_FOR {
                 context.waker().wake_by_ref();
             } else {
+                since = None;
                 self.tell();
             }
             polled
@@ -211,7 +211,7 @@ impl LiveSender {
 
     fn tell(&self) {
         if self.untold.swap(0, Ordering::Relaxed) > 0 {
-            self.view.send_modify(|view| view.live_version += 1);
+            self.view.send_modify(|_same| {});
         }
     }
 }
@@ -223,7 +223,7 @@ pub(crate) struct OutputPrinter(watch::Sender<ConversationView>, Arc<CommandPrin
 impl OutputPrinter {
     pub(crate) fn print(&self, text: &str) {
         self.1.push(text);
-        self.0.send_modify(|view| view.live_version += 1);
+        self.0.send_modify(|_same| {});
     }
 }
 
@@ -233,10 +233,7 @@ pub(crate) struct ProgressTeller(watch::Sender<ConversationView>);
 
 impl ProgressTeller {
     pub(crate) fn push(&self, word: ProgressMessage) {
-        self.0.send_modify(|view| {
-            view.doing.push(word);
-            view.live_version += 1;
-        });
+        self.0.send_modify(|view| view.doing.push(word));
     }
 
     pub(crate) fn forget(&self, call: &str) {
@@ -358,40 +355,66 @@ fn weight(record: &Record) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use aish_proto::id::TurnId;
+    use tokio::task::yield_now;
+    use tokio::time::advance;
 
     use super::*;
 
-    #[tokio::test]
-    async fn what_arrives_together_is_told_together_and_at_the_latest_before_a_wait() {
+    fn live() -> LiveItem {
+        LiveItem::new(TurnId::from_bytes([1; 16]), 0, Seq(0))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_arrives_together_is_told_together_and_soon() {
         let (publisher, view, _recent) = ViewPublisher::new(Arc::default());
-        let (sender, mut told) = (publisher.live_sender(), view.subscribe());
-        let live = LiveItem::new(TurnId::from_bytes([1; 16]), 0, Seq(0));
-        let mut changes = move || {
+        let (sender, live, mut told) = (publisher.live_sender(), live(), view.subscribe());
+        let mut changed = move || {
             let changed = told.has_changed().is_ok_and(|it| it);
             told.mark_unchanged();
             changed
         };
         let answer = async {
-            for _ in 1..MOST_UNTOLD {
+            for _ in 0..100 {
                 sender.push(&live, Delta::Text("a"));
-                assert!(!changes(), "more may be there already");
+                yield_now().await;
+                assert!(!changed(), "the next one may be there");
             }
             sender.push(&live, Delta::Text("b"));
+            advance(TOGETHER_FOR).await;
             assert!(
-                changes(),
-                "an answer that comes without a pause is seen too"
+                changed(),
+                "an answer without a pause is seen while it comes"
             );
             sender.push(&live, Delta::Text("c"));
-            tokio::task::yield_now().await;
-            assert!(!changes(), "the next part may be on its way");
-            tokio::task::yield_now().await;
-            assert!(changes(), "nobody waits for what has come");
-            tokio::task::yield_now().await;
-            assert!(!changes(), "nothing came");
+            yield_now().await;
+            assert!(!changed(), "the next one may be there");
+            yield_now().await;
+            assert!(changed(), "a second look has found no more");
+            yield_now().await;
+            assert!(!changed(), "nothing came");
             sender.push(&live, Delta::Text("d"));
         };
         sender.while_running(answer).await;
-        assert!(changes(), "nor at the end");
+        assert!(changed(), "what came last is told at the end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_silent_stream_said_last_is_told_though_nothing_wakes_it() {
+        let (publisher, view, _recent) = ViewPublisher::new(Arc::default());
+        let (sender, live, mut told) = (publisher.live_sender(), live(), view.subscribe());
+        let began = Instant::now();
+        let silent = async {
+            sender.push(&live, Delta::Text("a"));
+            pending::<()>().await;
+        };
+        tokio::select! {
+            () = sender.while_running(silent) => {}
+            changed = told.changed() => changed.unwrap(),
+            () = tokio::time::sleep(TOGETHER_FOR) => {}
+        }
+        assert_eq!(Duration::ZERO, began.elapsed());
     }
 }
