@@ -39,7 +39,8 @@ fn a_real_server_reads_each_turn_alone_anew() {
         let input = usage.input_tokens.unwrap();
         let cached = usage.cached_input_tokens.unwrap_or_default();
         println!("turn {turn}: {input} in, {cached} cached, {evictions} evictions");
-        if turn > 0 && evictions == evicted {
+        // On a machine that is kept busy the server's count may come too late: an estimate says nothing of what it had.
+        if turn > 0 && evictions == evicted && !usage.estimated {
             assert!(
                 input - cached < NEW,
                 "turn {turn}: {cached} of {input} had been kept"
