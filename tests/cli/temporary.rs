@@ -3,6 +3,7 @@
 use aish_proto::attach::{Attach, AttachParams, ReplayStart};
 use aish_proto::conversation::{ConversationListParams, List, ListState};
 use aish_proto::id::ConversationId;
+use aish_testkit::process::Running;
 use aish_testkit::wait::until_true;
 use aish_testkit::{Answer, Upstream, World};
 use rustix::process::Signal;
@@ -60,10 +61,19 @@ fn an_answer_that_was_asked_for_so_leaves_no_conversation() {
     drop(asked.run().ok());
 }
 
-/// Asks, and the client is killed once the model has the question.
-fn ask_and_be_killed(world: &World, upstream: &Upstream, question: &str) {
+/// Asks, and waits until both the model and the store have the question: it is written while the model is asked.
+fn ask(world: &World, upstream: &Upstream, question: &str) -> (Running, ConversationId) {
     let client = world.ctl_spawn(&["ask", "--no-stdin", "--temp", question]);
     drop(upstream.wait_requests(1));
+    until_true("the question to be stored", || {
+        !conversations(world).is_empty()
+    });
+    (client, conversations(world)[0])
+}
+
+/// Asks, and the client is killed before there is an answer.
+fn ask_and_be_killed(world: &World, upstream: &Upstream, question: &str) {
+    let (client, _) = ask(world, upstream, question);
     client.signal(Signal::KILL);
     drop(client.wait());
 }
@@ -104,9 +114,7 @@ fn it_stays_for_as_long_as_somebody_looks() {
     upstream.answer(answer);
     let world = World::with(&upstream);
     let _daemon = world.daemon().spawn();
-    let asking = world.ctl_spawn(&["ask", "--no-stdin", "--temp", "why?"]);
-    drop(upstream.wait_requests(1));
-    let id = conversations(&world)[0];
+    let (asking, id) = ask(&world, &upstream, "why?");
     let viewer = world.client();
     drop(viewer.done::<Attach>(AttachParams {
         id,
