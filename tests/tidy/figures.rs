@@ -9,7 +9,7 @@ use aish_testkit::repository;
 use crate::{circles, code};
 
 /// Lines of the product without tests, blank lines and comments.
-const MOST_LINES: usize = 155_437;
+const MOST_LINES: usize = 155_434;
 /// The same of packages that are to stay small. Data beside the code is not counted.
 const MOST_LINES_OF: &[(&str, usize)] = &[("aishd/command", 2_000)];
 /// Types whose name another type has too, in percent.
@@ -20,14 +20,13 @@ const MOST_ONE_WORD_NAMES: usize = 10;
 const MOST_IN_A_CIRCLE: &[(&str, usize)] = &[
     ("aish-proto", 2),
     ("aishctl", 8),
-    ("aishd/config", 8),
     ("aishd/conversation", 5),
-    ("aishd/log", 6),
+    ("aishd/log", 5),
     ("aishd/mcp", 4),
     ("aishd/mcp-messages", 2),
-    ("aishd/model", 4),
+    ("aishd/model", 2),
     ("aishd/process", 2),
-    ("aishd/rpc", 5),
+    ("aishd/rpc", 4),
     ("aishd/rules", 2),
     ("aishd/signin", 3),
     ("aishd/store", 4),

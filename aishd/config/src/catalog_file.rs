@@ -12,11 +12,10 @@ use aishd_model::handed_catalog::{
 use aishd_platform::{clock, private_file};
 
 use super::fault::{Fault, Severity};
-use super::file;
 use super::key_values::home;
 use super::layers::{BaseLayers, LayerPaths};
-use super::paths;
 use super::source::{ConfigOrigin, FileExposure, SourceText};
+use super::{file, paths, safe_text};
 
 /// Why a file is not taken over.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +104,7 @@ fn text_of(file: File, most: usize) -> io::Result<Vec<u8>> {
 
 /// Makes a catalog of a file, and keeps it. Blocks.
 pub fn keep(state: &Path, handed: &Path) -> Result<ReducedCatalog, HandedFileError> {
-    let shown = || super::redaction::safe(&handed.display().to_string()).into_owned();
+    let shown = || safe_text::safe(&handed.display().to_string()).into_owned();
     let unread = |source| HandedFileError::Read {
         path: shown(),
         source,

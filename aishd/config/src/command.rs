@@ -15,13 +15,13 @@ use serde::Serialize;
 
 use super::edit::{self, SetError, ValueSource};
 use super::effective_values::{self, WithOrigin};
-use super::fault::{self, Fault};
+use super::fault::Fault;
 use super::layers::LayerPaths;
 use super::load::{self, LoadedConfig};
 use super::paths::describe;
 use super::table_reader::TableEntry;
 use super::trust::{TrustStatus, TrustedFiles};
-use super::{project, schema};
+use super::{fault_picture, project, safe_text, schema};
 use crate::key_values::IsSet;
 
 /// How such a command ends.
@@ -183,7 +183,7 @@ impl ActionContext<'_> {
         let loaded = self.load();
         let Some(settings) = &loaded.settings else {
             let errors: Vec<Fault> = loaded.faults.into_iter().filter(Fault::is_error).collect();
-            return ActionOutput::failed(exit::CONFIG, fault::pictures(&errors));
+            return ActionOutput::failed(exit::CONFIG, fault_picture::pictures(&errors));
         };
         let values = effective_values::values(settings, &loaded, project);
         let origin = if origin {
@@ -204,7 +204,7 @@ impl ActionContext<'_> {
             match schema::explain(key) {
                 Ok(about) => about,
                 Err(meant) => {
-                    let key = super::redaction::safe(key);
+                    let key = safe_text::safe(key);
                     let hint = meant.unwrap_or_else(|| "aishctl config explain".to_owned());
                     let err = format!("aishd: there is no key {key}\nhint: {hint}\n");
                     return ActionOutput::failed(exit::UNKNOWN, err);
@@ -274,7 +274,7 @@ impl ActionContext<'_> {
         let line = |it: &FileAt| {
             format!(
                 "{}  # {}, {}\n",
-                super::redaction::safe(&it.path),
+                safe_text::safe(&it.path),
                 it.layer,
                 it.state
             )
@@ -318,11 +318,10 @@ fn changed(changed: Result<PathBuf, SetError>) -> ActionOutput {
         Ok(path) => ActionOutput::done(format!("{}\n", path.display())),
         Err(error) => {
             let mut err = match &error {
-                SetError::Invalid(faults) => fault::pictures(faults) + "\n",
+                SetError::Invalid(faults) => fault_picture::pictures(faults) + "\n",
                 _ => String::new(),
             };
-            let _never_fails =
-                writeln!(err, "aishd: {}", super::redaction::safe(&describe(&error)));
+            let _never_fails = writeln!(err, "aishd: {}", safe_text::safe(&describe(&error)));
             let code = match error {
                 SetError::Invalid(_) => exit::CONFIG,
                 SetError::NoKey(_) | SetError::IsTable(_) | SetError::NoTable(_) => exit::USAGE,

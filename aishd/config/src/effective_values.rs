@@ -9,7 +9,7 @@ use super::settings::Settings;
 use super::source::SourcePlace;
 use super::table_reader::TableEntry;
 use super::trust::TrustStatus;
-use super::{project, redaction};
+use super::{project, safe_text};
 
 /// Every value that counts, in general or in a directory, where a trusted project may have a word.
 pub fn values(
@@ -81,7 +81,7 @@ impl ShownValue {
 
     /// As a line of TOML.
     pub fn line(&self, origin: WithOrigin) -> String {
-        let value = redaction::safe(&self.value);
+        let value = safe_text::safe(&self.value);
         match origin {
             WithOrigin::Yes => format!("{} = {value}  # {}\n", self.key, self.origin),
             WithOrigin::No => format!("{} = {value}\n", self.key),

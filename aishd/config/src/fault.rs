@@ -1,15 +1,13 @@
-//! What is wrong with a configuration, where, and how that is told: with the line and a mark under it, or on one line.
+//! What is wrong with a configuration, and where; told on one line.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-
-use super::redaction;
+use super::safe_text;
 use super::source::{SourcePlace, SourceText};
 
 /// A line longer than this is shown in part.
-const SHOWN_BYTES: usize = 400;
+pub(super) const SHOWN_BYTES: usize = 400;
 /// More faults of one configuration are counted and not shown.
 pub const MOST: usize = 100;
 
@@ -95,94 +93,13 @@ impl Fault {
         }
         text
     }
-
-    /// With the line of the source and a mark under what is wrong.
-    pub fn picture(&self) -> String {
-        let level = match self.severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
-        };
-        let name = self.source.name();
-        let message = one_line_text(&self.message);
-        let help = self.help.as_deref().map(one_line_text);
-        let mut group = match &self.span {
-            None => level
-                .primary_title(format!("{name}: {message}"))
-                .elements(std::iter::empty::<annotate_snippets::Element<'_>>()),
-            Some(span) => {
-                let part = LineExcerpt::of(&self.source, span);
-                let mark = AnnotationKind::Primary
-                    .span(part.span)
-                    .label(self.label.as_deref().map(one_line_text));
-                level.primary_title(message).element(
-                    Snippet::source(part.text)
-                        .path(name)
-                        .line_start(part.line)
-                        .annotation(mark),
-                )
-            }
-        };
-        if let Some(help) = help {
-            group = group.element(Level::HELP.message(help));
-        }
-        let mut text = Renderer::plain()
-            .term_width(SHOWN_BYTES + 40)
-            .render(&[group]);
-        text.push('\n');
-        text
-    }
 }
 
 /// What is said, fit to be shown: it may quote a name of any length.
-fn one_line_text(text: &str) -> String {
-    let safe = redaction::safe(text);
+pub(super) fn one_line_text(text: &str) -> String {
+    let safe = safe_text::safe(text);
     match safe.char_indices().nth(SHOWN_BYTES) {
         Some((end, _)) => format!("{}…", &safe[..end]),
         None => safe.into_owned(),
     }
-}
-
-/// The line on which a span begins, or a part of it when it is very long.
-struct LineExcerpt<'a> {
-    text: &'a str,
-    line: usize,
-    span: Range<usize>,
-}
-
-impl<'a> LineExcerpt<'a> {
-    fn of(source: &'a SourceText, span: &Range<usize>) -> Self {
-        let shown = source.display();
-        let start = shown.floor_char_boundary(span.start);
-        let begin = shown[..start].rfind('\n').map_or(0, |it| it + 1);
-        let end = shown[start..]
-            .find('\n')
-            .map_or(shown.len(), |it| start + it);
-        let end = if shown[..end].ends_with('\r') {
-            end - 1
-        } else {
-            end
-        };
-        let from = begin.max(shown.floor_char_boundary(start.saturating_sub(SHOWN_BYTES / 2)));
-        let to = end
-            .min(shown.ceil_char_boundary(from + SHOWN_BYTES))
-            .max(from);
-        let stop = shown
-            .floor_char_boundary(span.end)
-            .clamp(start, to.max(start));
-        Self {
-            text: &shown[from..to],
-            line: source.line_and_column(span.start).0,
-            span: start.min(to) - from..stop.min(to) - from,
-        }
-    }
-}
-
-/// All of them as pictures, with an empty line between, and how many are not shown.
-pub fn pictures(faults: &[Fault]) -> String {
-    let shown: Vec<String> = faults.iter().take(MOST).map(Fault::picture).collect();
-    let mut text = shown.join("\n");
-    if faults.len() > MOST {
-        text.push_str(&format!("\nand {} more\n", faults.len() - MOST));
-    }
-    text
 }

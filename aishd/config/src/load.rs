@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use aishd_model::trusted_instructions::TrustedInstructions;
 
-use super::catalog_file;
 use super::fault::Fault;
 use super::layers::{BaseLayers, LayerPaths};
 use super::paths::{self, PathError};
-use super::project;
 use super::settings::Settings;
 use super::source::{ConfigOrigin, FileExposure, SourceText};
 use super::trust::{self, TrustStatus, TrustedFiles};
+use super::{catalog_file, project, safe_text};
 use crate::key_values::IsSet;
 
 /// What reading came to.
@@ -121,7 +120,7 @@ pub fn notice(
         &file,
         super::file::FileNeed::Optional,
     );
-    let shown = super::redaction::safe(&file.display().to_string()).into_owned();
+    let shown = safe_text::safe(&file.display().to_string()).into_owned();
     let mut can_be_trusted = false;
     let text = match source {
         Ok(None) => return None,

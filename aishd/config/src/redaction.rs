@@ -1,12 +1,11 @@
 //! What of a configuration may be shown. Secrets are covered and control characters replaced, byte by byte, so that
 //! a position in the text is the same position in what is shown.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use aishd_log::invisible_characters::is_hidden;
 use toml::de::{DeTable, DeValue};
 
+use super::safe_text::is_unsafe;
 use super::{address, keys};
 
 const COVER: &str = "*";
@@ -36,27 +35,6 @@ pub fn cover(text: &str) -> String {
         }
     }
     shown
-}
-
-/// A text from outside as one may show it on one line.
-pub fn safe(text: &str) -> Cow<'_, str> {
-    let harmless = |it: char| !is_unsafe(it);
-    if text.chars().all(harmless) {
-        return Cow::Borrowed(text);
-    }
-    let escaped = text.chars().map(|it| {
-        if harmless(it) {
-            it.to_string()
-        } else {
-            it.escape_unicode().to_string()
-        }
-    });
-    Cow::Owned(escaped.collect())
-}
-
-/// What moves a cursor, or what people do not see or see in another order.
-fn is_unsafe(sign: char) -> bool {
-    sign.is_control() || is_hidden(sign)
 }
 
 fn in_table<'a>(table: &'a DeTable<'_>, path: &mut Vec<&'a str>, secret: &mut Vec<Range<usize>>) {
@@ -210,7 +188,5 @@ mod tests {
     #[test]
     fn what_drives_a_terminal_is_replaced() {
         check("# \u{1b}[2J\u{202e}\u{9b}\tx\n", "# ?[2J?????\tx\n");
-        assert_eq!("a\\u{1b}b", safe("a\u{1b}b"));
-        assert_eq!("grün ", safe("grün "));
     }
 }

@@ -1,11 +1,11 @@
-//! One place that settings come from: its name, its text, and what of the text may be shown.
+//! One place that settings come from: its name and its text.
 
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::redaction;
+use super::safe_text;
 
 /// Who says something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +36,6 @@ pub struct SourceText {
     pub origin: ConfigOrigin,
     pub access: FileExposure,
     text: String,
-    /// As long as the text, without secrets and without what could drive a terminal.
-    shown: String,
 }
 
 /// A part of a source.
@@ -49,22 +47,16 @@ pub struct SourcePlace {
 
 impl SourceText {
     pub fn new(origin: ConfigOrigin, access: FileExposure, text: String) -> Arc<Self> {
-        let shown = redaction::cover(&text);
         Arc::new(Self {
             origin,
             access,
             text,
-            shown,
         })
     }
 
+    /// What nobody is shown: [`crate::redaction::cover`] says what of it may be.
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    /// The text as it may be shown; positions are those of the text.
-    pub fn display(&self) -> &str {
-        &self.shown
     }
 
     /// What people call it.
@@ -72,7 +64,7 @@ impl SourceText {
         match &self.origin {
             ConfigOrigin::Default => "default".to_owned(),
             ConfigOrigin::File(path) | ConfigOrigin::Project(path) => {
-                redaction::safe(&path.display().to_string()).into_owned()
+                safe_text::safe(&path.display().to_string()).into_owned()
             }
             ConfigOrigin::Variable(name) => (*name).to_owned(),
             ConfigOrigin::CommandLine => "-c".to_owned(),

@@ -7,7 +7,6 @@ pub mod host;
 pub mod level;
 pub mod memory;
 mod older;
-pub mod sign_in;
 
 use aish_proto::id::ConfirmId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -17,7 +16,6 @@ use self::changes::ChangesSubject;
 use self::host::HostSubject;
 use self::level::LevelSubject;
 use self::memory::MemorySubject;
-use self::sign_in::SignInSubject;
 use crate::access::Access;
 use crate::answering_person::AnsweringPerson;
 use crate::pattern::Patterns;
@@ -125,6 +123,21 @@ pub struct FormSubject {
 pub struct ModelSubject {
     pub call: ConfirmCall,
     pub asked: ForModel,
+}
+
+/// A server that a person has to sign in to before a call can run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInSubject {
+    /// It was refused before it did anything, and runs when somebody has signed in.
+    pub call: ConfirmCall,
+    /// Where one signs in, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// What the server said.
+    pub why: String,
+    /// What it wants, where it wants more than was granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
 }
 
 impl Confirm {

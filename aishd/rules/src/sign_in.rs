@@ -1,8 +1,7 @@
 //! The question to a person to sign in to a server, before a call that it refused runs.
 
 use aish_proto::id::ConfirmId;
-use aishd_log::confirm::sign_in::SignInSubject;
-use aishd_log::confirm::{Confirm, ConfirmSubject, Decision, OnConfirm};
+use aishd_log::confirm::{Confirm, ConfirmSubject, Decision, OnConfirm, SignInSubject};
 use aishd_log::time::Timestamp;
 use aishd_log::tool::ContentDigest;
 

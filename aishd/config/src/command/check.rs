@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{ActionContext, ActionOutput, exit, json_line};
 use crate::fault::{self, Fault, Severity};
+use crate::fault_picture;
 use crate::load::{self, LoadedConfig};
 use crate::project;
 
@@ -65,7 +66,7 @@ impl ActionContext<'_> {
                 ..ActionOutput::done(json_line(&report))
             };
         }
-        let mut out = fault::pictures(&faults);
+        let mut out = fault_picture::pictures(&faults);
         for note in notes {
             let _never_fails = writeln!(out, "{note}");
         }

@@ -9,7 +9,7 @@ use super::{ActionContext, ActionOutput, exit, state_of};
 use crate::layers::BaseLayers;
 use crate::paths::{self, describe};
 use crate::trust::{self, FileDigest, TrustedFiles};
-use crate::{fault, project, redaction};
+use crate::{fault_picture, project, safe_text};
 
 impl ActionContext<'_> {
     /// The state directory: also of a configuration with errors, as far as it says one.
@@ -52,7 +52,7 @@ impl ActionContext<'_> {
                     let shown = file.display().to_string();
                     let line = format!(
                         "aishd: {} is not trusted: {error}\n",
-                        redaction::safe(&shown)
+                        safe_text::safe(&shown)
                     );
                     err.push_str(&line);
                 }
@@ -61,7 +61,7 @@ impl ActionContext<'_> {
         if files.is_empty() {
             err.push_str(&format!(
                 "aishd: there is no .aish/config.toml in {0} or above it, and no AGENTS.md or AISH.md in its project\n",
-                redaction::safe(&directory.display().to_string())
+                safe_text::safe(&directory.display().to_string())
             ));
             return ActionOutput::failed(exit::UNKNOWN, err);
         }
@@ -92,13 +92,13 @@ impl ActionContext<'_> {
             Err(fault) => {
                 return Err(ActionOutput::failed(
                     exit::CONFIG,
-                    fault::pictures(&[fault]),
+                    fault_picture::pictures(&[fault]),
                 ));
             }
         };
         let loaded = self.load();
         let (models, faults) = project::models(&loaded.layers, &layer, self.is_set);
-        let mut err = fault::pictures(&faults);
+        let mut err = fault_picture::pictures(&faults);
         if models.is_none() {
             err.push_str("\naishd: nothing was trusted: the file is invalid\n");
             return Err(ActionOutput::failed(exit::CONFIG, err));
@@ -129,14 +129,14 @@ impl ActionContext<'_> {
                 let shown = directory.display().to_string();
                 let text = format!(
                     "aishd: nothing is trusted in {} or above it\n",
-                    redaction::safe(&shown)
+                    safe_text::safe(&shown)
                 );
                 ActionOutput::failed(exit::UNKNOWN, text)
             }
             Ok(()) => {
                 let line = |it: &PathBuf| {
                     let shown = it.display().to_string();
-                    format!("{} is not trusted any more\n", redaction::safe(&shown))
+                    format!("{} is not trusted any more\n", safe_text::safe(&shown))
                 };
                 ActionOutput::done(removed.iter().map(line).collect())
             }
@@ -157,7 +157,7 @@ impl ActionContext<'_> {
                     let state = state_of(file, "project", &trust);
                     format!(
                         "{}  # {state}\n",
-                        redaction::safe(&file.display().to_string())
+                        safe_text::safe(&file.display().to_string())
                     )
                 };
                 ActionOutput::done(trust.files.keys().map(line).collect())
@@ -177,7 +177,7 @@ fn trusted_line(file: &Path, digest: &FileDigest) -> String {
     };
     format!(
         "trusted {} as it is now (sha256 {}){what}\n",
-        redaction::safe(&shown),
+        safe_text::safe(&shown),
         digest.as_str().get(..16).unwrap_or_default()
     )
 }
