@@ -1,7 +1,8 @@
 //! One reply while it arrives: chunk after chunk becomes deltas at once and is added to the reply, within the caps.
 
 use aishd_dialect::{AnswerChunk, AnswerDecoder, ChunkPiece, ReportedKind, ServerReportedError};
-use aishd_log::sealed_answer::{ApiDialect, SealOrigin, SealedAnswer, SealedPart};
+use aishd_log::api_dialect::ApiDialect;
+use aishd_log::sealed_answer::{SealOrigin, SealedAnswer, SealedPart};
 use aishd_model::call_assembly::{Assembler, StreamEnding, StreamExcess, merge};
 use aishd_model::reply::{Delta, HttpDetail, Reply, RequestFailure};
 use aishd_model::thinking::{AnswerPart, Splitter, ThinkingStart, ThinkingStatus, lone_end};

@@ -206,7 +206,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt as _;
 
-    use aishd_log::sealed_answer::ApiDialect;
+    use aishd_log::api_dialect::ApiDialect;
     use aishd_log::turn_error::FailureClass;
     use aishd_model::preset::{KeyHeader, Timeouts};
 

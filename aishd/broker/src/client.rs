@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use aishd_http::tls;
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use aishd_mcp_messages::server_reach::ServerReach;
 use aishd_model::preset::{KeyHeader, ModelEndpoint};
 use aishd_model::reply::RequestFailure;

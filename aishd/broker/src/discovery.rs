@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aishd_log::api_dialect::ApiDialect;
 use aishd_log::event::PresetSource;
-use aishd_log::sealed_answer::ApiDialect;
 use aishd_model::catalog::CatalogFacts;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::optional_fields::LearnedFields;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use aishd_model::failure_hint::hint;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::optional_fields::LearnedFields;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use bytes::Bytes;
 
 /// Their names are read out of the request when an answer begins as a written call would, which few do.

@@ -1,7 +1,7 @@
 //! One preset: what its keys come to, and what is wrong with them.
 
+use aishd_log::api_dialect::ApiDialect;
 use aishd_log::event::PresetSource;
-use aishd_log::sealed_answer::ApiDialect;
 use aishd_log::spending::TokenPrice;
 use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{

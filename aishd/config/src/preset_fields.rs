@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use aishd_model::catalog::CatalogFacts;
 use aishd_model::model_families::claude_version;
 use aishd_model::preset_fields::{AnswerLength, OF_THE_REQUEST, PresetFields};

@@ -37,12 +37,12 @@ use crate::context::warm_transcripts::HeldTranscript;
 use crate::handle::{ConversationHandle, TurnStopper};
 use crate::history::import;
 use crate::new_conversation::{NewConversation, place};
+use crate::open_actors::{ActorEntry, ActorRegistration, OpenActors};
 use crate::questions::allowances::ClientAllowances;
 use crate::questions::elicitation::ServerQuestions;
 use crate::questions::expiry::ConfirmExpiry;
 use crate::questions::hosts::HostQuestions;
 use crate::questions::pending_questions::{PendingQuestion, PendingQuestions};
-use crate::registration::{ActorEntry, ActorRegistration, OpenConversation};
 use crate::request_error::RequestError;
 use crate::requests::{AcceptedAsk, AskRequest};
 use crate::services::ActorServices;
@@ -62,7 +62,7 @@ const IMPORTS: usize = 4;
 #[derive(Clone, Debug)]
 pub struct ConversationDirectory {
     pub(crate) services: ActorServices,
-    open: OpenConversation,
+    open: OpenActors,
     actors: Arc<Mutex<JoinSet<()>>>,
     started: Arc<AtomicU64>,
     crowded_at: usize,
@@ -77,7 +77,7 @@ impl ConversationDirectory {
     pub fn new(services: ActorServices, crowded_at: usize) -> Self {
         Self {
             services,
-            open: OpenConversation::default(),
+            open: OpenActors::default(),
             actors: Arc::default(),
             started: Arc::default(),
             crowded_at,

@@ -12,7 +12,7 @@ mod responses;
 mod server_error;
 mod thinking_budget;
 
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use aishd_model::preset::Preset;
 use serde_json::{Map, Value};
 

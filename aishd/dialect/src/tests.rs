@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use aishd_log::sealed_answer::{ApiDialect, SealedAnswer, SealedPart};
+use aishd_log::api_dialect::ApiDialect;
+use aishd_log::sealed_answer::{SealedAnswer, SealedPart};
 use aishd_log::tool_call::ToolCall;
 use aishd_model::optional_fields::{LearnedFields, OptionalField, OutputLimit, RequestOptions};
 use aishd_model::preset::{Backend, CacheLife, KeyHeader, KeySource, ModelEndpoint, Preset};

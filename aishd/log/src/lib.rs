@@ -6,6 +6,7 @@ extern crate self as aishd_log;
 
 pub mod access;
 pub mod answering_person;
+pub mod api_dialect;
 pub mod audit;
 pub mod block;
 pub mod budget;

@@ -114,8 +114,8 @@ fn shown(tokens: u64) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use aishd_log::api_dialect::ApiDialect;
     use aishd_log::event::PresetSource;
-    use aishd_log::sealed_answer::ApiDialect;
     use aishd_log::spending::TokenPrice;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! What to do about a request that failed, by what its server said: the key of the configuration or the command that
 //! cures it. Where nothing is known the same may be sent again, and then there is no hint.
 
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 
 use crate::optional_fields::OptionalField;
 use crate::preset::{Backend, KeySource, Preset};

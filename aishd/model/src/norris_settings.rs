@@ -69,7 +69,7 @@ pub struct WidenedLimits {
 mod tests {
     use std::collections::BTreeMap;
 
-    use aishd_log::sealed_answer::ApiDialect;
+    use aishd_log::api_dialect::ApiDialect;
 
     use super::*;
     use crate::preset::{Backend, KeyHeader, KeySource, ModelEndpoint, Timeouts};

@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use aishd_log::api_dialect::ApiDialect;
 use aishd_log::event::PresetSource;
 use aishd_log::picture::PictureKind;
-use aishd_log::sealed_answer::{ApiDialect, SealOrigin};
+use aishd_log::sealed_answer::SealOrigin;
 use aishd_log::spending::TokenPrice;
 
 use crate::catalog::CatalogFacts;

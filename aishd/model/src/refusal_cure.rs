@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use serde_json::{Map, Value};
 
 use crate::effort_refusal;

@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::answerer::answerer;
-use super::attached_clients::RoomSeat;
+use super::attached_clients::AttachedPlace;
 use super::connection::ClientConnection;
 use super::encoded_events::DeltaKey;
 use super::method_error::MethodError;
@@ -129,7 +129,7 @@ struct Subscription {
     head: String,
     params: AttachParams,
     log: LogOwner,
-    seat: RoomSeat,
+    seat: AttachedPlace,
     /// What clients let run unasked.
     allowances: watch::Receiver<AllowanceBook>,
     /// Who was there when it was last said.

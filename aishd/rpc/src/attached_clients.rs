@@ -11,21 +11,21 @@ use tokio::sync::watch;
 
 use super::encoded_events::EncodedEvents;
 
-type RoomPresence = Arc<Vec<PresentClient>>;
+type ConversationPresence = Arc<Vec<PresentClient>>;
 
 /// All rooms; one exists while somebody is in it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RoomTable(Arc<Mutex<HashMap<ConversationId, ViewerRoom>>>);
+pub(super) struct AttachedClients(Arc<Mutex<HashMap<ConversationId, ConversationClients>>>);
 
 #[derive(Debug)]
-struct ViewerRoom {
-    members: BTreeMap<SubscriptionId, RoomMember>,
-    presence: watch::Sender<RoomPresence>,
+struct ConversationClients {
+    members: BTreeMap<SubscriptionId, AttachedClient>,
+    presence: watch::Sender<ConversationPresence>,
     encoded: Arc<EncodedEvents>,
 }
 
 #[derive(Debug)]
-struct RoomMember {
+struct AttachedClient {
     client: PresentClient,
     /// What the client lets run unasked ends with the last of these.
     _place: ClientPlace,
@@ -33,33 +33,35 @@ struct RoomMember {
 
 /// A place in a room; dropping it leaves.
 #[derive(Debug)]
-pub(super) struct RoomSeat {
-    rooms: RoomTable,
+pub(super) struct AttachedPlace {
+    rooms: AttachedClients,
     conversation: ConversationId,
     subscription: SubscriptionId,
-    pub(super) presence: watch::Receiver<RoomPresence>,
+    pub(super) presence: watch::Receiver<ConversationPresence>,
     pub(super) encoded: Arc<EncodedEvents>,
 }
 
-impl RoomTable {
+impl AttachedClients {
     pub(super) fn enter(
         &self,
         conversation: ConversationId,
         subscription: SubscriptionId,
         client: PresentClient,
         place: ClientPlace,
-    ) -> RoomSeat {
+    ) -> AttachedPlace {
         let mut rooms = self.0.lock();
-        let room = rooms.entry(conversation).or_insert_with(|| ViewerRoom {
-            members: BTreeMap::new(),
-            presence: watch::channel(RoomPresence::default()).0,
-            encoded: Arc::default(),
-        });
+        let room = rooms
+            .entry(conversation)
+            .or_insert_with(|| ConversationClients {
+                members: BTreeMap::new(),
+                presence: watch::channel(ConversationPresence::default()).0,
+                encoded: Arc::default(),
+            });
         let _place = place;
         room.members
-            .insert(subscription, RoomMember { client, _place });
+            .insert(subscription, AttachedClient { client, _place });
         room.announce();
-        RoomSeat {
+        AttachedPlace {
             rooms: self.clone(),
             conversation,
             subscription,
@@ -94,7 +96,7 @@ impl RoomTable {
     }
 }
 
-impl ViewerRoom {
+impl ConversationClients {
     /// One entry a client, however often it is attached.
     fn announce(&self) {
         let mut clients: Vec<PresentClient> =
@@ -105,7 +107,7 @@ impl ViewerRoom {
     }
 }
 
-impl Drop for RoomSeat {
+impl Drop for AttachedPlace {
     fn drop(&mut self) {
         self.rooms.leave(self.conversation, self.subscription);
     }

@@ -84,7 +84,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use self::attached_clients::RoomTable;
+use self::attached_clients::AttachedClients;
 use self::connection::{AfterReply, ClientConnection};
 use self::method_error::MethodError;
 use self::socket_peer::ProviderAmong;
@@ -108,7 +108,7 @@ pub struct RpcServer {
     /// Cancelled when no connection may live any longer.
     pub closing: CancellationToken,
     pub config: Arc<LiveConfig>,
-    rooms: RoomTable,
+    rooms: AttachedClients,
     /// Subscriptions that have not been sent their last event.
     untold: watch::Sender<usize>,
     counters: RpcCounters,
@@ -225,7 +225,7 @@ impl RpcServer {
             stop: parts.stop,
             closing: parts.closing,
             config: parts.config,
-            rooms: RoomTable::default(),
+            rooms: AttachedClients::default(),
             untold: watch::channel(0).0,
             counters: RpcCounters::default(),
             check: store::RunningCheck::default(),

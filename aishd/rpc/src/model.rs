@@ -13,7 +13,7 @@ use aish_proto::model::{
 use aish_proto::picture::PictureKind;
 use aishd_config::address::{self, NetworkDistance};
 use aishd_conversation::request_error::RequestError;
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use aishd_log::spending::NanoUsd;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::preset::{Backend, KeyHeader, KeySource, ModelEndpoint, Preset, Timeouts};

@@ -1,5 +1,5 @@
 //! What a command that nobody approved may reach, as a value: it is computed here, without looking anything up, is part of
-//! what one consent is bound to, and is put in force by the kernel before the program starts (`child/wall`).
+//! what one consent is bound to, and is put in force by the kernel before the program starts (`process/wall`).
 
 use std::collections::BTreeSet;
 use std::fmt;

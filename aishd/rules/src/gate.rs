@@ -20,7 +20,7 @@ use aishd_log::shell;
 use aishd_log::time::Timestamp;
 use aishd_log::tool::{ContentDigest, DecisionSubject, Tool};
 use aishd_log::tool_call::ToolCall;
-pub use command::{ApprovedCommand, CommandGate, RunGround, command_consent};
+pub use command::{AdmittedCommand, CommandGate, RunGround, command_consent};
 use serde_json::{Map, Value};
 
 use crate::allowances::{AllowanceList, AllowanceNumber};
@@ -61,9 +61,9 @@ pub struct Gate<'a> {
 /// What the gate says of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallJudgement {
-    Run(ApprovedCall),
+    Run(AdmittedCall),
     /// A command, and no call of a tool.
-    Execute(Box<ApprovedCommand>),
+    Execute(Box<AdmittedCommand>),
     Ask(Box<Confirm>),
     /// It may run when what runs has ended, and is judged again then.
     Later,
@@ -77,7 +77,7 @@ pub enum CallJudgement {
 
 /// A call that may run, as it runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ApprovedCall {
+pub struct AdmittedCall {
     pub tool: Arc<Tool>,
     pub arguments: Map<String, Value>,
     pub digest: ContentDigest,
@@ -186,7 +186,7 @@ impl Gate<'_> {
                 refuse(Some(Denial::Policy), content, refused(rule.describe()))
             }
             PolicyDecision::Allow(rule) if self.is_offered(tool) => {
-                CallJudgement::Run(ApprovedCall {
+                CallJudgement::Run(AdmittedCall {
                     tool: tool.clone(),
                     arguments,
                     digest,
@@ -234,7 +234,7 @@ impl Gate<'_> {
         match gate.judge(call) {
             CallJudgement::Ask(confirm) if confirm.digest == digest => {
                 match (parse(call), self.find(&call.name)) {
-                    (Ok(arguments), Some(tool)) => CallJudgement::Run(ApprovedCall {
+                    (Ok(arguments), Some(tool)) => CallJudgement::Run(AdmittedCall {
                         tool: tool.clone(),
                         arguments,
                         digest,

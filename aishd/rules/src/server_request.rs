@@ -8,7 +8,7 @@ use aishd_log::tool::ContentDigest;
 use serde_json::{Value, json};
 
 use crate::asking::{Presence, may_ask};
-use crate::gate::{ApprovedCall, spelled};
+use crate::gate::{AdmittedCall, spelled};
 
 /// Requests of servers in one conversation that wait for people at the same time.
 pub const MOST: usize = 8;
@@ -21,7 +21,7 @@ pub const UNKNOWN_WHILE_ASKING: &str = "[aish] interrupted: the daemon ended whi
 pub struct ServerRequest<'a> {
     /// The call that runs.
     pub call: &'a str,
-    pub go: &'a ApprovedCall,
+    pub go: &'a AdmittedCall,
     /// As the server sent it.
     pub params: &'a Value,
     /// Requests that wait already.
@@ -127,7 +127,7 @@ pub(super) mod tests {
         params: &Value,
         judge: impl FnOnce(ServerRequest<'_>) -> ServerRequestJudgement<E>,
     ) -> ServerRequestJudgement<E> {
-        let go = ApprovedCall {
+        let go = AdmittedCall {
             tool: Arc::new(tool("t__x", Access::Write)),
             arguments: serde_json::Map::new(),
             digest: ContentDigest([0; 32]),

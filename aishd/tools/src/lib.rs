@@ -50,7 +50,7 @@ pub use aishd_profile::{
 use aishd_profile::{OWN_TREES, ProfileGround};
 use aishd_rules::catalog::Catalog;
 use aishd_rules::command_setting::CommandSetting;
-use aishd_rules::gate::ApprovedCall;
+use aishd_rules::gate::AdmittedCall;
 use aishd_rules::policy::Policy;
 use aishd_rules::registry::{Manifest, ManifestRegistry};
 use aishd_rules::secrets;
@@ -262,7 +262,7 @@ impl ToolRunner {
     }
 
     /// What has to be done for a call, if the tool still is what the gate looked at.
-    pub fn work(&self, go: &ApprovedCall) -> CallWork {
+    pub fn work(&self, go: &AdmittedCall) -> CallWork {
         let name = &go.tool.name;
         let toolset = self.toolset();
         let now = toolset.catalog.get(name).cloned();
@@ -501,7 +501,7 @@ impl ToolRunner {
     /// was asked before: only what comes of it is waited for.
     pub async fn ask(
         &self,
-        (go, task): (&ApprovedCall, Option<ServerTask>),
+        (go, task): (&AdmittedCall, Option<ServerTask>),
         cancel: &CancellationToken,
         mut said: impl FnMut(Said),
         asides: ServerAsides,
@@ -549,7 +549,7 @@ impl ToolRunner {
     }
 }
 
-fn program(registry: &ManifestRegistry, go: &ApprovedCall) -> Option<RunnerJob> {
+fn program(registry: &ManifestRegistry, go: &AdmittedCall) -> Option<RunnerJob> {
     let (manifest, capability) = registry.find(&go.tool)?;
     Some(RunnerJob {
         manifest: manifest.clone(),

@@ -2,7 +2,7 @@
 //! of it is anything but one JSON object.
 
 use aish_testkit::{Chance, fuzz};
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use aishd_model::call_assembly::MAX_CALLS;
 use bytes::Bytes;
 use serde_json::{Map, Value};

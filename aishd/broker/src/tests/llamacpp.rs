@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use aishd_dialect::prompt::{Prompt, PromptItem, PromptPurpose, PromptTool};
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use aishd_log::turn_error::FailureClass;
 use aishd_model::model_settings::ModelSettings;
 use aishd_model::preset::{Backend, KeySource, Preset};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use aishd_log::api_dialect::ApiDialect;
 use aishd_log::event::PresetSource;
-use aishd_log::sealed_answer::ApiDialect;
 use aishd_model::catalog::CatalogFacts;
 use aishd_model::optional_fields::LearnedFields;
 use aishd_model::preset::{

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aishd_log::sealed_answer::{ApiDialect, SealOrigin};
+use aishd_log::api_dialect::ApiDialect;
+use aishd_log::sealed_answer::SealOrigin;
 use aishd_model::call_assembly::{MAX_ARGUMENTS_BYTES, MAX_CALLS};
 use aishd_model::preset::Timeouts;
 use aishd_model::reply::{BrokenRequest, Delta, FinishReason, Reply, RequestFailure};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aish_proto::id::TurnId;
 use aishd_log::server_task::ServerTask;
 use aishd_model::reply::RequestFailure;
-use aishd_rules::gate::ApprovedCall;
+use aishd_rules::gate::AdmittedCall;
 use aishd_tools::builtin;
 use aishd_turn::turn::{CallReturn, Effect, Step, StreamId, TurnInput};
 use futures_util::FutureExt as _;
@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::actor::{ActorStart, Conversation, TaskOutcome, failed};
+use crate::open_actors::IDLE_TEMPORARY;
 use crate::questions::elicitation::ElicitNews;
 use crate::questions::hosts::HostNews;
-use crate::registration::IDLE_TEMPORARY;
 use crate::requests::ActorRequest;
 use crate::turns::active_turn::ActiveTurn;
 use crate::turns::{call, turn_tasks};
@@ -346,7 +346,7 @@ impl Conversation {
         &mut self,
         turn: TurnId,
         call: String,
-        (go, task): (ApprovedCall, Option<ServerTask>),
+        (go, task): (AdmittedCall, Option<ServerTask>),
         token: CancellationToken,
     ) {
         // It reads the store, which no other call needs.

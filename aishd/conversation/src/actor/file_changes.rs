@@ -9,7 +9,7 @@ use aishd_files::FileCall;
 use aishd_log::confirm::{Confirm, ConfirmSubject};
 use aishd_log::event::RefusedCall;
 use aishd_log::tool::DecisionSubject;
-use aishd_rules::gate::{ApprovedCall, CallJudgement};
+use aishd_rules::gate::{AdmittedCall, CallJudgement};
 use aishd_tools::registry::CallPlace;
 use aishd_tools::trial::ChangeFailure;
 use aishd_tools::{ToolOutput, builtin, returned};
@@ -198,7 +198,7 @@ impl Conversation {
     pub(crate) fn start_keeping_change(
         &mut self,
         turn: TurnId,
-        (call, go): (String, ApprovedCall),
+        (call, go): (String, AdmittedCall),
         confirm: ConfirmId,
     ) {
         let order = self.keeping.take_if(|it| it.tried.confirm == confirm);

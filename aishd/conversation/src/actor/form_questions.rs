@@ -5,7 +5,7 @@ use aishd_log::confirm::{Confirm, ConfirmFate, Decision, Resolution};
 use aishd_log::event::{Event, ProviderLevel, StopReason};
 use aishd_platform::clock;
 use aishd_rules::elicitation::judge;
-use aishd_rules::gate::ApprovedCall;
+use aishd_rules::gate::AdmittedCall;
 use aishd_rules::server_request::{ServerRequest, ServerRequestJudgement};
 use aishd_tools::Filled;
 use serde_json::Value;
@@ -106,7 +106,7 @@ impl Conversation {
         &'a self,
         active: &'a ActiveTurn,
         call: &'a str,
-        go: &'a ApprovedCall,
+        go: &'a AdmittedCall,
         params: &'a Value,
     ) -> ServerRequest<'a> {
         ServerRequest {

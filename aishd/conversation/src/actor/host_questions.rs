@@ -14,7 +14,7 @@ use aishd_log::time::Timestamp;
 use aishd_log::tool_name::ToolName;
 use aishd_platform::clock;
 use aishd_rules::asking::may_ask;
-use aishd_rules::gate::ApprovedCall;
+use aishd_rules::gate::AdmittedCall;
 use aishd_tools::{
     HostAnswer, HostRules, HostScheme, NetworkWish, QuestionSettings, host_patterns,
 };
@@ -48,7 +48,7 @@ impl Conversation {
     }
 
     /// What a call that reads pages may reach. What it was not given in a turn nobody is asked about again there.
-    pub(crate) fn network_for_call(&mut self, turn: TurnId, go: &ApprovedCall) -> NetworkWish {
+    pub(crate) fn network_for_call(&mut self, turn: TurnId, go: &AdmittedCall) -> NetworkWish {
         let tool = go.tool.name.clone();
         let url = go.arguments.get("url").and_then(Value::as_str);
         let command = format!("{tool} {}", url.unwrap_or_default());

@@ -9,7 +9,7 @@ use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, Record};
 use aishd_log::job::{JobEnded, JobStarted, JobStop, MOST_JOBS};
-use aishd_rules::gate::ApprovedCommand;
+use aishd_rules::gate::AdmittedCommand;
 use aishd_tools::shell::CommandLimits;
 use aishd_tools::shell::job::JobTokens;
 use aishd_turn::turn::TurnInput;
@@ -28,7 +28,7 @@ impl Conversation {
         &mut self,
         turn: TurnId,
         call: String,
-        run: ApprovedCommand,
+        run: AdmittedCommand,
         turn_token: CancellationToken,
     ) {
         self.commands.begin_of_turn(turn, call.clone());

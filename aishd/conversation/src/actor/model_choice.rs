@@ -8,11 +8,11 @@ use aishd_log::event::{Event, ProviderLevel, StopReason, TurnOrigin};
 use aishd_log::routed::{RoutedSide, RoutingDecision};
 use aishd_log::turn_error::TurnError;
 use aishd_model::fallback::FallbackWay;
-use aishd_model::picture_shown::UnshownPicture;
 use aishd_model::preset::Preset;
 use aishd_model::reply::RequestFailure;
 use aishd_model::routing;
 use aishd_model::routing::{Classified, Meant};
+use aishd_model::unshown_picture::UnshownPicture;
 
 use crate::actor::Conversation;
 use crate::pending_commit::UncommittedFact;

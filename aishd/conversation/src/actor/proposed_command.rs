@@ -14,7 +14,7 @@ use aishd_log::tool_call::ToolCall;
 use aishd_platform::clock;
 use aishd_rules::boundary::BoundaryFailures;
 use aishd_rules::command_setting::CommandSetting;
-use aishd_rules::gate::{ApprovedCommand, CallJudgement, CommandGate, RunGround};
+use aishd_rules::gate::{AdmittedCommand, CallJudgement, CommandGate, RunGround};
 use aishd_tools::shell;
 use aishd_tools::shell::{CommandLimits, RunRoom};
 use aishd_turn::turn::TurnInput;
@@ -156,7 +156,7 @@ impl Conversation {
         &mut self,
         turn: TurnId,
         call: String,
-        run: ApprovedCommand,
+        run: AdmittedCommand,
         token: CancellationToken,
     ) {
         self.commands.begin_of_turn(turn, call.clone());
@@ -172,7 +172,7 @@ impl Conversation {
         &mut self,
         turn: Option<TurnId>,
         call: &str,
-        run: ApprovedCommand,
+        run: AdmittedCommand,
         token: CancellationToken,
     ) -> BegunCommand {
         let in_layers = run.setting.held_by.layers().is_some();

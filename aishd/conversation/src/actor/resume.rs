@@ -15,7 +15,7 @@ use aishd_log::tool::{ClaimSource, ContentDigest, NetworkUse, Tool, ToolReach};
 use aishd_log::tool_name::ToolName;
 use aishd_model::preset::Preset;
 use aishd_model::reply::RequestFailure;
-use aishd_rules::gate::{ApprovedCall, CallPace};
+use aishd_rules::gate::{AdmittedCall, CallPace};
 use aishd_store::ReadError;
 use aishd_turn::turn::{CallListProgress, OwedReplies, Paused, PausedAt, StreamId, Turn};
 use futures_util::FutureExt as _;
@@ -46,7 +46,7 @@ type WaitingTurn = (BegunTurn, Box<Confirm>, Option<CallListProgress>);
 #[derive(Debug)]
 pub(crate) struct LeftTask {
     pub(crate) call: String,
-    pub(crate) go: ApprovedCall,
+    pub(crate) go: AdmittedCall,
     pub(crate) task: ServerTask,
 }
 
@@ -183,7 +183,7 @@ impl Conversation {
         arguments: &str,
         digest: ContentDigest,
         rule: String,
-    ) -> Option<ApprovedCall> {
+    ) -> Option<AdmittedCall> {
         let name: ToolName = name.parse().ok()?;
         let offered = self.services.tools.catalog().get(&name).cloned();
         let tool = offered.unwrap_or_else(|| {
@@ -203,7 +203,7 @@ impl Conversation {
                 directory: None,
             })
         });
-        Some(ApprovedCall {
+        Some(AdmittedCall {
             tool,
             arguments: serde_json::from_str(arguments).ok()?,
             digest,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aish_proto::id::TurnId;
 use aishd_log::event::{PresetSource, ProviderLevel};
 use aishd_model::preset::Preset;
-use aishd_rules::gate::ApprovedCall;
+use aishd_rules::gate::AdmittedCall;
 use aishd_rules::sampling::judge;
 use aishd_rules::server_request::ServerRequestJudgement;
 
@@ -19,7 +19,7 @@ impl Conversation {
         &mut self,
         turn: TurnId,
         call: &str,
-        go: &ApprovedCall,
+        go: &AdmittedCall,
         wanted: ModelWanted,
     ) {
         let ModelWanted {

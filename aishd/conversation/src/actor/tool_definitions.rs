@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aishd_log::tool::{ContentDigest, Tool};
-use aishd_rules::gate::{ApprovedCall, CallJudgement};
+use aishd_rules::gate::{AdmittedCall, CallJudgement};
 use aishd_rules::tool_binding::BoundBy;
 use aishd_turn::turn::OwedReplies;
 
@@ -48,7 +48,7 @@ impl Conversation {
                     *judged = match again {
                         Some(CallJudgement::Run(go)) => refused(&go, content),
                         Some(other) => other,
-                        None => refused(&ApprovedCall::clone(go), content),
+                        None => refused(&AdmittedCall::clone(go), content),
                     };
                 }
                 // A person has allowed this call. The next one is asked about.
@@ -59,7 +59,7 @@ impl Conversation {
                     let content = format!(
                         "[aish] tool dispatch failed: the store could not keep what the rule is bound to: {error}; nothing ran"
                     );
-                    *judged = refused(&ApprovedCall::clone(go), &content);
+                    *judged = refused(&AdmittedCall::clone(go), &content);
                 }
             }
         }

@@ -19,6 +19,28 @@ use crate::actor::Conversation;
 use crate::pending_commit::UncommittedFact;
 
 impl Conversation {
+    /// What the next request offers: all that neither policy nor the conversation's constraints deny, and of the daemon's own
+    /// what serves here.
+    pub(crate) fn offer(&self) -> ToolOffer {
+        let preset = self.turn.as_ref().and_then(|it| it.preset.clone());
+        // It may have been learned since the turn began.
+        let preset = preset.map(|it| self.services.broker.adapted(it));
+        self.offer_of(
+            preset.as_deref(),
+            self.offers_shell(),
+            self.transcript.held.as_ref(),
+        )
+    }
+
+    /// What a turn of this preset would be offered.
+    pub(crate) fn offer_to(&self, preset: &Preset) -> ToolOffer {
+        self.offer_of(
+            Some(preset),
+            self.offers_shell(),
+            self.transcript.held.as_ref(),
+        )
+    }
+
     /// What models are offered, or one that is named, of a conversation that shows this, where it is known whether commands
     /// could run.
     pub(crate) fn offer_of(

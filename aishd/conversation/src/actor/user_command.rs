@@ -9,7 +9,7 @@ use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::shell::{CommandProposal, OutputUse};
 use aishd_platform::clock;
-use aishd_rules::gate::ApprovedCommand;
+use aishd_rules::gate::AdmittedCommand;
 use aishd_store::CommitError;
 use aishd_turn::turn::{Step, TurnInput, finish, not_begun, unfinished_command};
 
@@ -49,7 +49,7 @@ impl Conversation {
     ) -> Result<Seq, CommitError> {
         let cwd = wanted.cwd.as_deref().unwrap_or(&self.state.cwd);
         let setting = self.lasting_setting(wanted.environment, cwd);
-        let run = ApprovedCommand {
+        let run = AdmittedCommand {
             digest: setting.digest(&wanted.command),
             command: wanted.command,
             setting,

@@ -7,7 +7,7 @@ use aishd_log::command_result::CommandResult;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::Event;
 use aishd_log::shell::{CommandProposal, why_it_cannot_run};
-use aishd_rules::gate::ApprovedCommand;
+use aishd_rules::gate::AdmittedCommand;
 use aishd_tools::shell::{CommandLimits, RunRoom};
 use aishd_tools::{ToolRunner, entered_directory};
 use aishd_turn::turn::{Step, TurnInput, finish};
@@ -19,7 +19,7 @@ use crate::view::OutputPrinter;
 /// A command on its way, with all that it needs.
 #[derive(Debug)]
 pub(crate) struct BegunCommand {
-    pub(crate) run: ApprovedCommand,
+    pub(crate) run: AdmittedCommand,
     pub(crate) tools: ToolRunner,
     pub(crate) limits: CommandLimits,
     pub(crate) printer: OutputPrinter,

@@ -108,7 +108,7 @@ fn key(preset: &Preset) -> String {
 
 #[cfg(test)]
 mod tests {
-    use aishd_log::sealed_answer::ApiDialect;
+    use aishd_log::api_dialect::ApiDialect;
     use aishd_model::preset::{KeyHeader, KeySource, ModelEndpoint, Timeouts};
 
     use super::*;

@@ -189,7 +189,7 @@ fn is_taken_along(event: &Event) -> bool {
             | Event::Imported(_)
             | Event::ArchivedChanged { .. }
             | Event::TurnQueued { .. }
-            // What it took back is taken back in the original as it is now.
+            // What is lost was a record of the original.
             | Event::RecordLost {}
             // They run in the original, and not in the copy.
             | Event::JobStarted(_)

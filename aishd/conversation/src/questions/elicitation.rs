@@ -13,7 +13,7 @@ use aishd_log::confirm::{Confirm, ConfirmFate, ConfirmSubject, Decision};
 use aishd_log::event::ProviderLevel;
 use aishd_mcp_messages::form;
 use aishd_model::preset::Preset;
-use aishd_rules::gate::ApprovedCall;
+use aishd_rules::gate::AdmittedCall;
 use aishd_tools::{BegunTask, Filled, Form};
 use tokio::sync::{mpsc, oneshot};
 
@@ -31,7 +31,7 @@ pub(crate) const MAILBOX: usize = 8;
 pub(crate) struct ElicitMessage {
     pub(crate) turn: TurnId,
     pub(crate) call: String,
-    pub(crate) go: ApprovedCall,
+    pub(crate) go: AdmittedCall,
     pub(crate) what: ElicitKind,
 }
 

@@ -309,8 +309,8 @@ impl Drop for SpendingTicket {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use aishd_log::api_dialect::ApiDialect;
     use aishd_log::event::PresetSource;
-    use aishd_log::sealed_answer::ApiDialect;
     use aishd_log::spending::TokenPrice;
     use aishd_model::preset::{Backend, KeyHeader, KeySource, ModelEndpoint, Timeouts};
 

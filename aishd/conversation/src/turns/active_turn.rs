@@ -14,7 +14,7 @@ use aishd_model::reply::Reply;
 use aishd_rules::autonomy::SecondOpinion;
 use aishd_rules::boundary::BoundaryFailures;
 use aishd_rules::catalog::ToolOffer;
-use aishd_rules::gate::ApprovedCommand;
+use aishd_rules::gate::AdmittedCommand;
 use aishd_turn::run::RunState;
 use aishd_turn::turn::{Step, StreamId, Turn, TurnInput};
 use tokio::time::Instant;
@@ -106,7 +106,7 @@ impl ActiveTurn {
     }
 
     /// An action begins. What was said of it was about that one, once.
-    pub(crate) fn note_action(&mut self, command: Option<&ApprovedCommand>) {
+    pub(crate) fn note_action(&mut self, command: Option<&AdmittedCommand>) {
         self.heard = None;
         let inside = command.filter(|it| it.setting.held_by.is_held());
         self.failures.on_begin(inside.map(|it| it.digest));

@@ -13,7 +13,7 @@ use aishd_log::server_task::ServerTask;
 use aishd_log::state::shell::EndedJob;
 use aishd_log::tool::ContentDigest;
 use aishd_rules::catalog::ToolOffer;
-use aishd_rules::gate::{ApprovedCall, spelled};
+use aishd_rules::gate::{AdmittedCall, spelled};
 use aishd_rules::sign_in::RefusedSignIn;
 use aishd_store::Store;
 use aishd_tools::registry::CallPlace;
@@ -59,7 +59,7 @@ pub(crate) struct StartedCall {
     pub(crate) jobs: (JobBook, Vec<EndedJob>),
     /// What the request that led to it offered.
     pub(crate) offer: Arc<ToolOffer>,
-    pub(crate) go: ApprovedCall,
+    pub(crate) go: AdmittedCall,
     /// What its server made of it already; then it is asked for, and nothing is called.
     pub(crate) task: Option<ServerTask>,
     /// The daemon ends.

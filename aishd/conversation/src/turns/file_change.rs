@@ -11,7 +11,7 @@ use aishd_log::tool::ContentDigest;
 use aishd_log::tool_name::ToolName;
 use aishd_platform::clock;
 use aishd_rules::command_setting::CommandSetting;
-use aishd_rules::gate::ApprovedCall;
+use aishd_rules::gate::AdmittedCall;
 use aishd_tools::registry::CallPlace;
 use aishd_tools::trial::{ChangeFailure, KeptAbout, TrialRoom};
 use aishd_tools::{ToolOutput, ToolRunner, TriedFileChange};
@@ -115,7 +115,7 @@ pub(crate) async fn make(
     call: FileCall,
     ground: &FileGround,
     tools: &ToolRunner,
-    go: &ApprovedCall,
+    go: &AdmittedCall,
     (conversation, turn): (ConversationId, TurnId),
 ) -> ToolOutput {
     let tool = Some(go.tool.name.clone());

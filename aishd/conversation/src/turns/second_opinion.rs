@@ -10,7 +10,7 @@ use aishd_log::spending::SpendingPurpose;
 use aishd_model::preset::Preset;
 use aishd_model::second_opinion::{Opinion, PlannedAction, read, too_long};
 use aishd_rules::autonomy::SecondOpinion;
-use aishd_rules::gate::{ApprovedCall, ApprovedCommand, spelled};
+use aishd_rules::gate::{AdmittedCall, AdmittedCommand, spelled};
 use aishd_turn::opinion_request::body;
 use aishd_turn::turn::OwedReplies;
 use tokio::time::timeout;
@@ -43,7 +43,7 @@ pub(crate) struct JudgedAction {
 }
 
 impl JudgedAction {
-    pub(crate) fn of_call(go: &ApprovedCall) -> Self {
+    pub(crate) fn of_call(go: &AdmittedCall) -> Self {
         Self {
             tool: go.tool.name.to_string(),
             description: go.tool.description.clone(),
@@ -51,7 +51,7 @@ impl JudgedAction {
         }
     }
 
-    pub(crate) fn of_command(run: &ApprovedCommand) -> Self {
+    pub(crate) fn of_command(run: &AdmittedCommand) -> Self {
         let arguments = serde_json::json!({"command": run.command, "directory": run.setting.cwd});
         Self {
             tool: shell::TOOL.to_owned(),

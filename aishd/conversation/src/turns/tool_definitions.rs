@@ -10,7 +10,7 @@ use std::sync::Arc;
 use aishd_log::event::RefusedCall;
 use aishd_log::tool::{ContentDigest, DecisionSubject, Tool};
 use aishd_log::tool_name::ToolName;
-use aishd_rules::gate::{ApprovedCall, CallJudgement};
+use aishd_rules::gate::{AdmittedCall, CallJudgement};
 use aishd_rules::tool_binding::{Binding, BoundBy, ToolBindings};
 use aishd_store::{CommitError, Note, Store};
 use aishd_tools::builtin;
@@ -171,7 +171,7 @@ impl ToolBindings for ToolDefinitions {
     }
 }
 
-pub(crate) fn refused(go: &ApprovedCall, content: &str) -> CallJudgement {
+pub(crate) fn refused(go: &AdmittedCall, content: &str) -> CallJudgement {
     CallJudgement::Refuse {
         denial: None,
         content: content.to_owned(),

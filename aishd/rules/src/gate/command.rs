@@ -69,7 +69,7 @@ pub struct RunGround<'a> {
 
 /// A command that may run, as it runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ApprovedCommand {
+pub struct AdmittedCommand {
     pub command: String,
     pub setting: Arc<CommandSetting>,
     pub digest: ContentDigest,
@@ -77,7 +77,7 @@ pub struct ApprovedCommand {
     pub rule: String,
 }
 
-impl ApprovedCommand {
+impl AdmittedCommand {
     /// The mark that it begins.
     pub fn started(&self, call: &str, confirm: Option<ConfirmId>, given: OutputUse) -> Event {
         Event::ShellStarted {
@@ -171,7 +171,7 @@ impl CommandGate<'_> {
                     self.ask(proposed, digest, looked, asks)
                 }
                 (None, Ok((granted, setting))) => {
-                    CallJudgement::Execute(Box::new(ApprovedCommand {
+                    CallJudgement::Execute(Box::new(AdmittedCommand {
                         command: proposed.command.clone(),
                         rule: format!("{}, {}", DecidingRule::Norris(granted), within(&setting)),
                         setting,
@@ -292,7 +292,7 @@ impl CommandGate<'_> {
         digest: ContentDigest,
         rule: &str,
     ) -> CallJudgement {
-        CallJudgement::Execute(Box::new(ApprovedCommand {
+        CallJudgement::Execute(Box::new(AdmittedCommand {
             command: proposed.command.clone(),
             setting: self.setting.clone(),
             digest,

@@ -2,8 +2,8 @@
 
 use aishd_dialect::prompt::PromptPicture;
 use aishd_log::picture::NamedPicture;
-use aishd_model::picture_shown::UnshownPicture;
 use aishd_model::preset::Preset;
+use aishd_model::unshown_picture::UnshownPicture;
 
 use crate::transcript::{Transcript, TranscriptMessage};
 

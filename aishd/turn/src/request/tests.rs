@@ -3,12 +3,12 @@ use std::sync::Arc;
 mod pinned;
 
 use aish_proto::id::{Seq, TurnId};
+use aishd_log::api_dialect::ApiDialect;
 use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, PresetSource, Record, StopReason, TurnOrigin};
 use aishd_log::eviction::LeftExchange;
 use aishd_log::pinned_resource::PinnedEntry;
 use aishd_log::rolling_summary::RollingSummary;
-use aishd_log::sealed_answer::ApiDialect;
 use aishd_log::shell::OutputUse;
 use aishd_log::state::ConversationState;
 use aishd_log::time::Timestamp;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aish_proto::id::ConfirmId;
 use aishd_log::tool::ContentDigest;
-use aishd_rules::gate::{ApprovedCall, ApprovedCommand};
+use aishd_rules::gate::{AdmittedCall, AdmittedCommand};
 
 use super::{OwedReplies, StreamId};
 
@@ -25,14 +25,14 @@ pub enum Effect {
     /// The mark that it started is stored. Ends in `ToolReturned`.
     CallTool {
         call: String,
-        go: Box<ApprovedCall>,
+        go: Box<AdmittedCall>,
         /// What was tried at this confirm becomes real, and nothing is called.
         keeps: Option<ConfirmId>,
     },
     /// The mark that it started is stored. Ends in `CommandEnded`.
     RunCommand {
         call: String,
-        run: Box<ApprovedCommand>,
+        run: Box<AdmittedCommand>,
         /// What was tried at this confirm becomes real, and nothing runs.
         keeps: Option<ConfirmId>,
     },

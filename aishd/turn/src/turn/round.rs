@@ -12,7 +12,7 @@ use aishd_log::ending::CommandEnding;
 use aishd_log::event::{Event, RefusedCall, StopReason};
 use aishd_log::shell::OutputUse;
 use aishd_log::tool::ContentDigest;
-use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace, spelled};
+use aishd_rules::gate::{AdmittedCall, AdmittedCommand, CallJudgement, CallPace, spelled};
 
 use super::asked_before::{AskedBefore, RepeatRefusal};
 use super::input::{CallReturn, ConfirmEnd};
@@ -275,7 +275,7 @@ impl Round {
     fn begin(
         &mut self,
         mut owed: OwedCall,
-        go: ApprovedCall,
+        go: AdmittedCall,
         approval: Option<Approval>,
         step: &mut Step,
     ) {
@@ -300,7 +300,7 @@ impl Round {
     fn execute(
         &mut self,
         mut owed: OwedCall,
-        run: ApprovedCommand,
+        run: AdmittedCommand,
         approval: Option<Approval>,
         step: &mut Step,
     ) {

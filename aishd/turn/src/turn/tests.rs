@@ -7,7 +7,7 @@ use aishd_log::confirm::{
 };
 use aishd_log::event::RefusedCall;
 use aishd_log::tool::ContentDigest;
-use aishd_rules::gate::{ApprovedCall, ApprovedCommand, CallJudgement, CallPace};
+use aishd_rules::gate::{AdmittedCall, AdmittedCommand, CallJudgement, CallPace};
 
 use super::*;
 use crate::log_samples::tool;
@@ -86,7 +86,7 @@ impl Scene {
             return CallJudgement::Later;
         }
         if approved == Some(digest) || proposed.command.starts_with("always") {
-            return CallJudgement::Execute(Box::new(ApprovedCommand {
+            return CallJudgement::Execute(Box::new(AdmittedCommand {
                 command: proposed.command.clone(),
                 setting: Arc::new(setting(&[], "/w")),
                 digest,
@@ -132,7 +132,7 @@ impl Scene {
             }
         };
         let go = |rule: &str| {
-            CallJudgement::Run(ApprovedCall {
+            CallJudgement::Run(AdmittedCall {
                 tool: Arc::new(tool("t__x", Access::Write)),
                 arguments: serde_json::from_str(&call.arguments).unwrap(),
                 digest: digest(call),

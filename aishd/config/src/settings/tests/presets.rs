@@ -1,4 +1,4 @@
-use aishd_log::sealed_answer::ApiDialect;
+use aishd_log::api_dialect::ApiDialect;
 use aishd_model::catalog::{CatalogDay, CatalogFacts, CatalogTable, CatalogTables};
 use aishd_model::preset::{Backend, KeyHeader};
 use aishd_model::thinking_effort::ThinkingEffort;

@@ -1,7 +1,7 @@
 //! Which pictures the server of a preset is not sent.
 
+use aishd_log::api_dialect::ApiDialect;
 use aishd_log::picture::Picture;
-use aishd_log::sealed_answer::ApiDialect;
 use aishd_log::tool::ContentDigest;
 
 use crate::preset::Preset;

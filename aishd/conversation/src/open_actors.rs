@@ -22,7 +22,7 @@ pub(crate) const IDLE_TEMPORARY: Duration = Duration::from_secs(2);
 
 pub(crate) const IDLE_WHEN_CROWDED: Duration = Duration::from_millis(500);
 
-pub(crate) type OpenConversation = Arc<Mutex<HashMap<ConversationId, ActorEntry>>>;
+pub(crate) type OpenActors = Arc<Mutex<HashMap<ConversationId, ActorEntry>>>;
 
 /// An actor in memory. It holds no view, so that the actor knows when nobody looks.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct ActorEntry {
 pub(crate) struct ActorRegistration {
     pub(crate) id: ConversationId,
     pub(crate) number: u64,
-    pub(crate) open: OpenConversation,
+    pub(crate) open: OpenActors,
     pub(crate) crowded_at: usize,
     pub(crate) changed: Arc<Notify>,
     pub(crate) jobs: JobBook,
