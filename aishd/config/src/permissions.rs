@@ -6,7 +6,7 @@ use std::time::Duration;
 use aishd_log::access::Access;
 use aishd_log::pattern::{Pattern, Patterns};
 use aishd_log::shell;
-use aishd_log::tool_name::{Alias, ToolName};
+use aishd_log::tool_name::{Alias, OWN_PROVIDERS, ToolName};
 use aishd_rules::policy::{ClientGrant, OnSilence, Policy, ProviderRule};
 
 use super::fault::Fault;
@@ -17,16 +17,6 @@ use super::table_reader::{KeyLeaf, join, nearest};
 use super::value::{Client, OnTimeout, WholeNumber};
 use crate::key_values::{time, value_of};
 
-/// Providers that are part of the daemon.
-const OWN_PROVIDERS: [&str; 7] = [
-    "aish",
-    "data-tool",
-    "example-tool",
-    "files",
-    "todo",
-    shell::PROVIDER,
-    "web",
-];
 /// A shorter one would be over before anybody could read the question.
 const SHORTEST: Duration = Duration::from_secs(1);
 

@@ -17,6 +17,16 @@ const MAX_ALIAS_BYTES: usize = 64;
 /// Of an alias that we make, so that a number fits behind it and a tool's name into 64 characters.
 const NEAR_BYTES: usize = 40;
 const MAX_TOOL_BYTES: usize = 128;
+/// Providers that are part of the daemon.
+pub const OWN_PROVIDERS: [&str; 7] = [
+    "aish",
+    "data-tool",
+    "example-tool",
+    "files",
+    "shell",
+    "todo",
+    "web",
+];
 
 /// Who offers a tool: an MCP server's alias, a registry tool, or `aish` itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +54,11 @@ pub enum NameError {
 impl Alias {
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it is a part of the daemon.
+    pub fn is_own(&self) -> bool {
+        OWN_PROVIDERS.contains(&self.as_str())
     }
 
     /// The alias for a server that nobody named: the first label of its host, made one that `taken` does not know.

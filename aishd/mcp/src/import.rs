@@ -142,9 +142,6 @@ struct ImportEntry {
     headers: BTreeMap<String, String>,
 }
 
-/// Providers of tools that are a part of the program: no rule of another's server may be about them.
-const OUR_PROVIDERS: [&str; 6] = ["aish", "data-tool", "files", "shell", "todo", "web"];
-
 /// Who sees the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImportSight {
@@ -189,9 +186,7 @@ pub fn read(source: ImportText<'_>, held: &ImportHold) -> Result<ImportedFile, M
     let mut servers: Vec<FoundServer> = vec![];
     let mut ruled = vec![];
     for entry in entries {
-        let known = |it: &Alias| {
-            OUR_PROVIDERS.contains(&it.as_str()) || servers.iter().any(|found| found.alias == *it)
-        };
+        let known = |it: &Alias| it.is_own() || servers.iter().any(|found| found.alias == *it);
         let alias = Alias::near(&entry.name, known);
         let (prefix, tools) = (entry.prefix.clone(), entry.tools.clone());
         let hides_denied = entry.hides_denied;
@@ -527,6 +522,8 @@ fn token(headers: &mut BTreeMap<String, String>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use aishd_log::tool_name::OWN_PROVIDERS;
+
     use super::*;
 
     fn of<'a>(path: &'a str, text: &'a str) -> ImportText<'a> {
@@ -755,6 +752,15 @@ mod tests {
         let text = "{\"mcpServers\": {\n  nonsense";
         let broken = read(of("a.json", text), &ImportHold::default());
         assert!(broken.unwrap_err().to_string().contains("line 2"));
+    }
+
+    #[test]
+    fn no_server_is_called_like_a_part_of_the_daemon() {
+        for own in OWN_PROVIDERS {
+            let text = format!(r#"{{"mcpServers": {{"{own}": {{"command": "x"}}}}}}"#);
+            let found = read(of("a.json", &text), &ImportHold::default()).unwrap();
+            assert_eq!(format!("{own}-2"), found.servers[0].alias.as_str());
+        }
     }
 
     /// What is printed can be put into the configuration as it is.

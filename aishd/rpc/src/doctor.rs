@@ -18,7 +18,6 @@ use aishd_mcp_messages::server::{ServerEntry, ServerPhase, ServerSnapshot};
 use aishd_model::preset::{Backend, KeySource, ModelEndpoint, Preset};
 use aishd_model::reply::RequestFailure;
 use aishd_profile::WHAT_IT_TAKES;
-use aishd_tools::builtin;
 use futures_util::future::join_all;
 use jsonrpsee::RpcModule;
 use tokio::time::Instant;
@@ -440,7 +439,7 @@ fn refused_hosts(server: &RpcServer, servers: &ServerSnapshot) -> Vec<DoctorChec
         let line = refused.line()?;
         let named: Vec<&str> = refused.refused.iter().map(|it| short(&it.host)).collect();
         let place = match servers.get(&alias) {
-            _ if builtin::is_provider(&alias) => "[contain]".to_owned(),
+            _ if alias.is_own() => "[contain]".to_owned(),
             Some(_) => format!("[mcp.servers.{alias}]"),
             None => format!("the manifest of {alias}"),
         };

@@ -227,9 +227,7 @@ impl ToolRunner {
         let has_told = |it: &Alias| {
             let server = servers.get(it);
             let is_known = self.registry.borrow().providers.contains_key(it);
-            is_known
-                || builtin::is_provider(it)
-                || server.is_some_and(|it| it.state == ServerPhase::Ready)
+            is_known || it.is_own() || server.is_some_and(|it| it.state == ServerPhase::Ready)
         };
         let catalog = self.catalog();
         let unknown = catalog.unknown_to(policy.patterns());
@@ -577,7 +575,7 @@ fn catalog(servers: &ServerSnapshot, registry: &ManifestRegistry) -> Catalog {
     let written = registry.tools().cloned();
     // No server can pass for a part of the daemon.
     let others = servers.list.iter();
-    let others = others.filter(|it| !builtin::is_provider(&it.alias));
+    let others = others.filter(|it| !it.alias.is_own());
     let theirs = others.flat_map(|server| {
         let tools = server.tools.iter();
         tools.filter_map(|tool| offered_tool(server, tool).map(Arc::new))

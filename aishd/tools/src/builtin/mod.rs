@@ -68,20 +68,6 @@ pub(super) fn call(
     }
 }
 
-/// Whether a provider is part of the daemon.
-pub fn is_provider(alias: &Alias) -> bool {
-    let own = [
-        aish::PROVIDER,
-        data::PROVIDER,
-        example::PROVIDER,
-        files::PROVIDER,
-        job::PROVIDER,
-        todo::PROVIDER,
-        web::PROVIDER,
-    ];
-    own.contains(&alias.as_str())
-}
-
 /// Whether a tool is one for files.
 pub fn is_for_files(name: &ToolName) -> bool {
     name.alias().as_str() == files::PROVIDER
@@ -99,7 +85,7 @@ pub fn file_change(name: &ToolName, arguments: &str) -> Option<Result<FileCall, 
 
 /// Whether a tool is part of the daemon.
 pub fn is_builtin(name: &ToolName) -> bool {
-    is_provider(name.alias())
+    name.alias().is_own()
 }
 
 /// One that only reads. `provided` is what people are shown as its place.

@@ -19,6 +19,7 @@ fn every_schema_is_of_its_own_tool_and_of_nothing_else() {
             tool.name
         );
         assert!(jsonschema::meta::is_valid(&tool.schema), "{}", tool.name);
+        assert!(tool.name.alias().is_own(), "{}", tool.name);
         let level = tool.needs.number();
         offered.push(format!("{} {level} {}", tool.name, names.join(" ")));
     }
