@@ -4,9 +4,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use aish_proto::attach::ReplayStart;
 use aish_proto::doctor::Doctor;
 use aish_proto::method::Empty;
 use aish_proto::tool::Reload;
+use aish_testkit::Answer;
 use aish_testkit::wait::until_true;
 use serde_json::json;
 
@@ -84,6 +86,27 @@ fn a_tool_that_is_taken_away_and_put_back_is_there_again() {
     world.write(SCRIPT, "echo 2\n");
     assert_eq!(vec!["note-tool__read"], changed(&mut follow).updated);
     assert_eq!("2", called_once_allowed(&client, "note-tool__read"));
+}
+
+/// What happens between the attaching of a client and the end of what it is sent then is news to it too.
+#[test]
+fn a_client_that_still_reads_the_past_is_told_of_what_changes_meanwhile() {
+    let (world, upstream) = world("echo 1\n");
+    let _daemon = started(&world);
+    let client = world.client();
+    let id = client.create();
+    let mut follow = client.attach(id, ReplayStart::Now);
+    for _ in 0..3 {
+        upstream.answer(Answer::text(&"x".repeat(1 << 20)));
+        follow.until_finished(client.ask(id, "much"));
+    }
+    // It takes the reply, and nothing more: the daemon is still writing when the tool goes.
+    let slow = world.client();
+    let mut slow = slow.attach(id, ReplayStart::Start);
+    fs::remove_file(world.path(FILE)).unwrap();
+    for follow in [&mut follow, &mut slow] {
+        assert_eq!(vec!["note-tool__read"], changed(follow).removed);
+    }
 }
 
 #[test]

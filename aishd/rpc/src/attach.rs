@@ -24,7 +24,7 @@ use aishd_conversation::view::viewers::AttendingViewer;
 use aishd_log::event::Record;
 use aishd_mcp_messages::server::ServerSnapshot;
 use aishd_platform::clock;
-use aishd_tools::Toolset;
+use aishd_tools::{ToolRunner, Toolset};
 use futures_util::FutureExt as _;
 use jsonrpsee::RpcModule;
 use tokio::sync::watch;
@@ -77,6 +77,9 @@ async fn attach(call: MethodCall<Attach>) -> Result<AttachResult, MethodError> {
     let allowances = allowances.watch();
     let present = connection.present();
     let seat = server.rooms.enter(params.id, subscription, present, place);
+    let mut servers = server.hub.servers();
+    let known = servers.borrow_and_update().clone();
+    let tools = server.directory.tools().clone();
     let task = Subscription {
         log: LogOwner {
             epoch: server.about.epoch,
@@ -89,6 +92,10 @@ async fn attach(call: MethodCall<Attach>) -> Result<AttachResult, MethodError> {
         allowances,
         present: vec![],
         standing: server.config.watch_status(),
+        servers,
+        known,
+        toolset: tools.toolset(),
+        tools,
         detached,
         connection,
         untold: Some(server.untold()),
@@ -136,6 +143,12 @@ struct Subscription {
     present: Vec<PresentClient>,
     /// How the configuration stands.
     standing: watch::Receiver<Arc<ConfigStatus>>,
+    servers: watch::Receiver<Arc<ServerSnapshot>>,
+    /// How they did when it was last said; when it attached, at first.
+    known: Arc<ServerSnapshot>,
+    tools: ToolRunner,
+    /// The same of the tools.
+    toolset: Toolset,
     detached: CancellationToken,
     /// Until the client has been sent the last event before the daemon stops.
     untold: Option<UnsentGuard>,
@@ -282,10 +295,6 @@ impl Subscription {
         let mut stop = self.server.stop.subscribe();
         let stopping = async { stop.wait_for(Option::is_some).await.is_ok() };
         let mut stopping = pin!(stopping.fuse());
-        let mut servers = self.server.hub.servers();
-        let mut known = servers.borrow_and_update().clone();
-        let mut tools = self.server.directory.tools().clone();
-        let mut toolset = tools.toolset();
         loop {
             let result = tokio::select! {
                 biased;
@@ -297,15 +306,15 @@ impl Subscription {
                 }
                 Ok(()) = self.seat.presence.changed() => self.say_presence().await,
                 Ok(()) = self.allowances.changed() => self.say_presence().await,
-                Ok(()) = servers.changed() => {
-                    let now = servers.borrow_and_update().clone();
-                    let before = std::mem::replace(&mut known, now);
-                    self.say_servers(&before, &known).await
+                Ok(()) = self.servers.changed() => {
+                    let now = self.servers.borrow_and_update().clone();
+                    let before = std::mem::replace(&mut self.known, now);
+                    self.say_servers(&before, &self.known).await
                 }
-                Ok(()) = tools.changed() => {
-                    let now = tools.toolset();
-                    let before = std::mem::replace(&mut toolset, now);
-                    self.say_tools(&before, &toolset).await
+                Ok(()) = self.tools.changed() => {
+                    let now = self.tools.toolset();
+                    let before = std::mem::replace(&mut self.toolset, now);
+                    self.say_tools(&before, &self.toolset).await
                 }
                 // Last, because a fast stream always has one.
                 page = follower.next(PAGE_BYTES) => match page {
