@@ -37,7 +37,7 @@ pub trait Method {
 pub enum MethodOrder {
     /// It takes its place among the changes of its conversation; it returns when what it did is durable.
     Conversation,
-    /// It reads what is there when it is served; it waits for nothing.
+    /// It is served when it comes, and waits for no other call.
     Unordered,
 }
 
