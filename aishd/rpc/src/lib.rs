@@ -108,7 +108,7 @@ pub struct RpcServer {
     /// Cancelled when no connection may live any longer.
     pub closing: CancellationToken,
     pub config: Arc<LiveConfig>,
-    rooms: AttachedClients,
+    attached: AttachedClients,
     /// Subscriptions that have not been sent their last event.
     untold: watch::Sender<usize>,
     counters: RpcCounters,
@@ -178,7 +178,7 @@ impl RpcServer {
 
     /// Whether a client is attached to this conversation.
     pub fn is_attached(&self, conversation: ConversationId) -> bool {
-        self.rooms.attached(conversation) > 0
+        self.attached.count(conversation) > 0
     }
 
     /// Waits until every subscription has been sent all there is, the word of the stop included.
@@ -225,7 +225,7 @@ impl RpcServer {
             stop: parts.stop,
             closing: parts.closing,
             config: parts.config,
-            rooms: AttachedClients::default(),
+            attached: AttachedClients::default(),
             untold: watch::channel(0).0,
             counters: RpcCounters::default(),
             check: store::RunningCheck::default(),
@@ -317,7 +317,7 @@ where
             })
         }
     });
-    debug_assert!(added.is_ok(), "{} is registered twice", M::NAME);
+    assert!(added.is_ok(), "{} is registered twice", M::NAME);
 }
 
 fn prepare<M: Method>(
